@@ -1,3 +1,4 @@
+/* Socket addresses: made from bytes and text, parsed, and printed. These functions have no state. */
 #define _GNU_SOURCE
 #include "bide/address.h"
 
@@ -29,8 +30,8 @@ int bide_address_bytes(bide_address *address, const void *ip, size_t size, uint1
     return -EINVAL;
 }
 
-/* Is there version 6 on this machine? */
-static bool has_v6(void)
+/* True if this machine supports version 6. */
+static bool address_has_v6(void)
 {
     int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
@@ -41,8 +42,8 @@ static bool has_v6(void)
     return bound;
 }
 
-/* "fe80::1%eth0", or "%2": the text behind the sign, or 0. */
-static int scope_of(const char *zone, uint32_t *scope)
+/* Parses the zone of an address such as "fe80::1%eth0" or "fe80::1%2". */
+static int address_scope_of(const char *zone, uint32_t *scope)
 {
     char *end;
     *scope = if_nametoindex(zone);
@@ -63,8 +64,9 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port)
     uint32_t scope = 0;
     if (ip == NULL) {
         v4.s_addr = INADDR_ANY;
-        return has_v6() ? bide_address_bytes(address, &in6addr_any, sizeof in6addr_any, port)
-                        : bide_address_bytes(address, &v4, sizeof v4, port);
+        return address_has_v6()
+                   ? bide_address_bytes(address, &in6addr_any, sizeof in6addr_any, port)
+                   : bide_address_bytes(address, &v4, sizeof v4, port);
     }
     size_t length = strlen(ip);
     bool bracketed = length >= 2 && ip[0] == '[' && ip[length - 1] == ']';
@@ -81,7 +83,7 @@ int bide_address_ip(bide_address *address, const char *ip, uint16_t port)
     char *zone = strchr(text, '%');
     if (zone != NULL) {
         *zone = '\0';
-        if (scope_of(zone + 1, &scope) != 0)
+        if (address_scope_of(zone + 1, &scope) != 0)
             return -EINVAL;
     }
     if (inet_pton(AF_INET6, text, &v6) != 1)
@@ -109,7 +111,7 @@ int bide_address_unix(bide_address *address, const char *path)
     return 0;
 }
 
-static int parse_port(const char *text, uint16_t *port)
+static int address_parse_port(const char *text, uint16_t *port)
 {
     unsigned value = 0;
     if (*text == '\0')
@@ -133,7 +135,7 @@ int bide_address_parse(bide_address *address, const char *text)
         return bide_address_unix(address, text + 5);
     const char *colon = strrchr(text, ':');
     size_t length = colon != NULL ? (size_t)(colon - text) : 0;
-    if (parse_port(colon != NULL ? colon + 1 : text, &port) != 0 || length >= sizeof ip)
+    if (address_parse_port(colon != NULL ? colon + 1 : text, &port) != 0 || length >= sizeof ip)
         return -EINVAL;
     if (length == 0)
         return bide_address_ip(address, NULL, port);
@@ -144,7 +146,7 @@ int bide_address_parse(bide_address *address, const char *text)
     return bide_address_ip(address, ip, port);
 }
 
-static size_t print_v6(const bide_address *address, char *text, size_t size)
+static size_t address_print_v6(const bide_address *address, char *text, size_t size)
 {
     char ip[INET6_ADDRSTRLEN];
     char zone[16] = "";
@@ -155,12 +157,12 @@ static size_t print_v6(const bide_address *address, char *text, size_t size)
                             (unsigned)ntohs(address->any.v6.sin6_port));
 }
 
-static size_t print_unix(const bide_address *address, char *text, size_t size)
+static size_t address_print_unix(const bide_address *address, char *text, size_t size)
 {
     size_t begin = offsetof(struct sockaddr_un, sun_path);
     size_t length = address->length > begin ? address->length - begin : 0;
     const char *path = address->any.local.sun_path;
-    if (length == 0) /* the other end has no name */
+    if (length == 0) /* the peer is not bound to a name */
         return (size_t)snprintf(text, size, "unix:");
     if (path[0] == '\0')
         return (size_t)snprintf(text, size, "unix:@%.*s", (int)(length - 1), path + 1);
@@ -175,9 +177,9 @@ size_t bide_address_print(const bide_address *address, char *text, size_t size)
         inet_ntop(AF_INET, &address->any.v4.sin_addr, ip, sizeof ip);
         return (size_t)snprintf(text, size, "%s:%u", ip, (unsigned)ntohs(address->any.v4.sin_port));
     case AF_INET6:
-        return print_v6(address, text, size);
+        return address_print_v6(address, text, size);
     case AF_UNIX:
-        return print_unix(address, text, size);
+        return address_print_unix(address, text, size);
     default:
         return (size_t)snprintf(text, size, "(no address)");
     }

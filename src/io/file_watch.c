@@ -1,22 +1,28 @@
 /*
- * A watcher: an inotify descriptor, a buffer of its events, and the watches by the kernel's number.
+ * Watchers of files: an inotify descriptor, a buffer of its events, and the watches.
  *
  *     buffer |......|=====|=====|=====|.......|      first event --> first watch of its number
  *                 begin              end     size                     |same
- *                                                    `told`, `at` --> the others
+ *                                                    `told`, `at` --> the other watches of the number
  *
- *     tree   the number's bits, the lowest first, say left or right; a watch may stand anywhere on its
- *            way. So any watch below may take the place of one that leaves.
+ *     tree   of watches by the kernel's number. The bits of the number, lowest first, select left or
+ *            right. A watch may be anywhere on the path of its number. So any watch below may replace
+ *            one that is removed.
  *
- * 1. The buffer is filled only when all of it was told. What a read has brought is noted as soon as
- *    the read has ended, or was withdrawn (`finally`): so what has left the kernel is in the buffer.
- * 2. An event stays the first until the next is asked for. So a coroutine that is destroyed before it
- *    was told has it told again (give_back), from the watch that it was for, or the next one if that
- *    is removed. The name stays where it is as long.
- * 3. A number is not used again by the kernel before all others were. So an event whose number has no
- *    watch is of one that is removed, and is passed over. A watch whose file is gone keeps its place.
- * 4. The kernel's watch wants what any of its watches has wanted (IN_MASK_ADD). Each is told of what
- *    it wants itself. It is removed with the last of them.
+ * A watcher and its watches belong to one loop's thread, and one bide_file_watch_next is in progress at
+ * a time.
+ *
+ * 1. The buffer is filled only after all its events were delivered. The count of a read is stored as
+ *    soon as the read has ended or was withdrawn (`finally`). So events that left the kernel are in
+ *    the buffer.
+ * 2. An event stays the first until the next one is requested. If a coroutine is destroyed before it
+ *    resumes with the event, the event is delivered again (file_watch_give_back), beginning with the
+ *    watch that it was for. If that watch is removed, it begins with the next one. The name stays in
+ *    place for the same time.
+ * 3. The kernel reuses a number only after all others were used. So an event whose number has no
+ *    watch belongs to a removed watch and is ignored. A watch keeps its number when its file is gone.
+ * 4. The kernel's watch reports all changes that any watch of the number wants (IN_MASK_ADD). Each
+ *    watch gets only the changes that it wants. The kernel's watch is removed with the last of them.
  */
 #define _GNU_SOURCE
 #include "bide/file_watch.h"
@@ -30,24 +36,24 @@
 #include <string.h>
 #include <sys/inotify.h>
 
-enum { SMALLEST = sizeof(struct inotify_event) + NAME_MAX + 1 };
+enum { FILE_WATCH_BUFFER_MIN = sizeof(struct inotify_event) + NAME_MAX + 1 };
 
 static const struct {
     uint32_t kernel;
     uint32_t ours;
-} changes[] = {
+} file_watch_changes[] = {
     {IN_CREATE, BIDE_FILE_CREATED},        {IN_DELETE, BIDE_FILE_REMOVED},
     {IN_MOVED_FROM, BIDE_FILE_MOVED_FROM}, {IN_MOVED_TO, BIDE_FILE_MOVED_TO},
     {IN_MODIFY, BIDE_FILE_MODIFIED},       {IN_CLOSE_WRITE, BIDE_FILE_WRITTEN},
     {IN_ATTRIB, BIDE_FILE_ATTRIBUTES},     {IN_MOVE_SELF, BIDE_FILE_MOVED},
 };
 
-static uint32_t to_kernel(uint32_t ours)
+static uint32_t file_watch_to_kernel(uint32_t ours)
 {
     uint32_t kernel = IN_MASK_ADD;
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        if ((ours & changes[i].ours) != 0)
-            kernel |= changes[i].kernel;
+    for (size_t i = 0; i < sizeof file_watch_changes / sizeof *file_watch_changes; i++) {
+        if ((ours & file_watch_changes[i].ours) != 0)
+            kernel |= file_watch_changes[i].kernel;
     }
     if ((ours & BIDE_FILE_IF_DIRECTORY) != 0)
         kernel |= IN_ONLYDIR;
@@ -56,20 +62,20 @@ static uint32_t to_kernel(uint32_t ours)
     return kernel;
 }
 
-static uint32_t from_kernel(uint32_t kernel)
+static uint32_t file_watch_from_kernel(uint32_t kernel)
 {
     uint32_t ours = 0;
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        if ((kernel & changes[i].kernel) != 0)
-            ours |= changes[i].ours;
+    for (size_t i = 0; i < sizeof file_watch_changes / sizeof *file_watch_changes; i++) {
+        if ((kernel & file_watch_changes[i].kernel) != 0)
+            ours |= file_watch_changes[i].ours;
     }
     return ours;
 }
 
 /* ---- The tree ---- */
 
-/* Where the first watch of that number is, or would be. */
-static bide_file_watch **place_of(bide_file_watcher *watcher, int number)
+/* The link to the first watch of that number, or the empty link where it belongs. */
+static bide_file_watch **file_watch_place_of(bide_file_watcher *watcher, int number)
 {
     bide_file_watch **place = &watcher->tree;
     for (unsigned bits = (unsigned)number; *place != NULL && (*place)->number != number; bits >>= 1)
@@ -77,45 +83,50 @@ static bide_file_watch **place_of(bide_file_watcher *watcher, int number)
     return place;
 }
 
-static void enter(bide_file_watcher *watcher, bide_file_watch *watch)
+static void file_watch_insert(bide_file_watcher *watcher, bide_file_watch *watch)
 {
-    bide_file_watch **place = place_of(watcher, watch->number);
+    bide_file_watch **place = file_watch_place_of(watcher, watch->number);
     while (*place != NULL)
         place = &(*place)->same;
+    bide_assert(watch->watcher == NULL);
     *place = watch;
     watch->watcher = watcher;
     watch->same = NULL;
     watch->children[0] = watch->children[1] = NULL;
 }
 
-/* What takes the place of a watch in the tree: another of its file, or a leaf below it, or nothing. */
-static bide_file_watch *heir_of(bide_file_watch *watch)
+/* The successor of a watch in the tree: the next of its number, else a leaf below it, else NULL. */
+static bide_file_watch *file_watch_successor_of(bide_file_watch *watch)
 {
-    bide_file_watch *heir = watch->same;
-    if (heir == NULL) {
+    bide_file_watch *successor = watch->same;
+    if (successor == NULL) {
         bide_file_watch **place = NULL;
         for (bide_file_watch *at = watch;
              (at->children[0] != NULL ? at->children[0] : at->children[1]) != NULL; at = *place)
             place = &at->children[at->children[0] != NULL ? 0 : 1];
         if (place == NULL)
             return NULL;
-        heir = *place;
+        successor = *place;
         *place = NULL;
     }
-    heir->children[0] = watch->children[0];
-    heir->children[1] = watch->children[1];
-    return heir;
+    bide_assert(successor != watch && successor->children[0] == NULL &&
+                successor->children[1] == NULL);
+    successor->children[0] = watch->children[0];
+    successor->children[1] = watch->children[1];
+    return successor;
 }
 
-/* True: it was the last of its file. */
-static bool leave(bide_file_watch *watch)
+/* Removes a watch. True: it was the last of its number. */
+static bool file_watch_unlink(bide_file_watch *watch)
 {
-    bide_file_watch **first = place_of(watch->watcher, watch->number);
+    bide_file_watch **first = file_watch_place_of(watch->watcher, watch->number);
     bide_file_watch **place = first;
     bool was_alone = *first == watch && watch->same == NULL;
-    while (*place != watch)
+    while (*place != watch) {
+        bide_assert(*place != NULL);
         place = &(*place)->same;
-    *place = place == first ? heir_of(watch) : watch->same;
+    }
+    *place = place == first ? file_watch_successor_of(watch) : watch->same;
     watch->watcher = NULL;
     return was_alone;
 }
@@ -126,7 +137,7 @@ int bide_file_watcher_init(bide_file_watcher *watcher, void *buffer, size_t size
 {
     memset(watcher, 0, sizeof *watcher);
     bide_descriptor_init_closed(&watcher->inotify);
-    if (size < SMALLEST)
+    if (size < FILE_WATCH_BUFFER_MIN)
         return -EINVAL;
     watcher->buffer = buffer;
     watcher->size = size;
@@ -142,7 +153,7 @@ void bide_file_watcher_destroy(bide_file_watcher *watcher)
 {
     bide_close(&watcher->inotify);
     while (watcher->tree != NULL)
-        leave(watcher->tree);
+        file_watch_unlink(watcher->tree);
     watcher->begin = watcher->end;
     watcher->told = watcher->at = NULL;
 }
@@ -155,11 +166,11 @@ int bide_file_watch_add(bide_file_watcher *watcher, bide_file_watch *watch, cons
         return -EBADF;
     if ((wanted & BIDE_FILE_CHANGES) == 0)
         return -EINVAL;
-    watch->number = inotify_add_watch(watcher->inotify.fd, path, to_kernel(wanted));
+    watch->number = inotify_add_watch(watcher->inotify.fd, path, file_watch_to_kernel(wanted));
     if (watch->number < 0)
         return -errno;
     watch->wanted = wanted & BIDE_FILE_CHANGES;
-    enter(watcher, watch);
+    file_watch_insert(watcher, watch);
     return 0;
 }
 
@@ -185,22 +196,23 @@ void bide_file_watch_remove(bide_file_watch *watch)
         watcher->told = watch->same;
     if (watcher->at == watch)
         watcher->at = watch->same;
-    if (leave(watch))
-        inotify_rm_watch(watcher->inotify.fd, watch->number); /* (or it is gone already) */
+    if (file_watch_unlink(watch))
+        inotify_rm_watch(watcher->inotify.fd, watch->number); /* fails if the file is gone */
 }
 
 /* ---- Events ---- */
 
-/* Tells the event to the next watch that wants it. False: there is none. */
-static bool tell(bide_file_event_operation *next, const struct inotify_event *event)
+/* Delivers the first event to the next watch that wants it. False: there is none. */
+static bool file_watch_deliver(bide_file_event_operation *next, const struct inotify_event *event)
 {
     bide_file_watcher *watcher = next->watcher;
-    uint32_t ours = from_kernel(event->mask);
+    uint32_t ours = file_watch_from_kernel(event->mask);
     next->name = event->len != 0 ? watcher->buffer + watcher->begin + sizeof *event : "";
     next->cookie = event->cookie;
     next->is_directory = (event->mask & IN_ISDIR) != 0;
     while (watcher->at != NULL) {
         bide_file_watch *watch = watcher->at;
+        bide_assert(watch->watcher == watcher && watch->number == event->wd);
         watcher->at = watch->same;
         next->changes = (event->mask & IN_IGNORED) != 0 ? BIDE_FILE_GONE : ours & watch->wanted;
         if (next->changes != 0) {
@@ -211,18 +223,19 @@ static bool tell(bide_file_event_operation *next, const struct inotify_event *ev
     return false;
 }
 
-/* Takes the next of those in the buffer. False: there is none. */
-static bool take(bide_file_event_operation *next)
+/* Delivers the next event of the buffer. False: there is none. */
+static bool file_watch_next_event(bide_file_event_operation *next)
 {
     bide_file_watcher *watcher = next->watcher;
     while (watcher->begin < watcher->end) {
         struct inotify_event event;
         memcpy(&event, watcher->buffer + watcher->begin, sizeof event);
+        bide_assert(sizeof event + event.len <= watcher->end - watcher->begin);
         bool is_new = !watcher->is_inside;
         if (is_new) {
             watcher->is_inside = true;
             watcher->told = NULL;
-            watcher->at = event.wd >= 0 ? *place_of(watcher, event.wd) : NULL;
+            watcher->at = event.wd >= 0 ? *file_watch_place_of(watcher, event.wd) : NULL;
         }
         if (is_new && (event.mask & IN_Q_OVERFLOW) != 0) {
             next->watch = NULL;
@@ -232,7 +245,7 @@ static bool take(bide_file_event_operation *next)
             next->is_directory = false;
             return true;
         }
-        if (tell(next, &event))
+        if (file_watch_deliver(next, &event))
             return true;
         watcher->begin += sizeof event + event.len;
         watcher->is_inside = false;
@@ -240,12 +253,13 @@ static bool take(bide_file_event_operation *next)
     return false;
 }
 
-/* Nobody was told: 2. */
-static void give_back(bide_frame *frame)
+/* The coroutine is destroyed before it resumes with the event: 2. */
+static void file_watch_give_back(bide_frame *frame)
 {
     bide_file_event_operation *next =
         bide_container_of(frame, bide_file_event_operation, task.frame);
     bide_file_watcher *watcher = next->watcher;
+    bide_assert(!next->is_reading);
     if (next->task.frame.error != 0 || !watcher->is_inside)
         return;
     if (next->changes == BIDE_FILE_OVERFLOWED)
@@ -254,11 +268,12 @@ static void give_back(bide_frame *frame)
         watcher->at = watcher->told;
 }
 
-static bide_awaiter *begin_reading(bide_file_event_operation *next)
+static bide_awaiter *file_watch_start_read(bide_file_event_operation *next)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_file_watch_next");
     bide_file_watcher *watcher = next->watcher;
     bide_io_operation *read = &next->read;
+    bide_assert(watcher->begin == watcher->end && !watcher->is_inside); /* 1 */
     bide_io_operation_init(read, &ops, BIDE_IO_READ, &watcher->inotify);
     read->arguments.bytes.data = watcher->buffer;
     read->arguments.bytes.size = watcher->size;
@@ -268,29 +283,31 @@ static bide_awaiter *begin_reading(bide_file_event_operation *next)
 }
 
 /* The read has ended, or was withdrawn: 1. */
-static void end_reading(bide_file_event_operation *next)
+static void file_watch_finish_read(bide_file_event_operation *next)
 {
+    bide_assert(next->is_reading && next->read.count <= next->watcher->size);
     next->is_reading = false;
     next->watcher->begin = 0;
     next->watcher->end = next->read.count;
 }
 
-static const bide_coroutine_type event_type = {.name = "task", .release = give_back};
+static const bide_coroutine_type file_watch_event_type = {.name = "task",
+                                                          .release = file_watch_give_back};
 
-bide_coroutine_of(event_type, next_event_body)
+bide_coroutine_of(file_watch_event_type, file_watch_next_body)
 {
-    bide_begin(next_event_body, bide_file_event_operation * self);
+    bide_begin(file_watch_next_body, bide_file_event_operation * self);
     if (io_calls(io_of_context(bide_this_context())) != NULL)
         bide_return(-EOPNOTSUPP);
-    while (!take(self)) {
-        bide_await_status(self->status, begin_reading(self));
-        end_reading(self);
+    while (!file_watch_next_event(self)) {
+        bide_await_status(self->status, file_watch_start_read(self));
+        file_watch_finish_read(self);
         if (self->status < 0)
             bide_return(self->status);
     }
     bide_finally();
     if (self->is_reading)
-        end_reading(self);
+        file_watch_finish_read(self);
     bide_end();
 }
 
@@ -301,5 +318,5 @@ bide_awaiter *bide_file_watch_next(bide_file_event_operation *next, bide_file_wa
     next->watch = NULL;
     next->name = "";
     next->changes = 0;
-    return bide_frame_init(&next->task.frame, &next_event_body);
+    return bide_frame_init(&next->task.frame, &file_watch_next_body);
 }

@@ -1,21 +1,24 @@
 /*
  * Child processes.
  *
- * 1. Starting is posix_spawn's: glibc runs the child in the parent's memory, on a stack of its own,
- *    with all signals blocked, until it has its program; so it costs the same however large the
- *    program is, is right beside other threads, and tells what exec said.
- * 2. The child's numbers are given by dup2, and one must not overwrite what another still needs. So
- *    what is given is first duplicated to numbers above all those, in the parent, closed on exec.
- *    dup2 takes that mark off. All other numbers are closed in the child, also those that somebody
- *    has opened without the mark.
- * 3. Nobody else takes the status (process.h), so until it is taken here the pid is this child's, at
- *    least as a zombie: to open its handle, and to signal it, hits no other process. It is taken on
- *    one thread, which notes that in `has_ended` at once.
- * 4. The handle becomes readable when the child has ended, and stays so. So no end is missed by a
- *    wait that begins later, and all waits end. Without one, each wait listens to SIGCHLD before it
- *    looks, and looks again after each.
- * 5. A talk's owner awaits the join of its pumps alone, which a request or a failure stops. So it can
- *    be destroyed at any time.
+ * Any thread may start a child. From then on the process belongs to one loop's thread, and its waits
+ * and its communication are coroutines of that thread.
+ *
+ * 1. posix_spawn starts the child: glibc runs it in the parent's memory, on a stack of its own, with
+ *    all signals blocked, until exec. So the cost does not depend on the parent's size, other threads
+ *    do not matter, and an error of exec is returned.
+ * 2. dup2 assigns the child's descriptor numbers, and must not overwrite a descriptor that is still
+ *    needed. So the parent first duplicates all descriptors to numbers above those, close-on-exec.
+ *    dup2 clears that flag. The child closes all other numbers, including any that were opened
+ *    without the flag.
+ * 3. Only this file takes the child's status (process.h). Until then the pid is this child's, at
+ *    least as a zombie. So opening its handle and signalling it cannot affect another process. One
+ *    thread takes the status and sets `has_ended` at once.
+ * 4. The handle (a pidfd) becomes readable when the child has ended, and stays readable. So a wait
+ *    that starts later does not miss the end, and all waits complete. Without a handle, each wait
+ *    listens to SIGCHLD before it checks the child, and checks again after each signal.
+ * 5. The owner of a communication awaits only the join of its pumps, which cancellation or a failure
+ *    stops. So it can be destroyed at any time.
  */
 #define _GNU_SOURCE
 #include "bide/process.h"
@@ -39,38 +42,38 @@ extern char **environ;
 
 /* ---- Starting ---- */
 
-/* What the child is to have under which number. */
-typedef struct plan {
+/* The descriptors that the child gets. */
+typedef struct process_plan {
     const bide_process_options *options;
-    int first;     /* above all numbers of the child */
-    int theirs[3]; /* the child's ends of the streams; or -1 */
-    int *copies;   /* of what is passed, above `first`; or -1 */
+    int first;     /* above all descriptor numbers of the child */
+    int theirs[3]; /* the child's ends of the streams, or -1 */
+    int *copies;   /* of the passed descriptors, from `first` up, or -1 */
     posix_spawn_file_actions_t actions;
-} plan;
+} process_plan;
 
-static void close_fd(int *fd)
+static void process_close_fd(int *fd)
 {
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
 }
 
-/* Duplicates it above all numbers of the child: 2 */
-static int copy_above(const plan *plan, int fd)
+/* Duplicates a descriptor above all numbers of the child: 2. */
+static int process_copy_above(const process_plan *plan, int fd)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, plan->first);
     return copy < 0 ? -errno : copy;
 }
 
-/* Takes an end for the child, which is closed here. */
-static int lift(const plan *plan, int fd)
+/* Moves a descriptor above all numbers of the child. */
+static int process_move_above(const process_plan *plan, int fd)
 {
-    int copy = copy_above(plan, fd);
+    int copy = process_copy_above(plan, fd);
     close(fd);
     return copy;
 }
 
-static int open_pipe(bide_process *process, const plan *plan, int number)
+static int process_open_pipe(bide_process *process, const process_plan *plan, int number)
 {
     int fds[2];
     bool is_input = number == STDIN_FILENO;
@@ -80,31 +83,31 @@ static int open_pipe(bide_process *process, const plan *plan, int number)
         return -errno;
     int ours = is_input ? fds[1] : fds[0];
     fcntl(ours, F_SETFL, fcntl(ours, F_GETFL) | O_NONBLOCK);
-    if (is_input) /* what the child writes there goes nowhere */
+    if (is_input) /* the child cannot send through its input */
         shutdown(ours, SHUT_RD);
     bide_descriptor_init(&process->streams[number], ours);
-    return lift(plan, is_input ? fds[0] : fds[1]);
+    return process_move_above(plan, is_input ? fds[0] : fds[1]);
 }
 
-/* The child's end of a stream, above all its numbers; or a negative errno. */
-static int open_stream(bide_process *process, const plan *plan, int number)
+/* The child's end of a stream, above all numbers of the child, or a negative errno. */
+static int process_open_stream(bide_process *process, const process_plan *plan, int number)
 {
     const bide_process_stream *stream = &plan->options->streams[number];
     switch (stream->kind) {
     case BIDE_STREAM_NULL: {
         int fd = open("/dev/null", (number == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
-        return fd < 0 ? -errno : lift(plan, fd);
+        return fd < 0 ? -errno : process_move_above(plan, fd);
     }
     case BIDE_STREAM_GIVEN:
-        return copy_above(plan, stream->fd);
+        return process_copy_above(plan, stream->fd);
     case BIDE_STREAM_PIPE:
-        return open_pipe(process, plan, number);
+        return process_open_pipe(process, plan, number);
     default:
-        return copy_above(plan, number);
+        return process_copy_above(plan, number);
     }
 }
 
-static bool is_passed(const bide_process_options *options, int number)
+static bool process_is_passed(const bide_process_options *options, int number)
 {
     for (size_t i = 0; i < options->fd_count; i++) {
         if (options->fds[i].number == number)
@@ -113,8 +116,8 @@ static bool is_passed(const bide_process_options *options, int number)
     return false;
 }
 
-/* Says in the actions what the child has: 2. A positive errno, as they do. */
-static int say_what_it_has(plan *plan)
+/* Fills in the spawn actions that assign the child's descriptors: 2. A positive errno. */
+static int process_add_actions(process_plan *plan)
 {
     const bide_process_options *options = plan->options;
     int error = 0;
@@ -127,7 +130,7 @@ static int say_what_it_has(plan *plan)
         error = posix_spawn_file_actions_adddup2(&plan->actions, plan->copies[i],
                                                  options->fds[i].number);
     for (int number = 3; number < plan->first && error == 0; number++) {
-        if (!is_passed(options, number))
+        if (!process_is_passed(options, number))
             error = posix_spawn_file_actions_addclose(&plan->actions, number);
     }
     if (error == 0)
@@ -137,8 +140,8 @@ static int say_what_it_has(plan *plan)
     return error;
 }
 
-/* A positive errno. */
-static int spawn(bide_process *process, plan *plan)
+/* Returns a positive errno. */
+static int process_spawn(bide_process *process, process_plan *plan)
 {
     const bide_process_options *options = plan->options;
     char *just_name[] = {(char *)options->program, NULL};
@@ -146,7 +149,7 @@ static int spawn(bide_process *process, plan *plan)
     posix_spawnattr_t attributes;
     sigset_t none, all;
     sigemptyset(&none);
-    memset(&all, 0xff, sizeof all); /* with those of the C library's, which it would have ignored */
+    memset(&all, 0xff, sizeof all); /* sigfillset would leave out those of the C library */
     int error = posix_spawnattr_init(&attributes);
     if (error != 0)
         return error;
@@ -164,34 +167,35 @@ static int spawn(bide_process *process, plan *plan)
     return error;
 }
 
-/* Opens what the child is to have, and starts it. A negative errno. */
-static int carry_out(bide_process *process, plan *plan)
+/* Opens the child's descriptors and starts it. A negative errno. */
+static int process_carry_out(bide_process *process, process_plan *plan)
 {
     const bide_process_options *options = plan->options;
     for (int i = 0; i < 3; i++) {
-        plan->theirs[i] = open_stream(process, plan, i);
+        plan->theirs[i] = process_open_stream(process, plan, i);
         bool may_be_closed = options->streams[i].kind == BIDE_STREAM_INHERIT;
         if (plan->theirs[i] < 0 && !(plan->theirs[i] == -EBADF && may_be_closed))
             return plan->theirs[i];
     }
     for (size_t i = 0; i < options->fd_count; i++) {
-        plan->copies[i] = copy_above(plan, options->fds[i].fd);
+        plan->copies[i] = process_copy_above(plan, options->fds[i].fd);
         if (plan->copies[i] < 0)
             return plan->copies[i];
     }
     int error = posix_spawn_file_actions_init(&plan->actions);
     if (error != 0)
         return -error;
-    error = say_what_it_has(plan);
+    error = process_add_actions(plan);
     if (error == 0)
-        error = spawn(process, plan);
+        error = process_spawn(process, plan);
     posix_spawn_file_actions_destroy(&plan->actions);
     return -error;
 }
 
-/* Kills it, and takes its status. */
-static void put_away(bide_process *process)
+/* Kills the child and takes its status. */
+static void process_kill_and_reap(bide_process *process)
 {
+    bide_assert(process->pid > 0);
     if (process->leads_group)
         kill(-process->pid, SIGKILL);
     kill(process->pid, SIGKILL);
@@ -200,13 +204,13 @@ static void put_away(bide_process *process)
     process->has_ended = true;
 }
 
-static int open_handle(bide_process *process)
+static int process_open_handle(bide_process *process)
 {
 #ifdef SYS_pidfd_open
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0 && errno != ENOSYS)
         return -errno;
-    if (fd >= 0) /* (closed on exec by itself) */
+    if (fd >= 0) /* a pidfd is always close-on-exec */
         bide_descriptor_init(&process->handle, fd);
 #endif
     return 0;
@@ -214,7 +218,7 @@ static int open_handle(bide_process *process)
 
 int bide_process_start(bide_process *process, const bide_process_options *options)
 {
-    plan plan = {.options = options, .first = 3, .theirs = {-1, -1, -1}};
+    process_plan plan = {.options = options, .first = 3, .theirs = {-1, -1, -1}};
     bide_process_init(process);
     if (options->program == NULL)
         return -EINVAL;
@@ -229,81 +233,83 @@ int bide_process_start(bide_process *process, const bide_process_options *option
         return -ENOMEM;
     for (size_t i = 0; i < options->fd_count; i++)
         plan.copies[i] = -1;
-    int error = carry_out(process, &plan);
+    int error = process_carry_out(process, &plan);
     for (int i = 0; i < 3; i++)
-        close_fd(&plan.theirs[i]);
+        process_close_fd(&plan.theirs[i]);
     for (size_t i = 0; i < options->fd_count; i++)
-        close_fd(&plan.copies[i]);
+        process_close_fd(&plan.copies[i]);
     free(plan.copies);
     if (error == 0) {
         process->has_ended = false;
         process->leads_group = options->new_group || options->new_session;
-        error = open_handle(process);
+        error = process_open_handle(process);
     }
     if (error != 0)
         bide_process_destroy(process);
     return error;
 }
 
-/* ---- Its end ---- */
+/* ---- The end of the child ---- */
 
-static uint64_t nanoseconds(struct timeval time)
+static uint64_t process_nanoseconds(struct timeval time)
 {
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_usec * 1000;
 }
 
-/* Takes its status, if it has ended. 0, -EAGAIN (not yet), or -ECHILD. */
-static int look(bide_process *process)
+/* Takes the status if the child has ended. 0, -EAGAIN (it has not), or -ECHILD. */
+static int process_check_ended(bide_process *process)
 {
     struct rusage usage;
     int status;
     if (process->has_ended)
         return 0;
+    bide_assert(process->pid > 0);
     pid_t found = wait4(process->pid, &status, WNOHANG, &usage);
     if (found == 0)
         return -EAGAIN;
     if (found < 0)
         return -errno;
+    bide_assert(found == process->pid);
     process->has_ended = true;
     process->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    process->user_time = nanoseconds(usage.ru_utime);
-    process->system_time = nanoseconds(usage.ru_stime);
+    process->user_time = process_nanoseconds(usage.ru_utime);
+    process->system_time = process_nanoseconds(usage.ru_stime);
     process->max_memory = (size_t)usage.ru_maxrss * 1024;
     return 0;
 }
 
-static int refusal_of(const bide_io *io)
+static int process_check_loop(const bide_io *io)
 {
     if (io == NULL)
         return -ENOTSUP;
     return io_calls(io) != NULL ? -EOPNOTSUPP : 0;
 }
 
-bide_coroutine(wait_body)
+bide_coroutine(process_wait_body)
 {
-    bide_begin(wait_body, bide_process_wait_operation * self);
-    self->status = refusal_of(io_of_context(bide_this_context()));
+    bide_begin(process_wait_body, bide_process_wait_operation * self);
+    self->status = process_check_loop(io_of_context(bide_this_context()));
     if (self->status < 0)
         bide_return(self->status);
-    while ((self->status = look(self->process)) == -EAGAIN)
+    while ((self->status = process_check_ended(self->process)) == -EAGAIN)
         bide_try(bide_poll(&self->poll, &self->process->handle, POLLIN));
     bide_return(self->status);
     bide_end();
 }
 
-/* The same without a handle: 4 */
-bide_coroutine(listen_body)
+/* A wait without a handle: 4. */
+bide_coroutine(process_wait_signal_body)
 {
-    bide_begin(listen_body, bide_process_wait_operation * self);
+    bide_begin(process_wait_signal_body, bide_process_wait_operation * self);
     self->listens = false;
-    self->status = refusal_of(io_of_context(bide_this_context()));
+    self->status = process_check_loop(io_of_context(bide_this_context()));
     if (self->status == 0)
         self->status = bide_signal_listen(&self->child, SIGCHLD);
     if (self->status < 0)
         bide_return(self->status);
     self->listens = true;
-    while ((self->status = look(self->process)) == -EAGAIN)
+    while ((self->status = process_check_ended(self->process)) == -EAGAIN)
         bide_try(bide_signal_wait(&self->wait, &self->child));
     bide_return(self->status);
     bide_finally();
@@ -315,8 +321,9 @@ bide_coroutine(listen_body)
 bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_process *process)
 {
     operation->process = process;
-    return bide_task_init(&operation->task,
-                          bide_descriptor_is_open(&process->handle) ? &wait_body : &listen_body);
+    return bide_task_init(&operation->task, bide_descriptor_is_open(&process->handle)
+                                                ? &process_wait_body
+                                                : &process_wait_signal_body);
 }
 
 int bide_process_signal(const bide_process *process, int signal)
@@ -336,17 +343,17 @@ int bide_process_signal_group(const bide_process *process, int signal)
 void bide_process_destroy(bide_process *process)
 {
     if (!process->has_ended)
-        put_away(process);
+        process_kill_and_reap(process);
     bide_close(&process->handle);
     for (int i = 0; i < 3; i++)
         bide_close(&process->streams[i]);
 }
 
-/* ---- Talking to it ---- */
+/* ---- Communication ---- */
 
-bide_coroutine(send_body)
+bide_coroutine(process_send_body)
 {
-    bide_begin(send_body, bide_process_pump_ * self);
+    bide_begin(process_send_body, bide_process_pump_ * self);
     self->status = 0;
     self->send.count = 0;
     if (self->size != 0)
@@ -354,17 +361,18 @@ bide_coroutine(send_body)
                           bide_send(&self->send, self->stream, self->data, self->size));
     self->count = self->send.count;
     bide_close(self->stream);
-    if (self->status == -EPIPE || self->status == -ECONNRESET) /* it wants no more */
+    if (self->status == -EPIPE || self->status == -ECONNRESET) /* the child has closed its input */
         self->status = 0;
     bide_return(self->status);
     bide_finally();
+    bide_assert(self->send.count <= self->size);
     self->all->input_count = self->send.count;
     bide_end();
 }
 
-bide_coroutine(receive_body)
+bide_coroutine(process_receive_body)
 {
-    bide_begin(receive_body, bide_process_pump_ * self);
+    bide_begin(process_receive_body, bide_process_pump_ * self);
     for (;;) {
         bool is_full = self->count == self->size;
         bide_try(bide_read(&self->read, self->stream,
@@ -374,31 +382,33 @@ bide_coroutine(receive_body)
             bide_return(0);
         if (self->count == self->size)
             bide_return(-EMSGSIZE);
+        bide_assert(self->read.operation.count <= self->size - self->count);
         self->count += self->read.operation.count;
     }
     bide_end();
 }
 
-static void begin_pump(bide_process_communicate_operation *all, int number)
+static void process_start_pump(bide_process_communicate_operation *all, int number)
 {
     bide_process_pump_ *pump = &all->pumps[number];
     pump->all = all;
     pump->stream = &all->process->streams[number];
     pump->count = 0;
     if (bide_descriptor_is_open(pump->stream))
-        bide_scope_spawn(
-            &all->scope, &pump->branch,
-            bide_task_init(&pump->task, number == STDIN_FILENO ? &send_body : &receive_body));
+        bide_scope_spawn(&all->scope, &pump->branch,
+                         bide_task_init(&pump->task, number == STDIN_FILENO
+                                                         ? &process_send_body
+                                                         : &process_receive_body));
 }
 
-bide_coroutine(communicate_body)
+bide_coroutine(process_communicate_body)
 {
-    bide_begin(communicate_body, bide_process_communicate_operation * self);
-    if (refusal_of(io_of_context(bide_this_context())) < 0)
-        bide_return(refusal_of(io_of_context(bide_this_context())));
+    bide_begin(process_communicate_body, bide_process_communicate_operation * self);
+    if (process_check_loop(io_of_context(bide_this_context())) < 0)
+        bide_return(process_check_loop(io_of_context(bide_this_context())));
     bide_scope_init(&self->scope, bide_this_frame());
     for (int i = 0; i < 3; i++)
-        begin_pump(self, i);
+        process_start_pump(self, i);
     bide_try(bide_scope_join(&self->scope));
     bide_try(bide_process_wait(&self->wait, self->process));
     bide_finally();
@@ -421,5 +431,5 @@ bide_awaiter *bide_process_communicate(bide_process_communicate_operation *opera
         operation->pumps[i].size = sizes[i];
         operation->pumps[i].count = 0;
     }
-    return bide_task_init(&operation->task, &communicate_body);
+    return bide_task_init(&operation->task, &process_communicate_body);
 }

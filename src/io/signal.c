@@ -1,41 +1,47 @@
 /*
  * Signals, from a handler to listeners.
  *
- *     handler, on any thread        teller, a thread of the library's        listeners
- *     come++, post `news`    --->   seen = come   --->   the first in line is woken, or is_set
+ *     handler, on any thread          dispatcher, a thread of the library's     listeners
+ *     delivered++, post `news`  --->  received = delivered  --->  first waiter is woken, or is_set
  *
- *     the teller   NONE --the first listens--> RUNS --the last ends--> QUITS --> NONE, or GONE
- *                  --joined--> NONE;  QUITS --somebody listens--> RUNS
+ *     the dispatcher   NONE --first listen--> RUNNING --last end--> STOPPING --> NONE, or STOPPED
+ *                      STOPPED --joined--> NONE;  STOPPING --listen--> RUNNING
  *
- * A handler and not a signalfd. What a signalfd is to bring has to be blocked in all threads, those
- * included that the library has not made and cannot reach; where one is forgotten, the signal ends
- * the process. Children inherit that mask, over exec too, and then run with signals blocked of which
- * they know nothing. A handler asks nothing of other threads, and exec undoes it.
+ * Listeners, waiters and the dispatcher's state are under one lock. Any thread may listen, wait and
+ * end, but not in a signal handler.
  *
- * A semaphore and not a pipe to oneself: to post it is allowed in a handler, it needs no descriptor,
- * is never full in a way that matters (the count says what has come), and a child shares none.
+ * Why a handler and not a signalfd: signals for a signalfd must be blocked in all threads, even those
+ * that the library has not created and cannot reach. If one thread does not block the signal, the
+ * signal ends the process. Children inherit the mask, even through exec, and then run with signals
+ * blocked unknowingly. A handler needs nothing of other threads, and exec resets it.
  *
- * 1. No signal is missed. The handler counts before it posts; the teller takes the post before it
- *    reads the counts. The handler stands before `listen` returns.
- * 2. A listener hears of nothing that came before it listened: `listen` has told the others of what
- *    has come (gather) before it joins them, and what came before the first of them counts as seen.
- *    What comes after the handler stands is heard, though `listen` has not returned.
- * 3. Waits stand in line under one lock, of all listeners. A waiter is posted to its scheduler under
- *    that lock too, so whoever has it finds the waiter in line, or posted: a coroutine may be
- *    destroyed while its signal comes. What is woken inline must not run under the lock. So all that
- *    wakes is called by bide_run_after_, which has it run afterwards.
- * 4. The teller's mask lets in what is listened for, and blocks all else. So a signal that all
- *    others block is caught. When the last listener for a signal ends, the teller blocks it again
- *    and then puts back what was done before: otherwise one that comes in between could do on the
- *    teller what all other threads have blocked. To end waits for that.
- * 5. The teller ends under the lock, in QUITS, as its last act but to return. Whoever waits for that
- *    joins it; if nobody does, because the last listener ended on the teller, it is detached. A
- *    teller that is GONE tells no more, so a new one does not meet it.
- * 6. A child of fork begins anew: it has no teller, and no listener. The thread that forks holds the
- *    lock, so the child finds the lists whole. A signal that comes to the child before its handlers
- *    are put back, or to a child that shares the memory (vfork), is known by the number of the
- *    process. There the old way is put back, and the signal raised again; it comes when the handler
- *    has returned.
+ * Why a semaphore and not a pipe: a handler may post it, it needs no descriptor, an overflow does not
+ * matter (`delivered` counts the signals), and a child does not share it.
+ *
+ * 1. No signal is missed. The handler counts before it posts. The dispatcher consumes the post before
+ *    it reads the counts. The handler is installed before bide_signal_listen returns.
+ * 2. A listener never receives a signal from before it listened. bide_signal_listen first gives
+ *    earlier signals to the other listeners (signal_receive). For the first listener, earlier
+ *    signals count as received. A listener receives signals from the moment at which the handler is
+ *    installed, even if bide_signal_listen has not returned yet.
+ * 3. Waiters are in lists under the lock. A waiter is posted to its scheduler under that lock too. So
+ *    the holder of the lock finds a waiter in a list or posted, and a coroutine may be destroyed
+ *    while its signal arrives. A coroutine that is woken inline must not run under the lock. So each
+ *    function that wakes is called by bide_run_after_, which runs such coroutines afterwards.
+ * 4. The dispatcher's mask admits the signals that have listeners and blocks all others. So a signal
+ *    is received even if all other threads block it. When the last listener for a signal ends, the
+ *    dispatcher blocks the signal first and then restores the previous action. Otherwise a signal
+ *    that arrives in between could take its previous action on the dispatcher, though all other
+ *    threads block it. bide_signal_destroy waits for the dispatcher to do this.
+ * 5. The dispatcher leaves STOPPING under the lock, as its last act before it returns. The thread
+ *    that waits for this joins it. If the last listener ended on the dispatcher itself, nobody joins,
+ *    and it is detached. A dispatcher in STOPPED delivers nothing any more, so it cannot conflict
+ *    with a new one.
+ * 6. A child of fork starts without a dispatcher and without listeners. The forking thread holds the
+ *    lock, so the child finds the lists consistent. A signal may reach the child before its actions
+ *    are restored, or a child that shares the memory (vfork). The handler detects this by the process
+ *    id. It restores the previous action and raises the signal again, which is delivered when the
+ *    handler has returned.
  */
 #define _GNU_SOURCE
 #include "bide/signal.h"
@@ -43,140 +49,79 @@
 #include "../coroutine/internal.h"
 #include "../system/fork.h"
 #include "../system/threads.h"
+#include "signal_handler.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <semaphore.h>
-#include <unistd.h>
 
-enum { SIGNALS = 65 }; /* Linux: 1 to 64 */
+enum dispatcher_state {
+    DISPATCHER_NONE,
+    DISPATCHER_RUNNING,
+    DISPATCHER_STOPPING,
+    DISPATCHER_STOPPED,
+    DISPATCHER_JOINING
+};
 
-enum { NONE, RUNS, QUITS, GONE, JOINING };
+enum signal_wait_state { SIGNAL_WAIT_IDLE, SIGNAL_WAIT_QUEUED, SIGNAL_WAIT_GRANTED };
 
-/* The states of a wait. */
-enum { OUT, IN_LINE, HAS_IT };
-
-/* What is known of a signal. Of the lock, but for `come`. */
-struct heard {
-    bide_atomic(uint32_t) come; /* times that the handler ran */
-    uint32_t seen;              /* of those, that listeners were told of */
-    bide_signal *first;
-    bool is_leaving; /* nobody listens any more, and the handler still stands */
-    bool is_lost;    /* somebody else's handler stood there at the end */
-    struct sigaction before;
+/* The state of one signal. */
+struct signal_entry {
+    uint32_t received;  /* calls of the handler that were passed on to the listeners */
+    bide_signal *first; /* listener */
+    bool is_leaving;    /* the last listener has ended, and the handler is still installed */
+    bool is_lost;       /* another handler was installed at that time */
 };
 
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* protects all members */
     pthread_cond_t changed;
-    sem_t news;
     unsigned listeners;
-    int state;         /* of the teller */
-    unsigned joiners;  /* that wait for its end */
-    pthread_t teller;
-    bide_atomic(int) process; /* whose handlers they are; 0: none yet */
+    enum dispatcher_state state;
+    unsigned joiners; /* threads that wait for STOPPING to end */
+    pthread_t dispatcher;
     bool survives_forks;
-    struct heard signals[SIGNALS];
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct signal_entry entries[SIGNAL_COUNT];
+} signal_state = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static BIDE_THREAD_LOCAL bool is_teller;
+static BIDE_THREAD_LOCAL bool signal_is_dispatcher;
 
-/* What an instruction, or a call, of the thread itself raises. */
-static const int raised[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-
-/* ---- The handler ---- */
-
-static void on_signal(int number)
+/* The signal has no listener any more. */
+static void signal_restore_action(int number)
 {
-    int saved = errno;
-    struct heard *heard = &all.signals[number];
-    /* relaxed: it was written before the handler was set */
-    if (getpid() == bide_atomic_load(&all.process, relaxed)) {
-        /* release: 1, partner is the load of gather. */
-        bide_atomic_fetch_add(&heard->come, 1, release);
-        sem_post(&all.news);
-    } else { /* 6 */
-        sigaction(number, &heard->before, NULL);
-        raise(number);
-    }
-    errno = saved;
+    struct signal_entry *entry = &signal_state.entries[number];
+    entry->is_lost = !bide_signal_handler_restore_(number);
+    entry->is_leaving = false;
 }
 
-static bool is_ours(const struct sigaction *action)
-{
-    return (action->sa_flags & SA_SIGINFO) == 0 && action->sa_handler == on_signal;
-}
+/* ---- The dispatcher's mask ---- */
 
-static bool is_free(const struct sigaction *action)
+/* On the dispatcher: sets its mask, and restores the actions of signals without a listener: 4. */
+static void dispatcher_update_mask(void)
 {
-    return (action->sa_flags & SA_SIGINFO) == 0 &&
-           (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
-}
-
-/* Sets the handler; what was done before is kept. */
-static int set_handler(int number)
-{
-    struct sigaction *before = &all.signals[number].before;
-    struct sigaction after = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
-    sigemptyset(&after.sa_mask);
-    if (sigaction(number, NULL, before) != 0)
-        return -errno;
-    if (!is_free(before))
-        return -EBUSY;
-    struct sigaction replaced;
-    if (sigaction(number, &after, &replaced) != 0)
-        return -errno;
-    if (!is_free(&replaced)) { /* somebody else was faster */
-        sigaction(number, &replaced, NULL);
-        return -EBUSY;
-    }
-    *before = replaced;
-    return 0;
-}
-
-/* Does the handler stand, among those for whom somebody listens? */
-static bool has_handler(int number)
-{
-    struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && is_ours(&now);
-}
-
-static void put_back(int number)
-{
-    struct heard *heard = &all.signals[number];
-    heard->is_lost = !has_handler(number);
-    if (!heard->is_lost)
-        sigaction(number, &heard->before, NULL);
-    heard->is_leaving = false;
-}
-
-/* ---- The teller ---- */
-
-/* What it takes: signals for which somebody listens; and what an instruction of its own raises. 4 */
-static void settle(void)
-{
+    bide_assert(signal_is_dispatcher);
     sigset_t mask;
     sigfillset(&mask);
-    for (size_t i = 0; i < sizeof raised / sizeof raised[0]; i++)
-        sigdelset(&mask, raised[i]);
-    for (int number = 1; number < SIGNALS; number++) {
-        if (all.signals[number].first != NULL)
+    for (int number = 1; number < SIGNAL_COUNT; number++) {
+        if (signal_state.entries[number].first != NULL || bide_signal_handler_is_raised_(number))
             sigdelset(&mask, number);
     }
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    for (int number = 1; number < SIGNALS; number++) {
-        if (all.signals[number].is_leaving)
-            put_back(number);
+    for (int number = 1; number < SIGNAL_COUNT; number++) {
+        bide_assert(!signal_state.entries[number].is_leaving ||
+                    signal_state.entries[number].first == NULL);
+        if (signal_state.entries[number].is_leaving)
+            signal_restore_action(number);
     }
-    pthread_cond_broadcast(&all.changed);
+    pthread_cond_broadcast(&signal_state.changed);
 }
 
-/* ---- Waits in line, under the lock ---- */
+/* ---- Lists of waiters, under the lock ---- */
 
-static void enter_line(bide_signal_waiter *waiter)
+static void signal_waiter_enqueue(bide_signal_waiter *waiter)
 {
     bide_signal *signal = waiter->signal;
-    waiter->state = IN_LINE;
+    bide_assert(waiter->state == SIGNAL_WAIT_IDLE && !signal->has_ended && !signal->is_set);
+    waiter->state = SIGNAL_WAIT_QUEUED;
     waiter->next = NULL;
     waiter->previous = signal->last;
     if (signal->first == NULL)
@@ -186,10 +131,13 @@ static void enter_line(bide_signal_waiter *waiter)
     signal->last = waiter;
 }
 
-static void leave_line(bide_signal_waiter *waiter)
+static void signal_waiter_remove(bide_signal_waiter *waiter)
 {
     bide_signal *signal = waiter->signal;
-    waiter->state = OUT;
+    bide_assert(waiter->state == SIGNAL_WAIT_QUEUED);
+    bide_assert((waiter->previous != NULL ? waiter->previous->next : signal->first) == waiter);
+    bide_assert((waiter->next != NULL ? waiter->next->previous : signal->last) == waiter);
+    waiter->state = SIGNAL_WAIT_IDLE;
     if (waiter->previous != NULL)
         waiter->previous->next = waiter->next;
     else
@@ -200,252 +148,239 @@ static void leave_line(bide_signal_waiter *waiter)
         signal->last = waiter->previous;
 }
 
-/* The signal is the first waiter's, or is remembered. Inside bide_run_after_: 3 */
-static void give(bide_signal *signal)
+/* Gives the signal to the first waiter, or stores it. Called by bide_run_after_: 3. */
+static void signal_grant(bide_signal *signal)
 {
     bide_signal_waiter *first = signal->first;
     if (first == NULL) {
         signal->is_set = true;
         return;
     }
-    leave_line(first);
-    first->state = HAS_IT;
+    signal_waiter_remove(first);
+    first->state = SIGNAL_WAIT_GRANTED;
     bide_wake_one(&first->awaiter);
 }
 
-/* The same for all listeners, if it has come. */
-static void gather(int number)
+/* Gives a signal that was delivered to each of its listeners. */
+static void signal_receive(int number)
 {
-    struct heard *heard = &all.signals[number];
-    /* acquire: partner is the handler's release, whose thread's writes are told of */
-    uint32_t come = bide_atomic_load(&heard->come, acquire);
-    if (come == heard->seen)
+    struct signal_entry *entry = &signal_state.entries[number];
+    uint32_t delivered = bide_signal_handler_count_(number);
+    if (delivered == entry->received)
         return;
-    heard->seen = come;
-    for (bide_signal *at = heard->first; at != NULL; at = at->next)
-        give(at);
+    entry->received = delivered;
+    for (bide_signal *at = entry->first; at != NULL; at = at->next)
+        signal_grant(at);
 }
 
-/* ---- The teller ---- */
+/* ---- The dispatcher ---- */
 
-/* A turn of the teller. */
-static void take_turn(bide_frame *unused)
+/* One round of the dispatcher. */
+static void dispatcher_run_round(bide_frame *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&all.lock);
-    settle();
-    for (int number = 1; number < SIGNALS; number++)
-        gather(number);
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&signal_state.lock);
+    dispatcher_update_mask();
+    for (int number = 1; number < SIGNAL_COUNT; number++)
+        signal_receive(number);
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
-/* Nobody listens any more: 5. False: somebody does. */
-static bool has_quit(void)
+/* Completes STOPPING: 5. False: there are listeners. */
+static bool dispatcher_has_stopped(void)
 {
-    pthread_mutex_lock(&all.lock);
-    bool quits = all.state == QUITS;
-    if (quits) {
-        settle();
-        if (all.joiners == 0)
+    pthread_mutex_lock(&signal_state.lock);
+    bool is_stopping = signal_state.state == DISPATCHER_STOPPING;
+    if (is_stopping) {
+        bide_assert(signal_state.listeners == 0);
+        dispatcher_update_mask();
+        if (signal_state.joiners == 0)
             pthread_detach(pthread_self());
-        all.state = all.joiners == 0 ? NONE : GONE;
-        pthread_cond_broadcast(&all.changed);
+        signal_state.state = signal_state.joiners == 0 ? DISPATCHER_NONE : DISPATCHER_STOPPED;
+        pthread_cond_broadcast(&signal_state.changed);
     }
-    pthread_mutex_unlock(&all.lock);
-    return quits;
+    pthread_mutex_unlock(&signal_state.lock);
+    return is_stopping;
 }
 
-static void *teller_main(void *unused)
+static void *dispatcher_main(void *unused)
 {
     (void)unused;
-    is_teller = true;
+    signal_is_dispatcher = true;
     bide_threads_name_this_("bide-signal", 0);
-    while (!has_quit()) {
-        while (sem_wait(&all.news) != 0) { /* interrupted */
-        }
-        bide_run_after_(take_turn, NULL);
+    while (!dispatcher_has_stopped()) {
+        bide_signal_handler_wait_();
+        bide_run_after_(dispatcher_run_round, NULL);
     }
     return NULL;
 }
 
-static void do_nothing(void *unused)
+static void dispatcher_give_up(void *unused)
 {
     (void)unused;
 }
 
-/* There is one from now on, and it looks at what is listened for. 0 or a negative errno. */
-static int have_teller(void)
+/* Starts the dispatcher unless it is running, and has it update its mask. */
+static int dispatcher_start(void)
 {
-    while (all.state == GONE || all.state == JOINING)
-        pthread_cond_wait(&all.changed, &all.lock);
-    if (all.state == NONE) {
-        int error = bide_threads_start_(&all.teller, 1, teller_main, NULL, do_nothing);
+    bide_assert(signal_state.listeners != 0);
+    while (signal_state.state == DISPATCHER_STOPPED || signal_state.state == DISPATCHER_JOINING)
+        pthread_cond_wait(&signal_state.changed, &signal_state.lock);
+    if (signal_state.state == DISPATCHER_NONE) {
+        int error = bide_threads_start_(&signal_state.dispatcher, 1, dispatcher_main, NULL,
+                                        dispatcher_give_up);
         if (error != 0)
             return error;
     }
-    all.state = RUNS;
-    sem_post(&all.news);
+    signal_state.state = DISPATCHER_RUNNING;
+    bide_signal_handler_post_();
     return 0;
 }
 
-/* Nobody listens any more. 5 */
-static void quit(void)
+/* Stops the dispatcher: 5. There are no listeners. */
+static void dispatcher_stop(void)
 {
-    all.state = QUITS;
-    sem_post(&all.news);
-    if (is_teller)
+    bide_assert(signal_state.listeners == 0 && signal_state.state == DISPATCHER_RUNNING);
+    signal_state.state = DISPATCHER_STOPPING;
+    bide_signal_handler_post_();
+    if (signal_is_dispatcher)
         return;
-    all.joiners++;
-    while (all.state == QUITS)
-        pthread_cond_wait(&all.changed, &all.lock);
-    all.joiners--;
-    if (all.state != GONE)
+    signal_state.joiners++;
+    while (signal_state.state == DISPATCHER_STOPPING)
+        pthread_cond_wait(&signal_state.changed, &signal_state.lock);
+    signal_state.joiners--;
+    if (signal_state.state != DISPATCHER_STOPPED)
         return;
-    all.state = JOINING;
-    pthread_mutex_unlock(&all.lock);
-    pthread_join(all.teller, NULL);
-    pthread_mutex_lock(&all.lock);
-    all.state = NONE;
-    pthread_cond_broadcast(&all.changed);
+    signal_state.state = DISPATCHER_JOINING;
+    pthread_mutex_unlock(&signal_state.lock);
+    pthread_join(signal_state.dispatcher, NULL);
+    pthread_mutex_lock(&signal_state.lock);
+    signal_state.state = DISPATCHER_NONE;
+    pthread_cond_broadcast(&signal_state.changed);
 }
 
 /* ---- Forks: 6 ---- */
 
-static void before_fork(void)
+static void signal_before_fork(void)
 {
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&signal_state.lock);
 }
 
-static void after_fork(void)
+static void signal_after_fork(void)
 {
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
-static void after_fork_in_child(void)
+static void signal_after_fork_in_child(void)
 {
-    for (int number = 1; number < SIGNALS; number++) {
-        struct heard *heard = &all.signals[number];
-        if (heard->first != NULL || heard->is_leaving)
-            put_back(number);
-        heard->first = NULL;
-        bide_atomic_init(&heard->come, 0);
-        heard->seen = 0;
+    for (int number = 1; number < SIGNAL_COUNT; number++) {
+        struct signal_entry *entry = &signal_state.entries[number];
+        if (entry->first != NULL || entry->is_leaving)
+            signal_restore_action(number);
+        entry->first = NULL;
+        entry->received = 0;
     }
-    all.listeners = 0;
-    all.state = NONE;
-    all.joiners = 0;
-    bide_atomic_init(&all.process, 0);
-    is_teller = false;
-    pthread_mutex_init(&all.lock, NULL);
-    pthread_cond_init(&all.changed, NULL);
+    bide_signal_handler_reset_();
+    signal_state.listeners = 0;
+    signal_state.state = DISPATCHER_NONE;
+    signal_state.joiners = 0;
+    signal_is_dispatcher = false;
+    pthread_mutex_init(&signal_state.lock, NULL);
+    pthread_cond_init(&signal_state.changed, NULL);
 }
 
-/* What there is once in a process. */
-static int prepare(void)
+/* Initializes what a process needs once. Under the lock. */
+static int signal_init_process(void)
 {
-    if (!all.survives_forks) {
-        if (pthread_atfork(before_fork, after_fork, after_fork_in_child) != 0)
+    if (!signal_state.survives_forks) {
+        if (pthread_atfork(signal_before_fork, signal_after_fork, signal_after_fork_in_child) != 0)
             return -ENOMEM;
-        all.survives_forks = true;
+        signal_state.survives_forks = true;
     }
-    if (bide_atomic_load(&all.process, relaxed) == 0) { /* relaxed: of the lock */
-        if (sem_init(&all.news, 0, 0) != 0)
-            return -errno;
-        bide_atomic_store(&all.process, getpid(), relaxed); /* relaxed: on_signal */
-    }
-    return 0;
+    return bide_signal_handler_init_();
 }
 
 /* ---- Listeners ---- */
 
-/* A call that may wake: 3. Its frame is none, but stands for it. */
-struct call {
+/* A call by bide_run_after_: 3. It is passed in place of a frame. */
+struct signal_call {
     bide_signal *signal;
     bide_awaiter *awaiter;
     int result;
 };
 
-static void run_after(void (*function)(bide_frame *call), struct call *call)
+static void signal_run_after(void (*function)(bide_frame *call), struct signal_call *call)
 {
     bide_run_after_(function, (bide_frame *)(void *)call);
 }
 
-static bool is_raised(int number)
+static void signal_add_listener(bide_signal *signal)
 {
-    for (size_t i = 0; i < sizeof raised / sizeof raised[0]; i++) {
-        if (raised[i] == number)
-            return true;
-    }
-    return false;
-}
-
-static void enlist(bide_signal *signal)
-{
-    struct heard *heard = &all.signals[signal->number];
-    signal->next = heard->first;
-    signal->place = &heard->first;
+    struct signal_entry *entry = &signal_state.entries[signal->number];
+    signal->next = entry->first;
+    signal->place = &entry->first;
     if (signal->next != NULL)
         signal->next->place = &signal->next;
-    heard->first = signal;
-    all.listeners++;
+    entry->first = signal;
+    signal_state.listeners++;
 }
 
-static void delist(bide_signal *signal)
+static void signal_remove_listener(bide_signal *signal)
 {
+    bide_assert(*signal->place == signal && signal_state.listeners != 0);
     *signal->place = signal->next;
     if (signal->next != NULL)
         signal->next->place = signal->place;
-    all.listeners--;
+    signal_state.listeners--;
 }
 
 /* Under the lock. */
-static int listen_for(bide_signal *signal)
+static int signal_start_listening(bide_signal *signal)
 {
     int number = signal->number;
-    struct heard *heard = &all.signals[number];
-    int error = prepare();
+    struct signal_entry *entry = &signal_state.entries[number];
+    int error = signal_init_process();
     if (error != 0)
         return error;
-    if (is_teller) /* (what is leaving waits for this thread) */
-        settle();
-    while (heard->is_leaving)
-        pthread_cond_wait(&all.changed, &all.lock);
-    bool is_first = heard->first == NULL;
+    if (signal_is_dispatcher) /* no other thread restores the pending actions */
+        dispatcher_update_mask();
+    while (entry->is_leaving)
+        pthread_cond_wait(&signal_state.changed, &signal_state.lock);
+    bool is_first = entry->first == NULL;
     if (is_first) {
-        heard->seen = bide_atomic_load(&heard->come, relaxed); /* relaxed: 2, it is a number */
-        error = set_handler(number);
-    } else if (!has_handler(number)) {
+        entry->received = bide_signal_handler_count_(number); /* 2 */
+        error = bide_signal_handler_install_(number);
+    } else if (!bide_signal_handler_is_installed_(number)) {
         error = -EBUSY;
     } else {
-        gather(number); /* 2 */
+        signal_receive(number); /* 2 */
     }
     if (error != 0)
         return error;
-    signal->was_ignored =
-        (heard->before.sa_flags & SA_SIGINFO) == 0 && heard->before.sa_handler == SIG_IGN;
-    enlist(signal);
-    error = have_teller();
+    signal->was_ignored = bide_signal_handler_was_ignored_(number);
+    signal_add_listener(signal);
+    error = dispatcher_start();
     if (error != 0) {
-        delist(signal);
-        if (heard->first == NULL)
-            put_back(number);
+        signal_remove_listener(signal);
+        if (entry->first == NULL)
+            signal_restore_action(number);
     }
     return error;
 }
 
-static void listen_inside(bide_frame *call)
+static void signal_listen_inside(bide_frame *call)
 {
-    struct call *self = (struct call *)(void *)call;
-    pthread_mutex_lock(&all.lock);
-    self->result = listen_for(self->signal);
-    pthread_mutex_unlock(&all.lock);
+    struct signal_call *self = (struct signal_call *)(void *)call;
+    pthread_mutex_lock(&signal_state.lock);
+    self->result = signal_start_listening(self->signal);
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
 int bide_signal_listen(bide_signal *signal, int number)
 {
     sigset_t mask;
-    struct call call = {.signal = signal};
-    if (number < 1 || number >= SIGNALS || is_raised(number))
+    struct signal_call call = {.signal = signal};
+    if (number < 1 || number >= SIGNAL_COUNT || bide_signal_handler_is_raised_(number))
         return -EINVAL;
     signal->number = number;
     signal->is_set = false;
@@ -455,160 +390,160 @@ int bide_signal_listen(bide_signal *signal, int number)
     signal->generation = bide_generation_;
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     signal->was_blocked = sigismember(&mask, number) == 1;
-    run_after(listen_inside, &call);
+    signal_run_after(signal_listen_inside, &call);
     return call.result;
 }
 
 /* Under the lock. */
-static int stop_listening(bide_signal *signal)
+static int signal_stop_listening(bide_signal *signal)
 {
-    struct heard *heard = &all.signals[signal->number];
-    delist(signal);
-    if (heard->first != NULL)
-        return has_handler(signal->number) ? 0 : -EBUSY;
-    heard->is_leaving = true; /* 4 */
-    if (is_teller)
-        settle();
+    struct signal_entry *entry = &signal_state.entries[signal->number];
+    signal_remove_listener(signal);
+    if (entry->first != NULL)
+        return bide_signal_handler_is_installed_(signal->number) ? 0 : -EBUSY;
+    entry->is_leaving = true; /* 4 */
+    if (signal_is_dispatcher)
+        dispatcher_update_mask();
     else
-        sem_post(&all.news);
-    while (heard->is_leaving)
-        pthread_cond_wait(&all.changed, &all.lock);
-    bool is_lost = heard->is_lost;
-    if (all.listeners == 0 && all.state == RUNS)
-        quit();
+        bide_signal_handler_post_();
+    while (entry->is_leaving)
+        pthread_cond_wait(&signal_state.changed, &signal_state.lock);
+    bool is_lost = entry->is_lost;
+    if (signal_state.listeners == 0 && signal_state.state == DISPATCHER_RUNNING)
+        dispatcher_stop();
     return is_lost ? -EBUSY : 0;
 }
 
-static void end_inside(bide_frame *call)
+static void signal_end_inside(bide_frame *call)
 {
-    struct call *self = (struct call *)(void *)call;
+    struct signal_call *self = (struct signal_call *)(void *)call;
     bide_signal *signal = self->signal;
     bide_signal_waiter *waiter;
-    pthread_mutex_lock(&all.lock);
+    pthread_mutex_lock(&signal_state.lock);
     signal->has_ended = true;
     while ((waiter = signal->first) != NULL) {
-        leave_line(waiter);
+        signal_waiter_remove(waiter);
         bide_awaiter_finish_closed(&waiter->awaiter);
         bide_wake_one(&waiter->awaiter);
     }
-    self->result = signal->generation == bide_generation_ ? stop_listening(signal) : 0;
-    pthread_mutex_unlock(&all.lock);
+    self->result = signal->generation == bide_generation_ ? signal_stop_listening(signal) : 0;
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
 int bide_signal_destroy(bide_signal *signal)
 {
-    struct call call = {.signal = signal};
-    run_after(end_inside, &call);
+    struct signal_call call = {.signal = signal};
+    signal_run_after(signal_end_inside, &call);
     return call.result;
 }
 
 /* ---- Waits ---- */
 
-static bide_signal_waiter *waiter_of(bide_awaiter *awaiter)
+static bide_signal_waiter *signal_waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_signal_waiter, awaiter);
 }
 
 /* Under the lock. */
-static bool take(bide_signal *signal)
+static bool signal_consume(bide_signal *signal)
 {
     bool is_set = signal->is_set;
     signal->is_set = false;
     return is_set;
 }
 
-/* Is there nothing to wait for? Under the lock. */
-static bool is_over(bide_signal_waiter *waiter)
+/* True if the wait ends at once: the listener has ended, or a signal is stored. Under the lock. */
+static bool signal_wait_is_over(bide_signal_waiter *waiter)
 {
     if (waiter->signal->has_ended)
         return true;
-    if (!take(waiter->signal))
+    if (!signal_consume(waiter->signal))
         return false;
-    waiter->state = HAS_IT;
+    waiter->state = SIGNAL_WAIT_GRANTED;
     return true;
 }
 
-static bool wait_ready(bide_awaiter *awaiter)
+static bool signal_wait_ready(bide_awaiter *awaiter)
 {
-    pthread_mutex_lock(&all.lock);
-    bool ready = is_over(waiter_of(awaiter));
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&signal_state.lock);
+    bool ready = signal_wait_is_over(signal_waiter_of(awaiter));
+    pthread_mutex_unlock(&signal_state.lock);
     return ready;
 }
 
-static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *signal_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    pthread_mutex_lock(&all.lock);
-    bide_frame *next = is_over(waiter_of(awaiter)) ? frame : NULL;
+    pthread_mutex_lock(&signal_state.lock);
+    bide_frame *next = signal_wait_is_over(signal_waiter_of(awaiter)) ? frame : NULL;
     if (next == NULL)
-        enter_line(waiter_of(awaiter));
-    pthread_mutex_unlock(&all.lock);
+        signal_waiter_enqueue(signal_waiter_of(awaiter));
+    pthread_mutex_unlock(&signal_state.lock);
     return next;
 }
 
-static int wait_resume(bide_awaiter *awaiter)
+static int signal_wait_resume(bide_awaiter *awaiter)
 {
-    return waiter_of(awaiter)->state == HAS_IT ? 0 : -EPIPE;
+    return signal_waiter_of(awaiter)->state == SIGNAL_WAIT_GRANTED ? 0 : -EPIPE;
 }
 
-static void cancel_inside(bide_frame *call)
+static void signal_cancel_inside(bide_frame *call)
 {
-    bide_awaiter *awaiter = ((struct call *)(void *)call)->awaiter;
-    pthread_mutex_lock(&all.lock);
-    if (waiter_of(awaiter)->state == IN_LINE) {
-        leave_line(waiter_of(awaiter));
+    bide_awaiter *awaiter = ((struct signal_call *)(void *)call)->awaiter;
+    pthread_mutex_lock(&signal_state.lock);
+    if (signal_waiter_of(awaiter)->state == SIGNAL_WAIT_QUEUED) {
+        signal_waiter_remove(signal_waiter_of(awaiter));
         bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
-static void wait_cancel(bide_awaiter *awaiter)
+static void signal_wait_cancel(bide_awaiter *awaiter)
 {
-    struct call call = {.awaiter = awaiter};
-    run_after(cancel_inside, &call);
+    struct signal_call call = {.awaiter = awaiter};
+    signal_run_after(signal_cancel_inside, &call);
 }
 
-static void withdraw_inside(bide_frame *call)
+static void signal_withdraw_inside(bide_frame *call)
 {
-    struct call *self = (struct call *)(void *)call;
-    bide_signal_waiter *waiter = waiter_of(self->awaiter);
-    pthread_mutex_lock(&all.lock);
-    self->result = waiter->state == IN_LINE;
-    if (waiter->state == IN_LINE)
-        leave_line(waiter);
-    else if (waiter->state == HAS_IT && !waiter->signal->has_ended)
-        give(waiter->signal);
-    pthread_mutex_unlock(&all.lock);
+    struct signal_call *self = (struct signal_call *)(void *)call;
+    bide_signal_waiter *waiter = signal_waiter_of(self->awaiter);
+    pthread_mutex_lock(&signal_state.lock);
+    self->result = waiter->state == SIGNAL_WAIT_QUEUED;
+    if (waiter->state == SIGNAL_WAIT_QUEUED)
+        signal_waiter_remove(waiter);
+    else if (waiter->state == SIGNAL_WAIT_GRANTED && !waiter->signal->has_ended)
+        signal_grant(waiter->signal);
+    pthread_mutex_unlock(&signal_state.lock);
 }
 
-static bool wait_withdraw(bide_awaiter *awaiter)
+static bool signal_wait_withdraw(bide_awaiter *awaiter)
 {
-    struct call call = {.awaiter = awaiter};
-    run_after(withdraw_inside, &call);
+    struct signal_call call = {.awaiter = awaiter};
+    signal_run_after(signal_withdraw_inside, &call);
     return call.result != 0;
 }
 
 bide_awaiter *bide_signal_wait(bide_signal_waiter *waiter, bide_signal *signal)
 {
     static const bide_awaiter_ops ops = {
-        .ready = wait_ready,
-        .suspend = wait_suspend,
-        .resume = wait_resume,
-        .cancel = wait_cancel,
-        .withdraw = wait_withdraw,
+        .ready = signal_wait_ready,
+        .suspend = signal_wait_suspend,
+        .resume = signal_wait_resume,
+        .cancel = signal_wait_cancel,
+        .withdraw = signal_wait_withdraw,
         .name = "bide_signal_wait",
     };
     waiter->awaiter.ops = &ops;
     waiter->signal = signal;
-    waiter->state = OUT;
+    waiter->state = SIGNAL_WAIT_IDLE;
     return &waiter->awaiter;
 }
 
 bool bide_signal_try_wait(bide_signal *signal)
 {
-    pthread_mutex_lock(&all.lock);
-    bool is_set = take(signal);
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&signal_state.lock);
+    bool is_set = signal_consume(signal);
+    pthread_mutex_unlock(&signal_state.lock);
     return is_set;
 }

@@ -1,30 +1,31 @@
 /*
- * Standard streams that do not wait, and terminals that are raw.
+ * Standard streams that do not block the loop, and raw terminals.
  *
- *     what is there         what is given                              how it waits
- *     terminal, pipe        opened anew, by /proc/self/fd, so that     the loop is told
- *                           it has a mode of its own: O_NONBLOCK
- *     the same, where       the same description, in its mode          asked first (poll), then called;
- *     that is refused                                                  see 2
- *     socket                likewise: it cannot be opened anew         likewise
- *     file                  likewise: its position is shared, as it    a thread for blocking calls, or
- *                           is to be                                   the ring
- *     /dev/null and such    likewise                                   never
+ *     standard stream      descriptor that the caller gets            how an operation waits
+ *     terminal, pipe       reopened through /proc/self/fd, so its     the loop polls
+ *                          own description is O_NONBLOCK
+ *     the same, if the     a duplicate: the same description, in      polls first, then calls;
+ *     reopening fails      its mode                                   see 2
+ *     socket               a duplicate: it cannot be reopened         the same
+ *     file                 a duplicate: its position is shared, as    on a thread for blocking
+ *                          it has to be                               calls, or on the ring
+ *     /dev/null and such   a duplicate                                never
  *
- * 1. Nothing is set on what others share. A description that is opened anew has a mode of its own, and
- *    leads to the same terminal or pipe. It is refused for a terminal of another user's (after su), and
- *    where there is no /proc. A terminal's master is not opened anew, for that would make another
- *    terminal. Of a pipe only the end that is there is opened: with the other access it would be the
+ * Any thread may call these functions. The list of raw terminals is under a lock.
+ *
+ * 1. Descriptions that other processes share are never changed. A reopened description has its own
+ *    mode and refers to the same terminal or pipe. Reopening fails for another user's terminal (after
+ *    su) and without /proc. A terminal's master is not reopened, because that would create another
+ *    terminal. A pipe is reopened only with the access that it has; the other access would be its
  *    other end.
- * 2. Between the question and the call another process may take what was there. So the call is made
- *    with RWF_NOWAIT where that works: pipes and sockets. A terminal does not have it. If one that was
- *    not opened anew is shared with somebody who reads at the same time, its read waits until there is
- *    something again; on an io_uring that is a thread of the kernel's, on epoll the loop. A thread for
- *    blocking calls would do for that one, but would hold each read of a terminal for ever, where
- *    nobody types.
- * 3. What a raw terminal was before is in memory of the library's, with a descriptor of its own: so it
- *    is there at exit, whatever has become of the frame. The list is of one process; a child of fork
- *    has another number, and touches neither list nor lock.
+ * 2. Between the poll and the call, another process may take the input. So the call is made with
+ *    RWF_NOWAIT where that works: pipes and sockets. Terminals do not support it. If another process
+ *    reads a terminal that could not be reopened at the same time, the read blocks until there is
+ *    input again. On an io_uring it blocks a kernel thread, on epoll the loop. A thread for blocking
+ *    calls would avoid that. But each read of an idle terminal would then occupy such a thread.
+ * 3. A raw terminal's previous mode is in heap memory, with a descriptor of its own. So it exists at
+ *    exit, whatever happened to the caller's frame. The list belongs to one process. A child of fork
+ *    has another process id, and uses neither the list nor the lock of its parent.
  */
 #define _GNU_SOURCE
 #include "bide/terminal.h"
@@ -42,12 +43,12 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { FIRST_OWN = 3 }; /* (not a standard stream that happens to be closed) */
+enum { TERMINAL_FIRST_FD = 3 }; /* not the number of a standard stream that happens to be closed */
 
 /* ---- Standard streams ---- */
 
-/* Could it be opened anew, with that access, and be the same? 1 */
-static bool may_be_reopened(int fd, int access, const struct stat *about)
+/* True if it may be reopened with that access: 1. */
+static bool terminal_may_be_reopened(int fd, int access, const struct stat *about)
 {
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || (flags & O_PATH) != 0)
@@ -60,12 +61,12 @@ static bool may_be_reopened(int fd, int access, const struct stat *about)
     return S_ISCHR(about->st_mode) && !is_master && isatty(fd) != 0;
 }
 
-/* A descriptor of it that has a mode of its own; or -1. */
-static int reopen(int fd, int access, const struct stat *about)
+/* Reopens it with O_NONBLOCK. A new descriptor, or -1. */
+static int terminal_reopen(int fd, int access, const struct stat *about)
 {
     char path[40];
     struct stat found;
-    if (!may_be_reopened(fd, access, about))
+    if (!terminal_may_be_reopened(fd, access, about))
         return -1;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int opened = open(path, access | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -73,21 +74,21 @@ static int reopen(int fd, int access, const struct stat *about)
         return -1;
     int own =
         fstat(opened, &found) == 0 && found.st_dev == about->st_dev && found.st_ino == about->st_ino
-            ? fcntl(opened, F_DUPFD_CLOEXEC, FIRST_OWN)
+            ? fcntl(opened, F_DUPFD_CLOEXEC, TERMINAL_FIRST_FD)
             : -1;
     close(opened);
     return own;
 }
 
-static int open_standard(bide_descriptor *descriptor, int fd, int access)
+static int terminal_open_standard(bide_descriptor *descriptor, int fd, int access)
 {
     struct stat about;
     bide_descriptor_init_closed(descriptor);
     if (fstat(fd, &about) != 0)
         return -errno;
-    int own = reopen(fd, access, &about);
+    int own = terminal_reopen(fd, access, &about);
     if (own < 0)
-        own = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN);
+        own = fcntl(fd, F_DUPFD_CLOEXEC, TERMINAL_FIRST_FD);
     if (own < 0)
         return -errno;
     bide_descriptor_init(descriptor, own);
@@ -96,23 +97,23 @@ static int open_standard(bide_descriptor *descriptor, int fd, int access)
 
 int bide_standard_input(bide_descriptor *descriptor)
 {
-    return open_standard(descriptor, STDIN_FILENO, O_RDONLY);
+    return terminal_open_standard(descriptor, STDIN_FILENO, O_RDONLY);
 }
 
 int bide_standard_output(bide_descriptor *descriptor)
 {
-    return open_standard(descriptor, STDOUT_FILENO, O_WRONLY);
+    return terminal_open_standard(descriptor, STDOUT_FILENO, O_WRONLY);
 }
 
 int bide_standard_error(bide_descriptor *descriptor)
 {
-    return open_standard(descriptor, STDERR_FILENO, O_WRONLY);
+    return terminal_open_standard(descriptor, STDERR_FILENO, O_WRONLY);
 }
 
 /* ---- Terminals ---- */
 
-/* The system's number, or a negative errno. */
-static int number_of(const bide_descriptor *descriptor)
+/* The system's descriptor number, or a negative errno. */
+static int terminal_fd_of(const bide_descriptor *descriptor)
 {
     if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
@@ -121,14 +122,14 @@ static int number_of(const bide_descriptor *descriptor)
 
 bool bide_is_terminal(const bide_descriptor *descriptor)
 {
-    int fd = number_of(descriptor);
+    int fd = terminal_fd_of(descriptor);
     return fd >= 0 && isatty(fd) != 0;
 }
 
 int bide_terminal_get_size(const bide_descriptor *descriptor, bide_terminal_size *size)
 {
     struct winsize window;
-    int fd = number_of(descriptor);
+    int fd = terminal_fd_of(descriptor);
     if (fd < 0)
         return fd;
     if (ioctl(fd, TIOCGWINSZ, &window) != 0)
@@ -138,23 +139,23 @@ int bide_terminal_get_size(const bide_descriptor *descriptor, bide_terminal_size
     return 0;
 }
 
-/* ---- Raw ---- */
+/* ---- Raw mode: 3 ---- */
 
 struct bide_raw_terminal_ {
-    int fd; /* of its own */
+    int fd; /* a duplicate */
     pid_t process;
     struct termios before;
-    struct bide_raw_terminal_ *next; /* of the lock; newest first */
+    struct bide_raw_terminal_ *next; /* under the lock; newest first */
 };
 
 static struct {
     pthread_mutex_t lock;
     struct bide_raw_terminal_ *first;
-    bide_atomic(int) process; /* whose they are; 0: none yet */
-} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    bide_atomic(int) process; /* the process id; 0: no terminal has been raw */
+} terminal_raw_list = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* (a process in the background that sets a terminal is stopped, unless it blocks the signal) */
-static int set_terminal(int fd, const struct termios *mode)
+/* SIGTTOU is blocked, because it would stop a process in the background that sets a terminal. */
+static int terminal_set_mode(int fd, const struct termios *mode)
 {
     sigset_t stopping, before;
     int failed;
@@ -168,41 +169,42 @@ static int set_terminal(int fd, const struct termios *mode)
     return -failed;
 }
 
-/* At exit: what nobody has ended. (It may still be ended, by what runs later at exit.) */
-static void end_all(void)
+/* At exit: restores the terminals that are still raw. Later exit handlers may still end them. */
+static void terminal_restore_all(void)
 {
-    /* relaxed: it is this process's own number, or not */
-    if (bide_atomic_load(&all.process, relaxed) != getpid()) /* 3 */
+    /* relaxed: the value is this process's id, or not */
+    if (bide_atomic_load(&terminal_raw_list.process, relaxed) != getpid()) /* 3 */
         return;
-    pthread_mutex_lock(&all.lock);
-    for (struct bide_raw_terminal_ *raw = all.first; raw != NULL; raw = raw->next)
-        set_terminal(raw->fd, &raw->before);
-    pthread_mutex_unlock(&all.lock);
+    pthread_mutex_lock(&terminal_raw_list.lock);
+    for (struct bide_raw_terminal_ *raw = terminal_raw_list.first; raw != NULL; raw = raw->next)
+        terminal_set_mode(raw->fd, &raw->before);
+    pthread_mutex_unlock(&terminal_raw_list.lock);
 }
 
-/* A child of fork has none, and a lock of its own: 3 */
-static void begin_anew_in_child(void)
+/* A child of fork has an empty list and its own lock. */
+static void terminal_after_fork_in_child(void)
 {
-    pthread_mutex_init(&all.lock, NULL);
-    all.first = NULL;
-    bide_atomic_init(&all.process, 0);
+    pthread_mutex_init(&terminal_raw_list.lock, NULL);
+    terminal_raw_list.first = NULL;
+    bide_atomic_init(&terminal_raw_list.process, 0);
 }
 
 /* Under the lock. */
-static int prepare(void)
+static int terminal_init_process(void)
 {
-    static bool is_told_of_exit, is_told_of_fork;
-    if (!is_told_of_fork && pthread_atfork(NULL, NULL, begin_anew_in_child) != 0)
+    static bool has_exit_handler, has_fork_handler;
+    if (!has_fork_handler && pthread_atfork(NULL, NULL, terminal_after_fork_in_child) != 0)
         return -ENOMEM;
-    is_told_of_fork = true;
-    if (!is_told_of_exit && atexit(end_all) != 0)
+    has_fork_handler = true;
+    if (!has_exit_handler && atexit(terminal_restore_all) != 0)
         return -ENOMEM;
-    is_told_of_exit = true;
-    bide_atomic_store(&all.process, getpid(), relaxed); /* relaxed: of the lock; end_all */
+    has_exit_handler = true;
+    bide_atomic_store(&terminal_raw_list.process, getpid(),
+                      relaxed); /* relaxed: see terminal_restore_all */
     return 0;
 }
 
-static void make_raw(struct termios *mode, unsigned keep)
+static void terminal_make_raw(struct termios *mode, unsigned keep)
 {
     struct termios before = *mode;
     cfmakeraw(mode);
@@ -215,21 +217,21 @@ static void make_raw(struct termios *mode, unsigned keep)
 }
 
 /* Under the lock. */
-static int begin_raw(struct bide_raw_terminal_ *raw, unsigned keep)
+static int terminal_start_raw(struct bide_raw_terminal_ *raw, unsigned keep)
 {
     if (tcgetattr(raw->fd, &raw->before) != 0)
         return -errno;
-    int error = prepare();
+    int error = terminal_init_process();
     if (error != 0)
         return error;
     struct termios mode = raw->before;
-    make_raw(&mode, keep);
-    error = set_terminal(raw->fd, &mode);
+    terminal_make_raw(&mode, keep);
+    error = terminal_set_mode(raw->fd, &mode);
     if (error != 0)
         return error;
     raw->process = getpid();
-    raw->next = all.first;
-    all.first = raw;
+    raw->next = terminal_raw_list.first;
+    terminal_raw_list.first = raw;
     return 0;
 }
 
@@ -237,18 +239,18 @@ int bide_terminal_start_raw(bide_terminal *terminal, const bide_descriptor *desc
                             unsigned keep)
 {
     terminal->raw = NULL;
-    int fd = number_of(descriptor);
+    int fd = terminal_fd_of(descriptor);
     if (fd < 0)
         return fd;
     struct bide_raw_terminal_ *raw = malloc(sizeof *raw);
     if (raw == NULL)
         return -ENOMEM;
-    raw->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_OWN);
+    raw->fd = fcntl(fd, F_DUPFD_CLOEXEC, TERMINAL_FIRST_FD);
     int error = raw->fd < 0 ? -errno : 0;
     if (error == 0) {
-        pthread_mutex_lock(&all.lock);
-        error = begin_raw(raw, keep);
-        pthread_mutex_unlock(&all.lock);
+        pthread_mutex_lock(&terminal_raw_list.lock);
+        error = terminal_start_raw(raw, keep);
+        pthread_mutex_unlock(&terminal_raw_list.lock);
         if (error != 0)
             close(raw->fd);
     }
@@ -268,13 +270,15 @@ int bide_terminal_stop_raw(bide_terminal *terminal)
     if (raw == NULL)
         return 0;
     if (raw->process == getpid()) {
-        pthread_mutex_lock(&all.lock);
-        struct bide_raw_terminal_ **place = &all.first;
-        while (*place != raw)
+        pthread_mutex_lock(&terminal_raw_list.lock);
+        struct bide_raw_terminal_ **place = &terminal_raw_list.first;
+        while (*place != raw) {
+            bide_assert(*place != NULL);
             place = &(*place)->next;
+        }
         *place = raw->next;
-        error = set_terminal(raw->fd, &raw->before);
-        pthread_mutex_unlock(&all.lock);
+        error = terminal_set_mode(raw->fd, &raw->before);
+        pthread_mutex_unlock(&terminal_raw_list.lock);
     }
     close(raw->fd);
     free(raw);

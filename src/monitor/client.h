@@ -1,52 +1,52 @@
-/* One connection of a monitor: what it has asked for, and what is on its way to it. */
+/* One connection of the monitor: its pending command, and the answer that is being sent. */
 #ifndef BIDE_IO_MONITOR_CLIENT_H
 #define BIDE_IO_MONITOR_CLIENT_H
 
 #include "report.h"
 #include "executors.h"
 
-enum { MAX_CLIENT_LINE = 256 };
+enum { CLIENT_LINE_MAX = 256 };
 
-/* A look that it asks for. */
+/* The parameters of a `look` command. */
 typedef struct client_look {
-    uint64_t group; /* whose tasks are shown one by one; 0: of all */
-    size_t groups;  /* how many groups, at most */
-    size_t tasks;   /* how many tasks, of that group */
-    size_t frames;  /* how many frames of each */
+    uint64_t group; /* whose tasks are listed; 0: those of all groups */
+    size_t groups;  /* the maximum number of groups */
+    size_t tasks;   /* the maximum number of tasks of that group */
+    size_t frames;  /* the maximum number of frames of each task */
 } client_look;
 
-typedef struct client {
-    int fd; /* -1: this place is free */
-    char line[MAX_CLIENT_LINE];
+typedef struct monitor_client {
+    int fd; /* -1: unused */
+    char line[CLIENT_LINE_MAX];
     size_t length;
-    bool is_too_long; /* the rest of the line is not taken */
+    bool is_too_long; /* the rest of the line is ignored */
 
-    report answer;
+    monitor_report answer;
     size_t sent;
-    bool ends; /* once what there is of an answer is sent */
+    bool ends; /* close it after the answer is sent */
 
-    bool has_asked; /* for `look`, which is put off until it may be */
+    bool has_asked; /* a `look` is pending, until the monitor has rested */
     client_look look;
     bool wants_turns;
-    runners before; /* as its last look found them */
-} client;
+    executors before; /* as its last look found them */
+} monitor_client;
 
-void bide_http_client_begin_(client *client, int fd);
-void bide_http_client_end_(client *client);
+void bide_http_client_begin_(monitor_client *client, int fd);
+void bide_http_client_end_(monitor_client *client);
 
-/* Is it to be read? Not while it has an answer to take, or to come. */
-bool bide_http_client_may_ask_(const client *client);
+/* True if the next command may be read: no answer is pending or being sent. */
+bool bide_http_client_may_ask_(const monitor_client *client);
 
-/* Reads what has come, up to the first command that is to be answered. False: it is gone. */
-bool bide_http_client_read_(client *client);
+/* Reads commands up to the first that has an answer. False: the peer has closed the connection. */
+bool bide_http_client_read_(monitor_client *client);
 
-/* Sends what goes. False: it is gone, or has had its last answer. */
-bool bide_http_client_send_(client *client);
+/* Sends as much as the socket takes. False: the connection is closed, or got its last answer. */
+bool bide_http_client_send_(monitor_client *client);
 
-/* An answer that says why there is none. */
-void bide_http_client_reject_(client *client, const char *why);
+/* Adds an error record as the answer. */
+void bide_http_client_reject_(monitor_client *client, const char *why);
 
-/* The end of an answer. */
-void bide_http_client_answered_(client *client);
+/* Adds the record that ends an answer. */
+void bide_http_client_answered_(monitor_client *client);
 
 #endif

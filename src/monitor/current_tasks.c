@@ -1,3 +1,4 @@
+/* The current tasks of threads, from the records of the observer (inspect/observer.c). */
 #define _GNU_SOURCE
 #include "current_tasks.h"
 
@@ -30,13 +31,13 @@ typedef struct seen_thread {
     pid_t id;
     char name[OBSERVED_NAME];
     bool has_turn;
-    observed_turn turn; /* the outermost that runs */
+    observed_turn turn; /* the outermost that is running */
     observed_turn longest;
     uint64_t longest_time;
 } seen_thread;
 
-/* The thread waits for this lock when it begins or ends a turn, so it is had for a copy alone. */
-static seen_thread look_at(observed_thread *thread)
+/* Copies the record. The thread needs this lock to begin and end a turn, so it is held briefly. */
+static seen_thread turns_copy_thread(observed_thread *thread)
 {
     seen_thread seen;
     pthread_mutex_lock(&thread->lock);
@@ -52,8 +53,8 @@ static seen_thread look_at(observed_thread *thread)
     return seen;
 }
 
-static void report_turn(report *report, const observed_turn *turn, const char *const names[4],
-                        uint64_t time)
+static void turns_report_turn(monitor_report *report, const observed_turn *turn,
+                              const char *const names[4], uint64_t time)
 {
     const bide_coroutine_code *code = turn->point->code;
     bide_report_text_(report, names[0], bide_point_name_(turn->point));
@@ -62,7 +63,7 @@ static void report_turn(report *report, const observed_turn *turn, const char *c
     bide_report_number_(report, names[3], time);
 }
 
-static void report_thread(report *report, const seen_thread *thread)
+static void turns_report_thread(monitor_report *report, const seen_thread *thread)
 {
     static const char *const running[] = {"runs", "runs_file", "runs_line", "runs_ns"};
     static const char *const longest[] = {"longest", "longest_file", "longest_line", "longest_ns"};
@@ -71,21 +72,21 @@ static void report_thread(report *report, const seen_thread *thread)
     bide_report_number_(report, "thread", (uint64_t)thread->id);
     bide_report_text_(report, "thread_name", thread->name);
     if (thread->has_turn)
-        report_turn(report, &thread->turn, running,
-                    now > thread->turn.began ? now - thread->turn.began : 0);
+        turns_report_turn(report, &thread->turn, running,
+                          now > thread->turn.began ? now - thread->turn.began : 0);
     if (thread->longest_time != 0)
-        report_turn(report, &thread->longest, longest, thread->longest_time);
+        turns_report_turn(report, &thread->longest, longest, thread->longest_time);
     bide_report_end_(report);
 }
 
-void bide_current_tasks_report_(report *report)
+void bide_current_tasks_report_(monitor_report *report)
 {
     pthread_mutex_lock(&bide_observer_lock_);
     observed_thread *thread = bide_observer_threads_();
     pthread_mutex_unlock(&bide_observer_lock_);
-    for (; thread != NULL; thread = thread->next) { /* (records are never freed) */
-        seen_thread seen = look_at(thread);
+    for (; thread != NULL; thread = thread->next) { /* records are never freed */
+        seen_thread seen = turns_copy_thread(thread);
         if (seen.is_there)
-            report_thread(report, &seen);
+            turns_report_thread(report, &seen);
     }
 }

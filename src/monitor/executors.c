@@ -1,3 +1,9 @@
+/*
+ * Looks at the executors of the process: loops, and workers of pools.
+ *
+ * The list of live objects is held while they are copied, so none of them is destroyed meanwhile. Their
+ * counts are loaded relaxed: each is right on its own, and they need not be consistent.
+ */
 #define _GNU_SOURCE
 #include "executors.h"
 
@@ -14,103 +20,104 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_RUNNERS = 2048 };
+enum { EXECUTORS_MAX = 2048 };
 
 /* ---- Looking ---- */
 
-/* NULL: there is no room. */
-static runner *add_runner(runners *runners)
+/* A new entry, or NULL if there is no room. */
+static executor *executors_add(executors *executors)
 {
-    if (runners->count == runners->room) {
-        size_t room = runners->room != 0 ? 2 * runners->room : 8;
-        runner *larger =
-            room <= MAX_RUNNERS ? realloc(runners->all, room * sizeof *larger) : NULL;
+    if (executors->count == executors->room) {
+        size_t room = executors->room != 0 ? 2 * executors->room : 8;
+        executor *larger =
+            room <= EXECUTORS_MAX ? realloc(executors->all, room * sizeof *larger) : NULL;
         if (larger == NULL) {
-            runners->left_out = true;
+            executors->left_out = true;
             return NULL;
         }
-        runners->all = larger;
-        runners->room = room;
+        executors->all = larger;
+        executors->room = room;
     }
-    runner *runner = &runners->all[runners->count++];
-    memset(runner, 0, sizeof *runner);
-    return runner;
+    executor *executor = &executors->all[executors->count++];
+    memset(executor, 0, sizeof *executor);
+    return executor;
 }
 
-static void add_loop(runners *runners, const bide_live_ *live)
+static void executors_add_loop(executors *executors, const bide_live_ *live)
 {
     loop_seen seen;
-    runner *runner = bide_loop_note_events_(live, &seen) ? add_runner(runners) : NULL;
-    if (runner == NULL)
+    executor *executor = bide_loop_note_events_(live, &seen) ? executors_add(executors) : NULL;
+    if (executor == NULL)
         return;
-    runner->number = seen.number;
-    runner->is_run = seen.is_run;
-    runner->is_asleep = seen.is_asleep;
-    runner->thread = seen.thread;
-    runner->back_end = seen.back_end;
-    memcpy(runner->name, seen.name, sizeof runner->name);
-    runner->values[RUNNER_RUNS] = seen.counts.runs;
-    runner->values[RUNNER_SLEEPS] = seen.counts.sleeps;
-    runner->values[RUNNER_LOOKS] = seen.counts.polls;
-    runner->values[RUNNER_WAKES] = seen.counts.wakes;
-    runner->values[RUNNER_COMPLETIONS] = seen.counts.completions;
-    runner->values[RUNNER_BEGUN] = seen.counts.started;
-    runner->values[RUNNER_IN_FLIGHT] = seen.counts.in_flight;
-    runner->values[RUNNER_LONGEST] = seen.counts.longest_run;
+    executor->number = seen.number;
+    executor->is_run = seen.is_run;
+    executor->is_asleep = seen.is_asleep;
+    executor->thread = seen.thread;
+    executor->back_end = seen.back_end;
+    memcpy(executor->name, seen.name, sizeof executor->name);
+    executor->values[EXECUTOR_RUNS] = seen.counts.runs;
+    executor->values[EXECUTOR_SLEEPS] = seen.counts.sleeps;
+    executor->values[EXECUTOR_LOOKS] = seen.counts.polls;
+    executor->values[EXECUTOR_WAKES] = seen.counts.wakes;
+    executor->values[EXECUTOR_COMPLETIONS] = seen.counts.completions;
+    executor->values[EXECUTOR_BEGUN] = seen.counts.started;
+    executor->values[EXECUTOR_IN_FLIGHT] = seen.counts.in_flight;
+    executor->values[EXECUTOR_LONGEST] = seen.counts.longest_run;
 }
 
-static void add_worker(runners *runners, const bide_thread_pool *pool, const bide_pool_worker *from)
+static void executors_add_worker(executors *executors, const bide_thread_pool *pool,
+                                 const bide_pool_worker *from)
 {
-    runner *runner = add_runner(runners);
-    if (runner == NULL)
+    executor *executor = executors_add(executors);
+    if (executor == NULL)
         return;
-    runner->number = pool->live.number;
-    runner->worker = from->index;
-    runner->is_worker = true;
-    /* relaxed, all of them: numbers that say nothing about others */
-    runner->thread = bide_atomic_load(&from->thread, relaxed);
-    runner->is_run = runner->thread != 0;
-    runner->is_asleep = (bide_atomic_load(&from->parked, relaxed) & 1) != 0;
-    memcpy(runner->name, pool->name, sizeof pool->name);
-    runner->values[RUNNER_RUNS] = bide_atomic_load(&from->turns, relaxed);
-    runner->values[RUNNER_SLEEPS] = bide_atomic_load(&from->sleeps, relaxed);
-    runner->values[RUNNER_STEALS] = bide_atomic_load(&from->steals, relaxed);
-    runner->values[RUNNER_LONGEST] = bide_atomic_load(&from->longest, relaxed);
+    executor->number = pool->live.number;
+    executor->worker = from->index;
+    executor->is_worker = true;
+    /* all relaxed: independent numbers */
+    executor->thread = bide_atomic_load(&from->thread, relaxed);
+    executor->is_run = executor->thread != 0;
+    executor->is_asleep = (bide_atomic_load(&from->parked, relaxed) & 1) != 0;
+    memcpy(executor->name, pool->name, sizeof pool->name);
+    executor->values[EXECUTOR_RUNS] = bide_atomic_load(&from->turns, relaxed);
+    executor->values[EXECUTOR_SLEEPS] = bide_atomic_load(&from->sleeps, relaxed);
+    executor->values[EXECUTOR_STEALS] = bide_atomic_load(&from->steals, relaxed);
+    executor->values[EXECUTOR_LONGEST] = bide_atomic_load(&from->longest, relaxed);
 }
 
-static void add_live(runners *runners, const bide_live_ *live)
+static void executors_add_live(executors *executors, const bide_live_ *live)
 {
     if (live->kind == BIDE_LIVE_LOOP_) {
-        add_loop(runners, live);
+        executors_add_loop(executors, live);
         return;
     }
     const bide_thread_pool *pool = bide_container_of(live, bide_thread_pool, live);
     for (unsigned i = 0; i < pool->count; i++)
-        add_worker(runners, pool, &pool->workers[i]);
+        executors_add_worker(executors, pool, &pool->workers[i]);
 }
 
-/* By the system: the program may rename its threads at any time. */
-static void name_thread(runner *runner)
+/* Reads the name from the system, because the program may rename its threads at any time. */
+static void executor_read_thread_name(executor *executor)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/comm", runner->thread);
-    int fd = runner->thread != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    snprintf(path, sizeof path, "/proc/self/task/%d/comm", executor->thread);
+    int fd = executor->thread != 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    ssize_t length = read(fd, runner->thread_name, sizeof runner->thread_name - 1);
+    ssize_t length = read(fd, executor->thread_name, sizeof executor->thread_name - 1);
     close(fd);
-    runner->thread_name[length > 0 ? length : 0] = '\0';
-    runner->thread_name[strcspn(runner->thread_name, "\n")] = '\0';
+    executor->thread_name[length > 0 ? length : 0] = '\0';
+    executor->thread_name[strcspn(executor->thread_name, "\n")] = '\0';
 }
 
-/* The same as it was found by another look; NULL: it was not there. */
-static const runner *find(const runners *among, const runner *of)
+/* The same executor as another look found it, or NULL. */
+static const executor *executors_find(const executors *among, const executor *of)
 {
     size_t from = 0;
     size_t to = among->count;
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        const runner *found = &among->all[middle];
+        const executor *found = &among->all[middle];
         if (found->number == of->number && found->worker == of->worker)
             return found;
         if (found->number < of->number ||
@@ -122,47 +129,47 @@ static const runner *find(const runners *among, const runner *of)
     return NULL;
 }
 
-static bool is_busy(const runner *runner)
+static bool executor_is_busy(const executor *executor)
 {
-    return runner->is_run && !runner->is_asleep;
+    return executor->is_run && !executor->is_asleep;
 }
 
-/* Has it been in the same turn since then, as far as its counts tell? */
-static void note_busy(runner *runner, const runners *last, uint64_t now)
+/* Stores since when it has been in the same turn, as far as its counts show. */
+static void executor_note_busy(executor *executor, const executors *last, uint64_t now)
 {
-    const struct runner *before = find(last, runner);
-    bool has_moved = before == NULL || !is_busy(before) ||
-                     before->values[RUNNER_RUNS] != runner->values[RUNNER_RUNS] ||
-                     before->values[RUNNER_LOOKS] != runner->values[RUNNER_LOOKS] ||
-                     before->values[RUNNER_SLEEPS] != runner->values[RUNNER_SLEEPS];
-    runner->busy_since = has_moved ? now : before->busy_since;
+    const struct executor *before = executors_find(last, executor);
+    bool has_moved = before == NULL || !executor_is_busy(before) ||
+                     before->values[EXECUTOR_RUNS] != executor->values[EXECUTOR_RUNS] ||
+                     before->values[EXECUTOR_LOOKS] != executor->values[EXECUTOR_LOOKS] ||
+                     before->values[EXECUTOR_SLEEPS] != executor->values[EXECUTOR_SLEEPS];
+    executor->busy_since = has_moved ? now : before->busy_since;
 }
 
-int bide_executors_collect_(runners *runners, const struct runners *last)
+int bide_executors_collect_(executors *executors, const struct executors *last)
 {
-    bide_roots_look_(); /* (one peeks at a time) */
+    bide_roots_look_(); /* only one thread peeks at a time */
     int error = bide_peek_begin_();
     if (error == 0) {
         for (const bide_live_ *live = bide_live_hold_(); live != NULL; live = live->next)
-            add_live(runners, live);
+            executors_add_live(executors, live);
         bide_live_let_go_();
         bide_peek_end_();
     }
     bide_roots_looked_();
-    runners->at = bide_platform.now();
-    for (size_t i = 0; i < runners->count; i++) {
-        name_thread(&runners->all[i]);
-        note_busy(&runners->all[i], last, runners->at);
+    executors->at = bide_platform.now();
+    for (size_t i = 0; i < executors->count; i++) {
+        executor_read_thread_name(&executors->all[i]);
+        executor_note_busy(&executors->all[i], last, executors->at);
     }
     return error;
 }
 
-bool bide_executors_copy_(runners *to, const runners *from)
+bool bide_executors_copy_(executors *to, const executors *from)
 {
     to->count = 0;
     to->at = from->at;
     if (to->room < from->count) {
-        runner *larger = realloc(to->all, from->count * sizeof *larger);
+        executor *larger = realloc(to->all, from->count * sizeof *larger);
         if (larger == NULL)
             return false;
         to->all = larger;
@@ -176,18 +183,18 @@ bool bide_executors_copy_(runners *to, const runners *from)
 
 /* ---- Reporting ---- */
 
-static const char *const value_names[RUNNER_VALUES][2] = {
-    [RUNNER_RUNS] = {"runs", "runs_new"},
-    [RUNNER_SLEEPS] = {"sleeps", "sleeps_new"},
-    [RUNNER_STEALS] = {"steals", "steals_new"},
-    [RUNNER_LOOKS] = {"looks", "looks_new"},
-    [RUNNER_WAKES] = {"wakes", "wakes_new"},
-    [RUNNER_COMPLETIONS] = {"completions", "completions_new"},
-    [RUNNER_BEGUN] = {"begun", "begun_new"},
+static const char *const executor_value_names[EXECUTOR_VALUES][2] = {
+    [EXECUTOR_RUNS] = {"runs", "runs_new"},
+    [EXECUTOR_SLEEPS] = {"sleeps", "sleeps_new"},
+    [EXECUTOR_STEALS] = {"steals", "steals_new"},
+    [EXECUTOR_LOOKS] = {"looks", "looks_new"},
+    [EXECUTOR_WAKES] = {"wakes", "wakes_new"},
+    [EXECUTOR_COMPLETIONS] = {"completions", "completions_new"},
+    [EXECUTOR_BEGUN] = {"begun", "begun_new"},
 };
 
-/* Those of a pool's workers are a size_t each, and go round. */
-static uint64_t difference(const runner *now, const runner *before, unsigned value)
+/* The counts of a pool's workers are of type size_t, and wrap. */
+static uint64_t executor_difference(const executor *now, const executor *before, unsigned value)
 {
     if (before == NULL)
         return 0;
@@ -195,95 +202,98 @@ static uint64_t difference(const runner *now, const runner *before, unsigned val
     return now->is_worker ? (size_t) new : new;
 }
 
-static void report_counts(report *report, const uint64_t *counts, const uint64_t *new,
-                          bool of_worker)
+static void executor_report_counts(monitor_report *report, const uint64_t *counts,
+                                   const uint64_t *new, bool of_worker)
 {
-    for (unsigned i = 0; i < RUNNER_COUNTS; i++) {
-        if (i == RUNNER_STEALS ? !of_worker : of_worker && i > RUNNER_STEALS)
+    for (unsigned i = 0; i < EXECUTOR_COUNTS; i++) {
+        if (i == EXECUTOR_STEALS ? !of_worker : of_worker && i > EXECUTOR_STEALS)
             continue;
-        bide_report_number_(report, value_names[i][0], counts[i]);
-        bide_report_number_(report, value_names[i][1], new[i]);
+        bide_report_number_(report, executor_value_names[i][0], counts[i]);
+        bide_report_number_(report, executor_value_names[i][1], new[i]);
     }
 }
 
-static const char *state_of(const runner *runner)
+static const char *executor_state(const executor *executor)
 {
-    return !runner->is_run ? "idle" : runner->is_asleep ? "asleep" : "busy";
+    return !executor->is_run ? "idle" : executor->is_asleep ? "asleep" : "busy";
 }
 
-static void report_thread(report *report, const runner *runner, uint64_t at)
+static void executor_report_thread(monitor_report *report, const executor *executor, uint64_t at)
 {
-    bide_report_number_(report, "thread", (uint64_t)runner->thread);
-    bide_report_text_(report, "thread_name", runner->thread_name);
-    bide_report_text_(report, "state", state_of(runner));
-    bide_report_number_(report, "busy_ms", is_busy(runner) ? (at - runner->busy_since) / 1000000 : 0);
+    bide_report_number_(report, "thread", (uint64_t)executor->thread);
+    bide_report_text_(report, "thread_name", executor->thread_name);
+    bide_report_text_(report, "state", executor_state(executor));
+    bide_report_number_(report, "busy_ms",
+                  executor_is_busy(executor) ? (at - executor->busy_since) / 1000000 : 0);
 }
 
-static void report_runner(report *report, const runner *runner, const struct runner *before,
-                          uint64_t at)
+static void executor_report(monitor_report *report, const executor *executor,
+                            const struct executor *before, uint64_t at)
 {
-    uint64_t new[RUNNER_COUNTS];
-    for (unsigned i = 0; i < RUNNER_COUNTS; i++)
-        new[i] = difference(runner, before, i);
-    bide_report_begin_(report, runner->is_worker ? "worker" : "loop");
-    bide_report_number_(report, runner->is_worker ? "pool" : "loop", runner->number);
-    if (runner->is_worker) {
-        bide_report_number_(report, "worker", runner->worker);
+    uint64_t new[EXECUTOR_COUNTS];
+    for (unsigned i = 0; i < EXECUTOR_COUNTS; i++)
+        new[i] = executor_difference(executor, before, i);
+    bide_report_begin_(report, executor->is_worker ? "worker" : "loop");
+    bide_report_number_(report, executor->is_worker ? "pool" : "loop", executor->number);
+    if (executor->is_worker) {
+        bide_report_number_(report, "worker", executor->worker);
     } else {
-        bide_report_text_(report, "name", runner->name);
-        bide_report_text_(report, "back_end", runner->back_end);
+        bide_report_text_(report, "name", executor->name);
+        bide_report_text_(report, "back_end", executor->back_end);
     }
-    report_thread(report, runner, at);
-    if (!runner->is_worker)
-        bide_report_number_(report, "in_flight", runner->values[RUNNER_IN_FLIGHT]);
-    report_counts(report, runner->values, new, runner->is_worker);
-    bide_report_number_(report, "longest_turn_ns", runner->values[RUNNER_LONGEST]);
+    executor_report_thread(report, executor, at);
+    if (!executor->is_worker)
+        bide_report_number_(report, "in_flight", executor->values[EXECUTOR_IN_FLIGHT]);
+    executor_report_counts(report, executor->values, new, executor->is_worker);
+    bide_report_number_(report, "longest_turn_ns", executor->values[EXECUTOR_LONGEST]);
     bide_report_end_(report);
 }
 
-/* What its workers have done together; `first` of `count`. */
-static void report_pool(const runner *first, size_t count, const runners *before, report *report)
+/* The sums of a pool's `count` workers, beginning with `first`. */
+static void executors_report_pool(const executor *first, size_t count, const executors *before,
+                                  monitor_report *report)
 {
-    uint64_t counts[RUNNER_COUNTS] = {0};
-    uint64_t new[RUNNER_COUNTS] = {0};
+    uint64_t counts[EXECUTOR_COUNTS] = {0};
+    uint64_t new[EXECUTOR_COUNTS] = {0};
     uint64_t longest = 0;
     uint64_t asleep = 0;
     for (size_t i = 0; i < count; i++) {
-        const runner *last = find(before, &first[i]);
-        for (unsigned j = 0; j < RUNNER_COUNTS; j++) {
+        const executor *last = executors_find(before, &first[i]);
+        for (unsigned j = 0; j < EXECUTOR_COUNTS; j++) {
             counts[j] += first[i].values[j];
-            new[j] += difference(&first[i], last, j);
+            new[j] += executor_difference(&first[i], last, j);
         }
         asleep += first[i].is_asleep;
-        if (first[i].values[RUNNER_LONGEST] > longest)
-            longest = first[i].values[RUNNER_LONGEST];
+        if (first[i].values[EXECUTOR_LONGEST] > longest)
+            longest = first[i].values[EXECUTOR_LONGEST];
     }
     bide_report_begin_(report, "pool");
     bide_report_number_(report, "pool", first->number);
     bide_report_text_(report, "name", first->name);
     bide_report_number_(report, "workers", count);
     bide_report_number_(report, "asleep", asleep);
-    report_counts(report, counts, new, true);
+    executor_report_counts(report, counts, new, true);
     bide_report_number_(report, "longest_turn_ns", longest);
     bide_report_end_(report);
 }
 
-void bide_executors_report_(const runners *runners, const struct runners *before, report *report)
+void bide_executors_report_(const executors *executors, const struct executors *before,
+                    monitor_report *report)
 {
-    for (size_t i = 0; i < runners->count; i++) {
-        const runner *at = &runners->all[i];
+    for (size_t i = 0; i < executors->count; i++) {
+        const executor *at = &executors->all[i];
         if (at->is_worker && (i == 0 || at[-1].number != at->number)) {
             size_t count = 1;
-            while (i + count < runners->count && at[count].number == at->number)
+            while (i + count < executors->count && at[count].number == at->number)
                 count++;
-            report_pool(at, count, before, report);
+            executors_report_pool(at, count, before, report);
         }
-        report_runner(report, at, find(before, at), runners->at);
+        executor_report(report, at, executors_find(before, at), executors->at);
     }
 }
 
-void bide_executors_free_(runners *runners)
+void bide_executors_free_(executors *executors)
 {
-    free(runners->all);
-    memset(runners, 0, sizeof *runners);
+    free(executors->all);
+    memset(executors, 0, sizeof *executors);
 }

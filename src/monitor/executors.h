@@ -1,4 +1,4 @@
-/* The loops of the process, and the workers of its pools: what each does, and what it has done. */
+/* Executors: the loops of the process and the workers of its pools, with their states and counts. */
 #ifndef BIDE_IO_MONITOR_RUNNERS_H
 #define BIDE_IO_MONITOR_RUNNERS_H
 
@@ -8,23 +8,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is counted. The last two are no counts, and have no difference to those before. */
-typedef enum runner_value {
-    RUNNER_RUNS,
-    RUNNER_SLEEPS,
-    RUNNER_STEALS,
-    RUNNER_LOOKS,
-    RUNNER_WAKES,
-    RUNNER_COMPLETIONS,
-    RUNNER_BEGUN,
-    RUNNER_COUNTS,
-    RUNNER_IN_FLIGHT = RUNNER_COUNTS,
-    RUNNER_LONGEST,
-    RUNNER_VALUES
-} runner_value;
+/* The values of an executor. The last two are not counters, so reports have no difference of them. */
+typedef enum executor_value {
+    EXECUTOR_RUNS,
+    EXECUTOR_SLEEPS,
+    EXECUTOR_STEALS,
+    EXECUTOR_LOOKS,
+    EXECUTOR_WAKES,
+    EXECUTOR_COMPLETIONS,
+    EXECUTOR_BEGUN,
+    EXECUTOR_COUNTS,
+    EXECUTOR_IN_FLIGHT = EXECUTOR_COUNTS,
+    EXECUTOR_LONGEST,
+    EXECUTOR_VALUES
+} executor_value;
 
 /* A loop, or a worker of a pool. */
-typedef struct runner {
+typedef struct executor {
     uint32_t number; /* of the loop or the pool */
     uint32_t worker;
     bool is_worker;
@@ -34,28 +34,29 @@ typedef struct runner {
     const char *back_end; /* of a loop */
     char name[64];
     char thread_name[16];
-    uint64_t busy_since; /* nanoseconds: since when looks have found it in the same turn */
-    uint64_t values[RUNNER_VALUES];
-} runner;
+    uint64_t busy_since; /* nanoseconds: when a look first found it in its current turn */
+    uint64_t values[EXECUTOR_VALUES];
+} executor;
 
-/* In the order in which they were made. All zero: none. */
-typedef struct runners {
-    runner *all;
+/* In the order of their creation. All zero: none. */
+typedef struct executors {
+    executor *all;
     size_t count;
     size_t room;
-    uint64_t at;   /* when */
-    bool left_out; /* there were more than there is room for */
-} runners;
+    uint64_t at;   /* the time of the look */
+    bool left_out; /* there was no room for all */
+} executors;
 
-/* Looks at all of them; `last` is what the look before has found. 0, or as bide_peek_begin_. */
-int bide_executors_collect_(runners *runners, const struct runners *last);
+/* Looks at all executors. `last` is the result of the previous look. Returns as bide_peek_begin_. */
+int bide_executors_collect_(executors *executors, const struct executors *last);
 
-/* Makes `to` the same. False: there is no memory, and it has none. */
-bool bide_executors_copy_(runners *to, const runners *from);
+/* Copies them. False: out of memory, and `to` is empty. */
+bool bide_executors_copy_(executors *to, const executors *from);
 
-/* Their records, with what is new since `before`. */
-void bide_executors_report_(const runners *runners, const struct runners *before, report *report);
+/* Adds their records, with the differences to `before`. */
+void bide_executors_report_(const executors *executors, const struct executors *before,
+                    monitor_report *report);
 
-void bide_executors_free_(runners *runners);
+void bide_executors_free_(executors *executors);
 
 #endif

@@ -1,11 +1,14 @@
+/* Reports: building JSON records in memory. Used by the thread of their owner only. */
 #include "report.h"
+
+#include "bide/platform.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void add(report *report, const char *bytes, size_t length)
+static void report_add(monitor_report *report, const char *bytes, size_t length)
 {
     if (report->is_full)
         return;
@@ -13,7 +16,7 @@ static void add(report *report, const char *bytes, size_t length)
         size_t room = report->room != 0 ? 2 * report->room : 4096;
         while (room - report->length < length)
             room *= 2;
-        char *larger = room <= MAX_REPORT ? realloc(report->bytes, room) : NULL;
+        char *larger = room <= REPORT_MAX ? realloc(report->bytes, room) : NULL;
         if (larger == NULL) {
             report->is_full = true;
             return;
@@ -21,17 +24,18 @@ static void add(report *report, const char *bytes, size_t length)
         report->bytes = larger;
         report->room = room;
     }
+    bide_assert(report->begin <= report->length && length <= report->room - report->length);
     memcpy(report->bytes + report->length, bytes, length);
     report->length += length;
 }
 
-static void add_text(report *report, const char *text)
+static void report_add_text(monitor_report *report, const char *text)
 {
-    add(report, text, strlen(text));
+    report_add(report, text, strlen(text));
 }
 
-/* How many bytes a character has that begins here, in UTF-8; 0: it is none. */
-static size_t length_of_character(const unsigned char *at)
+/* The length in bytes of the UTF-8 character that begins here; 0: it is not UTF-8. */
+static size_t report_character_length(const unsigned char *at)
 {
     static const struct {
         unsigned char mask, mark;
@@ -52,63 +56,63 @@ static size_t length_of_character(const unsigned char *at)
     return 0;
 }
 
-static void add_quoted(report *report, const char *text)
+static void report_add_quoted(monitor_report *report, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
-    add_text(report, "\"");
+    report_add_text(report, "\"");
     while (*at != '\0') {
         char escape[8];
-        size_t length = length_of_character(at);
+        size_t length = report_character_length(at);
         if (length == 0 || *at < ' ' || *at == 0x7f || *at == '"' || *at == '\\') {
             unsigned code = length == 0 ? 0xfffdu : *at; /* the replacement character */
-            add(report, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", code));
+            report_add(report, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", code));
             length = 1;
         } else {
-            add(report, (const char *)at, length);
+            report_add(report, (const char *)at, length);
         }
         at += length;
     }
-    add_text(report, "\"");
+    report_add_text(report, "\"");
 }
 
-static void add_name(report *report, const char *name)
+static void report_add_name(monitor_report *report, const char *name)
 {
-    add_text(report, ",\"");
-    add_text(report, name);
-    add_text(report, "\":");
+    report_add_text(report, ",\"");
+    report_add_text(report, name);
+    report_add_text(report, "\":");
 }
 
-void bide_report_begin_(report *report, const char *is)
+void bide_report_begin_(monitor_report *report, const char *is)
 {
     report->begin = report->length;
     report->is_full = false;
-    add_text(report, "{\"is\":");
-    add_quoted(report, is);
+    report_add_text(report, "{\"is\":");
+    report_add_quoted(report, is);
 }
 
-void bide_report_text_(report *report, const char *name, const char *text)
+void bide_report_text_(monitor_report *report, const char *name, const char *text)
 {
-    add_name(report, name);
-    add_quoted(report, text);
+    report_add_name(report, name);
+    report_add_quoted(report, text);
 }
 
-void bide_report_number_(report *report, const char *name, uint64_t number)
+void bide_report_number_(monitor_report *report, const char *name, uint64_t number)
 {
     char digits[24];
-    add_name(report, name);
-    add(report, digits, (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number));
+    report_add_name(report, name);
+    report_add(report, digits, (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number));
 }
 
-void bide_report_address_(report *report, const char *name, uint64_t number)
+void bide_report_address_(monitor_report *report, const char *name, uint64_t number)
 {
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%" PRIx64, number);
     bide_report_text_(report, name, digits);
 }
 
-bool bide_report_end_(report *report)
+bool bide_report_end_(monitor_report *report)
 {
-    add_text(report, "}\n");
+    report_add_text(report, "}\n");
     if (report->is_full) {
         report->length = report->begin;
         report->left_out = true;
@@ -116,7 +120,7 @@ bool bide_report_end_(report *report)
     return !report->is_full;
 }
 
-void bide_report_append_(report *report, const struct report *other)
+void bide_report_append_(monitor_report *report, const monitor_report *other)
 {
     size_t at = 0;
     report->left_out |= other->left_out;
@@ -125,7 +129,7 @@ void bide_report_append_(report *report, const struct report *other)
         size_t length = (size_t)(end - (other->bytes + at)) + 1;
         report->begin = report->length;
         report->is_full = false;
-        add(report, other->bytes + at, length);
+        report_add(report, other->bytes + at, length);
         if (report->is_full) {
             report->left_out = true;
             return;
@@ -134,8 +138,8 @@ void bide_report_append_(report *report, const struct report *other)
     }
 }
 
-void bide_report_free_(report *report)
+void bide_report_free_(monitor_report *report)
 {
     free(report->bytes);
-    *report = (struct report){0};
+    *report = (monitor_report){0};
 }

@@ -1,5 +1,5 @@
 /*
- * The records of an answer: one JSON object a line, of texts and numbers alone.
+ * The records of an answer: one JSON object per line, with texts and numbers as values.
  *
  *     bide_report_begin_(report, "loop");
  *     bide_report_number_(report, "in_flight", 3);
@@ -12,30 +12,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All zero is an empty one. A record that has no room, in memory or under the bound, is left out. */
-typedef struct report {
+/* All zero: empty. A record for which there is no room, in memory or below REPORT_MAX, is left out. */
+typedef struct monitor_report {
     char *bytes;
     size_t length;
     size_t room;
     size_t begin;  /* of the record that is being written */
-    bool is_full;  /* the record is to be left out */
-    bool left_out; /* one was */
-} report;
+    bool is_full;  /* the current record has no room */
+    bool left_out; /* a record was left out */
+} monitor_report;
 
-/* An answer has at most so many bytes. */
-enum { MAX_REPORT = 4 << 20 };
+/* The maximum size of an answer, in bytes. */
+enum { REPORT_MAX = 4 << 20 };
 
-void bide_report_begin_(report *report, const char *is);
-void bide_report_text_(report *report, const char *name, const char *text);
-void bide_report_number_(report *report, const char *name, uint64_t number);
-void bide_report_address_(report *report, const char *name, uint64_t number); /* as a text, in hexadecimal */
+void bide_report_begin_(monitor_report *report, const char *is);
+void bide_report_text_(monitor_report *report, const char *name, const char *text);
+void bide_report_number_(monitor_report *report, const char *name, uint64_t number);
 
-/* False: it was left out. */
-bool bide_report_end_(report *report);
+/* Adds the number as a hexadecimal text. */
+void bide_report_address_(monitor_report *report, const char *name, uint64_t number);
 
-/* Adds the records of another, as far as there is room. */
-void bide_report_append_(report *report, const struct report *other);
+/* Ends the record. False: it was left out. */
+bool bide_report_end_(monitor_report *report);
 
-void bide_report_free_(report *report);
+/* Adds the records of another report, as many as there is room for. */
+void bide_report_append_(monitor_report *report, const monitor_report *other);
+
+void bide_report_free_(monitor_report *report);
 
 #endif

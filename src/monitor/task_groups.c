@@ -1,24 +1,26 @@
 /*
- * An age says since when each look has found a task at the same place: with the same coroutine
- * innermost, at the same line, and the same operation. It may have gone on and come back in between,
- * so it is how long nothing was seen of its moving, and no more. It is kept under a number that is
- * mixed of all that, and two tasks with the same number, which are one in 2^64, have one age.
+ * Groups of tasks, and their ages.
+ *
+ * An age is the time for which each look has found a task at the same place: the same innermost
+ * coroutine, at the same line, with the same operation. The task may have run and come back in
+ * between, so an age only says that no look has seen it move. Ages are stored by a hash of the place.
+ * Two tasks with the same hash, with a probability of 2^-64, share one age.
  */
 #include "task_groups.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_AGES = 1024, MAX_AGES = 1 << 18 };
+enum { TASK_AGES_MIN = 1024, TASK_AGES_MAX = 1 << 18 };
 
-struct crowd_age {
+struct task_age {
     uint64_t key; /* 0: free */
     uint64_t since;
 };
 
 /* ---- Keys: FNV-1a ---- */
 
-static uint64_t mix(uint64_t key, const void *bytes, size_t size)
+static uint64_t task_key_mix(uint64_t key, const void *bytes, size_t size)
 {
     const unsigned char *at = bytes;
     for (size_t i = 0; i < size; i++)
@@ -26,46 +28,46 @@ static uint64_t mix(uint64_t key, const void *bytes, size_t size)
     return key;
 }
 
-static uint64_t mix_text(uint64_t key, const walk_text *text)
+static uint64_t task_key_mix_text(uint64_t key, const walk_text *text)
 {
-    return mix(key, text->bytes, strlen(text->bytes) + 1);
+    return task_key_mix(key, text->bytes, strlen(text->bytes) + 1);
 }
 
-#define NOTHING UINT64_C(0xcbf29ce484222325)
+#define TASK_KEY_EMPTY UINT64_C(0xcbf29ce484222325)
 
-static uint64_t key_of_group(const walk_task *task)
+static uint64_t task_key_of_group(const walk_task *task)
 {
-    uint64_t key = mix_text(NOTHING, &task->name);
-    key = mix(key, &task->doing, sizeof task->doing);
+    uint64_t key = task_key_mix_text(TASK_KEY_EMPTY, &task->name);
+    key = task_key_mix(key, &task->doing, sizeof task->doing);
     if (task->depth != 0) {
         const walk_level *level = bide_walk_level_of_(task, 0);
-        key = mix_text(key, &level->name);
-        key = mix_text(key, &level->file);
-        key = mix(key, &level->line, sizeof level->line);
+        key = task_key_mix_text(key, &level->name);
+        key = task_key_mix_text(key, &level->file);
+        key = task_key_mix(key, &level->line, sizeof level->line);
     }
     if (task->doing == WALK_WAITING)
-        key = mix_text(key, &task->waiting_for);
+        key = task_key_mix_text(key, &task->waiting_for);
     return key != 0 && key != UINT64_MAX ? key : 1;
 }
 
-/* Words at a time: of each of a crowd. */
-static uint64_t mix_word(uint64_t key, uint64_t word)
+/* The same for a word at once, because every task of a look needs it. */
+static uint64_t task_key_mix_word(uint64_t key, uint64_t word)
 {
     key = (key ^ word) * UINT64_C(0x9e3779b97f4a7c15);
     return key ^ key >> 29;
 }
 
-static uint64_t key_of_place(const walk_task *task, uint64_t group)
+static uint64_t task_key_of_place(const walk_task *task, uint64_t group)
 {
-    uint64_t key = mix_word(group, (uintptr_t)task->address);
-    key = mix_word(key, (uintptr_t)task->innermost);
-    key = mix_word(key, task->doing == WALK_WAITING ? (uintptr_t)task->operation : 0);
+    uint64_t key = task_key_mix_word(group, (uintptr_t)task->address);
+    key = task_key_mix_word(key, (uintptr_t)task->innermost);
+    key = task_key_mix_word(key, task->doing == WALK_WAITING ? (uintptr_t)task->operation : 0);
     return key != 0 ? key : 1;
 }
 
 /* ---- Ages ---- */
 
-static crowd_age *age_at(crowd_age *ages, size_t room, uint64_t key)
+static task_age *task_age_at(task_age *ages, size_t room, uint64_t key)
 {
     size_t at = (size_t)(key >> 7) & (room - 1);
     while (ages[at].key != 0 && ages[at].key != key)
@@ -73,53 +75,53 @@ static crowd_age *age_at(crowd_age *ages, size_t room, uint64_t key)
     return &ages[at];
 }
 
-/* Room for as many as there were, and some more; without it none is known. */
-static void prepare_ages(crowd *crowd)
+/* Makes room for as many ages as the last look had tasks. Without memory, ages are unknown. */
+static void task_ages_prepare(task_groups *set)
 {
-    crowd_age *last = crowd->ages[0];
-    size_t room = MIN_AGES;
-    crowd->ages[0] = crowd->ages[1];
-    crowd->age_room[0] = crowd->age_room[1];
-    crowd->age_count[0] = crowd->age_count[1];
-    while (room < 2 * crowd->tasks && room < MAX_AGES)
+    task_age *last = set->ages[0];
+    size_t room = TASK_AGES_MIN;
+    set->ages[0] = set->ages[1];
+    set->age_room[0] = set->age_room[1];
+    set->age_count[0] = set->age_count[1];
+    while (room < 2 * set->tasks && room < TASK_AGES_MAX)
         room *= 2;
     free(last);
-    crowd->ages[1] = calloc(room, sizeof *last);
-    crowd->age_room[1] = crowd->ages[1] != NULL ? room : 0;
-    crowd->age_count[1] = 0;
+    set->ages[1] = calloc(room, sizeof *last);
+    set->age_room[1] = set->ages[1] != NULL ? room : 0;
+    set->age_count[1] = 0;
 }
 
-/* Nanoseconds. */
-static uint64_t note_age(crowd *crowd, uint64_t key)
+/* The age of a task, in nanoseconds; and stores it for the next look. */
+static uint64_t task_age_note(task_groups *set, uint64_t key)
 {
-    uint64_t since = crowd->now;
-    if (crowd->age_room[0] != 0) {
-        const crowd_age *before = age_at(crowd->ages[0], crowd->age_room[0], key);
+    uint64_t since = set->now;
+    if (set->age_room[0] != 0) {
+        const task_age *before = task_age_at(set->ages[0], set->age_room[0], key);
         if (before->key != 0)
             since = before->since;
     }
-    if (crowd->age_count[1] < crowd->age_room[1] / 4 * 3) {
-        crowd_age *age = age_at(crowd->ages[1], crowd->age_room[1], key);
-        crowd->age_count[1] += age->key == 0;
-        *age = (crowd_age){key, since};
+    if (set->age_count[1] < set->age_room[1] / 4 * 3) {
+        task_age *age = task_age_at(set->ages[1], set->age_room[1], key);
+        set->age_count[1] += age->key == 0;
+        *age = (task_age){key, since};
     }
-    return crowd->now - since;
+    return set->now - since;
 }
 
 /* ---- Groups ---- */
 
-static crowd_group *add_group(crowd *crowd, uint64_t key, const walk_task *task)
+static task_group *task_groups_add(task_groups *set, uint64_t key, const walk_task *task)
 {
-    if (crowd->group_count == crowd->group_room) {
-        size_t room = crowd->group_room != 0 ? 2 * crowd->group_room : 16;
-        crowd_group *larger =
-            room <= MAX_CROWD_GROUPS ? realloc(crowd->groups, room * sizeof *larger) : NULL;
+    if (set->group_count == set->group_room) {
+        size_t room = set->group_room != 0 ? 2 * set->group_room : 16;
+        task_group *larger =
+            room <= TASK_GROUPS_MAX ? realloc(set->groups, room * sizeof *larger) : NULL;
         if (larger == NULL)
             return NULL;
-        crowd->groups = larger;
-        crowd->group_room = room;
+        set->groups = larger;
+        set->group_room = room;
     }
-    crowd_group *group = &crowd->groups[crowd->group_count++];
+    task_group *group = &set->groups[set->group_count++];
     memset(group, 0, sizeof *group);
     group->id = key;
     group->doing = task->doing;
@@ -136,23 +138,24 @@ static crowd_group *add_group(crowd *crowd, uint64_t key, const walk_task *task)
     return group;
 }
 
-/* NULL: there is no room for it. */
-static crowd_group *group_of(crowd *crowd, uint64_t key, const walk_task *task)
+/* The group with this key, which is created if necessary. NULL: there is no room. */
+static task_group *task_groups_find(task_groups *set, uint64_t key, const walk_task *task)
 {
-    enum { PLACES = sizeof crowd->places / sizeof crowd->places[0] };
-    size_t at = (size_t)(key >> 11) % PLACES;
-    for (; crowd->places[at] != 0; at = (at + 1) % PLACES) {
-        crowd_group *group = &crowd->groups[crowd->places[at] - 1];
+    enum { TASK_GROUP_SLOTS = sizeof set->places / sizeof set->places[0] };
+    size_t at = (size_t)(key >> 11) % TASK_GROUP_SLOTS;
+    for (; set->places[at] != 0; at = (at + 1) % TASK_GROUP_SLOTS) {
+        bide_assert(set->places[at] <= set->group_count);
+        task_group *group = &set->groups[set->places[at] - 1];
         if (group->id == key)
             return group;
     }
-    crowd_group *group = add_group(crowd, key, task);
+    task_group *group = task_groups_add(set, key, task);
     if (group != NULL)
-        crowd->places[at] = (uint16_t)crowd->group_count;
+        set->places[at] = (uint16_t)set->group_count;
     return group;
 }
 
-/* ---- One by one ---- */
+/* ---- Records of tasks ---- */
 
 const char *bide_task_groups_activity_(walk_doing doing)
 {
@@ -160,7 +163,7 @@ const char *bide_task_groups_activity_(walk_doing doing)
     return names[doing];
 }
 
-static void report_level(const walk_task *task, size_t number, report *report)
+static void task_report_level(const walk_task *task, size_t number, monitor_report *report)
 {
     const walk_level *level = bide_walk_level_of_(task, number);
     bide_report_begin_(report, "frame");
@@ -172,7 +175,7 @@ static void report_level(const walk_task *task, size_t number, report *report)
     bide_report_end_(report);
 }
 
-static void report_wait(const walk_task *task, report *report)
+static void task_report_wait(const walk_task *task, monitor_report *report)
 {
     bide_described_ described;
     bide_report_text_(report, "waiting_for", task->waiting_for.bytes);
@@ -186,9 +189,9 @@ static void report_wait(const walk_task *task, report *report)
                     described.other);
 }
 
-static void report_task(crowd *crowd, const walk_task *task, uint64_t group, uint64_t age)
+static void task_report(task_groups *set, const walk_task *task, uint64_t group, uint64_t age)
 {
-    report *report = crowd->details;
+    monitor_report *report = set->details;
     size_t levels = bide_walk_levels_(task);
     bide_report_begin_(report, "task");
     bide_report_address_(report, "task", (uintptr_t)task->address);
@@ -198,28 +201,28 @@ static void report_task(crowd *crowd, const walk_task *task, uint64_t group, uin
     bide_report_text_(report, "context", task->context.bytes);
     bide_report_text_(report, "state", bide_task_groups_activity_(task->doing));
     if (task->doing == WALK_WAITING)
-        report_wait(task, report);
+        task_report_wait(task, report);
     bide_report_number_(report, "stands_ms", age / 1000000);
     bide_report_number_(report, "depth", task->depth);
     if (!bide_report_end_(report))
         return;
-    crowd->shown++;
-    for (size_t i = 0; i < levels && i < crowd->shown_levels; i++)
-        report_level(task, i, report);
+    set->shown++;
+    for (size_t i = 0; i < levels && i < set->shown_levels; i++)
+        task_report_level(task, i, report);
 }
 
 /* ---- A look ---- */
 
-static bool note_task(void *argument, const walk_task *task)
+static bool task_groups_note(void *argument, const walk_task *task)
 {
-    crowd *crowd = argument;
-    uint64_t key = key_of_group(task);
-    crowd_group *group = group_of(crowd, key, task);
-    uint64_t age = note_age(crowd, key_of_place(task, key));
-    crowd->tasks++;
-    crowd->doing[task->doing]++;
+    task_groups *set = argument;
+    uint64_t key = task_key_of_group(task);
+    task_group *group = task_groups_find(set, key, task);
+    uint64_t age = task_age_note(set, task_key_of_place(task, key));
+    set->tasks++;
+    set->doing[task->doing]++;
     if (group == NULL) {
-        crowd->ungrouped++;
+        set->ungrouped++;
     } else {
         group->count++;
         group->branches += task->is_branch;
@@ -227,39 +230,39 @@ static bool note_task(void *argument, const walk_task *task)
         if (age > group->longest)
             group->longest = age;
     }
-    if (crowd->shown < crowd->shown_tasks &&
-        (crowd->shown_group == 0 || crowd->shown_group == key))
-        report_task(crowd, task, key, age);
+    if (set->shown < set->shown_tasks && (set->shown_group == 0 || set->shown_group == key))
+        task_report(set, task, key, age);
     return true;
 }
 
-int bide_task_groups_collect_(crowd *crowd, uint64_t group, size_t tasks, size_t levels, report *details)
+int bide_task_groups_collect_(task_groups *set, uint64_t group, size_t tasks, size_t levels,
+               monitor_report *details)
 {
-    prepare_ages(crowd);
-    crowd->group_count = 0;
-    memset(crowd->places, 0, sizeof crowd->places);
-    crowd->tasks = 0;
-    memset(crowd->doing, 0, sizeof crowd->doing);
-    crowd->ungrouped = 0;
-    crowd->now = bide_platform.now();
-    crowd->shown_group = group;
-    crowd->shown_tasks = tasks;
-    crowd->shown_levels = levels;
-    crowd->details = details;
-    crowd->shown = 0;
-    return bide_walk_tasks_(note_task, crowd);
+    task_ages_prepare(set);
+    set->group_count = 0;
+    memset(set->places, 0, sizeof set->places);
+    set->tasks = 0;
+    memset(set->doing, 0, sizeof set->doing);
+    set->ungrouped = 0;
+    set->now = bide_platform.now();
+    set->shown_group = group;
+    set->shown_tasks = tasks;
+    set->shown_levels = levels;
+    set->details = details;
+    set->shown = 0;
+    return bide_walk_tasks_(task_groups_note, set);
 }
 
-static int by_count(const void *one, const void *other)
+static int task_group_compare(const void *one, const void *other)
 {
-    const crowd_group *a = one;
-    const crowd_group *b = other;
+    const task_group *a = one;
+    const task_group *b = other;
     if (a->count != b->count)
         return a->count > b->count ? -1 : 1;
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static void report_group(const crowd_group *group, report *report)
+static void task_group_report(const task_group *group, monitor_report *report)
 {
     bide_report_begin_(report, "group");
     bide_report_address_(report, "group", group->id);
@@ -279,18 +282,18 @@ static void report_group(const crowd_group *group, report *report)
     bide_report_end_(report);
 }
 
-void bide_task_groups_report_(crowd *crowd, size_t max, report *report)
+void bide_task_groups_report_(task_groups *set, size_t max, monitor_report *report)
 {
-    if (crowd->group_count != 0) /* (the places are used no more) */
-        qsort(crowd->groups, crowd->group_count, sizeof *crowd->groups, by_count);
-    for (size_t i = 0; i < crowd->group_count && i < max; i++)
-        report_group(&crowd->groups[i], report);
+    if (set->group_count != 0) /* the hash table is not used any more */
+        qsort(set->groups, set->group_count, sizeof *set->groups, task_group_compare);
+    for (size_t i = 0; i < set->group_count && i < max; i++)
+        task_group_report(&set->groups[i], report);
 }
 
-void bide_task_groups_free_(crowd *crowd)
+void bide_task_groups_free_(task_groups *set)
 {
-    free(crowd->groups);
-    free(crowd->ages[0]);
-    free(crowd->ages[1]);
-    memset(crowd, 0, sizeof *crowd);
+    free(set->groups);
+    free(set->ages[0]);
+    free(set->ages[1]);
+    memset(set, 0, sizeof *set);
 }

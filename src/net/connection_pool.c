@@ -1,16 +1,23 @@
 /*
- * Pools of connections. All of it is of one loop's thread.
+ * Pools of connections.
  *
- * 1. A permit of `takers` is a place: whoever has one finds an idle connection or an unused struct,
- *    since taken, idle and unused are `max` together. The permit is released when the connection is
- *    given back, after that is in the list of the idle; so the next in line finds it there.
- * 2. The idle are in the order in which they were given back, which is that of their ends. So the
- *    closer sleeps until the oldest one's, closes it, and goes on with the next.
- * 3. The closer runs while any is idle, and is begun and destroyed by hand: it awaits nothing but
- *    its sleep, and nobody awaits it.
- * 4. A taker that is cut short while it connects, or destroyed, has closed the socket by then
- *    (bide_connect), and gives its struct and its permit back. One that has taken, and whose
- *    coroutine is destroyed before it was told, gives the connection back as it is.
+ *     a connection    unused --take--> taken --give--> idle --take--> taken
+ *                                      taken --give, not reusable--> unused
+ *                                                      idle --timeout--> unused
+ *
+ * All of a pool belongs to one loop's thread.
+ *
+ * 1. A holder of a permit of `takers` always finds an idle connection or an unused struct: taken, idle
+ *    and unused connections are `max` together, and each taken one has a permit. A connection joins
+ *    the idle list before its permit is released, so the next taker finds it there.
+ * 2. The idle list is in the order in which connections were given back, so it is in the order of
+ *    their timeouts. The closer sleeps until the oldest one's timeout, closes it, and continues with
+ *    the next.
+ * 3. The closer runs while any connection is idle. It is started and destroyed directly, because it
+ *    awaits only its sleep and nothing awaits it.
+ * 4. If a taker is cancelled or destroyed while it connects, bide_connect has closed the socket, and
+ *    `finally` returns the struct and the permit. If its coroutine is destroyed between taking a
+ *    connection and resuming with it, the connection is given back as it is.
  */
 #define _GNU_SOURCE
 #include "bide/connection_pool.h"
@@ -47,10 +54,12 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
     }
 }
 
-/* ---- The idle ---- */
+/* ---- Idle connections ---- */
 
-static void add_idle(bide_connection_pool *pool, bide_pooled_connection *connection)
+static void connection_pool_add_idle(bide_connection_pool *pool, bide_pooled_connection *connection)
 {
+    bide_assert((pool->newest == NULL) == (pool->oldest == NULL));
+    bide_assert(pool->newest == NULL || pool->newest->newer == NULL);
     connection->older = pool->newest;
     connection->newer = NULL;
     if (pool->newest != NULL)
@@ -60,8 +69,13 @@ static void add_idle(bide_connection_pool *pool, bide_pooled_connection *connect
     pool->newest = connection;
 }
 
-static void remove_idle(bide_connection_pool *pool, bide_pooled_connection *connection)
+static void connection_pool_remove_idle(bide_connection_pool *pool,
+                                        bide_pooled_connection *connection)
 {
+    bide_assert(connection->older != NULL ? connection->older->newer == connection
+                                          : pool->oldest == connection);
+    bide_assert(connection->newer != NULL ? connection->newer->older == connection
+                                          : pool->newest == connection);
     if (connection->older != NULL)
         connection->older->newer = connection->newer;
     else
@@ -72,9 +86,10 @@ static void remove_idle(bide_connection_pool *pool, bide_pooled_connection *conn
         pool->newest = connection->older;
 }
 
-/* It is in no list. */
-static void discard(bide_connection_pool *pool, bide_pooled_connection *connection)
+/* Closes a connection that is neither idle nor unused, and makes its struct unused. */
+static void connection_pool_discard(bide_connection_pool *pool, bide_pooled_connection *connection)
 {
+    bide_assert(pool->open != 0 && pool->open <= pool->max);
     if (pool->closing != NULL)
         pool->closing(connection);
     if (bide_descriptor_is_open(&connection->socket))
@@ -91,14 +106,14 @@ bide_coroutine(bide_connection_closer)
     while (pool->oldest != NULL) {
         if (pool->oldest->until <= bide_now(bide_this_context())) {
             bide_pooled_connection *connection = pool->oldest;
-            remove_idle(pool, connection);
-            discard(pool, connection);
+            connection_pool_remove_idle(pool, connection);
+            connection_pool_discard(pool, connection);
             continue;
         }
         int status;
         bide_await_status(status, bide_sleep_until(&self->sleep, pool->oldest->until));
         pool = self->pool;
-        if (status < 0) /* there are no timers: they stay until they are taken */
+        if (status < 0) /* there are no timers: connections stay idle until they are taken */
             break;
     }
     bide_finally();
@@ -106,53 +121,56 @@ bide_coroutine(bide_connection_closer)
     bide_end();
 }
 
-/* 3 */
-static void begin_closing_idle(bide_connection_pool *pool)
+/* Starts the closer: 3. */
+static void connection_pool_start_closer(bide_connection_pool *pool)
 {
     if (pool->is_closing_idle || pool->idle == BIDE_FOREVER)
         return;
     pool->is_closing_idle = true;
     pool->closer.pool = pool;
+    bide_assert(pool->oldest != NULL);
     bide_start(&pool->closer.task.frame, &bide_connection_closer, &pool->context);
     bide_resume(&pool->closer.task.frame);
 }
 
-/* Has the other end neither closed it nor sent what nobody has asked for? */
-static bool is_whole(const bide_pooled_connection *connection)
+/* True if the peer has neither closed the connection nor sent bytes that no request asked for. */
+static bool connection_pool_is_usable(const bide_pooled_connection *connection)
 {
     const bide_descriptor *socket = &connection->socket;
-    struct pollfd asked = {socket->fd, POLLIN | POLLRDHUP, 0};
+    struct pollfd poll_fd = {socket->fd, POLLIN | POLLRDHUP, 0};
     if (io_calls(io_of(socket)) != NULL)
         return io_calls(io_of(socket))->poll(io_of(socket), socket->fd, POLLIN | POLLRDHUP) == 0;
-    return poll(&asked, 1, 0) == 0;
+    return poll(&poll_fd, 1, 0) == 0;
 }
 
-/* One that is idle and whole, or NULL. */
-static bide_pooled_connection *take_idle(bide_connection_pool *pool)
+/* Takes an idle connection that is still usable, or returns NULL. */
+static bide_pooled_connection *connection_pool_pop_idle(bide_connection_pool *pool)
 {
     bide_pooled_connection *connection;
     while ((connection = pool->newest) != NULL) {
-        remove_idle(pool, connection);
-        if (is_whole(connection))
+        connection_pool_remove_idle(pool, connection);
+        if (connection_pool_is_usable(connection))
             return connection;
-        discard(pool, connection);
+        connection_pool_discard(pool, connection);
     }
     return NULL;
 }
 
-/* ---- Taking and giving back ---- */
+/* ---- Taking and giving ---- */
 
-static void end_if_all_are_back(bide_connection_pool *pool)
+static void connection_pool_note_return(bide_connection_pool *pool)
 {
+    bide_assert(!pool->is_closed || pool->taken != 0 || pool->open == 0);
     if (pool->is_closed && pool->taken == 0)
         bide_event_set(&pool->ended);
 }
 
-static void leave(bide_connection_pool *pool)
+static void connection_pool_release_permit(bide_connection_pool *pool)
 {
+    bide_assert(pool->taken != 0);
     pool->taken--;
     bide_semaphore_release(&pool->takers, 1);
-    end_if_all_are_back(pool);
+    connection_pool_note_return(pool);
 }
 
 void bide_connection_pool_release(bide_pooled_connection *connection, bool reusable)
@@ -162,38 +180,41 @@ void bide_connection_pool_release(bide_pooled_connection *connection, bool reusa
         uint64_t now = bide_now(&pool->context);
         connection->was_idle = true;
         connection->until = pool->idle < BIDE_FOREVER - now ? now + pool->idle : BIDE_FOREVER;
-        add_idle(pool, connection);
-        begin_closing_idle(pool);
+        connection_pool_add_idle(pool, connection);
+        connection_pool_start_closer(pool);
     } else {
-        discard(pool, connection);
+        connection_pool_discard(pool, connection);
     }
-    leave(pool);
+    connection_pool_release_permit(pool);
 }
 
-static void give_back(bide_frame *frame)
+static void connection_pool_taking_give_back(bide_frame *frame)
 {
     bide_connection_acquire_operation *taking = bide_container_of(frame, bide_connection_acquire_operation, task.frame);
     bide_connection_pool_release(taking->connection, true);
     taking->connection = NULL;
 }
 
-static const bide_coroutine_type taking_type = {.name = "task", .release = give_back};
+static const bide_coroutine_type connection_pool_taking_type = {
+    .name = "task", .release = connection_pool_taking_give_back};
 
-bide_coroutine_of(taking_type, bide_connection_pool_taking)
+bide_coroutine_of(connection_pool_taking_type, bide_connection_pool_taking)
 {
     bide_begin(bide_connection_pool_taking, bide_connection_acquire_operation * self);
     bide_try(bide_semaphore_acquire(&self->wait, &self->pool->takers));
     self->has_permit = true;
     self->pool->taken++;
-    if (self->pool->is_closed) /* since it was handed the permit */
+    bide_assert(self->pool->taken <= self->pool->max);
+    if (self->pool->is_closed) /* after it acquired the permit */
         bide_return(-EPIPE);
     self->pool->context = *bide_this_context();
     self->pool->context.stop = NULL;
-    self->connection = take_idle(self->pool);
+    self->connection = connection_pool_pop_idle(self->pool);
     if (self->connection != NULL)
         bide_return(0);
 
     self->slot = self->pool->unused; /* 1 */
+    bide_assert(self->slot != NULL && self->pool->open < self->pool->max);
     self->pool->unused = self->slot->older;
     self->pool->open++;
     bide_await_status(self->status,
@@ -208,8 +229,8 @@ bide_coroutine_of(taking_type, bide_connection_pool_taking)
     bide_finally();
     if (self->connection == NULL && self->has_permit) { /* 4 */
         if (self->slot != NULL)
-            discard(self->pool, self->slot);
-        leave(self->pool);
+            connection_pool_discard(self->pool, self->slot);
+        connection_pool_release_permit(self->pool);
     }
     bide_end();
 }
@@ -231,10 +252,12 @@ void bide_connection_pool_close(bide_connection_pool *pool)
     bide_semaphore_close(&pool->takers);
     if (pool->is_closing_idle)
         bide_destroy(&pool->closer.task.frame);
+    bide_assert(!pool->is_closing_idle);
     while (pool->newest != NULL) {
         bide_pooled_connection *connection = pool->newest;
-        remove_idle(pool, connection);
-        discard(pool, connection);
+        connection_pool_remove_idle(pool, connection);
+        connection_pool_discard(pool, connection);
     }
-    end_if_all_are_back(pool);
+    bide_assert(pool->oldest == NULL && pool->open <= pool->taken);
+    connection_pool_note_return(pool);
 }

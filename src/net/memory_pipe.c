@@ -1,47 +1,47 @@
 /*
- * The pipe in memory: a ring of bytes with one reader and one writer, each with a count of its own,
- * which runs on for ever. It is a file of its own because it is all that threads have in common of
- * streams.
+ * Pipes in memory: a ring of bytes between one reader and one writer.
  *
- * 1. `written` is stored (release) after the bytes, and loaded (acquire) by the reader before it
- *    copies them. `taken` is stored (release) after they have been copied, and loaded (acquire) by
- *    the writer before it overwrites them. Each side knows its own count.
- * 2. `ended` is stored (release) after the last `written`, and loaded (acquire) before `written`
- *    is: so a reader that finds it has all counted bytes in view. `refused` carries nothing with
- *    it.
- * 3. No wake-up is lost: each change of 1 and 2 is followed by a set of the other side's event,
- *    which remembers it, and releases what was changed before; and each side waits for its event
- *    only after an attempt, and attempts again after each wait.
+ * Each side counts the bytes that it has moved, modulo twice the ring's size. So the difference of the
+ * counts is the number of bytes in the ring, and a count alone determines the place in the ring, for
+ * any size. Reader and writer may run on different threads: the reader alone stores `taken`, the
+ * writer alone stores `written`. This file has no other part of streams in it, because the model
+ * checker explores it.
+ *
+ * 1. The writer stores `written` (release) after it has copied bytes in; the reader loads it
+ *    (acquire) before it copies them out. The reader stores `taken` (release) after it has copied
+ *    bytes out; the writer loads it (acquire) before it overwrites them. Each side owns its own
+ *    count, and loads it relaxed.
+ * 2. `ended` is stored (release) after the last `written`. The reader loads it (acquire) before it
+ *    loads `written`. So a reader that finds it set sees all the bytes. `refused` orders nothing.
+ * 3. No wake-up is lost. After each change of 1 or 2, a side sets the other side's event. The event
+ *    stays set until it is consumed, and its set releases the change. Each side waits for its event
+ *    only after a failed attempt, and attempts again after each wait.
  */
 #include "bide/stream.h"
 
 #include "../io/const_cast.h"
 
+#include "size_min.h"
 #include "bide/coroutine.h"
 
 #include <errno.h>
 #include <string.h>
 
 #if BIDE_CHECK
-/* The checker sees what is copied by this; gcc does not put it in place of memcpy. */
+/* The checker observes copies through this function; gcc does not substitute it for memcpy itself. */
 void *__tsan_memcpy(void *to, const void *from, size_t size);
 #define memcpy __tsan_memcpy
 #endif
 
-static size_t min(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+/* ---- Operations that have already ended ---- */
 
-/* ---- Operations that have ended ---- */
-
-static bool has_ended(bide_awaiter *awaiter)
+static bool stream_ended_ready(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return true;
 }
 
-static int ended_resume(bide_awaiter *awaiter)
+static int stream_ended_resume(bide_awaiter *awaiter)
 {
     return ((bide_stream_operation *)(void *)awaiter)->ended.status;
 }
@@ -49,8 +49,8 @@ static int ended_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status)
 {
     static const bide_awaiter_ops ops = {
-        .ready = has_ended,
-        .resume = ended_resume,
+        .ready = stream_ended_ready,
+        .resume = stream_ended_resume,
         .name = "bide_stream_ended",
     };
     operation->ended.awaiter.ops = &ops;
@@ -86,59 +86,78 @@ void bide_memory_pipe_reject(bide_memory_pipe *pipe)
     bide_single_consumer_auto_event_set(&pipe->bytes);
 }
 
-/* Copies out of the ring, or into it: the bytes from this count on. */
-static void copy_out(const bide_memory_pipe *pipe, size_t from, char *data, size_t count)
+/* The bytes in the ring: the difference of two counts. */
+static size_t memory_pipe_filled(const bide_memory_pipe *pipe, size_t written, size_t taken)
 {
-    size_t place = from % pipe->size;
-    size_t first = min(count, pipe->size - place);
+    size_t filled = written >= taken ? written - taken : 2 * pipe->size - (taken - written);
+    bide_assert(filled <= pipe->size);
+    return filled;
+}
+
+static size_t memory_pipe_add(const bide_memory_pipe *pipe, size_t total, size_t count)
+{
+    size_t until_wrap = 2 * pipe->size - total;
+    bide_assert(total < 2 * pipe->size && count <= pipe->size);
+    return count < until_wrap ? total + count : count - until_wrap;
+}
+
+/* Copies `count` bytes out of the ring, beginning at the count `from`. */
+static void memory_pipe_copy_out(const bide_memory_pipe *pipe, size_t from, char *data,
+                                 size_t count)
+{
+    size_t place = from < pipe->size ? from : from - pipe->size;
+    size_t first = size_min(count, pipe->size - place);
     memcpy(data, pipe->buffer + place, first);
     memcpy(data + first, pipe->buffer, count - first);
 }
 
-static void copy_in(bide_memory_pipe *pipe, size_t from, const char *data, size_t count)
+/* Copies `count` bytes into the ring, beginning at the count `from`. */
+static void memory_pipe_copy_in(bide_memory_pipe *pipe, size_t from, const char *data, size_t count)
 {
-    size_t place = from % pipe->size;
-    size_t first = min(count, pipe->size - place);
+    size_t place = from < pipe->size ? from : from - pipe->size;
+    size_t first = size_min(count, pipe->size - place);
     memcpy(pipe->buffer + place, data, first);
     memcpy(pipe->buffer, data + first, count - first);
 }
 
-static int attempt_take(bide_memory_operation *operation)
+static int memory_pipe_attempt_read(bide_memory_operation *operation)
 {
     bide_memory_pipe *pipe = operation->pipe;
     bool ended = bide_atomic_load(&pipe->ended, acquire); /* 2, before `written` */
     size_t taken = bide_atomic_load(&pipe->taken, relaxed);
-    size_t count =
-        min(bide_atomic_load(&pipe->written, acquire) - taken, operation->size); /* 1 */
+    size_t written = bide_atomic_load(&pipe->written, acquire); /* 1 */
+    size_t count = size_min(memory_pipe_filled(pipe, written, taken), operation->size);
     if (bide_atomic_load(&pipe->refused, relaxed))
         return -EPIPE;
     if (count == 0)
         return ended ? 0 : -EAGAIN;
-    copy_out(pipe, taken, operation->data, count);
+    memory_pipe_copy_out(pipe, taken, operation->data, count);
     operation->count = count;
-    bide_atomic_store(&pipe->taken, taken + count, release); /* 1 */
+    bide_atomic_store(&pipe->taken, memory_pipe_add(pipe, taken, count), release); /* 1 */
     bide_single_consumer_auto_event_set(&pipe->room);
     return 0;
 }
 
-static int attempt_put(bide_memory_operation *operation)
+static int memory_pipe_attempt_write(bide_memory_operation *operation)
 {
     bide_memory_pipe *pipe = operation->pipe;
     size_t written = bide_atomic_load(&pipe->written, relaxed);
     if (bide_atomic_load(&pipe->refused, relaxed) || bide_atomic_load(&pipe->ended, relaxed))
         return -EPIPE;
-    size_t room = pipe->size - (written - bide_atomic_load(&pipe->taken, acquire)); /* 1 */
-    size_t count = min(room, operation->size - operation->count);
+    size_t taken = bide_atomic_load(&pipe->taken, acquire); /* 1 */
+    size_t room = pipe->size - memory_pipe_filled(pipe, written, taken);
+    size_t count = size_min(room, operation->size - operation->count);
+    bide_assert(operation->count <= operation->size);
     if (count != 0) {
-        copy_in(pipe, written, operation->data + operation->count, count);
+        memory_pipe_copy_in(pipe, written, operation->data + operation->count, count);
         operation->count += count;
-        bide_atomic_store(&pipe->written, written + count, release); /* 1 */
+        bide_atomic_store(&pipe->written, memory_pipe_add(pipe, written, count), release); /* 1 */
         bide_single_consumer_auto_event_set(&pipe->bytes);
     }
     return operation->count == operation->size ? 0 : -EAGAIN;
 }
 
-static bool memory_ready(bide_awaiter *awaiter)
+static bool memory_pipe_ready(bide_awaiter *awaiter)
 {
     bide_memory_operation *operation =
         bide_container_of(awaiter, bide_memory_operation, task.frame.awaiter);
@@ -149,29 +168,31 @@ static bool memory_ready(bide_awaiter *awaiter)
     return true;
 }
 
-static bide_next memory_operation_step_(bide_frame *frame, unsigned depth);
-static const bide_coroutine_type *const memory_operation_type_ = &bide_task_type;
-static const bide_coroutine_code memory_operation_code = {
-    memory_operation_step_, "memory_operation", __FILE__, &memory_operation_type_, NULL};
-static const bide_point memory_operation_start =
-    BIDE_POINT_START_READY(memory_ready, &memory_operation_code);
+static bide_next memory_pipe_operation_step_(bide_frame *frame, unsigned depth);
+static const bide_coroutine_type *const memory_pipe_operation_type_ = &bide_task_type;
+static const bide_coroutine_code memory_pipe_operation_code = {memory_pipe_operation_step_,
+                                                               "memory_pipe_operation", __FILE__,
+                                                               &memory_pipe_operation_type_, NULL};
+static const bide_point memory_pipe_operation_start =
+    BIDE_POINT_START_READY(memory_pipe_ready, &memory_pipe_operation_code);
 
-bide_body(memory_operation)
+bide_body(memory_pipe_operation)
 {
-    bide_begin(memory_operation, bide_memory_operation * self);
+    bide_begin(memory_pipe_operation, bide_memory_operation * self);
     for (;;) {
         int status = self->attempt_(self);
         if (status != -EAGAIN)
             bide_return(status);
         bide_try(bide_single_consumer_auto_event_wait(
-            &self->wait, self->attempt_ == attempt_put ? &self->pipe->room : &self->pipe->bytes));
+            &self->wait,
+            self->attempt_ == memory_pipe_attempt_write ? &self->pipe->room : &self->pipe->bytes));
     }
     bide_end();
 }
 
-static bide_awaiter *memory_begin(bide_stream_operation *operation, bide_memory_pipe *pipe,
-                                  void *data, size_t size,
-                                  int (*attempt)(bide_memory_operation *operation))
+static bide_awaiter *memory_pipe_start(bide_stream_operation *operation, bide_memory_pipe *pipe,
+                                       void *data, size_t size,
+                                       int (*attempt)(bide_memory_operation *operation))
 {
     bide_memory_operation *memory = &operation->memory;
     memory->count = 0;
@@ -181,29 +202,30 @@ static bide_awaiter *memory_begin(bide_stream_operation *operation, bide_memory_
     memory->data = data;
     memory->size = size;
     memory->attempt_ = attempt;
-    return bide_task_init(&memory->task, &memory_operation_start);
+    return bide_task_init(&memory->task, &memory_pipe_operation_start);
 }
 
-static bide_awaiter *memory_read(bide_stream stream, bide_stream_operation *operation, void *data,
-                                 size_t size)
+static bide_awaiter *memory_pipe_read(bide_stream stream, bide_stream_operation *operation,
+                                      void *data, size_t size)
 {
     const bide_memory_end *end = stream.object;
-    return memory_begin(operation, end->input, data, size, attempt_take);
+    return memory_pipe_start(operation, end->input, data, size, memory_pipe_attempt_read);
 }
 
-static bide_awaiter *memory_write(bide_stream stream, bide_stream_operation *operation,
-                                  const void *data, size_t size)
+static bide_awaiter *memory_pipe_write(bide_stream stream, bide_stream_operation *operation,
+                                       const void *data, size_t size)
 {
     const bide_memory_end *end = stream.object;
-    return memory_begin(operation, end->output, io_as_data(data), size, attempt_put);
+    return memory_pipe_start(operation, end->output, io_as_data(data), size,
+                             memory_pipe_attempt_write);
 }
 
-static size_t memory_count(const bide_stream_operation *operation)
+static size_t memory_pipe_count(const bide_stream_operation *operation)
 {
     return operation->memory.count;
 }
 
-static bide_awaiter *memory_end_output(bide_stream stream, bide_stream_operation *operation)
+static bide_awaiter *memory_pipe_end_output(bide_stream stream, bide_stream_operation *operation)
 {
     const bide_memory_end *end = stream.object;
     if (end->output != NULL)
@@ -211,7 +233,7 @@ static bide_awaiter *memory_end_output(bide_stream stream, bide_stream_operation
     return bide_stream_ended(operation, 0);
 }
 
-static int bide_simulated_close_(bide_stream stream)
+static int memory_pipe_close(bide_stream stream)
 {
     const bide_memory_end *end = stream.object;
     if (end->input != NULL)
@@ -225,12 +247,12 @@ bide_stream bide_memory_stream(bide_memory_end *end)
 {
     static const bide_stream_table table = {
         .name = "memory",
-        .read = memory_read,
-        .write = memory_write,
+        .read = memory_pipe_read,
+        .write = memory_pipe_write,
         .write_vectors = NULL,
-        .count = memory_count,
-        .shutdown_output = memory_end_output,
-        .close = bide_simulated_close_,
+        .count = memory_pipe_count,
+        .shutdown_output = memory_pipe_end_output,
+        .close = memory_pipe_close,
     };
     bide_stream stream = {&table, end};
     return stream;

@@ -1,17 +1,20 @@
 /*
- * Looking names up, on threads of their own.
+ * Looking up names, with getaddrinfo on a pool of blocking threads.
  *
- *     a request    begun by the operation, and held by two: by the operation until it ends, and by
- *                  the call until it has returned; freed by the last
+ *     operation ---> request <--- call, a coroutine on one of the pool's threads
+ *                    result, `done`, `holders`
  *
- * 1. The call's coroutine belongs to nobody: nothing waits for it but by the request's event. So the
- *    operation may end, or be destroyed, at any time, and the call goes on.
- * 2. The event is set (release) after the result was written, and the waiter acquires it: so the
- *    operation sees the result. It is set before the call lets go of the request.
- * 3. To let go releases what was done with the request, and the last acquires: it frees what nobody
- *    uses any more.
- * 4. The call goes on inline, on the pool's own thread, so that no loop is held up by calls that
- *    nobody waits for any more. In a world of its own (a test loop) it stays there.
+ * The operation belongs to its scheduler's thread. The call runs on a thread of the pool. They share
+ * the request and nothing else, and each of the two holds a reference to it.
+ *
+ * 1. Nobody awaits the call's coroutine: the operation waits for the request's event only. So the
+ *    operation may end or be destroyed at any time, and the call finishes later.
+ * 2. The call sets the event (release) after it has written the result, and before it releases its
+ *    reference. The operation's wait acquires the event, so the operation sees the result.
+ * 3. Releasing a reference is an acq_rel decrement. So the holder that releases the last one sees all
+ *    uses of the request before it frees the request.
+ * 4. The call resumes inline, on the pool's own thread, so no loop is delayed by calls that have lost
+ *    their operation. In a test loop it stays on the loop's scheduler, which is deterministic.
  */
 #define _GNU_SOURCE
 #include "names.h"
@@ -27,24 +30,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, MAX_HOST = 253 };
+enum { NAMES_THREADS = 4, NAMES_HOST_MAX = 253 };
 
 struct bide_look_up_request_ {
     bide_event done;
-    bide_atomic(uint32_t) holders;
-    int status;
+    bide_atomic(uint32_t) holders; /* 3 */
+    int status;                    /* this and the rest: the call's, then the operation's: 2 */
     unsigned count;
     bide_address addresses[BIDE_RESOLVE_MAX];
-    char host[MAX_HOST + 1];
+    char host[NAMES_HOST_MAX + 1];
 };
 
-typedef struct bide_look_up_request_ request;
+typedef struct bide_look_up_request_ names_request;
 
-static int set_cares(bide_names *names, const bide_names_options *options)
+static int names_use_cares(bide_names *names, const bide_names_options *options)
 {
     const char *servers = options->servers != NULL ? options->servers : "";
     if (options->kind != BIDE_NAMES_CARES ||
-        strnlen(servers, MAX_NAMES_SERVERS) == MAX_NAMES_SERVERS || options->timeout > INT_MAX ||
+        strnlen(servers, NAMES_SERVERS_MAX) == NAMES_SERVERS_MAX || options->timeout > INT_MAX ||
         options->tries > INT_MAX)
         return -EINVAL;
     memcpy(names->servers, servers, strlen(servers) + 1);
@@ -55,14 +58,14 @@ static int set_cares(bide_names *names, const bide_names_options *options)
 
 int bide_names_create(bide_names **created, const bide_names_options *options)
 {
-    unsigned threads = options != NULL && options->threads != 0 ? options->threads : THREADS;
+    unsigned threads = options != NULL && options->threads != 0 ? options->threads : NAMES_THREADS;
     bide_blocking_options with = {.name = "names", .max_threads = threads};
     bide_names *names = calloc(1, sizeof *names);
     if (names == NULL)
         return -ENOMEM;
     int error = options == NULL || options->kind == BIDE_NAMES_SYSTEM
                     ? bide_blocking_create_with(&names->blocking, &with)
-                    : set_cares(names, options);
+                    : names_use_cares(names, options);
     if (error != 0) {
         free(names);
         return error;
@@ -78,15 +81,17 @@ void bide_names_destroy(bide_names *names)
     free(names);
 }
 
-static void let_go(request *it)
+static void names_request_release(names_request *it)
 {
-    if (bide_atomic_fetch_sub(&it->holders, 1, acq_rel) == 1) /* 3 */
+    uint32_t before = bide_atomic_fetch_sub(&it->holders, 1, acq_rel); /* 3 */
+    bide_assert(before == 1 || before == 2);
+    if (before == 1)
         free(it);
 }
 
 /* ---- The call ---- */
 
-static int error_of(int error)
+static int names_error_of_getaddrinfo(int error)
 {
     switch (error) {
     case 0:
@@ -112,7 +117,7 @@ static int error_of(int error)
     }
 }
 
-static bool has(const request *it, const struct addrinfo *found)
+static bool names_request_has(const names_request *it, const struct addrinfo *found)
 {
     for (unsigned i = 0; i < it->count; i++) {
         if (it->addresses[i].length == found->ai_addrlen &&
@@ -122,18 +127,18 @@ static bool has(const request *it, const struct addrinfo *found)
     return false;
 }
 
-static void look_up(void *argument)
+static void names_call_getaddrinfo(void *argument)
 {
-    request *it = argument;
+    names_request *it = argument;
     struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
     errno = 0;
-    it->status = error_of(getaddrinfo(it->host, NULL, &wanted, &found));
+    it->status = names_error_of_getaddrinfo(getaddrinfo(it->host, NULL, &wanted, &found));
     if (it->status != 0)
         return;
     for (struct addrinfo *at = found; at != NULL && it->count < BIDE_RESOLVE_MAX;
          at = at->ai_next) {
         if ((at->ai_family != AF_INET && at->ai_family != AF_INET6) ||
-            at->ai_addrlen > sizeof it->addresses->any || has(it, at))
+            at->ai_addrlen > sizeof it->addresses->any || names_request_has(it, at))
             continue;
         bide_address *address = &it->addresses[it->count++];
         memset(address, 0, sizeof *address);
@@ -145,53 +150,54 @@ static void look_up(void *argument)
         it->status = -ENOENT;
 }
 
-/* ---- Its coroutine, which nobody awaits: 1 ---- */
+/* ---- The call's coroutine: 1 ---- */
 
-static bide_frame *call_initial_suspend(bide_frame *frame)
+static bide_frame *names_call_initial_suspend(bide_frame *frame)
 {
     return frame;
 }
 
-static bide_frame *call_final_suspend(bide_frame *frame, const bide_context *context)
+static bide_frame *names_call_final_suspend(bide_frame *frame, const bide_context *context)
 {
     (void)context;
     bide_free(frame);
     return NULL;
 }
 
-static const bide_coroutine_type call_type = {
+static const bide_coroutine_type names_call_type = {
     .name = "look-up",
-    .initial_suspend = call_initial_suspend,
-    .final_suspend = call_final_suspend,
+    .initial_suspend = names_call_initial_suspend,
+    .final_suspend = names_call_final_suspend,
 };
 
-struct call {
+struct names_call {
     bide_frame frame;
-    request *request;
+    names_request *request;
     bide_names *names;
     bide_blocking_call call;
     bide_context context;
 };
 
-bide_coroutine_of(call_type, call_body)
+bide_coroutine_of(names_call_type, names_call_body)
 {
-    bide_begin(call_body, struct call * self);
+    bide_begin(names_call_body, struct names_call * self);
     int status;
-    bide_await_status(
-        status, bide_blocking_run(&self->call, self->names->blocking, look_up, self->request));
+    bide_await_status(status, bide_blocking_run(&self->call, self->names->blocking,
+                                                names_call_getaddrinfo, self->request));
     if (status < 0)
         self->request->status = status;
     bide_event_set(&self->request->done); /* 2 */
     bide_finally();
-    let_go(self->request);
+    names_request_release(self->request);
     bide_end();
 }
 
-/* Begins a look-up: 0, or a negative errno, and then there is none. */
-static int begin_request(bide_resolve_operation *operation, const bide_context *context)
+/* Starts a look-up. A negative errno: nothing was started. */
+static int names_request_start(bide_resolve_operation *operation, const bide_context *context)
 {
-    request *it = calloc(1, sizeof *it);
-    struct call *call = it != NULL ? bide_create(sizeof *call, &call_body, &bide_heap) : NULL;
+    names_request *it = calloc(1, sizeof *it);
+    struct names_call *call =
+        it != NULL ? bide_create(sizeof *call, &names_call_body, &bide_heap) : NULL;
     if (call == NULL) {
         free(it);
         return -ENOMEM;
@@ -205,30 +211,31 @@ static int begin_request(bide_resolve_operation *operation, const bide_context *
     call->context = bide_default_context;
     if (context->scheduler->environment != NULL) /* 4 */
         call->context.scheduler = context->scheduler;
-    bide_start(&call->frame, &call_body, &call->context);
+    bide_start(&call->frame, &names_call_body, &call->context);
     return 0;
 }
 
 /* ---- The operation ---- */
 
-static int begin(bide_resolve_operation *operation, const bide_context *context)
+static int names_look_up_start(bide_resolve_operation *operation, const bide_context *context)
 {
     const char *host = operation->host;
-    size_t length = host != NULL ? strnlen(host, MAX_HOST + 1) : 0;
+    size_t length = host != NULL ? strnlen(host, NAMES_HOST_MAX + 1) : 0;
     operation->count = 0;
-    if (length == 0 || length > MAX_HOST)
+    if (length == 0 || length > NAMES_HOST_MAX)
         return -EINVAL;
     if (bide_address_ip(&operation->addresses[0], host, operation->port) == 0) {
         operation->count = 1;
         return 0;
     }
-    return operation->names->blocking != NULL ? begin_request(operation, context)
+    return operation->names->blocking != NULL ? names_request_start(operation, context)
                                               : bide_names_cares_create_(operation, context);
 }
 
-static void take_result(bide_resolve_operation *operation)
+static void names_look_up_finish(bide_resolve_operation *operation)
 {
-    const request *it = operation->request;
+    const names_request *it = operation->request;
+    bide_assert(it->count <= BIDE_RESOLVE_MAX);
     operation->status = it->status;
     operation->count = it->count;
     memcpy(operation->addresses, it->addresses, it->count * sizeof *it->addresses);
@@ -242,8 +249,8 @@ static void take_result(bide_resolve_operation *operation)
     }
 }
 
-/* One family's addresses stand together, in the order in which the families were answered. */
-static void put_version_6_first(bide_resolve_operation *operation)
+/* The addresses are grouped by family, in the order in which the answers arrived. */
+static void names_sort_v6_first(bide_resolve_operation *operation)
 {
     bide_address v4[BIDE_RESOLVE_MAX];
     unsigned count = 0, kept = 0;
@@ -261,22 +268,22 @@ bide_coroutine(look_up_body)
     bide_begin(look_up_body, bide_resolve_operation * self);
     self->request = NULL;
     self->cares = NULL;
-    self->status = begin(self, bide_this_context());
+    self->status = names_look_up_start(self, bide_this_context());
     if (self->request != NULL) {
         bide_await_status(self->status, bide_event_wait(&self->wait, &self->request->done));
         if (self->status == 0)
-            take_result(self);
+            names_look_up_finish(self);
     } else if (self->cares != NULL) {
         bide_await_status(self->status, bide_names_cares_run_(self->cares));
         if (self->status != 0)
             self->count = 0;
         else if (self->news == NULL)
-            put_version_6_first(self);
+            names_sort_v6_first(self);
     }
     bide_return(self->status);
     bide_finally();
     if (self->request != NULL)
-        let_go(self->request);
+        names_request_release(self->request);
     if (self->cares != NULL)
         bide_names_cares_destroy_(self->cares);
     bide_end();

@@ -1,23 +1,23 @@
-/* What the two ways of looking names up share: see names.c and names_cares.c. */
+/* The state that both ways of looking up names share: names.c (getaddrinfo) and names_cares.c. */
 #ifndef BIDE_SRC_IO_NAMES_H
 #define BIDE_SRC_IO_NAMES_H
 
 #include "bide/names.h"
 
-enum { MAX_NAMES_SERVERS = 512 };
+enum { NAMES_SERVERS_MAX = 512 };
 
 struct bide_names {
-    bide_blocking *blocking; /* NULL: by c-ares */
+    bide_blocking *blocking; /* NULL: the look-ups use c-ares */
     unsigned tries, timeout;
-    char servers[MAX_NAMES_SERVERS]; /* "": the system's */
+    char servers[NAMES_SERVERS_MAX]; /* empty: those of the system */
 };
 
-/* Is c-ares there, and these servers such that it takes them? 0, or a negative errno. */
+/* Checks that c-ares is available and accepts the servers. 0 or a negative errno. */
 int bide_names_cares_check_(const bide_names *names);
 
 /*
- * Makes a look-up, which belongs to the operation: 0 or a negative errno. It adds what it finds to
- * the operation's addresses. To free it ends it, whatever it is doing.
+ * Creates a look-up that belongs to the operation, and that adds the addresses it finds to the
+ * operation's. 0 or a negative errno. Destroying it at any time cancels it.
  */
 int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context);
 bide_awaiter *bide_names_cares_run_(struct bide_cares_look_up_ *look_up);

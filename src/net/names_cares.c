@@ -1,24 +1,26 @@
 /*
- * Looking names up by c-ares, on the loop.
+ * Looking up names with c-ares, on the loop.
  *
- *     channel    of c-ares, one for each look-up: its queries, its sockets, their times
- *     polled     an epoll descriptor with the channel's sockets, which the loop polls
+ *     channel    of c-ares, one for each look-up: its queries, its sockets, their timeouts
+ *     polled     an epoll descriptor with the channel's sockets; the loop polls it
  *
- * 1. The channel belongs to one coroutine, which alone calls it. So it needs no lock; and to cut a
- *    look-up short is to destroy its channel, which touches no other look-up.
- * 2. c-ares says which sockets it waits for, and for what, before it returns to the coroutine. So
- *    `polled` has exactly these whenever the coroutine waits. A socket is taken out before it is
- *    closed.
- * 3. c-ares calls back inside the coroutine's calls alone, and those are made in the coroutine's
- *    body, at the beginning of the look-up, after a wait, and when it is destroyed. At the latter
- *    `operation` is NULL already, so nothing is told.
- * 4. Both families are asked at once, by a request each. So the answer for one is known before that
- *    for the other.
- * 5. c-ares knows of a socket that could not be had only that no server was reached. So sockets are
+ * A look-up belongs to its loop's thread.
+ *
+ * 1. One coroutine owns the channel and is the only caller of c-ares for it. So the channel needs no
+ *    lock. Destroying the channel cancels the look-up and affects no other look-up.
+ * 2. Before c-ares returns to the coroutine, it has reported which sockets it waits for, and for
+ *    which events. So whenever the coroutine waits, `polled` contains exactly those. A socket is
+ *    removed from `polled` before it is closed.
+ * 3. c-ares calls back only within the coroutine's calls. These are made when the look-up starts,
+ *    after a wait, and when it is destroyed. In the last case `operation` is already NULL, so no
+ *    answer is stored.
+ * 4. Both families are queried at once, by a request each. So one family's answer may arrive before
+ *    the other's.
+ * 5. If a socket cannot be opened, c-ares reports only that no server was reached. So sockets are
  *    opened here, and the system's error is kept.
  *
- * What blocks: /etc/resolv.conf, /etc/hosts and the like are read when a look-up begins. These are
- * small files of the machine's own. No call waits for a server.
+ * Blocking: when a look-up starts, c-ares reads /etc/resolv.conf, /etc/hosts and the like, which are
+ * small local files. No call waits for a server.
  */
 #define _GNU_SOURCE
 #include "names.h"
@@ -44,85 +46,85 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* (newer versions have other names for calls that 1.18 has only so) */
+/* c-ares has renamed calls since 1.18, which knows only the old names. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-enum { MAX_FAMILY = BIDE_RESOLVE_MAX / 2, MAX_READY = 8 };
+enum { CARES_FAMILY_MAX = BIDE_RESOLVE_MAX / 2, CARES_READY_MAX = 8 };
 
-typedef struct bide_cares_look_up_ cares;
+typedef struct bide_cares_look_up_ cares_look_up;
 
 /* One family's answer. */
-struct answer {
-    cares *all;
+struct cares_answer {
+    cares_look_up *all;
     int status; /* negative errno, or 0 */
 };
 
 struct bide_cares_look_up_ {
     bide_task task;
-    bide_resolve_operation *operation; /* NULL: nobody is to be told any more: 3 */
-    ares_channel channel;              /* NULL: none yet */
+    bide_resolve_operation *operation; /* NULL while the look-up is destroyed: 3 */
+    ares_channel channel;              /* NULL: not opened */
     bide_descriptor polled;
     bide_io_operation poll;
     bide_with_deadline_operation limited;
-    struct answer answers[2]; /* version 4, version 6 */
-    int error;                /* of the system; 0: none: 5 */
-    int broken;               /* what `polled` could not be told; 0: nothing */
+    struct cares_answer answers[2]; /* version 4, version 6 */
+    int error;                      /* the system's, for a socket: 5; or 0 */
+    int broken;                     /* the error of a failed update of `polled`, or 0 */
     int status;
     uint64_t now;
 };
 
 /* ---- Sockets: 5 ---- */
 
-static ares_socket_t open_socket(int family, int type, int protocol, void *argument)
+static ares_socket_t cares_open_socket(int family, int type, int protocol, void *argument)
 {
-    cares *it = argument;
+    cares_look_up *it = argument;
     int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (fd < 0 && errno != EAFNOSUPPORT)
         it->error = -errno;
     return fd;
 }
 
-static int close_socket(ares_socket_t fd, void *argument)
+static int cares_close_socket(ares_socket_t fd, void *argument)
 {
     (void)argument;
     return close(fd);
 }
 
-static int connect_socket(ares_socket_t fd, const struct sockaddr *address, ares_socklen_t length,
-                          void *argument)
+static int cares_connect_socket(ares_socket_t fd, const struct sockaddr *address,
+                                ares_socklen_t length, void *argument)
 {
     (void)argument;
     return connect(fd, address, length);
 }
 
-static ares_ssize_t receive(ares_socket_t fd, void *buffer, size_t size, int flags,
-                            struct sockaddr *address, ares_socklen_t *length, void *argument)
+static ares_ssize_t cares_receive(ares_socket_t fd, void *buffer, size_t size, int flags,
+                                  struct sockaddr *address, ares_socklen_t *length, void *argument)
 {
     (void)argument;
     return recvfrom(fd, buffer, size, flags, address, length);
 }
 
-static ares_ssize_t send_pieces(ares_socket_t fd, const struct iovec *pieces, int count,
-                                void *argument)
+static ares_ssize_t cares_send_vectors(ares_socket_t fd, const struct iovec *vectors, int count,
+                                       void *argument)
 {
-    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)pieces,
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)vectors,
                              .msg_iovlen = (size_t)count};
     (void)argument;
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
-static const struct ares_socket_functions socket_functions = {
-    .asocket = open_socket,
-    .aclose = close_socket,
-    .aconnect = connect_socket,
-    .arecvfrom = receive,
-    .asendv = send_pieces,
+static const struct ares_socket_functions cares_socket_functions = {
+    .asocket = cares_open_socket,
+    .aclose = cares_close_socket,
+    .aconnect = cares_connect_socket,
+    .arecvfrom = cares_receive,
+    .asendv = cares_send_vectors,
 };
 
-/* What c-ares waits for on a socket has changed: 2. */
-static void change_socket(void *argument, ares_socket_t fd, int input, int output)
+/* c-ares has changed the events that it waits for on a socket: 2. */
+static void cares_update_polled(void *argument, ares_socket_t fd, int input, int output)
 {
-    cares *it = argument;
+    cares_look_up *it = argument;
     struct epoll_event event = {.events = (input ? EPOLLIN : 0u) | (output ? EPOLLOUT : 0u),
                                 .data.fd = fd};
     if (!input && !output) {
@@ -136,7 +138,7 @@ static void change_socket(void *argument, ares_socket_t fd, int input, int outpu
 
 /* ---- Answers ---- */
 
-static int error_of(const cares *it, int status)
+static int cares_error_of(const cares_look_up *it, int status)
 {
     switch (status) {
     case ARES_SUCCESS:
@@ -148,7 +150,7 @@ static int error_of(const cares *it, int status)
         return -ENOENT;
     case ARES_ETIMEOUT:
     case ARES_ECONNREFUSED:
-    case ARES_ESERVFAIL: /* (1.18 says of these that it was refused) */
+    case ARES_ESERVFAIL: /* (1.18 returns this and the next two for a refusal) */
     case ARES_EREFUSED:
     case ARES_ENOTIMP:
         return it->error != 0 ? it->error : -EAGAIN;
@@ -159,7 +161,7 @@ static int error_of(const cares *it, int status)
     }
 }
 
-static bool has(const bide_resolve_operation *operation, const bide_address *address)
+static bool cares_has_address(const bide_resolve_operation *operation, const bide_address *address)
 {
     for (unsigned i = 0; i < operation->count; i++) {
         if (operation->addresses[i].length == address->length &&
@@ -169,8 +171,10 @@ static bool has(const bide_resolve_operation *operation, const bide_address *add
     return false;
 }
 
-static void add(bide_resolve_operation *operation, const struct ares_addrinfo_node *found)
+static void cares_add_address(bide_resolve_operation *operation,
+                              const struct ares_addrinfo_node *found)
 {
+    bide_assert(operation->count < BIDE_RESOLVE_MAX);
     bide_address *address = &operation->addresses[operation->count];
     if (found->ai_addrlen > sizeof address->any)
         return;
@@ -183,22 +187,24 @@ static void add(bide_resolve_operation *operation, const struct ares_addrinfo_no
         address->any.v6.sin6_port = htons(operation->port);
     else
         return;
-    if (!has(operation, address))
+    if (!cares_has_address(operation, address))
         operation->count++;
 }
 
-static void take_answer(void *argument, int status, int timeouts, struct ares_addrinfo *found)
+static void cares_on_answer(void *argument, int status, int timeouts, struct ares_addrinfo *found)
 {
-    struct answer *answer = argument;
-    cares *it = answer->all;
+    struct cares_answer *answer = argument;
+    cares_look_up *it = answer->all;
     bide_resolve_operation *operation = it->operation;
     (void)timeouts;
     if (operation != NULL) {
         unsigned before = operation->count;
-        answer->status = error_of(it, status);
+        bide_assert((operation->answered &
+                     (answer == &it->answers[0] ? BIDE_ANSWERED_V4_ : BIDE_ANSWERED_V6_)) == 0);
+        answer->status = cares_error_of(it, status);
         for (const struct ares_addrinfo_node *at = found != NULL ? found->nodes : NULL;
-             at != NULL && operation->count - before < MAX_FAMILY; at = at->ai_next)
-            add(operation, at);
+             at != NULL && operation->count - before < CARES_FAMILY_MAX; at = at->ai_next)
+            cares_add_address(operation, at);
         if (answer->status == 0 && operation->count == before)
             answer->status = -ENOENT;
         operation->answered |= answer == &it->answers[0] ? BIDE_ANSWERED_V4_ : BIDE_ANSWERED_V6_;
@@ -209,13 +215,13 @@ static void take_answer(void *argument, int status, int timeouts, struct ares_ad
         ares_freeaddrinfo(found);
 }
 
-static bool is_answered(const cares *it)
+static bool cares_is_answered(const cares_look_up *it)
 {
     return it->operation->answered == (BIDE_ANSWERED_V4_ | BIDE_ANSWERED_V6_);
 }
 
-/* What both answers come to. That a name does not exist is said if nothing else went wrong. */
-static int outcome(const cares *it)
+/* Combines both answers. -ENOENT is returned only if no other error occurred. */
+static int cares_outcome(const cares_look_up *it)
 {
     int v4 = it->answers[0].status, v6 = it->answers[1].status;
     return it->operation->count != 0 ? 0 : v6 == -ENOENT ? v4 : v6;
@@ -223,23 +229,23 @@ static int outcome(const cares *it)
 
 /* ---- The look-up ---- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int library_status;
+static pthread_once_t cares_once = PTHREAD_ONCE_INIT;
+static int cares_library_status;
 
-static void begin_library(void)
+static void cares_init_library(void)
 {
-    library_status = ares_library_init(ARES_LIB_INIT_ALL);
+    cares_library_status = ares_library_init(ARES_LIB_INIT_ALL);
 }
 
-static int open_channel(ares_channel *channel, const bide_names *names, cares *it)
+static int cares_open_channel(ares_channel *channel, const bide_names *names, cares_look_up *it)
 {
     struct ares_options options = {.timeout = (int)names->timeout, .tries = (int)names->tries};
     int mask = 0;
-    pthread_once(&once, begin_library);
-    if (library_status != ARES_SUCCESS)
+    pthread_once(&cares_once, cares_init_library);
+    if (cares_library_status != ARES_SUCCESS)
         return -ENOMEM;
     if (it != NULL) {
-        options.sock_state_cb = change_socket;
+        options.sock_state_cb = cares_update_polled;
         options.sock_state_cb_data = it;
         mask |= ARES_OPT_SOCK_STATE_CB;
     }
@@ -262,35 +268,35 @@ static int open_channel(ares_channel *channel, const bide_names *names, cares *i
 int bide_names_cares_check_(const bide_names *names)
 {
     ares_channel channel = NULL;
-    int status = open_channel(&channel, names, NULL);
+    int status = cares_open_channel(&channel, names, NULL);
     if (channel != NULL)
         ares_destroy(channel);
     return status;
 }
 
-static int begin(cares *it, const bide_context *context)
+static int cares_start(cares_look_up *it, const bide_context *context)
 {
     static const int families[2] = {AF_INET, AF_INET6};
     int fd = epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0)
         return -errno;
     bide_descriptor_init(&it->polled, fd);
-    int status = open_channel(&it->channel, it->operation->names, it);
+    int status = cares_open_channel(&it->channel, it->operation->names, it);
     if (status != 0)
         return status;
-    ares_set_socket_functions(it->channel, &socket_functions, it);
+    ares_set_socket_functions(it->channel, &cares_socket_functions, it);
     it->now = bide_now(context);
-    for (int i = 1; i >= 0; i--) { /* version 6 is asked for first: RFC 8305, 3 */
+    for (int i = 1; i >= 0; i--) { /* version 6 is queried first: RFC 8305, section 3 */
         struct ares_addrinfo_hints wanted = {.ai_family = families[i], .ai_socktype = SOCK_STREAM};
         it->answers[i].all = it;
-        ares_getaddrinfo(it->channel, it->operation->host, NULL, &wanted, take_answer,
+        ares_getaddrinfo(it->channel, it->operation->host, NULL, &wanted, cares_on_answer,
                          &it->answers[i]);
     }
     return it->broken;
 }
 
-/* When c-ares wants to be called whether or not anything has come. */
-static uint64_t next_time(cares *it, const bide_context *context)
+/* The time at which c-ares must be called even if no socket is ready. */
+static uint64_t cares_next_time(cares_look_up *it, const bide_context *context)
 {
     struct timeval left, *first = ares_timeout(it->channel, NULL, &left);
     if (first == NULL)
@@ -299,16 +305,16 @@ static uint64_t next_time(cares *it, const bide_context *context)
            (uint64_t)first->tv_usec * 1000;
 }
 
-static bide_awaiter *wait(cares *it, const bide_context *context)
+static bide_awaiter *cares_wait(cares_look_up *it, const bide_context *context)
 {
-    return bide_with_deadline(&it->limited, next_time(it, context),
+    return bide_with_deadline(&it->limited, cares_next_time(it, context),
                               bide_poll(&it->poll, &it->polled, POLLIN));
 }
 
-static int go_on(cares *it, const bide_context *context)
+static int cares_process(cares_look_up *it, const bide_context *context)
 {
-    struct epoll_event ready[MAX_READY];
-    int count = epoll_wait(it->polled.fd, ready, MAX_READY, 0);
+    struct epoll_event ready[CARES_READY_MAX];
+    int count = epoll_wait(it->polled.fd, ready, CARES_READY_MAX, 0);
     it->now = bide_now(context);
     for (int i = 0; i < count; i++) {
         bool has_failed = (ready[i].events & (EPOLLERR | EPOLLHUP)) != 0;
@@ -317,33 +323,33 @@ static int go_on(cares *it, const bide_context *context)
         ares_process_fd(it->channel, input ? ready[i].data.fd : ARES_SOCKET_BAD,
                         output ? ready[i].data.fd : ARES_SOCKET_BAD);
     }
-    ares_process_fd(it->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* what has taken too long */
+    ares_process_fd(it->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* timeouts */
     return it->broken;
 }
 
 bide_coroutine(cares_body)
 {
-    bide_begin(cares_body, cares * self);
-    self->status = begin(self, bide_this_context());
-    while (self->status == 0 && !is_answered(self)) {
+    bide_begin(cares_body, cares_look_up * self);
+    self->status = cares_start(self, bide_this_context());
+    while (self->status == 0 && !cares_is_answered(self)) {
         if (self->operation->answered != 0 && self->operation->news != NULL)
             bide_auto_event_set(self->operation->news);
-        bide_await_status(self->status, wait(self, bide_this_context()));
+        bide_await_status(self->status, cares_wait(self, bide_this_context()));
         if (bide_stop_requested(bide_this_context()->stop))
             bide_return(bide_stop_reason(bide_this_context()->stop));
         if (self->status == 0 || self->status == -ETIMEDOUT)
-            self->status = go_on(self, bide_this_context());
+            self->status = cares_process(self, bide_this_context());
     }
-    bide_return(self->status != 0 ? self->status : outcome(self));
+    bide_return(self->status != 0 ? self->status : cares_outcome(self));
     bide_end();
 }
 
 int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context)
 {
     bide_io *io = io_of_context(context);
-    if (io == NULL || io_calls(io) != NULL) /* a number of the system means nothing in memory */
+    if (io == NULL || io_calls(io) != NULL) /* a simulated loop cannot poll the system's sockets */
         return -ENOTSUP;
-    cares *it = calloc(1, sizeof *it);
+    cares_look_up *it = calloc(1, sizeof *it);
     if (it == NULL)
         return -ENOMEM;
     bide_descriptor_init_closed(&it->polled);
@@ -352,12 +358,12 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
     return 0;
 }
 
-bide_awaiter *bide_names_cares_run_(cares *it)
+bide_awaiter *bide_names_cares_run_(cares_look_up *it)
 {
     return bide_task_init(&it->task, &cares_body);
 }
 
-void bide_names_cares_destroy_(cares *it)
+void bide_names_cares_destroy_(cares_look_up *it)
 {
     it->operation = NULL; /* 3 */
     if (it->channel != NULL)

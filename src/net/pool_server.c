@@ -1,12 +1,12 @@
 /*
- * A server for each worker. They share nothing but their options and an address.
+ * A server for each worker of a pool. The servers share only their options and an address.
  *
- * 1. A listener is given its home before it is used. An accept is done at home and wakes the acceptor
- *    there; so what that begins is posted there, and is at home where it first receives, unless it
- *    was stolen before.
- * 2. The servers are branches of a scope: the first that fails has the others stopped.
- * 3. A listener that is closed belongs to its server (server.c), or, where it never ran, to `listen`,
- *    which closes all of them if it does not come to its end.
+ * 1. A listener is assigned to its worker's loop before it is used. Accepts complete on that loop and
+ *    wake the acceptor there. So a connection that the acceptor starts is queued on that worker, and
+ *    first receives on it, unless another worker steals it before.
+ * 2. The servers are branches of a scope: the first that fails stops the others.
+ * 3. A server closes its listener (server.c). If `listen` fails or is destroyed, no server runs, and
+ *    `listen` closes all listeners.
  */
 #include "bide/pool_server.h"
 
@@ -35,38 +35,43 @@ int bide_pool_server_init(bide_pool_server *server, bide_thread_pool *pool,
 
 /* ---- Listening ---- */
 
-static void close_listeners(bide_pool_server *server)
+static void pool_server_close_listeners(bide_pool_server *server)
 {
     for (unsigned i = 0; i < server->count; i++)
         bide_close(&server->workers[i].server.listener);
 }
 
-static bide_awaiter *listen_at_next(bide_pool_server *server)
+static bide_awaiter *pool_server_listen_next(bide_pool_server *server)
 {
     return bide_listen_with(&server->listen, &server->workers[server->next].server.listener,
                             &server->address, server->backlog, BIDE_LISTEN_REUSE_PORT);
 }
 
-/* 1 */
-static int take_home(bide_pool_server *server)
+/* Assigns the next listener to its worker's loop: 1. The first listener determines the port. */
+static int pool_server_assign_listener(bide_pool_server *server)
 {
+    bide_assert(server->next < server->count);
     bide_descriptor *listener = &server->workers[server->next].server.listener;
     int error = bide_local_address(listener, &server->address);
-    return error < 0 ? error : bide_io_pool_assign(server->pool, server->next++, listener);
+    if (error == 0)
+        error = bide_io_pool_assign(server->pool, server->next, listener);
+    if (error == 0)
+        server->next++;
+    return error;
 }
 
 bide_coroutine(bide_pool_server_listening)
 {
     bide_begin(bide_pool_server_listening, bide_pool_server * self);
     for (self->next = 0; self->next < self->count;) {
-        bide_try(listen_at_next(self));
-        int error = take_home(self);
+        bide_try(pool_server_listen_next(self));
+        int error = pool_server_assign_listener(self);
         if (error < 0)
             bide_return(error);
     }
     bide_finally();
     if (self->next < self->count) /* 3 */
-        close_listeners(self);
+        pool_server_close_listeners(self);
     bide_end();
 }
 

@@ -1,31 +1,32 @@
 /*
- * Servers. The acceptor is a coroutine of its own, under a stop source that shutting down requests;
- * the connections are branches of a scope of the server's coroutine, which joins them.
+ * Servers: an acceptor, and a coroutine for each connection.
  *
  *     server    accepts (awaits the acceptor) --> drains (awaits `news`) --> joins
- *     acceptor  has a slot --> accepts --> begins a connection --> has a slot ...
+ *     acceptor  gets a slot --> accepts --> starts a connection --> gets a slot ...
  *
- * The server and its acceptor are one coroutine after the other. Connections end on other threads,
- * where the scheduler has several. What they have in common with the acceptor, the counts and the
- * free slots, is under `lock`. bide_server_shut_down is of any thread.
+ * The acceptor runs under a stop source, which bide_server_shut_down requests. The connections are
+ * branches of a scope of the server's coroutine, which joins them. The server and its acceptor never
+ * run at the same time, because the server awaits the acceptor. Connections may end on other threads,
+ * if the scheduler has several. They share the counts and the free slots with the acceptor, under
+ * `lock`. Any thread may call bide_server_shut_down.
  *
- * 1. A connection's error is none of the scope's: a forward stands between the two that counts it,
- *    and ends with 0. So the others go on.
- * 2. The slot is had before the connection is accepted. So none is accepted for which there is no
- *    memory, and the bound holds.
- * 3. Out of descriptors: the reserve is closed, and accepting goes on in its place. Linux tells of
- *    the lack whether a connection waits or not, so that may be a long wait, which costs nothing.
- *    When a connection has come, the reserve is opened again; if that fails, the connection is
- *    closed in its favour, and the server pauses. So of each two calls of accept, at a bound that
- *    stays, one takes a connection or is followed by a pause.
- * 4. `news` is reset before what it tells of is looked at, and set after that was changed: the counts
- *    under the lock, by which the one or the other comes first; the source of the acceptor, or the
- *    deadline, by shutting down. So none is missed.
- * 5. The deadline is stored before the source is requested and the event set, and loaded after; so
- *    those order it.
- * 6. A server that is destroyed has the acceptor destroyed first, since that is what it awaits. So
- *    nothing is begun any more when it destroys its connections, each of which gives back its slot
- *    and closes its socket as one that has ended does.
+ * 1. A connection's error does not fail the scope. A forward between the two counts the error and
+ *    ends with 0, so the other connections continue.
+ * 2. The acceptor gets a slot before it accepts. So it never accepts a connection without memory for
+ *    it, and the maximum holds.
+ * 3. The process is out of descriptors: the server closes its reserve descriptor and accepts in its
+ *    place. Linux reports the shortage even if no connection is pending, so that accept may wait for
+ *    long, at no cost. When a connection arrives, the reserve is opened again. If that fails, the
+ *    connection is closed to make room for the reserve, and the server pauses. So while the shortage
+ *    lasts, at least one of two consecutive accepts takes a connection or is followed by a pause.
+ * 4. No change is missed. The waiter resets `news` before it checks, and each change is followed by a
+ *    set: the lock orders changes of the counts; for the acceptor's stop source and the deadline,
+ *    bide_server_shut_down sets `news` last.
+ * 5. bide_server_shut_down stores the deadline before it requests the source and sets the event. The
+ *    server loads it after one of the two. So they order the deadline, and its accesses are relaxed.
+ * 6. If a server is destroyed, its acceptor is destroyed first, because the server awaits it. So no
+ *    connection starts while the server destroys its connections. Each of them returns its slot and
+ *    closes its socket, as if it had ended.
  */
 #define _GNU_SOURCE
 #include "bide/server.h"
@@ -40,7 +41,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SERVER_PAUSE UINT64_C(10000000)
+#define SERVER_DEFAULT_PAUSE UINT64_C(10000000) /* nanoseconds */
 
 int bide_server_init(bide_server *server, const bide_server_options *options)
 {
@@ -49,7 +50,7 @@ int bide_server_init(bide_server *server, const bide_server_options *options)
         return -EINVAL;
     server->options = *options;
     if (server->options.accept_retry_delay == 0)
-        server->options.accept_retry_delay = SERVER_PAUSE;
+        server->options.accept_retry_delay = SERVER_DEFAULT_PAUSE;
     bide_descriptor_init_closed(&server->listener);
     server->argument = NULL;
     memset(&server->stats, 0, sizeof server->stats);
@@ -72,16 +73,16 @@ void bide_server_shut_down(bide_server *server, uint64_t deadline)
     bide_auto_event_set(&server->news);
 }
 
-/* ---- What has been done ---- */
+/* ---- Statistics ---- */
 
-static void count(bide_server *server, uint64_t *which)
+static void server_count(bide_server *server, uint64_t *which)
 {
     pthread_mutex_lock(&server->lock);
     ++*which;
     pthread_mutex_unlock(&server->lock);
 }
 
-static size_t count_live(bide_server *server)
+static size_t server_count_live(bide_server *server)
 {
     pthread_mutex_lock(&server->lock);
     size_t live = server->stats.live;
@@ -89,9 +90,9 @@ static size_t count_live(bide_server *server)
     return live;
 }
 
-static bool is_full(bide_server *server)
+static bool server_is_full(bide_server *server)
 {
-    return count_live(server) == server->options.max_connections;
+    return server_count_live(server) == server->options.max_connections;
 }
 
 void bide_server_get_stats(bide_server *server, bide_server_stats *counts)
@@ -103,14 +104,15 @@ void bide_server_get_stats(bide_server *server, bide_server_stats *counts)
 
 /* ---- Connections ---- */
 
-/* Memory for one; NULL: there is none. */
-static bide_connection *take_slot(bide_server *server)
+/* Memory for a connection, or NULL. */
+static bide_connection *server_acquire_slot(bide_server *server)
 {
     pthread_mutex_lock(&server->lock);
     const bide_server_options *options = &server->options;
     bide_connection *connection = server->unused;
     if (connection != NULL) {
         server->unused = connection->next;
+        bide_assert(options->slots != NULL || server->kept != 0);
         server->kept -= options->slots == NULL;
     } else if (options->slots != NULL) {
         connection = server->fresh == 0
@@ -128,18 +130,19 @@ static bide_connection *take_slot(bide_server *server)
     return connection;
 }
 
-static void free_slot(const bide_server_options *options, bide_connection *connection)
+static void server_free_slot(const bide_server_options *options, bide_connection *connection)
 {
     options->allocator->deallocate(options->allocator, connection, options->size);
 }
 
-/* (the lock is held) */
-static void give_slot(bide_server *server, bide_connection *connection)
+/* Under the lock. */
+static void server_return_slot(bide_server *server, bide_connection *connection)
 {
     const bide_server_options *options = &server->options;
     if (options->slots == NULL) {
+        bide_assert(server->kept <= options->spare_connections);
         if (server->kept == options->spare_connections) {
-            free_slot(options, connection);
+            server_free_slot(options, connection);
             return;
         }
         server->kept++;
@@ -148,58 +151,61 @@ static void give_slot(bide_server *server, bide_connection *connection)
     server->unused = connection;
 }
 
-/* The server has ended: there are no connections. */
-static void free_kept(bide_server *server)
+/* No connections are left. */
+static void server_free_spare_slots(bide_server *server)
 {
     if (server->options.slots != NULL)
         return;
     while (server->unused != NULL) {
         bide_connection *connection = server->unused;
         server->unused = connection->next;
-        free_slot(&server->options, connection);
+        server_free_slot(&server->options, connection);
+        server->kept--;
     }
-    server->kept = 0;
+    bide_assert(server->kept == 0);
 }
 
-/* Its coroutine has ended. 1 */
-static int served_resume(bide_awaiter *awaiter)
+/* The connection's coroutine has ended: 1. */
+static int server_served_resume(bide_awaiter *awaiter)
 {
     bide_connection *connection = bide_container_of(awaiter, bide_connection, served.awaiter);
     if (bide_forward_take(&connection->served) < 0)
-        count(connection->server, &connection->server->stats.failed);
+        server_count(connection->server, &connection->server->stats.failed);
     return 0;
 }
 
-/* Nothing is left of it but its slot and its socket. */
-static void connection_ended(bide_branch *branch)
+/* The connection has ended; only its slot and its socket are left. */
+static void server_connection_ended(bide_branch *branch)
 {
     bide_connection *connection = bide_container_of(branch, bide_connection, branch);
     bide_server *server = connection->server;
     bide_close(&connection->socket);
     pthread_mutex_lock(&server->lock);
-    give_slot(server, connection);
+    server_return_slot(server, connection);
+    bide_assert(server->stats.live != 0 && server->stats.live <= server->options.max_connections);
     server->stats.live--;
     pthread_mutex_unlock(&server->lock);
     bide_auto_event_set(&server->news);
 }
 
-static void begin_connection(bide_server *server, bide_connection *connection)
+static void server_start_connection(bide_server *server, bide_connection *connection)
 {
-    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(served_resume, "bide_server_run");
+    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(server_served_resume, "bide_server_run");
     pthread_mutex_lock(&server->lock);
     server->stats.accepted++;
     server->stats.live++;
+    bide_assert(server->stats.live <= server->options.max_connections); /* 2 */
     pthread_mutex_unlock(&server->lock);
     bide_scope_spawn_in(&server->scope, &connection->branch, &server->scope.context,
                         bide_forward_init(&connection->served, &ops,
                                           bide_task_init(&connection->task, server->options.body)),
-                        connection_ended);
+                        server_connection_ended);
 }
 
 /* ---- Accepting ---- */
 
-/* Has it a descriptor in reserve, or can it have one? */
-static bool have_reserve(bide_server *server, const bide_context *context)
+/* Makes sure that there is a reserve descriptor. False: none can be opened. */
+static bool server_open_reserve(bide_server *server, const bide_context *context)
 {
     static const char nothing[] = "/dev/null";
     bide_io *io = io_of_context(context);
@@ -211,7 +217,7 @@ static bool have_reserve(bide_server *server, const bide_context *context)
     return server->reserve >= 0;
 }
 
-static bool close_reserve(bide_server *server, const bide_context *context)
+static bool server_close_reserve(bide_server *server, const bide_context *context)
 {
     if (server->reserve < 0)
         return false;
@@ -220,21 +226,28 @@ static bool close_reserve(bide_server *server, const bide_context *context)
     return true;
 }
 
-/* What becomes of what accept ends with. */
-enum verdict { DONE, SKIP, NO_DESCRIPTOR, NO_MEMORY, STOP, GIVE_UP };
+/* How the acceptor continues after an accept. */
+enum server_verdict {
+    VERDICT_ACCEPTED,
+    VERDICT_SKIP,
+    VERDICT_NO_DESCRIPTOR,
+    VERDICT_NO_MEMORY,
+    VERDICT_STOP,
+    VERDICT_FAIL
+};
 
-static enum verdict verdict_of(int error)
+static enum server_verdict server_verdict_of(int error)
 {
     switch (error) {
     case 0:
-        return DONE;
+        return VERDICT_ACCEPTED;
     case -EMFILE:
     case -ENFILE:
-        return NO_DESCRIPTOR;
+        return VERDICT_NO_DESCRIPTOR;
     case -ENOBUFS:
     case -ENOMEM:
-        return NO_MEMORY;
-    /* of the connection, which is gone with it; accept(2) */
+        return VERDICT_NO_MEMORY;
+    /* errors of the connection, which is lost with them: accept(2) */
     case -ECONNABORTED:
     case -ECONNRESET:
     case -EPROTO:
@@ -245,23 +258,23 @@ static enum verdict verdict_of(int error)
     case -EHOSTDOWN:
     case -EHOSTUNREACH:
     case -ENONET:
-        return SKIP;
+        return VERDICT_SKIP;
     case -ECANCELED:
     case -ETIMEDOUT:
     case -EPIPE: /* the listener was closed */
-        return STOP;
+        return VERDICT_STOP;
     default:
-        return GIVE_UP;
+        return VERDICT_FAIL;
     }
 }
 
-/* Pauses; ends when a connection has ended, too. */
-static bide_awaiter *pause_accepting(bide_server_acceptor_ *self, const bide_context *context)
+/* Pauses until the delay has passed or a connection has ended. */
+static bide_awaiter *server_pause(bide_server_acceptor_ *self, const bide_context *context)
 {
     bide_server *server = self->server;
     uint64_t now = bide_now(context);
     uint64_t pause = server->options.accept_retry_delay;
-    count(server, &server->stats.pauses);
+    server_count(server, &server->stats.pauses);
     bide_auto_event_reset(&server->news);
     return bide_with_deadline(&self->limited,
                               pause < BIDE_FOREVER - now ? now + pause : BIDE_FOREVER,
@@ -272,63 +285,64 @@ bide_coroutine(bide_server_acceptor)
 {
     bide_begin(bide_server_acceptor, bide_server_acceptor_ * self);
     while (!bide_stop_requested(bide_this_context()->stop)) {
-        if (is_full(self->server)) {
+        if (server_is_full(self->server)) {
             bide_auto_event_reset(&self->server->news); /* 4 */
-            if (is_full(self->server))
+            if (server_is_full(self->server))
                 bide_await(bide_auto_event_wait(&self->wait, &self->server->news));
             continue;
         }
         if (self->next == NULL)
-            self->next = take_slot(self->server); /* 2 */
+            self->next = server_acquire_slot(self->server); /* 2 */
         if (self->next == NULL) {
-            count(self->server, &self->server->stats.errors);
-            bide_await(pause_accepting(self, bide_this_context()));
+            server_count(self->server, &self->server->stats.errors);
+            bide_await(server_pause(self, bide_this_context()));
             continue;
         }
-        (void)have_reserve(self->server, bide_this_context());
+        (void)server_open_reserve(self->server, bide_this_context());
         do { /* 3 */
             bide_await_status(self->status, bide_accept(&self->accept, &self->server->listener,
                                                         &self->next->socket, NULL));
-        } while (verdict_of(self->status) == NO_DESCRIPTOR &&
-                 close_reserve(self->server, bide_this_context()));
+        } while (server_verdict_of(self->status) == VERDICT_NO_DESCRIPTOR &&
+                 server_close_reserve(self->server, bide_this_context()));
 
-        enum verdict verdict = verdict_of(self->status);
-        if (verdict == DONE && have_reserve(self->server, bide_this_context())) {
-            begin_connection(self->server, self->next);
+        enum server_verdict verdict = server_verdict_of(self->status);
+        if (verdict == VERDICT_ACCEPTED && server_open_reserve(self->server, bide_this_context())) {
+            server_start_connection(self->server, self->next);
             self->next = NULL;
             continue;
         }
-        if (verdict == STOP || verdict == GIVE_UP)
+        if (verdict == VERDICT_STOP || verdict == VERDICT_FAIL)
             bide_return(self->status);
-        if (verdict == DONE) {
-            count(self->server, &self->server->stats.refused);
+        if (verdict == VERDICT_ACCEPTED) {
+            server_count(self->server, &self->server->stats.refused);
             bide_close(&self->next->socket);
-            (void)have_reserve(self->server, bide_this_context());
+            (void)server_open_reserve(self->server, bide_this_context());
         } else {
-            count(self->server, &self->server->stats.errors);
+            server_count(self->server, &self->server->stats.errors);
         }
-        if (verdict != SKIP)
-            bide_await(pause_accepting(self, bide_this_context()));
+        if (verdict != VERDICT_SKIP)
+            bide_await(server_pause(self, bide_this_context()));
     }
     bide_return(bide_stop_reason(bide_this_context()->stop));
     bide_finally();
     if (self->next != NULL) {
         bide_close(&self->next->socket);
         pthread_mutex_lock(&self->server->lock);
-        give_slot(self->server, self->next);
+        server_return_slot(self->server, self->next);
         pthread_mutex_unlock(&self->server->lock);
+        self->next = NULL;
     }
     bide_end();
 }
 
 /* ---- The server ---- */
 
-/* Has the time come to stop those that are left? */
-static bool is_late(const bide_server *server, const bide_context *context)
+/* True if the remaining connections must be stopped now. */
+static bool server_must_stop(const bide_server *server, const bide_context *context)
 {
     uint64_t deadline = bide_atomic_load(&server->deadline, relaxed); /* 5 */
-    return bide_stop_requested(context->stop) || verdict_of(server->status) == GIVE_UP ||
-           deadline <= bide_now(context);
+    return bide_stop_requested(context->stop) ||
+           server_verdict_of(server->status) == VERDICT_FAIL || deadline <= bide_now(context);
 }
 
 bide_coroutine(bide_server_body)
@@ -342,27 +356,29 @@ bide_coroutine(bide_server_body)
     bide_await_status(self->status,
                       bide_with_stop(&self->phase, &self->accepting,
                                      bide_task_init(&self->acceptor.task, &bide_server_acceptor)));
+    bide_assert(self->acceptor.next == NULL);
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
-    (void)close_reserve(self, bide_this_context());
+    (void)server_close_reserve(self, bide_this_context());
     for (;;) {
         bide_auto_event_reset(&self->news); /* 4 */
-        if (count_live(self) == 0 || is_late(self, bide_this_context()))
+        if (server_count_live(self) == 0 || server_must_stop(self, bide_this_context()))
             break;
         bide_await(bide_with_deadline(&self->limited, bide_atomic_load(&self->deadline, relaxed),
                                       bide_auto_event_wait(&self->wait, &self->news)));
     }
     bide_scope_stop(&self->scope);
     bide_await(bide_scope_join(&self->scope));
-    if (verdict_of(self->status) == GIVE_UP)
+    if (server_verdict_of(self->status) == VERDICT_FAIL)
         bide_return(self->status);
     bide_return(bide_stop_reason(bide_this_context()->stop));
     bide_finally();
     bide_scope_destroy(&self->scope); /* 6 */
-    free_kept(self);
+    bide_assert(self->stats.live == 0);
+    server_free_spare_slots(self);
     bide_stop_source_detach(&self->accepting);
     bide_close(&self->listener);
-    (void)close_reserve(self, bide_this_context());
+    (void)server_close_reserve(self, bide_this_context());
     bide_end();
 }
 

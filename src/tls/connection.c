@@ -4,21 +4,24 @@
  *     reader    attempt (SSL_read)  <-> fill   (read below)
  *     writer    encrypt (SSL_write)  -> flush  (write below)
  *
- * 1. One coroutine reads and one writes, perhaps on two threads. The lock covers each call of OpenSSL
- *    and the list of chunks, which both have in common; nobody waits while it is held. The input is the
- *    reader's alone, because OpenSSL reads for nobody else: it does not renegotiate.
- * 2. No call of OpenSSL waits for output (flow.c, 2). What reading has to send stays in the list until
- *    the writer comes by. More than TLS_UNASKED of that is the other side's fault, for which the
- *    connection fails: so the list is bounded, by that and what the writer has encrypted, TLS_BATCH.
- * 3. What has been encrypted is a part of what the other side gets, in this order: it cannot be taken
- *    back. So a write counts what it has encrypted, and what was not sent when it was cut short is sent
- *    by the next write, or by the end of output.
- * 4. A failure stays: each later operation ends with it. The reader that finds it sends the alert which
- *    OpenSSL has written, unless a writer is at work, which does it then.
- * 5. A server's tickets of TLS 1.3 come after the handshake, and nobody waits for them. They go with its
- *    first write. So a handshake does not wait for a client that does not read yet.
- * 6. Closing frees at once what nobody uses; otherwise whoever leaves last does. `roles` says who is at
- *    work, under the lock.
+ * One coroutine may read while another writes, also on another thread. A connection may be closed
+ * while they do.
+ *
+ * 1. The lock covers each call of OpenSSL, and the list of chunks, which reader and writer share. No
+ *    coroutine suspends while it holds the lock. The reader owns the input, because OpenSSL reads
+ *    only on its behalf: it does not renegotiate.
+ * 2. No call of OpenSSL blocks on output (flow.c, 2). Output that reading causes stays in the list
+ *    until a writer flushes it. A peer that causes more than TLS_UNASKED of it violates the protocol,
+ *    and the connection fails. So the list is bounded by TLS_UNASKED and by the writer's TLS_BATCH.
+ * 3. Encrypted bytes are a part of the sequence that the peer expects, so they cannot be taken back.
+ *    A write counts the bytes that it has encrypted. If a write is cancelled, the next write, or the
+ *    end of output, sends the rest.
+ * 4. A failure is permanent: each later operation ends with it. The reader that detects it flushes
+ *    the alert that OpenSSL has written. If a writer is active, the writer does that.
+ * 5. A server's TLS 1.3 tickets follow the handshake, and no operation waits for them. The server's
+ *    first write flushes them. So a handshake does not wait for a client that does not read yet.
+ * 6. Closing frees an idle connection at once. Otherwise the last operation that leaves frees it.
+ *    `roles` has the active ones, under the lock.
  */
 #include "internal.h"
 
@@ -36,8 +39,8 @@
 #include <string.h>
 
 enum {
-    GATHERED = 4096,   /* smaller pieces are copied into one record */
-    RECORD_MORE = 128, /* bytes that a record has besides, at most */
+    TLS_GATHER_SIZE = 4096,    /* smaller pieces are copied into one record */
+    TLS_RECORD_OVERHEAD = 128, /* the maximum overhead of a record, in bytes */
 };
 
 /* An operation of the stream above. */
@@ -46,31 +49,31 @@ typedef struct tls_operation {
     bide_tls *tls;
     char *data; /* to read into */
     size_t size;
-    size_t count; /* of bytes that were read, or encrypted */
-    const struct iovec
-        *vectors; /* what is left to be written; of the first without `offset` bytes */
+    size_t count;                /* bytes that were read or encrypted */
+    const struct iovec *vectors; /* the rest to be written; `offset` bytes of the first are done */
     size_t offset;
     size_t rest;
     struct iovec only;
     int status;
     int flushed;
-    uint8_t roles; /* in which it is at work */
-    bool is_end;   /* and then comes close_notify */
+    uint8_t roles; /* that it is active in */
+    bool is_end;   /* send close_notify afterwards */
 } tls_operation;
 
 _Static_assert(sizeof(tls_operation) <= sizeof(bide_stream_operation), "room of an operation");
 
-static tls_operation *operation_in(bide_stream_operation *operation)
+static tls_operation *tls_operation_in(bide_stream_operation *operation)
 {
     return (tls_operation *)(void *)operation->room;
 }
 
-/* ---- Who is at work ---- */
+/* ---- Roles ---- */
 
-/* Frees what a connection has, which nobody uses any more. 6 */
-static void free_rest(bide_tls *tls, SSL *ssl)
+/* Frees the resources of a connection that no operation uses: 6. */
+static void tls_connection_free(bide_tls *tls, SSL *ssl)
 {
-    if (tls->failure == 0) /* otherwise OpenSSL would have its session resumed no more */
+    bide_assert(tls->roles == 0 && !tls->is_flushing && !tls->is_filling);
+    if (tls->failure == 0) /* otherwise OpenSSL would make the session not resumable */
         SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(ssl);
     bide_tls_flow_free_(tls);
@@ -80,8 +83,8 @@ static void free_rest(bide_tls *tls, SSL *ssl)
     tls->config = NULL;
 }
 
-/* 0: it is at work now; or what the operation ends with. */
-static int enter(bide_tls *tls, uint8_t role)
+/* Makes an operation active in a role. A negative errno: the operation ends with it. */
+static int tls_enter(bide_tls *tls, uint8_t role)
 {
     int status = 0;
     lock_take(&tls->lock);
@@ -103,6 +106,7 @@ void bide_tls_leave_(bide_tls *tls, uint8_t role)
 {
     SSL *unused = NULL;
     lock_take(&tls->lock);
+    bide_assert((tls->roles & role) == role);
     tls->roles &= (uint8_t)~role;
     if ((role & TLS_WRITING) != 0 && !tls->is_flushing)
         bide_tls_flow_tidy_(tls);
@@ -112,12 +116,12 @@ void bide_tls_leave_(bide_tls *tls, uint8_t role)
     }
     lock_free(&tls->lock);
     if (unused != NULL)
-        free_rest(tls, unused);
+        tls_connection_free(tls, unused);
 }
 
-/* ---- Sending what OpenSSL has written ---- */
+/* ---- Flushing ---- */
 
-static bool has_output(bide_tls *tls)
+static bool tls_has_output(bide_tls *tls)
 {
     lock_take(&tls->lock);
     bool has = tls->pending != 0;
@@ -142,8 +146,8 @@ void bide_tls_end_flushing_(bide_tls *tls)
 
 /* ---- Reading ---- */
 
-/* The operation has ended, or is destroyed: what it has begun below was withdrawn. */
-static void withdraw(tls_operation *self)
+/* Ends the operation, or cleans up if it is destroyed. The operation below has been withdrawn. */
+static void tls_operation_withdraw(tls_operation *self)
 {
     bide_tls *tls = self->tls;
     if ((self->roles & TLS_WRITING) != 0 && tls->is_flushing)
@@ -154,8 +158,8 @@ static void withdraw(tls_operation *self)
         bide_tls_leave_(tls, self->roles);
 }
 
-/* Is there anything to be had without reading below? */
-static bool has_input(bide_tls *tls)
+/* True if an attempt can make progress without reading below. */
+static bool tls_has_input(bide_tls *tls)
 {
     lock_take(&tls->lock);
     bool has = tls->input_begin != tls->input_end || tls->has_ended || tls->failure != 0 ||
@@ -165,8 +169,8 @@ static bool has_input(bide_tls *tls)
     return has;
 }
 
-/* Decrypts what there is, up to the size. Under the lock. */
-static int decrypt(tls_operation *self)
+/* Decrypts the input that has arrived, up to the operation's size. Under the lock. */
+static int tls_decrypt(tls_operation *self)
 {
     bide_tls *tls = self->tls;
     do {
@@ -181,67 +185,66 @@ static int decrypt(tls_operation *self)
     return 0;
 }
 
-static int attempt_read(tls_operation *self)
+static int tls_attempt_read(tls_operation *self)
 {
     bide_tls *tls = self->tls;
     lock_take(&tls->lock);
     size_t pending = tls->pending;
     ERR_clear_error();
-    int status = tls->failure != 0 ? tls->failure : decrypt(self);
+    int status = tls->failure != 0 ? tls->failure : tls_decrypt(self);
     tls->unasked += tls->pending - pending;
     if (tls->unasked > TLS_UNASKED && tls->failure == 0) { /* 2 */
-        tls->reason = "the other side asks for more than it reads";
+        tls->reason = "the peer demands more replies than it reads";
         tls->failure = -EPROTO;
         status = self->count != 0 ? 0 : -EPROTO;
     }
     lock_free(&tls->lock);
-    if (status == 1 || self->count != 0) /* what else there is comes with the next */
+    if (status == 1 || self->count != 0) /* an error is left to the next operation */
         return 0;
     return status;
 }
 
-static bool read_ready(bide_awaiter *awaiter)
+static bool tls_read_ready(bide_awaiter *awaiter)
 {
     tls_operation *self = bide_container_of(awaiter, tls_operation, task.frame.awaiter);
-    int status = enter(self->tls, TLS_READING);
+    int status = tls_enter(self->tls, TLS_READING);
     if (status == 0) {
-        status = has_input(self->tls) ? attempt_read(self) : -EAGAIN;
+        status = tls_has_input(self->tls) ? tls_attempt_read(self) : -EAGAIN;
         bide_tls_leave_(self->tls, TLS_READING);
-        if (status != 0 && status != -EPIPE) /* the body goes on, or sends an alert */
+        if (status != 0 && status != -EPIPE) /* the body continues, or sends an alert */
             return false;
     }
     self->task.frame.error = status;
     return true;
 }
 
-static bide_next read_operation_step_(bide_frame *frame, unsigned depth);
-static const bide_coroutine_type *const read_operation_type_ = &bide_task_type;
-static const bide_coroutine_code read_operation_code = {read_operation_step_, "tls_read", __FILE__,
-                                                        &read_operation_type_, NULL};
-static const bide_point read_operation_start =
-    BIDE_POINT_START_READY(read_ready, &read_operation_code);
+static bide_next tls_read_step_(bide_frame *frame, unsigned depth);
+static const bide_coroutine_type *const tls_read_type_ = &bide_task_type;
+static const bide_coroutine_code tls_read_code = {tls_read_step_, "tls_read", __FILE__,
+                                                  &tls_read_type_, NULL};
+static const bide_point tls_read_start = BIDE_POINT_START_READY(tls_read_ready, &tls_read_code);
 
-/* The alert is to be sent by this reader: it writes as well, then. 4 */
-static bool takes_alert(bide_tls *tls)
+/* True if this reader has to flush the alert: 4. It is active as a writer too, then. */
+static bool tls_claim_alert(bide_tls *tls)
 {
     lock_take(&tls->lock);
-    bool takes = tls->failure != 0 && tls->pending != 0 && (tls->roles & TLS_WRITING) == 0;
-    if (takes)
+    bool claims = tls->failure != 0 && tls->pending != 0 && (tls->roles & TLS_WRITING) == 0;
+    if (claims)
         tls->roles |= TLS_WRITING;
     lock_free(&tls->lock);
-    return takes;
+    return claims;
 }
 
-bide_body(read_operation)
+bide_body(tls_read)
 {
-    bide_begin(read_operation, tls_operation * self);
+    bide_begin(tls_read, tls_operation * self);
     self->roles = 0;
-    self->status = enter(self->tls, TLS_READING);
+    self->status = tls_enter(self->tls, TLS_READING);
     if (self->status < 0)
         bide_return(self->status);
     self->roles = TLS_READING;
     for (;;) {
-        self->status = has_input(self->tls) ? attempt_read(self) : -EAGAIN;
+        self->status = tls_has_input(self->tls) ? tls_attempt_read(self) : -EAGAIN;
         if (self->status != -EAGAIN)
             break;
         bide_await_status(self->status, bide_tls_fill_begin_(self->tls));
@@ -249,50 +252,51 @@ bide_body(read_operation)
         if (self->status < 0)
             bide_return(self->status);
     }
-    if (self->status < 0 && takes_alert(self->tls)) {
+    if (self->status < 0 && tls_claim_alert(self->tls)) {
         self->roles |= TLS_WRITING;
         bide_await(bide_tls_begin_flushing_(self->tls));
         bide_tls_end_flushing_(self->tls);
     }
     bide_return(self->status);
     bide_finally();
-    withdraw(self);
+    tls_operation_withdraw(self);
     bide_end();
 }
 
-static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *operation, void *data,
-                                 size_t size)
+static bide_awaiter *tls_stream_read(bide_stream stream, bide_stream_operation *operation,
+                                     void *data, size_t size)
 {
-    tls_operation *self = operation_in(operation);
+    tls_operation *self = tls_operation_in(operation);
     self->tls = stream.object;
     self->data = data;
     self->size = size;
     self->count = 0;
-    return bide_task_init(&self->task, &read_operation_start);
+    return bide_task_init(&self->task, &tls_read_start);
 }
 
 /* ---- Writing ---- */
 
-/* Leaves behind what was encrypted. */
-static void advance(tls_operation *self, size_t count)
+/* Counts the next bytes as encrypted. */
+static void tls_write_advance(tls_operation *self, size_t count)
 {
     self->count += count;
     vectors_pass(&self->vectors, &self->offset, &self->rest, count);
 }
 
-/* What comes next as one record: where it stands, or copied together from small pieces. */
-static size_t next_record(const tls_operation *self, char *copy, const char **data)
+/* The data of the next record: in place, or copied together from small pieces. */
+static size_t tls_next_record(const tls_operation *self, char *copy, const char **data)
 {
     const struct iovec *vector = self->vectors;
     size_t size = vector->iov_len - self->offset;
     *data = (const char *)vector->iov_base + self->offset;
-    if (size >= GATHERED || size == self->rest)
+    if (size >= TLS_GATHER_SIZE || size == self->rest)
         return size;
     memcpy(copy, *data, size);
     *data = copy;
-    for (size_t left = self->rest - size; left != 0 && size != GATHERED;) {
+    for (size_t left = self->rest - size; left != 0 && size != TLS_GATHER_SIZE;) {
         vector++;
-        size_t count = vector->iov_len < GATHERED - size ? vector->iov_len : GATHERED - size;
+        size_t count =
+            vector->iov_len < TLS_GATHER_SIZE - size ? vector->iov_len : TLS_GATHER_SIZE - size;
         memcpy(copy + size, vector->iov_base, count);
         size += count;
         left -= count;
@@ -300,22 +304,23 @@ static size_t next_record(const tls_operation *self, char *copy, const char **da
     return size;
 }
 
-/* Encrypts the next of what is to be written. Under the lock. */
-static int encrypt_next(tls_operation *self, size_t max)
+/* Encrypts the next record. Under the lock. */
+static int tls_encrypt_next(tls_operation *self, size_t max)
 {
     bide_tls *tls = self->tls;
-    char copy[GATHERED];
+    char copy[TLS_GATHER_SIZE];
     const char *data;
     size_t count = 0;
-    size_t size = next_record(self, copy, &data);
+    size_t size = tls_next_record(self, copy, &data);
     int result = SSL_write_ex(tls->ssl, data, size < max ? size : max, &count);
     int status = result == 1 ? 0 : bide_tls_status_(tls, result);
-    advance(self, count);
+    bide_assert(count <= self->rest && count <= max);
+    tls_write_advance(self, count);
     return status == -EAGAIN || status == 1 ? -EPROTO : status;
 }
 
-/* Encrypts as much as is to go out at once, which may be nothing while there is much already. 2 */
-static int encrypt_batch(tls_operation *self)
+/* Encrypts the next batch. It may be empty if much output is pending already: 2. */
+static int tls_encrypt_batch(tls_operation *self)
 {
     bide_tls *tls = self->tls;
     int status = 0;
@@ -325,19 +330,19 @@ static int encrypt_batch(tls_operation *self)
         status = tls->failure;
     else if ((SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN) != 0)
         status = self->rest != 0 ? -EPIPE : 0;
-    else if (tls->pending < GATHERED && self->rest != 0) {
+    else if (tls->pending < TLS_GATHER_SIZE && self->rest != 0) {
         size_t max = self->rest < TLS_BATCH ? self->rest : TLS_BATCH;
         size_t until = self->count + max;
-        bide_tls_flow_reserve_(tls, max + RECORD_MORE * (max / SSL3_RT_MAX_PLAIN_LENGTH + 2));
+        bide_tls_flow_reserve_(tls, max + TLS_RECORD_OVERHEAD * (max / SSL3_RT_MAX_PLAIN_LENGTH + 2));
         while (status == 0 && self->count != until)
-            status = encrypt_next(self, until - self->count);
+            status = tls_encrypt_next(self, until - self->count);
     }
     lock_free(&tls->lock);
     return status;
 }
 
-/* Says that this was all. */
-static void notify_close(bide_tls *tls)
+/* Writes close_notify. */
+static void tls_notify_close(bide_tls *tls)
 {
     lock_take(&tls->lock);
     ERR_clear_error();
@@ -347,18 +352,18 @@ static void notify_close(bide_tls *tls)
     lock_free(&tls->lock);
 }
 
-bide_coroutine(write_body)
+bide_coroutine(tls_write_body)
 {
-    bide_begin(write_body, tls_operation * self);
-    self->status = enter(self->tls, TLS_WRITING);
+    bide_begin(tls_write_body, tls_operation * self);
+    self->status = tls_enter(self->tls, TLS_WRITING);
     if (self->status < 0)
         bide_return(self->status);
     self->roles = TLS_WRITING;
     do {
-        self->status = encrypt_batch(self);
+        self->status = tls_encrypt_batch(self);
         if (self->status == 0 && self->rest == 0 && self->is_end)
-            notify_close(self->tls);
-        while (has_output(self->tls)) {
+            tls_notify_close(self->tls);
+        while (tls_has_output(self->tls)) {
             bide_await_status(self->flushed, bide_tls_begin_flushing_(self->tls));
             bide_tls_end_flushing_(self->tls);
             if (self->flushed < 0)
@@ -367,12 +372,12 @@ bide_coroutine(write_body)
     } while (self->status == 0 && self->rest != 0);
     bide_return(self->status);
     bide_finally();
-    withdraw(self);
+    tls_operation_withdraw(self);
     bide_end();
 }
 
-static bide_awaiter *begin_write(tls_operation *self, bide_stream stream,
-                                 const struct iovec *vectors, size_t size)
+static bide_awaiter *tls_start_write(tls_operation *self, bide_stream stream,
+                                     const struct iovec *vectors, size_t size)
 {
     self->tls = stream.object;
     self->vectors = vectors;
@@ -382,44 +387,44 @@ static bide_awaiter *begin_write(tls_operation *self, bide_stream stream,
     self->roles = 0;
     self->is_end = false;
     self->rest = size;
-    advance(self, 0);
-    return bide_task_init(&self->task, &write_body);
+    tls_write_advance(self, 0);
+    return bide_task_init(&self->task, &tls_write_body);
 }
 
-static bide_awaiter *stream_write(bide_stream stream, bide_stream_operation *operation,
-                                  const void *data, size_t size)
+static bide_awaiter *tls_stream_write(bide_stream stream, bide_stream_operation *operation,
+                                      const void *data, size_t size)
 {
-    tls_operation *self = operation_in(operation);
+    tls_operation *self = tls_operation_in(operation);
     self->only.iov_base = io_as_data(data);
     self->only.iov_len = size;
-    return begin_write(self, stream, &self->only, size);
+    return tls_start_write(self, stream, &self->only, size);
 }
 
-static bide_awaiter *stream_write_vectors(bide_stream stream, bide_stream_operation *operation,
-                                          const struct iovec *vectors, int count)
+static bide_awaiter *tls_stream_write_vectors(bide_stream stream, bide_stream_operation *operation,
+                                              const struct iovec *vectors, int count)
 {
     size_t size = 0;
     for (int i = 0; i < count; i++)
         size += vectors[i].iov_len;
-    return begin_write(operation_in(operation), stream, vectors, size);
+    return tls_start_write(tls_operation_in(operation), stream, vectors, size);
 }
 
-static bide_awaiter *stream_end_output(bide_stream stream, bide_stream_operation *operation)
+static bide_awaiter *tls_stream_end_output(bide_stream stream, bide_stream_operation *operation)
 {
-    tls_operation *self = operation_in(operation);
-    bide_awaiter *awaiter = begin_write(self, stream, NULL, 0);
+    tls_operation *self = tls_operation_in(operation);
+    bide_awaiter *awaiter = tls_start_write(self, stream, NULL, 0);
     self->is_end = true;
     return awaiter;
 }
 
 /* ---- The stream ---- */
 
-static size_t stream_count(const bide_stream_operation *operation)
+static size_t tls_stream_count(const bide_stream_operation *operation)
 {
     return ((const tls_operation *)(const void *)operation->room)->count;
 }
 
-static int stream_close(bide_stream stream)
+static int tls_stream_close(bide_stream stream)
 {
     return bide_tls_close(stream.object);
 }
@@ -428,12 +433,12 @@ bide_stream bide_tls_stream(bide_tls *tls)
 {
     static const bide_stream_table table = {
         .name = "TLS",
-        .read = stream_read,
-        .write = stream_write,
-        .write_vectors = stream_write_vectors,
-        .count = stream_count,
-        .shutdown_output = stream_end_output,
-        .close = stream_close,
+        .read = tls_stream_read,
+        .write = tls_stream_write,
+        .write_vectors = tls_stream_write_vectors,
+        .count = tls_stream_count,
+        .shutdown_output = tls_stream_end_output,
+        .close = tls_stream_close,
     };
     bide_stream stream = {&table, tls};
     return stream;
@@ -456,6 +461,6 @@ int bide_tls_close(bide_tls *tls)
         return -EBADF;
     int status = bide_stream_close(tls->below);
     if (unused != NULL)
-        free_rest(tls, unused);
+        tls_connection_free(tls, unused);
     return status;
 }

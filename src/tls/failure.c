@@ -1,4 +1,4 @@
-/* What has gone wrong, as an errno and in words: from OpenSSL's queue of errors, which is emptied. */
+/* Failures as an errno and a text: from OpenSSL's queue of errors, which is emptied. */
 #include "internal.h"
 
 #include <openssl/err.h>
@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static int of_verifying(long code)
+static int tls_error_of_verification(long code)
 {
     switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -20,7 +20,7 @@ static int of_verifying(long code)
     }
 }
 
-static int of_reason(int reason)
+static int tls_error_of_reason(int reason)
 {
     if (reason >= SSL_AD_REASON_OFFSET)
         return -EREMOTEIO;
@@ -44,9 +44,11 @@ static int of_reason(int reason)
     }
 }
 
-/* Lower parts complain first, and then TLS says what that means: its first error is the cause. One of
- * memory is, wherever it stands. */
-static unsigned long cause(void)
+/*
+ * Lower layers report first, then TLS reports what that means: the first error of TLS is the cause.
+ * But an allocation failure is the cause wherever it is in the queue.
+ */
+static unsigned long tls_failure_cause(void)
 {
     unsigned long found = ERR_get_error();
     for (unsigned long next = found; next != 0; next = ERR_get_error()) {
@@ -58,11 +60,11 @@ static unsigned long cause(void)
     return found;
 }
 
-/* OpenSSL says that it cannot go on. */
-static int failure(bide_tls *tls)
+/* OpenSSL has failed: sets the reason, and returns a negative errno. */
+static int tls_failure_status(bide_tls *tls)
 {
-    unsigned long error = cause();
-    if (tls->failure != 0) /* the connection's own, without memory */
+    unsigned long error = tls_failure_cause();
+    if (tls->failure != 0) /* flow.c has failed without memory */
         return tls->failure;
     if (error == 0) {
         tls->reason = "out of memory";
@@ -72,11 +74,11 @@ static int failure(bide_tls *tls)
         ERR_GET_REASON(error) == SSL_R_CERTIFICATE_VERIFY_FAILED) {
         long code = SSL_get_verify_result(tls->ssl);
         tls->reason = X509_verify_cert_error_string(code);
-        return of_verifying(code);
+        return tls_error_of_verification(code);
     }
     tls->reason = ERR_reason_error_string(error);
     return ERR_GET_LIB(error) == ERR_LIB_SSL || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE
-               ? of_reason(ERR_GET_REASON(error))
+               ? tls_error_of_reason(ERR_GET_REASON(error))
                : -EPROTO;
 }
 
@@ -94,7 +96,7 @@ int bide_tls_status_(bide_tls *tls, int result)
         tls->reason = "the stream below has ended without close_notify";
         return -ECONNABORTED;
     default:
-        tls->failure = failure(tls);
+        tls->failure = tls_failure_status(tls);
         return tls->failure;
     }
 }

@@ -1,30 +1,34 @@
 /*
- * What goes between OpenSSL and the stream below: a BIO that never waits.
+ * The data flow between OpenSSL and the stream below: a BIO that never blocks.
  *
  *     below --fill--> input |  begin====end   | --BIO_read--> OpenSSL
  *     below <--flush-- chunk <- chunk <- chunk <--BIO_write-- OpenSSL
  *
- * 1. BIO_read has what is there, or says "again": then OpenSSL wants more, and the reader fills.
- * 2. BIO_write takes everything. So OpenSSL never has a write that is half done, and a read of its own
- *    never depends on one. How much it is given is bounded by who gives it (connection.c).
- * 3. Who waits for input that may never come waits with the `room` of the connection's struct. Only
- *    in the middle of a record, or after all of the memory was filled, does it wait with `more`,
- *    which is freed otherwise. So what is idle has none.
- * 4. A chunk's bytes stay where they are: those that are being written below, from `begin` on, are not
- *    touched by who adds others after `end`.
+ * The BIO and the list of chunks are used under the connection's lock; the input is the reader's.
+ *
+ * 1. BIO_read returns the input that has arrived, or reports "retry". Then OpenSSL wants more, and the
+ *    reader fills.
+ * 2. BIO_write accepts everything. So OpenSSL never has a half-finished write, and a read never
+ *    depends on one. The caller bounds the amount (connection.c).
+ * 3. An idle connection waits for input with the `room` of its struct. It uses `more`, which is
+ *    allocated, only within a record or after a read that filled all the memory. Otherwise `more` is
+ *    freed. So idle connections have none.
+ * 4. Chunks do not move during a flush. A flush reads from `begin` to the `end` at its start. Bytes that
+ *    are added after that `end` do not affect it.
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { MIN_CHUNK = 128, MAX_MOVED = 4096 };
+enum { TLS_CHUNK_MIN = 128, TLS_MOVED_MAX = 4096 };
 
 /* ---- The BIO ---- */
 
-static int flow_read(BIO *bio, char *data, int size)
+static int tls_flow_read(BIO *bio, char *data, int size)
 {
     bide_tls *tls = BIO_get_data(bio);
+    bide_assert(tls->input_begin <= tls->input_end && tls->input_end <= tls->input_size);
     size_t there = tls->input_end - tls->input_begin;
     size_t count = there < (size_t)size ? there : (size_t)size;
     BIO_clear_retry_flags(bio);
@@ -39,9 +43,10 @@ static int flow_read(BIO *bio, char *data, int size)
     return (int)count;
 }
 
-/* A chunk at the end of the list. */
-static bide_tls_chunk_ *append(bide_tls *tls, size_t size)
+/* Adds an empty chunk to the end of the list. */
+static bide_tls_chunk_ *tls_flow_append(bide_tls *tls, size_t size)
 {
+    bide_assert((tls->first == NULL) == (tls->last == NULL));
     bide_tls_chunk_ *chunk = OPENSSL_malloc(sizeof *chunk + size);
     if (chunk == NULL)
         return NULL;
@@ -57,7 +62,7 @@ static bide_tls_chunk_ *append(bide_tls *tls, size_t size)
     return chunk;
 }
 
-static int flow_write(BIO *bio, const char *data, int size)
+static int tls_flow_write(BIO *bio, const char *data, int size)
 {
     bide_tls *tls = BIO_get_data(bio);
     bide_tls_chunk_ *chunk = tls->last;
@@ -66,19 +71,20 @@ static int flow_write(BIO *bio, const char *data, int size)
     if (size <= 0)
         return 0;
     if (chunk == NULL || chunk->size - chunk->end < count)
-        chunk = append(tls, count > MIN_CHUNK ? count : MIN_CHUNK);
+        chunk = tls_flow_append(tls, count > TLS_CHUNK_MIN ? count : TLS_CHUNK_MIN);
     if (chunk == NULL) {
-        tls->failure = -ENOMEM; /* what was to be written is lost */
+        tls->failure = -ENOMEM; /* the output is lost, so the connection cannot continue */
         tls->reason = "out of memory";
         return -1;
     }
+    bide_assert(chunk->begin <= chunk->end && chunk->size - chunk->end >= count);
     memcpy(chunk->data + chunk->end, data, count); /* 4 */
     chunk->end += count;
     tls->pending += count;
     return size;
 }
 
-static long flow_control(BIO *bio, int command, long number, void *pointer)
+static long tls_flow_control(BIO *bio, int command, long number, void *pointer)
 {
     (void)bio;
     (void)number;
@@ -86,45 +92,46 @@ static long flow_control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_FLUSH;
 }
 
-static int flow_init(BIO *bio)
+static int tls_flow_init(BIO *bio)
 {
     BIO_set_init(bio, 1);
     return 1;
 }
 
-static BIO_METHOD *method;
-static CRYPTO_ONCE method_once = CRYPTO_ONCE_STATIC_INIT;
+static BIO_METHOD *tls_flow_method;
+static CRYPTO_ONCE tls_flow_method_once = CRYPTO_ONCE_STATIC_INIT;
 
-static void method_free(void)
+static void tls_flow_free_method(void)
 {
-    BIO_meth_free(method);
-    method = NULL;
+    BIO_meth_free(tls_flow_method);
+    tls_flow_method = NULL;
 }
 
-static void method_make(void)
+static void tls_flow_make_method(void)
 {
     BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "bide stream");
     if (made == NULL)
         return;
-    BIO_meth_set_create(made, flow_init);
-    BIO_meth_set_read(made, flow_read);
-    BIO_meth_set_write(made, flow_write);
-    BIO_meth_set_ctrl(made, flow_control);
-    method = made;
-    OPENSSL_atexit(method_free);
+    BIO_meth_set_create(made, tls_flow_init);
+    BIO_meth_set_read(made, tls_flow_read);
+    BIO_meth_set_write(made, tls_flow_write);
+    BIO_meth_set_ctrl(made, tls_flow_control);
+    tls_flow_method = made;
+    OPENSSL_atexit(tls_flow_free_method);
 }
 
 BIO *bide_tls_flow_create_(bide_tls *tls)
 {
-    if (!CRYPTO_THREAD_run_once(&method_once, method_make) || method == NULL)
+    if (!CRYPTO_THREAD_run_once(&tls_flow_method_once, tls_flow_make_method) ||
+        tls_flow_method == NULL)
         return NULL;
-    BIO *bio = BIO_new(method);
+    BIO *bio = BIO_new(tls_flow_method);
     if (bio != NULL)
         BIO_set_data(bio, tls);
     return bio;
 }
 
-/* ---- Out ---- */
+/* ---- Output ---- */
 
 void bide_tls_flow_reserve_(bide_tls *tls, size_t size)
 {
@@ -132,8 +139,9 @@ void bide_tls_flow_reserve_(bide_tls *tls, size_t size)
     bide_tls_chunk_ *last = tls->last;
     if (last != NULL && last->size - last->end >= size)
         return;
-    bool moves = tls->pending <= MAX_MOVED;
-    bide_tls_chunk_ *chunk = append(tls, size + (moves ? tls->pending : 0));
+    bide_assert(!tls->is_flushing); /* chunks may move */
+    bool moves = tls->pending <= TLS_MOVED_MAX;
+    bide_tls_chunk_ *chunk = tls_flow_append(tls, size + (moves ? tls->pending : 0));
     if (chunk == NULL || old == NULL || !moves)
         return;
     while (old != chunk) {
@@ -149,6 +157,8 @@ void bide_tls_flow_reserve_(bide_tls *tls, size_t size)
 bide_awaiter *bide_tls_flush_begin_(bide_tls *tls)
 {
     const bide_tls_chunk_ *chunk = tls->first;
+    bide_assert(!tls->is_flushing && chunk != NULL && chunk->begin < chunk->end);
+    bide_assert(chunk->end - chunk->begin <= tls->pending);
     tls->is_flushing = true;
     return bide_stream_write(&tls->flush, tls->below, chunk->data + chunk->begin,
                              chunk->end - chunk->begin);
@@ -158,6 +168,7 @@ void bide_tls_flush_end_(bide_tls *tls)
 {
     bide_tls_chunk_ *chunk = tls->first;
     size_t count = bide_stream_count(&tls->flush, tls->below);
+    bide_assert(tls->is_flushing && count <= chunk->end - chunk->begin && count <= tls->pending);
     tls->is_flushing = false;
     chunk->begin += count;
     tls->pending -= count;
@@ -165,7 +176,8 @@ void bide_tls_flush_end_(bide_tls *tls)
         tls->unasked = 0;
     if (chunk->begin != chunk->end)
         return;
-    if (chunk->next == NULL) { /* it is used again, or freed by bide_tls_flow_tidy_ */
+    if (chunk->next == NULL) { /* it is reused, or freed by bide_tls_flow_tidy_ */
+        bide_assert(tls->pending == 0);
         chunk->begin = 0;
         chunk->end = 0;
         return;
@@ -177,6 +189,7 @@ void bide_tls_flush_end_(bide_tls *tls)
 void bide_tls_flow_tidy_(bide_tls *tls)
 {
     if (tls->pending == 0 && tls->first != NULL) {
+        bide_assert(tls->first->next == NULL && tls->first->begin == tls->first->end);
         OPENSSL_free(tls->first);
         tls->first = NULL;
         tls->last = NULL;
@@ -196,17 +209,17 @@ void bide_tls_flow_free_(bide_tls *tls)
     tls->more = NULL;
 }
 
-/* ---- In ---- */
+/* ---- Input ---- */
 
-/* Where to read to: 3. */
-static void choose_memory(bide_tls *tls)
+/* Selects the memory for the next read: 3. */
+static void tls_flow_choose_memory(bide_tls *tls)
 {
     bool was_filled = tls->input_end == tls->input_size;
     if (!was_filled && tls->wanted <= BIDE_TLS_ROOM_) {
         OPENSSL_free(tls->more);
         tls->more = NULL;
     } else if (tls->more == NULL) {
-        tls->more = OPENSSL_malloc(TLS_MORE); /* (if there is none, it goes on with less) */
+        tls->more = OPENSSL_malloc(TLS_MORE); /* without it, the smaller room is used */
     }
     tls->input = tls->more != NULL ? tls->more : tls->room;
     tls->input_size = tls->more != NULL ? TLS_MORE : BIDE_TLS_ROOM_;
@@ -216,7 +229,8 @@ static void choose_memory(bide_tls *tls)
 
 bide_awaiter *bide_tls_fill_begin_(bide_tls *tls)
 {
-    choose_memory(tls);
+    bide_assert(!tls->is_filling && tls->input_begin == tls->input_end);
+    tls_flow_choose_memory(tls);
     tls->is_filling = true;
     return bide_stream_read(&tls->fill, tls->below, tls->input, tls->input_size);
 }
@@ -224,6 +238,7 @@ bide_awaiter *bide_tls_fill_begin_(bide_tls *tls)
 void bide_tls_fill_end_(bide_tls *tls, int status)
 {
     size_t count = bide_stream_count(&tls->fill, tls->below);
+    bide_assert(tls->is_filling && count <= tls->input_size);
     tls->is_filling = false;
     tls->input_end = count;
     if (status == 0 && count == 0)

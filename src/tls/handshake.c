@@ -1,4 +1,4 @@
-/* The handshake: a connection is made, and what both sides have agreed on. (connection.c says how it works.) */
+/* The handshake of a connection, and the results of it. connection.c has the argument. */
 #include "internal.h"
 
 #include "../coroutine/lock.h"
@@ -14,11 +14,11 @@
 
 /* ---- The handshake ---- */
 
-static int set_name(bide_tls *tls, const char *name)
+static int tls_set_name(bide_tls *tls, const char *name)
 {
     X509_VERIFY_PARAM *parameters = SSL_get0_param(tls->ssl);
     size_t size = strlen(name);
-    if (size > 1 && name[size - 1] == '.') /* the root, which is in no certificate */
+    if (size > 1 && name[size - 1] == '.') /* the root's dot, which certificates omit */
         size--;
     tls->name = OPENSSL_strndup(name, size);
     if (tls->name == NULL)
@@ -33,24 +33,24 @@ static int set_name(bide_tls *tls, const char *name)
     return 0;
 }
 
-static int open_client(bide_tls *tls, const char *name)
+static int tls_open_client(bide_tls *tls, const char *name)
 {
     SSL_set_connect_state(tls->ssl);
     if (name == NULL || name[0] == '\0') {
         tls->reason = "no name to verify";
         return tls->config->verifies ? -EINVAL : 0;
     }
-    int status = set_name(tls, name);
+    int status = tls_set_name(tls, name);
     SSL_SESSION *session =
         status == 0 ? bide_tls_sessions_take_(&tls->config->sessions, tls->name) : NULL;
     if (session != NULL) {
-        SSL_set_session(tls->ssl, session); /* (one that is too old is not used) */
+        SSL_set_session(tls->ssl, session); /* OpenSSL ignores one that has expired */
         SSL_SESSION_free(session);
     }
     return status;
 }
 
-static int open_ssl(bide_tls *tls, const char *name)
+static int tls_open_ssl(bide_tls *tls, const char *name)
 {
     BIO *flow = bide_tls_flow_create_(tls);
     tls->ssl = SSL_new(tls->config->context);
@@ -63,24 +63,24 @@ static int open_ssl(bide_tls *tls, const char *name)
         SSL_set_accept_state(tls->ssl);
         return 0;
     }
-    return open_client(tls, name);
+    return tls_open_client(tls, name);
 }
 
-/* Makes the connection. */
-static int open_connection(bide_tls *tls, bide_tls_config *config, const char *name)
+/* Creates OpenSSL's connection. */
+static int tls_open_connection(bide_tls *tls, bide_tls_config *config, const char *name)
 {
     if (config->is_server != tls->is_server) {
-        tls->reason = "a client's config for a server, or the other way about";
+        tls->reason = "a client's config is used for a server, or a server's for a client";
         return -EINVAL;
     }
     ERR_clear_error();
     bide_tls_config_retain(config);
     tls->config = config;
-    int status = open_ssl(tls, name);
+    int status = tls_open_ssl(tls, name);
     ERR_clear_error();
     if (status == -ENOMEM)
         tls->reason = "out of memory";
-    if (tls->ssl == NULL) { /* there is nothing that closing would free */
+    if (tls->ssl == NULL) { /* bide_tls_close would have nothing to free */
         bide_tls_config_release(config);
         tls->config = NULL;
         return status;
@@ -90,16 +90,16 @@ static int open_connection(bide_tls *tls, bide_tls_config *config, const char *n
     return status;
 }
 
-/* One step: 0 if it is done, -EAGAIN if it has to read. */
-static int shake_hands(bide_tls *tls)
+/* One step of the handshake: 0 if it is complete, -EAGAIN if it has to read. */
+static int tls_handshake_attempt(bide_tls *tls)
 {
     lock_take(&tls->lock);
-    bide_tls_flow_tidy_(tls); /* (so that a ticket does not keep what a certificate needed) */
+    bide_tls_flow_tidy_(tls); /* so that a ticket does not retain the chunk of a certificate */
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
     int status = result == 1 ? 0 : bide_tls_status_(tls, result);
-    if (status == 1) { /* close_notify, in the middle of it */
-        tls->reason = "the other side has closed in the handshake";
+    if (status == 1) { /* close_notify during the handshake */
+        tls->reason = "the peer closed the connection during the handshake";
         status = -ECONNABORTED;
     }
     if (status == 0 && tls->failure != 0)
@@ -113,24 +113,24 @@ static int shake_hands(bide_tls *tls)
     return status;
 }
 
-/* Is there something that has to go out before the handshake goes on? 5 */
-static bool has_to_flush(const bide_tls_handshake *self)
+/* True if output has to be flushed before the handshake continues. Tickets do not: 5. */
+static bool tls_handshake_must_flush(const bide_tls_handshake *self)
 {
     const bide_tls *tls = self->tls;
     bool is_ticket = self->status == 0 && tls->is_server && SSL_version(tls->ssl) == TLS1_3_VERSION;
     return tls->pending != 0 && !is_ticket;
 }
 
-bide_coroutine(handshake_body)
+bide_coroutine(tls_handshake_body)
 {
-    bide_begin(handshake_body, bide_tls_handshake * self);
-    self->status = open_connection(self->tls, self->config, self->name);
+    bide_begin(tls_handshake_body, bide_tls_handshake * self);
+    self->status = tls_open_connection(self->tls, self->config, self->name);
     if (self->status < 0)
         bide_return(self->status);
     for (;;) {
-        self->status = shake_hands(self->tls);
+        self->status = tls_handshake_attempt(self->tls);
         self->flushed = 0;
-        while (self->flushed == 0 && has_to_flush(self)) {
+        while (self->flushed == 0 && tls_handshake_must_flush(self)) {
             bide_await_status(self->flushed, bide_tls_begin_flushing_(self->tls));
             bide_tls_end_flushing_(self->tls);
         }
@@ -153,8 +153,8 @@ bide_coroutine(handshake_body)
     bide_end();
 }
 
-static bide_awaiter *begin_handshake(bide_tls_handshake *handshake, bide_tls *tls,
-                                     bide_tls_config *config, bide_stream below, bool is_server)
+static bide_awaiter *tls_start_handshake(bide_tls_handshake *handshake, bide_tls *tls,
+                                         bide_tls_config *config, bide_stream below, bool is_server)
 {
     memset(tls, 0, offsetof(bide_tls, room));
     tls->below = below;
@@ -164,24 +164,24 @@ static bide_awaiter *begin_handshake(bide_tls_handshake *handshake, bide_tls *tl
     bide_atomic_init(&tls->lock, LOCK_FREE);
     handshake->tls = tls;
     handshake->config = config;
-    return bide_task_init(&handshake->task, &handshake_body);
+    return bide_task_init(&handshake->task, &tls_handshake_body);
 }
 
 bide_awaiter *bide_tls_connect(bide_tls_handshake *handshake, bide_tls *tls,
                                bide_tls_config *config, bide_stream below, const char *name)
 {
     handshake->name = name;
-    return begin_handshake(handshake, tls, config, below, false);
+    return tls_start_handshake(handshake, tls, config, below, false);
 }
 
 bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide_tls_config *config,
                               bide_stream below)
 {
     handshake->name = NULL;
-    return begin_handshake(handshake, tls, config, below, true);
+    return tls_start_handshake(handshake, tls, config, below, true);
 }
 
-/* ---- What was agreed on ---- */
+/* ---- Negotiated parameters ---- */
 
 const char *bide_tls_protocol(const bide_tls *tls)
 {

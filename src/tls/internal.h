@@ -1,4 +1,4 @@
-/* What the parts of TLS know of each other. Floor: io. */
+/* The internal interface between the files of TLS. Floor: io. */
 #ifndef BIDE_IO_TLS_INSIDE_H
 #define BIDE_IO_TLS_INSIDE_H
 
@@ -8,14 +8,14 @@
 
 /* ---- Certificates (certificates.c) ---- */
 
-/* One that a config proves itself by. */
+/* A certificate of a config's own, with its key. */
 typedef struct tls_proof {
     X509 *leaf;
     EVP_PKEY *key;
     STACK_OF(X509) * chain;
 } tls_proof;
 
-/* Names of the proofs; those of one name stand beside each other. */
+/* An entry of the index: a name, and the proof that has it. */
 typedef struct tls_proof_name {
     char *name;
     size_t proof;
@@ -24,19 +24,22 @@ typedef struct tls_proof_name {
 typedef struct tls_proofs {
     tls_proof *all;
     size_t count;
-    tls_proof_name *names; /* in order */
+    tls_proof_name *names; /* sorted by name */
     size_t name_count;
 } tls_proofs;
 
-/* Reads them. 0 or a negative errno, and then *reason; what was read is freed by the next. */
+/*
+ * Reads the certificates and keys of the options. 0, or a negative errno and *reason. The caller frees
+ * the proofs in either case.
+ */
 int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *options, const char **reason);
 void bide_tls_identities_free_(tls_proofs *proofs);
 
-/* Has `ssl` prove itself by those that have this name. 1: it does; 0: none has it; -1: an error. */
+/* Selects the proofs with this name for `ssl`. 1: selected; 0: none has the name; -1: an error. */
 int bide_tls_identities_use_(const tls_proofs *proofs, SSL *ssl, const char *name);
 bool bide_tls_identities_have_(const tls_proofs *proofs, const char *name);
 
-/* Trusts the authorities that the options name. */
+/* Trusts the authorities of the options. 0, or a negative errno and *reason. */
 int bide_tls_trust_(SSL_CTX *context, const bide_tls_options *options, const char **reason);
 
 /* ---- Sessions that a client keeps (sessions.c) ---- */
@@ -45,20 +48,20 @@ typedef struct tls_session tls_session;
 
 typedef struct tls_sessions {
     bide_atomic(uint32_t) lock;
-    tls_session *newest; /* first in a list */
+    tls_session *newest; /* the head of the list */
     size_t count;
     size_t max;
 } tls_sessions;
 
 void bide_tls_sessions_free_(tls_sessions *sessions);
 
-/* Keeps a session, whose reference it takes, for a name. False: there is no memory. */
+/* Stores a session for a name, and takes its reference. False: out of memory. */
 bool bide_tls_sessions_put_(tls_sessions *sessions, const char *name, SSL_SESSION *session);
 
-/* A session for a name, with a reference; NULL: there is none. One of TLS 1.3 is had only once. */
+/* A session for a name, with a reference, or NULL. A session of TLS 1.3 is returned only once. */
 SSL_SESSION *bide_tls_sessions_take_(tls_sessions *sessions, const char *name);
 
-/* No session for this name is good. */
+/* Drops all sessions for a name. */
 void bide_tls_sessions_drop_(tls_sessions *sessions, const char *name);
 
 /* ---- Configs (config.c) ---- */
@@ -69,15 +72,15 @@ struct bide_tls_config {
     bool is_server;
     bool verifies;
     tls_proofs proofs;
-    char **protocols;    /* ending with NULL; or NULL */
-    unsigned char *wire; /* the same as ALPN sends them */
+    char **protocols;    /* terminated by NULL; or NULL */
+    unsigned char *wire; /* the same in ALPN's form */
     size_t wire_size;
     tls_sessions sessions;
 };
 
-/* ---- What goes in and out (flow.c) ---- */
+/* ---- The data flow (flow.c) ---- */
 
-/* Bytes that OpenSSL has given. */
+/* Bytes that OpenSSL has written. */
 struct bide_tls_chunk_ {
     bide_tls_chunk_ *next;
     size_t size;
@@ -87,42 +90,42 @@ struct bide_tls_chunk_ {
 };
 
 enum {
-    TLS_MORE = 32768,    /* what is read from below at once, where much comes */
-    TLS_BATCH = 32768,   /* what is encrypted and written below at once */
-    TLS_UNASKED = 16384, /* what reading may have to send while nothing is written */
+    TLS_MORE = 32768,    /* bytes read below at once, when much arrives */
+    TLS_BATCH = 32768,   /* bytes encrypted and written below at once */
+    TLS_UNASKED = 16384, /* the maximum of output that reading causes while nothing is flushed */
 };
 
-/* A BIO over the connection's buffers. NULL: there is no memory. */
+/* A BIO over the connection's buffers, or NULL if memory is exhausted. */
 BIO *bide_tls_flow_create_(bide_tls *tls);
 
-/* There is room for `size` more bytes in one chunk; if there is no memory, it is several. */
+/* Makes room for `size` more bytes in one chunk. Without memory, they go into several. */
 void bide_tls_flow_reserve_(bide_tls *tls, size_t size);
 
-/* Frees what is empty, or all. */
+/* Frees an empty chunk, or all chunks and buffers. */
 void bide_tls_flow_tidy_(bide_tls *tls);
 void bide_tls_flow_free_(bide_tls *tls);
 
-/* Reads from the stream below, once all that came was taken; and counts what it read. */
+/* Starts a read below, when OpenSSL has consumed the input; and ends it, with its count. */
 bide_awaiter *bide_tls_fill_begin_(bide_tls *tls);
 void bide_tls_fill_end_(bide_tls *tls, int status);
 
-/* Writes the first chunk below; and counts what it wrote. Under the lock each. */
+/* Starts a write of the first chunk below; and ends it, with its count. Both under the lock. */
 bide_awaiter *bide_tls_flush_begin_(bide_tls *tls);
 void bide_tls_flush_end_(bide_tls *tls);
 
 /* ---- Connections (connection.c, failure.c) ---- */
 
-/* The roles of those who are at work on one. */
+/* The roles that an operation may be active in. */
 enum { TLS_READING = 1, TLS_WRITING = 2 };
 
-/* Is at work no more in these. If it was closed, and nobody else is, it is freed. */
+/* Leaves these roles. If the connection is closing and no role is left, it is freed. */
 void bide_tls_leave_(bide_tls *tls, uint8_t roles);
 
-/* Flushing, with the lock taken for it. */
+/* Starts and ends a flush, under the lock, which they acquire. */
 bide_awaiter *bide_tls_begin_flushing_(bide_tls *tls);
 void bide_tls_end_flushing_(bide_tls *tls);
 
-/* What a call of OpenSSL that returned `result` means: -EAGAIN, 1 (the end), or an error. */
+/* The status of a call of OpenSSL that returned `result`: 0, -EAGAIN, 1 (the end), or an error. */
 int bide_tls_status_(bide_tls *tls, int result);
 
 #endif

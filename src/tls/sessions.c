@@ -1,7 +1,9 @@
 /*
- * Sessions that a client keeps, the newest first; the oldest goes when there are too many. A name may
- * have several: a ticket of TLS 1.3 is for one connection, so that nobody can tell that two are of the
- * same client, and servers give more than one.
+ * Sessions that a client keeps, the newest first. If there are too many, the oldest is dropped.
+ *
+ * Connections of several threads share the list, under a lock. Sessions are freed outside of it. A
+ * name may have several sessions: a ticket of TLS 1.3 is used for one connection only, so that an
+ * observer cannot link two connections to one client. So servers send more than one ticket.
  */
 #include "internal.h"
 
@@ -15,36 +17,37 @@ struct tls_session {
     char name[];
 };
 
-static void free_one(tls_session *session)
+static void tls_session_free(tls_session *session)
 {
     SSL_SESSION_free(session->session);
     OPENSSL_free(session);
 }
 
-/* Frees what the list has from here on. */
-static void free_all(tls_session *session)
+/* Frees a list of sessions. */
+static void tls_session_free_list(tls_session *session)
 {
     while (session != NULL) {
         tls_session *older = session->older;
-        free_one(session);
+        tls_session_free(session);
         session = older;
     }
 }
 
 void bide_tls_sessions_free_(tls_sessions *sessions)
 {
-    free_all(sessions->newest);
+    tls_session_free_list(sessions->newest);
     sessions->newest = NULL;
 }
 
-/* Takes those out of the list that are too many. Under the lock. */
-static tls_session *cut_off(tls_sessions *sessions)
+/* Removes the sessions over the maximum, and returns their list. Under the lock. */
+static tls_session *tls_sessions_cut(tls_sessions *sessions)
 {
     tls_session **place = &sessions->newest;
     for (size_t i = 0; i < sessions->max && *place != NULL; i++)
         place = &(*place)->older;
     tls_session *rest = *place;
     *place = NULL;
+    bide_assert((rest != NULL) == (sessions->count > sessions->max));
     if (rest != NULL)
         sessions->count = sessions->max;
     return rest;
@@ -63,14 +66,14 @@ bool bide_tls_sessions_put_(tls_sessions *sessions, const char *name, SSL_SESSIO
     kept->older = sessions->newest;
     sessions->newest = kept;
     if (++sessions->count > sessions->max)
-        rest = cut_off(sessions);
+        rest = tls_sessions_cut(sessions);
     lock_free(&sessions->lock);
-    free_all(rest);
+    tls_session_free_list(rest);
     return true;
 }
 
-/* Where one of that name is. Under the lock. */
-static tls_session **find(tls_sessions *sessions, const char *name)
+/* The link to the newest session of that name, or to NULL. Under the lock. */
+static tls_session **tls_sessions_find(tls_sessions *sessions, const char *name)
 {
     tls_session **place = &sessions->newest;
     while (*place != NULL && strcmp((*place)->name, name) != 0)
@@ -83,19 +86,20 @@ SSL_SESSION *bide_tls_sessions_take_(tls_sessions *sessions, const char *name)
     SSL_SESSION *session = NULL;
     tls_session *taken = NULL;
     lock_take(&sessions->lock);
-    tls_session **place = find(sessions, name);
+    tls_session **place = tls_sessions_find(sessions, name);
     if (*place != NULL) {
         session = (*place)->session;
         SSL_SESSION_up_ref(session);
         if (SSL_SESSION_get_protocol_version(session) == TLS1_3_VERSION) {
             taken = *place;
             *place = taken->older;
+            bide_assert(sessions->count != 0);
             sessions->count--;
         }
     }
     lock_free(&sessions->lock);
     if (taken != NULL)
-        free_one(taken);
+        tls_session_free(taken);
     return session;
 }
 
@@ -103,13 +107,15 @@ void bide_tls_sessions_drop_(tls_sessions *sessions, const char *name)
 {
     tls_session *dropped = NULL;
     lock_take(&sessions->lock);
-    for (tls_session **place = find(sessions, name); *place != NULL; place = find(sessions, name)) {
+    for (tls_session **place = tls_sessions_find(sessions, name); *place != NULL;
+         place = tls_sessions_find(sessions, name)) {
         tls_session *one = *place;
         *place = one->older;
         one->older = dropped;
         dropped = one;
+        bide_assert(sessions->count != 0);
         sessions->count--;
     }
     lock_free(&sessions->lock);
-    free_all(dropped);
+    tls_session_free_list(dropped);
 }

@@ -1,9 +1,9 @@
 /*
- * The beginning of a websocket, and its close.
+ * The start of a websocket, and its close.
  *
- * A close goes out at once, beside a receive that may be under way. The other side's close is that
- * receive's, which then ends; so it is waited for until the websocket has ended, or nobody receives any
- * more. Then the closer receives itself, and drops what comes.
+ * A close is sent at once, even while a receive is in progress. That receive gets the peer's close and
+ * ends the websocket. So the closer waits until the websocket has ended or no receive is in progress.
+ * In the latter case the closer itself receives, and drops the data.
  */
 #include "websocket.h"
 
@@ -45,8 +45,8 @@ int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
 
 /* ---- Closing ---- */
 
-/* May this side close so? */
-static int check_close(int code, const char *reason)
+/* 0 if this side may send such a close, otherwise -EINVAL. */
+static int websocket_check_close(int code, const char *reason)
 {
     websocket_utf8 text = {0};
     size_t size = strlen(reason);
@@ -58,16 +58,16 @@ static int check_close(int code, const char *reason)
     return 0;
 }
 
-/* Of the websocket that has ended. */
-static int end_status(const bide_websocket *websocket)
+/* The status of a close, when the websocket has ended. */
+static int websocket_close_status(const bide_websocket *websocket)
 {
     return websocket->status == -EPIPE ? 0 : websocket->status;
 }
 
-bide_coroutine(close_body)
+bide_coroutine(websocket_close_body)
 {
-    bide_begin(close_body, bide_websocket_close_operation * self);
-    self->status = check_close(self->code, self->reason);
+    bide_begin(websocket_close_body, bide_websocket_close_operation * self);
+    self->status = websocket_check_close(self->code, self->reason);
     if (self->status < 0)
         bide_return(self->status);
     if (self->websocket->status == 0)
@@ -87,7 +87,7 @@ bide_coroutine(close_body)
         if (self->status < 0 && self->websocket->status == 0)
             bide_return(self->status);
     }
-    bide_return(end_status(self->websocket));
+    bide_return(websocket_close_status(self->websocket));
     bide_end();
 }
 
@@ -97,5 +97,5 @@ bide_awaiter *bide_websocket_close(bide_websocket_close_operation *operation,
     operation->websocket = websocket;
     operation->code = code;
     operation->reason = reason;
-    return bide_task_init(&operation->task, &close_body);
+    return bide_task_init(&operation->task, &websocket_close_body);
 }

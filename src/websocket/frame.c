@@ -1,18 +1,18 @@
 /*
- * Frames as they stand on the wire.
+ * The wire format of frames.
  *
  *     byte 0     final | 3 reserved bits | 4 bits of opcode
- *     byte 1     masked | 7 bits of size; 126: 2 bytes follow, 127: 8 bytes, the first is the highest
- *     4 bytes    the key, if it is masked
+ *     byte 1     masked | 7 bits of size; 126: 2 bytes of size follow, 127: 8 bytes, big-endian
+ *     4 bytes    the key, if the frame is masked
  *     the rest   `size` bytes; the nth is masked by byte n % 4 of the key
  */
 #include "websocket.h"
 
 #include <string.h>
 
-enum { FINAL = 0x80, MASKED = 0x80, SIZE_OF_2 = 126, SIZE_OF_8 = 127 };
+enum { FRAME_FINAL = 0x80, FRAME_MASKED = 0x80, FRAME_SIZE_OF_2 = 126, FRAME_SIZE_OF_8 = 127 };
 
-static uint64_t read_number(const uint8_t *bytes, size_t count)
+static uint64_t frame_read_number(const uint8_t *bytes, size_t count)
 {
     uint64_t number = 0;
     for (size_t i = 0; i < count; i++)
@@ -20,7 +20,7 @@ static uint64_t read_number(const uint8_t *bytes, size_t count)
     return number;
 }
 
-static void write_number(uint8_t *bytes, size_t count, uint64_t number)
+static void frame_write_number(uint8_t *bytes, size_t count, uint64_t number)
 {
     while (count-- != 0) {
         bytes[count] = (uint8_t)number;
@@ -35,17 +35,17 @@ int bide_websocket_parse_header_(websocket_header *header, const char *data, siz
     if (size < 2)
         return WEBSOCKET_INCOMPLETE;
     unsigned length = bytes[1] & 0x7fU;
-    size_t more = length == SIZE_OF_2 ? 2 : length == SIZE_OF_8 ? 8 : 0;
-    header->is_masked = (bytes[1] & MASKED) != 0;
-    header->is_final = (bytes[0] & FINAL) != 0;
+    size_t more = length == FRAME_SIZE_OF_2 ? 2 : length == FRAME_SIZE_OF_8 ? 8 : 0;
+    header->is_masked = (bytes[1] & FRAME_MASKED) != 0;
+    header->is_final = (bytes[0] & FRAME_FINAL) != 0;
     header->reserved = bytes[0] & 0x70;
     header->opcode = bytes[0] & 0x0f;
     *wanted = 2 + more + (header->is_masked ? 4 : 0);
     if (size < *wanted)
         return WEBSOCKET_INCOMPLETE;
-    header->size = more != 0 ? read_number(bytes + 2, more) : length;
-    if ((more == 2 && header->size < SIZE_OF_2) || (more == 8 && header->size <= UINT16_MAX) ||
-        header->size > INT64_MAX)
+    header->size = more != 0 ? frame_read_number(bytes + 2, more) : length;
+    if ((more == 2 && header->size < FRAME_SIZE_OF_2) ||
+        (more == 8 && header->size <= UINT16_MAX) || header->size > INT64_MAX)
         return WEBSOCKET_NOT_MINIMAL;
     if (header->is_masked)
         memcpy(header->key, bytes + 2 + more, 4);
@@ -55,25 +55,27 @@ int bide_websocket_parse_header_(websocket_header *header, const char *data, siz
 size_t bide_websocket_write_header_(uint8_t *header, uint8_t opcode, bool is_final, uint64_t size,
                               const uint8_t *key)
 {
-    uint8_t masked = key != NULL ? MASKED : 0;
-    size_t more = size > UINT16_MAX ? 8 : size >= SIZE_OF_2 ? 2 : 0;
-    header[0] = (uint8_t)(opcode | (is_final ? FINAL : 0));
-    header[1] = (uint8_t)(masked | (more == 8 ? SIZE_OF_8 : more == 2 ? SIZE_OF_2 : (uint8_t)size));
-    write_number(header + 2, more, size);
+    uint8_t masked = key != NULL ? FRAME_MASKED : 0;
+    size_t more = size > UINT16_MAX ? 8 : size >= FRAME_SIZE_OF_2 ? 2 : 0;
+    header[0] = (uint8_t)(opcode | (is_final ? FRAME_FINAL : 0));
+    header[1] = (uint8_t)(masked | (more == 8   ? FRAME_SIZE_OF_8
+                                    : more == 2 ? FRAME_SIZE_OF_2
+                                                : (uint8_t)size));
+    frame_write_number(header + 2, more, size);
     if (key == NULL)
         return 2 + more;
     memcpy(header + 2 + more, key, 4);
     return 2 + more + 4;
 }
 
-static uint64_t load(const char *from)
+static uint64_t frame_load_word(const char *from)
 {
     uint64_t word;
     memcpy(&word, from, sizeof word);
     return word;
 }
 
-static void store(char *to, uint64_t word)
+static void frame_store_word(char *to, uint64_t word)
 {
     memcpy(to, &word, sizeof word);
 }
@@ -86,14 +88,15 @@ void bide_websocket_mask_(char *to, const char *from, size_t size, const uint8_t
         turned[i] = key[(phase + i) % 4];
     memcpy(&word, turned, sizeof word);
     for (; size >= 32; size -= 32, from += 32, to += 32) {
-        uint64_t a = load(from), b = load(from + 8), c = load(from + 16), d = load(from + 24);
-        store(to, a ^ word);
-        store(to + 8, b ^ word);
-        store(to + 16, c ^ word);
-        store(to + 24, d ^ word);
+        uint64_t a = frame_load_word(from), b = frame_load_word(from + 8),
+                 c = frame_load_word(from + 16), d = frame_load_word(from + 24);
+        frame_store_word(to, a ^ word);
+        frame_store_word(to + 8, b ^ word);
+        frame_store_word(to + 16, c ^ word);
+        frame_store_word(to + 24, d ^ word);
     }
     for (; size >= 8; size -= 8, from += 8, to += 8)
-        store(to, load(from) ^ word);
+        frame_store_word(to, frame_load_word(from) ^ word);
     for (size_t i = 0; i < size; i++)
         to[i] = (char)((uint8_t)from[i] ^ turned[i]);
 }

@@ -1,21 +1,24 @@
 /*
  * Sending.
  *
- *     message_turn   from the first frame of a message to the last; messages queue for it
- *     frame_turn     for a frame, with all answers that wait before it; the writer is its holder's
+ *     message_turn   a mutex, held from the first frame of a message to the last
+ *     frame_turn     a mutex, held for a frame and the answers before it; its holder uses the writer
  *
- * 1. What is to be answered is queued by the receiver, one of each kind: of several pings the last is
- *    answered, which is all that the RFC wants. It is put into the writer's buffer by whoever has the
- *    frame turn next: a sender before its frame, or an answering.
- * 2. The buffer has room for all answers at once. So after a flush they fit.
- * 3. A frame that fits into the buffer waits for room, and is put there in one go. It goes out whole,
- *    also when its sender is cut short while it flushes: what is buffered stays until somebody
- *    flushes (stream.h), and `must_flush` has the receiver do so.
- * 4. A larger one is counted in `done` by the bytes that the writer has taken. If it is cut short at
- *    0 nothing has happened. In between nobody could send the rest, and the other side would take the
- *    next frame for it: so nothing is sent any more.
- * 5. A queued close closes the message turn: those in line end, and their messages with them. Whoever
- *    has the turn finds it closing, and sends nothing either. So the close is the last frame.
+ * One thread uses a websocket at a time: a loop's, or a strand's on a pool. Several coroutines may
+ * send; they queue for the mutexes.
+ *
+ * 1. The receiver queues the answers, one of each type: of several pings it answers the last, as the
+ *    RFC permits. The next holder of the frame turn puts them into the writer's buffer: a sender
+ *    before its frame, or an answering.
+ * 2. The buffer has room for all answers at once. So they fit after a flush.
+ * 3. A frame that fits into the buffer waits for room and is put there at once. It is sent whole, even
+ *    if its sender is cancelled while it flushes: the bytes stay in the buffer until the next flush
+ *    (stream.h), and `must_flush` makes the receiver flush.
+ * 4. For a larger frame, `done` counts the bytes that the writer has taken. If the send is cancelled at
+ *    0, nothing was sent. If it is cancelled within the frame, no other sender can send the rest, and
+ *    the peer would take the next frame for it. So nothing is sent any more.
+ * 5. A queued close closes the message turn, so the messages that wait for it fail. The holder of the
+ *    turn finds `is_closing` and sends nothing either. So the close is the last frame.
  */
 #include "websocket.h"
 
@@ -26,16 +29,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
-
-static size_t min(uint64_t a, uint64_t b)
-{
-    return (size_t)(a < b ? a : b);
-}
-
-static bool was_cut(int status)
-{
-    return status == -ECANCELED || status == -ETIMEDOUT;
-}
 
 /* ---- Masks ---- */
 
@@ -56,8 +49,8 @@ int bide_websocket_random_(const bide_websocket *websocket, void *data, size_t s
     return 0;
 }
 
-/* The key of the next frame: *key is NULL if it has none. */
-static int next_key(bide_websocket *websocket, const uint8_t **key)
+/* Gets the key of the next frame. *key is NULL if frames are not masked. */
+static int websocket_next_key(bide_websocket *websocket, const uint8_t **key)
 {
     *key = NULL;
     if (websocket->options.role == BIDE_WEBSOCKET_SERVER)
@@ -72,11 +65,13 @@ static int next_key(bide_websocket *websocket, const uint8_t **key)
     return 0;
 }
 
-/* ---- The buffer: its user has the frame turn ---- */
+/* ---- The writer's buffer; the caller holds the frame turn ---- */
 
-static size_t room(bide_writer *writer)
+/* The room in the buffer, after the buffered bytes were moved to its beginning. */
+static size_t websocket_output_room(bide_writer *writer)
 {
     size_t buffered = bide_writer_buffered(writer);
+    bide_assert(!writer->is_writing);
     if (writer->begin != 0) {
         memmove(writer->buffer, writer->buffer + writer->begin, buffered);
         writer->begin = 0;
@@ -85,23 +80,25 @@ static size_t room(bide_writer *writer)
     return writer->size - writer->end;
 }
 
-static void put(bide_writer *writer, const void *data, size_t size)
+static void websocket_append(bide_writer *writer, const void *data, size_t size)
 {
+    bide_assert(size <= writer->size - writer->end);
     if (size != 0)
         memcpy(writer->buffer + writer->end, data, size);
     writer->end += size;
 }
 
-static void put_masked(bide_writer *writer, const char *data, size_t size, const uint8_t *key,
-                       size_t phase)
+static void websocket_append_masked(bide_writer *writer, const char *data, size_t size,
+                                    const uint8_t *key, size_t phase)
 {
+    bide_assert(size <= writer->size - writer->end);
     bide_websocket_mask_(writer->buffer + writer->end, data, size, key, phase);
     writer->end += size;
 }
 
 /* ---- Answers ---- */
 
-enum { MAX_CONTROL = 6 + BIDE_WEBSOCKET_CONTROL };
+enum { WEBSOCKET_CONTROL_FRAME_MAX = 6 + BIDE_WEBSOCKET_CONTROL };
 
 bool bide_websocket_has_answers_(const bide_websocket *websocket)
 {
@@ -111,31 +108,33 @@ bool bide_websocket_has_answers_(const bide_websocket *websocket)
            (websocket->end.sent == 0 && (websocket->has_ping || websocket->pong.is_pending));
 }
 
-static int put_control(bide_websocket *websocket, uint8_t opcode, const char *data, size_t size)
+static int websocket_append_control(bide_websocket *websocket, uint8_t opcode, const char *data,
+                                    size_t size)
 {
     uint8_t header[14];
     const uint8_t *key = NULL;
     bide_writer *writer = &websocket->writer;
-    if (room(writer) < MAX_CONTROL) /* 2 */
+    if (websocket_output_room(writer) < WEBSOCKET_CONTROL_FRAME_MAX) /* 2 */
         return -EAGAIN;
-    int status = next_key(websocket, &key);
+    int status = websocket_next_key(websocket, &key);
     if (status < 0)
         return status;
     size_t header_size = bide_websocket_write_header_(header, opcode, true, size, key);
-    put(writer, header, header_size);
+    websocket_append(writer, header, header_size);
     if (key != NULL)
-        put_masked(writer, data, size, key, 0);
+        websocket_append_masked(writer, data, size, key, 0);
     else
-        put(writer, data, size);
+        websocket_append(writer, data, size);
     websocket->must_flush = true;
     return 0;
 }
 
-/* The close goes into the buffer: nothing follows it. */
-static int put_close(bide_websocket *websocket)
+/* Puts the close into the buffer. No frame follows it. */
+static int websocket_append_close(bide_websocket *websocket)
 {
     bide_websocket_control_ *close = &websocket->close;
-    int status = put_control(websocket, WEBSOCKET_CLOSE, close->data, close->size);
+    bide_assert(close->is_pending && websocket->is_closing && websocket->end.sent == 0);
+    int status = websocket_append_control(websocket, WEBSOCKET_CLOSE, close->data, close->size);
     if (status < 0)
         return status;
     close->is_pending = false;
@@ -148,23 +147,24 @@ static int put_close(bide_websocket *websocket)
     return 0;
 }
 
-/* All that is to be answered goes into the buffer: 0; -EAGAIN: that is to be flushed first; 1 */
-static int put_answers(bide_websocket *websocket)
+/* Puts all answers into the buffer. 0; -EAGAIN: the buffer has to be flushed first; or an error. */
+static int websocket_append_answers(bide_websocket *websocket)
 {
     int status = 0;
     if (websocket->pong.is_pending && websocket->end.sent == 0) {
-        status = put_control(websocket, WEBSOCKET_PONG, websocket->pong.data, websocket->pong.size);
+        status = websocket_append_control(websocket, WEBSOCKET_PONG, websocket->pong.data,
+                                          websocket->pong.size);
         if (status < 0)
             return status;
         websocket->pong.is_pending = false;
     }
     if (websocket->has_ping && websocket->end.sent == 0) {
-        status = put_control(websocket, WEBSOCKET_PING, "", 0);
+        status = websocket_append_control(websocket, WEBSOCKET_PING, "", 0);
         if (status < 0)
             return status;
         websocket->has_ping = false;
     }
-    return websocket->close.is_pending ? put_close(websocket) : 0;
+    return websocket->close.is_pending ? websocket_append_close(websocket) : 0;
 }
 
 void bide_websocket_queue_close_(bide_websocket *websocket, unsigned code, const char *reason,
@@ -175,6 +175,7 @@ void bide_websocket_queue_close_(bide_websocket *websocket, unsigned code, const
         return;
     websocket->is_closing = true;
     close->is_pending = true;
+    bide_assert(size <= BIDE_WEBSOCKET_REASON);
     close->size = 0;
     if (code != BIDE_WEBSOCKET_NO_CODE) {
         close->data[0] = (char)(code >> 8);
@@ -186,27 +187,27 @@ void bide_websocket_queue_close_(bide_websocket *websocket, unsigned code, const
     bide_mutex_close(&websocket->message_turn); /* 5 */
 }
 
-/* A flush, or a write, has ended so. */
-static void note_sent(bide_websocket *websocket, int status)
+/* A flush or a write has ended with `status`. */
+static void websocket_note_sent(bide_websocket *websocket, int status)
 {
-    if (status < 0 && !was_cut(status) && websocket->send_status == 0)
+    if (status < 0 && !websocket_was_cancelled(status) && websocket->send_status == 0)
         websocket->send_status = status;
     if (bide_writer_buffered(&websocket->writer) == 0)
         websocket->must_flush = false;
 }
 
-bide_coroutine(answering_body)
+bide_coroutine(websocket_answering_body)
 {
-    bide_begin(answering_body, bide_websocket_answering_ * self);
+    bide_begin(websocket_answering_body, bide_websocket_answering_ * self);
     int status;
     bide_try(bide_mutex_lock(&self->turn, &self->websocket->frame_turn));
     self->has_turn = true;
     while (self->websocket->send_status == 0) {
-        status = put_answers(self->websocket);
+        status = websocket_append_answers(self->websocket);
         if (status < 0 && status != -EAGAIN)
             bide_return(status);
         bide_await_status(status, bide_writer_flush(&self->write, &self->websocket->writer));
-        note_sent(self->websocket, status);
+        websocket_note_sent(self->websocket, status);
         if (status < 0)
             bide_return(status);
         if (!bide_websocket_has_answers_(self->websocket))
@@ -222,38 +223,38 @@ bide_awaiter *bide_websocket_answer_(bide_websocket_answering_ *answering, bide_
 {
     answering->websocket = websocket;
     answering->has_turn = false;
-    return bide_task_init(&answering->task, &answering_body);
+    return bide_task_init(&answering->task, &websocket_answering_body);
 }
 
 /* ---- Frames ---- */
 
-/* May a frame be sent now? */
-static int may_send(const bide_websocket *websocket)
+/* 0 if a frame may be sent now, otherwise the status of the send. */
+static int websocket_check_send(const bide_websocket *websocket)
 {
     if (websocket->send_status != 0)
         return websocket->send_status;
     return websocket->is_closing || websocket->status != 0 ? -EPIPE : 0;
 }
 
-/* For all of the frame, if that can be: 3; or for its header. */
-static size_t min_room(const bide_websocket_send_operation *send)
+/* The room that a frame needs to start: for all of it if the buffer is large enough, else its header. */
+static size_t websocket_needed_room(const bide_websocket_send_operation *send)
 {
     size_t max = send->websocket->writer.size - sizeof send->header;
     return sizeof send->header + (send->size <= max ? send->size : 0);
 }
 
-/* Makes the header, and puts the answers that are before it: 0, -EAGAIN, or another error. */
-static int begin_frame(bide_websocket_send_operation *send)
+/* Puts the answers into the buffer, and creates the header. 0, -EAGAIN, or another error. */
+static int websocket_start_send(bide_websocket_send_operation *send)
 {
     bide_websocket *websocket = send->websocket;
     const uint8_t *key = NULL;
-    int status = websocket->send_status == 0 ? put_answers(websocket) : 0;
+    int status = websocket->send_status == 0 ? websocket_append_answers(websocket) : 0;
     if (status == 0)
-        status = may_send(websocket);
-    if (status == 0 && room(&websocket->writer) < min_room(send))
+        status = websocket_check_send(websocket);
+    if (status == 0 && websocket_output_room(&websocket->writer) < websocket_needed_room(send))
         status = -EAGAIN;
     if (status == 0)
-        status = next_key(websocket, &key);
+        status = websocket_next_key(websocket, &key);
     if (status < 0)
         return status;
     if (key != NULL)
@@ -263,22 +264,22 @@ static int begin_frame(bide_websocket_send_operation *send)
     return 0;
 }
 
-/* Masks as much as there is room for into the buffer, behind the header. */
-static void put_some(bide_websocket_send_operation *send)
+/* Masks the next bytes into the buffer, after the header, as many as there is room for. */
+static void websocket_append_part(bide_websocket_send_operation *send)
 {
     bide_writer *writer = &send->websocket->writer;
     if (send->done == 0) {
-        put(writer, send->header, send->header_size);
+        websocket_append(writer, send->header, send->header_size);
         send->done = send->header_size;
     }
-    size_t size = min(send->size - send->count, room(writer));
-    put_masked(writer, send->data + send->count, size, send->key, send->count);
+    size_t size = websocket_min(send->size - send->count, websocket_output_room(writer));
+    websocket_append_masked(writer, send->data + send->count, size, send->key, send->count);
     send->count += size;
     send->done += size;
 }
 
-/* Begins to write the frame, from the caller's memory if it is large. */
-static bide_awaiter *begin_writing(bide_websocket_send_operation *send)
+/* Starts a write of the frame, from the caller's memory if it is large. */
+static bide_awaiter *websocket_start_write(bide_websocket_send_operation *send)
 {
     send->vectors[0].iov_base = send->header;
     send->vectors[0].iov_len = send->header_size;
@@ -289,19 +290,20 @@ static bide_awaiter *begin_writing(bide_websocket_send_operation *send)
                                      send->size != 0 ? 2 : 1);
 }
 
-static void end_writing(bide_websocket_send_operation *send)
+static void websocket_finish_write(bide_websocket_send_operation *send)
 {
     send->is_writing = false;
     send->done = send->write.count;
     send->count = send->done > send->header_size ? send->done - send->header_size : 0;
 }
 
-/* It ends: 3, 4. */
-static void let_go(bide_websocket_send_operation *send)
+/* The send ends, or its coroutine is destroyed: 3, 4. */
+static void websocket_finish_send(bide_websocket_send_operation *send)
 {
     bide_websocket *websocket = send->websocket;
     if (send->is_writing)
-        end_writing(send);
+        websocket_finish_write(send);
+    bide_assert(send->done <= send->header_size + send->size && send->count <= send->size);
     bool is_sent = send->header_size != 0 && send->done == send->header_size + send->size;
     if (send->done != 0 && !is_sent && websocket->send_status == 0)
         websocket->send_status = -ECONNABORTED;
@@ -311,8 +313,8 @@ static void let_go(bide_websocket_send_operation *send)
         bide_mutex_unlock(&send->frame_turn);
     if (!send->has_message_turn)
         return;
-    bool goes_on = is_sent ? !send->is_last : websocket->in_fragments == send;
-    if (goes_on && may_send(websocket) == 0) {
+    bool continues = is_sent ? !send->is_last : websocket->in_fragments == send;
+    if (continues && websocket_check_send(websocket) == 0) {
         websocket->in_fragments = send;
         return;
     }
@@ -320,9 +322,9 @@ static void let_go(bide_websocket_send_operation *send)
     bide_mutex_unlock(&send->message_turn);
 }
 
-bide_coroutine(send_body)
+bide_coroutine(websocket_send_body)
 {
-    bide_begin(send_body, bide_websocket_send_operation * self);
+    bide_begin(websocket_send_body, bide_websocket_send_operation * self);
     int status;
     if (!self->is_control && !self->has_message_turn) {
         bide_try(bide_mutex_lock(&self->message_turn, &self->websocket->message_turn));
@@ -330,40 +332,41 @@ bide_coroutine(send_body)
     }
     bide_try(bide_mutex_lock(&self->frame_turn, &self->websocket->frame_turn));
     self->has_frame_turn = true;
-    while ((status = begin_frame(self)) == -EAGAIN) {
+    while ((status = websocket_start_send(self)) == -EAGAIN) {
         bide_await_status(status, bide_writer_flush(&self->write, &self->websocket->writer));
-        note_sent(self->websocket, status);
+        websocket_note_sent(self->websocket, status);
         if (status < 0)
             bide_return(status);
     }
     if (status < 0)
         bide_return(status);
     if (self->websocket->options.role == BIDE_WEBSOCKET_SERVER) {
-        bide_await_status(status, begin_writing(self));
-        end_writing(self);
-        note_sent(self->websocket, status);
+        bide_await_status(status, websocket_start_write(self));
+        websocket_finish_write(self);
+        websocket_note_sent(self->websocket, status);
         if (status < 0)
             bide_return(status);
     } else {
-        for (put_some(self); self->count != self->size; put_some(self)) {
+        for (websocket_append_part(self); self->count != self->size; websocket_append_part(self)) {
             bide_await_status(status, bide_writer_flush(&self->write, &self->websocket->writer));
-            note_sent(self->websocket, status);
+            websocket_note_sent(self->websocket, status);
             if (status < 0)
                 bide_return(status);
         }
     }
     if (!self->stays) {
         bide_await_status(status, bide_writer_flush(&self->write, &self->websocket->writer));
-        note_sent(self->websocket, status);
+        websocket_note_sent(self->websocket, status);
         bide_return(status);
     }
     bide_finally();
-    let_go(self);
+    websocket_finish_send(self);
     bide_end();
 }
 
-static bide_awaiter *begin(bide_websocket_send_operation *send, bide_websocket *websocket,
-                           uint8_t opcode, const void *data, size_t size)
+static bide_awaiter *websocket_send_init(bide_websocket_send_operation *send,
+                                         bide_websocket *websocket, uint8_t opcode,
+                                         const void *data, size_t size)
 {
     send->websocket = websocket;
     send->data = data;
@@ -379,30 +382,30 @@ static bide_awaiter *begin(bide_websocket_send_operation *send, bide_websocket *
     send->status = 0;
     send->done = 0;
     send->header_size = 0;
-    return bide_task_init(&send->task, &send_body);
+    return bide_task_init(&send->task, &websocket_send_body);
 }
 
-/* An operation that ends at once. */
-bide_coroutine(refused_body)
+/* An operation that ends at once with an error. */
+bide_coroutine(websocket_rejected_body)
 {
-    bide_begin(refused_body, bide_websocket_send_operation * self);
+    bide_begin(websocket_rejected_body, bide_websocket_send_operation * self);
     bide_return(self->status);
     bide_end();
 }
 
-static bide_awaiter *refuse(bide_websocket_send_operation *send, int status)
+static bide_awaiter *websocket_reject(bide_websocket_send_operation *send, int status)
 {
     send->count = 0;
     send->status = status;
-    return bide_task_init(&send->task, &refused_body);
+    return bide_task_init(&send->task, &websocket_rejected_body);
 }
 
 bide_awaiter *bide_websocket_send(bide_websocket_send_operation *operation,
                                   bide_websocket *websocket, bide_websocket_kind kind,
                                   const void *data, size_t size)
 {
-    bide_awaiter *awaiter = begin(operation, websocket, (uint8_t)kind, data, size);
-    return kind == BIDE_WEBSOCKET_CONTINUATION ? refuse(operation, -EINVAL) : awaiter;
+    bide_awaiter *awaiter = websocket_send_init(operation, websocket, (uint8_t)kind, data, size);
+    return kind == BIDE_WEBSOCKET_CONTINUATION ? websocket_reject(operation, -EINVAL) : awaiter;
 }
 
 bide_awaiter *bide_websocket_put(bide_websocket_send_operation *operation,
@@ -418,11 +421,13 @@ bide_awaiter *bide_websocket_send_fragment(bide_websocket_send_operation *operat
                                            bide_websocket *websocket, bide_websocket_kind kind,
                                            const void *data, size_t size, bool is_last)
 {
-    bool goes_on = kind == BIDE_WEBSOCKET_CONTINUATION;
-    if (goes_on != (websocket->in_fragments == operation))
-        return refuse(operation, may_send(websocket) != 0 ? may_send(websocket) : -EINVAL);
-    bide_awaiter *awaiter = begin(operation, websocket, (uint8_t)kind, data, size);
-    operation->has_message_turn = goes_on;
+    bool continues = kind == BIDE_WEBSOCKET_CONTINUATION;
+    if (continues != (websocket->in_fragments == operation))
+        return websocket_reject(operation, websocket_check_send(websocket) != 0
+                                               ? websocket_check_send(websocket)
+                                               : -EINVAL);
+    bide_awaiter *awaiter = websocket_send_init(operation, websocket, (uint8_t)kind, data, size);
+    operation->has_message_turn = continues;
     operation->is_last = is_last;
     return awaiter;
 }
@@ -430,22 +435,22 @@ bide_awaiter *bide_websocket_send_fragment(bide_websocket_send_operation *operat
 bide_awaiter *bide_websocket_send_ping(bide_websocket_send_operation *operation,
                                        bide_websocket *websocket, const void *data, size_t size)
 {
-    bide_awaiter *awaiter = begin(operation, websocket, WEBSOCKET_PING, data, size);
-    return size > BIDE_WEBSOCKET_CONTROL ? refuse(operation, -EMSGSIZE) : awaiter;
+    bide_awaiter *awaiter = websocket_send_init(operation, websocket, WEBSOCKET_PING, data, size);
+    return size > BIDE_WEBSOCKET_CONTROL ? websocket_reject(operation, -EMSGSIZE) : awaiter;
 }
 
 /* ---- Flushing ---- */
 
-bide_coroutine(flush_body)
+bide_coroutine(websocket_flush_body)
 {
-    bide_begin(flush_body, bide_websocket_send_operation * self);
+    bide_begin(websocket_flush_body, bide_websocket_send_operation * self);
     int status;
     bide_try(bide_mutex_lock(&self->frame_turn, &self->websocket->frame_turn));
     self->has_frame_turn = true;
     if (self->websocket->send_status != 0)
         bide_return(self->websocket->send_status);
     bide_await_status(status, bide_writer_flush(&self->write, &self->websocket->writer));
-    note_sent(self->websocket, status);
+    websocket_note_sent(self->websocket, status);
     bide_return(status);
     bide_finally();
     if (self->has_frame_turn)
@@ -458,5 +463,5 @@ bide_awaiter *bide_websocket_flush(bide_websocket_send_operation *operation,
 {
     operation->websocket = websocket;
     operation->has_frame_turn = false;
-    return bide_task_init(&operation->task, &flush_body);
+    return bide_task_init(&operation->task, &websocket_flush_body);
 }

@@ -1,17 +1,17 @@
 /*
- * Is a text UTF-8? In any pieces, also cut within a character, and no later than at the first byte
- * that none can have.
+ * An incremental check for UTF-8. A text may be split anywhere, also within a character. The check
+ * fails no later than at the first byte that no UTF-8 text can have there.
  *
- * A character's first byte says how many follow, and within which bounds the first of those is:
- * they keep out what is longer than it has to be (E0, F0), surrogates (ED) and what is above U+10FFFF
- * (F4). All others are from 80 to BF.
+ * The first byte of a character determines how many bytes follow, and the bounds of the first of
+ * those. The bounds exclude overlong forms (E0, F0), surrogates (ED), and characters above U+10FFFF
+ * (F4). All other bytes are from 80 to BF.
  */
 #include "websocket.h"
 
 #include <string.h>
 
-/* Takes the first byte of a character. */
-static bool begin(websocket_utf8 *text, uint8_t byte)
+/* Checks the first byte of a character. */
+static bool websocket_utf8_start(websocket_utf8 *text, uint8_t byte)
 {
     text->low = 0x80;
     text->high = 0xbf;
@@ -29,8 +29,8 @@ static bool begin(websocket_utf8 *text, uint8_t byte)
     return true;
 }
 
-/* Where the first of these bytes is that is not of ASCII, or less than eight bytes before it. */
-static const char *skip_ascii(const char *at, const char *end)
+/* Skips ASCII: returns the first other byte, or a place less than eight bytes before it. */
+static const char *websocket_utf8_skip_ascii(const char *at, const char *end)
 {
     const uint64_t high_bits = UINT64_C(0x8080808080808080);
     uint64_t words[4];
@@ -52,13 +52,13 @@ bool bide_websocket_utf8_continue_(websocket_utf8 *text, const char *data, size_
     const char *end = data + size;
     while (data != end) {
         if (text->left == 0) {
-            data = skip_ascii(data, end);
+            data = websocket_utf8_skip_ascii(data, end);
             while (data != end && text->left == 0) {
                 uint8_t byte = (uint8_t)*data++;
-                if (!begin(text, byte))
+                if (!websocket_utf8_start(text, byte))
                     return false;
                 if (byte < 0x80 && end - data >= 8 && ((uintptr_t)data & 7) == 0)
-                    break; /* perhaps more of ASCII */
+                    break; /* more ASCII may follow */
             }
         }
         for (; text->left != 0 && data != end; text->left--) {

@@ -201,7 +201,7 @@ static void nonsense_is_told_as_such(void **state)
     memset(much, 'x', sizeof much);
     memcpy(much + sizeof much - 2, "\n", 2);
     char *text = ask(&peer, much);
-    assert_has(text, "a command has 255 bytes at most");
+    assert_has(text, "a command has at most 255 bytes");
     free(text);
     say(&peer, "\n\r\nlook\r\nturns off\nlook"); /* several at once, and one in parts */
     text = answer(&peer);

@@ -433,7 +433,7 @@ static void configs_that_make_no_sense_are_refused(void **state)
         {{.certificates = &other_key, .certificate_count = 1},
          true,
          -EINVAL,
-         "not the certificate's"},
+         "not match the certificate"},
         {{.certificates = &no_file, .certificate_count = 1}, true, -ENOENT, "opened"},
         {{.certificates = &no_pem, .certificate_count = 1}, true, -EINVAL, "no certificate in PEM"},
         {{.certificates = &good, .certificate_count = 1, .protocols = empty},

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs one benchmark, or all of them: bench.sh [NAME]. Each is build/bench/NAME, followed
-# by bench/peers/NAME.sh where there are peers that are not C programs; or bench/NAME.sh,
-# whose programs are build/bench/NAME_*.
-# JSON lines go to stdout, everything else to stderr.
+# Runs one benchmark, or all of them: bench.sh [NAME]. A benchmark is the program build/bench/NAME,
+# followed by bench/peers/NAME.sh if it has peers that are not C programs; or the script
+# bench/NAME.sh, which runs the programs build/bench/NAME_*. JSON lines go to stdout, everything
+# else to stderr.
 
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -14,7 +14,7 @@ known() {
     scripted "$1" || { [ -f "build/bench/$1" ] && [ -x "build/bench/$1" ]; }
 }
 
-# Whether the benchmark is a script, one of whose programs is built.
+# True if the benchmark is a script, and one of its programs is built.
 scripted() {
     local program
     [ -f "bench/$1.sh" ] || return 1
@@ -27,7 +27,7 @@ scripted() {
     return 1
 }
 
-# Whether it is a program that a script runs: NAME_PROGRAM, and bench/NAME.sh is there.
+# True if the program is run by a script: it is named NAME_PROGRAM, and bench/NAME.sh exists.
 of_a_script() {
     local name=$1
     while [ "$name" != "${name%_*}" ]; do

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Configures a folder for building: configure.sh FOLDER [MESON-OPTION...]. A folder that is
-# there already gets those parts (-Dtests=true and the like) that it has not, and keeps its
-# other options. When packages have come or gone since, dependencies are looked for again.
+# Configures a build directory: configure.sh DIRECTORY [MESON-OPTION...]. An existing directory gets
+# the parts (-Dtests=true and the like) that it does not have, and keeps its other options. If
+# packages were installed or removed since the last run, dependencies are detected again.
 
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,11 +12,11 @@ if ! command -v meson >/dev/null; then
     exit 1
 fi
 
-folder=$1
-parts=$folder/parts # a line each
+directory=$1
+parts=$directory/parts # a line each
 shift
 
-# (meson would look at everything anew even when it is told what it knows)
+# Known parts are not passed on, because meson would detect everything again.
 new=
 for option; do
     case $option in
@@ -25,11 +25,11 @@ for option; do
         ;;
     esac
 done
-if [ ! -f "$folder/build.ninja" ]; then
-    meson setup "$folder" . "$@"
-elif [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$folder/build.ninja" ]; then
+if [ ! -f "$directory/build.ninja" ]; then
+    meson setup "$directory" . "$@"
+elif [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$directory/build.ninja" ]; then
     # shellcheck disable=SC2086 # a list of options without spaces
-    meson setup --reconfigure "$folder" . $new
+    meson setup --reconfigure "$directory" . $new
 fi
 for option in $new; do
     echo "$option" >>"$parts"

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Makes a static cmocka for a cross compiler: cross-cmocka.sh TRIPLET. It comes to
-# build/cross/TRIPLET, where the machine files in cross/ look for it.
+# Builds a static cmocka for a cross compiler: cross-cmocka.sh TRIPLET. The result is in
+# build/cross/TRIPLET, where the machine files in cross/ expect it.
 #
-# Debian has a cmocka for most of its architectures, but installing one would add an
-# architecture to this system, and there is none for riscv64 in Debian 12. So it is
-# compiled from Debian's source, which apt fetches, and checks, into build/ with lists of
-# its own: nothing of the system's package state is read or changed, and no right is needed.
+# Debian has cmocka packages for most of its architectures, but installing one would add an
+# architecture to this system, and Debian 12 has none for riscv64. So cmocka is compiled from
+# Debian's source. apt downloads and verifies the source in build/, with package lists of its
+# own: it neither reads nor changes the package state of the system, and needs no privileges.
 
 set -eu
 cd "$(dirname "$0")/.."
 
 triplet=$1
 cross=$PWD/build/cross
-folder=$cross/$triplet
+directory=$cross/$triplet
 source=$cross/cmocka
 
-# apt-get with a state, a cache and sources of its own.
+# Runs apt-get with its own state, cache and sources.
 private_apt() { # ARGUMENT...
     local state=$cross/apt
     mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
     touch "$state/status"
-    # The mirror that this system uses for itself, where it says so.
+    # The mirror that this system uses, if its lists name one.
     local uri release
     # shellcheck disable=SC2016 # apt expands the format
     read -r uri release < <(apt-get indextargets 'Created-By: Packages' 'Origin: Debian' \
@@ -38,22 +38,22 @@ if [ ! -f "$source/src/cmocka.c" ]; then
     mkdir -p "$source"
     private_apt update
     (cd "$cross" && private_apt source --download-only cmocka)
-    # (of Debian's changes none touches the code)
+    # None of Debian's patches changes the code.
     tar -x -f "$cross"/cmocka_*.orig.tar.xz -C "$source" --strip-components=1
 fi
 
-if [ ! -f "$folder/lib/pkgconfig/cmocka.pc" ]; then
-    mkdir -p "$folder/include" "$folder/lib/pkgconfig"
+if [ ! -f "$directory/lib/pkgconfig/cmocka.pc" ]; then
+    mkdir -p "$directory/include" "$directory/lib/pkgconfig"
     for have in MALLOC_H INTTYPES_H SIGNAL_H STRINGS_H STRUCT_TIMESPEC CLOCK_REALTIME \
         GCC_THREAD_LOCAL_STORAGE SIGLONGJMP STRSIGNAL; do
         echo "#define HAVE_$have 1"
-    done >"$folder/config.h"
-    "$triplet-gcc" -std=gnu99 -O2 -g -fPIC -DHAVE_CONFIG_H -I"$folder" -I"$source/include" \
-        -c "$source/src/cmocka.c" -o "$folder/cmocka.o"
-    rm -f "$folder/lib/libcmocka.a"
-    "$triplet-ar" rcs "$folder/lib/libcmocka.a" "$folder/cmocka.o"
-    cp "$source"/include/cmocka*.h "$folder/include"
-    cat >"$folder/lib/pkgconfig/cmocka.pc" <<'PC'
+    done >"$directory/config.h"
+    "$triplet-gcc" -std=gnu99 -O2 -g -fPIC -DHAVE_CONFIG_H -I"$directory" -I"$source/include" \
+        -c "$source/src/cmocka.c" -o "$directory/cmocka.o"
+    rm -f "$directory/lib/libcmocka.a"
+    "$triplet-ar" rcs "$directory/lib/libcmocka.a" "$directory/cmocka.o"
+    cp "$source"/include/cmocka*.h "$directory/include"
+    cat >"$directory/lib/pkgconfig/cmocka.pc" <<'PC'
 prefix=${pcfiledir}/../..
 Name: cmocka
 Description: The cmocka unit testing library

@@ -1,21 +1,21 @@
 #!/bin/sh
 # Installs the packages that a group of targets needs: install.sh GROUP.
-# Says nothing when nothing is missing. All output goes to stderr.
+# Prints nothing if nothing is missing. All output goes to stderr.
 
 set -eu
 set -f
 exec >&2
 
-# In a list, a|b is satisfied by either, patterns allowed; a is the one to install.
+# In a list, the entry a|b is satisfied by either package; patterns are allowed. a is installed if both are missing.
 build='gcc libc6-dev meson ninja-build'
 demo="$build liburing-dev zlib1g-dev pkgconf|pkg-config"
 check="$demo g++ libcmocka-dev clang libclang-rt-dev|libclang-rt-*-dev libarchive-zip-perl libc-ares-dev libssl-dev openssl gnutls-bin
     node-llhttp libnghttp2-dev nghttp2-client curl
     coreutils util-linux gdb clangd vim libuv1-dev libglib2.0-dev libevent-dev redis-tools"
 long="$check valgrind strace slowhttptest nghttp2-client wrk"
-# For those of check-long's configurations that are skipped without: compilers, their
-# runtimes and linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's
-# source (scripts/cross-cmocka.sh).
+# For configurations of check-long that are skipped otherwise: compilers, their runtimes and
+# linkers; cross compilers, C libraries and emulators; xz-utils for cmocka's source
+# (scripts/cross-cmocka.sh).
 matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     gcc-i686-linux-gnu g++-i686-linux-gnu libc6-dev-i386-cross
     gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -26,12 +26,12 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     clang-tidy cppcheck abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
     chromium fonts-dejavu-core python3-websockets'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
-# A newer clang++ than Debian 12's own, for the peers in C++20.
+# A newer clang++ than Debian 12's default, for the peers in C++20.
 newer='clang-19'
-# Servers and readers that bide's are measured beside (taskset is util-linux's).
+# Servers and readers that bide is compared with (util-linux provides taskset).
 servers='haproxy nginx-light libnginx-mod-stream wrk nghttp2-client redis-server redis-tools liburing-dev libuv1-dev librust-tokio-dev
     libboost-dev util-linux fio'
-# The queues and channels that bide's are measured beside.
+# Queues and channels that bide is compared with.
 queues='cargo rustc librust-rayon-dev librust-tokio-dev libboost-dev libck-dev libconcurrentqueue-dev libreaderwriterqueue-dev libtbb-dev liburcu-dev'
 
 # The same for systems without dpkg: commands, and headers as <name>.
@@ -67,7 +67,7 @@ command_present() {
     esac
 }
 
-# missing TEST LIST: the first name of every entry none of whose names pass TEST.
+# missing TEST LIST: prints the first name of every entry of which no name passes TEST.
 missing() {
     for entry in $2; do
         found=no
@@ -105,9 +105,9 @@ else
 fi
 
 echo "install.sh: installing$wanted"
-# An update that fails may still leave lists that are good enough.
+# After an update that fails, the old lists may still be good enough.
 $as_root apt-get update || true
-# What is optional and not to be had here is left out.
+# Optional packages that are not available are left out.
 known=
 for package in $optional; do
     if apt-cache show "$package" >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs clang-tidy and cppcheck over the C of a build folder: lint.sh [BUILD-FOLDER]. What they do not look
-# for, and why, is in .clang-tidy (here, in tests and in bench) and in .cppcheck-suppressions.
+# Runs clang-tidy and cppcheck on the C sources of a build directory: lint.sh [BUILD-DIRECTORY]. The disabled checks, with
+# reasons, are in .clang-tidy (here, in tests and in bench) and in .cppcheck-suppressions.
 
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,11 +16,11 @@ if [ -z "$tidies" ] || ! command -v cppcheck >/dev/null; then
     exit 77
 fi
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 
-# Each source once for each variant of the bodies, whatever it is built into, by its name from the root.
-python3 - "$root" "$build/compile_commands.json" >"$folder/compile_commands.json" <<'END' || exit 1
+# Lists each source once for each variant of the bodies, by its path from the root, whatever it is built into.
+python3 - "$root" "$build/compile_commands.json" >"$directory/compile_commands.json" <<'END' || exit 1
 import json, os, sys
 root, commands = sys.argv[1:]
 chosen = {}
@@ -30,21 +30,21 @@ for entry in json.load(open(commands)):
         chosen.setdefault((entry["file"], "BIDE_STANDARD_C=1" in entry["command"]), entry)
 json.dump(list(chosen.values()), sys.stdout, indent=1)
 END
-sed -n 's/.*"file": "\(.*\)",*$/\1/p' "$folder/compile_commands.json" | sort -u >"$folder/sources"
+sed -n 's/.*"file": "\(.*\)",*$/\1/p' "$directory/compile_commands.json" | sort -u >"$directory/sources"
 
 for tool in $tidies; do
     echo "# $tool: $($tool --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')," \
-        "$(wc -l <"$folder/sources") sources"
-    # One at a time: clang-tidy 14 takes what it has seen in one source into the next.
-    xargs -n 1 -P "$(nproc)" "$tool" -p "$folder" --quiet <"$folder/sources" \
-        >"$folder/output" 2>"$folder/errors" || failed=1
-    cat "$folder/output"
-    grep 'error:' "$folder/errors"
+        "$(wc -l <"$directory/sources") sources"
+    # One source at a time: clang-tidy 14 carries state over from one source to the next.
+    xargs -n 1 -P "$(nproc)" "$tool" -p "$directory" --quiet <"$directory/sources" \
+        >"$directory/output" 2>"$directory/errors" || failed=1
+    cat "$directory/output"
+    grep 'error:' "$directory/errors"
 done
 
 echo "# $(cppcheck --version)"
 cd "$root" || exit 1
-cppcheck --project="$folder/compile_commands.json" --enable=warning,style,performance,portability \
+cppcheck --project="$directory/compile_commands.json" --enable=warning,style,performance,portability \
     --std=c11 --quiet --error-exitcode=1 --inline-suppr --suppressions-list=.cppcheck-suppressions \
     --relative-paths="$root" -j "$(nproc)" 2>&1 || failed=1
 exit $failed

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print what gcovr wrote as CSV: a line a file, and one for all of them."""
+"""Prints gcovr's CSV output as a table: a line for each file, and one for all of them."""
 
 import csv
 import sys

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What tests need: test-targets.py FOLDER [--suite NAME | --no-suite NAME]... prints, as the value of meson compile's
---ninja-args, the files of a configured folder that the tests need which meson test would choose with these options."""
+"""Prints the files that tests need: test-targets.py DIRECTORY [--suite NAME | --no-suite NAME]...
+
+The output is a value for meson compile's --ninja-args: the files in the configured directory that are needed by the
+tests which meson test would run with these options."""
 
 import json
 import os
@@ -12,11 +14,11 @@ def suites_of(arguments, option):
 
 
 def main():
-    folder, arguments = sys.argv[1], sys.argv[2:]
+    directory, arguments = sys.argv[1], sys.argv[2:]
     wanted, unwanted = suites_of(arguments, "--suite"), suites_of(arguments, "--no-suite")
 
     def read(name):
-        with open(os.path.join(folder, "meson-info", name), encoding="utf-8") as file:
+        with open(os.path.join(directory, "meson-info", name), encoding="utf-8") as file:
             return json.load(file)
 
     files = {target["id"]: target["filename"] for target in read("intro-targets.json")}
@@ -25,7 +27,7 @@ def main():
         suites = {suite.rpartition(":")[2] for suite in test["suite"]}
         if not suites & unwanted and (not wanted or suites & wanted):
             for target in test["depends"]:
-                needed.update(os.path.relpath(name, folder) for name in files[target])
+                needed.update(os.path.relpath(name, directory) for name in files[target])
     print(sorted(needed))
 
 

@@ -1,14 +1,15 @@
 /*
- * For each 8 bytes that are watched there are a few records of which thread accessed which of them
- * last. An access races with a recorded one of another thread if they share a byte, one of them
- * writes, not both are atomic, and the earlier one's place is not in the later one's clock. A
- * record that an access comes after, and which could race with nothing that this access could not,
- * gives it the bytes that they share, and without any left makes room. There are as many records as
- * it takes.
+ * For each grain of 8 bytes that are watched, records tell which thread accessed which bytes last.
  *
- * What atomic objects hold is in the graph, not in memory. It is put there when they are read
- * plainly, or written in part, by an access that comes after their stores: then it is the newest of
- * those that were run.
+ * 1. An access races with a recorded access of another thread if they share a byte, one of them is a
+ *    write, they are not both atomic, and the earlier one is not in the clock of the later one.
+ * 2. An access takes over the bytes of a record if it comes after the record, and if it races with
+ *    every access that the record races with. A record without bytes is free.
+ * 3. The number of records of a grain has no limit.
+ *
+ * The values of atomic objects are in the graph, not in memory. A value is written back to memory when
+ * the object is read plainly, or written in part, by an access that comes after its stores: it is
+ * then the newest of the stores that were run.
  */
 #include "accesses.h"
 
@@ -24,29 +25,28 @@ enum { GRAIN = 8 };
 typedef struct record {
     uint16_t index;
     uint8_t thread;
-    uint8_t bytes; /* a bit for each of the grain */
-    uintptr_t
-        where; /* a bide_check_site_, or an address in the code; the lowest bit tells; and the kind */
+    uint8_t bytes;   /* a bit for each of the grain */
+    uintptr_t where; /* a bide_check_site_, or a code address with the lowest bit set */
     uint8_t kind;
 } record;
 
 typedef struct shadow {
-    uint32_t atomic_run; /* in which one of the bytes was an atomic object's last */
-    uint32_t run;        /* of which the records are */
+    uint32_t atomic_run; /* the last run with an atomic object in these bytes */
+    uint32_t run;        /* the run that the records belong to */
     record *records;
     unsigned count;
     unsigned capacity;
 } shadow;
 
-static uint32_t run;
+static uint32_t access_run;
 
 void accesses_reset(void)
 {
-    run++;
+    access_run++;
 }
 
-/* For each kind of access, a bit for each that it conflicts with. */
-static const uint8_t conflicts[] = {
+/* For each kind of access, a bit for each kind that it conflicts with. */
+static const uint8_t conflict_bits[] = {
     [ACCESS_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
     [ACCESS_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ |
                      1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
@@ -56,15 +56,15 @@ static const uint8_t conflicts[] = {
                     1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
 };
 
-static bool conflict(access_kind a, access_kind b)
+static bool accesses_conflict(access_kind a, access_kind b)
 {
-    return (conflicts[a] >> b & 1) != 0;
+    return (conflict_bits[a] >> b & 1) != 0;
 }
 
-/* Does whatever conflicts with b conflict with a? */
-static bool covers(access_kind a, access_kind b)
+/* True if each kind that conflicts with b conflicts with a. */
+static bool access_covers(access_kind a, access_kind b)
 {
-    return (conflicts[b] & ~conflicts[a]) == 0;
+    return (conflict_bits[b] & ~conflict_bits[a]) == 0;
 }
 
 static bool comes_after(unsigned thread, const vector_clock *clock, const record *r)
@@ -73,7 +73,7 @@ static bool comes_after(unsigned thread, const vector_clock *clock, const record
            clock->seen[r->thread] > r->index;
 }
 
-static const char *name_of(access_kind kind)
+static const char *access_verb(access_kind kind)
 {
     static const char *const names[] = {"reads", "writes", "atomically reads", "atomically writes",
                                         "frees"};
@@ -83,13 +83,13 @@ static const char *name_of(access_kind kind)
 static void describe_where(uintptr_t where, char *text, size_t size)
 {
     if (where & 1)
-        site_describe_code((void *)(where & ~(uintptr_t)1), text, size);
+        source_location_describe_code((void *)(where & ~(uintptr_t)1), text, size);
     else
-        site_describe((const bide_check_site_ *)where, text, size);
+        source_location_describe((const bide_check_site_ *)where, text, size);
 }
 
-static void report(unsigned thread, uintptr_t address, access_kind kind, uintptr_t where,
-                   const record *r, bool is_ordered)
+static void report_race(unsigned thread, uintptr_t address, access_kind kind, uintptr_t where,
+                        const record *r, bool is_ordered)
 {
     char here[512], there[512], what[64];
     describe_where(where, here, sizeof here);
@@ -97,14 +97,14 @@ static void report(unsigned thread, uintptr_t address, access_kind kind, uintptr
     memory_describe(address, what, sizeof what);
     if (r->kind == ACCESS_FREE && is_ordered)
         execution_found(kind == ACCESS_FREE ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
-                        "thread %u %s %s, at %s, after thread %u has freed it, at %s", thread,
-                        name_of(kind), what, here, r->thread, there);
+                        "thread %u %s %s, at %s, after thread %u freed it, at %s", thread,
+                        access_verb(kind), what, here, r->thread, there);
     if (r->kind == ACCESS_FREE || kind == ACCESS_FREE)
         execution_found(r->kind == kind ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
                         "thread %u %s %s, at %s, while thread %u %s it, at %s", thread,
-                        name_of(kind), what, here, r->thread, name_of(r->kind), there);
+                        access_verb(kind), what, here, r->thread, access_verb(r->kind), there);
     execution_found(BIDE_CHECK_RACE, "thread %u %s %s, at %s, while thread %u %s it, at %s", thread,
-                    name_of(kind), what, here, r->thread, name_of(r->kind), there);
+                    access_verb(kind), what, here, r->thread, access_verb(r->kind), there);
 }
 
 static bool same_access(const record *r, unsigned thread, uint16_t index, access_kind kind,
@@ -113,14 +113,14 @@ static bool same_access(const record *r, unsigned thread, uint16_t index, access
     return r->thread == thread && r->index == index && r->kind == kind && r->where == where;
 }
 
-/* What is set up, and what comes last, races with nothing; but what it frees is freed. */
+/* The set-up and the final check race with nothing, but the memory that they free is recorded. */
 static bool is_recorded(unsigned thread, access_kind kind)
 {
     return kind == ACCESS_FREE || (thread != SETUP && thread != LAST);
 }
 
 /*
- * Gives a shadow twice as many records, from memory that is mapped as the shadows are, and stays.
+ * Doubles the records of a shadow. Their memory is mapped, as that of the shadows, and is never freed.
  */
 static void make_room(shadow *s)
 {
@@ -145,20 +145,21 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
 {
     uint16_t index = clock->seen[thread];
     record *room = NULL, *joined = NULL;
-    if (s->run != run) {
-        s->run = run;
+    if (s->run != access_run) {
+        s->run = access_run;
         s->count = 0;
     }
     for (unsigned i = 0; i < s->count; i++) {
         record *r = &s->records[i];
         bool is_ordered = comes_after(thread, clock, r);
         unsigned common = r->bytes & bytes;
-        if (common != 0 && conflict((access_kind)r->kind, kind) &&
+        if (common != 0 && accesses_conflict((access_kind)r->kind, kind) &&
             (!is_ordered || r->kind == ACCESS_FREE))
-            report(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r, is_ordered);
+            report_race(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r,
+                        is_ordered);
         if (same_access(r, thread, index, kind, where))
             joined = r;
-        if (is_ordered && r->kind != ACCESS_FREE && covers(kind, (access_kind)r->kind))
+        if (is_ordered && r->kind != ACCESS_FREE && access_covers(kind, (access_kind)r->kind))
             r->bytes &= (uint8_t)~bytes;
         if (r->bytes == 0)
             room = r;
@@ -186,7 +187,7 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
                   const void *code)
 {
     memory_area *a = memory_area_of(address);
-    if (a == NULL || execution_goes_on())
+    if (a == NULL || execution_is_on_trial())
         return;
     if (a->shadow == NULL)
         a->shadow =
@@ -201,11 +202,11 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
         access_grain(s, execution_thread(), execution_clock(), address - within, bytes, kind,
                      where);
         if (is_atomic(kind))
-            s->atomic_run = run;
-        else if (kind != ACCESS_FREE && s->atomic_run == run)
-            locations_settle(address, n);
-        if (kind == ACCESS_WRITE && s->atomic_run == run)
-            locations_forget(address, n);
+            s->atomic_run = access_run;
+        else if (kind != ACCESS_FREE && s->atomic_run == access_run)
+            locations_write_back(address, n);
+        if (kind == ACCESS_WRITE && s->atomic_run == access_run)
+            locations_discard(address, n);
         address += n;
         size -= n;
     }
@@ -217,6 +218,6 @@ void accesses_free(void *memory, const void *code)
     if (memory_free(memory, &size))
         accesses_add((uintptr_t)memory, size != 0 ? size : 1, ACCESS_FREE, NULL, code);
     else
-        execution_found(BIDE_CHECK_DOUBLE_FREE, "thread %u frees what was not allocated",
+        execution_found(BIDE_CHECK_DOUBLE_FREE, "thread %u frees memory that is not allocated",
                         execution_thread());
 }

@@ -1,6 +1,7 @@
 /*
- * For each plain access that the scenario marks, or the compiler reports (-fsanitize=thread), and
- * each atomic one: is another thread's access to the same bytes ordered with it?
+ * Data races: checks that each plain access, which the scenario marks or the compiler reports
+ * (-fsanitize=thread), and each atomic access is ordered with the accesses of other threads to the
+ * same bytes.
  */
 #ifndef BIDE_CHECK_ACCESSES_H
 #define BIDE_CHECK_ACCESSES_H
@@ -11,8 +12,8 @@
 void accesses_reset(void);
 
 /*
- * An access of the running thread, if it is to memory that is watched; reports what is wrong with
- * it. A read-modify-write is two, a read and a write.
+ * Checks an access of the running thread, if it is to memory that is watched, and ends the execution
+ * if it races. A read-modify-write is a read and a write.
  */
 typedef enum access_kind {
     ACCESS_READ,

@@ -1,8 +1,8 @@
 /*
- * C11's own atomics, and __atomic_* and __sync_*: in code that is compiled with -fsanitize=thread
- * each is a call of one of these functions, which take the place of ThreadSanitizer's. They are the
- * steps that the library's operations are. Where one stands is known from where it returns to: each
- * such place has a record of its own.
+ * The atomics of C11, and __atomic_* and __sync_*: code that is compiled with -fsanitize=thread calls
+ * one of these functions for each of them. They replace the functions of ThreadSanitizer's library,
+ * and take the same steps as the library's own operations. A call is identified by its return
+ * address; each has a record of its own.
  */
 #include "execution.h"
 #include "source_location.h"
@@ -13,11 +13,11 @@ static int order_of(int order)
 {
     static const int orders[] = {bide_check_relaxed_, bide_check_acquire_, bide_check_acquire_,
                                  bide_check_release_, bide_check_acq_rel_, bide_check_seq_cst_};
-    order &= 0xff; /* above are hints to the processor */
+    order &= 0xff; /* the upper bits are hints to the processor */
     return order >= 0 && order < 6 ? orders[order] : bide_check_seq_cst_;
 }
 
-/* The order of a load that is part of an operation with that order, for what calls without one. */
+/* The order of a failed compare-exchange that was called with one order only. */
 static int order_if_failed(int order)
 {
     return order == bide_check_release_   ? bide_check_relaxed_
@@ -25,9 +25,9 @@ static int order_if_failed(int order)
                                           : order;
 }
 
-#define SITE site_of_code(__builtin_return_address(0))
+#define SITE source_location_of_code(__builtin_return_address(0))
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): types do not stand in parentheses */
+/* NOLINTBEGIN(bugprone-macro-parentheses): types are not put in parentheses */
 #define FETCH(type, bits, name, sign)                                                     \
     type __tsan_atomic##bits##_fetch_##name(volatile type *p, type value, int order);     \
     type __tsan_atomic##bits##_fetch_##name(volatile type *p, type value, int order)      \
@@ -113,32 +113,32 @@ void __tsan_atomic_signal_fence(int order)
     (void)order;
 }
 
-/* ---- What has 16 bytes is refused ---- */
+/* ---- Atomic objects of 16 bytes are rejected ---- */
 
-static void refuse(const void *code)
+static void reject_wide_atomic(const void *code)
 {
     char where[256];
-    site_describe_code(code, where, sizeof where);
+    source_location_describe_code(code, where, sizeof where);
     execution_found(BIDE_CHECK_BAD_SCENARIO, "an atomic object of 16 bytes is used, at %s", where);
-    abort(); /* outside a scenario */
+    abort(); /* reached only outside of a scenario */
 }
 
-#define REFUSE(name)                         \
-    void __tsan_atomic128_##name(void);      \
-    void __tsan_atomic128_##name(void)       \
-    {                                        \
-        refuse(__builtin_return_address(0)); \
+#define REJECT(name)                                     \
+    void __tsan_atomic128_##name(void);                  \
+    void __tsan_atomic128_##name(void)                   \
+    {                                                    \
+        reject_wide_atomic(__builtin_return_address(0)); \
     }
 
-REFUSE(load)
-REFUSE(store)
-REFUSE(exchange)
-REFUSE(compare_exchange_strong)
-REFUSE(compare_exchange_weak)
-REFUSE(compare_exchange_val)
-REFUSE(fetch_add)
-REFUSE(fetch_sub)
-REFUSE(fetch_or)
-REFUSE(fetch_and)
-REFUSE(fetch_xor)
-REFUSE(fetch_nand)
+REJECT(load)
+REJECT(store)
+REJECT(exchange)
+REJECT(compare_exchange_strong)
+REJECT(compare_exchange_weak)
+REJECT(compare_exchange_val)
+REJECT(fetch_add)
+REJECT(fetch_sub)
+REJECT(fetch_or)
+REJECT(fetch_and)
+REJECT(fetch_xor)
+REJECT(fetch_nand)

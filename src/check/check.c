@@ -1,5 +1,5 @@
 /*
- * Checking one scenario.
+ * Checks one scenario: explores all its executions, or replays one.
  */
 #define _GNU_SOURCE
 #include "crash.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an event's index can tell, with room for what one operation adds. */
+/* The index of an event has 16 bits; one operation adds a few events. */
 enum { MAX_STEPS = UINT16_MAX - 64 };
 
 const char *bide_check_finding_name(bide_check_finding finding)
@@ -25,10 +25,10 @@ const char *bide_check_finding_name(bide_check_finding finding)
     return names[finding];
 }
 
-static void begin(const bide_check_scenario *scenario, bide_check_result *result)
+static void checker_begin(const bide_check_scenario *scenario, bide_check_result *result)
 {
     memset(result, 0, sizeof *result);
-    spin_forget();
+    spin_reset();
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;
@@ -36,15 +36,15 @@ static void begin(const bide_check_scenario *scenario, bide_check_result *result
     if (the_checker.max_steps > MAX_STEPS)
         the_checker.max_steps = MAX_STEPS;
     the_checker.max_spurious = scenario->never_spurious       ? 0
-                                : scenario->max_spurious != 0 ? scenario->max_spurious
-                                                               : 1;
+                               : scenario->max_spurious != 0 ? scenario->max_spurious
+                                                              : 1;
 }
 
 bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
                                       bide_check_result *result)
 {
-    begin(scenario, result);
-    script_read(NULL);
+    checker_begin(scenario, result);
+    replay_read(NULL);
     crash_begin();
     explore_all();
     crash_end();
@@ -55,10 +55,10 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
 bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const char *replay,
                                      bide_check_result *result)
 {
-    begin(scenario, result);
-    if (!script_read(replay)) {
+    checker_begin(scenario, result);
+    if (!replay_read(replay)) {
         result->finding = BIDE_CHECK_BAD_SCENARIO;
-        result->message = strdup("that is no execution's text");
+        result->message = strdup("this is not the text of an execution");
         return result->finding;
     }
     graph *g = graph_new();
@@ -67,7 +67,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
     crash_end();
     graph_free(g);
     memory_restore();
-    script_read(NULL);
+    replay_read(NULL);
     return result->finding;
 }
 

@@ -1,3 +1,8 @@
+/*
+ * RC11's conditions on a graph, as consistency.h lists them. SC is checked as the absence of a cycle,
+ * in two ways: from the clocks alone if no seq_cst fence occurs, which is quick, and otherwise on
+ * relations that are built from the graph.
+ */
 #include "consistency.h"
 
 #include "storage.h"
@@ -12,7 +17,7 @@ unsigned newest_known(const graph *g, unsigned location, const vector_clock *clo
             const event *e = &g->threads[t].events[i];
             if (e->kind > EVENT_STORE || e->location != location)
                 continue;
-            /* Coherence within the thread: what came before it knew of no newer one. */
+            /* Coherence within the thread: its earlier events know of no newer store. */
             unsigned position = e->kind == EVENT_STORE ? e->position : position_of(g, e->rf);
             if (position > newest)
                 newest = position;
@@ -30,8 +35,8 @@ unsigned newest_known(const graph *g, unsigned location, const vector_clock *clo
 typedef uint64_t word;
 
 typedef struct relations {
-    size_t count; /* of events */
-    size_t words; /* in a row */
+    size_t count; /* the number of events */
+    size_t words; /* of a row */
     const event **events;
     unsigned *thread_begin; /* for each event, the first of its thread */
     word *hb;
@@ -39,23 +44,23 @@ typedef struct relations {
     word *scb;
 } relations;
 
-static bool has(const word *row, size_t i)
+static bool row_has(const word *row, size_t i)
 {
     return row[i / 64] >> (i % 64) & 1;
 }
 
-static void add(word *row, size_t i)
+static void row_add(word *row, size_t i)
 {
     row[i / 64] |= (word)1 << (i % 64);
 }
 
-static void add_all(word *row, const word *other, size_t words)
+static void row_add_all(word *row, const word *other, size_t words)
 {
     for (size_t i = 0; i < words; i++)
         row[i] |= other[i];
 }
 
-static bool share_one(const word *a, const word *b, size_t words)
+static bool rows_intersect(const word *a, const word *b, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
         if ((a[i] & b[i]) != 0)
@@ -64,14 +69,14 @@ static bool share_one(const word *a, const word *b, size_t words)
     return false;
 }
 
-/* One that orders what comes before and after it. */
-static bool is_access(const event *e)
+/* An access that orders the events before and after it. */
+static bool is_ordering_access(const event *e)
 {
     return e->kind <= EVENT_STORE && !e->op.is_silent;
 }
 
-/* A fence that does, by itself: a light one needs a heavy one. */
-static bool is_fence(const event *e)
+/* A fence that orders the events before and after it on its own; a light one needs a heavy one. */
+static bool is_ordering_fence(const event *e)
 {
     return e->kind == EVENT_FENCE && e->order != bide_check_relaxed_ &&
            e->order != bide_check_light_;
@@ -82,38 +87,37 @@ static bool is_sc_fence(const event *e)
     return e->kind == EVENT_FENCE && e->order >= bide_check_seq_cst_;
 }
 
-/*
- * Does it count that the one comes before the other? For a light fence, only if the other is heavy.
- */
-static bool counts(const event *x, const event *y)
+/* An edge of the SC order counts for a light fence only if its other end is a heavy fence. */
+static bool order_counts(const event *x, const event *y)
 {
     return (x->order != bide_check_light_ || y->order == bide_check_heavy_) &&
            (y->order != bide_check_light_ || x->order == bide_check_heavy_);
 }
 
-/* For two accesses of one location: does x come before y by what was read and how stores stand? */
-static bool eco(const graph *g, const event *x, const event *y)
+/* Extended coherence order of two accesses of one location: mo, reads-from and from-read. */
+static bool is_eco(const graph *g, const event *x, const event *y)
 {
     unsigned from = x->kind == EVENT_STORE ? x->position : position_of(g, x->rf);
     unsigned to = y->kind == EVENT_STORE ? y->position : position_of(g, y->rf);
     return from < to || (from == to && x->kind == EVENT_STORE && y->kind == EVENT_LOAD);
 }
 
-/* Do both order, and are they no accesses of one location? */
+/* True if both events order, and they are not accesses of one location. */
 static bool are_elsewhere(const event *x, const event *y)
 {
-    if (!is_access(x) || !is_access(y))
-        return (is_access(x) || is_fence(x)) && (is_access(y) || is_fence(y));
+    if (!is_ordering_access(x) || !is_ordering_access(y))
+        return (is_ordering_access(x) || is_ordering_fence(x)) &&
+               (is_ordering_access(y) || is_ordering_fence(y));
     return x->location != y->location;
 }
 
-/* mo and from-read: those that end in a store. */
+/* mo and from-read: the edges of eco that end in a store. */
 static bool mo_or_fr(const graph *g, const event *x, const event *y)
 {
-    return y->kind == EVENT_STORE && eco(g, x, y);
+    return y->kind == EVENT_STORE && is_eco(g, x, y);
 }
 
-static void relate(relations *r, const graph *g)
+static void build_relations(relations *r, const graph *g)
 {
     size_t n = r->count, words = r->words;
     const event **events = r->events;
@@ -130,56 +134,56 @@ static void relate(relations *r, const graph *g)
         word *hb = &r->hb[y * words];
         for (unsigned t = 1; t < LAST; t++) {
             for (unsigned i = 0; i < events[y]->hb.seen[t]; i++)
-                add(hb, begin[t] + i);
+                row_add(hb, begin[t] + i);
         }
         hb[y / 64] &= ~((word)1 << (y % 64));
         for (size_t x = r->thread_begin[y]; x < y; x++) {
             if (are_elsewhere(events[x], events[y]))
-                add(&r->sb_elsewhere[y * words], x);
+                row_add(&r->sb_elsewhere[y * words], x);
         }
     }
     /* scb = sb, and sb_elsewhere hb sb_elsewhere, and hb at one location, mo, fr */
     word *middle = scratch(n * words * sizeof *middle);
     for (size_t y = 0; y < n; y++) {
         for (size_t x = 0; x < n; x++) {
-            if (has(&r->hb[y * words], x))
-                add_all(&middle[y * words], &r->sb_elsewhere[x * words], words);
+            if (row_has(&r->hb[y * words], x))
+                row_add_all(&middle[y * words], &r->sb_elsewhere[x * words], words);
         }
     }
     for (size_t y = 0; y < n; y++) {
         word *scb = &r->scb[y * words];
         for (size_t x = 0; x < n; x++) {
             if (x >= r->thread_begin[y] && x < y)
-                add(scb, x);
-            if (has(&r->sb_elsewhere[y * words], x))
-                add_all(scb, &middle[x * words], words);
-            if (x != y && is_access(events[x]) && is_access(events[y]) &&
+                row_add(scb, x);
+            if (row_has(&r->sb_elsewhere[y * words], x))
+                row_add_all(scb, &middle[x * words], words);
+            if (x != y && is_ordering_access(events[x]) && is_ordering_access(events[y]) &&
                 events[x]->location == events[y]->location &&
-                (has(&r->hb[y * words], x) || mo_or_fr(g, events[x], events[y])))
-                add(scb, x);
+                (row_has(&r->hb[y * words], x) || mo_or_fr(g, events[x], events[y])))
+                row_add(scb, x);
         }
     }
 }
 
-/* What a path to a seq_cst event may end in: itself, or for a fence what happens before it. */
+/* The events in which a path to a seq_cst event may end: itself, and for a fence, those before it. */
 static void ends_of(const relations *r, size_t y, word *ends)
 {
     memset(ends, 0, r->words * sizeof *ends);
     if (is_sc_fence(r->events[y]))
-        add_all(ends, &r->hb[y * r->words], r->words);
-    add(ends, y);
+        row_add_all(ends, &r->hb[y * r->words], r->words);
+    row_add(ends, y);
 }
 
-/* What a path from a seq_cst event may begin in: itself, or for a fence what happens after it. */
+/* The events in which a path from a seq_cst event may begin: itself, and for a fence, those after it. */
 static void beginnings_of(const relations *r, size_t x, word *beginnings)
 {
     memset(beginnings, 0, r->words * sizeof *beginnings);
-    add(beginnings, x);
+    row_add(beginnings, x);
     if (!is_sc_fence(r->events[x]))
         return;
     for (size_t y = 0; y < r->count; y++) {
-        if (has(&r->hb[y * r->words], x))
-            add(beginnings, y);
+        if (row_has(&r->hb[y * r->words], x))
+            row_add(beginnings, y);
     }
 }
 
@@ -188,22 +192,22 @@ static bool fences_ordered(const relations *r, const graph *g, size_t f1, size_t
                            const word *after_f1)
 {
     const word *before_f2 = &r->hb[f2 * r->words];
-    if (has(before_f2, f1))
+    if (row_has(before_f2, f1))
         return true;
     for (size_t x = 0; x < r->count; x++) {
-        if (!has(after_f1, x) || !is_access(r->events[x]))
+        if (!row_has(after_f1, x) || !is_ordering_access(r->events[x]))
             continue;
         for (size_t y = 0; y < r->count; y++) {
-            if (x != y && has(before_f2, y) && is_access(r->events[y]) &&
+            if (x != y && row_has(before_f2, y) && is_ordering_access(r->events[y]) &&
                 r->events[x]->location == r->events[y]->location &&
-                eco(g, r->events[x], r->events[y]))
+                is_eco(g, r->events[x], r->events[y]))
                 return true;
         }
     }
     return false;
 }
 
-/* Can all be taken away, each when nothing before it is left? */
+/* Topological sort: removes nodes without a remaining predecessor, until none is left. */
 static bool is_acyclic(const bool *edges, size_t n, bool *taken)
 {
     for (size_t left = n; left > 0;) {
@@ -223,7 +227,7 @@ static bool is_acyclic(const bool *edges, size_t n, bool *taken)
     return true;
 }
 
-/* With fences, which stand for what happens before and after them. */
+/* With fences, which order the events that happen before and after them. */
 static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
 {
     relations r = {.count = n, .words = (n + 63) / 64};
@@ -233,7 +237,7 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
     r.hb = scratch(rows);
     r.sb_elsewhere = scratch(rows);
     r.scb = scratch(rows);
-    relate(&r, g);
+    build_relations(&r, g);
 
     size_t *sc = scratch(sc_count * sizeof *sc);
     size_t m = 0;
@@ -250,10 +254,10 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
             bool edge = false;
             ends_of(&r, sc[b], ends);
             for (unsigned y = 0; y < n && !edge; y++)
-                edge = has(ends, y) && share_one(&r.scb[y * r.words], beginnings, r.words);
+                edge = row_has(ends, y) && rows_intersect(&r.scb[y * r.words], beginnings, r.words);
             if (!edge && a != b && is_sc_fence(r.events[sc[a]]) && is_sc_fence(r.events[sc[b]]))
                 edge = fences_ordered(&r, g, sc[a], sc[b], beginnings);
-            edges[a * m + b] = edge && counts(r.events[sc[a]], r.events[sc[b]]);
+            edges[a * m + b] = edge && order_counts(r.events[sc[a]], r.events[sc[b]]);
         }
     }
     return is_acyclic(edges, m, scratch(m * sizeof(bool)));
@@ -262,13 +266,13 @@ static bool is_acyclic_with_fences(const graph *g, size_t n, size_t sc_count)
 /*
  * ---- Without seq_cst fences ----
  *
- * Then only the accesses themselves count, and whether one comes before another is seen from the
- * clocks.
+ * Then only the accesses themselves are ordered, and the clocks show whether one precedes another.
  */
 
 /*
- * Is there something between x and y, elsewhere than they: x, program order, hb, program order, y?
- * Program order is part of hb, so the first after x and the last before y will do.
+ * True if there is a path from x to y through events at other locations: program order, hb, program
+ * order. Program order is part of hb, so the first such event after x and the last one before y
+ * suffice.
  */
 static bool is_path_elsewhere(const graph *g, reference x, reference y)
 {

@@ -1,18 +1,18 @@
 /*
- * Which execution graphs the memory model allows: RC11, "Repairing Sequential Consistency in
- * C/C++11" (Lahav, Vafeiadis, Kang, Hur, Dreyer, 2017). Its conditions, and where each is seen to:
+ * The execution graphs that the memory model allows: RC11, "Repairing Sequential Consistency in
+ * C/C++11" (Lahav, Vafeiadis, Kang, Hur, Dreyer, 2017). Its conditions, and the code that keeps them:
  *
- *     COHERENCE   hb never contradicts what is read and in which order stores stand: `newest_known`
- *                 bounds what a load may read and where a store may go
- *     ATOMICITY   a read-modify-write's store stands right behind the one it read: explore.c
- *     SC          the order of seq_cst operations and fences has no cycle: is_sc_consistent
- *                 Of asymmetric fences (fence.h) a light one takes part in it beside heavy ones
- *                 alone: what comes between two light ones, or between a light one and another
- *                 seq_cst event, does not count. What orders nothing has no part in it either:
- *                 choices, relaxed fences, and how the platform sleeps and wakes
+ *     COHERENCE   hb never contradicts the reads-from and modification orders: newest_known() bounds
+ *                 the stores that a load may read, and the positions of a store
+ *     ATOMICITY   the store of a read-modify-write directly follows the store it read: decide.c
+ *     SC          the order of seq_cst operations and fences has no cycle: is_sc_consistent().
+ *                 Of the asymmetric fences (fence.h), a light one is ordered only with heavy ones:
+ *                 an edge between two light fences, or between a light fence and another seq_cst
+ *                 event, does not count. Events that order nothing are not part of this order:
+ *                 choices, relaxed fences, and the platform's sleeps and wakes
  *     NO-THIN-AIR program order and reads-from have no cycle: by construction, since a load reads
- *                 only stores that are there. So a load never reads a store that comes later in
- *                 its own thread's future: load buffering does not occur
+ *                 only stores that are in the graph. So a load never reads a store that depends on
+ *                 the load: load buffering does not occur
  */
 #ifndef BIDE_CHECK_CONSISTENCY_H
 #define BIDE_CHECK_CONSISTENCY_H
@@ -20,12 +20,12 @@
 #include "graph.h"
 
 /*
- * The position of the newest store at `location` that a thread which has seen `clock` knows: it may
- * read no older one, and no store of its own may stand before it.
+ * Returns the position of the newest store at `location` that a thread with this clock knows. The
+ * thread may read no older store, and its own stores must come later in the modification order.
  */
 unsigned newest_known(const graph *g, unsigned location, const vector_clock *clock);
 
-/* Is there an order of all seq_cst operations and fences that agrees with the rest? */
+/* True if there is an order of all seq_cst operations and fences that agrees with the graph. */
 bool is_sc_consistent(const graph *g);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * A handler, on a stack of its own, notes what has happened and goes back to the scheduler, as if
- * the thread had left. It never returns to what crashed: its stack is used anew in the next
- * execution. What exit() had begun to do stays undone until the program itself ends.
+ * A signal handler, on a stack of its own, notes the crash and returns to the scheduler as if the
+ * thread had left. It never returns to the crashed code, whose stack is reused by the next execution.
+ * An exit() that is caught stays unfinished until the program itself exits.
  */
 #define _GNU_SOURCE
 #include "crash.h"
@@ -10,6 +10,8 @@
 #include "fiber.h"
 #include "memory.h"
 #include "source_location.h"
+
+#include "bide/platform.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -38,17 +40,17 @@ static stack_t stack_before;
 static unsigned depth;
 static bool will_see_exit;
 
-/* What has happened: a signal, or EXIT. */
+/* The crash that was noted: a signal, EXIT, or NOTHING. */
 static int happened = NOTHING;
 static uintptr_t accessed;
-static const void *code; /* where, if that is known: behind the call or the instruction */
+static const void *code; /* its return address, or the address after its instruction; or NULL */
 
 /*
- * The first of the callers that is part of the program, and not of a library, behind the first
- * `skipped`: the place behind its call. The first may have called nobody, but been interrupted
- * (`is_exact`) at an instruction.
+ * Returns the return address of the first caller, after `skipped` others, that belongs to the program
+ * and not to a library. With `is_exact`, the first one was interrupted at an instruction and did not
+ * call anything.
  */
-static const void *caller(int skipped, bool is_exact)
+static const void *program_caller(int skipped, bool is_exact)
 {
 #ifdef HAS_BACKTRACE
     void *callers[32];
@@ -64,7 +66,7 @@ static const void *caller(int skipped, bool is_exact)
     return NULL;
 }
 
-static bool is_access(int signal)
+static bool is_memory_fault(int signal)
 {
     return signal == SIGSEGV || signal == SIGBUS;
 }
@@ -73,20 +75,21 @@ static void note_signal(int signal, siginfo_t *info, void *context)
 {
     (void)context;
     if (!execution_is_running()) {
-        /* Not ours: to whom it would have gone. */
+        /* Not in a scenario: the program's own handler gets the signal. */
         for (unsigned i = 0; i < SIGNALS; i++) {
             if (signals[i] == signal)
                 sigaction(signal, &before[i], NULL);
         }
-        if (info->si_code <= 0) /* it was sent, and does not come again by itself */
+        if (info->si_code <= 0) /* it was sent, so it is not repeated on return */
             raise(signal);
         return;
     }
     happened = signal;
-    accessed = is_access(signal) ? (uintptr_t)info->si_addr : 0;
-    /* The handler, and how the system calls it, are not where it happened. */
-    code =
-        is_access(signal) && memory_is_below_stack(accessed) ? NULL : caller(2, signal != SIGABRT);
+    accessed = is_memory_fault(signal) ? (uintptr_t)info->si_addr : 0;
+    /* Skip the frames of the handler and of the system's call of it. */
+    code = is_memory_fault(signal) && memory_is_below_stack(accessed)
+               ? NULL
+               : program_caller(2, signal != SIGABRT);
     fiber_abandon();
 }
 
@@ -96,7 +99,7 @@ static void note_exit(void)
         return;
     will_see_exit = false;
     happened = EXIT;
-    code = caller(1, false);
+    code = program_caller(1, false);
     fiber_abandon();
 }
 
@@ -107,7 +110,7 @@ void crash_begin(void)
         return;
 #ifdef HAS_BACKTRACE
     void *one[1];
-    backtrace(one, 1); /* what it needs is loaded now, not in the handler */
+    backtrace(one, 1); /* loads the libraries that it needs now, not in the handler */
 #endif
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
     sigaltstack(&stack, &stack_before);
@@ -123,6 +126,7 @@ void crash_begin(void)
 
 void crash_end(void)
 {
+    bide_assert(depth != 0 && happened == NOTHING);
     if (--depth != 0)
         return;
     for (unsigned i = 0; i < SIGNALS; i++)
@@ -130,7 +134,7 @@ void crash_end(void)
     sigaltstack(&stack_before, NULL);
 }
 
-static const char *name_of(unsigned thread, char text[24])
+static const char *thread_label(unsigned thread, char text[24])
 {
     if (thread == SETUP || thread == LAST)
         return thread == SETUP ? "the set-up" : "the final check";
@@ -143,20 +147,20 @@ bool crash_report(unsigned thread, const bide_check_site_ *at)
     if (happened == NOTHING)
         return false;
     char text[24];
-    const char *who = name_of(thread, text);
-    char where[256] = "a place that is not known";
+    const char *who = thread_label(thread, text);
+    char where[256] = "an unknown place";
     int what = happened;
     happened = NOTHING;
     if (at != NULL)
-        site_describe(at, where, sizeof where);
+        source_location_describe(at, where, sizeof where);
     else if (code != NULL)
-        site_describe_code(code, where, sizeof where);
+        source_location_describe_code(code, where, sizeof where);
     if (what == EXIT)
         execution_found(BIDE_CHECK_CRASH, "%s calls exit, at %s", who, where);
-    else if (is_access(what) && memory_is_below_stack(accessed))
+    else if (is_memory_fault(what) && memory_is_below_stack(accessed))
         execution_found(BIDE_CHECK_CRASH, "%s uses more than its stack of %zu KiB (see stack_size)",
                         who, memory_stack_size() / 1024);
-    else if (is_access(what))
+    else if (is_memory_fault(what))
         execution_found(BIDE_CHECK_CRASH, "%s crashes: it uses address %#zx, at %s", who,
                         (size_t)accessed, where);
     else if (what == SIGABRT)

@@ -1,6 +1,9 @@
 /*
- * Options and decisions; how they are used is at the top of explore.c. What is not yet decided
- * about an event is kept as a list of options, on a stack.
+ * Options and decisions: see the argument at the top of explore.c. The untried options of the events
+ * are on a stack.
+ *
+ * 1. The options of a decision are [first, end) of the stack; those before `next` have been tried.
+ * 2. Decisions are nested: the first option of a decision follows the last one of the decision before.
  */
 #include "decide.h"
 
@@ -11,9 +14,11 @@
 #include "replay.h"
 #include "storage.h"
 
+#include "bide/platform.h"
+
 #include <string.h>
 
-/* A decision, and where its options are. */
+/* A decision, and the indices of its options. */
 typedef struct open_decision {
     decision decision;
     unsigned first;
@@ -35,12 +40,15 @@ static void add_option(option_kind kind, reference other, unsigned position, boo
 static void add_decision(reference event, unsigned first)
 {
     decisions = grown(decisions, &decisions_capacity, decisions_count + 1, sizeof *decisions);
+    bide_assert(first <= options_count);
+    bide_assert(decisions_count == 0 || decisions[decisions_count - 1].end <= first);
     decisions[decisions_count++] = (open_decision){
         {event, progress_split(options_count - first)}, first, first, options_count};
 }
 
 void decide_drop(void)
 {
+    bide_assert(decisions_count != 0 && decisions[decisions_count - 1].end == options_count);
     options_count = decisions[--decisions_count].first;
 }
 
@@ -70,7 +78,7 @@ bool decide_next(option *next)
 
 /* ---- Clocks ---- */
 
-/* The clocks that an event begins with: those of what is before it in its thread, and itself. */
+/* Sets an event's clocks to those of the event before it in its thread, and the event itself. */
 static event *begin_clocks(graph *g, reference self)
 {
     event *e = event_at(g, self);
@@ -86,13 +94,13 @@ static event *begin_clocks(graph *g, reference self)
     return e;
 }
 
-static bool acquires(int order)
+static bool order_acquires(int order)
 {
     return order == bide_check_acquire_ ||
            (order >= bide_check_acq_rel_ && order != bide_check_light_);
 }
 
-static bool releases(int order)
+static bool order_releases(int order)
 {
     return order >= bide_check_release_ && order != bide_check_light_;
 }
@@ -109,8 +117,8 @@ static bool wait_is_over(const operation *op, uint64_t value)
     }
 }
 
-/* Would a compare-exchange that reads `value` succeed, if not for bad luck? */
-static bool matches(const operation *op, uint64_t value)
+/* True if the operation succeeds when it reads `value`, unless it fails spuriously. */
+static bool would_succeed(const operation *op, uint64_t value)
 {
     return op->step != STEP_COMPARE_EXCHANGE || value == op->expected;
 }
@@ -124,7 +132,7 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
     e->value = value_of(g, &g->locations[e->location], store);
     e->spurious = spurious;
     e->blocked = !wait_is_over(op, e->value);
-    bool succeeds = matches(op, e->value) && !spurious && !e->blocked;
+    bool succeeds = would_succeed(op, e->value) && !spurious && !e->blocked;
     e->is_rmw = op->is_rmw && succeeds;
     e->order = succeeds ? op->order : op->order_if_failed;
     if (is_initial(store))
@@ -133,25 +141,25 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
     clock_join(&e->porf, &from->porf);
     if (op->is_silent)
         return;
-    clock_join(acquires(e->order) ? &e->hb : &e->pending, &from->message);
+    clock_join(order_acquires(e->order) ? &e->hb : &e->pending, &from->message);
 }
 
-/* The clocks of a store, and what it releases. */
+/* Sets the clocks of a store, and the events that it releases. */
 static void set_store_clocks(graph *g, reference store)
 {
     event *e = begin_clocks(g, store);
-    e->message = releases(e->order) ? e->hb : e->fenced;
+    e->message = order_releases(e->order) ? e->hb : e->fenced;
     if (e->is_rmw && !is_initial(e->rf))
         clock_join(&e->message, &event_at(g, e->rf)->message);
     if (the_checker.scenario->cxx20_release_sequences)
         return;
-    /* It belongs to the release sequences that its own thread began, but not to those that the
-     * thread's read-modify-writes only carry on; and the last of its own releases knows of all
-     * before. */
+    /* The store belongs to the release sequences that its own thread began, but not to sequences of
+     * other threads that its thread's read-modify-writes continue. The thread's last release includes the earlier
+     * ones. */
     for (unsigned i = store.index; i-- > 0;) {
         const event *earlier = &g->threads[store.thread].events[i];
         if (earlier->kind == EVENT_STORE && earlier->location == e->location &&
-            releases(earlier->order)) {
+            order_releases(earlier->order)) {
             clock_join(&e->message, &earlier->hb);
             break;
         }
@@ -161,8 +169,8 @@ static void set_store_clocks(graph *g, reference store)
 /* ---- Options ---- */
 
 /*
- * May another store stand at `position`? Not between a read-modify-write's store and the one it
- * read.
+ * A store may be inserted at `position` unless that is between the store of a read-modify-write and
+ * the store it read.
  */
 static bool is_place(const graph *g, const location *l, unsigned position)
 {
@@ -174,10 +182,8 @@ static bool is_newest(const graph *g, const event *store)
     return store->position + 1u == g->locations[store->location].count;
 }
 
-/*
- * Does what has just been decided agree with the order of seq_cst operations, and with the bound?
- */
-static bool agrees(const graph *g, bool is_newest_choice)
+/* True if the decision agrees with the order of seq_cst operations and with the preemption bound. */
+static bool is_allowed(const graph *g, bool is_newest_choice)
 {
     return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);
 }
@@ -189,11 +195,11 @@ bool decide_apply(graph *g, reference self, const option *o)
     switch (o->kind) {
     case OPTION_READ:
         read_from(g, self, o->other, o->spurious);
-        return agrees(g, position_of(g, o->other) + 1 == l->count);
+        return is_allowed(g, position_of(g, o->other) + 1 == l->count);
     case OPTION_PLACE:
         graph_displace(g, self);
         graph_place(g, self, o->position);
-        return agrees(g, is_newest(g, e));
+        return is_allowed(g, is_newest(g, e));
     case OPTION_CHOOSE:
         e->value = o->position;
         return true;
@@ -203,14 +209,14 @@ bool decide_apply(graph *g, reference self, const option *o)
         read_from(g, o->other, self, o->spurious);
         if (event_at(g, o->other)->blocked && !is_newest(g, e))
             return false;
-        return agrees(g, is_newest(g, e));
+        return is_allowed(g, is_newest(g, e));
     default:
         return false;
     }
 }
 
-/* Takes the option that the replayed text names. */
-static bool decide_by_script(graph *g, reference self, unsigned first)
+/* Takes the option that the replay names. */
+static bool decide_by_replay(graph *g, reference self, unsigned first)
 {
     static const char sign[] = {[OPTION_READ] = '<', [OPTION_PLACE] = '>', [OPTION_CHOOSE] = '='};
     unsigned end = options_count;
@@ -221,19 +227,19 @@ static bool decide_by_script(graph *g, reference self, unsigned first)
         reference other = o->other;
         if (o->kind == OPTION_PLACE)
             other = g->locations[e->location].stores[o->position - 1];
-        if (script_wants(sign[o->kind], other, o->position, o->spurious) &&
+        if (replay_wants(sign[o->kind], other, o->position, o->spurious) &&
             decide_apply(g, self, o))
             return true;
     }
-    script_does_not_fit();
+    replay_mismatch();
     return false;
 }
 
-/* Takes the first option of a new event that is possible now; leaves the others for later. */
-static bool decide(graph *g, reference self, unsigned first)
+/* Takes the first possible option of a new event, and keeps the options after it. */
+static bool decide_event(graph *g, reference self, unsigned first)
 {
-    if (the_checker.script != NULL)
-        return decide_by_script(g, self, first);
+    if (the_checker.replay != NULL)
+        return decide_by_replay(g, self, first);
     if (first == options_count)
         return false;
     add_decision(self, first);
@@ -250,8 +256,8 @@ static bool decide(graph *g, reference self, unsigned first)
     return false;
 }
 
-static reference added(graph *g, unsigned thread, event_kind kind, const operation *op,
-                       unsigned location)
+static reference add_event(graph *g, unsigned thread, event_kind kind, const operation *op,
+                           unsigned location)
 {
     event *e = graph_add(g, thread);
     e->op = *op;
@@ -279,7 +285,7 @@ static bool may_fail_spuriously(const graph *g, reference self)
 bool decide_load(graph *g, unsigned thread, const operation *op, unsigned location,
                  const vector_clock *older)
 {
-    reference self = added(g, thread, EVENT_LOAD, op, location);
+    reference self = add_event(g, thread, EVENT_LOAD, op, location);
     event *e = event_at(g, self);
     vector_clock porf;
     clock_before(g, self, &e->view, &porf);
@@ -292,17 +298,18 @@ bool decide_load(graph *g, unsigned thread, const operation *op, unsigned locati
     for (unsigned position = l->count; position-- > oldest;) {
         reference store = l->stores[position];
         uint64_t value = value_of(g, l, store);
-        /* (What is run again may be in another order, in which a newer store has come already.) */
-        if (position + 1 != l->count && !wait_is_over(op, value) && the_checker.script == NULL)
+        /* A load that waits reads the newest store, except in a replay: its steps may be in another
+         * order, in which there is a newer store already. */
+        if (position + 1 != l->count && !wait_is_over(op, value) && the_checker.replay == NULL)
             continue;
         add_option(OPTION_READ, store, 0, false);
-        if (may_fail && matches(op, value))
+        if (may_fail && would_succeed(op, value))
             add_option(OPTION_READ, store, 0, true);
     }
-    return decide(g, self, first);
+    return decide_event(g, self, first);
 }
 
-/* Adds an option for each place where the store may stand, the newest first. */
+/* Adds an option for each position that the store may have, the newest first. */
 static void add_places(graph *g, reference store, option_kind kind, reference reader)
 {
     const event *e = event_at(g, store);
@@ -316,9 +323,9 @@ static void add_places(graph *g, reference store, option_kind kind, reference re
     bool may_fail = false;
     if (kind == OPTION_REVISITED) {
         r = event_at(g, reader);
-        may_fail = matches(&r->op, e->value) && may_fail_spuriously(g, reader);
+        may_fail = would_succeed(&r->op, e->value) && may_fail_spuriously(g, reader);
         unsigned oldest = newest_known(g, e->location, &r->view);
-        /* The store goes in behind what the load knows of. */
+        /* The store comes after the stores that the load knows. */
         if (lowest <= oldest)
             lowest = oldest + 1;
     }
@@ -334,7 +341,7 @@ static void add_places(graph *g, reference store, option_kind kind, reference re
 bool decide_store(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value,
                   reference read)
 {
-    reference self = added(g, thread, EVENT_STORE, op, location);
+    reference self = add_event(g, thread, EVENT_STORE, op, location);
     event *e = event_at(g, self);
     e->value = value;
     e->is_rmw = op->is_rmw;
@@ -349,12 +356,12 @@ bool decide_store(graph *g, unsigned thread, const operation *op, unsigned locat
                 add_option(OPTION_REVISIT, (reference){(uint16_t)t, (uint16_t)i}, 0, false);
         }
     }
-    return decide(g, self, first);
+    return decide_event(g, self, first);
 }
 
 void decide_init(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value)
 {
-    reference self = added(g, thread, EVENT_STORE, op, location);
+    reference self = add_event(g, thread, EVENT_STORE, op, location);
     event_at(g, self)->value = value;
     event_at(g, self)->rf = INITIAL;
     set_store_clocks(g, self);
@@ -363,22 +370,22 @@ void decide_init(graph *g, unsigned thread, const operation *op, unsigned locati
 
 void decide_fence(graph *g, unsigned thread, const operation *op)
 {
-    reference self = added(g, thread, EVENT_FENCE, op, UINT16_MAX);
+    reference self = add_event(g, thread, EVENT_FENCE, op, UINT16_MAX);
     event *e = begin_clocks(g, self);
-    if (acquires(op->order))
+    if (order_acquires(op->order))
         clock_join(&e->hb, &e->pending);
-    if (releases(op->order))
+    if (order_releases(op->order))
         e->fenced = e->hb;
 }
 
 bool decide_choice(graph *g, unsigned thread, const operation *op, unsigned count)
 {
-    reference self = added(g, thread, EVENT_CHOICE, op, UINT16_MAX);
+    reference self = add_event(g, thread, EVENT_CHOICE, op, UINT16_MAX);
     begin_clocks(g, self);
     unsigned first = options_count;
     for (unsigned i = 0; i < count; i++)
         add_option(OPTION_CHOOSE, INITIAL, i, false);
-    return decide(g, self, first);
+    return decide_event(g, self, first);
 }
 
 void decide_revisited(graph *g, reference store, reference reader)

@@ -1,7 +1,7 @@
 /*
- * What a thread does next: what it reads, or where it stands, where that is not decided yet. Each
- * function adds an event to the graph, decides, and leaves behind what else is to be tried, which
- * explore.c takes up. False: nothing is possible; the execution is given up.
+ * Decisions: the store that a new load reads, the position of a new store, the value of a choice.
+ * Each function adds an event to the graph, takes the first possible option, and keeps the other
+ * options for explore.c. It returns false if no option is possible; the execution is then given up.
  */
 #ifndef BIDE_CHECK_DECIDE_H
 #define BIDE_CHECK_DECIDE_H
@@ -14,22 +14,22 @@ bool decide_store(graph *g, unsigned thread, const operation *op, unsigned locat
                   reference read);
 bool decide_choice(graph *g, unsigned thread, const operation *op, unsigned count);
 
-/* The same where there is nothing to decide: a fence, and the first store of a new location. */
+/* Events without options: a fence, and the first store of a new location. */
 void decide_fence(graph *g, unsigned thread, const operation *op);
 void decide_init(graph *g, unsigned thread, const operation *op, unsigned location, uint64_t value);
 
-/* May one more step of the thread of `next`, before which it is asked, fail for no reason? */
+/* True if another step of the thread of `next`, its next event, may fail spuriously. */
 bool decide_spurious_left(const graph *g, reference next);
 
-/* ---- What is left to be tried ---- */
+/* ---- Options that have not been tried ---- */
 
 typedef enum option_kind {
-    OPTION_READ,   /* a load: from `other` */
+    OPTION_READ,   /* a load: reads `other` */
     OPTION_PLACE,  /* a store: at `position` */
     OPTION_CHOOSE, /* a choice: `position` */
-    /* A store: `other`, a load that was there before, reads it; in a graph of its own. */
+    /* A store: `other`, an earlier load, reads it, in a graph of its own. */
     OPTION_REVISIT,
-    /* There: the store stands at `position`, and `other` reads it. */
+    /* In that graph: the store is at `position`, and `other` reads it. */
     OPTION_REVISITED
 } option_kind;
 
@@ -40,7 +40,7 @@ typedef struct option {
     bool spurious;
 } option;
 
-/* An event with options that have not been tried. */
+/* An event whose options have not all been tried. */
 typedef struct decision {
     reference event;
     double share; /* of each option: see progress.h */
@@ -49,25 +49,24 @@ typedef struct decision {
 /* Before the first graph. */
 void decide_begin(void);
 
-/* How many decisions are open. */
+/* The number of open decisions. */
 unsigned decide_depth(void);
 
 /*
- * The newest decision, and the next of its options; false if it has none left. It may be another
- * afterwards.
+ * The newest decision, and its next option; false if it has none left. The newest decision may be
+ * another one after an option was applied.
  */
 const decision *decide_newest(void);
 bool decide_next(option *next);
 
-/* Makes `o` true of the event, the newest of the graph. False if the model does not allow it. */
+/* Applies an option to the graph's newest event. False if the memory model does not allow it. */
 bool decide_apply(graph *g, reference self, const option *o);
 
-/* The newest decision is done with. */
+/* Removes the newest decision. */
 void decide_drop(void);
 
 /*
- * Adds a decision of the places where the store may stand, newest first, and be read by `reader`,
- * which is told of it.
+ * Adds a decision with the positions of the store at which `reader` may read it, the newest first.
  */
 void decide_revisited(graph *g, reference store, reference reader);
 

@@ -1,8 +1,13 @@
+/*
+ * The running execution: the order of its steps, how its threads leave, and its finding.
+ */
 #define _GNU_SOURCE
 #include "execution.h"
 
 #include "source_location.h"
 #include "storage.h"
+
+#include "bide/platform.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +20,7 @@ static reference *order;
 static unsigned order_count, order_capacity;
 static idle_run *idle_runs;
 static unsigned idle_runs_count, idle_runs_capacity;
-static unsigned turn_began; /* the running thread's: after so many steps */
+static unsigned turn_began; /* the number of steps when the running thread began to run */
 
 void execution_begin(void)
 {
@@ -39,6 +44,7 @@ const idle_run *execution_idle_runs(unsigned *count)
 
 void execution_add(reference step)
 {
+    bide_assert(execution_has_run(step) && step.index + 1u == execution_running()->position);
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = step;
 }
@@ -90,7 +96,7 @@ void execution_halt(void)
 void execution_found(bide_check_finding finding, const char *format, ...)
 {
     va_list arguments;
-    if (execution_goes_on())
+    if (execution_is_on_trial())
         execution_gave_up_spinning();
     va_start(arguments, format);
     if (!the_checker.stopped) {
@@ -107,11 +113,11 @@ void execution_found(bide_check_finding finding, const char *format, ...)
         execution_give_up();
 }
 
-/* ---- A thread that spins, and is let go on ---- */
+/* ---- A spinning thread on trial ---- */
 
-void execution_stop_going_on(void)
+void execution_end_trial(void)
 {
-    if (execution_goes_on())
+    if (execution_is_on_trial())
         execution_block();
 }
 
@@ -120,13 +126,13 @@ void execution_gave_up_spinning(void)
     thread_record *t = execution_running();
     unsigned number = the_execution.running;
     char where[256];
-    t->goes_on = false;
-    site_describe(the_checker.g->threads[number].events[t->position - 1].op.site, where,
-                  sizeof where);
+    t->on_trial = false;
+    source_location_describe(the_checker.g->threads[number].events[t->position - 1].op.site, where,
+                             sizeof where);
     execution_found(
         BIDE_CHECK_BAD_SCENARIO,
-        "thread %u gives up a loop after %u more rounds that read the same, at %s: what it "
-        "does then is not looked at. Let it look once, or for ever",
+        "thread %u gives up a loop after %u more rounds that read the same, at %s: the code after "
+        "that is not checked. Let the loop look once, or for ever",
         number, t->more, where);
-    abort(); /* that does not return */
+    abort(); /* not reached: execution_found() does not return inside a thread */
 }

@@ -1,6 +1,6 @@
 /*
- * The execution that is running: which thread takes a step, what it has seen, in which order steps
- * were run, and what was found. machine.c runs it; files below it ask here.
+ * The execution that is running: the thread that takes a step, its clock, the order of the steps, and
+ * the finding. machine.c runs the execution; the other files use this interface.
  */
 #ifndef BIDE_CHECK_EXECUTION_H
 #define BIDE_CHECK_EXECUTION_H
@@ -8,17 +8,16 @@
 #include "fiber.h"
 #include "graph.h"
 
-/* What is being checked; one at a time. */
+/* The scenario that is being checked; one at a time. */
 typedef struct checker {
     const bide_check_scenario *scenario;
     bide_check_result *result;
     unsigned max_steps;
     unsigned max_spurious;
-    graph *g;     /* that is being run */
-    bool stopped; /* something was found, or a limit is reached */
+    graph *g;     /* the graph that is being run */
+    bool stopped; /* there is a finding, or a limit is reached */
 
-    /* replaying a text: the decisions are its, not ours */
-    const struct script *script;
+    const struct replay *replay; /* the text that makes the decisions; NULL: the exploration does */
 } checker;
 
 extern checker the_checker;
@@ -34,20 +33,21 @@ typedef struct thread_record {
     thread_state state;
     unsigned position;          /* how many of its events have been run */
     const bide_check_site_ *at; /* the step that it is about to take */
-    bool in_rmw;                /* between the two halves: it goes on before any other */
-    bool halted;                /* the execution does not exist, or is like another */
-    vector_clock clock;         /* what it has seen */
+    bool in_rmw;                /* between the two halves of a read-modify-write: it runs next */
+    bool halted;                /* execution_halt() was called */
+    vector_clock clock;         /* the events that it has seen */
 
     /* spin.h */
     bool spins;
-    unsigned *rounds; /* the positions at which they began, and the next one does */
+    unsigned
+        *rounds; /* the positions at which the rounds began, and at which the next one begins */
     unsigned rounds_count, rounds_capacity;
-    unsigned period;    /* where what it spins through begins */
-    unsigned idle;      /* how many rounds took no step at all */
+    unsigned period;    /* the position at which the repeated steps begin */
+    unsigned idle;      /* rounds without a step */
     bool looks_at_time; /* since the last round began */
-    bool goes_on;       /* to see whether it ever stops: no steps are taken any more */
-    unsigned next;      /* then: the step of the period that comes next */
-    unsigned more;      /* and how many rounds more there were */
+    bool on_trial;      /* runs further rounds, without steps, to see whether the loop ends */
+    unsigned next;      /* on trial: the next step of the period */
+    unsigned more;      /* on trial: the number of further rounds */
 } thread_record;
 
 enum { NOBODY = THREADS };
@@ -65,9 +65,9 @@ static inline thread_record *execution_running(void)
     return &the_execution.threads[the_execution.running];
 }
 
-/* ---- For all ---- */
+/* ---- For all files ---- */
 
-/* Is a thread of a scenario running? Otherwise the operations are plain ones, on memory. */
+/* If no thread of a scenario is running, the operations are plain ones, on memory. */
 static inline bool execution_is_running(void)
 {
     return the_execution.running != NOBODY;
@@ -78,55 +78,51 @@ static inline unsigned execution_thread(void)
     return the_execution.running;
 }
 
-/* What the running thread has seen. */
+/* The events that the running thread has seen. */
 static inline const vector_clock *execution_clock(void)
 {
     return &execution_running()->clock;
 }
 
-/* Everything that is still known of an event. */
 static inline const event *execution_event(reference r)
 {
     return event_at(the_checker.g, r);
 }
 
-/* Is it one of the steps that the running execution has come to? */
+/* True if the event is a step that the running execution has run. */
 static inline bool execution_has_run(reference r)
 {
     return is_initial(r) || the_execution.threads[r.thread].position > r.index;
 }
 
-/*
- * Ends the running execution, with something found. From inside or outside a thread of the
- * scenario.
- */
+/* Ends the running execution with a finding. May be called inside and outside of a thread. */
 void execution_found(bide_check_finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * The running thread is in an execution that does not exist, or is like another that is looked at.
- * It goes no further; the others do, for a step of theirs may show it another value.
+ * The running thread is in an execution that cannot occur, or is equivalent to another one. The
+ * thread does not continue; the others do, because their steps may show it another value.
  */
 _Noreturn void execution_halt(void);
 
 /*
- * Is the running thread one that spins, and is let go on to see whether it gives up (spin.h)? What
- * it does then is no part of the execution.
+ * True if the running thread spins, and is on trial to see whether it gives up (spin.h). Its further
+ * steps are not part of the execution.
  */
-static inline bool execution_goes_on(void)
+static inline bool execution_is_on_trial(void)
 {
-    return execution_is_running() && execution_running()->goes_on;
+    return execution_is_running() && execution_running()->on_trial;
 }
 
-/* Whether it does cannot be seen, since it does what cannot be repeated. */
-void execution_stop_going_on(void);
+/* Ends a trial, if there is one, before an action that cannot be repeated. */
+void execution_end_trial(void);
 
-/* The steps of the running execution, in the order in which they were run. */
+/* Returns the steps of the running execution, in their order. */
 const reference *execution_order(unsigned *count);
 
 /*
- * A thread was run after so many steps, and took none: it ended, or something was found, before it
- * came to one. Its plain accesses have their place among the others' all the same.
+ * A thread was run after `steps` steps and took none, because it ended, or there was a finding. Its
+ * plain accesses have a place among those of the others, so a replay needs the run.
  */
 typedef struct idle_run {
     unsigned thread;
@@ -141,21 +137,22 @@ const idle_run *execution_idle_runs(unsigned *count);
 void execution_begin(void);
 
 /*
- * Back to the scheduler, until it resumes the running thread; for good; and so that it counts as
+ * Return to the scheduler: until it resumes the running thread; for good; for good, with the thread
  * blocked.
  */
 void execution_leave(void);
 _Noreturn void execution_give_up(void);
 _Noreturn void execution_block(void);
 
-/* The running thread, which was let go on, has done something else. */
+/* The running thread, which is on trial, has left its loop. */
 _Noreturn void execution_gave_up_spinning(void);
 
-/* A step was run. */
+/* Records that a step was run. */
 void execution_add(reference step);
 
 /*
- * The running thread begins to run; it has left: true if it has taken no step, which is remembered.
+ * Called before and after the running thread is run. The second returns true, and records an idle
+ * run, if the thread has taken no step.
  */
 void execution_turn_begins(void);
 bool execution_turn_was_idle(void);

@@ -2,7 +2,6 @@
 #ifndef BIDE_CHECK_EXPLORE_H
 #define BIDE_CHECK_EXPLORE_H
 
-/* Runs everything. */
 void explore_all(void);
 
 #endif

@@ -3,9 +3,11 @@
  * call.
  */
 #define _GNU_SOURCE
-/* longjmp to another stack is what this is for. */
+/* Fortified versions of longjmp reject a jump to another stack. */
 #undef _FORTIFY_SOURCE
 #include "fiber.h"
+
+#include "bide/platform.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -35,17 +37,17 @@ static void *main_fake_stack;
 #endif
 
 /*
- * The section of thread-local variables, by the names that the linker gives its ends. (The library
- * has some, so it is there.)
+ * The linker's names for the ends of the section of thread-local variables. The library has some, so
+ * the section exists.
  */
 extern char __start_bide_thread_local[];
 extern char __stop_bide_thread_local[];
 
-static char *image; /* what they hold at first */
+static char *image; /* the initial values of the thread-local variables */
 static size_t image_size;
 
-static jmp_buf outside;
-static fiber *inside;
+static jmp_buf scheduler;
+static fiber *running_fiber;
 
 static void load_thread_local(const char *from)
 {
@@ -55,12 +57,12 @@ static void load_thread_local(const char *from)
 static _Noreturn void go_outside(void)
 {
     LEAVING(NULL, main_stack, main_stack_size);
-    _longjmp(outside, 1);
+    _longjmp(scheduler, 1);
 }
 
 static void main_loop(void)
 {
-    fiber *self = inside;
+    fiber *self = running_fiber;
     ARRIVED(NULL, &main_stack, &main_stack_size);
     for (;;) {
         if (_setjmp(self->top) == 0)
@@ -92,26 +94,27 @@ void fiber_create(fiber *f, void *stack, size_t stack_size)
     context.uc_stack.ss_size = stack_size;
     context.uc_link = NULL;
     makecontext(&context, main_loop, 0);
-    inside = f;
-    if (_setjmp(outside) == 0) {
+    running_fiber = f;
+    if (_setjmp(scheduler) == 0) {
         LEAVING(&main_fake_stack, stack, stack_size);
         swapcontext(&back, &context);
     }
     ARRIVED(main_fake_stack, NULL, NULL);
-    inside = NULL;
+    running_fiber = NULL;
 }
 
-static void enter(fiber *f, jmp_buf where)
+static void fiber_enter(fiber *f, jmp_buf where)
 {
-    inside = f;
-    if (_setjmp(outside) == 0) {
+    bide_assert(running_fiber == NULL);
+    running_fiber = f;
+    if (_setjmp(scheduler) == 0) {
         LEAVING(&main_fake_stack, f->stack, f->stack_size);
         _longjmp(where, 1);
     }
     ARRIVED(main_fake_stack, NULL, NULL);
     memcpy(f->thread_local, __start_bide_thread_local, image_size);
     load_thread_local(image);
-    inside = NULL;
+    running_fiber = NULL;
 }
 
 void fiber_start(fiber *f, void (*function)(void *argument), void *argument)
@@ -120,16 +123,16 @@ void fiber_start(fiber *f, void (*function)(void *argument), void *argument)
     f->argument = argument;
     load_thread_local(image);
 #ifdef HAS_ADDRESS_SANITIZER
-    /* What was abandoned there before has left its frames marked. */
+    /* The abandoned frames of an earlier start are still poisoned. */
     __asan_unpoison_memory_region(f->stack, f->stack_size);
 #endif
-    enter(f, f->top);
+    fiber_enter(f, f->top);
 }
 
 void fiber_resume(fiber *f)
 {
     load_thread_local(f->thread_local);
-    enter(f, f->here);
+    fiber_enter(f, f->here);
 }
 
 void fiber_resize(fiber *f, void *stack, size_t stack_size)
@@ -145,7 +148,8 @@ void fiber_abandon(void)
 
 void fiber_leave(void)
 {
-    fiber *self = inside;
+    fiber *self = running_fiber;
+    bide_assert(self != NULL);
     if (_setjmp(self->here) == 0)
         go_outside();
     ARRIVED(NULL, &main_stack, &main_stack_size);

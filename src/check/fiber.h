@@ -1,8 +1,8 @@
 /*
- * The stacks on which the threads of a scenario run: all on one thread of the system, one at a
- * time. A fiber is started, leaves, is resumed, and may be started anew at any time; what was on
- * its stack is then forgotten. Thread-local variables of what is compiled with BIDE_CHECK are each
- * fiber's own.
+ * Fibers: the stacks on which the threads of a scenario run, one at a time, on one thread of the
+ * system. A fiber is started, leaves, and is resumed. It may be started anew at any time, which
+ * discards the contents of its stack. Code that is compiled with BIDE_CHECK has its own thread-local
+ * variables on each fiber.
  */
 #ifndef BIDE_CHECK_FIBER_H
 #define BIDE_CHECK_FIBER_H
@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 typedef struct fiber {
-    jmp_buf top;  /* where it waits for something to run */
-    jmp_buf here; /* where it left */
+    jmp_buf top;  /* in its main loop, waiting for a function to run */
+    jmp_buf here; /* the point at which it left */
     void (*function)(void *argument);
     void *argument;
     char *thread_local;
@@ -20,22 +20,22 @@ typedef struct fiber {
     size_t stack_size;
 } fiber;
 
-/* Makes a fiber on a stack that stays where it is. */
+/* Makes a fiber on a stack that is provided by the caller. */
 void fiber_create(fiber *f, void *stack, size_t stack_size);
 
 /* Calls function(argument) on the fiber; returns when it leaves or the function returns. */
 void fiber_start(fiber *f, void (*function)(void *argument), void *argument);
 
-/* Goes on where it left. */
+/* Continues from the point at which the fiber left. */
 void fiber_resume(fiber *f);
 
-/* Its stack has another size from now on; the upper end is the same. Nothing is on it. */
+/* Changes the size of an unused stack, whose upper end stays the same. */
 void fiber_resize(fiber *f, void *stack, size_t stack_size);
 
-/* On a fiber: back to what started or resumed it. */
+/* On a fiber: returns to the caller of fiber_start() or fiber_resume(). */
 void fiber_leave(void);
 
-/* The same, for good, from anywhere: a signal handler, say. It can only be started anew. */
+/* Leaves for good, also from a signal handler. The fiber can only be started anew. */
 _Noreturn void fiber_abandon(void);
 
 #endif

@@ -1,10 +1,15 @@
+/*
+ * Graphs: adding, removing and copying events, and the modification orders.
+ */
 #include "graph.h"
 
 #include "storage.h"
 
+#include "bide/platform.h"
+
 #include <string.h>
 
-/* Graphs that are not in use; their storage is used again. */
+/* Free graphs, whose storage is reused. */
 static graph *unused;
 
 graph *graph_new(void)
@@ -26,6 +31,7 @@ graph *graph_new(void)
 
 void graph_free(graph *g)
 {
+    bide_assert(g != unused);
     g->next_free = unused;
     unused = g;
 }
@@ -66,6 +72,7 @@ unsigned graph_add_location(graph *g, uintptr_t address, unsigned size, bool has
 void graph_place(graph *g, reference store, unsigned position)
 {
     location *l = &g->locations[event_at(g, store)->location];
+    bide_assert(event_at(g, store)->kind == EVENT_STORE && l->in_use && position <= l->count);
     l->stores = grown(l->stores, &l->capacity, l->count + 1, sizeof *l->stores);
     for (unsigned i = l->count++; i > position; i--) {
         l->stores[i] = l->stores[i - 1];
@@ -100,10 +107,10 @@ static void filter_stores(graph *g,
 }
 
 /*
- * Frees the locations that have only their initial value and that no event uses: when they are used
- * again, memory may hold another.
+ * Frees the locations that have only their initial value and are not used by an event: memory may
+ * hold another value when they are used again.
  */
-static void forget_unused(graph *g)
+static void free_unused_locations(graph *g)
 {
     for (unsigned i = 0; i < g->locations_count; i++)
         g->locations[i].is_used = false;
@@ -133,7 +140,7 @@ void graph_displace(graph *g, reference store)
 {
     location *l = &g->locations[event_at(g, store)->location];
     unsigned i = 0;
-    while (i < l->count && !same(l->stores[i], store))
+    while (i < l->count && !same_reference(l->stores[i], store))
         i++;
     if (i == l->count)
         return;
@@ -154,7 +161,7 @@ void graph_cut(graph *g, uint32_t stamp)
             thread->count--;
     }
     g->stamp = stamp;
-    forget_unused(g);
+    free_unused_locations(g);
 }
 
 graph *graph_copy(const graph *g, const unsigned keep[THREADS])
@@ -186,7 +193,7 @@ graph *graph_copy(const graph *g, const unsigned keep[THREADS])
     }
     copy->stamp = g->stamp;
     filter_stores(copy, is_there, 0);
-    forget_unused(copy);
+    free_unused_locations(copy);
     return copy;
 }
 
@@ -205,3 +212,79 @@ void clock_before(const graph *g, reference next, vector_clock *hb, vector_clock
     }
     *porf = *hb;
 }
+
+/* ---- Invariants: see graph.h ---- */
+
+#if BIDE_DEBUG
+static bool clock_includes(const vector_clock *clock, const vector_clock *other)
+{
+    for (int t = 0; t < THREADS; t++) {
+        if (clock->seen[t] < other->seen[t])
+            return false;
+    }
+    return true;
+}
+
+static void assert_load_consistent(const graph *g, const event *e)
+{
+    const location *l = &g->locations[e->location];
+    bide_assert(is_initial(e->rf) || e->rf.index < g->threads[e->rf.thread].count);
+    bide_assert(same_reference(l->stores[position_of(g, e->rf)], e->rf));
+    bide_assert(e->value == value_of(g, l, e->rf));
+    bide_assert(is_initial(e->rf) || clock_includes(&e->porf, &event_at(g, e->rf)->porf));
+}
+
+static void assert_store_consistent(const graph *g, reference self)
+{
+    const event *e = event_at(g, self);
+    const location *l = &g->locations[e->location];
+    bide_assert(e->position < l->count && same_reference(l->stores[e->position], self));
+    if (!e->is_rmw)
+        return;
+    const event *load = e - 1;
+    while (load->kind == EVENT_CHOICE) /* a wake chooses the threads that it wakes */
+        load--;
+    bide_assert(load->kind == EVENT_LOAD && load->is_rmw);
+    bide_assert(load->location == e->location && same_reference(load->rf, e->rf));
+    bide_assert(e->position > 0 && same_reference(l->stores[e->position - 1], e->rf));
+}
+
+static void assert_event_consistent(const graph *g, reference self)
+{
+    const event *e = event_at(g, self);
+    bide_assert(e->stamp <= g->stamp && (self.index == 0 || e[-1].stamp < e->stamp));
+    bide_assert(e->hb.seen[self.thread] == self.index + 1 &&
+                e->porf.seen[self.thread] == self.index + 1);
+    bide_assert(self.index == 0 ||
+                (clock_includes(&e->hb, &e[-1].hb) && clock_includes(&e->porf, &e[-1].porf)));
+    bide_assert(e->kind > EVENT_STORE || g->locations[e->location].in_use);
+    if (e->kind == EVENT_LOAD)
+        assert_load_consistent(g, e);
+    else if (e->kind == EVENT_STORE)
+        assert_store_consistent(g, self);
+}
+
+void graph_assert_consistent(const graph *g)
+{
+    unsigned stores = 0, placed = 0;
+    for (unsigned t = 0; t < THREADS; t++) {
+        for (unsigned i = 0; i < g->threads[t].count; i++) {
+            assert_event_consistent(g, (reference){(uint16_t)t, (uint16_t)i});
+            stores += g->threads[t].events[i].kind == EVENT_STORE;
+        }
+    }
+    for (unsigned i = 0; i < g->locations_count; i++) {
+        const location *l = &g->locations[i];
+        for (unsigned p = 0; l->in_use && p < l->count; p++) {
+            bide_assert(p == 0 || !is_initial(l->stores[p]));
+            placed += !is_initial(l->stores[p]);
+        }
+    }
+    bide_assert(stores == placed);
+}
+#else
+void graph_assert_consistent(const graph *g)
+{
+    (void)g;
+}
+#endif

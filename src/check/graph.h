@@ -1,28 +1,28 @@
 /*
- * An execution graph: what each thread of a scenario did, which store each load read, and in which
- * order the stores to each location stand. It is the whole state of an execution, as far as the
- * memory model is concerned.
+ * An execution graph: the events of each thread of a scenario, the store that each load read, and the
+ * order of the stores to each location. For the memory model, it is the whole state of an execution.
  *
  *     event       one load, store, fence or choice of one thread. A read-modify-write is two
- *                 events, a load and a store that follows it at once
+ *                 events: a load, and a store with only choices between them
  *     rf          reads-from: the store that a load read
  *     mo          modification order: for each location, its stores, oldest first
  *     hb          happens-before, as a vector clock of each event
- *     porf        program order and reads-from, closed: what an event can depend on; a vector clock
- *     stamp       when the event was added; the exploration goes back to a stamp
+ *     porf        the closure of program order and reads-from: the events that an event may depend
+ *                 on; a vector clock
+ *     stamp       the order in which events were added; the exploration backtracks to a stamp
  *
- * Everything in an event can be computed from the events that it depends on, so it is written once,
- * when the event is added (or made to read from another store).
+ * An event is a function of the events that it depends on, so it is written once: when it is added,
+ * or when it is made to read from another store. graph_assert_consistent states the invariants.
  */
 #ifndef BIDE_CHECK_GRAPH_H
 #define BIDE_CHECK_GRAPH_H
 
 #include "bide/check.h"
 
-/* Thread 0 sets up, threads 1 to LAST - 1 are the scenario's, thread LAST does the final check. */
+/* Thread 0 is the set-up, threads 1 to LAST - 1 are the scenario's, thread LAST is the final check. */
 enum { THREADS = 8, SETUP = 0, LAST = THREADS - 1 };
 
-/* For each thread, how many of its events came before. */
+/* The number of events of each thread that came before. */
 typedef struct vector_clock {
     uint16_t seen[THREADS];
 } vector_clock;
@@ -33,13 +33,13 @@ static inline void clock_join(vector_clock *clock, const vector_clock *other)
         clock->seen[t] = clock->seen[t] > other->seen[t] ? clock->seen[t] : other->seen[t];
 }
 
-/* An event's name: its thread and its place there. */
+/* The identity of an event: its thread, and its index there. */
 typedef struct reference {
     uint16_t thread;
     uint16_t index;
 } reference;
 
-/* The store that stands for the value a location had before anybody wrote it; no event. */
+/* Stands for the store of a location's value before its first store; not an event. */
 #define INITIAL ((reference){UINT16_MAX, UINT16_MAX})
 
 static inline bool is_initial(reference r)
@@ -47,7 +47,7 @@ static inline bool is_initial(reference r)
     return r.thread == UINT16_MAX;
 }
 
-static inline bool same(reference a, reference b)
+static inline bool same_reference(reference a, reference b)
 {
     return a.thread == b.thread && a.index == b.index;
 }
@@ -57,7 +57,7 @@ static inline bool clock_has(const vector_clock *clock, reference r)
     return is_initial(r) || clock->seen[r.thread] > r.index;
 }
 
-/* Is it one of the first run[t] events of each thread t? */
+/* True for the first run[t] events of each thread t. */
 static inline bool is_run(const unsigned run[THREADS], reference r)
 {
     return is_initial(r) || r.index < run[r.thread];
@@ -65,7 +65,7 @@ static inline bool is_run(const unsigned run[THREADS], reference r)
 
 typedef enum event_kind { EVENT_LOAD, EVENT_STORE, EVENT_FENCE, EVENT_CHOICE } event_kind;
 
-/* What kind of step it was for the reader of a trace; see trace.c. */
+/* The kind of a step, for the reader of a trace: see trace.c. */
 typedef enum step_kind {
     STEP_INIT,
     STEP_LOAD,
@@ -81,7 +81,7 @@ typedef enum step_kind {
     STEP_FENCE,
     STEP_CHOICE,
     STEP_PARK,   /* enlists for the wakes of an address */
-    STEP_PARKED, /* sleeps until one comes */
+    STEP_PARKED, /* sleeps until a wake */
     STEP_WAKE,
     STEP_LOCK,
     STEP_UNLOCK,
@@ -89,25 +89,25 @@ typedef enum step_kind {
     STEP_BEGIN, /* a thread's first step: reads its spawn */
     STEP_END,   /* a thread's last step */
     STEP_JOIN,
-    STEP_POST,  /* an awaited operation's end */
-    STEP_AWAIT, /* waits for it */
+    STEP_POST,  /* the end of an awaited operation */
+    STEP_AWAIT, /* waits for that end */
 } step_kind;
 
-/* When may a load's thread go on? */
+/* The condition on the value of a load under which its thread continues. */
 typedef enum wait_kind { WAIT_NEVER, WAIT_UNTIL_EQUAL, WAIT_UNTIL_BITS } wait_kind;
 
-/* What an operation is, whatever it reads. */
+/* An operation, apart from the value that it reads. */
 typedef struct operation {
     bide_check_site_ *site;
-    uint64_t operand;  /* of STEP_SPAWN: the thread; of STEP_PARKED: is there a deadline? */
-    uint64_t expected; /* by a compare-exchange; or what the load waits for */
+    uint64_t operand;  /* STEP_SPAWN: the thread; STEP_PARKED: 1 if there is a deadline */
+    uint64_t expected; /* by a compare-exchange, or by a load that waits */
     uint8_t step;
     uint8_t order;
     uint8_t order_if_failed; /* of a compare-exchange */
     uint8_t wait;            /* a wait_kind */
     bool is_rmw;             /* if it succeeds */
-    bool may_fail;           /* a weak compare-exchange that may yet fail for no reason */
-    bool is_silent;          /* how the platform sleeps and wakes: it orders nothing */
+    bool may_fail;           /* a weak compare-exchange that may fail spuriously */
+    bool is_silent;          /* part of the platform's sleep and wake: it orders nothing */
 } operation;
 
 typedef struct event {
@@ -115,19 +115,19 @@ typedef struct event {
     uint64_t value; /* read or written, or chosen */
     uint32_t stamp;
     uint16_t location; /* loads and stores */
-    uint16_t position; /* stores: where in the modification order */
-    reference rf;      /* loads, and the stores of read-modify-writes: what was read */
+    uint16_t position; /* stores: the index in the modification order */
+    reference rf;      /* loads, and the stores of read-modify-writes: the store that was read */
     uint8_t kind;
-    uint8_t order;        /* the one that counts: op.order or op.order_if_failed */
+    uint8_t order;        /* in effect: op.order or op.order_if_failed */
     bool is_rmw;          /* one half of a read-modify-write */
-    bool blocked;         /* a load that must read another value before its thread goes on */
-    bool spurious;        /* a compare-exchange that fails for no reason */
-    vector_clock hb;      /* itself included */
-    vector_clock porf;    /* itself included */
-    vector_clock view;    /* loads: the stores that are too old to read are judged by this */
-    vector_clock message; /* stores: what a load that acquires it has seen */
-    vector_clock fenced;  /* after it: what the thread's last release fence releases */
-    vector_clock pending; /* after it: what the thread's next acquire fence acquires */
+    bool blocked;         /* a load whose thread waits for another value */
+    bool spurious;        /* a compare-exchange that fails spuriously */
+    vector_clock hb;      /* includes the event itself */
+    vector_clock porf;    /* includes the event itself */
+    vector_clock view;    /* loads: a store that this clock knows to be overwritten is too old */
+    vector_clock message; /* stores: the events that an acquiring load synchronizes with */
+    vector_clock fenced;  /* after the event: released by the thread's last release fence */
+    vector_clock pending; /* after the event: acquired by the thread's next acquire fence */
 } event;
 
 typedef struct thread_events {
@@ -138,13 +138,13 @@ typedef struct thread_events {
 
 typedef struct location {
     uintptr_t address;
-    uint64_t initial;  /* the value that INITIAL stands for */
+    uint64_t initial;  /* the value of INITIAL */
     reference *stores; /* the modification order; the first is INITIAL or an initialising store */
     unsigned count;
     unsigned capacity;
     uint8_t size;
     bool in_use;
-    bool is_used; /* by an event: for graph.c */
+    bool is_used; /* by an event; scratch of graph.c */
 } location;
 
 typedef struct graph {
@@ -176,10 +176,7 @@ static inline unsigned position_of(const graph *g, reference store)
     return is_initial(store) ? 0 : event_at(g, store)->position;
 }
 
-/*
- * Is the store, in its location's modification order, the store of a read-modify-write? It then
- * stands right behind the one that its load read.
- */
+/* The store of a read-modify-write directly follows, in the modification order, the store it read. */
 static inline bool is_rmw_store(const graph *g, reference store)
 {
     return !is_initial(store) && event_at(g, store)->is_rmw;
@@ -189,30 +186,45 @@ graph *graph_new(void);
 void graph_free(graph *g);
 
 /*
- * A new event at the end of a thread, zeroed, with a stamp. References stay valid, pointers do not.
+ * Adds a zeroed event with a stamp at the end of a thread. References stay valid, pointers do not.
  */
 event *graph_add(graph *g, unsigned thread);
 
 /*
- * A location for `address`, without stores but INITIAL (with `initial` as its value) if there is
- * one.
+ * Adds a location for `address`. With `has_initial`, its only store is INITIAL, of the value
+ * `initial`; otherwise it has none.
  */
 unsigned graph_add_location(graph *g, uintptr_t address, unsigned size, bool has_initial,
                             uint64_t initial);
 
-/* Puts a store that is in no modification order yet at `position` of its location's. */
+/* Inserts a store that is in no modification order at `position` of its location's order. */
 void graph_place(graph *g, reference store, unsigned position);
 
-/* Takes it out again. */
+/* Removes a store from its location's modification order, if it is there. */
 void graph_displace(graph *g, reference store);
 
 /* Removes every event that is newer than `stamp`. */
 void graph_cut(graph *g, uint32_t stamp);
 
-/* A copy with only the first keep[t] events of each thread t. What they read must be among them. */
+/* Copies the first keep[t] events of each thread t. The stores that they read must be among them. */
 graph *graph_copy(const graph *g, const unsigned keep[THREADS]);
 
-/* What came before the next event of a thread. */
+/* The clocks of the event before `next` in its thread, or the clocks that its thread begins with. */
 void clock_before(const graph *g, reference next, vector_clock *hb, vector_clock *porf);
+
+/*
+ * Asserts the invariants of a graph whose execution was not given up:
+ *
+ * 1. Stamps increase along each thread, and none is above the graph's.
+ * 2. Each load reads one store, of its own location, and has its value; the store is in the graph.
+ * 3. The modification order of a location is total: its stores are different events of the location,
+ *    each at its position, as many as the graph has.
+ * 4. Only the first of them may be INITIAL.
+ * 5. The store of a read-modify-write follows its load in its thread, with only choices between
+ *    them. In the modification order it directly follows the store that the load read.
+ * 6. The clocks of an event include the event and the clocks of the event before it in its thread;
+ *    those of a load's porf, its store's.
+ */
+void graph_assert_consistent(const graph *g);
 
 #endif

@@ -1,13 +1,14 @@
 /*
- * What the compiler calls in code that is compiled with -fsanitize=thread: here, in place of
- * ThreadSanitizer's library. Each plain access is given to the checker.
+ * The functions that the compiler calls in code that is compiled with -fsanitize=thread, in place of
+ * ThreadSanitizer's library. They pass each plain access to the checker.
  */
 #include "accesses.h"
 #include "execution.h"
 
 #include <string.h>
 
-static void plain(const volatile void *address, size_t size, access_kind kind, const void *code)
+static void plain_access(const volatile void *address, size_t size, access_kind kind,
+                         const void *code)
 {
     if (execution_is_running())
         accesses_add((uintptr_t)address, size, kind, NULL, code);
@@ -15,11 +16,11 @@ static void plain(const volatile void *address, size_t size, access_kind kind, c
 
 #define CODE __builtin_return_address(0)
 
-#define ACCESS(name, size, kind)       \
-    void __tsan_##name##size(void *p); \
-    void __tsan_##name##size(void *p)  \
-    {                                  \
-        plain(p, size, kind, CODE);    \
+#define ACCESS(name, size, kind)           \
+    void __tsan_##name##size(void *p);     \
+    void __tsan_##name##size(void *p)      \
+    {                                      \
+        plain_access(p, size, kind, CODE); \
     }
 
 #define ACCESSES(size)                                 \
@@ -65,30 +66,30 @@ void __tsan_func_exit(void *code)
 
 void __tsan_read_range(void *p, size_t size)
 {
-    plain(p, size, ACCESS_READ, CODE);
+    plain_access(p, size, ACCESS_READ, CODE);
 }
 
 void __tsan_write_range(void *p, size_t size)
 {
-    plain(p, size, ACCESS_WRITE, CODE);
+    plain_access(p, size, ACCESS_WRITE, CODE);
 }
 
 void *__tsan_memcpy(void *to, const void *from, size_t size)
 {
-    plain(from, size, ACCESS_READ, CODE);
-    plain(to, size, ACCESS_WRITE, CODE);
+    plain_access(from, size, ACCESS_READ, CODE);
+    plain_access(to, size, ACCESS_WRITE, CODE);
     return memcpy(to, from, size);
 }
 
 void *__tsan_memmove(void *to, const void *from, size_t size)
 {
-    plain(from, size, ACCESS_READ, CODE);
-    plain(to, size, ACCESS_WRITE, CODE);
+    plain_access(from, size, ACCESS_READ, CODE);
+    plain_access(to, size, ACCESS_WRITE, CODE);
     return memmove(to, from, size);
 }
 
 void *__tsan_memset(void *to, int byte, size_t size)
 {
-    plain(to, size, ACCESS_WRITE, CODE);
+    plain_access(to, size, ACCESS_WRITE, CODE);
     return memset(to, byte, size);
 }

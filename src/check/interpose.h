@@ -1,4 +1,7 @@
-/* Put in front of the library's own files that use threads and allocate, where they are checked. */
+/*
+ * Included before each of the library's files that the checker runs: replaces their threads, malloc
+ * and free with the checker's.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -1,3 +1,6 @@
+/*
+ * A hash table from addresses to locations, which is emptied by the number of the run.
+ */
 #include "locations.h"
 
 #include "execution.h"
@@ -5,25 +8,25 @@
 
 enum { MAP_SIZE = 4096, NOWHERE = UINT16_MAX };
 
-static struct mapped {
+static struct mapped_location {
     uintptr_t key;
     uint64_t run;
     unsigned location;
-    uint64_t in_memory; /* what was there when the location was found or made */
+    uint64_t in_memory; /* the value in memory when the location was found or added */
 } map[MAP_SIZE];
-static uint64_t run;
+static uint64_t location_run;
 
 void locations_begin_run(void)
 {
-    run++;
+    location_run++;
 }
 
-static struct mapped *find(uintptr_t key)
+static struct mapped_location *find_mapped(uintptr_t key)
 {
     uintptr_t hash = (key ^ key >> 61 ^ key >> 17) * 0x9e3779b97f4a7c15u >> 40;
     for (unsigned i = 0; i < MAP_SIZE; i++) {
-        struct mapped *m = &map[(hash + i) % MAP_SIZE];
-        if (m->run != run) {
+        struct mapped_location *m = &map[(hash + i) % MAP_SIZE];
+        if (m->run != location_run) {
             m->location = NOWHERE;
             return m;
         }
@@ -34,30 +37,31 @@ static struct mapped *find(uintptr_t key)
     return NULL;
 }
 
-static unsigned set(uintptr_t key, unsigned location, uint64_t in_memory)
+static unsigned map_location(uintptr_t key, unsigned location, uint64_t in_memory)
 {
-    struct mapped *m = find(key);
+    struct mapped_location *m = find_mapped(key);
     m->key = key;
-    m->run = run;
+    m->run = location_run;
     m->location = location;
     m->in_memory = in_memory;
     return location;
 }
 
-/* Addresses have their upper bits free, which keep the hidden locations apart. */
+/* The upper bits of an address are unused; they distinguish the hidden objects. */
 static uintptr_t key_of(uintptr_t address, hidden which)
 {
     return address ^ (uintptr_t)which << 61;
 }
 
 /*
- * Another object that shares bytes with one of `size` at an address, but not its beginning. NULL:
- * there is none.
+ * Returns an object that overlaps the `size` bytes at an address and begins at another address, or
+ * NULL.
  */
-static const location *overlapping(const graph *g, uintptr_t address, size_t size)
+static const location *overlapping_object(const graph *g, uintptr_t address, size_t size)
 {
     for (uintptr_t begin = address - 7; begin != address + size; begin++) {
-        unsigned found = begin != address ? find(key_of(begin, HIDDEN_NONE))->location : NOWHERE;
+        unsigned found =
+            begin != address ? find_mapped(key_of(begin, HIDDEN_NONE))->location : NOWHERE;
         if (found != NOWHERE && begin + g->locations[found].size > address)
             return &g->locations[found];
     }
@@ -73,18 +77,20 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
 {
     uintptr_t key = key_of(address, which);
     uint64_t in_memory = which == HIDDEN_NONE ? memory_value(address, size) : 0;
-    const struct mapped *m = find(key);
+    const struct mapped_location *m = find_mapped(key);
     unsigned location = m->location;
     if (again != NULL && g->locations[again->location].address == key)
-        location = set(key, again->location, in_memory);
+        location = map_location(key, again->location, in_memory);
     else if (location == NOWHERE ||
              (m->in_memory != in_memory && g->locations[location].size == size)) {
-        const struct location *other = which == HIDDEN_NONE ? overlapping(g, address, size) : NULL;
+        const struct location *other =
+            which == HIDDEN_NONE ? overlapping_object(g, address, size) : NULL;
         if (other != NULL)
             execution_found(BIDE_CHECK_BAD_SCENARIO,
-                            "an atomic object of %zu bytes lies in another of %u", size,
+                            "an atomic object of %zu bytes overlaps another of %u", size,
                             other->size);
-        location = set(key, graph_add_location(g, key, (unsigned)size, true, in_memory), in_memory);
+        location = map_location(key, graph_add_location(g, key, (unsigned)size, true, in_memory),
+                                in_memory);
     }
     if (g->locations[location].size != size)
         execution_found(BIDE_CHECK_BAD_SCENARIO,
@@ -96,7 +102,7 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
 unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size)
 {
     uintptr_t key = key_of(address, HIDDEN_NONE);
-    return set(
+    return map_location(
         key, again != NULL ? again->location : graph_add_location(g, key, (unsigned)size, false, 0),
         memory_value(address, size));
 }
@@ -108,7 +114,7 @@ uintptr_t location_around(const graph *g, const event *again, uintptr_t address,
         return g->locations[again->location].address;
     }
     for (uintptr_t begin = address; address - begin < 8; begin--) {
-        unsigned location = find(key_of(begin, HIDDEN_NONE))->location;
+        unsigned location = find_mapped(key_of(begin, HIDDEN_NONE))->location;
         if (location != NOWHERE && begin + g->locations[location].size >= address + *size) {
             *size = g->locations[location].size;
             return begin;
@@ -117,8 +123,8 @@ uintptr_t location_around(const graph *g, const event *again, uintptr_t address,
     return address;
 }
 
-/* The newest of a location's stores that were run. */
-static reference newest_run(const location *l)
+/* Returns the newest of a location's stores that were run. */
+static reference newest_run_store(const location *l)
 {
     for (unsigned i = l->count; i-- > 0;) {
         if (execution_has_run(l->stores[i]))
@@ -127,15 +133,15 @@ static reference newest_run(const location *l)
     return INITIAL;
 }
 
-void locations_settle(uintptr_t address, size_t size)
+void locations_write_back(uintptr_t address, size_t size)
 {
     const graph *g = the_checker.g;
     for (uintptr_t begin = address - 7; begin != address + size; begin++) {
-        struct mapped *m = find(key_of(begin, HIDDEN_NONE));
+        struct mapped_location *m = find_mapped(key_of(begin, HIDDEN_NONE));
         if (m->location == NOWHERE)
             continue;
         const location *l = &g->locations[m->location];
-        reference newest = newest_run(l);
+        reference newest = newest_run_store(l);
         if (begin + l->size <= address || (is_initial(newest) && !is_initial(l->stores[0])))
             continue;
         uint64_t value = value_of(g, l, newest);
@@ -146,13 +152,13 @@ void locations_settle(uintptr_t address, size_t size)
     }
 }
 
-void locations_forget(uintptr_t address, size_t size)
+void locations_discard(uintptr_t address, size_t size)
 {
     const graph *g = the_checker.g;
     for (uintptr_t begin = address - 7; begin != address + size; begin++) {
         uintptr_t key = key_of(begin, HIDDEN_NONE);
-        unsigned location = find(key)->location;
+        unsigned location = find_mapped(key)->location;
         if (location != NOWHERE && begin + g->locations[location].size > address)
-            set(key, NOWHERE, 0);
+            map_location(key, NOWHERE, 0);
     }
 }

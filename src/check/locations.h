@@ -1,8 +1,8 @@
 /*
- * Which location of the graph an address stands for, in the running execution. It changes: memory
- * is initialised again, by bide_atomic_init or by a plain write, and is then a new object. Plain
- * writes are told by the compiler (-fsanitize=thread); those that it does not tell are seen if they
- * change what is in memory, for the steps of scenarios never do.
+ * The map from addresses to locations of the graph, in the running execution. The location of an
+ * address changes: memory that is initialised again, by bide_atomic_init or by a plain write, is a
+ * new object. The compiler reports plain writes (-fsanitize=thread). Other plain writes are detected
+ * if they change the value in memory, because the steps of scenarios never change it.
  */
 #ifndef BIDE_CHECK_LOCATIONS_H
 #define BIDE_CHECK_LOCATIONS_H
@@ -10,8 +10,8 @@
 #include "graph.h"
 
 /*
- * An address is the atomic object there, or one of those that belong to it and which no program
- * sees.
+ * The objects at an address: the atomic object itself, and the hidden ones that belong to it, which
+ * only the checker uses.
  */
 typedef enum hidden {
     HIDDEN_NONE,
@@ -25,32 +25,32 @@ typedef enum hidden {
 void locations_begin_run(void);
 
 /*
- * The location for an access of `size` bytes, a new one if there is none. `again` is the event that
- * the graph has for it, or NULL.
+ * Returns the location for an access of `size` bytes; adds one if there is none. `again` is the event
+ * that the graph has for this access, or NULL.
  */
 unsigned location_for(graph *g, const event *again, uintptr_t address, size_t size, hidden which);
 
 /*
- * A new location at an address, for an initialising store; or that of the event that the graph has
- * for it.
+ * Adds a location at an address, for an initialising store, or returns the location of the event that
+ * the graph has for this store.
  */
 unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size);
 
 bool location_is_at(const graph *g, unsigned location, uintptr_t address, hidden which);
 
 /*
- * The object that `size` bytes at an address are a part of: its address, and its size. The bytes
- * themselves if no object is known there.
+ * Finds the object that contains `size` bytes at an address: returns its address and sets its size.
+ * If no object is known there, the object is the bytes themselves.
  */
 uintptr_t location_around(const graph *g, const event *again, uintptr_t address, size_t *size);
 
 /*
- * Plain memory is read or written: what the objects there hold is put into memory, as far as they
- * were run.
+ * Before plain memory is read or written: writes the values of the objects there, from their stores
+ * that were run, to memory.
  */
-void locations_settle(uintptr_t address, size_t size);
+void locations_write_back(uintptr_t address, size_t size);
 
-/* Plain memory was written: what was there is gone. */
-void locations_forget(uintptr_t address, size_t size);
+/* After plain memory was written: forgets the objects that were there. */
+void locations_discard(uintptr_t address, size_t size);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "graph.h"
 
-/* Enlists among an address's sleepers. */
+/* Adds the running thread to the sleepers of an address. */
 void sleepers_enlist(uintptr_t address, bide_check_site_ *site);
 
-/* Sleeps, once enlisted. 0, or -ETIMEDOUT if there is a deadline. */
+/* Sleeps, after sleepers_enlist(). Returns 0, or -ETIMEDOUT if there is a deadline. */
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline);
 
 void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count);

@@ -1,13 +1,14 @@
 /*
  * Runs the code of a scenario along an execution graph.
  *
- * Each thread is a fiber. It runs until it comes to its next atomic operation. If the graph knows
- * that one already, it goes on with what the graph says; it must wait, though, until what it reads
- * has been run by its own thread, so that plain memory changes in an order that the graph allows.
- * Only when all of the graph has been run again do new events come.
+ * Each thread is a fiber, which runs until its next atomic operation.
  *
- * A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a
- * thread within a run: that another value might be read is another graph.
+ * 1. If the graph has an event for the operation, the thread takes the value from that event. Before
+ *    that, it waits until the store that it reads has been run by its own thread, so that plain memory
+ *    changes in an order that the graph allows.
+ * 2. New events are added only when all events of the graph have been run again.
+ * 3. A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a
+ *    thread within a run: reading another value is another graph.
  */
 #include "machine.h"
 
@@ -19,9 +20,11 @@
 #include "spin.h"
 #include "trace.h"
 
-static unsigned left; /* of the graph's events, to be run again */
+#include "bide/platform.h"
+
+static unsigned events_left; /* the number of the graph's events that have not been run again */
 static bool fibers_made;
-static void *state;
+static void *scenario_state;
 
 #define G the_checker.g
 
@@ -43,13 +46,13 @@ static bool is_ready_to_run(const event *e)
 }
 
 /*
- * Waits until it is this thread's turn to take its next step. Returns the event that the graph has
- * for it, or NULL if it is to be added.
+ * Waits until this thread may take its next step. Returns the event that the graph has for the step,
+ * or NULL if the event must be added.
  */
-static event *turn(const operation *op)
+static event *wait_for_turn(const operation *op)
 {
     thread_record *t = execution_running();
-    if (t->goes_on)
+    if (t->on_trial)
         execution_gave_up_spinning();
     t->at = op->site;
     for (;;) {
@@ -64,25 +67,27 @@ static event *turn(const operation *op)
                         the_execution.running);
                 return e;
             }
-        } else if (left == 0 || the_execution.running == LAST) {
+        } else if (events_left == 0 || the_execution.running == LAST) {
             if (t->position >= the_checker.max_steps)
                 execution_found(BIDE_CHECK_LIVELOCK, "thread %u took more than %u steps",
                                 the_execution.running, the_checker.max_steps);
-            if (script_is_turn_of(the_execution.running))
+            if (replay_is_turn_of(the_execution.running))
                 return NULL;
         }
         execution_leave();
     }
 }
 
-static reference taken(bool again)
+static reference step_taken(bool again)
 {
     thread_record *t = execution_running();
     reference self = {(uint16_t)the_execution.running, (uint16_t)t->position++};
+    bide_assert(t->position <= G->threads[the_execution.running].count);
+    bide_assert(!again || the_execution.running == LAST || events_left != 0);
     if (again && the_execution.running != LAST)
-        left--;
+        events_left--;
     if (!again)
-        script_step((event_kind)event_at(G, self)->kind);
+        replay_step((event_kind)event_at(G, self)->kind);
     execution_add(self);
     t->clock = event_at(G, self)->hb;
     t->at = NULL;
@@ -99,14 +104,14 @@ static void watch_atomic(const operation *op, uintptr_t address, size_t size, hi
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
                       const vector_clock *older, reference *self)
 {
-    if (execution_goes_on())
+    if (execution_is_on_trial())
         return spin_step(op, address, which, self)->value;
-    event *e = turn(op);
+    event *e = wait_for_turn(op);
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
     if (e == NULL && !decide_load(G, the_execution.running, op, location, older))
         execution_give_up();
-    reference r = taken(e != NULL);
+    reference r = step_taken(e != NULL);
     e = event_at(G, r);
     if (e->location != location)
         execution_found(BIDE_CHECK_BAD_SCENARIO,
@@ -124,7 +129,7 @@ uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
                            const vector_clock *older)
 {
     size_t whole = size;
-    uintptr_t begin = location_around(G, turn(op), address, &whole);
+    uintptr_t begin = location_around(G, wait_for_turn(op), address, &whole);
     size_t shift = address - begin;
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     shift = whole - size - shift;
@@ -135,7 +140,7 @@ uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
 void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
                    uint64_t value, const reference *load)
 {
-    event *e = turn(op);
+    event *e = wait_for_turn(op);
     execution_running()->in_rmw = false;
     unsigned location = location_for(G, e, address, size, which);
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_WRITE);
@@ -144,7 +149,7 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
     reference read = load != NULL ? event_at(G, *load)->rf : INITIAL;
     if (added && !decide_store(G, the_execution.running, op, location, value, read))
         execution_give_up();
-    e = event_at(G, taken(!added));
+    e = event_at(G, step_taken(!added));
     if (e->value != value || e->location != location)
         execution_found(BIDE_CHECK_BAD_SCENARIO,
                         "thread %u wrote something else when it was run again",
@@ -153,33 +158,33 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
 
 void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value)
 {
-    event *e = turn(op);
+    event *e = wait_for_turn(op);
     accesses_add(address, size, ACCESS_WRITE, op->site, NULL);
     value = memory_fitting(value, size);
     unsigned location = location_anew(G, e, address, size);
     if (e == NULL)
         decide_init(G, the_execution.running, op, location, value);
-    taken(e != NULL);
+    step_taken(e != NULL);
 }
 
 void machine_fence(const operation *op)
 {
-    if (execution_goes_on()) {
+    if (execution_is_on_trial()) {
         spin_step(op, 0, HIDDEN_NONE, NULL);
         return;
     }
-    event *e = turn(op);
+    event *e = wait_for_turn(op);
     if (e == NULL)
         decide_fence(G, the_execution.running, op);
-    taken(e != NULL);
+    step_taken(e != NULL);
 }
 
 unsigned machine_choose(const operation *op, unsigned count)
 {
-    event *e = turn(op);
+    event *e = wait_for_turn(op);
     if (e == NULL && !decide_choice(G, the_execution.running, op, count))
         execution_give_up();
-    return (unsigned)event_at(G, taken(e != NULL))->value;
+    return (unsigned)event_at(G, step_taken(e != NULL))->value;
 }
 
 bool machine_may_be_spurious(void)
@@ -205,9 +210,9 @@ static void thread_main(void *argument)
         op = (operation){.site = &end, .step = STEP_END, .order = bide_check_release_};
         machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 2, NULL);
     } else {
-        t->function(state);
+        t->function(scenario_state);
     }
-    if (t->goes_on)
+    if (t->on_trial)
         execution_gave_up_spinning();
     t->state = DONE;
 }
@@ -217,12 +222,12 @@ unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_sit
     operation op = {.site = site, .step = STEP_SPAWN, .order = bide_check_release_};
     unsigned number;
     if (the_execution.running == LAST)
-        execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread is started when all have ended");
-    const event *e = turn(&op);
+        execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread is started in the final check");
+    const event *e = wait_for_turn(&op);
     if (e != NULL) {
         number = (unsigned)e->op.operand;
     } else {
-        /* The first that nobody has begun, in this graph. */
+        /* The first thread that is not started in this graph. */
         bool is_taken[THREADS] = {false};
         for (unsigned t = 0; t < THREADS; t++) {
             is_taken[t] =
@@ -254,7 +259,7 @@ void machine_join(unsigned thread, bide_check_site_ *site, void **result)
                     .wait = WAIT_UNTIL_EQUAL,
                     .expected = 2};
     if (the_execution.running == SETUP)
-        execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread is waited for before any has begun");
+        execution_found(BIDE_CHECK_BAD_SCENARIO, "a thread is joined in the set-up");
     machine_load(&op, (uintptr_t)&the_execution.threads[thread], 1, HIDDEN_THREAD, NULL, NULL);
     if (result != NULL)
         *result = the_execution.threads[thread].result;
@@ -264,6 +269,8 @@ void machine_join(unsigned thread, bide_check_site_ *site, void **result)
 static void run_thread(unsigned number)
 {
     thread_record *t = &the_execution.threads[number];
+    bide_assert(the_execution.running == NOBODY &&
+                (t->state == WAITING_TO_START || t->state == READY));
     the_execution.running = number;
     execution_turn_begins();
     if (t->state == WAITING_TO_START) {
@@ -277,19 +284,19 @@ static void run_thread(unsigned number)
     bool idle = !the_checker.stopped && execution_turn_was_idle();
     the_execution.running = NOBODY;
     if (!crash_report(number, the_execution.threads[number].at) && idle)
-        script_no_step(number);
+        replay_idle_run(number);
 }
 
-static bool can_go_on(unsigned number)
+static bool can_continue(unsigned number)
 {
     return the_execution.threads[number].state == WAITING_TO_START ||
            the_execution.threads[number].state == READY;
 }
 
-static bool can_go_on_again(unsigned number)
+static bool can_replay_step(unsigned number)
 {
     const thread_record *t = &the_execution.threads[number];
-    return can_go_on(number) && t->position < G->threads[number].count &&
+    return can_continue(number) && t->position < G->threads[number].count &&
            is_ready_to_run(&G->threads[number].events[t->position]);
 }
 
@@ -303,39 +310,39 @@ static bool all_ended(void)
 }
 
 /*
- * The thread that runs next, as the script has it; NOBODY if the threads have ended, or it does not
- * fit.
+ * Returns the thread that runs next in the replay; NOBODY if all threads have ended, or if the replay
+ * does not fit.
  */
-static unsigned scripted_thread(unsigned wanted)
+static unsigned replayed_thread(unsigned wanted)
 {
-    if (wanted != SETUP && wanted != LAST && can_go_on(wanted))
+    if (wanted != SETUP && wanted != LAST && can_continue(wanted))
         return wanted;
     if (wanted != LAST || !all_ended())
-        script_does_not_fit();
+        replay_mismatch();
     return NOBODY;
 }
 
-/* The thread that runs next; NOBODY if none can. */
+/* Returns the thread that runs next; NOBODY if none can. */
 static unsigned next_thread(void)
 {
-    unsigned scripted = script_next_thread();
+    unsigned scripted = replay_next_thread();
     if (scripted != NOBODY)
-        return scripted_thread(scripted);
+        return replayed_thread(scripted);
     unsigned first = NOBODY;
     for (unsigned t = LAST; t-- > 1;) {
-        if (left != 0 ? can_go_on_again(t) : can_go_on(t))
+        if (events_left != 0 ? can_replay_step(t) : can_continue(t))
             first = t;
     }
-    for (unsigned t = 1; t < LAST && left == 0; t++) {
-        if (can_go_on(t) && the_execution.threads[t].in_rmw)
+    for (unsigned t = 1; t < LAST && events_left == 0; t++) {
+        if (can_continue(t) && the_execution.threads[t].in_rmw)
             first = t;
     }
     return first;
 }
 
 /*
- * All threads that are left wait. Could they wait for ever? Only if each has seen the newest there
- * is, and no sleep has a deadline: that it ends by that is another execution.
+ * All remaining threads wait. They may wait for ever only if each has seen the newest stores, and no
+ * sleep has a deadline, by which it would end in another execution.
  */
 static void judge_blocked(void)
 {
@@ -360,16 +367,16 @@ static void judge_blocked(void)
     trace_blocked(first, the_execution.threads[first].spins);
 }
 
-/* Ran all that is to run before what comes next? If not, this execution goes no further. */
+/* `all`: the threads of this phase have ended. False: the execution does not continue. */
 static bool has_ended(bool all)
 {
     if (the_execution.given_up || the_checker.stopped)
         return false;
     if (all)
         return true;
-    /* A script that says nothing of a thread that could go on, or too much. */
-    if (script_next_thread() != NOBODY) {
-        script_does_not_fit();
+    /* The replay names a thread that cannot continue. */
+    if (replay_next_thread() != NOBODY) {
+        replay_mismatch();
         return false;
     }
     the_checker.result->blocked++;
@@ -382,7 +389,7 @@ static void begin_run(graph *g)
     G = g;
     locations_begin_run();
     execution_begin();
-    left = 0;
+    events_left = 0;
     memory_reset();
     accesses_reset();
     trace_execution_began();
@@ -390,7 +397,7 @@ static void begin_run(graph *g)
     bool more = true;
     for (unsigned t = 0; t < THREADS; t++) {
         thread_record *m = &the_execution.threads[t];
-        left += t != LAST ? g->threads[t].count : 0;
+        events_left += t != LAST ? g->threads[t].count : 0;
         m->function = NULL;
         if (t == SETUP) {
             m->function = scenario->setup;
@@ -410,9 +417,9 @@ static void begin_run(graph *g)
     }
 }
 
-static void prepare(void)
+static void prepare_memory(void)
 {
-    state = memory_prepare(the_checker.scenario);
+    scenario_state = memory_prepare(the_checker.scenario);
     for (unsigned t = 0; t < THREADS; t++) {
         if (fibers_made)
             fiber_resize(&the_execution.threads[t].fiber, memory_stack(t), memory_stack_size());
@@ -431,24 +438,24 @@ static void end_run(void)
         if (!has_ended(the_execution.threads[LAST].state == DONE))
             return;
     }
-    if (!script_is_over()) {
-        script_does_not_fit();
+    if (!replay_is_finished()) {
+        replay_mismatch();
         return;
     }
     size_t bytes;
     unsigned blocks = memory_leaked(&bytes);
     if (blocks != 0) {
-        execution_found(BIDE_CHECK_LEAK, "%zu bytes in %u blocks were never freed", bytes, blocks);
+        execution_found(BIDE_CHECK_LEAK, "%zu bytes in %u blocks are never freed", bytes, blocks);
         return;
     }
     the_checker.result->executions++;
     trace_execution_ended();
 }
 
-static void run(graph *g)
+static void run_execution(graph *g)
 {
     if (g->stamp == 0)
-        prepare();
+        prepare_memory();
     begin_run(g);
     if (the_execution.threads[SETUP].state != ABSENT) {
         run_thread(SETUP);
@@ -463,7 +470,7 @@ static void run(graph *g)
         if (the_execution.given_up || the_checker.stopped)
             return;
     }
-    if (left != 0) {
+    if (events_left != 0) {
         execution_found(
             BIDE_CHECK_BAD_SCENARIO,
             "a thread did less when it was run again: the scenario depends on something that "
@@ -475,7 +482,7 @@ static void run(graph *g)
 
 void machine_run(graph *g)
 {
-    run(g);
+    run_execution(g);
     if (the_checker.result->finding != BIDE_CHECK_NOTHING)
         trace_finding();
 }

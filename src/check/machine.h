@@ -1,17 +1,17 @@
-/* Runs the code of a scenario along an execution graph; and the steps that the code takes. */
+/* Runs the code of a scenario along an execution graph, and takes the steps of that code. */
 #ifndef BIDE_CHECK_MACHINE_H
 #define BIDE_CHECK_MACHINE_H
 
 #include "execution.h"
 #include "locations.h"
 
-/* Runs one execution: along `g`, and on to its end. */
+/* Runs one execution: along `g`, and then to its end. */
 void machine_run(graph *g);
 
-/* Steps of the running thread. Each returns what was read, if it reads. */
+/* Steps of the running thread. A load returns the value that it read. */
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
                       const vector_clock *older, reference *self);
-/* The same of an atomic object that `address` may lie in the middle of. */
+/* The same for a part of an atomic object, which `address` need not be the beginning of. */
 uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
                            const vector_clock *older);
 void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
@@ -20,10 +20,10 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 void machine_fence(const operation *op);
 unsigned machine_choose(const operation *op, unsigned count);
 
-/* The running thread's last step on an object; NULL if there is none. */
+/* Returns the running thread's last step on an object, or NULL. */
 const event *machine_last_use(uintptr_t address, hidden which);
 
-/* May the next step of the running thread go wrong for no reason? */
+/* True if the next step of the running thread may fail spuriously. */
 bool machine_may_be_spurious(void);
 
 /* Starts a thread beside those of the scenario; returns its number, or 0 if there are too many. */

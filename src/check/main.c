@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-typedef struct options {
+typedef struct main_options {
     bool list, verbose, weaken;
     const char *replay;
     unsigned preemptions;
@@ -22,16 +22,16 @@ typedef struct options {
     uint64_t executions;
     char **names;
     int names_count;
-} options;
+} main_options;
 
-static double now(void)
+static double seconds_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static bool is_wanted(const options *o, const bide_check_scenario *s)
+static bool is_wanted(const main_options *o, const bide_check_scenario *s)
 {
     for (int i = 0; i < o->names_count; i++) {
         if (strcmp(o->names[i], s->name) == 0)
@@ -40,23 +40,23 @@ static bool is_wanted(const options *o, const bide_check_scenario *s)
     return o->names_count == 0;
 }
 
-/* Is each name that was given a scenario's? */
-static bool are_known(const options *o, const bide_check_suite *suite)
+/* Reports a name that is not a scenario's, and returns false. */
+static bool are_known(const main_options *o, const bide_check_suite *suite)
 {
     for (int i = 0; i < o->names_count; i++) {
         size_t j = 0;
         while (suite->scenarios[j] != NULL && strcmp(suite->scenarios[j]->name, o->names[i]) != 0)
             j++;
         if (suite->scenarios[j] == NULL) {
-            fprintf(stderr, "no scenario has the name %s\n", o->names[i]);
+            fprintf(stderr, "there is no scenario %s\n", o->names[i]);
             return false;
         }
     }
     return true;
 }
 
-/* As the command line has it. */
-static bide_check_scenario bounded(const options *o, const bide_check_scenario *given)
+/* Returns the scenario with the limits of the command line. */
+static bide_check_scenario with_limits(const main_options *o, const bide_check_scenario *given)
 {
     bide_check_scenario s = *given;
     if (o->preemptions != 0)
@@ -68,7 +68,7 @@ static bide_check_scenario bounded(const options *o, const bide_check_scenario *
     return s;
 }
 
-/* What came of a scenario, of several, or of all. */
+/* The result of one scenario, or the worst of several. */
 typedef enum verdict { GOOD, UNFINISHED, BAD } verdict;
 
 static void print_found(const bide_check_scenario *s, const bide_check_result *r, verdict v)
@@ -82,28 +82,28 @@ static void print_found(const bide_check_scenario *s, const bide_check_result *r
         printf(" (not %s)", bide_check_finding_name(s->expected));
     printf(": %" PRIu64 " executions", r->executions);
     if (r->blocked != 0)
-        printf(" and %" PRIu64 " that were given up", r->blocked);
+        printf(" and %" PRIu64 " given up", r->blocked);
 }
 
-static verdict check(const options *o, const bide_check_scenario *given)
+static verdict check_scenario(const main_options *o, const bide_check_scenario *given)
 {
-    bide_check_scenario s = bounded(o, given);
+    bide_check_scenario s = with_limits(o, given);
     bide_check_result r;
-    double begun = now();
+    double begun = seconds_now();
     progress_show(s.name);
     if (o->replay != NULL)
         bide_check_replay(&s, o->replay, &r);
     else
         bide_check_explore(&s, &r);
     progress_show(NULL);
-    double seconds = now() - begun;
+    double seconds = seconds_now() - begun;
     verdict v = r.is_unfinished ? UNFINISHED : r.finding == s.expected ? GOOD : BAD;
     print_found(&s, &r, v);
     printf(", %.2f s\n", seconds);
     if (r.message != NULL && (v == BAD || o->verbose || o->replay != NULL))
         printf("    %s\n", r.message);
     if (r.trace != NULL && (v == BAD || o->verbose || o->replay != NULL))
-        printf("%s    to run it again: --replay '%s' %s\n", r.trace, r.replay, s.name);
+        printf("%s    to replay it: --replay '%s' %s\n", r.trace, r.replay, s.name);
     if (o->verbose) {
         for (size_t i = 0; i < r.outcomes_count; i++)
             printf("    %s: %" PRIu64 "\n", r.outcomes[i], r.counts[i]);
@@ -133,18 +133,18 @@ static bool is_of_suite(const bide_check_suite *suite, const char *file)
 }
 
 /*
- * What the scenarios find that they should not. One that cannot be looked at, or not to its end,
- * has found nothing: *unknown then says so, and `where` which.
+ * Explores the scenarios that should find nothing, and returns the first finding. A bad or unfinished
+ * scenario has no finding; *unknown is then the reason, and *where its name.
  */
-static bide_check_finding find(const options *o, const bide_check_suite *suite, const char **where,
-                               const char **unknown)
+static bide_check_finding find_mistake(const main_options *o, const bide_check_suite *suite,
+                                       const char **where, const char **unknown)
 {
     *unknown = NULL;
     for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
         if (!is_wanted(o, suite->scenarios[i]) ||
             suite->scenarios[i]->expected != BIDE_CHECK_NOTHING)
             continue;
-        bide_check_scenario s = bounded(o, suite->scenarios[i]);
+        bide_check_scenario s = with_limits(o, suite->scenarios[i]);
         bide_check_result r;
         bide_check_finding finding = bide_check_explore(&s, &r);
         if (finding == BIDE_CHECK_BAD_SCENARIO)
@@ -163,7 +163,7 @@ static bide_check_finding find(const options *o, const bide_check_suite *suite, 
     return BIDE_CHECK_NOTHING;
 }
 
-/* `from` is the order that is written, `order` the weaker one. */
+/* `from` is the order in the source, `order` the weaker one. */
 static const bide_check_reason *reason_for(const bide_check_suite *suite, const known_operation *k,
                                            const char *from, const char *order)
 {
@@ -182,7 +182,7 @@ static const bide_check_reason *reason_for(const bide_check_suite *suite, const 
 static void print_operation(const known_operation *k)
 {
     const char *object = k->site->object;
-    if (k->step != STEP_FENCE && object[0] == '\0') /* C11's own: known by its line */
+    if (k->step != STEP_FENCE && object[0] == '\0') /* an atomic of C11: named by its line */
         printf("| `%s` | %s | line %u | ", k->site->function, step_name(k->step), k->site->line);
     else
         printf("| `%s` | %s | `%s` | ", k->site->function, step_name(k->step),
@@ -190,10 +190,11 @@ static void print_operation(const known_operation *k)
 }
 
 /*
- * One row of the table. False if the order could be weaker, and no reason is given, or one is given
- * that is none.
+ * Prints one row of the table. False if the order could be weaker and no reason is given for it, or if
+ * a reason is given for an order that is needed.
  */
-static bool weaken(const options *o, const bide_check_suite *suite, const weakening *w)
+static bool check_weakening(const main_options *o, const bide_check_suite *suite,
+                            const weakening *w)
 {
     unsigned count;
     known_operation k = orders_known(&count)[w->operation];
@@ -202,7 +203,7 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
     snprintf(order, sizeof order, "%s%s", failed, order_name(w->to));
     orders_weaken(w);
     const char *where = "", *unknown;
-    bide_check_finding finding = find(o, suite, &where, &unknown);
+    bide_check_finding finding = find_mistake(o, suite, &where, &unknown);
     orders_restore();
 
     const char *from = order_name(w->if_failed ? k.written.order_if_failed : k.written.order);
@@ -218,19 +219,19 @@ static bool weaken(const options *o, const bide_check_suite *suite, const weaken
                reason != NULL ? reason->why : "NOTHING IS FOUND, NO REASON IS GIVEN");
     fflush(stdout);
     if (finding != BIDE_CHECK_NOTHING && reason != NULL)
-        fprintf(stderr, "%s, %s, %s: a reason is given, but something is found\n", k.site->function,
+        fprintf(stderr, "%s, %s, %s: a reason is given, but there is a finding\n", k.site->function,
                 step_name(k.step), order);
     return unknown == NULL && (finding == BIDE_CHECK_NOTHING) == (reason != NULL);
 }
 
-static bool weaken_all(const options *o, const bide_check_suite *suite)
+static bool weaken_all(const main_options *o, const bide_check_suite *suite)
 {
     const char *where, *unknown;
     unsigned count, rows = 0, bad = 0;
-    double begun = now();
-    /* Once as they are, to meet all operations. */
-    if (find(o, suite, &where, &unknown) != BIDE_CHECK_NOTHING || unknown != NULL) {
-        fprintf(stderr, "%s fails with the orders as they are\n", where);
+    double begun = seconds_now();
+    /* Once with the orders of the source, to find all operations. */
+    if (find_mistake(o, suite, &where, &unknown) != BIDE_CHECK_NOTHING || unknown != NULL) {
+        fprintf(stderr, "%s fails with the orders of the source\n", where);
         return false;
     }
     puts("| function | operation | object | order | made weaker | found |\n"
@@ -238,13 +239,13 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
     orders_known(&count);
     for (unsigned i = 0, n = 0; i < count; i++) {
         known_operation k = orders_known(&count)[i];
-        site_resolve(k.site);
+        source_location_resolve(k.site);
         bool is_wanted_here = is_of_suite(suite, k.site->file), is_relaxed = true;
         for (weakening w; orders_weakening(n, &w) && w.operation == i; n++) {
             is_relaxed = false;
             if (is_wanted_here) {
                 rows++;
-                bad += !weaken(o, suite, &w);
+                bad += !check_weakening(o, suite, &w);
             }
         }
         if (is_wanted_here && is_relaxed) {
@@ -252,21 +253,21 @@ static bool weaken_all(const options *o, const bide_check_suite *suite)
             puts("relaxed | | |");
         }
     }
-    fprintf(stderr, "%u orders made weaker, %u with which nothing is found, unexplained; %.1f s\n",
-            rows, bad, now() - begun);
+    fprintf(stderr, "%u orders made weaker, %u of them without a finding or a reason; %.1f s\n",
+            rows, bad, seconds_now() - begun);
     return bad == 0;
 }
 
 /* ---- The command line ---- */
 
-/* A number above 0 of at most so many digits. */
+/* A number above 0 with at most `max_digits` digits. */
 static bool is_number(const char *text, size_t max_digits)
 {
     size_t digits = strspn(text, "0123456789");
     return text[0] != '0' && digits > 0 && digits <= max_digits && text[digits] == '\0';
 }
 
-static bool read_options(options *o, int argc, char **argv)
+static bool read_options(main_options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
@@ -294,7 +295,7 @@ static bool read_options(options *o, int argc, char **argv)
 
 int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
 {
-    options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
+    main_options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
     if (o.names == NULL || !read_options(&o, argc, argv)) {
         fprintf(stderr,
                 "usage: %s [--list] [--verbose] [--weaken] [--preemptions N] [--time SECONDS]\n"
@@ -320,7 +321,7 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
             if (o.list)
                 puts(s->name);
             else
-                v = check(&o, s);
+                v = check_scenario(&o, s);
             worst = v > worst ? v : worst;
         }
     }

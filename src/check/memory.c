@@ -1,6 +1,6 @@
 /*
- * Memory is handed out upwards, each thread from a part of its own, so that a thread which is run
- * again gets the same addresses whatever the others do.
+ * Each thread allocates upwards from a heap of its own, so that a thread that is run again gets the
+ * same addresses no matter what the others do.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -15,28 +15,28 @@
 
 enum {
     STATE_SIZE = 1 << 20,
-    STACK_ROOM = 8 << 20, /* for each stack; what it does not use cannot be accessed */
+    STACK_ROOM = 8 << 20, /* for each stack; the rest of the room cannot be accessed */
     STACK_SIZE = 256 << 10,
-    MAX_STACK = STACK_ROOM - (64 << 10),
+    MAX_STACK_SIZE = STACK_ROOM - (64 << 10),
     STACK_UNIT = 64 << 10, /* no less than a page, whatever its size */
     HEAP_SIZE = 1 << 19,
     BLOCKS = 4096,
-    GRAIN = 8 /* areas begin and end at multiples of it */
+    AREA_GRAIN = 8 /* areas begin and end at multiples of it */
 };
 
-typedef struct block {
+typedef struct heap_block {
     char *memory;
     size_t size;
     bool is_freed;
-} block;
+} heap_block;
 
 static memory_area model, data;
 static size_t state_size, stack_size;
 static size_t heap_used[THREADS];
-static block blocks[BLOCKS];
+static heap_block blocks[BLOCKS];
 static unsigned blocks_count;
 
-/* What was put into memory, and what had been there. */
+/* A value that memory_put() has replaced. */
 typedef struct put {
     uintptr_t address;
     size_t size;
@@ -46,7 +46,7 @@ typedef struct put {
 static put *puts_done;
 static unsigned puts_count, puts_capacity;
 
-/* The program's own data, by the names that the linker gives its ends. */
+/* The linker's names for the ends of the program's own data. */
 extern char __data_start[] __attribute__((weak));
 extern char _end[] __attribute__((weak));
 extern char __start_bide_thread_local[];
@@ -63,7 +63,7 @@ void *memory_mapped(size_t size)
     return memory;
 }
 
-static void watch(memory_area *a, char *begin, size_t size)
+static void set_area(memory_area *a, char *begin, size_t size)
 {
     a->begin = begin;
     a->end = begin + size;
@@ -74,7 +74,7 @@ static char *stack_room(unsigned thread)
     return model.begin + STATE_SIZE + (size_t)thread * STACK_ROOM;
 }
 
-/* Only the upper part of each room is a stack. */
+/* The stack is the upper part of its room. */
 static void prepare_stacks(size_t size)
 {
     if (size == stack_size)
@@ -94,18 +94,19 @@ void *memory_prepare(const bide_check_scenario *scenario)
     if (model.begin == NULL) {
         size_t all = STATE_SIZE + THREADS * ((size_t)STACK_ROOM + HEAP_SIZE);
         char *memory = memory_mapped(all + STACK_UNIT);
-        watch(&model, (char *)(((uintptr_t)memory + STACK_UNIT - 1) & ~(uintptr_t)(STACK_UNIT - 1)),
-              all);
-        uintptr_t begin = (uintptr_t)__data_start & ~(uintptr_t)(GRAIN - 1);
+        set_area(&model,
+                 (char *)(((uintptr_t)memory + STACK_UNIT - 1) & ~(uintptr_t)(STACK_UNIT - 1)),
+                 all);
+        uintptr_t begin = (uintptr_t)__data_start & ~(uintptr_t)(AREA_GRAIN - 1);
         uintptr_t end = (uintptr_t)_end;
         if (begin != 0 && end > begin && end - begin < (uintptr_t)64 << 20)
-            watch(&data, (char *)begin, end - begin + GRAIN);
+            set_area(&data, (char *)begin, end - begin + AREA_GRAIN);
     }
     if (scenario->size > STATE_SIZE) {
         fprintf(stderr, "bide_check: a state of %zu bytes is too large\n", scenario->size);
         abort();
     }
-    if (scenario->stack_size > MAX_STACK) {
+    if (scenario->stack_size > MAX_STACK_SIZE) {
         fprintf(stderr, "bide_check: a stack of %zu bytes is too large\n", scenario->stack_size);
         abort();
     }
@@ -194,7 +195,7 @@ void memory_write(uintptr_t address, size_t size, uint64_t value)
 
 void memory_put(uintptr_t address, size_t size, uint64_t value)
 {
-    if (!is_in(&model, address)) { /* the state is zeroed anyway, and the rest forgotten */
+    if (!is_in(&model, address)) { /* memory_reset() resets the model's own memory */
         puts_done = grown(puts_done, &puts_capacity, puts_count + 1, sizeof *puts_done);
         puts_done[puts_count++] = (put){address, size, memory_value(address, size)};
     }
@@ -228,7 +229,7 @@ void memory_describe(uintptr_t address, char *text, size_t size)
 
 void *memory_allocate(size_t size)
 {
-    execution_stop_going_on();
+    execution_end_trial();
     unsigned thread = execution_thread();
     size_t alignment = size >= 64 ? 64 : 16;
     size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);
@@ -236,13 +237,13 @@ void *memory_allocate(size_t size)
         return NULL;
     heap_used[thread] = begin + size + 16;
     char *memory = heap_of(thread) + begin;
-    blocks[blocks_count++] = (block){memory, size, false};
+    blocks[blocks_count++] = (heap_block){memory, size, false};
     return memset(memory, 0xa5, size);
 }
 
 bool memory_free(const void *memory, size_t *size)
 {
-    execution_stop_going_on();
+    execution_end_trial();
     for (unsigned i = 0; i < blocks_count; i++) {
         if (blocks[i].memory == memory) {
             *size = blocks[i].size;

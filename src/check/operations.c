@@ -1,6 +1,6 @@
 /*
  * The operations of bide/atomic.h, and the others that a scenario may call, as steps of the running
- * thread. Outside a scenario (a program's main, say) they are what they are called, on memory.
+ * thread. Outside of a scenario, as in a program's main, they are plain operations on memory.
  */
 #include "bide/extend/root.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Numbers with a point ---- */
+/* ---- Floating-point values ---- */
 
 uint64_t bide_check_bits_(const void *value, size_t size)
 {
@@ -80,10 +80,10 @@ void bide_check_init_(bide_check_site_ *site, volatile void *address, size_t siz
 }
 
 /*
- * What a read-modify-write makes of what it read: of the fetches by their sign ('~' is nand), '='
- * for an exchange.
+ * Returns the value that a read-modify-write stores. `sign` is the operator of a fetch ('~' is nand),
+ * or '=' for an exchange.
  */
-static uint64_t modified(char sign, uint64_t old, uint64_t value)
+static uint64_t modified_value(char sign, uint64_t old, uint64_t value)
 {
     switch (sign) {
     case '+':
@@ -104,26 +104,27 @@ static uint64_t modified(char sign, uint64_t old, uint64_t value)
 }
 
 /* A read-modify-write that always succeeds. */
-static uint64_t modify(bide_check_site_ *site, step_kind step, volatile void *address, size_t size,
-                       char sign, uint64_t value, int order)
+static uint64_t read_modify_write(bide_check_site_ *site, step_kind step, volatile void *address,
+                                  size_t size, char sign, uint64_t value, int order)
 {
     if (!execution_is_running()) {
         uint64_t old = memory_value((uintptr_t)address, size);
-        memory_write((uintptr_t)address, size, modified(sign, old, value));
+        memory_write((uintptr_t)address, size, modified_value(sign, old, value));
         return old;
     }
     operation op = atomic_step(site, step, order, order);
     op.is_rmw = true;
     reference load;
     uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
-    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, modified(sign, old, value), &load);
+    machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, modified_value(sign, old, value),
+                  &load);
     return old;
 }
 
 uint64_t bide_check_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
                               uint64_t value, int order)
 {
-    return modify(site, STEP_EXCHANGE, address, size, '=', value, order);
+    return read_modify_write(site, STEP_EXCHANGE, address, size, '=', value, order);
 }
 
 uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_t size,
@@ -135,7 +136,7 @@ uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_
                      : operation == '&' ? STEP_FETCH_AND
                      : operation == '^' ? STEP_FETCH_XOR
                                         : STEP_FETCH_NAND;
-    return modify(site, step, address, size, operation, value, order);
+    return read_modify_write(site, step, address, size, operation, value, order);
 }
 
 bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
@@ -241,7 +242,7 @@ void bide_check_fail_(bide_check_finding finding, const char *file, unsigned lin
     if (execution_is_running()) {
         bide_check_site_ site = {.file = file, .function = file, .line = line};
         char where[256];
-        site_describe(&site, where, sizeof where);
+        source_location_describe(&site, where, sizeof where);
         execution_found(finding, "%s (%s)", text, where);
     }
     fprintf(stderr, "bide_check: %s (%s:%u)\n", text, file, line);

@@ -1,7 +1,12 @@
+/*
+ * The table of known operations, and the steps by which an order becomes weaker.
+ */
 #include "orders.h"
 
 #include "source_location.h"
 #include "storage.h"
+
+#include "bide/platform.h"
 
 #include <string.h>
 
@@ -14,22 +19,22 @@ static bool has_orders(const known_operation *k, effective_orders orders)
 }
 
 /*
- * An inline function has a record of its own in each file that includes it; they are one operation.
- * A macro of the user's may hold several on what is one line to the compiler: their orders tell
- * them apart.
+ * An inline function has a record in each file that includes it; the records are one operation. A
+ * user's macro may contain several operations, which the compiler reports at one line; they differ in
+ * their orders.
  */
 static bool is_same_place(const known_operation *k, const bide_check_site_ *site, step_kind step,
                           effective_orders orders)
 {
-    if (k->site->file == site_unresolved || site->file == site_unresolved)
+    if (k->site->file == source_location_unresolved || site->file == source_location_unresolved)
         return k->site == site && k->step == step &&
-               has_orders(k, orders); /* known by its place alone */
+               has_orders(k, orders); /* identified by its code address alone */
     return k->step == step && has_orders(k, orders) && k->site->line == site->line &&
            strcmp(k->site->object, site->object) == 0 &&
            strcmp(k->site->function, site->function) == 0 && strcmp(k->site->file, site->file) == 0;
 }
 
-/* The one that is known as this; a new one if there is none. */
+/* Returns the number, from 1, of the known operation; adds it if there is none. */
 static unsigned known_as(bide_check_site_ *site, step_kind step, effective_orders orders)
 {
     unsigned i = 0;
@@ -45,9 +50,10 @@ static unsigned known_as(bide_check_site_ *site, step_kind step, effective_order
 effective_orders orders_of(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
 {
     effective_orders orders = {(uint8_t)order, (uint8_t)order_if_failed};
-    /* (C11's orders need not be constants: one place may have several.) */
+    /* The orders of C11's atomics need not be constants, so one place may have several. */
     if (site->known_as == 0 || !has_orders(&known[site->known_as - 1], orders))
         site->known_as = known_as(site, step, orders);
+    bide_assert(site->known_as <= known_count && known[site->known_as - 1].step == step);
     return known[site->known_as - 1].now;
 }
 
@@ -57,8 +63,8 @@ known_operation *orders_known(unsigned *count)
     return known;
 }
 
-/* The orders that are one step weaker, for a kind of operation. Returns how many. */
-static unsigned weaker(step_kind step, int order, bool is_load_only, uint8_t out[2])
+/* Sets the orders that are one step weaker, and returns their number. */
+static unsigned weaker_orders(step_kind step, int order, bool is_load_only, uint8_t out[2])
 {
     switch (order) {
     case bide_check_heavy_:
@@ -94,8 +100,8 @@ bool orders_weakening(unsigned n, weakening *w)
         for (unsigned if_failed = 0; if_failed < orders; if_failed++) {
             uint8_t out[2];
             unsigned count =
-                weaker(k->step, if_failed ? k->written.order_if_failed : k->written.order,
-                       k->step == STEP_LOAD || if_failed != 0, out);
+                weaker_orders(k->step, if_failed ? k->written.order_if_failed : k->written.order,
+                              k->step == STEP_LOAD || if_failed != 0, out);
             if (n < count) {
                 *w = (weakening){i, if_failed != 0, out[n]};
                 return true;
@@ -113,7 +119,7 @@ void orders_weaken(const weakening *w)
         k->now.order_if_failed = w->to;
     else
         k->now.order = w->to;
-    /* A load or a compare-exchange's failure has one order. */
+    /* Only a compare-exchange has a second order. */
     if (k->step != STEP_COMPARE_EXCHANGE)
         k->now.order_if_failed = k->now.order;
 }

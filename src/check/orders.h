@@ -1,6 +1,6 @@
 /*
- * The atomic operations that were met, each with its orders, and the orders that they have instead
- * while the checker looks whether a weaker one would do.
+ * The atomic operations that the scenarios have run, each with its memory orders, and the weaker
+ * orders that replace them while the checker tests whether they suffice.
  */
 #ifndef BIDE_CHECK_ORDERS_H
 #define BIDE_CHECK_ORDERS_H
@@ -26,20 +26,20 @@ known_operation *orders_known(unsigned *count);
 /* One way to weaken an operation by one step. */
 typedef struct weakening {
     unsigned operation;
-    bool if_failed; /* the order that counts when a compare-exchange fails */
+    bool if_failed; /* the order of a failed compare-exchange */
     uint8_t to;
 } weakening;
 
-/* The n-th way to weaken what is known; false if there are not so many. */
+/* The n-th way to weaken one of the known operations; false if there are fewer. */
 bool orders_weakening(unsigned n, weakening *w);
 
-/* Puts it in force, until `orders_restore`. */
+/* Applies a weakening, until orders_restore(). */
 void orders_weaken(const weakening *w);
 void orders_restore(void);
 
 const char *order_name(int order);
 
-/* What kind of operation, as a word. */
+/* The kind of an operation, as a word. */
 const char *step_name(step_kind step);
 
 #endif

@@ -1,22 +1,19 @@
 /*
- * The platform table inside a scenario: threads sleep on words and are woken, as the system does
- * it.
+ * The platform table inside of a scenario: threads sleep on words and are woken, as by the system.
  *
- * For each word that is slept on there is a hidden one, with a bit for each thread that sleeps on
- * it, and a bit for each that has been woken. A thread chooses whether it will sleep. If so, it
- * enlists, by a read-modify-write of the hidden word, and looks at the word itself, which must be
- * as expected; if not, it only looks, and the word must have changed. Where it is not so the
- * execution goes no further: the other choice shows that. (To enlist first, and leave the list if
- * the word has changed, would be one choice less. But then all orders are run in which threads
- * enlist and leave that never sleep.) In the system no wake comes between looking and sleeping.
- * Here one may, after the look or before it, and the sleep ends at once, as if it had come right
- * behind.
- *
- * A look sees at least what the wakes before it had seen, of this word; nothing else is ordered by
- * sleeping or waking, so a thread that relies on a sleep to see data is found out.
- *
- * A sleep may end for no reason, and, where there is a deadline, because time has passed: both are
- * explored.
+ * 1. Each word that is slept on has a hidden word, with a bit for each thread that sleeps on it, and a
+ *    bit for each thread that has been woken.
+ * 2. A thread chooses whether it will sleep. If it will, it enlists with a read-modify-write of the
+ *    hidden word, and then reads the word itself, which must have the expected value. If it will not,
+ *    it only reads the word, which must have another value. Otherwise the execution ends here, since
+ *    the other choice covers it. The alternative is to enlist first, and to leave the list if the
+ *    word has changed; it saves the choice, but explores all orders in which threads enlist and leave
+ *    without a sleep.
+ * 3. The system allows no wake between the read of the word and the sleep. Here a wake may come
+ *    between them; the sleep then ends at once, as if the wake had come directly after it.
+ * 4. The read of the word sees at least the stores to it that earlier wakes had seen. Sleeps and wakes
+ *    order nothing else, so a thread that relies on a sleep to see data is a finding.
+ * 5. A sleep may end spuriously, and, if it has a deadline, because of the time. Both are explored.
  */
 #include "bide/platform.h"
 
@@ -43,8 +40,8 @@ static uint64_t all_bits(unsigned thread)
     return sleeps_bit(thread) | woken_bit(thread);
 }
 
-/* Makes the thread one of the sleepers, or no longer. Returns what the word was. */
-static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps)
+/* Adds the thread to the sleepers, or removes it. Returns the previous value of the word. */
+static uint64_t update_sleeper(uintptr_t address, bide_check_site_ *site, bool sleeps)
 {
     unsigned self = execution_thread();
     reference load;
@@ -57,20 +54,20 @@ static uint64_t enlist(uintptr_t address, bide_check_site_ *site, bool sleeps)
 
 void sleepers_enlist(uintptr_t address, bide_check_site_ *site)
 {
-    enlist(address, site, true);
+    update_sleeper(address, site, true);
 }
 
 int sleepers_wait(uintptr_t address, bide_check_site_ *site, bool has_deadline)
 {
     unsigned self = execution_thread();
-    /* 0: woken; 1: for no reason, if it may, or the deadline; 2: the deadline */
+    /* 0: woken; 1: spuriously, if it may, or by the deadline; 2: by the deadline */
     bool may_fail = machine_may_be_spurious();
     operation op = {.site = site, .step = STEP_CHOICE, .may_fail = may_fail};
     unsigned count = 1 + may_fail + has_deadline;
     unsigned how = count > 1 ? machine_choose(&op, count) : 0;
     if (how != 0) {
-        /* Unless it has been woken, after all, before it was gone. */
-        bool woken = (enlist(address, site, false) & woken_bit(self)) != 0;
+        /* A wake that came before the thread left the list takes precedence. */
+        bool woken = (update_sleeper(address, site, false) & woken_bit(self)) != 0;
         return woken || (may_fail && how == 1) ? 0 : -ETIMEDOUT;
     }
     op = (operation){.site = site,
@@ -111,7 +108,7 @@ void sleepers_wake(uintptr_t address, bide_check_site_ *site, unsigned count)
 static bide_check_site_ wait_site = {"", "bide_platform.wait", "*word", 0, 0};
 static bide_check_site_ wake_site = {"", "bide_platform.wake", "*word", 0, 0};
 
-/* What the wakes have seen that came before this thread's last step in the list of sleepers. */
+/* The clock of the wakes that came before this thread's last step in the list of sleepers. */
 static vector_clock seen_by_wakes(uintptr_t address)
 {
     vector_clock seen = {{0}};
@@ -119,11 +116,10 @@ static vector_clock seen_by_wakes(uintptr_t address)
     if (e != NULL && e->kind == EVENT_LOAD)
         e = is_initial(e->rf) ? NULL : execution_event(e->rf);
     if (e != NULL)
-        seen = e->message; /* a copy: events move when there are more of them */
+        seen = e->message; /* a copy: events move when more are added */
     return seen;
 }
 
-/* Looks at the word. */
 static bool is_unchanged(bide_atomic(uint32_t) * word, uint32_t expected)
 {
     operation op = {.site = &wait_site, .step = STEP_LOAD, .is_silent = true};
@@ -150,7 +146,7 @@ static void check_wake(bide_atomic(uint32_t) * word, uint32_t count)
         sleepers_wake((uintptr_t)word, &wake_site, count);
 }
 
-/* Time stands still: what must not depend on it is not led to. */
+/* Time does not pass, so code must not wait for a time to come. */
 static uint64_t check_now(void)
 {
     spin_look_at_time();
@@ -171,8 +167,8 @@ const bide_platform_table bide_platform = {check_wait,  check_wake,   check_now,
                                            check_yield, check_misuse, NULL};
 
 /*
- * More than one, so that threads look for work before they sleep: once, which shows all that a
- * second look could.
+ * More than one, so that threads look for work before they sleep. They look once; further looks show
+ * nothing new.
  */
 unsigned bide_processors_(void);
 

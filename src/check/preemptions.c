@@ -1,20 +1,19 @@
 /*
- * To run a thread further never keeps another from anything, so each is run until it must be left:
- * at its end, or at a load of what has not been stored yet. That leaves only the question which is
- * next, and a search as deep as the bound.
+ * Running a thread further never holds up another, so each thread is run until it must stop: at its
+ * end, or at a load of a store that has not been run. Only the choice of the next thread remains,
+ * which is a search as deep as the bound.
  *
- * A graph is revisited from graphs that have more in them, and thus may need more preemptions than
- * what comes of it. So the search goes on beyond the bound: by as much again as there are threads
- * beside the revisited load's and the store's, and, where threads wait, twice that. ("Reconciling
- * Preemption Bounding with DPOR", Marmanis, Kokologiannakis, Vafeiadis, 2023, shows once to be
- * enough where none waits. Twice was enough wherever it was compared with the search of
- * everything.)
+ * A revisited graph comes from graphs with more events, which may need more preemptions than it does
+ * itself. So the bound is raised by twice the number of threads other than those of the load and the
+ * store. "Reconciling Preemption Bounding with DPOR" (Marmanis, Kokologiannakis, Vafeiadis, 2023)
+ * shows that once that number suffices if no thread waits. Twice was enough in every comparison with
+ * an exploration without a bound.
  */
 #include "preemptions.h"
 
 #include "execution.h"
 
-/* Will it run, even if it has not begun? */
+/* True for the threads of the scenario, whether or not they have started. */
 static bool is_in_scenario(unsigned t)
 {
     const bide_check_scenario *scenario = the_checker.scenario;
@@ -25,7 +24,7 @@ static bool is_in_scenario(unsigned t)
     return false;
 }
 
-/* The next event of a thread that has some left, if it must wait for another's. */
+/* Returns the next event of a thread that has one, if it must wait for another thread; or NULL. */
 static const event *held_up(const graph *g, const unsigned position[THREADS], unsigned t)
 {
     const event *e = &g->threads[t].events[position[t]];

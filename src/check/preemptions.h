@@ -1,10 +1,10 @@
 /*
- * How often threads must have been preempted for a graph to come about: told as one thread running
- * at a time, each step after what it reads, how often was a thread left that could have gone on? A
- * thread that has come to its end, or waits, is left for nothing.
+ * The number of preemptions that a graph needs. A schedule of the graph runs one thread at a time, and
+ * each load after the store that it reads. A preemption is a switch from a thread that could have
+ * continued; a switch from a thread that has ended or waits is none.
  *
- * Most mistakes need few. With a bound, a scenario that is too large to be seen whole is seen in
- * its likeliest parts, stale values and all.
+ * Most mistakes need few preemptions. A bound on their number makes scenarios explorable that are
+ * too large otherwise, stale values included.
  */
 #ifndef BIDE_CHECK_PREEMPTIONS_H
 #define BIDE_CHECK_PREEMPTIONS_H
@@ -12,8 +12,8 @@
 #include "graph.h"
 
 /*
- * Can the graph, or one that grows from it, stay within the scenario's bound? True if there is
- * none.
+ * True if the graph, or one that grows from it, can stay within the scenario's bound, or if there is
+ * no bound.
  */
 bool is_within_bound(const graph *g);
 

@@ -1,14 +1,19 @@
+/*
+ * The estimate of the progress, the limits, and the progress line on a terminal.
+ */
 #define _GNU_SOURCE
 #include "progress.h"
 
 #include "execution.h"
+
+#include "bide/platform.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOK_EVERY = 64 }; /* executions: to look at the clock costs as much as a small one */
+enum { EXECUTIONS_PER_LOOK = 64 }; /* reading the clock costs as much as a small execution */
 
 static double share; /* of the execution that is running */
 static double done;
@@ -16,7 +21,7 @@ static double begun, next_shown;
 static unsigned unlooked;
 static const char *shown;
 
-static double now(void)
+static double progress_clock(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -27,7 +32,7 @@ void progress_begin(void)
 {
     share = 1;
     done = 0;
-    begun = now();
+    begun = progress_clock();
     next_shown = begun + 0.5;
     unlooked = 0;
 }
@@ -51,7 +56,7 @@ void progress_drop(double dropped)
     done += dropped;
 }
 
-static void show(double time, unsigned depth)
+static void show_progress(double time, unsigned depth)
 {
     const bide_check_result *r = the_checker.result;
     double seconds = time - begun;
@@ -70,14 +75,15 @@ bool progress_end(unsigned depth)
     const bide_check_scenario *s = the_checker.scenario;
     const bide_check_result *r = the_checker.result;
     done += share;
+    bide_assert(done >= 0 && done < 1.001); /* rounding apart */
     share = 0;
     if (s->max_executions != 0 && r->executions + r->blocked >= s->max_executions)
         return true;
-    if (++unlooked < LOOK_EVERY)
+    if (++unlooked < EXECUTIONS_PER_LOOK)
         return false;
     unlooked = 0;
-    double time = now();
-    show(time, depth);
+    double time = progress_clock();
+    show_progress(time, depth);
     return s->max_seconds != 0 && time - begun >= s->max_seconds;
 }
 

@@ -1,10 +1,9 @@
 /*
- * How far an exploration has come, and whether it has come to a limit.
+ * The progress of an exploration, and its limits.
  *
- * Nobody knows how many executions there are. The estimate takes all options of a decision for
- * equally large: each gets the same share of what the decision was part of, and an execution that
- * has ended leaves the share that it had come to. So it begins with 0, never falls, and ends with
- * 1.
+ * The number of executions is not known in advance. The estimate assumes that all options of a
+ * decision are equally large: each gets the same share of the decision's own share, and an execution
+ * that ends adds its share to the total. So the total begins at 0, never falls, and ends at 1.
  */
 #ifndef BIDE_CHECK_PROGRESS_H
 #define BIDE_CHECK_PROGRESS_H
@@ -15,22 +14,21 @@
 /* An exploration begins. */
 void progress_begin(void);
 
-/* A decision with so many options begins: the share of each. */
+/* Begins a decision, and returns the share of each of its options. */
 double progress_split(unsigned options);
 
-/* One of them is taken, or turned out to be impossible. */
+/* An option is taken, or has turned out to be impossible. */
 void progress_take(double share);
 void progress_drop(double share);
 
 /*
- * What was taken has come to its end. `depth` decisions are open. True: no further, a limit is
- * reached.
+ * The execution has ended, with `depth` open decisions. Returns true if a limit is reached.
  */
 bool progress_end(unsigned depth);
 
 /*
- * From now on the explorations' progress is shown on the terminal that stderr is, if it is one,
- * with this name. NULL: no more, and what was shown is taken away.
+ * If stderr is a terminal, shows the progress of explorations there, under this name. NULL stops that
+ * and clears the line.
  */
 void progress_show(const char *name);
 

@@ -1,7 +1,9 @@
 /*
- * A lock is a word that is 0 when it is free; to take it is a read-modify-write that waits until it
- * is. A condition is a list of sleepers (platform.c): whoever waits enlists before it lets go of
- * the lock, so no signal under the lock is missed.
+ * The locks, conditions and threads of check_pthread.h.
+ *
+ * A lock is a hidden word that is 0 when the lock is free. Locking is a read-modify-write that waits
+ * for 0. A condition is a list of sleepers (platform.c). A waiter enlists before it unlocks the lock,
+ * so it misses no signal that is sent under the lock.
  */
 #include "bide/check_pthread.h"
 
@@ -61,7 +63,7 @@ int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pth
     return cond_wait(site, condition, mutex, false);
 }
 
-/* Whatever the time is, it may come at any moment. */
+/* The time may come at any moment, whatever it is. */
 int bide_check_cond_timedwait_(bide_check_site_ *site, pthread_cond_t *condition,
                                pthread_mutex_t *mutex, const struct timespec *time)
 {

@@ -1,8 +1,13 @@
+/*
+ * Writes the text of an execution, and reads and follows such a text.
+ */
 #define _GNU_SOURCE
 #include "replay.h"
 
 #include "execution.h"
 #include "storage.h"
+
+#include "bide/platform.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -18,15 +23,15 @@ typedef struct token {
     unsigned choice;
 } token;
 
-struct script {
+struct replay {
     token *tokens;
     unsigned count;
     unsigned capacity;
     unsigned next;
-    unsigned taken; /* of the next one's times */
+    unsigned taken; /* how many of the next token's steps have been taken */
 };
 
-static struct script the_script;
+static struct replay the_replay;
 
 static void write_reference(FILE *out, char what, reference r)
 {
@@ -36,8 +41,8 @@ static void write_reference(FILE *out, char what, reference r)
         fprintf(out, "%c%u.%u", what, r.thread, r.index);
 }
 
-/* The newest store below `position` that was run already; INITIAL if there is none. */
-static reference newest_run(const location *l, unsigned position, const unsigned run[THREADS])
+/* Returns the newest store below `position` that has been run, or INITIAL. */
+static reference newest_run_below(const location *l, unsigned position, const unsigned run[THREADS])
 {
     while (position-- > 0) {
         if (is_run(run, l->stores[position]))
@@ -47,7 +52,7 @@ static reference newest_run(const location *l, unsigned position, const unsigned
 }
 
 /*
- * What a step had beside its thread; `run` tells which of each thread's steps were run before it.
+ * Writes the decision of a step. `run` counts the steps of each thread that were run before it.
  */
 static void write_step(FILE *out, const event *e, const unsigned run[THREADS])
 {
@@ -59,16 +64,16 @@ static void write_step(FILE *out, const event *e, const unsigned run[THREADS])
         fputc('!', out);
     const location *l = &the_checker.g->locations[e->location];
     bool is_load = e->kind == EVENT_LOAD;
-    reference newest = newest_run(l, l->count, run);
-    reference chosen = is_load ? e->rf : newest_run(l, e->position, run);
-    if (!same(newest, chosen))
+    reference newest = newest_run_below(l, l->count, run);
+    reference chosen = is_load ? e->rf : newest_run_below(l, e->position, run);
+    if (!same_reference(newest, chosen))
         write_reference(out, is_load ? '<' : '>', chosen);
 }
 
-/* Writes parts of the text, equal ones that follow each other as one. */
+/* Writes the parts of a text; equal consecutive parts become one, with a count. */
 typedef struct writer {
     FILE *out;
-    char *part; /* that is not yet written, and how often it came */
+    char *part; /* the next part, which is not yet written */
     unsigned times;
     bool is_first;
 } writer;
@@ -91,7 +96,7 @@ static void write_part(writer *w, char *part)
     w->times = 1;
 }
 
-/* The threads that were run after so many steps without taking one. */
+/* Writes the threads that were run after `steps` steps without a step of their own. */
 static void write_idle_runs(writer *w, unsigned steps)
 {
     unsigned count;
@@ -104,7 +109,7 @@ static void write_idle_runs(writer *w, unsigned steps)
     }
 }
 
-char *script_write(void)
+char *replay_write(void)
 {
     char *text = NULL, *step = NULL;
     size_t size = 0, step_size = 0;
@@ -171,10 +176,10 @@ static bool read_token(const char **text, token *t)
     return true;
 }
 
-bool script_read(const char *text)
+bool replay_read(const char *text)
 {
-    the_checker.script = NULL;
-    the_script.count = the_script.next = the_script.taken = 0;
+    the_checker.replay = NULL;
+    the_replay.count = the_replay.next = the_replay.taken = 0;
     if (text == NULL)
         return true;
     for (;;) {
@@ -182,80 +187,80 @@ bool script_read(const char *text)
             text++;
         if (*text == '\0')
             break;
-        the_script.tokens = grown(the_script.tokens, &the_script.capacity, the_script.count + 1,
-                                  sizeof *the_script.tokens);
-        if (!read_token(&text, &the_script.tokens[the_script.count++]) ||
+        the_replay.tokens = grown(the_replay.tokens, &the_replay.capacity, the_replay.count + 1,
+                                  sizeof *the_replay.tokens);
+        if (!read_token(&text, &the_replay.tokens[the_replay.count++]) ||
             (*text != ' ' && *text != '\0'))
             return false;
     }
-    the_checker.script = &the_script;
+    the_checker.replay = &the_replay;
     return true;
 }
 
-static const token *current(void)
+static const token *replay_token(void)
 {
-    if (the_checker.script == NULL || the_script.next == the_script.count)
+    if (the_checker.replay == NULL || the_replay.next == the_replay.count)
         return NULL;
-    return &the_script.tokens[the_script.next];
+    bide_assert(the_replay.next < the_replay.count);
+    return &the_replay.tokens[the_replay.next];
 }
 
-bool script_is_turn_of(unsigned thread)
+bool replay_is_turn_of(unsigned thread)
 {
-    const token *t = current();
+    const token *t = replay_token();
     return t == NULL || t->thread == thread;
 }
 
-unsigned script_next_thread(void)
+unsigned replay_next_thread(void)
 {
-    const token *t = current();
+    const token *t = replay_token();
     return t == NULL ? THREADS : t->thread;
 }
 
-bool script_wants(char what, reference other, unsigned choice, bool spurious)
+bool replay_wants(char what, reference other, unsigned choice, bool spurious)
 {
-    const token *t = current();
+    const token *t = replay_token();
     if (t == NULL || (t->what == ' ' && !t->spurious))
         return !spurious;
     if (t->spurious != spurious)
         return false;
     if (t->what == ' ')
         return true;
-    return t->what == what && (what == '=' ? choice == t->choice : same(other, t->other));
+    return t->what == what && (what == '=' ? choice == t->choice : same_reference(other, t->other));
 }
 
-void script_step(event_kind kind)
+void replay_step(event_kind kind)
 {
-    const token *t = current();
+    const token *t = replay_token();
     if (t == NULL)
         return;
     bool has_options = kind != EVENT_FENCE;
     if (t->times == 0 || (!has_options && (t->what != ' ' || t->spurious)))
-        script_does_not_fit();
-    if (++the_script.taken == t->times) {
-        the_script.next++;
-        the_script.taken = 0;
+        replay_mismatch();
+    if (++the_replay.taken == t->times) {
+        the_replay.next++;
+        the_replay.taken = 0;
     }
 }
 
-void script_no_step(unsigned thread)
+void replay_idle_run(unsigned thread)
 {
-    const token *t = current();
+    const token *t = replay_token();
     if (t == NULL)
         return;
     if (t->times != 0 || t->thread != thread)
-        script_does_not_fit();
-    the_script.next++;
+        replay_mismatch();
+    the_replay.next++;
 }
 
-bool script_is_over(void)
+bool replay_is_finished(void)
 {
-    return current() == NULL;
+    return replay_token() == NULL;
 }
 
-void script_does_not_fit(void)
+void replay_mismatch(void)
 {
-    execution_found(
-        BIDE_CHECK_BAD_SCENARIO,
-        "the text to be run again does not fit the scenario: its part %u of %u cannot be",
-        the_script.next + 1, the_script.count);
+    execution_found(BIDE_CHECK_BAD_SCENARIO,
+                    "the replay does not fit the scenario: its part %u of %u is impossible",
+                    the_replay.next + 1, the_replay.count);
 }

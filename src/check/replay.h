@@ -1,47 +1,47 @@
 /*
- * One execution as a text, to be run again: for each step, in the order in which they were run, the
- * number of the thread, and what was not the newest there was:
+ * Replays: an execution as a text, which can be run again. For each step, in order, the text has the
+ * number of the thread, and the decision if it was not the newest store:
  *
  *     1          thread 1 takes a step
- *     1x3        three of them
- *     1x0        none: thread 1 is run, and ends, or is found out, before it comes to one
- *     2<1.4      a step of thread 2, a load, which reads the store that was thread 1's step 4 (from 0)
- *     2<-        which reads the initial value
- *     2>1.4      a store, which stands right behind that one in the order of the object's stores
- *     2=1        a choice
- *     2!         a compare-exchange that fails for no reason; also 2!<1.4
+ *     1x3        thread 1 takes three steps
+ *     1x0        thread 1 runs, and ends or has a finding before its next step
+ *     2<1.4      thread 2 loads from the store that was thread 1's step 4 (from 0)
+ *     2<-        thread 2 loads the initial value
+ *     2>1.4      thread 2 stores directly after that store in the object's modification order
+ *     2=1        thread 2 chooses 1
+ *     2!         a compare-exchange of thread 2 fails spuriously; also 2!<1.4
  */
 #ifndef BIDE_CHECK_SCRIPT_H
 #define BIDE_CHECK_SCRIPT_H
 
 #include "graph.h"
 
-/* Writes the steps that the running execution has taken. The caller frees it. */
-char *script_write(void);
+/* Writes the steps of the running execution as a text, which the caller frees. */
+char *replay_write(void);
 
-/* Sets the text to be run; false if it is none. NULL: nothing is replayed. */
-bool script_read(const char *text);
+/* Sets the text to replay; false if it is invalid. NULL: nothing is replayed. */
+bool replay_read(const char *text);
 
-/* Is it the thread's turn, as far as a script says? */
-bool script_is_turn_of(unsigned thread);
+/* True if the thread takes the next step, or if nothing is replayed. */
+bool replay_is_turn_of(unsigned thread);
 
-/* Whose turn it is, THREADS if no script says. */
-unsigned script_next_thread(void);
+/* The thread that takes the next step; THREADS if the text is at its end or nothing is replayed. */
+unsigned replay_next_thread(void);
 
 /*
- * Does the script ask for this option of the next step? `what` is the sign that stands before
- * `other` or `choice`. The options are asked for in order, newest first.
+ * True if the next step takes this option. `what` is the sign before `other` or `choice`. The options
+ * are offered in order, the newest first.
  */
-bool script_wants(char what, reference other, unsigned choice, bool spurious);
+bool replay_wants(char what, reference other, unsigned choice, bool spurious);
 
-/* A step was taken, of this kind; or the thread was run and took none. */
-void script_step(event_kind kind);
-void script_no_step(unsigned thread);
+/* A step of this kind was taken; or the thread was run and took none. */
+void replay_step(event_kind kind);
+void replay_idle_run(unsigned thread);
 
-/* The execution is over: is the script too? */
-bool script_is_over(void);
+/* True if no step of the text is left. */
+bool replay_is_finished(void);
 
-/* The script asks for what cannot be: ends the execution. */
-void script_does_not_fit(void);
+/* Ends the execution, because the text has an impossible step. */
+void replay_mismatch(void);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Records of places that are known by their code are made when that is first run, and never freed.
+ * The record of a code address is made when the code is first run, and is never freed. addr2line
+ * resolves it.
  */
 #define _GNU_SOURCE
 #include "source_location.h"
@@ -13,7 +14,7 @@
 extern char __executable_start[] __attribute__((weak));
 
 /*
- * As seen from where the sources lie: without what leads to a folder beside them, or to this one.
+ * Returns the path without the current directory, and without the "../" that lead to the sources.
  */
 static const char *short_path(const char *path)
 {
@@ -28,12 +29,12 @@ static const char *short_path(const char *path)
 }
 
 /*
- * The line that a place in the code belongs to, with its function and file; 0 if that is not known.
+ * Returns the line of an address in the code, and sets its function and file; 0: it is not known.
  */
 static unsigned find_code(const void *code, char *function, size_t function_size, char *file,
                           size_t file_size)
 {
-    /* The address before: of the call, not of what comes after it. */
+    /* An address within the call, not the one after it. */
     uintptr_t address = (uintptr_t)code - 1;
     char command[256], program[160];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
@@ -41,7 +42,7 @@ static unsigned find_code(const void *code, char *function, size_t function_size
         return 0;
     program[length] = '\0';
     uintptr_t base = (uintptr_t)__executable_start;
-    /* A program that is loaded where it was linked has its addresses as they are. */
+    /* The second attempt is for a program that is loaded at its link address. */
     for (int i = 0; i < 2; i++) {
         snprintf(command, sizeof command, "addr2line -f -e '%s' %#" PRIxPTR " 2>/dev/null", program,
                  i == 0 ? address - base : address);
@@ -62,31 +63,32 @@ static unsigned find_code(const void *code, char *function, size_t function_size
     return 0;
 }
 
-const char site_unresolved[] = "";
+const char source_location_unresolved[] = "";
 
-void site_resolve(const bide_check_site_ *site)
+void source_location_resolve(const bide_check_site_ *site)
 {
-    if (site->file != site_unresolved)
+    if (site->file != source_location_unresolved)
         return;
-    bide_check_site_ *s = (bide_check_site_ *)(uintptr_t)site; /* it is none of the constant ones */
+    bide_check_site_ *s =
+        (bide_check_site_ *)(uintptr_t)site; /* an unresolved record is writable */
     char function[256], file[400];
-    s->line = find_code(site_code(site), function, sizeof function, file, sizeof file);
+    s->line = find_code(source_location_code(site), function, sizeof function, file, sizeof file);
     s->file = strdup(s->line != 0 ? file : "?");
     s->function = strdup(s->line != 0 ? function : "?");
     if (s->file == NULL || s->function == NULL)
         abort();
 }
 
-void site_describe(const bide_check_site_ *site, char *text, size_t size)
+void source_location_describe(const bide_check_site_ *site, char *text, size_t size)
 {
-    site_resolve(site);
+    source_location_resolve(site);
     if (site->line == 0)
         snprintf(text, size, "%s", site->function);
     else
         snprintf(text, size, "%s:%u", short_path(site->file), site->line);
 }
 
-void site_describe_code(const void *code, char *text, size_t size)
+void source_location_describe_code(const void *code, char *text, size_t size)
 {
     char function[256], file[400];
     unsigned line = find_code(code, function, sizeof function, file, sizeof file);
@@ -96,7 +98,7 @@ void site_describe_code(const void *code, char *text, size_t size)
         snprintf(text, size, "%s:%u", short_path(file), line);
 }
 
-/* ---- Places known by their code ---- */
+/* ---- Records of code addresses ---- */
 
 typedef struct code_site {
     bide_check_site_ site; /* first: see site_resolve */
@@ -106,7 +108,7 @@ typedef struct code_site {
 
 enum { LISTS = 256 };
 
-bide_check_site_ *site_of_code(const void *code)
+bide_check_site_ *source_location_of_code(const void *code)
 {
     static code_site *lists[LISTS];
     code_site **list = &lists[((uintptr_t)code ^ (uintptr_t)code >> 8) % LISTS];
@@ -118,14 +120,14 @@ bide_check_site_ *site_of_code(const void *code)
     s = calloc(1, sizeof *s);
     if (s == NULL)
         abort();
-    s->site = (bide_check_site_){site_unresolved, "", "", 0, 0};
+    s->site = (bide_check_site_){source_location_unresolved, "", "", 0, 0};
     s->code = code;
     s->next = *list;
     *list = s;
     return &s->site;
 }
 
-const void *site_code(const bide_check_site_ *site)
+const void *source_location_code(const bide_check_site_ *site)
 {
     return ((const code_site *)site)->code;
 }

@@ -1,14 +1,18 @@
+/*
+ * A round is the steps between two calls of spin_relax(). A thread spins if its last n rounds repeat
+ * the n rounds before them, for some n up to MAX_ROUNDS_IN_PERIOD.
+ */
 #include "spin.h"
 
 #include "storage.h"
 
-enum { MAX_ROUNDS_IN_PERIOD = 8, MAX_ROUNDS_MORE = 100000 };
+enum { MAX_ROUNDS_IN_PERIOD = 8, MAX_TRIAL_ROUNDS = 100000 };
 
-/* The places where a thread was let go on already. */
+/* The places where a thread has been on trial. */
 static const bide_check_site_ **tried;
 static unsigned tried_count, tried_capacity;
 
-/* Would the one, where the other was done, have changed nothing? */
+/* True if b is the same step as a, and neither changes anything. */
 static bool is_repeated(const event *a, const event *b)
 {
     if (a->op.site != b->op.site || a->op.step != b->op.step || a->kind != b->kind)
@@ -16,10 +20,10 @@ static bool is_repeated(const event *a, const event *b)
     if (a->kind == EVENT_FENCE)
         return true;
     return a->kind == EVENT_LOAD && !a->is_rmw && !b->is_rmw && a->location == b->location &&
-           same(a->rf, b->rf);
+           same_reference(a->rf, b->rf);
 }
 
-/* Are the events from `begin` to `middle` repeated from there to `end`? */
+/* True if the events [middle, end) repeat the events [begin, middle). */
 static bool are_repeated(const event *events, unsigned begin, unsigned middle, unsigned end)
 {
     if (middle - begin != end - middle)
@@ -31,7 +35,7 @@ static bool are_repeated(const event *events, unsigned begin, unsigned middle, u
     return true;
 }
 
-/* Did the last rounds read the same as those before, as many? Where they begin; or the position. */
+/* Returns the position at which the rounds that repeat begin; the thread's position if none do. */
 static unsigned repeated_from(const thread_record *t)
 {
     const event *events = the_checker.g->threads[the_execution.running].events;
@@ -57,7 +61,7 @@ const event *spin_step(const operation *op, uintptr_t address, hidden which, ref
         (e->kind == EVENT_LOAD && !location_is_at(the_checker.g, e->location, address, which)))
         execution_gave_up_spinning();
     if (op->is_rmw && !e->spurious && op->expected != e->op.expected)
-        execution_block(); /* it may succeed now */
+        execution_block(); /* it may succeed with another expected value */
     if (self != NULL)
         *self = (reference){(uint16_t)the_execution.running, (uint16_t)t->next};
     if (++t->next == t->position)
@@ -65,8 +69,8 @@ const event *spin_step(const operation *op, uintptr_t address, hidden which, ref
     return e;
 }
 
-/* Lets a thread that spins go on, unless it was seen before what comes of it. */
-static void go_on(thread_record *t)
+/* Puts a thread that spins on trial, or blocks it if there was a trial at its place before. */
+static void start_trial(thread_record *t)
 {
     const bide_check_site_ *site =
         the_checker.g->threads[the_execution.running].events[t->position - 1].op.site;
@@ -79,10 +83,10 @@ static void go_on(thread_record *t)
     tried[tried_count++] = site;
     t->next = t->period;
     t->more = 0;
-    t->goes_on = true;
+    t->on_trial = true;
 }
 
-void spin_forget(void)
+void spin_reset(void)
 {
     tried_count = 0;
 }
@@ -96,16 +100,16 @@ void spin_look_at_time(void)
 void spin_relax(void)
 {
     thread_record *t = execution_running();
-    if (t->goes_on) {
-        if (++t->more > MAX_ROUNDS_MORE)
+    if (t->on_trial) {
+        if (++t->more > MAX_TRIAL_ROUNDS)
             execution_block();
         return;
     }
     if (t->position == t->rounds[t->rounds_count - 1]) {
-        /* Another hint in the same round; or it looks at no atomic object: its own plain memory may
-         * yet end it, another's would be a race. */
+        /* A second call in one round, or a loop without a step. Its own plain memory may end such a
+         * loop; plain memory of another thread would be a race. */
         if (++t->idle > the_checker.max_steps)
-            execution_found(BIDE_CHECK_LIVELOCK, "thread %u spins, and looks at no atomic object",
+            execution_found(BIDE_CHECK_LIVELOCK, "thread %u spins without reading an atomic object",
                             the_execution.running);
         return;
     }
@@ -116,19 +120,19 @@ void spin_relax(void)
         if (t->looks_at_time)
             execution_found(
                 BIDE_CHECK_BAD_SCENARIO,
-                "thread %u spins until a time that never comes: what it does then is not "
-                "looked at",
+                "thread %u spins until a time that never comes: the code after that is not "
+                "checked",
                 the_execution.running);
         t->spins = true;
         t->period = from;
-        go_on(t);
+        start_trial(t);
     }
     t->looks_at_time = false;
 }
 
 void spin_begin(thread_record *t)
 {
-    t->spins = t->goes_on = t->looks_at_time = false;
+    t->spins = t->on_trial = t->looks_at_time = false;
     t->idle = 0;
     t->rounds_count = 0;
     begin_round(t);

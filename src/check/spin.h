@@ -1,9 +1,9 @@
 /*
- * Threads that spin. One that has read the same all through a number of rounds of its loop would go
- * on so until another thread does something: it is blocked. If instead it would give up after so
- * many rounds, what it does then is not looked at, and that is to be told. So at each place where a
- * thread spins, the first time, it is let go on through rounds that are no steps but read the same
- * again.
+ * Threads that spin. A thread that has read the same values in several rounds of its loop would read
+ * them again until another thread takes a step, so it is blocked. If the loop gives up after some
+ * number of rounds instead, the code after the loop would not be checked, which is reported. So the
+ * first time that a thread spins at some place, it is put on trial: it runs further rounds, which
+ * take no steps and read the same values again.
  */
 #ifndef BIDE_CHECK_SPIN_H
 #define BIDE_CHECK_SPIN_H
@@ -12,22 +12,21 @@
 #include "locations.h"
 
 /* Before a scenario. */
-void spin_forget(void);
+void spin_reset(void);
 
 /* Before each execution, for each thread. */
 void spin_begin(thread_record *t);
 
 /*
- * The running thread begins another round of a loop. If it reads the same again, it will until
- * another thread does something: a spin.
+ * The running thread begins another round of a loop. If the rounds repeat, the thread spins.
  */
 void spin_relax(void);
 
-/* The running thread has looked at the clock. */
+/* The running thread has read the clock. */
 void spin_look_at_time(void);
 
 /*
- * A step of the running thread, which was let go on: the step of its period that is this one again.
+ * A step of the running thread on trial: returns the step of the period that it repeats.
  */
 const event *spin_step(const operation *op, uintptr_t address, hidden which, reference *self);
 

@@ -1,10 +1,15 @@
+/*
+ * Growing arrays, and a stack of blocks for scratch memory.
+ */
 #include "storage.h"
+
+#include "bide/platform.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void *checked(void *memory)
+static void *check_memory(void *memory)
 {
     if (memory == NULL) {
         fputs("bide_check: out of memory\n", stderr);
@@ -20,20 +25,20 @@ void *grown(void *array, unsigned *capacity, unsigned needed, size_t size)
     unsigned larger = *capacity == 0 ? needed : *capacity * 2;
     while (larger < needed)
         larger *= 2;
-    array = checked(realloc(array, larger * size));
+    array = check_memory(realloc(array, larger * size));
     memset((char *)array + *capacity * size, 0, (larger - *capacity) * size);
     *capacity = larger;
     return array;
 }
 
-/* Blocks, so that what was handed out stays where it is. */
-typedef struct block {
-    struct block *next;
+/* Blocks are never reallocated, so scratch memory does not move. */
+typedef struct scratch_block {
+    struct scratch_block *next;
     size_t size;
     max_align_t memory[];
-} block;
+} scratch_block;
 
-static block *first, *current;
+static scratch_block *first, *current;
 static size_t used;
 
 void scratch_begin(void)
@@ -50,7 +55,7 @@ void *scratch(size_t size)
             current = current->next;
         } else {
             size_t larger = size > 65536 ? size : 65536;
-            block *added = checked(malloc(sizeof *added + larger));
+            scratch_block *added = check_memory(malloc(sizeof *added + larger));
             added->next = NULL;
             added->size = larger;
             if (current == NULL)
@@ -63,5 +68,6 @@ void *scratch(size_t size)
     }
     void *memory = (char *)current->memory + used;
     used += size;
+    bide_assert(used <= current->size);
     return memset(memory, 0, size);
 }

@@ -1,3 +1,6 @@
+/*
+ * Prints the steps of an execution, and collects the outcomes.
+ */
 #define _GNU_SOURCE
 #include "trace.h"
 
@@ -16,13 +19,13 @@
 
 /* ---- Steps ---- */
 
-/* The number of a step in the trace; 0 if it is not there. */
+/* Returns the number of a step in the trace, or 0. */
 static unsigned number_of(reference r)
 {
     unsigned count;
     const reference *order = execution_order(&count);
     for (unsigned i = 0; i < count; i++) {
-        if (same(order[i], r))
+        if (same_reference(order[i], r))
             return i + 1;
     }
     return 0;
@@ -37,8 +40,7 @@ static void print_value(FILE *out, uint64_t value)
 }
 
 /*
- * The step that made the first store behind `position` of those that were run already; 0 if there
- * is none.
+ * Returns the step of the first store after `position` that has been run, or 0.
  */
 static unsigned newer_step(const location *l, unsigned position, const unsigned run[THREADS])
 {
@@ -58,10 +60,10 @@ static void print_source(FILE *out, const event *load, const unsigned run[THREAD
         fprintf(out, ", stored by step %u", number_of(load->rf));
     unsigned newer = newer_step(&g->locations[load->location], position_of(g, load->rf), run);
     if (newer != 0)
-        fprintf(out, " (an old value: step %u had stored another)", newer);
+        fprintf(out, " (a stale value: step %u had stored another)", newer);
 }
 
-/* As it is called there; if that is not known, where it is. */
+/* Returns the object's name in the source, or else its place in memory. */
 static const char *object_of(const event *e)
 {
     static char where[64];
@@ -86,20 +88,20 @@ static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
         fprintf(out, " (%s)", order_name(e->order));
         print_source(out, e, run);
         if (e->spurious)
-            fputs("; it failed for no reason", out);
+            fputs("; it failed spuriously", out);
         if (e->blocked)
-            fputs("; it waits for another", out);
+            fputs("; it waits for another value", out);
     } else {
         fprintf(out, "%s %s = ", step_name(e->op.step), object);
         print_value(out, e->value);
         fprintf(out, " (%s)", e->op.step == STEP_INIT ? "plain" : order_name(e->order));
         unsigned newer = newer_step(&the_checker.g->locations[e->location], e->position, run);
         if (newer != 0)
-            fprintf(out, ", ordered before what step %u had stored", newer);
+            fprintf(out, ", ordered before the store of step %u", newer);
     }
 }
 
-static char *steps(void)
+static char *trace_steps(void)
 {
     char *text = NULL;
     size_t size = 0;
@@ -114,7 +116,7 @@ static char *steps(void)
         FILE *one = open_memstream(&what, &what_size);
         print_step(one, e, run);
         fclose(one);
-        site_describe(e->op.site, where, sizeof where);
+        source_location_describe(e->op.site, where, sizeof where);
         const char *who = order[i].thread == SETUP  ? "setup "
                           : order[i].thread == LAST ? "finish"
                                                     : "thread";
@@ -136,8 +138,8 @@ static char *steps(void)
 
 void trace_finding(void)
 {
-    the_checker.result->trace = steps();
-    the_checker.result->replay = script_write();
+    the_checker.result->trace = trace_steps();
+    the_checker.result->replay = replay_write();
 }
 
 void trace_blocked(unsigned thread, bool spins)
@@ -147,11 +149,11 @@ void trace_blocked(unsigned thread, bool spins)
     while (e->kind != EVENT_LOAD && e != t->events) /* a spin may end in a fence */
         e--;
     char where[256];
-    site_describe(e->op.site, where, sizeof where);
+    source_location_describe(e->op.site, where, sizeof where);
     if (spins)
         execution_found(BIDE_CHECK_LIVELOCK,
-                        "thread %u spins for ever: it reads %s, at %s, and nobody "
-                        "will change it",
+                        "thread %u spins for ever: it reads %s, at %s, which no thread "
+                        "will change",
                         thread, object_of(e), where);
     else
         execution_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s %s)", thread,
@@ -171,7 +173,7 @@ void bide_check_note(const char *format, ...)
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length < 0 || !execution_is_running() || execution_goes_on())
+    if (length < 0 || !execution_is_running() || execution_is_on_trial())
         return;
     size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);

@@ -1,6 +1,5 @@
 /*
- * What is told of executions: what was found, the steps that led there, and what the scenario
- * noted.
+ * The report of an execution: the finding, the steps that led to it, and the scenario's notes.
  */
 #ifndef BIDE_CHECK_TRACE_H
 #define BIDE_CHECK_TRACE_H
@@ -8,18 +7,17 @@
 #include <stdbool.h>
 
 /*
- * Something was found in the running execution: puts the steps that led there into the result, and
- * their text.
+ * Adds the steps of the running execution, and its replay, to the result.
  */
 void trace_finding(void);
 
-/* Nobody can go on, and this thread, for one, waits. */
+/* No thread can continue; `thread` is one that waits. */
 void trace_blocked(unsigned thread, bool spins);
 
-/* An execution begins: it has noted nothing. */
+/* An execution begins: clears the notes. */
 void trace_execution_began(void);
 
-/* The execution is complete: what it noted is an outcome. */
+/* The execution is complete: its notes are an outcome. */
 void trace_execution_ended(void);
 
 #endif

@@ -1,12 +1,11 @@
 #!/bin/sh
-# What an editor's parser says of async functions that it reads without the translator: nothing, of the samples in the
-# documents; and of what is wrong, what is wrong. Also: bide/detail/editor.h is what scripts/editor-header.sh makes.
-# editor_test.sh BIDEC ROOT
+# An editor's parser reads async functions without the translator. It accepts the samples in the documents, and reports
+# errors in async functions. bide/detail/editor.h is the output of scripts/editor-header.sh. editor_test.sh BIDEC ROOT
 set -eu
 bidec=$1
 root=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
 fail() {
@@ -14,24 +13,24 @@ fail() {
     failed=1
 }
 
-# (with gcc's preprocessor or another's: the text is the same)
-sh "$root/scripts/editor-header.sh" "$bidec" cc >"$folder/editor.h"
-cmp "$folder/editor.h" "$root/include/bide/detail/editor.h" ||
-    fail "make it anew: scripts/editor-header.sh build/tools/bidec > include/bide/detail/editor.h"
+# The preprocessors of all compilers give the same text.
+sh "$root/scripts/editor-header.sh" "$bidec" cc >"$directory/editor.h"
+cmp "$directory/editor.h" "$root/include/bide/detail/editor.h" ||
+    fail "regenerate it: scripts/editor-header.sh build/tools/bidec > include/bide/detail/editor.h"
 
 command -v clang >/dev/null || {
     echo "skipped: clang is not installed"
     [ $failed -eq 0 ] && exit 77
     exit 1
 }
-awk -v folder="$folder" '
+awk -v directory="$directory" '
     /^```c$/ { text = ""; inside = 1; next }
-    /^```$/ { if (inside && text ~ /bide\/async.h/) printf "%s", text >(folder "/sample" ++count ".c"); inside = 0 }
+    /^```$/ { if (inside && text ~ /bide\/async.h/) printf "%s", text >(directory "/sample" ++count ".c"); inside = 0 }
     inside { text = text $0 "\n" }' "$root/docs/async.md" "$root/README.md" "$root/docs/two-ways.md"
 options="-std=gnu11 -Wall -Wextra -I$root/include"
-echo "$options" | tr ' ' '\n' >"$folder/compile_flags.txt"
+echo "$options" | tr ' ' '\n' >"$directory/compile_flags.txt"
 samples=0
-for sample in "$folder"/sample*.c; do
+for sample in "$directory"/sample*.c; do
     samples=$((samples + 1))
     for clang in clang clang-19; do
         command -v "$clang" >/dev/null || continue
@@ -39,8 +38,8 @@ for sample in "$folder"/sample*.c; do
         "$clang" $options -Werror -fsyntax-only "$sample" || fail "$clang complains of this sample"
     done
     if command -v clangd >/dev/null; then
-        timeout 120 clangd --check="$sample" >"$folder/said" 2>&1 || {
-            grep '^E' "$folder/said"
+        timeout 120 clangd --check="$sample" >"$directory/said" 2>&1 || {
+            grep '^E' "$directory/said"
             fail "clangd complains of this sample:" "$(cat "$sample")"
         }
     fi
@@ -52,12 +51,12 @@ wrong() {
     {
         printf '#include <bide/async.h>\n#include <bide/event.h>\n#include <bide/socket.h>\nasync int f(int value)\n{\n'
         printf '    return value;\n}\nasync int g(bide_event *event)\n{\n    %s\n    return event != NULL;\n}\n' "$2"
-    } >"$folder/wrong.c"
+    } >"$directory/wrong.c"
     # shellcheck disable=SC2086
-    if clang $options -Werror -fsyntax-only "$folder/wrong.c" 2>"$folder/said"; then
+    if clang $options -Werror -fsyntax-only "$directory/wrong.c" 2>"$directory/said"; then
         fail "nothing is said of: $2"
-    elif ! grep -q "error: .*$said" "$folder/said" || ! grep -q 'wrong.c:10:' "$folder/said"; then
-        cat "$folder/said"
+    elif ! grep -q "error: .*$said" "$directory/said" || ! grep -q 'wrong.c:10:' "$directory/said"; then
+        cat "$directory/said"
         fail "something else is said of: $2"
     fi
 }

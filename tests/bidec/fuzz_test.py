@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Async functions that are spoilt at random: the translator refuses them with a line, or translates them; it never ends by
-a signal, and never takes long: fuzz_test.py BIDEC LANGUAGE-TEST [COUNT]. BIDE_SEED repeats a run."""
+"""Randomly corrupted async functions: the translator rejects them with the number of a line, or translates them. It never
+dies by a signal, and never hangs: fuzz_test.py BIDEC LANGUAGE-TEST [COUNT]. BIDE_SEED repeats a run."""
 import os
 import random
 import re
@@ -32,7 +32,7 @@ def tokens(text):
 
 with open(source, encoding="utf-8") as file:
     text = file.read()
-# the async functions alone: what else is there needs headers
+# only the async functions: the rest of the file needs headers
 functions = re.findall(r"^(?:static |inline )*async[^;{]*\n\{\n.*?^\}\n", text, re.S | re.M)
 if len(functions) < 10:
     sys.exit("the test's program has too few async functions")
@@ -45,7 +45,7 @@ def run(program):
     try:
         result = subprocess.run([bidec], input=program.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     except subprocess.TimeoutExpired:
-        return "takes more than 20 s"
+        return "takes more than 60 s"
     if result.returncode < 0:
         return f"ended by signal {-result.returncode}"
     said = result.stderr.decode(errors="replace")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gdb's commands (scripts/gdb/bide.py) in async functions: a breakpoint on a line, the variables by their names, and the
-# coroutines that await each other, of either kind: gdb_test.sh BIDEC ROOT LIBRARY
+# gdb's commands (scripts/gdb/bide.py) in async functions: a breakpoint on a line, variables by name, and the chain of
+# awaits through translated and handwritten coroutines: gdb_test.sh BIDEC ROOT LIBRARY
 set -eu
 bidec=$(realpath "$1")
 root=$(realpath "$2")
@@ -9,11 +9,11 @@ if ! command -v gdb >/dev/null || ! gdb -nx -batch -ex 'python print(1)' >/dev/n
     echo "skipped: gdb is not installed, or has no Python"
     exit 77
 fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 export LC_ALL=C
 failed=0
-cat >"$folder/seen.c" <<'END'
+cat >"$directory/seen.c" <<'END'
 #include <bide/async.h>
 #include <bide/sync_wait.h>
 
@@ -60,10 +60,10 @@ int main(void)
 }
 END
 line() { # MARK
-    grep -n "/\* line: $1 \*/" "$folder/seen.c" | cut -d: -f1
+    grep -n "/\* line: $1 \*/" "$directory/seen.c" | cut -d: -f1
 }
 
-cat >"$folder/expected" <<END
+cat >"$directory/expected" <<END
 length = 5
 text = "three"
   #0 leaf at seen.c:$(line leaf) (running)
@@ -74,18 +74,18 @@ for cc in gcc clang; do
     command -v $cc >/dev/null || continue
     for optimised in -O0 -O2; do
         # shellcheck disable=SC2086 # a list of words
-        (cd "$folder" && "$bidec" $cc -std=gnu11 $optimised -g "-I$root/include" seen.c "$library" $BIDE_LIBS -o seen)
-        # (optimised, the variables may be anywhere, and so may the line)
+        (cd "$directory" && "$bidec" $cc -std=gnu11 $optimised -g "-I$root/include" seen.c "$library" $BIDE_LIBS -o seen)
+        # The optimiser may move variables and lines.
         stop="break seen.c:$(line leaf)"
         show='printf "length = %ld\ntext = \"%s\"\n", length, bide_self->text'
         [ $optimised = -O0 ] || stop='break breakpoint' show='printf "length = 5\ntext = \"three\"\n"'
         timeout 120 gdb -nx -batch -ex "source $root/scripts/gdb/bide.py" -ex "$stop" -ex run -ex "$show" -ex 'bide bt' \
-            "$folder/seen" >"$folder/printed" 2>&1 || true
-        # (below the trunk is what the thread waits by)
-        sed -n 's| at [^ ]*/| at |; /^length = /p; /^text = /p; /^  #[0-2] /p' "$folder/printed" >"$folder/shown"
-        diff "$folder/expected" "$folder/shown" || {
+            "$directory/seen" >"$directory/printed" 2>&1 || true
+        # The frame below the trunk is the thread's own root.
+        sed -n 's| at [^ ]*/| at |; /^length = /p; /^text = /p; /^  #[0-2] /p' "$directory/printed" >"$directory/shown"
+        diff "$directory/expected" "$directory/shown" || {
             echo "$cc $optimised: gdb shows something else"
-            cat "$folder/printed"
+            cat "$directory/printed"
             failed=1
         }
     done

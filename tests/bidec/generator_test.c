@@ -1,6 +1,6 @@
 /*
- * Generators: their values, each way out of a loop over one, and both of them destroyed and asked to
- * stop at each await. Translated by bidec.
+ * Generators: their values; each exit from a loop over a generator; destruction and cancellation of
+ * generator and consumer at each await. Translated by bidec.
  */
 #include "testing.h"
 
@@ -34,7 +34,7 @@ async int later(int value)
 
 /* ---- Generators ---- */
 
-/* Squares up to that of count - 1. It fails at `bad`. It awaits before each, if asked to. */
+/* Yields the squares below count, and fails at `bad`. Awaits before each value if `awaits` is set. */
 async_generator(long) int squares(int count, int bad, bool waits)
 {
     defer note("end");
@@ -65,7 +65,7 @@ async_generator(struct item) void items(int count)
     yield last;
 }
 
-/* A generator that takes from others, whose values are awaited. */
+/* A generator that consumes other generators. */
 async_generator(int) void sums(void)
 {
     async_for (const struct item item, items(await later(2))) {
@@ -76,7 +76,7 @@ async_generator(int) void sums(void)
     }
 }
 
-/* Over functions of other files. */
+/* Loops over generators of other files. */
 async_sized(256) async_generator(const char *) int words(const char *text);
 
 async_generator(const char *) int words(const char *text)
@@ -149,7 +149,7 @@ async int other_loops(void)
     return sum;
 }
 
-/* A generator whose frame is the caller's, and one that is written by hand. */
+/* A generator whose frame is provided by the caller, and a handwritten generator. */
 struct by_hand {
     bide_async_generator generator;
     int value;
@@ -178,7 +178,7 @@ async int by_pointer(void)
     return sum * 10 + (bide_async_generator_error(&hand.generator) == -EPROTO);
 }
 
-/* A consumer that is written by hand. */
+/* A handwritten consumer. */
 struct hand_consumer {
     bide_task task;
     bide_async_generator_next_operation next;
@@ -263,7 +263,7 @@ static void test_consumer_by_hand(void **state)
     assert_int_equal(consumer.sum, 14);
 }
 
-/* Runs `consume` to its n-th wait. False: it has fewer. */
+/* Runs `consume` to its n-th suspension. False: it has fewer. */
 static bool run_to_wait(struct async_consume *frame, unsigned n, const bide_context *context)
 {
     bide_auto_event_init(&gate, false);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The benchmark `language`, counted: an async function takes at most one instruction in twenty more than the body written
-# by hand that does the same. instructions_test.sh BIDEC ROOT LIBRARY
+# Counts the instructions of the benchmark `language`: an async function executes at most 5 % more instructions than the
+# handwritten body that does the same. instructions_test.sh BIDEC ROOT LIBRARY
 set -eu
 bidec=$1
 root=$2
@@ -9,15 +9,15 @@ command -v valgrind >/dev/null || {
     echo "skipped: valgrind is not installed"
     exit 77
 }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
 counted() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$folder/language" "$@" 2>&1 | sed -n 's/.*Collected : //p'
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$directory/language" "$@" 2>&1 | sed -n 's/.*Collected : //p'
 }
 
-# In tenths of an instruction, each.
+# The instructions of one operation, in tenths.
 each() {
     few=$(counted "$1" "$2" 1024)
     many=$(counted "$1" "$2" 4096)
@@ -28,10 +28,10 @@ for cc in gcc clang; do
     command -v "$cc" >/dev/null || continue
     options="-std=gnu11 -O2 -DNDEBUG -I$root/include -I$root/bench"
     # shellcheck disable=SC2086 # lists of words
-    "$bidec" $cc $options -c "$root/bench/language_async.c" -o "$folder/async.o"
-    # (the library as well, as it is linked in a release)
+    "$bidec" $cc $options -c "$root/bench/language_async.c" -o "$directory/async.o"
+    # (linked with the library of a release)
     # shellcheck disable=SC2086
-    $cc $options "$root/bench/language.c" "$root/bench/bench.c" "$folder/async.o" "$library" $BIDE_LIBS -o "$folder/language"
+    $cc $options "$root/bench/language.c" "$root/bench/bench.c" "$directory/async.o" "$library" $BIDE_LIBS -o "$directory/language"
     for of in child ready waits between generator tree; do
         translated=$(each translated $of)
         by_hand=$(each by-hand $of)

@@ -1,6 +1,6 @@
 /*
- * The language: each construct with awaits in it, by its values; what is deferred, at each way out;
- * and each function destroyed and asked to stop at each of its awaits. Translated by bidec.
+ * The language: the values of each construct with awaits in it; deferred statements at each exit; and
+ * destruction and cancellation of each function at each of its awaits. Translated by bidec.
  */
 #include "testing.h"
 
@@ -14,7 +14,7 @@
 #include "bide/sync_wait.h"
 #include "bide/with_stop.h"
 
-/* ---- What is awaited: all of it waits at a gate, unless the gate is open ---- */
+/* ---- The awaited operation: waits at a gate, unless the gate is open ---- */
 
 static bide_auto_event gate;
 
@@ -23,7 +23,7 @@ static void set_gate(bool open)
     bide_auto_event_init(&gate, open);
 }
 
-/* `value`, once the gate is open. */
+/* Returns `value` when the gate is open. */
 async int later(int value)
 {
     int status = await bide_auto_event_wait(&gate);
@@ -46,7 +46,7 @@ static int noted(int value)
     return value;
 }
 
-/* Starts a task, and opens the gate each time it waits there, until it has ended. */
+/* Starts a task, and opens the gate each time that it waits there, until it has ended. */
 #define RUN(name, ...)                                              \
     ({                                                              \
         static struct async_##name frame;                           \
@@ -129,7 +129,7 @@ async int expressions(int n)
     assert_int_equal(value, 7);
     assert_int_equal(sizeof table / sizeof *table, 4);
     assert_string_equal(__func__, "expressions");
-    /* what stays to the left of an await is what it was */
+    /* operands to the left of an await keep their values */
     i = 1;
     int seen = i + ({
                    i = 100;
@@ -278,7 +278,7 @@ async int types(int n)
     return n;
 }
 
-/* ---- Several at once, and operations ---- */
+/* ---- Groups and operations ---- */
 
 async int several(int n)
 {
@@ -293,7 +293,7 @@ async int several(int n)
     return n;
 }
 
-/* ---- Frames that are created, and those of a given size ---- */
+/* ---- async_created and async_sized ---- */
 
 async_created int odd(int n);
 async_sized(192) static int in_given_room(int n);
@@ -318,7 +318,7 @@ async_created static void visit(int depth, int *count)
     await all(visit(depth - 1, count), visit(depth - 1, count));
 }
 
-/* Counts what it gives, and has no more than `left`. */
+/* Counts the allocations, and fails after `left` of them. */
 typedef struct counting_allocator {
     bide_allocator allocator;
     int live, left;
@@ -361,7 +361,7 @@ async int in_given_room(int n)
     return waited + room[5];
 }
 
-/* A pointer that is used last where a block in its expression awaits. */
+/* The last use of a pointer is in an expression with a block that awaits. */
 async int through_pointers(int value)
 {
     int first = 1, second = 2, *to_first = &first, **to_to_first;
@@ -379,7 +379,7 @@ async int through_pointers(int value)
     return first * 100 + second;
 }
 
-/* ---- What is deferred ---- */
+/* ---- Deferred statements ---- */
 
 static void put_away(int *value)
 {
@@ -467,13 +467,13 @@ static void test_created(void **state)
     assert_int_equal(RUN(created, &allocator.allocator, 10), 1000 + 40 + 10);
     assert_int_equal(allocator.live, 0);
     assert_int_equal(allocator.left, 1000 - 40 - 11);
-    /* one allocation after the other fails, from the last to the first */
+    /* each allocation fails in turn, from the last to the first */
     for (int left = 50; left >= 40; left--) {
         allocator = new_allocator(left);
         assert_int_equal(RUN(created, &allocator.allocator, 10), -ENOMEM);
         assert_int_equal(allocator.live, 0);
     }
-    /* destroyed where it waits */
+    /* destroyed while it waits */
     static struct async_created frame;
     for (unsigned waits_before = 0; waits_before < 5; waits_before++) {
         allocator = new_allocator(1000);
@@ -508,7 +508,7 @@ static void test_deferred(void **state)
             assert_non_null(strstr(journal, "out"));
         char expected[128], seen[128] = "";
         snprintf(expected, sizeof expected, "%s", ways[way]);
-        /* "out" stands before what is deferred at the function's end */
+        /* "out" is before the deferred statements of the function's end */
         for (char *word = strtok(journal, " "); word != NULL; word = strtok(NULL, " ")) {
             if (way == 0 || way == 3 || strcmp(word, "out") != 0) {
                 strcat(seen, word);
@@ -519,7 +519,7 @@ static void test_deferred(void **state)
     }
 }
 
-/* ---- Operations with a count, which is a size_t: what they give is a long ---- */
+/* ---- Operations with a size_t count: the value of their await is a long ---- */
 
 async int reads_to_the_end(bide_reader *reader)
 {
@@ -548,9 +548,9 @@ static void test_counts(void **state)
     assert_int_equal(RUN(reads_to_the_end, &reader), 3);
 }
 
-/* ---- Destroyed, and asked to stop, at each await ---- */
+/* ---- Destruction and cancellation at each await ---- */
 
-/* Runs `deferring` to its n-th wait. False: it has fewer. */
+/* Runs `deferring` to its n-th suspension. False: it has fewer. */
 static bool run_to_wait(struct async_deferring *frame, unsigned n, const bide_context *context)
 {
     set_gate(false);
@@ -593,7 +593,7 @@ static void test_stopped_at_each_await(void **state)
         if (!run_to_wait(&frame, n, &context))
             break;
         bide_stop_request(&source);
-        /* each wait from here on ends at once, and it goes on to its end */
+        /* each further wait completes at once, and the function runs to its end */
         assert_true(bide_done(&frame.task.frame));
         assert_int_equal(frame.result, 0);
         assert_non_null(strstr(journal, "42 32 22 out late 1 "));

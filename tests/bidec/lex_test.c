@@ -1,5 +1,5 @@
 /*
- * The tokens of preprocessed C: where they stand, by the line markers, and what is one token.
+ * The tokens of preprocessed C: their boundaries, and their lines as given by line markers.
  */
 #include "../../tools/bidec/bidec.h"
 
@@ -40,11 +40,11 @@ static void the_longest_punctuator_is_one_token(void **state)
     (void)state;
     lex_text("a<<=b->c...");
     for (int i = 0; i < 5; i++)
-        assert_true(is(i, expected[i]));
-    assert_true(is(5, "..."));
+        assert_true(token_is(i, expected[i]));
+    assert_true(token_is(5, "..."));
     lex_text("a+++b");
-    assert_true(is(1, "++"));
-    assert_true(is(2, "+"));
+    assert_true(token_is(1, "++"));
+    assert_true(token_is(2, "+"));
 }
 
 static void words_in_strings_are_no_names(void **state)
@@ -52,14 +52,14 @@ static void words_in_strings_are_no_names(void **state)
     (void)state;
     lex_text("u8\"await \\\" async\" L'a' \"async\" await 1e+5 .5f 0x1p-3");
     assert_int_equal(tokens[0].kind, STRING);
-    assert_string_equal(spelled(0), "u8\"await \\\" async\"");
+    assert_string_equal(spelling_of(0), "u8\"await \\\" async\"");
     assert_int_equal(tokens[1].kind, NUMBER);
     assert_int_equal(tokens[2].kind, STRING);
-    assert_false(is(2, "\"async\""));
+    assert_false(token_is(2, "\"async\""));
     assert_int_equal(tokens[3].kind, NAME);
-    assert_string_equal(spelled(4), "1e+5");
-    assert_string_equal(spelled(5), ".5f");
-    assert_string_equal(spelled(6), "0x1p-3");
+    assert_string_equal(spelling_of(4), "1e+5");
+    assert_string_equal(spelling_of(5), ".5f");
+    assert_string_equal(spelling_of(6), "0x1p-3");
     assert_int_equal(tokens[7].kind, END);
 }
 
@@ -69,9 +69,9 @@ static void pragmas_and_comments_keep_the_lines(void **state)
     lex_text("# 1 \"a.c\"\n#pragma GCC poison x\n/* 1\n2 */ a // b\nc\\\nd");
     assert_int_equal(tokens[0].kind, PRAGMA);
     assert_int_equal(tokens[0].line, 1);
-    assert_true(is(1, "a"));
+    assert_true(token_is(1, "a"));
     assert_int_equal(tokens[1].line, 3);
-    assert_true(is(2, "c"));
+    assert_true(token_is(2, "c"));
     assert_int_equal(tokens[2].line, 4);
     assert_int_equal(tokens[3].line, 5);
 }
@@ -80,18 +80,18 @@ static void a_bracket_is_closed_by_its_own(void **state)
 {
     (void)state;
     lex_text("f(a[1], (b), {c}) ;");
-    assert_int_equal(closing(1), token_count - 3);
-    assert_int_equal(closing(3), 5);
+    assert_int_equal(closing_bracket(1), token_count - 3);
+    assert_int_equal(closing_bracket(3), 5);
 }
 
-/* Each prefix of a text is read to its end, wherever a token is cut off. */
+/* Lexes every prefix of a text, so that every token is truncated at every place. */
 static void what_is_cut_off_is_read_to_its_end(void **state)
 {
     static const char whole[] =
         "# 1 \"a.c\" 3\nint f(void) { return u8\"a\\\"\" [0] + 'b' + 1e+; /* c */ }";
     (void)state;
     for (size_t length = 0; length < sizeof whole; length++) {
-        char *copy = take(length + 1);
+        char *copy = allocate(length + 1);
         memcpy(copy, whole, length);
         token_count = 0;
         lex(copy, length);

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The programs in examples/async print what they should; so do those in Go beside them, where Go is installed; and in C they
-# take at most six lines for five in Go, without comments and empty lines. What is emitted of them is compiled without the
-# translator, and prints the same. programs_test.sh BIDEC ROOT LIBRARY
+# The programs in examples/async print the expected output, and so do their Go versions, if Go is installed. The C programs
+# have at most six lines for five lines of Go, without comments and empty lines. The emitted sources are compiled without
+# the translator, and print the same: programs_test.sh BIDEC ROOT LIBRARY
 set -eu
 bidec=$1
 root=$2
 library=$3
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
 fail() {
@@ -24,17 +24,17 @@ for program in "$root"/examples/async/*.c; do
     expected=$root/tests/bidec/printed/$name.txt
     # shellcheck disable=SC2086 # lists of words
     "$bidec" ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -g -Wall -Wextra -Werror ${BIDE_FLAGS:-} -I"$root/include" "$program" \
-        -o "$folder/$name" "$library" $BIDE_LIBS
-    timeout 60 "$folder/$name" | cmp - "$expected" || fail "$name prints something else"
+        -o "$directory/$name" "$library" $BIDE_LIBS
+    timeout 60 "$directory/$name" | cmp - "$expected" || fail "$name prints something else"
     # shellcheck disable=SC2086
-    "$bidec" --emit ${BIDE_CC:-gcc} -std=gnu11 -I"$root/include" "$program" >"$folder/emitted.c"
-    grep -q '^# [0-9]' "$folder/emitted.c" && fail "$name is emitted preprocessed"
+    "$bidec" --emit ${BIDE_CC:-gcc} -std=gnu11 -I"$root/include" "$program" >"$directory/emitted.c"
+    grep -q '^# [0-9]' "$directory/emitted.c" && fail "$name is emitted preprocessed"
     # shellcheck disable=SC2086
-    ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$folder/emitted.c" \
-        -o "$folder/emitted" "$library" $BIDE_LIBS
-    timeout 60 "$folder/emitted" | cmp - "$expected" || fail "what is emitted of $name prints something else"
+    ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$directory/emitted.c" \
+        -o "$directory/emitted" "$library" $BIDE_LIBS
+    timeout 60 "$directory/emitted" | cmp - "$expected" || fail "what is emitted of $name prints something else"
     if command -v go >/dev/null && [ -z "${BIDE_FLAGS:-}" ]; then
-        GOCACHE=$folder/cache GO111MODULE=off timeout 300 go run "${program%.c}.go" | cmp - "$expected" ||
+        GOCACHE=$directory/cache GO111MODULE=off timeout 300 go run "${program%.c}.go" | cmp - "$expected" ||
             fail "$name in Go prints something else"
     fi
     c=$(lines "$program")

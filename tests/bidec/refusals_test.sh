@@ -1,11 +1,11 @@
 #!/bin/sh
-# Each program in refusals/ is refused, by the translator or by the compiler behind it, at the line that ends with HERE and
-# in the words of its comment: refusals_test.sh BIDEC ROOT. By the compilers that BIDE_COMPILERS names, or all.
+# Each program in refusals/ is rejected, by the translator or by the compiler after it, at the line that ends with HERE, and
+# with the message in its comment: refusals_test.sh BIDEC ROOT. BIDE_COMPILERS names the compilers; the default is all.
 set -u
 bidec=$1
 root=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
 for cc in ${BIDE_COMPILERS:-gcc clang}; do
@@ -14,12 +14,12 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
         says=$(sed -n 's/^ \* says: //p' "$program")
         line=$(grep -n 'HERE \*/' "$program" | cut -d: -f1)
         if "$bidec" "$cc" -std=gnu11 -O1 -Werror=incompatible-pointer-types -I"$root/include" -c "$program" \
-            -o "$folder/o" 2>"$folder/said"; then
-            echo "$program: $cc: was not refused"
+            -o "$directory/o" 2>"$directory/said"; then
+            echo "$program: $cc: was not rejected"
             failed=1
-        elif ! grep -E "error: .*($says)" "$folder/said" | grep -q ":$line:"; then
+        elif ! grep -E "error: .*($says)" "$directory/said" | grep -q ":$line:"; then
             echo "$program: $cc: should say at line $line: $says"
-            cat "$folder/said"
+            cat "$directory/said"
             failed=1
         fi
     done

@@ -1,6 +1,6 @@
 /*
- * What async functions begin beside themselves (spawn), wait for together (select_any), and the
- * operations that are macros, called without their waiter. Translated by bidec.
+ * spawn, select_any, and operations that are macros and are called without their waiter. Translated by
+ * bidec.
  */
 #include "testing.h"
 
@@ -10,11 +10,11 @@
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
 
-/* ---- Memory that counts, and that fails ---- */
+/* ---- An allocator that counts, and that fails on request ---- */
 
 struct counting {
     bide_allocator allocator;
-    int live, given, fail_at; /* the n-th request fails; 0: none */
+    int live, given, fail_at; /* fail_at: the n-th request fails; 0: none does */
 };
 
 static void *counting_allocate(bide_allocator *allocator, size_t size)
@@ -55,7 +55,7 @@ async int branch(int value)
 
 async_sized(256) void far_away(int *count, const char *what);
 
-/* Its waits are taken before it begins others: spawn is an expression, and its call may await. */
+/* spawn is an expression, whose arguments may await. */
 async int owner(bide_allocator *allocator, int count, int bad)
 {
     bide_scope scope;
@@ -130,13 +130,13 @@ static void test_spawned(void **state)
     assert_int_equal(memory.live, 0);
     assert_int_equal(memory.given, 4);
 
-    /* one fails: the others are asked to stop */
+    /* one child fails, so the others are cancelled */
     reset_memory(0);
     run_to_end(START(owner, &memory.allocator, 3, 2));
     assert_int_equal(frame.result, -EDOM);
     assert_int_equal(memory.live, 0);
 
-    /* none is joined */
+    /* the scope is not joined */
     reset_memory(0);
     run_to_end(START(owner, &memory.allocator, 101, -1));
     assert_int_equal(frame.result, -E2BIG);
@@ -342,7 +342,7 @@ async int other_side(int *sum)
 async int both_sides(int *sum)
 {
     int status = await all(one_side(), other_side(sum));
-    bide_broadcast_waiter *unused = NULL; /* a waiter of one's own is still possible */
+    bide_broadcast_waiter *unused = NULL; /* an explicit waiter is still possible */
     (void)unused;
     return status;
 }

@@ -1,8 +1,8 @@
 /*
- * Makes each function of a program async, with an await before each statement and in each condition,
- * and in some of the operands: preprocessed text from standard input to standard output, to be
- * translated. A plain function of the old name runs it to its end, so the program means what it
- * meant.
+ * Makes each function of a program async, with an await before each statement, in each condition and
+ * in some of the operands. A plain function with the old name runs the async function to its end, so
+ * the program behaves as before. Reads preprocessed text from standard input, and writes text for the
+ * translator to standard output.
  *
  * usage: torture [seed]
  */
@@ -21,12 +21,12 @@ static bool chance(unsigned in)
     return (random_state >> 33) % in == 0;
 }
 
-/* Outer ones come first. */
+/* Outer nodes are wrapped first. */
 static void wrap(int first, int end, const char *before, const char *after)
 {
-    struct mark *left = mark(first), *right = mark(end - 1);
-    left->before = print("%s%s", left->before != NULL ? left->before : "", before);
-    right->after = print("%s%s", after, right->after != NULL ? right->after : "");
+    struct mark *left = mark_at(first), *right = mark_at(end - 1);
+    left->before = format_text("%s%s", left->before != NULL ? left->before : "", before);
+    right->after = format_text("%s%s", after, right->after != NULL ? right->after : "");
 }
 
 static void wrap_value(struct node *node)
@@ -153,25 +153,25 @@ static void print_range(struct text *out, int first, int end)
 
 static bool is_plain(const struct specifiers *specifiers, const struct declarator *d)
 {
-    if (is(specifiers->first, "extern") || is(specifiers->first, "__extension__"))
+    if (token_is(specifiers->first, "extern") || token_is(specifiers->first, "__extension__"))
         return false;
     for (int i = d->first; i < d->name; i++) {
-        if (!is(i, "*") && !is(i, "const"))
+        if (!token_is(i, "*") && !token_is(i, "const"))
             return false;
     }
-    int open = d->parameters, close = closing(open);
+    int open = d->parameters, close = closing_bracket(open);
     for (int i = open; i < close; i++) {
-        if (is(i, "..."))
+        if (token_is(i, "..."))
             return false;
     }
     return close == open + 1 || is_type_start(open + 1);
 }
 
-/* A function that is defined; the parser stands at its body. */
+/* The parser is at the body of a function definition. */
 static bool torture(struct text *out, struct specifiers *specifiers, struct declarator *d)
 {
     int name = d->name, first = specifiers->first, open = d->parameters, brace = at;
-    if (tokens[name].system || !is(at, "{") || !is_plain(specifiers, d))
+    if (tokens[name].system || !token_is(at, "{") || !is_plain(specifiers, d))
         return false;
     struct function f = {.name = "x"};
     function = &f;
@@ -189,22 +189,22 @@ static bool torture(struct text *out, struct specifiers *specifiers, struct decl
     if (type[strspn(type, " ")] == 0)
         type = "int";
     bool returns_nothing = strcmp(type + strspn(type, " "), "void") == 0 && d->first == name;
-    print_range(out, first, closing(open) + 1);
+    print_range(out, first, closing_bracket(open) + 1);
     text_print(out, ";\nasync %s ", type);
     print_range(out, d->first, name);
-    text_print(out, " tortured_%s", spelled(name));
-    print_range(out, open, closing(open) + 1);
+    text_print(out, " tortured_%s", spelling_of(name));
+    print_range(out, open, closing_bracket(open) + 1);
     statement(node, returns_nothing);
-    bool is_main = is(name, "main");
+    bool is_main = token_is(name, "main");
     if (is_main)
-        mark(end - 1)->before = print("return 0; ");
+        mark_at(end - 1)->before = format_text("return 0; ");
     print_range(out, brace, end);
     text_print(out, "\n");
     print_range(out, first, brace);
     text_print(out, "{ struct async_tortured_%s frame; bide_sync_wait(async_tortured_%s(&frame",
-               spelled(name), spelled(name));
+               spelling_of(name), spelling_of(name));
     for (struct declarator *p = parameters; p != NULL; p = p->next)
-        text_print(out, ", %s", spelled(p->name));
+        text_print(out, ", %s", spelling_of(p->name));
     text_print(out, ")); %s }\n", returns_nothing ? "" : "return frame.result;");
     return true;
 }

@@ -1,5 +1,5 @@
 /*
- * What a tortured program awaits: seven of eight suspend, and are resumed at once.
+ * The operation that a tortured program awaits: seven of eight suspend, and are resumed at once.
  */
 #pragma GCC system_header
 #include "bide/async.h"

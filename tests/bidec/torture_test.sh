@@ -1,9 +1,10 @@
 #!/bin/sh
-# Programs whose functions await before each statement, in each condition and in some operands, beside what they are
-# without: torture_test.sh BIDEC TORTURE ROOT LIBRARY
+# Programs whose functions await before each statement, in each condition and in some operands. They must behave as the
+# same programs without awaits: torture_test.sh BIDEC TORTURE ROOT LIBRARY
 #
-# BIDE_TORTURE=long: GCC's own torture tests too, where its sources are installed (/usr/src/gcc-*), and programs of
-# csmith, with a printed seed. Of GCC's it takes one in BIDE_TORTURE_SHARE, 1 for all. A program that means something about its stack or its text is refused, or left out here.
+# BIDE_TORTURE=long adds GCC's torture tests, if its sources are installed (/usr/src/gcc-*), and programs from csmith, with
+# a printed seed. Of GCC's tests it takes one in BIDE_TORTURE_SHARE; 1 takes all. A program that depends on its stack or on
+# its text is rejected, or left out here.
 set -u
 bidec=$1
 torture=$2
@@ -11,25 +12,25 @@ root=$3
 library=$4
 cc=${BIDE_CC:-gcc}
 flags=${BIDE_FLAGS:-}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 passed=0
 refused=0
 skipped=0
 
-# What these are about is lost: the addresses of locals, the names of functions, overflow as one compiler sees it.
+# These depend on the addresses of locals, on the names of functions, or on how one compiler treats overflow.
 left_out=' 20001011-1 return-addr 980608-1 bcp-1 fprintf-2 printf-2 '
 
 try() { # PROGRAM SEED OPTIONS
     name=$(basename "$1" .c)
-    rm -f "$folder"/*
+    rm -f "$directory"/*
     # shellcheck disable=SC2086
-    if ! $cc -std=gnu17 -w $3 $flags "$1" -o "$folder/plain" -lm 2>/dev/null; then
+    if ! $cc -std=gnu17 -w $3 $flags "$1" -o "$directory/plain" -lm 2>/dev/null; then
         skipped=$((skipped + 1))
         return
     fi
-    timeout 60 "$folder/plain" >"$folder/expected" 2>/dev/null
+    timeout 60 "$directory/plain" >"$directory/expected" 2>/dev/null
     status=$?
     if [ $status -ge 124 ]; then
         skipped=$((skipped + 1))
@@ -37,31 +38,31 @@ try() { # PROGRAM SEED OPTIONS
     fi
     # shellcheck disable=SC2086
     $cc -std=gnu17 -w -E -D__BIDEC__ $flags -I"$root/include" -I"$root/tests/bidec" -include torture.h "$1" \
-        >"$folder/in.i" 2>/dev/null || { skipped=$((skipped + 1)); return; }
-    if ! "$torture" "$2" <"$folder/in.i" >"$folder/tortured.i" 2>"$folder/said" ||
-        ! "$bidec" <"$folder/tortured.i" >"$folder/out.i" 2>"$folder/said"; then
-        if grep -q ': error: ' "$folder/said"; then
+        >"$directory/in.i" 2>/dev/null || { skipped=$((skipped + 1)); return; }
+    if ! "$torture" "$2" <"$directory/in.i" >"$directory/tortured.i" 2>"$directory/said" ||
+        ! "$bidec" <"$directory/tortured.i" >"$directory/out.i" 2>"$directory/said"; then
+        if grep -q ': error: ' "$directory/said"; then
             refused=$((refused + 1))
-            [ -z "${4:-}" ] || { echo "$1: refused:"; cat "$folder/said"; failed=$((failed + 1)); }
+            [ -z "${4:-}" ] || { echo "$1: refused:"; cat "$directory/said"; failed=$((failed + 1)); }
         else
-            echo "$1: seed $2: the translator ended badly:"
-            cat "$folder/said"
+            echo "$1: seed $2: the translator failed without an error message:"
+            cat "$directory/said"
             failed=$((failed + 1))
         fi
         return
     fi
     # shellcheck disable=SC2086
-    if ! $cc -std=gnu17 -w $3 $flags "$folder/out.i" -o "$folder/tortured" "$library" $BIDE_LIBS -lm 2>"$folder/said"; then
-        # (of others' programs some are about what a struct cannot have as a member)
+    if ! $cc -std=gnu17 -w $3 $flags "$directory/out.i" -o "$directory/tortured" "$library" $BIDE_LIBS -lm 2>"$directory/said"; then
+        # Some foreign programs have variables that cannot be members of a struct.
         refused=$((refused + 1))
-        [ -z "${4:-}" ] || { echo "$1: seed $2: does not compile:"; head -5 "$folder/said"; failed=$((failed + 1)); }
+        [ -z "${4:-}" ] || { echo "$1: seed $2: does not compile:"; head -5 "$directory/said"; failed=$((failed + 1)); }
         return
     fi
-    timeout 60 "$folder/tortured" >"$folder/seen" 2>/dev/null
+    timeout 60 "$directory/tortured" >"$directory/seen" 2>/dev/null
     got=$?
-    if [ $got != $status ] || ! cmp -s "$folder/expected" "$folder/seen"; then
+    if [ $got != $status ] || ! cmp -s "$directory/expected" "$directory/seen"; then
         echo "$1: seed $2 $3: ends with $got, not $status, or prints something else"
-        diff "$folder/expected" "$folder/seen" | head -5
+        diff "$directory/expected" "$directory/seen" | head -5
         failed=$((failed + 1))
         return
     fi

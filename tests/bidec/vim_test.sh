@@ -1,14 +1,14 @@
 #!/bin/sh
-# Vim shows the words of async functions as what they are, where the header is included: vim_test.sh ROOT
+# Vim highlights the keywords of async functions in files that include the header: vim_test.sh ROOT
 set -eu
 root=$1
 command -v vim >/dev/null && vim --version | grep -q +syntax || {
     echo "skipped: vim with syntax is not installed"
     exit 77
 }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cat >"$folder/words.c" <<'END'
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cat >"$directory/words.c" <<'END'
 #include <bide/async.h>
 async int f(void);
 async_generator(long) int g(int all)
@@ -19,8 +19,8 @@ async_generator(long) int g(int all)
     return all;
 }
 END
-sed 1d "$folder/words.c" >"$folder/plain.c"
-cat >"$folder/look.vim" <<'END'
+sed 1d "$directory/words.c" >"$directory/plain.c"
+cat >"$directory/look.vim" <<'END'
 function Group(line, word)
   call cursor(a:line, 1)
   let column = matchstrpos(getline(a:line), '\<' . a:word . '\>')[1] + 1
@@ -36,9 +36,9 @@ quit
 END
 for name in words plain; do
     timeout 60 vim -es -u NONE --cmd 'set nocompatible' --cmd "set runtimepath^=$root/editors/vim runtimepath+=$root/editors/vim/after" \
-        -c 'filetype on' -c 'syntax on' -c 'set filetype=c' -c "source $folder/look.vim" "$folder/$name.c" </dev/null || true
+        -c 'filetype on' -c 'syntax on' -c 'set filetype=c' -c "source $directory/look.vim" "$directory/$name.c" </dev/null || true
 done
-cat >"$folder/wanted" <<'END'
+cat >"$directory/wanted" <<'END'
 async bideAsync
 async_generator bideAsync
 all 
@@ -50,8 +50,8 @@ async_for bideRepeat
 spawn bideStatement
 all 
 END
-sed 's/ *$//' "$folder/wanted" >"$folder/words.wanted"
-sed 's/ .*//' "$folder/wanted" >"$folder/plain.wanted"
+sed 's/ *$//' "$directory/wanted" >"$directory/words.wanted"
+sed 's/ .*//' "$directory/wanted" >"$directory/plain.wanted"
 for name in words plain; do
-    sed 's/ *$//; s/ c[A-Z][A-Za-z]*$//' "$folder/$name.c.seen" | diff "$folder/$name.wanted" - || exit 1
+    sed 's/ *$//; s/ c[A-Z][A-Za-z]*$//' "$directory/$name.c.seen" | diff "$directory/$name.wanted" - || exit 1
 done

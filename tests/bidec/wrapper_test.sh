@@ -1,13 +1,14 @@
 #!/bin/sh
-# The translator as the compiler of make, Meson and CMake, by itself, and behind ccache; what a changed header rebuilds;
-# and what a debugger shows: wrapper_test.sh BIDEC ROOT LIBRARY. By the compilers that BIDE_COMPILERS names, or all.
+# The translator on the command line, as the compiler of make, Meson and CMake, and with ccache; rebuilds after a header has
+# changed; variables in a debugger: wrapper_test.sh BIDEC ROOT LIBRARY. BIDE_COMPILERS names the compilers; the default is
+# all.
 set -u
 bidec=$(realpath "$1")
 root=$2
 library=$(realpath "$3")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory" || exit 1
 failed=0
 include=-I$root/include
 libs="$library $BIDE_LIBS"
@@ -74,7 +75,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
             grep -q 'bide_async_suspends_' said && ! grep -q 'seen \*=' said || fail "$cc: --explain"
         "$bidec" --explain 1000 $cc -std=gnu11 $include -c twice.c >said 2>&1 && fail "$cc: --explain of no line"
 
-        # what the compiler saves is of the translated text, and named as it would be
+        # the files that the compiler saves are of the translated text, and have their usual names
         rm -f twice.[ios] out.[ios]
         "$bidec" $cc -std=gnu11 -save-temps $include -c twice.c >said 2>&1 &&
             grep -q async_twice_step twice.i && grep -q async_twice_step twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
@@ -99,7 +100,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
         "$bidec" $cc --version >said || fail "$cc: --version"
     }
 done
-# A source of which no line can be left as it is: it is emitted preprocessed, and why is said.
+# A source whose lines cannot be kept is emitted preprocessed, with the reason on stderr.
 for why in '#define TWO 2' '//} int also(void) { return 0; }' '//} /* a comment' '//async_sized(512) int other(int n);'; do
     case $why in
     '//async_sized'*) echo "${why#//}" >other.h && sed 's/.*stdio.h.*/&\n#include "other.h"/' twice.c >whole.c ;;
@@ -108,10 +109,10 @@ for why in '#define TWO 2' '//} int also(void) { return 0; }' '//} /* a comment'
     esac
     # shellcheck disable=SC2086
     "$bidec" --emit gcc -std=gnu11 $include whole.c >emitted.i 2>said && grep -q '^# [0-9]' emitted.i &&
-        grep -q 'so what is emitted is preprocessed' said && gcc -fpreprocessed -c emitted.i -o emitted.o ||
+        grep -q 'so the preprocessed text is emitted' said && gcc -fpreprocessed -c emitted.i -o emitted.o ||
         fail "--emit of '$why'"
 done
-[ -z "$(ls -d "${TMPDIR:-/tmp}"/bidec-* 2>/dev/null | head -1)" ] || echo "(a folder of another run is left)"
+[ -z "$(ls -d "${TMPDIR:-/tmp}"/bidec-* 2>/dev/null | head -1)" ] || echo "(a directory of another run is left)"
 
 cat >Makefile <<END
 CC = $bidec gcc
@@ -151,7 +152,7 @@ END
 fi
 if command -v ccache >/dev/null; then
     # shellcheck disable=SC2086
-    CCACHE_DIR=$folder/cache "$bidec" ccache gcc -std=gnu11 $include -c twice.c -o cached.o >said 2>&1 || fail "ccache"
+    CCACHE_DIR=$directory/cache "$bidec" ccache gcc -std=gnu11 $include -c twice.c -o cached.o >said 2>&1 || fail "ccache"
 fi
 if command -v gdb >/dev/null && [ -x program ] && command -v gcc >/dev/null; then
     # shellcheck disable=SC2086
@@ -161,7 +162,7 @@ if command -v gdb >/dev/null && [ -x program ] && command -v gcc >/dev/null; the
         grep -q '= 21' said || fail "gdb does not show a variable at its line"
     fi
 fi
-# It is told to end while its compiler runs: nothing of its own is left behind.
+# A signal while the compiler runs ends bidec, which removes its temporary files.
 cat >slow <<'END'
 #!/bin/sh
 echo "$TMPDIR"/bidec-* >begun
@@ -169,11 +170,11 @@ while [ ! -e go ]; do sleep 0.01; done
 END
 chmod +x slow
 mkdir temporary
-TMPDIR=$folder/temporary "$bidec" ./slow -c twice.c &
+TMPDIR=$directory/temporary "$bidec" ./slow -c twice.c &
 while [ ! -s begun ]; do sleep 0.01; done
 kill -TERM $!
 wait $! && fail "ended by a signal, it says that all is well"
 touch go
-[ -z "$(ls temporary)" ] || fail "a folder is left behind"
+[ -z "$(ls temporary)" ] || fail "a directory is left behind"
 
 exit $failed

@@ -1,6 +1,7 @@
 /*
- * The barging mutex: locking by two and three, who was woken competes, loses and is handed it, cancellation and closing
- * on the way, and memory that goes as soon as it may. (What it has from its queue is checked in waiter_queue_check.c.)
+ * The barging mutex with two and three lockers: a woken waiter competes, loses, and is handed the
+ * mutex; cancellation and closing at the same time; and memory that is freed as early as allowed.
+ * waiter_queue_check.c checks the queue.
  */
 #include "bide/barging_mutex.h"
 #include "bide/check.h"
@@ -24,7 +25,7 @@ typedef struct state {
     bide_barging_mutex_waiter holder; /* locked in the setup */
     bide_barging_mutex *allocated;
     struct early *early[3];
-    bide_scheduler later; /* runs what was woken when it is told to */
+    bide_scheduler later; /* runs the woken coroutines on request */
     bide_awaiter *posted[8];
     bide_atomic(uint32_t) posted_count;
     uint32_t run_count;
@@ -56,7 +57,7 @@ static void try_to_lock(void *p)
     }
 }
 
-/* Nobody has it, is on his way or is to be handed it. */
+/* The mutex is free, and no waiter is woken or about to be handed it. */
 static void finish_free(void *p)
 {
     state *s = p;
@@ -82,7 +83,7 @@ static const bide_check_scenario tried = {
     .finish = finish_free,
 };
 
-/* ---- One has it, others are in line ---- */
+/* ---- One holds it, others are in line ---- */
 
 bide_coroutine(early_body)
 {
@@ -138,7 +139,7 @@ static void unlock_and_try_again(void *p)
     try_to_lock(p);
 }
 
-/* So often that it is left to who was woken, whom the other thread is running. */
+/* Unlocks so often that the mutex is left to the woken waiter, which the other thread runs. */
 static void pass(void *p)
 {
     for (int i = 0; i < BIDE_BARGING_PASSES; i++)
@@ -182,7 +183,7 @@ static void finish_two_held(void *p)
     finish_free(p);
 }
 
-/* Who was woken loses, twice at most, and is then handed it. */
+/* The woken waiter loses, twice at most, and is then handed the mutex. */
 static const bide_check_scenario lost = {
     .name = "a_waiter_in_line_competes_with_two_that_come",
     .size = sizeof(state),
@@ -210,7 +211,7 @@ static const bide_check_scenario cancelled_after_loss = {
     .finish = finish_cancelled,
 };
 
-/* It is left to him, and he has it, or gives up, or asks for it all the same. */
+/* The mutex is left to the waiter, which takes it, leaves, or competes for it. */
 static const bide_check_scenario left = {
     .name = "a_waiter_in_line_is_passed_and_then_has_it",
     .size = sizeof(state),
@@ -270,7 +271,7 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, lock_or_see_why},
 };
 
-/* ---- Who was woken runs later ---- */
+/* ---- The woken waiter runs later ---- */
 
 static void post_for_later(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
@@ -341,7 +342,7 @@ static void stop_third(void *p)
     bide_stop_request(&((state *)p)->early[2]->stop);
 }
 
-/* The first was woken, and the third as it was asked to stop. */
+/* The first was woken, and the third left because it was cancelled. */
 static void finish_one_woken(void *p)
 {
     state *s = p;
@@ -390,7 +391,7 @@ static const bide_check_scenario passed = {
     .finish = finish_passed,
 };
 
-/* The first in line was woken, and another has it. */
+/* The first in line was woken, and another holder has the mutex. */
 static void barge_in(state *s)
 {
     bide_barging_mutex_unlock(&s->holder);
@@ -403,7 +404,7 @@ static void setup_barged_in(void *p)
     barge_in(p);
 }
 
-/* The second was not woken before the first, which came earlier, has had it. */
+/* The second is not woken before the first, which came earlier, has had the mutex. */
 static void finish_in_order(void *p)
 {
     state *s = p;
@@ -423,7 +424,7 @@ static const bide_check_scenario in_order = {
     .finish = finish_in_order,
 };
 
-/* The first in line has lost as often as it may, was woken, and another has it. */
+/* The first in line has lost as often as it may and was woken; another holder has the mutex. */
 static void setup_about_to_lose(void *p)
 {
     enlist_for_later(p, 1);
@@ -434,7 +435,7 @@ static void setup_about_to_lose(void *p)
     barge_in(p);
 }
 
-/* If it has asked for it by now, it has it first. */
+/* If it competes in time, it gets the mutex first. */
 static void unlock_and_try_after_it(void *p)
 {
     state *s = p;
@@ -462,7 +463,7 @@ static const bide_check_scenario asked = {
     .finish = finish_asked,
 };
 
-/* The first in line is to be handed it. */
+/* The first in line is to be handed the mutex. */
 static void lose_too_often(state *s, int count)
 {
     enlist_for_later(s, count);
@@ -482,7 +483,7 @@ static void setup_two_lost(void *p)
     lose_too_often(p, 2);
 }
 
-/* It has been handed over, and nobody has had it in between. */
+/* It was handed over, and no other thread had it in between. */
 static void finish_handed_over(void *p)
 {
     state *s = p;
@@ -516,7 +517,7 @@ static const bide_check_scenario lost_and_cancelled = {
     .finish = finish_lost_and_cancelled,
 };
 
-/* The first is destroyed before it runs: the second goes on. */
+/* The first is destroyed before it runs: the second continues. */
 static void finish_destroyed(void *p)
 {
     state *s = p;
@@ -548,7 +549,7 @@ static const bide_check_scenario destroyed_with_it = {
     .finish = finish_destroyed,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {
@@ -558,7 +559,7 @@ static void setup_allocated(void *p)
     s->users = 2;
 }
 
-/* The last user frees it, right after it has unlocked it. */
+/* The last user frees the mutex directly after its unlock. */
 static void use_and_free(void *p)
 {
     state *s = p;

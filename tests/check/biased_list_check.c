@@ -1,6 +1,6 @@
 /*
- * A list whose waiters look again and whose announcers look without a fence, by itself: two flags, each of which is
- * set once, and waiters for either.
+ * A list whose waiters check again after they have enlisted, and whose announcers look without a
+ * fence. Its state is two flags, each of which is set once, and waiters for either.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -77,10 +77,10 @@ static int resume(bide_awaiter *awaiter)
 
 static void cancel(bide_awaiter *awaiter)
 {
-    (void)awaiter; /* it may end otherwise than its own resume says; but nobody asks it to stop */
+    (void)awaiter; /* the status may differ from that of its own resume, but nothing cancels it */
 }
 
-/* (without a look before it enlists: there is one after that) */
+/* without a check before it enlists: there is one after that */
 static bide_awaiter *flag_wait(waiter *own, state *s, unsigned flag)
 {
     static const bide_awaiter_ops ops = {
@@ -121,7 +121,9 @@ static void setup(void *p)
     bide_atomic_init(&s->flags[1], 0);
 }
 
-/* Somebody has waited before; the next announcement, or the one after it, is the last to watch. */
+/*
+ * There were waiters before; the next announcement, or the one after it, is the last that watches.
+ */
 static void setup_watched(void *p)
 {
     state *s = p;
@@ -162,7 +164,7 @@ static void wait_for_both(void *p)
     wait_for(p, 1);
 }
 
-/* ---- Nothing is touched after the end ---- */
+/* ---- Nothing is accessed after the end ---- */
 
 static void setup_allocated(void *p)
 {
@@ -172,7 +174,7 @@ static void setup_allocated(void *p)
     bide_event_init(&s->ended, false);
 }
 
-/* A coroutine, so that it goes on in whichever thread ends its wait. */
+/* A coroutine, so that it continues in the thread that ends its wait. */
 struct teller {
     bide_task task;
     state *state;
@@ -203,7 +205,7 @@ static void set_and_free(void *p)
     bide_check_free(s->allocated);
 }
 
-/* ---- What is set before the list is shut ---- */
+/* ---- Data that is set before the list is shut ---- */
 
 static void set_first_and_close(void *p)
 {
@@ -219,14 +221,14 @@ static void wait_for_first_in_time(void *p)
     bide_check_assert(awaiter->ops->resume(awaiter) == 0);
 }
 
-/* ---- One who waits for something else ---- */
+/* ---- A waiter for the other flag ---- */
 
 static void other_ended(bide_root *root)
 {
     (void)root;
 }
 
-/* Enlists for the second flag, and does not wait for it here. */
+/* Enlists for the second flag without waiting for it here. */
 static void enlist_for_second(void *p)
 {
     state *s = p;

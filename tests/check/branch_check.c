@@ -1,6 +1,6 @@
 /*
- * Groups of branches that end on different threads, and which goes on with the owner; a scope that is
- * joined while its branches end.
+ * Groups of branches that end on different threads, with an owner that is continued once; and a
+ * scope that is joined while its branches end.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -16,8 +16,8 @@ struct part {
     bide_task task;
     bide_event event;
     bide_event_waiter wait;
-    int data;   /* written by who sets the event */
-    int result; /* written at the end, read by who waits for the branch */
+    int data;   /* written by the setter of the event */
+    int result; /* written at the end, read by the waiter of the branch */
 };
 
 struct whole {
@@ -26,7 +26,7 @@ struct whole {
     bide_branch branches[2];
     bide_when when;
     bide_scope scope;
-    bide_stop_source stop; /* of those that are asked to stop */
+    bide_stop_source stop; /* of the cancelled branches */
     bide_context context;  /* with it */
     int status;
     int ended;
@@ -131,7 +131,7 @@ static const bide_check_scenario any = {
     .finish = it_has_ended_once,
 };
 
-/* The owner joins on the second thread, where it is begun. */
+/* The owner joins on the second thread, where it was started. */
 bide_coroutine(scope_body)
 {
     bide_begin(scope_body, struct whole * self);
@@ -169,7 +169,7 @@ static const bide_check_scenario scope = {
     .finish = it_has_ended_once,
 };
 
-/* The branch runs at once, before the owner joins, and ends on the other thread or not yet. */
+/* The branch runs at once, before the owner joins, and ends on the other thread or later. */
 bide_coroutine(polite_scope_body)
 {
     bide_begin(polite_scope_body, struct whole * self);
@@ -203,9 +203,9 @@ static const bide_check_scenario polite_scope = {
     .finish = it_has_ended_once,
 };
 
-/* ---- Asked to stop ---- */
+/* ---- Cancellation ---- */
 
-/* What it awaits was cut short, or the others were decided by it. */
+/* The awaited operation was cancelled, or it decided the others. */
 static void both_have_stopped(struct whole *self)
 {
     bide_check_assert(self->status == 0 || self->status == -ECANCELED);
@@ -243,7 +243,7 @@ static void stop_all(void *p)
     bide_stop_request(&((struct whole *)p)->stop);
 }
 
-/* Nothing of it is below the source any more. */
+/* No child of the branch is attached to the source any longer. */
 static void it_has_left_the_source(void *p)
 {
     struct whole *self = p;

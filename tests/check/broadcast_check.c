@@ -1,6 +1,6 @@
 /*
- * A broadcast that keeps one element, or two: subscribers that are overtaken, that wait, and that come while elements
- * are sent.
+ * A broadcast that keeps one element, or two: subscribers that are overtaken, that wait, and that
+ * subscribe during a send.
  */
 #include "bide/broadcast.h"
 #include "bide/check.h"
@@ -9,7 +9,7 @@
 #include "watched.h"
 
 typedef struct element {
-    uint64_t low, high; /* equal: its number, from 1 on */
+    uint64_t low, high; /* equal values: its number, from 1 on */
 } element;
 
 enum { MOST = 4 };
@@ -20,9 +20,9 @@ typedef struct state {
     bide_broadcast_subscriber(element) subscriber;
     bide_stop_source stop;
     bide_context context;
-    int data[MOST + 1]; /* of each element: written before it is sent */
-    int closed;         /* written before that */
-    uint64_t last;      /* that the subscriber has had */
+    int data[MOST + 1]; /* of each element: written before the send */
+    int closed;         /* written before the send */
+    uint64_t last;      /* received by the subscriber */
 } state;
 
 static void setup_of(state *s, size_t capacity)
@@ -39,7 +39,10 @@ static void setup(void *p)
     setup_of(p, 1);
 }
 
-/* Somebody will wait. (Not where they only look: who publishes passes a full fence if it is watched.) */
+/*
+ * There will be a waiter. Not for subscribers that only poll: a publisher passes a full fence if
+ * the list is watched.
+ */
 static void setup_waited_for(void *p)
 {
     state *s = p;
@@ -97,7 +100,7 @@ static void send_and_close(void *p)
     close_it(p);
 }
 
-/* It is whole, and what was written before it was sent is seen. */
+/* The element is complete, and data that was written before its send is visible. */
 static uint64_t check_element(const state *s, const element *e)
 {
     bide_check_assert(e->low == e->high && e->low >= 1 && e->low <= MOST);
@@ -171,7 +174,7 @@ static void wait_until_closed(void *p)
     bide_check_assert(status == -EPIPE && s->last == 2 && s->closed == 1);
 }
 
-/* Another subscriber, which begins anywhere. */
+/* Another subscriber, which begins at any position. */
 static void subscribe_and_try(void *p)
 {
     state *s = p;
@@ -205,7 +208,7 @@ static void wait_until_stopped(void *p)
         had(s, &e, s->subscriber.missed);
 }
 
-/* What was not received yet is there, as far as it is kept, and nothing else. */
+/* The kept elements that were not received are available, and nothing else. */
 static void drain(state *s, uint64_t sent)
 {
     element e;
@@ -237,8 +240,11 @@ static void finish_of_four(void *p)
     drain(p, 4);
 }
 
-/* Nearly half of all positions were sent, and the origin is the first of them: an older one than there is, but it leads
- * to the same place. The next goes to place 0, and is the origin then. */
+/*
+ * Nearly half of all positions have been sent, and the origin is the first of them: it is older
+ * than the oldest kept element, but leads to the same place. The next element goes to place 0, and
+ * becomes the origin.
+ */
 static void setup_after_half_of_all(void *p)
 {
     state *s = p;
@@ -249,7 +255,7 @@ static void setup_after_half_of_all(void *p)
     bide_broadcast_subscribe(&s->subscriber, &s->broadcast);
 }
 
-/* One subscribes when more than half were sent since. */
+/* A subscription after more than half of all positions were sent. */
 static void finish_subscribed(void *p)
 {
     state *s = p;
@@ -285,7 +291,7 @@ SCENARIO(a_receiver_looks_while_it_is_closed, setup, finish_of_two, send_and_clo
 SCENARIO(a_subscriber_comes_after_half_of_all_positions, setup_after_half_of_all, finish_subscribed,
          send_two, try_twice);
 
-/* (The barrier's own argument about being cut short has its own scenarios.) */
+/* The cancellation of the barrier has its own scenarios. */
 static const bide_check_scenario a_wait_is_cut_short = {
     .name = "a_wait_is_cut_short",
     .size = sizeof(state),

@@ -1,5 +1,6 @@
 /*
- * C11's own atomics, and the compiler's, in instrumented code: the checker's, as if they were bide's.
+ * The atomics of C11 and of the compiler in instrumented code: the checker treats them as bide's
+ * own.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #if defined __GNUC__ && !defined __clang__
-#pragma GCC diagnostic ignored "-Wtsan" /* that ThreadSanitizer knows no fences: the checker does */
+#pragma GCC diagnostic ignored "-Wtsan" /* the checker supports fences */
 #endif
 
 typedef struct state {
@@ -40,7 +41,7 @@ static bide_check_finding found(bide_check_scenario s)
     return finding;
 }
 
-/* ---- Orders are what they are ---- */
+/* ---- Orders have their meaning ---- */
 
 static memory_order store_order, load_order;
 
@@ -219,7 +220,7 @@ static void read_modify_writes_are_atomic(void **unused)
         BIDE_CHECK_ASSERTION);
 }
 
-/* ---- What is told of them ---- */
+/* ---- How they are reported ---- */
 
 static void a_trace_names_their_lines(void **unused)
 {
@@ -273,7 +274,7 @@ static void their_orders_are_made_weaker(void **unused)
     assert_non_null(strstr(said, "| acquire | relaxed | race, in `hands_over` |"));
 }
 
-/* ---- What overlaps ---- */
+/* ---- Overlapping objects ---- */
 
 static void store_whole(void *p)
 {
@@ -340,7 +341,8 @@ static void memory_that_is_written_plainly_may_hold_another(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(their_orders_are_made_weaker), /* first: all that was met is */
+        cmocka_unit_test(
+            their_orders_are_made_weaker), /* first, because all operations of the process are weakened */
         cmocka_unit_test(orders_are_those_that_are_written),
         cmocka_unit_test(what_they_do_not_order_races),
         cmocka_unit_test(every_operation_does_what_it_is_called),

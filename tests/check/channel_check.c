@@ -1,6 +1,7 @@
 /*
- * The bounded channel: what is sent is received once, and nobody waits for what is there, or for room that is there; a
- * push under way may hide others, who waits may be asked to stop, and it may be closed.
+ * The bounded channel: each element is received once, and no thread waits for an element or for
+ * room that is there. A push in progress may hide others, waiters may be cancelled, and the channel
+ * may be closed.
  */
 #include "bide/channel.h"
 #include "bide/check.h"
@@ -16,7 +17,7 @@ typedef bide_channel(uint32_t) channel;
 
 struct state;
 
-/* A coroutine that waits since the setup: sends `value`, or receives it. */
+/* A coroutine that has been waiting since the setup: it sends `value`, or receives it. */
 struct early {
     bide_task task;
     bide_context context;
@@ -32,14 +33,14 @@ typedef struct state {
     channel channel;
     slot memory[MOST];
     bide_channel_waiter waiters[MOST];
-    uint32_t sent[VALUES];     /* by value, plain: of its sender */
-    uint32_t received[VALUES]; /* the same, of its receiver */
-    int statuses[MOST];        /* of threads, as their last operation ended */
+    uint32_t sent[VALUES];     /* by value, plain: written by its sender */
+    uint32_t received[VALUES]; /* the same: written by its receiver */
+    int statuses[MOST];        /* of threads: the status of their last operation */
     uint32_t earlies;
     struct early early[MOST];
 } state;
 
-/* ---- What threads do, and what is counted of it ---- */
+/* ---- The operations of the threads, and their counts ---- */
 
 static void note_received(state *s, int status, uint32_t value)
 {
@@ -81,7 +82,7 @@ static int receive(state *s)
     return s->statuses[i];
 }
 
-/* All that was sent was received, or is there; once. Takes what is there. */
+/* Each element was received or is in the channel, once. Receives the rest. */
 static void nothing_is_lost(state *s)
 {
     while (receive_now(s) == 0)
@@ -93,7 +94,7 @@ static void nothing_is_lost(state *s)
     bide_check_assert(bide_channel_is_idle_(&s->channel.channel));
 }
 
-/* ---- Who waits already ---- */
+/* ---- With waiters ---- */
 
 bide_coroutine(early_body)
 {
@@ -151,7 +152,7 @@ static void setup_receivers(void *p)
     begin_early(p, false, 0);
 }
 
-/* It is full, and one waits to send, or two. */
+/* The channel is full, and one or two waiters want to send. */
 static void setup_sender(void *p)
 {
     make(p, 1);
@@ -238,7 +239,7 @@ static void stop_first(void *p)
     bide_stop_request(&((state *)p)->early[0].stop);
 }
 
-/* ---- After them ---- */
+/* ---- Afterwards ---- */
 
 static void finish_empty(void *p)
 {
@@ -247,7 +248,7 @@ static void finish_empty(void *p)
     nothing_is_lost(s);
 }
 
-/* Who waited has ended with 0. */
+/* The waiter has ended with 0. */
 static void finish_served(void *p)
 {
     state *s = p;
@@ -256,7 +257,10 @@ static void finish_served(void *p)
     nothing_is_lost(s);
 }
 
-/* Two threads pass something on and one of them may have been faster than who waits; then that one waits still. */
+/*
+ * Two threads pass an element on, and one of them may have been faster than the waiter, which then
+ * still waits.
+ */
 static void finish_snatched(void *p)
 {
     state *s = p;
@@ -285,7 +289,7 @@ SCENARIO(snatch, "a_receiver_takes_while_another_waits", .setup = setup_receiver
 SCENARIO(joins, "a_receiver_comes_behind_another_while_two_are_sent", .setup = setup_receiver,
          .threads = {send_5_and_6_now, receive_one}, .finish = finish_served, .preemptions = 3);
 
-/* Two are sent, one of them is taken at once, or none: who waits has the other. */
+/* Two elements are sent, and one or none is received at once: the waiter has the other. */
 SCENARIO(hidden, "a_push_under_way_hides_another", .setup = setup_receiver,
          .threads = {send_5_now, send_6_now, receive_one_now}, .finish = finish_served,
          .preemptions = 2);
@@ -300,7 +304,7 @@ static void finish_exchanged(void *p)
 {
     state *s = p;
     bide_check_assert(s->statuses[0] == 0);
-    if (s->statuses[1] == 0) { /* the other was faster: it is full again */
+    if (s->statuses[1] == 0) { /* the other thread was faster: the channel is full again */
         bide_check_assert(s->early[0].status == WAITS);
         bide_check_assert(receive_now(s) == 0);
     }
@@ -313,7 +317,7 @@ SCENARIO(exchange, "a_second_sender_comes_where_there_is_room_for_one_element",
 
 /* ---- Closed ---- */
 
-/* What was sent one of them has; the others end with -EPIPE. */
+/* One of them has the element that was sent; the others end with -EPIPE. */
 static void finish_closed(void *p)
 {
     state *s = p;
@@ -346,7 +350,7 @@ SCENARIO(closed_behind, "it_is_closed_behind_an_element", .setup = setup_two,
          .threads = {send_5_and_close, receive_until_closed}, .finish = finish_drained,
          .preemptions = 2);
 
-/* The room goes to who waits, or it is closed to him. */
+/* The waiter gets the room, or ends because the channel is closed. */
 static void finish_closed_to_sender(void *p)
 {
     state *s = p;
@@ -359,9 +363,9 @@ SCENARIO(closed_full, "it_is_closed_while_a_receiver_takes_and_a_sender_waits",
          .setup = setup_sender, .threads = {receive_one_now, close_it},
          .finish = finish_closed_to_sender);
 
-/* ---- Asked to stop ---- */
+/* ---- Cancellation ---- */
 
-/* The first has it, or the second has. */
+/* The first or the second has the element. */
 static void finish_stopped(void *p)
 {
     state *s = p;

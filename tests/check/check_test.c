@@ -1,6 +1,6 @@
 /*
- * The checker itself: what it explores and counts, what it says, and that it runs again just what it has found.
- * That it finds bugs is seeded_check's matter.
+ * The checker itself: the executions that it explores and counts, its messages, and the exact
+ * replay of each finding. seeded_check tests that it finds bugs.
  */
 #define _GNU_SOURCE
 #include "seeded.h"
@@ -83,7 +83,7 @@ static void every_finding_is_found_with_one_preemption_and_found_again(void **un
     }
 }
 
-/* The plain accesses of threads without steps come in the order in which they came. */
+/* The plain accesses of threads without steps keep their order. */
 static void write_block(void *p)
 {
     ((state *)p)->block = p;
@@ -111,7 +111,7 @@ static void a_race_of_threads_without_steps_is_found_again(void **unused)
     }
 }
 
-/* With locks, conditions and threads that are created too. */
+/* With locks, conditions and created threads too. */
 typedef struct locked {
     pthread_mutex_t first, second;
     pthread_cond_t condition;
@@ -188,8 +188,10 @@ static void locks_conditions_and_threads_are_found_again(void **unused)
     }
 }
 
-/* Thread 1 waits for the lock while thread 2 has it, and is left there: what is found is thread 2's, after its unlock,
- * before which thread 1 has not come to its turn when it is run along the graph. */
+/*
+ * Thread 1 waits for the lock while thread 2 holds it, and does not continue. The finding is thread
+ * 2's, after its unlock. In a run along the graph, thread 1 does not get its turn before that.
+ */
 typedef struct passing {
     pthread_mutex_t lock;
     bide_atomic(uint32_t) x;
@@ -229,14 +231,14 @@ static void who_waits_for_what_has_come_is_left_there_again(void **unused)
     bide_check_result found, again;
     assert_int_equal(bide_check_explore(&left_waiting, &found), BIDE_CHECK_ASSERTION);
     print_message("%s\n", found.replay);
-    assert_non_null(strstr(found.trace, "it waits for another"));
+    assert_non_null(strstr(found.trace, "it waits for another value"));
     bide_check_replay(&left_waiting, found.replay, &again);
     assert_same(&found, &again);
     bide_check_result_free(&found);
     bide_check_result_free(&again);
 }
 
-/* ---- Texts that do not fit ---- */
+/* ---- Invalid texts ---- */
 
 static void store_x_load_y(void *p)
 {
@@ -300,29 +302,29 @@ static void a_text_that_does_not_fit_is_a_bad_scenario(void **unused)
         const bide_check_scenario *scenario;
         const char *text;
     } bad[] = {
-        {&store_buffering, "3"},         /* there is none */
-        {&store_buffering, "0"},         /* no set-up either */
+        {&store_buffering, "3"},         /* there is no such thread */
+        {&store_buffering, "0"},         /* there is no set-up either */
         {&store_buffering, "7"},         /* not before the others have ended */
         {&store_buffering, "1x3"},       /* it has two steps */
         {&store_buffering, "1x2 2x2 1"}, /* it has ended */
         {&store_buffering, "1x2 2x2 7"}, /* the final check has no steps */
         {&store_buffering, "1x0 2x4"},   /* it has steps */
-        {&store_buffering, "1 1<2.0"},   /* that store is not there yet */
-        {&store_buffering, "1 1<1.0"},   /* that store is another object's */
-        {&store_buffering, "1 1<1.1"},   /* that is no store */
-        {&store_buffering, "1 1>-"},     /* a load stands nowhere */
+        {&store_buffering, "1 1<2.0"},   /* that store has not been run */
+        {&store_buffering, "1 1<1.0"},   /* that store is to another object */
+        {&store_buffering, "1 1<1.1"},   /* that is not a store */
+        {&store_buffering, "1 1>-"},     /* a load has no position */
         {&store_buffering, "1<- 1"},     /* a store reads nothing */
         {&store_buffering, "1 1!"},      /* a load does not fail */
-        {&store_buffering, "1 1=0"},     /* nor choose */
-        {&store_buffering, "1 1=1"},     /* nor choose */
-        {&store_buffering, "1>2.0"},     /* that store is not there */
+        {&store_buffering, "1 1=0"},     /* nor chooses */
+        {&store_buffering, "1 1=1"},     /* nor chooses */
+        {&store_buffering, "1>2.0"},     /* there is no such store */
         {&store_buffering, "1x4000000000"},
         {&fence_choice_load, "1"}, /* the set-up comes first */
         {&fence_choice_load, "7 0x3 1x3"},
         {&fence_choice_load, "0 1 0x2 1x2"},
         {&fence_choice_load, "0<- 0x2 1x3"}, /* a fence reads nothing */
         {&fence_choice_load, "0! 0x2 1x3"},  /* nor fails */
-        {&fence_choice_load, "0 0=2 0 1x3"}, /* of two */
+        {&fence_choice_load, "0 0=2 0 1x3"}, /* the choice is of two */
         {&fence_choice_load, "0 0<- 0 1x3"},
         {&fence_choice_load, "0x3 1x3 7"}, /* there is no final check */
         {&fence_choice_load, "0x3 1x3 0"},
@@ -349,7 +351,7 @@ static void the_beginning_of_a_text_is_gone_on_from(void **unused)
     bide_check_result_free(&r);
 }
 
-/* One sign of each text in turn is another. Whatever is then found, the end is reached. */
+/* Replaces one sign of each text in turn. Each replay must terminate, whatever it finds. */
 static void no_text_hangs_or_crashes(void **unused)
 {
     (void)unused;
@@ -377,7 +379,7 @@ static void no_text_hangs_or_crashes(void **unused)
     }
 }
 
-/* ---- What is counted ---- */
+/* ---- Counts ---- */
 
 static void assert_outcome(const bide_check_result *r, size_t i, const char *text, uint64_t count)
 {
@@ -424,7 +426,7 @@ static void each_choice_is_explored_once(void **unused)
     bide_check_result_free(&r);
 }
 
-/* In set-up and final check too. */
+/* In the set-up and the final check too. */
 static void choose_x(void *p)
 {
     bide_atomic_store(&((state *)p)->x, bide_check_choose(2), relaxed);
@@ -477,7 +479,7 @@ static void a_leak_is_told_with_its_size(void **unused)
     SCENARIO(leaks, .threads = {allocate});
     bide_check_result r;
     assert_int_equal(bide_check_explore(&leaks, &r), BIDE_CHECK_LEAK);
-    assert_string_equal(r.message, "24 bytes in 1 blocks were never freed");
+    assert_string_equal(r.message, "24 bytes in 1 blocks are never freed");
     assert_int_equal(r.executions, 0);
     bide_check_result_free(&r);
 }
@@ -504,7 +506,7 @@ static void findings_have_names(void **unused)
     }
 }
 
-/* ---- What a scenario can do ---- */
+/* ---- Features of scenarios ---- */
 
 typedef struct waiter {
     bide_task task;
@@ -603,7 +605,7 @@ static void thread_locals_are_each_threads_own_and_fresh_in_each_execution(void 
     assert_int_equal(mine, 5);
 }
 
-/* The look at x is stale, or not; it is never so for ever. */
+/* The load of x is stale or not; it is never stale for ever. */
 static void spin_on_x(void *p)
 {
     while (bide_atomic_load(&((state *)p)->x, relaxed) == 0)
@@ -668,7 +670,10 @@ static void set_ups_and_final_checks_may_be_stuck(void **unused)
     }
 }
 
-/* Both ways in which a sleep may end by itself, in both orders; each sleep for no reason but once. */
+/*
+ * Both ways in which a sleep ends without a wake, in both orders; each sleep ends spuriously at
+ * most once.
+ */
 static void sleep_twice(void *p)
 {
     for (int i = 0; i < 2; i++)
@@ -690,7 +695,7 @@ static void a_deadline_is_no_sleep_that_ends_for_no_reason(void **unused)
 
 /* ---- Plain memory ---- */
 
-/* Bytes of one word, each in a way of its own. */
+/* The bytes of one word, each accessed in its own way. */
 typedef struct bytes {
     union {
         unsigned char byte[8];
@@ -745,7 +750,7 @@ static void a_race_is_found_however_many_have_used_the_word(void **unused)
     bide_check_result_free(&r);
 }
 
-/* Each at another step, so none of them is the same as another. */
+/* Each access is at another step, so that none is the same as another. */
 static void write_byte_0_at_last(void *p)
 {
     bide_atomic_fetch_add(&((bytes *)p)->passed, 1, relaxed);
@@ -795,7 +800,7 @@ static void a_race_is_told_with_the_byte_that_both_use(void **unused)
     bide_check_result_free(&r);
 }
 
-/* What was freed before the threads is freed. */
+/* Memory that was freed before the threads run is freed. */
 static void allocate_and_free(void *p)
 {
     allocate(p);
@@ -848,7 +853,7 @@ static void what_is_set_up_and_freed_is_not_to_be_used(void **unused)
     bide_check_result_free(&r);
 }
 
-/* One line to the compiler. */
+/* One line for the compiler. */
 #define STORE_TWICE(object) \
     (bide_atomic_store(object, 1, relaxed), bide_atomic_store(object, 2, release))
 
@@ -894,7 +899,7 @@ static void outside_a_scenario_all_is_plain(void **unused)
 
 /* ---- The command line ---- */
 
-/* Runs bide_check_main with what it writes going to files; returns its status. */
+/* Runs bide_check_main with its output in files, and returns its status. */
 static char said[1 << 16];
 
 static int run(const bide_check_suite *suite, const char *const *arguments)
@@ -975,7 +980,7 @@ static void the_status_is_2_for_a_wrong_command_line(void **unused)
     assert_int_equal(RUN(&good_suite, "--unknown"), 2);
     assert_said("usage: ");
     assert_int_equal(RUN(&good_suite, "unknown"), 2);
-    assert_said("no scenario has the name unknown");
+    assert_said("there is no scenario unknown");
     assert_int_equal(RUN(&good_suite, "unknown", "store_buffering"), 2);
     assert_int_equal(RUN(&good_suite, "--replay", "1"), 2);
     assert_int_equal(RUN(&good_suite, "--replay"), 2);
@@ -985,7 +990,7 @@ static void the_status_is_2_for_a_wrong_command_line(void **unused)
     assert_int_equal(RUN(&good_suite, "--preemptions", "x"), 2);
 }
 
-/* More than a minute's. */
+/* It would take more than a minute. */
 static void store_six(void *p)
 {
     for (unsigned i = 0; i < 6; i++)
@@ -1009,7 +1014,7 @@ static void the_status_is_3_if_it_is_not_finished(void **unused)
     assert_int_equal(RUN(&worse, "--executions", "5"), 1);
     assert_said("not finished: 5 explored");
     assert_said("failed assertion (not nothing)");
-    /* As many as there are: it is finished. */
+    /* The limit is the number of executions: it is finished. */
     assert_int_equal(RUN(&suite, "--executions", "4", "store_buffering"), 0);
     assert_int_equal(RUN(&suite, "--executions", "3", "store_buffering"), 3);
     assert_int_equal(RUN(&suite, "--executions", "0"), 2);
@@ -1017,7 +1022,7 @@ static void the_status_is_3_if_it_is_not_finished(void **unused)
     assert_int_equal(RUN(&suite, "--time", "soon"), 2);
 }
 
-/* Runs it with a terminal as stderr, and keeps what is written there. */
+/* Runs it with a terminal as stderr, and keeps the output there. */
 static void how_far_it_has_come_is_shown_on_a_terminal(void **unused)
 {
     (void)unused;
@@ -1066,7 +1071,7 @@ static void what_is_not_finished_finds_nothing_of_a_weaker_order(void **unused)
     const bide_check_suite suite = {.scenarios =
                                         (const bide_check_scenario *const[]){&endless, NULL}};
     assert_int_equal(RUN(&suite, "--weaken", "--executions", "10"), 1);
-    assert_said("endless fails with the orders as they are");
+    assert_said("endless fails with the orders of the source");
 }
 
 static void list_prints_the_names_only(void **unused)
@@ -1095,7 +1100,7 @@ static void replay_runs_one(void **unused)
     assert_said("nothing: 1 executions");
     assert_int_equal(RUN(&good_suite, "--replay", "rubbish", "store_buffering"), 1);
     assert_said("bad scenario (not nothing)");
-    assert_said("that is no execution's text");
+    assert_said("this is not the text of an execution");
     assert_int_equal(RUN(&good_suite, "--replay", "1x9", "store_buffering"), 1);
     assert_said("does not fit");
 }
@@ -1120,7 +1125,10 @@ static void load_y_too_strongly(void *p)
 SCENARIO(hands_over, .threads = {hand_over, take});
 SCENARIO(too_strong, .threads = {load_y_too_strongly});
 
-/* In a process of its own, since each weakens all that its process has met. Returns the status. */
+/*
+ * Runs it in a process of its own, because it weakens all operations that its process has run.
+ * Returns the status.
+ */
 static int weaken(const bide_check_suite *suite)
 {
     int ends[2];
@@ -1154,7 +1162,7 @@ static void weaken_says_which_orders_are_needed(void **unused)
         "| `hand_over` | store | `((state *)p)->x` | release | relaxed | race, in `hands_over` |");
     assert_said(
         "| `take` | load | `((state *)p)->x` | acquire | relaxed | race, in `hands_over` |");
-    assert_said("2 orders made weaker, 0 with which nothing is found");
+    assert_said("2 orders made weaker, 0 of them without a finding");
 }
 
 static void weaken_wants_a_reason_for_an_order_that_is_not_needed(void **unused)
@@ -1181,7 +1189,7 @@ static void weaken_wants_no_reason_for_one_that_is(void **unused)
     bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){&hands_over, NULL},
                               .reasons = reasons};
     assert_int_equal(weaken(&suite), 1);
-    assert_said("a reason is given, but something is found");
+    assert_said("a reason is given, but there is a finding");
 }
 
 static void weaken_looks_only_at_the_suites_files(void **unused)
@@ -1189,14 +1197,14 @@ static void weaken_looks_only_at_the_suites_files(void **unused)
     (void)unused;
     bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){&hands_over, NULL},
                               .files = (const char *const[]){"another.c", NULL}};
-    assert_int_equal(weaken(&suite), 0); /* there is nothing to weaken */
+    assert_int_equal(weaken(&suite), 0); /* there is no order to weaken */
     assert_said("0 orders made weaker");
     suite.files = (const char *const[]){"another.c", "check_test.c", NULL};
     assert_int_equal(weaken(&suite), 0);
     assert_said("2 orders made weaker");
     suite.scenarios = (const bide_check_scenario *const[]){&fails, NULL};
     assert_int_equal(weaken(&suite), 1);
-    assert_said("fails fails with the orders as they are");
+    assert_said("fails fails with the orders of the source");
 }
 
 int main(void)

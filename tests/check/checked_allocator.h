@@ -1,4 +1,6 @@
-/* For scenarios whose structures take an allocator: the checker's memory, which is watched. */
+/*
+ * For scenarios whose structures take an allocator: the checker's memory, which is watched.
+ */
 #ifndef CHECKED_ALLOCATOR_H
 #define CHECKED_ALLOCATOR_H
 
@@ -10,7 +12,7 @@ static void *checked_allocate(bide_allocator *allocator, size_t size)
     (void)allocator;
     uint64_t *memory = bide_check_alloc(size);
     if (memory != NULL && size >= sizeof *memory)
-        bide_plain_store(memory, 0); /* (so that one who gives it back unseen is met) */
+        bide_plain_store(memory, 0); /* so that an unordered release of the memory is detected */
     return memory;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The condition: nothing is lost between the unlocking and the wait, notifications that race with those who come, with
- * cancellation and with closing. (What it has from its queue is checked in waiter_queue_check.c.)
+ * The condition: no notification is lost between the unlock and the wait; notifications that race
+ * with new waiters, with cancellation and with closing. waiter_queue_check.c checks the queue.
  */
 #include "kept.h"
 
@@ -13,7 +13,7 @@
 #include "bide/task.h"
 #include "bide/when.h"
 
-/* A coroutine that waits since the setup. */
+/* A coroutine that has been waiting since the setup. */
 struct early {
     bide_task task;
     bide_context context;
@@ -21,12 +21,12 @@ struct early {
     struct state *state;
     bide_mutex_waiter lock;
     bide_condition_waiter wait;
-    bool notifies; /* if it is not the first to have the mutex, before it waits */
+    bool notifies; /* if it is not the first to lock the mutex before it waits */
     int place;
     int status;
 };
 
-/* One that waits for something else beside it. */
+/* A coroutine that waits for another predicate. */
 struct double_waiter {
     bide_task task;
     struct state *state;
@@ -65,7 +65,7 @@ static void finish_free(void *p)
     bide_check_assert(bide_waiter_queue_is_idle(&s->condition.queue));
 }
 
-/* ---- Tokens are brought and taken ---- */
+/* ---- Tokens are added and taken ---- */
 
 static void bring(void *p)
 {
@@ -119,7 +119,7 @@ static const bide_check_scenario brought_inside = {
     .finish = finish_free,
 };
 
-/* ---- Some wait already ---- */
+/* ---- With waiters ---- */
 
 bide_coroutine(early_body)
 {
@@ -194,7 +194,7 @@ static int end_of(state *s, int index)
     return status;
 }
 
-/* One of the two has it; the other was cancelled, or has got what was for the first. */
+/* One of the two has the token; the other was cancelled, or was notified for the first. */
 static void finish_one_notified(void *p)
 {
     state *s = p;
@@ -235,7 +235,7 @@ static const bide_check_scenario cancelled_of_all = {
     .finish = finish_two_told,
 };
 
-/* Who comes after a notification is not woken by it, wherever it has gone. */
+/* A waiter that comes after a notification is not woken by it, whoever was. */
 static void notify_and_wait(void *p)
 {
     state *s = p;
@@ -263,7 +263,10 @@ static const bide_check_scenario late = {
     .finish = finish_late,
 };
 
-/* Two wait, and both leave, or one of them: what is notified is for them, the first first, and not for the third. */
+/*
+ * Two wait, and one or both leave: notifications are for them, in their order, and not for the
+ * third.
+ */
 static void notify_one_and_wait(void *p)
 {
     notify_one(p);
@@ -281,7 +284,7 @@ static void stop_both(void *p)
     stop_first(p);
 }
 
-/* The third has not been told. */
+/* The third was not notified. */
 static void finish_third(state *s)
 {
     bide_check_assert(!bide_done(&s->early[2]->task.frame));
@@ -411,7 +414,7 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, wait_and_see_why},
 };
 
-/* ---- Who comes first is told first ---- */
+/* ---- Waiters are notified in the order of arrival ---- */
 
 static void wait_as_first(void *p)
 {
@@ -444,7 +447,7 @@ static const bide_check_scenario in_order = {
     .finish = finish_in_order,
 };
 
-/* One waits, so the second notification is for nobody. */
+/* There is one waiter, so the second notification is for nobody. */
 static void notify_twice_and_wait(void *p)
 {
     notify_one(p);
@@ -461,7 +464,7 @@ static const bide_check_scenario twice = {
     .finish = finish_late,
 };
 
-/* ---- Told and closed, one after the other ---- */
+/* ---- Notified and closed, one after the other ---- */
 
 static void notify_and_close(void *p)
 {
@@ -501,7 +504,7 @@ static const bide_check_scenario told_too_late = {
     .finish = finish_cancelled_and_closed,
 };
 
-/* ---- Destroyed when it was told ---- */
+/* ---- Destroyed after its notification ---- */
 
 static void setup_kept(void *p)
 {

@@ -1,6 +1,6 @@
 /*
- * The counted queue: pushes, pops and closes at once, with nodes that are used again; nothing is lost, taken twice, out
- * of order or read when it is gone, and all nodes are put back.
+ * The counted queue: concurrent pushes, pops and closes, with nodes that are reused. No element is
+ * lost, popped twice, out of order, or read after its node is reused, and all nodes are returned.
  */
 #include "queue_nodes.h"
 
@@ -13,9 +13,9 @@ enum { NUMBERS = 8, NOTHING = 0 };
 typedef struct state {
     queue_nodes nodes;
     number_queue queue;
-    uint64_t taken[BIDE_CHECK_THREADS + 1][NUMBERS]; /* by whom */
+    uint64_t taken[BIDE_CHECK_THREADS + 1][NUMBERS]; /* the thread that popped it */
     uint32_t counts[BIDE_CHECK_THREADS + 1];
-    int pushed[BIDE_CHECK_THREADS + 1]; /* what the push returned */
+    int pushed[BIDE_CHECK_THREADS + 1]; /* the result of the push */
 } state;
 
 static int push(state *s, uint64_t number)
@@ -56,7 +56,10 @@ static void setup_two(void *p)
     push(p, 2);
 }
 
-/* Takes the rest; the numbers to `count` were each taken once, and those of one producer (odd, even) in order. */
+/*
+ * Pops the rest. The numbers up to `count` were each popped once, and those of one producer (odd,
+ * even) in order.
+ */
 static void finish_with(state *s, uint64_t count)
 {
     uint32_t seen[NUMBERS + 1] = {0};
@@ -155,7 +158,7 @@ static void finish_in_order(void *p)
     finish_two(p);
 }
 
-/* A node that came back too early would now be used again. */
+/* A node that was returned too early would be reused now. */
 static void pop_and_push_4_and_finish(void *p)
 {
     pop(p);
@@ -170,7 +173,7 @@ SCENARIO(many, "a_batch_comes_in_its_order", .setup = setup, .threads = {push_bo
 SCENARIO(many_push, "a_batch_and_an_element_are_pushed", .setup = setup,
          .threads = {push_both, push_3}, .finish = pop_and_push_4_and_finish);
 
-/* ---- Nodes that are used again ---- */
+/* ---- Nodes that are reused ---- */
 
 static void pop_and_push(void *p)
 {
@@ -233,7 +236,7 @@ SCENARIO(closed_push, "it_is_closed_while_a_producer_pushes", .setup = setup,
 SCENARIO(closed_pop, "it_is_closed_while_a_producer_pushes_and_a_consumer_pops", .setup = setup,
          .threads = {close_it, push_or_not, pop_and_learn}, .finish = finish_closed);
 
-/* What was pushed before it was closed is there for who knows that it is closed. */
+/* Elements that were pushed before the close are visible to a thread that knows of the close. */
 static void push_and_close(void *p)
 {
     push(p, 1);

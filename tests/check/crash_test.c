@@ -1,5 +1,5 @@
 /*
- * What would end the program inside a scenario is a finding like others, with a trace, and to be run again.
+ * A crash inside of a scenario is a finding with a trace and a replay, like any other.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#undef assert /* cmocka's */
+#undef assert /* cmocka's handler */
 #undef NDEBUG
 #include <assert.h>
 
@@ -27,7 +27,7 @@ static uint32_t load(void *p)
     return bide_atomic_load(&((state *)p)->word, relaxed);
 }
 
-/* Only where the other's store was seen. */
+/* Only if the other's store was seen. */
 static void use_null(void *p)
 {
     if (load(p) == 1)
@@ -75,8 +75,10 @@ static void divide(void *p)
     bide_check_assert(one / (1 - load(p)) == 1);
 }
 
-/* (by pointers, for a compiler that knows what it calls makes loops of them; and it leaves out what of an array is not
- * used) */
+/*
+ * Through pointers, because a compiler that knows the callee turns this into loops, and leaves out
+ * unused parts of an array.
+ */
 static unsigned use_stack(unsigned kilobytes);
 static unsigned deep(unsigned n);
 static unsigned (*volatile call_use_stack)(unsigned) = use_stack;
@@ -203,7 +205,7 @@ static void outside_scenarios_signals_are_the_programs_own(void **unused)
     signal(SIGTRAP, SIG_DFL);
 }
 
-/* In a process of its own: what it says, and its status. */
+/* Runs in a process of its own; returns its output and status. */
 static int run(const bide_check_scenario *scenario, char *said, size_t size)
 {
     int ends[2];
@@ -240,7 +242,7 @@ static void a_program_whose_scenario_crashes_fails_and_tells_how(void **unused)
         assert_int_equal(run(&s, said, sizeof said), 1);
         assert_non_null(strstr(said, "crash (not nothing)"));
         assert_non_null(strstr(said, "  thread 2  store ((state *)p)->word = 1 (relaxed)"));
-        assert_non_null(strstr(said, "to run it again: --replay '2 1' crashing"));
+        assert_non_null(strstr(said, "to replay it: --replay '2 1' crashing"));
         s.expected = BIDE_CHECK_CRASH;
         assert_int_equal(run(&s, said, sizeof said), 0);
     }

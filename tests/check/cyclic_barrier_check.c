@@ -1,6 +1,7 @@
 /*
- * The barrier: phases that are complete for all or for none, whoever takes his arrival back or drops out at the same
- * time; one is the last; what was written before the arrivals is seen; and memory that goes as soon as it may.
+ * The barrier: a phase is complete for all or for none, even if arrivals are withdrawn or members
+ * drop out at the same time; one arrival is the last; data written before an arrival is visible;
+ * and memory that is freed as early as allowed.
  */
 #include "bide/check.h"
 #include "bide/cyclic_barrier.h"
@@ -11,7 +12,7 @@
 
 typedef struct state state;
 
-/* A coroutine that has arrived in the setup, and waits. */
+/* A coroutine that arrived in the setup, and waits. */
 struct early {
     bide_task task;
     bide_context context;
@@ -19,7 +20,7 @@ struct early {
     state *state;
     bide_cyclic_barrier_waiter wait;
     bide_cyclic_barrier_token token;
-    bool drops_out; /* if it is asked to stop */
+    bool drops_out; /* if it is cancelled */
     int status;
 };
 
@@ -30,7 +31,7 @@ struct state {
     int data[2];
     bide_atomic(uint32_t) lasts;
     bide_atomic(uint32_t) users;
-    int ended; /* how the thread of the scenario did */
+    int ended; /* the result of the scenario's thread */
 };
 
 static void setup(void *p)
@@ -214,7 +215,7 @@ static const bide_check_scenario dropped = {
     .finish = finish_met,
 };
 
-/* ---- Taken back ---- */
+/* ---- Withdrawn arrivals ---- */
 
 static void setup_one_waits(void *p)
 {
@@ -234,7 +235,7 @@ static void arrive(void *p)
         bide_atomic_fetch_add(&s->lasts, 1, relaxed);
 }
 
-/* Both see the same: the phase was complete, or it lacks one that was taken back. */
+/* Both see the same: the phase was complete, or it lacks a withdrawn arrival. */
 static void finish_taken_back(void *p)
 {
     state *s = p;
@@ -256,7 +257,7 @@ static const bide_check_scenario taken_back = {
     .finish = finish_taken_back,
 };
 
-/* The one that was taken back comes again, and drops out. */
+/* The member that has withdrawn arrives again, and drops out. */
 static void setup_three_one_drops_out(void *p)
 {
     state *s = p;
@@ -287,7 +288,7 @@ static const bide_check_scenario taken_back_and_dropped = {
     .finish = finish_dropped,
 };
 
-/* One has arrived, and then waits by its token: it may stop waiting, but it has arrived. */
+/* One member has arrived, and then waits by its token: it may stop waiting, but it has arrived. */
 bide_coroutine(arrived_body)
 {
     bide_begin(arrived_body, struct early * self);
@@ -358,7 +359,10 @@ static const bide_check_scenario two_taken_back = {
     .finish = finish_two_taken_back,
 };
 
-/* The coroutine of an arrival is destroyed while the last arrives, by the thread that would run it. */
+/*
+ * The coroutine of an arrival is destroyed during the last arrival, by the thread that would run
+ * it.
+ */
 static void destroy_first(void *p)
 {
     state *s = p;
@@ -433,7 +437,7 @@ static const bide_check_scenario closed_and_stopped = {
     .finish = finish_closed,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {

@@ -1,17 +1,18 @@
 /*
- * Deadlines: one thread ends a deadline while another is about to ask its source to stop; then its memory goes.
+ * Deadlines: one thread ends a deadline while another is about to cancel its source; then its
+ * memory is freed.
  */
 #include "bide/check.h"
 #include "bide/deadline.h"
 #include "bide/errors.h"
 #include "bide/run_loop.h"
 
-/* The clock stands at 1. */
+/* The clock is always at 1. */
 enum { DUE = 1 };
 
 typedef struct state {
     bide_run_loop loop;
-    bide_deadline *deadline; /* allocated, so that who uses it too late is found */
+    bide_deadline *deadline; /* allocated, so that a late access is detected */
     bide_deadline_waiter *end;
 } state;
 
@@ -29,7 +30,7 @@ static void run_the_loop(void *p)
     bide_run_loop_run_ready(&((state *)p)->loop);
 }
 
-/* Resumed on this thread, or on that of the loop: whoever ends it frees it. */
+/* Resumed on this thread or on the loop's: the thread that ends it frees it. */
 static void end_and_free(void *p)
 {
     state *s = p;
@@ -80,7 +81,7 @@ static const bide_check_scenario tried = {
     .finish = free_the_rest,
 };
 
-/* ---- Long before its time ---- */
+/* ---- Long before the deadline ---- */
 
 static void setup_early(void *p)
 {

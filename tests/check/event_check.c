@@ -1,5 +1,5 @@
 /*
- * The event: set, reset, close, waits by two.
+ * The event: set, reset, close, and two waiters.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -15,8 +15,8 @@ typedef struct state {
     bide_stop_source stop;
     bide_context context;
     struct beside *beside;
-    bide_atomic(uint32_t) made; /* by those who set it */
-    uint32_t taken;             /* by who waits, resets, and takes all */
+    bide_atomic(uint32_t) made; /* written by the setters */
+    uint32_t taken;             /* by the thread that waits, resets and takes everything */
 } state;
 
 static void setup(void *p)
@@ -51,7 +51,7 @@ static void ask(void *p)
         bide_check_assert(s->data[0] == 1);
 }
 
-/* Resets what may be set, and sets it again: whoever waits is woken all the same. */
+/* Resets an event that may be set, and sets it again: every waiter is woken nevertheless. */
 static void set_again(void *p)
 {
     state *s = p;
@@ -60,7 +60,7 @@ static void set_again(void *p)
     bide_event_set(&s->event);
 }
 
-/* Uses again what the event announces, once it has been announced. */
+/* Reuses the announced object after the announcement. */
 static void use_again(void *p)
 {
     state *s = p;
@@ -76,7 +76,10 @@ static void wait_only(void *p)
     bide_check_assert(bide_check_await(bide_event_wait(&wait, &((state *)p)->event)) == 0);
 }
 
-/* Each who sets it has made something; who waits, resets it and takes all misses nothing without being told again. */
+/*
+ * Each setter has produced an item. A consumer that waits, resets and takes all items misses none,
+ * even without another set.
+ */
 static void make_and_set(void *p)
 {
     state *s = p;
@@ -98,7 +101,7 @@ static void finish_all_taken(void *p)
     bide_check_assert(s->taken == 2 || bide_event_is_set(&s->event));
 }
 
-/* The event goes when the wait on it has ended. */
+/* The event is freed when the wait on it has ended. */
 static void setup_allocated(void *p)
 {
     state *s = p;
@@ -186,8 +189,10 @@ static void wait_until_stopped(void *p)
         check_ended(s, status);
 }
 
-/* Somebody has waited before the event is set, reset and closed, and is held meanwhile by who takes another wait out:
- * it is the set that ends that wait. */
+/*
+ * A waiter from before the event is set, reset and closed is held meanwhile by the thread that
+ * removes another waiter: the set ends its wait.
+ */
 typedef struct beside {
     bide_task task;
     bide_event *event;

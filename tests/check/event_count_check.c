@@ -1,6 +1,7 @@
 /*
- * The event count: items that one takes, or waits for, while others bring them; watched or not. Nobody waits for what
- * is there, and none is lost with one who is asked to stop or destroyed.
+ * The event count: items that one thread takes or waits for while others add them, watched or not.
+ * No thread waits for an item that is there, and no item is lost with a waiter that is cancelled or
+ * destroyed.
  */
 #include "taking.h"
 
@@ -14,7 +15,7 @@ enum { WATCHED = 2 };
 
 struct state;
 
-/* A coroutine that waits since the setup. */
+/* A coroutine that has been waiting since the setup. */
 struct early {
     bide_task task;
     bide_context context;
@@ -28,11 +29,11 @@ struct early {
 typedef struct state {
     bide_event_count event_count;
     bide_atomic(uint32_t) items;
-    bide_atomic(uint32_t) waits; /* somebody does */
+    bide_atomic(uint32_t) waits; /* there is a waiter */
     bool unwatched_and_seen;
     bide_event_count event_count_of_more;
     bide_atomic(uint32_t) more;
-    uint32_t data[2]; /* what was brought with each, plain */
+    uint32_t data[2]; /* plain data, written before each item */
     taking takings[5];
     int statuses[2];
     struct early early[5];
@@ -45,7 +46,7 @@ static bide_awaiter *take(state *s, unsigned i)
 
 static void bring(state *s, uint32_t count)
 {
-    /* release: what was brought with it. */
+    /* release: the data of the item. */
     bide_atomic_fetch_add(&s->items, count, release);
     bide_event_count_notify(&s->event_count, count);
 }
@@ -58,7 +59,7 @@ static void setup(void *p)
     bide_atomic_init(&s->waits, 0);
 }
 
-/* As if somebody had waited lately. */
+/* As if there had been a waiter lately. */
 static void setup_watched(void *p)
 {
     state *s = p;
@@ -94,9 +95,9 @@ SCENARIO(one, "a_waiter_and_a_bringer", .setup = setup, .threads = {take_one, br
          .finish = finish);
 SCENARIO(one_watched, "a_thread_waits_where_another_has_waited", .setup = setup_watched,
          .threads = {take_one, bring_one}, .finish = finish);
-/* ---- It ceases to be watched ---- */
+/* ---- The event count ceases to be watched ---- */
 
-/* The first finds nobody perhaps, the second then sees it unwatched. */
+/* The first may see no waiter; the second then sees it unwatched. */
 static void bring_nothing_and_one(void *p)
 {
     state *s = p;
@@ -118,7 +119,7 @@ SCENARIO(unwatched_by_another, "another_makes_it_unwatched", .setup = setup_watc
 
 /* ---- The fences alone ---- */
 
-/* One arms it, one comes, one brings: who comes sees the item, or is seen. */
+/* One arms, one waits, one adds: the waiter sees the item, or is seen. */
 static void arm_it(void *p)
 {
     bide_event_count_watch_(&((state *)p)->event_count);
@@ -152,7 +153,7 @@ static void finish_seen(void *p)
 SCENARIO(fences, "a_comer_sees_it_or_is_seen", .setup = setup,
          .threads = {arm_it, come, bring_and_look}, .finish = finish_seen);
 
-/* A fourth makes it unwatched in between; and looks whether somebody waits. */
+/* A fourth thread makes it unwatched in between, and looks for waiters. */
 static void unwatch_and_look(void *p)
 {
     state *s = p;
@@ -169,7 +170,7 @@ static void finish_seen_by_any(void *p)
 SCENARIO(fences_again, "or_the_unwatching_thread_sees_it", .setup = setup_watched,
          .threads = {arm_it, come, bring_and_look, unwatch_and_look}, .finish = finish_seen_by_any);
 
-/* The same where nobody has waited, so that it becomes unwatched again as soon as it is armed. */
+/* The same without an earlier waiter, so that it becomes unwatched as soon as it is armed. */
 static void notify_and_look(void *p)
 {
     state *s = p;
@@ -182,7 +183,7 @@ SCENARIO(fences_armed, "or_the_unwatching_thread_sees_it_at_once", .setup = setu
 SCENARIO(unwatched_armed, "another_makes_it_unwatched_as_it_is_armed", .setup = setup,
          .threads = {take_one, notify_in_vain, bring_one}, .finish = finish);
 
-/* ---- Seen with it ---- */
+/* ---- Data seen with the item ---- */
 
 static void bring_data(void *p)
 {
@@ -201,7 +202,7 @@ static void take_data(void *p)
 SCENARIO(data, "what_came_with_it_is_seen", .setup = setup, .threads = {take_data, bring_data},
          .finish = finish);
 
-/* ---- Some wait already ---- */
+/* ---- With waiters ---- */
 
 bide_coroutine(early_body)
 {
@@ -274,7 +275,9 @@ SCENARIO(two_at_once, "two_are_brought_at_once", .setup = setup_early, .threads 
 SCENARIO(joined, "a_waiter_comes_behind_another_while_two_are_brought", .setup = setup_one_early,
          .threads = {take_one, bring_two}, .finish = finish_with_one_early, .preemptions = 3);
 
-/* He takes it before who was let go attempts, who then waits on. */
+/*
+ * Another thread takes the item before the released waiter attempts, which then continues to wait.
+ */
 static void take_now(void *p)
 {
     state *s = p;
@@ -295,14 +298,14 @@ static void finish_snatched(void *p)
 SCENARIO(snatched, "an_item_is_taken_before_the_woken_waiter_has_it", .setup = setup_one_early,
          .threads = {bring_one, take_now}, .finish = finish_snatched);
 
-/* ---- Asked to stop ---- */
+/* ---- Cancellation ---- */
 
 static void stop_first(void *p)
 {
     bide_stop_request(&((state *)p)->early[0].stop);
 }
 
-/* Whoever has it, one item was taken, and nobody waits beside another. */
+/* One item was taken, and there is no waiter beside an item. */
 static void finish_stopped(void *p)
 {
     state *s = p;
@@ -319,7 +322,7 @@ static void finish_stopped(void *p)
 SCENARIO(stopped, "the_first_is_asked_to_stop_as_an_item_is_brought", .setup = setup_early,
          .threads = {bring_one, stop_first}, .finish = finish_stopped);
 
-/* Somebody has it meanwhile, attempts in vain, and puts it back. */
+/* A server holds the waiter meanwhile, attempts in vain, and puts it back. */
 static void finish_stopped_alone(void *p)
 {
     state *s = p;
@@ -336,7 +339,7 @@ SCENARIO(stopped_in_vain, "a_waiter_is_asked_to_stop_as_it_is_attempted_in_vain"
          .setup = setup_one_early, .threads = {notify_in_vain, stop_second},
          .finish = finish_stopped_alone);
 
-/* The same, of two; so the one that is put back stands behind the other. */
+/* The same with two waiters, so the waiter that is put back is behind the other. */
 static void finish_second_stopped(void *p)
 {
     state *s = p;
@@ -361,8 +364,10 @@ SCENARIO(second_stopped_in_vain, "the_second_is_asked_to_stop_as_the_first_is_at
          .setup = setup_early, .threads = {notify_in_vain, stop_second},
          .finish = finish_second_stopped);
 
-/* The same while another serves the line: whoever stands in it again, and sees that it was asked to stop, asks the server
- * to look at all. */
+/*
+ * The same while another thread serves the line: a waiter that lines up again and sees its
+ * cancellation asks the server to check all waiters.
+ */
 static void stop_first_and_notify_in_vain(void *p)
 {
     stop_first(p);
@@ -375,10 +380,11 @@ SCENARIO(first_stopped_beside_a_server,
          .preemptions = 2);
 
 /*
- * Three are in line, and it is not watched: 3 leaves it so for another that comes behind them and arms it. Items are
- * brought as that one comes, and nobody is notified. It sees them, and lets the first go, which lets the next go, and so
- * on. It is asked to stop meanwhile, and so is the last of the three. So it may take the last one together with the
- * first; but the last one lets nobody go.
+ * Three waiters are in line, and the event count is not watched: 3 leaves it so for a new waiter
+ * that lines up behind them and arms it. Items are added meanwhile without a notification. The new
+ * waiter sees them and releases the first waiter, which releases the next, and so on. It is
+ * cancelled meanwhile, and so is the last of the three. So it may take the last item together with
+ * the first; but the last waiter releases nobody.
  */
 enum { COMES = 4 };
 
@@ -388,7 +394,7 @@ static bool bring_as_one_comes(bide_awaiter *awaiter)
     return false;
 }
 
-/* It is asked only where the operation stands, or has stood. */
+/* Cancellation reaches a waiter only while it is enlisted, or after it was. */
 static bool is_possible_and_stands(bide_event_count_waiter *retry)
 {
     bide_atomic_store(&bide_container_of(retry, state, takings[COMES].retry)->waits, 1, relaxed);
@@ -418,7 +424,7 @@ static void setup_three_in_line(void *p)
     setup_early(p);
     begin_early(s, 2);
     begin_early(s, 3);
-    bring(s, 1); /* for the one in the place */
+    bring(s, 1); /* for the waiter in the place */
     bide_check_assert(s->early[0].ended == 1);
     prepare_early_body(s, COMES, &coming_body);
     bide_atomic_store(&s->event_count.watch, (uintptr_t)BIDE_EVENT_COUNT_UNWATCHED_, relaxed);
@@ -440,7 +446,7 @@ static void finish_all_let_go(void *p)
 {
     state *s = p;
     if (bide_atomic_load(&s->waits, relaxed) == 0)
-        return; /* it was asked to stop before it stood */
+        return; /* it was cancelled before it enlisted */
     for (unsigned i = 1; i <= COMES; i++) {
         bide_check_assert(s->early[i].ended == 1);
         bide_check_assert(s->early[i].status == 0 || (i > 2 && s->early[i].status == -ECANCELED));
@@ -452,7 +458,7 @@ SCENARIO(stopped_behind, "a_waiter_comes_behind_three_and_is_asked_to_stop_with_
          .setup = setup_three_in_line, .threads = {begin_coming, stop_both},
          .finish = finish_all_let_go, .never_spurious = true, .preemptions = 1);
 
-/* ---- One in a source comes: its coroutine is held while it suspends ---- */
+/* ---- A waiter with a source arrives: its coroutine is held while it suspends ---- */
 
 static void begin_second(void *p)
 {
@@ -467,7 +473,7 @@ static void finish_second(void *p)
     bide_check_assert(bide_event_count_is_idle(&s->event_count));
 }
 
-/* Somebody has it meanwhile, in vain. */
+/* A server holds the waiter meanwhile, in vain. */
 static void finish_second_and_bring(void *p)
 {
     state *s = p;
@@ -485,9 +491,9 @@ SCENARIO(held_twice, "a_waiter_in_a_source_comes_while_two_notify", .setup = set
          .threads = {begin_second, notify_in_vain, bring_one}, .finish = finish_second,
          .preemptions = 3);
 
-/* ---- All have waited on one thread lately ---- */
+/* ---- All waits of late were on one thread ---- */
 
-/* On the thread of who brings, which is the second. */
+/* On the thread that adds items, the second. */
 static void setup_where_one_brings(void *p)
 {
     state *s = p;
@@ -495,7 +501,7 @@ static void setup_where_one_brings(void *p)
     bide_atomic_init(&s->event_count.watch, (uintptr_t)(2 + 1) * 4);
 }
 
-/* On the thread of who waits. */
+/* On the waiter's thread. */
 static void setup_where_one_takes(void *p)
 {
     state *s = p;
@@ -508,7 +514,7 @@ SCENARIO(one_elsewhere, "a_thread_waits_where_only_the_other_has_waited",
 SCENARIO(one_again, "a_thread_waits_where_only_it_has_waited", .setup = setup_where_one_takes,
          .threads = {take_one, bring_one}, .finish = finish);
 
-/* Who comes third finds what the first is changing. */
+/* The third thread sees the state that the first is changing. */
 static void come_as_well(void *p)
 {
     bide_event_count_watch_(&((state *)p)->event_count);
@@ -521,9 +527,9 @@ SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_thread_has_waited"
          .setup = setup_where_one_takes, .threads = {take_one, bring_nothing_and_one},
          .finish = finish);
 
-/* ---- What was taken makes another possible ---- */
+/* ---- A taken item enables another ---- */
 
-/* Takes one of `items`, and brings one of `more` with it. */
+/* Takes one of `items`, and adds one of `more`. */
 static int attempt_to_pass(bide_event_count_waiter *retry)
 {
     state *s = bide_container_of(retry, state, takings[1].retry);

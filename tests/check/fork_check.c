@@ -1,7 +1,7 @@
 /*
- * Forks of coroutines: parents that are popped by their children's ends, or taken by another worker,
- * or left on the deque while a child waits; and joins at which each of those comes last. All that was
- * forked has run once when the first ends, and what it has written is seen.
+ * Forks of coroutines: parents that are popped at the end of their children, stolen by another
+ * worker, or left on the deque while a child waits; and joins at which each of these is the last.
+ * Every forked coroutine has run once when the first one ends, and its writes are visible.
  */
 #include "bide/check.h"
 #include "bide/check_pthread.h"
@@ -15,7 +15,7 @@ enum { WORKERS = 3, LEAVES = 4 };
 
 typedef struct family family;
 
-/* The body says what it does. */
+/* The body tells what it does. */
 struct first {
     bide_fork_task forking;
     family *of;
@@ -30,7 +30,7 @@ struct leaf {
     int error;
 };
 
-/* Waits for what its parent ends. */
+/* Waits for an event that its parent sets. */
 struct waiting_leaf {
     bide_fork_task forking;
     family *of;
@@ -44,9 +44,9 @@ struct family {
     bide_context context;
     struct first first;
     int results[LEAVES];
-    bide_atomic(bide_awaiter *) waits[2]; /* of the children that wait */
-    bide_frame *held;                     /* of one thread: a child that waits */
-    bide_awaiter woken;                   /* in place of it: it need not */
+    bide_atomic(bide_awaiter *) waits[2]; /* of the waiting children */
+    bide_frame *held;                     /* one thread only: a waiting child */
+    bide_awaiter woken;                   /* instead of forking, which is optional */
 };
 
 /* ---- Bodies ---- */
@@ -93,7 +93,7 @@ bide_fork_coroutine(two_body)
     bide_end();
 }
 
-/* What the second has written is that of a child's child; then it forks on what it has joined with. */
+/* The second value was written by a child's child; then it forks on the joined one. */
 bide_fork_coroutine(nested_body)
 {
     bide_begin(nested_body, struct first * self);
@@ -177,7 +177,7 @@ static void wake(family *f, unsigned index)
         bide_wake_one(waits);
 }
 
-/* The parent has its child woken, and forks another in the meantime. */
+/* The parent wakes its child, and forks another one in between. */
 bide_fork_coroutine(waking_body)
 {
     bide_begin(waking_body, struct first * self);
@@ -191,7 +191,7 @@ bide_fork_coroutine(waking_body)
     bide_end();
 }
 
-/* The same again, where the parent was taken perhaps. */
+/* The same again, after the parent may have been stolen. */
 bide_fork_coroutine(waking_twice_body)
 {
     bide_begin(waking_twice_body, struct first * self);
@@ -206,14 +206,14 @@ bide_fork_coroutine(waking_twice_body)
     bide_end();
 }
 
-/* ---- A child that ends while its parent stands on the deque for another ---- */
+/* ---- A child that ends while its parent is on the deque for another ---- */
 
 static bide_frame *hold_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     struct waiting_leaf *self = bide_container_of(awaiter, struct waiting_leaf, wait);
     bide_frame *held = self->of->held;
     self->of->held = frame;
-    return held; /* the other goes on, on this stack of the thread's */
+    return held; /* the other continues, on this stack of the thread */
 }
 
 static bide_awaiter *hold(bide_awaiter *wait)
@@ -231,7 +231,7 @@ bide_fork_coroutine(held_body)
     bide_end();
 }
 
-/* One thread. The first child waits; the second waits too, and has the first go on. */
+/* One thread. The first child waits; the second waits too, and lets the first continue. */
 bide_fork_coroutine(holding_body)
 {
     bide_begin(holding_body, struct first * self);
@@ -258,7 +258,7 @@ bide_fork_coroutine(holding_branch_body)
     bide_end();
 }
 
-/* Likewise; what stands last on the deque is another's parent. */
+/* Likewise, with the parent of another as the last entry of the deque. */
 bide_fork_coroutine(holding_deeper_body)
 {
     bide_begin(holding_deeper_body, struct first * self);
@@ -394,7 +394,7 @@ static bide_awaiter *take_injected(bide_thread_pool *pool)
     return awaiter;
 }
 
-/* Runs what is in its own ring and what was woken too. */
+/* Runs the coroutines in its own ring and the woken ones. */
 static void run_rest(family *f, unsigned index)
 {
     bide_pool_worker *worker = &f->pool->workers[index];

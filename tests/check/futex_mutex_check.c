@@ -1,6 +1,7 @@
 /*
- * The textbook's mutex on a futex: 0 is free, 1 is locked, 2 is locked with perhaps somebody asleep. (Ulrich Drepper,
- * "Futexes Are Tricky", 2011, its third.) No part of the library: it shows what a small algorithm with sleep costs.
+ * The textbook's mutex on a futex: 0 is free, 1 is locked, 2 is locked with possible sleepers
+ * (Ulrich Drepper, "Futexes Are Tricky", 2011, the third version). Not part of the library: it
+ * shows the cost of checking a small algorithm with sleeps.
  */
 #include "bide/check.h"
 #include "bide/platform.h"
@@ -10,7 +11,7 @@ typedef struct state {
     uint32_t count;
 } state;
 
-/* The book's second: a lock is taken, and let go, by two steps where there is a crowd. */
+/* The second version of the text: it locks and unlocks in two steps if there is contention. */
 static void lock_in_steps(bide_atomic(uint32_t) * word)
 {
     uint32_t found = 0;

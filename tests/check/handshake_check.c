@@ -1,13 +1,13 @@
 /*
- * The handshake between a suspend and whoever ends its operation, by itself: a suspend that uses the object once more
- * when it has enlisted, and a coroutine that frees both as it goes on.
+ * The handshake between a suspend and the thread that ends its operation: a suspend that accesses
+ * the object again after it has enlisted, and a coroutine that frees both when it continues.
  */
 #include "bide/check.h"
 #include "bide/extend/handshake.h"
 
 enum { OPERATIONS = 3 };
 
-/* What is enlisted in, and its operation; freed by the coroutine. */
+/* The object that a waiter enlists in, and its operation; freed by the coroutine. */
 typedef struct object {
     bide_awaiter awaiter;
     bide_handshake handshake;
@@ -33,7 +33,7 @@ static void setup(void *p)
     }
 }
 
-/* The coroutine goes on: all has been done to its operation that will be. */
+/* The coroutine continues: its operation is not accessed any more. */
 static void go_on(state *s, object *o)
 {
     bide_check_assert(o->uses == 1 && o->result == 1);
@@ -79,7 +79,7 @@ static bide_handshake *of(bide_awaiter *awaiter)
     return &((object *)(void *)awaiter)->handshake;
 }
 
-/* All that are chained, the last first. */
+/* All chained coroutines, the last first. */
 static void end_all(void *p)
 {
     state *s = p;
@@ -90,7 +90,7 @@ static void end_all(void *p)
         go_on(s, (object *)(void *)a);
 }
 
-/* Looks whether it has ended rather than to suspend. */
+/* Checks whether the operation has ended, instead of suspending. */
 static void look(void *p)
 {
     state *s = p;

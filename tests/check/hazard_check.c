@@ -1,6 +1,6 @@
 /*
- * Hazard pointers: one reads what another replaces and retires; a hazard that moves, and one that is set to another
- * object; one who leaves what another reads.
+ * Hazard pointers: one thread reads an object that another replaces and retires; a hazard that
+ * moves, and one that is set to another object; a thread that leaves while another reads.
  */
 #include "bide/check.h"
 #include "bide/hazard.h"
@@ -14,7 +14,7 @@ typedef struct state {
     bide_hazard_domain domain;
     bide_hazard_seat seats[3];
     bide_hazard_seat *early;    /* since the setup */
-    bide_hazard_seat *scanning; /* of the scenario where what is reclaimed retires another */
+    bide_hazard_seat *scanning; /* for the scenario in which a reclaim retires another object */
     bide_atomic(void *) source;
     bide_atomic(void *) other;
 } state;
@@ -22,7 +22,7 @@ typedef struct state {
 static void reclaim(bide_hazard_retired *retired)
 {
     object *object = retired->object;
-    bide_plain_store(&object->data, -1); /* (so that one who only wrote would be met too) */
+    bide_plain_store(&object->data, -1); /* so that an unordered write is detected too */
     bide_check_free(object);
 }
 
@@ -46,7 +46,7 @@ static void finish(void *p)
     void *last = bide_atomic_load(&s->source, relaxed);
     if (last != NULL)
         bide_check_free(last);
-    /* Nobody protects anything that was retired. */
+    /* No retired object is protected. */
     bide_hazard_seat *seat = bide_hazard_join(&s->domain);
     s->scanning = seat;
     bide_check_assert(seat != NULL);
@@ -71,7 +71,7 @@ static void read_it(void *p)
 
 static void replace(state *s, bide_hazard_seat *seat, object *other)
 {
-    /* acq_rel: what is retired was made by who stored it; and who protects the other sees it. */
+    /* acq_rel: publishes the object, and its protector sees it. */
     object *old = bide_atomic_exchange(&s->source, other, acq_rel);
     if (old != NULL)
         bide_hazard_retire(&s->domain, seat, &old->retired, old, reclaim);
@@ -94,7 +94,7 @@ static const bide_check_scenario replaced = {
     .finish = finish,
 };
 
-/* ---- Who has left it is not who reclaims it ---- */
+/* ---- One thread leaves an object, another reclaims it ---- */
 
 static void replace_and_replace(void *p)
 {
@@ -102,7 +102,7 @@ static void replace_and_replace(void *p)
     bide_hazard_seat *seat = bide_hazard_join(&s->domain);
     replace(s, seat, new_object(2));
     bide_hazard_leave(&s->domain, seat);
-    seat = bide_hazard_join(&s->domain); /* takes what was left */
+    seat = bide_hazard_join(&s->domain); /* takes over the objects that were left */
     replace(s, seat, NULL);
     bide_hazard_leave(&s->domain, seat);
 }
@@ -124,7 +124,10 @@ static void remove_it(void *p)
     bide_hazard_leave(&s->domain, seat);
 }
 
-/* The setup's reader protects it, and two retire and leave; the second may reclaim what the first has left. */
+/*
+ * The setup's reader protects it, and two threads retire and leave; the second may reclaim the
+ * objects that the first has left.
+ */
 static void setup_reader(void *p)
 {
     state *s = p;
@@ -172,7 +175,7 @@ static const bide_check_scenario moved = {
     .finish = finish,
 };
 
-/* ---- A hazard that is set to another ---- */
+/* ---- A hazard that is set to another object ---- */
 
 static void setup_two(void *p)
 {
@@ -204,16 +207,16 @@ static const bide_check_scenario another = {
     .finish = finish_two,
 };
 
-/* ---- What is not counted was looked at ---- */
+/* ---- An object that is not counted was scanned ---- */
 
-enum { WEIGHT = 2 * BIDE_HAZARDS }; /* so that it is given to the domain at once */
+enum { WEIGHT = 2 * BIDE_HAZARDS }; /* so that the domain gets it at once */
 
 static void retire(state *s, object *old)
 {
     bide_hazard_retire_weighing(&s->domain, s->early, &old->retired, old, reclaim, WEIGHT);
 }
 
-/* One has been retired. */
+/* One object has been retired. */
 static void setup_retired(void *p)
 {
     state *s = p;
@@ -280,7 +283,7 @@ static const bide_check_scenario scanned = {
     .preemptions = 1,
 };
 
-/* ---- What is reclaimed retires another ---- */
+/* ---- A reclaim retires another object ---- */
 
 typedef struct chained {
     bide_hazard_retired retired;
@@ -317,7 +320,7 @@ static void setup_chained(void *p)
     bide_check_assert(bide_hazard_protect(s->early, 0, &s->source) != NULL);
 }
 
-/* (so that another seat scans in the end than the one that was left) */
+/* so that the final scan is by another seat than the one that was left */
 static void finish_chained(void *p)
 {
     state *s = p;

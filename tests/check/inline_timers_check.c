@@ -1,6 +1,6 @@
 /*
- * Timers of the inline scheduler: kept by a thread inside bide_sync_wait, or by the service's thread, which is a thread
- * of the scenario here. A time may come at any moment.
+ * Timers of the inline scheduler: run by a thread inside bide_sync_wait, or by the service's
+ * thread, which is a thread of the scenario here. A time may come at any moment.
  */
 #include "../../src/coroutine/inline_timers.h"
 
@@ -14,7 +14,7 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
-/* The clock stands at 1. */
+/* The clock is always at 1. */
 enum { LATER = 2 };
 
 typedef struct state {
@@ -38,7 +38,7 @@ static void setup(void *p)
     bide_event_init(&s->event, false);
 }
 
-/* ---- A thread that waits keeps time for itself ---- */
+/* ---- A waiting thread runs its own timers ---- */
 
 static void sleep_under_a_wait(void *p)
 {
@@ -56,7 +56,7 @@ static const bide_check_scenario waits = {
     .threads = {sleep_under_a_wait, sleep_under_a_wait},
 };
 
-/* What is cut short may be freed at once. */
+/* A cancelled timer may be freed at once. */
 static void sleep_or_be_stopped(void *p)
 {
     state *s = p;
@@ -139,7 +139,7 @@ static const bide_check_scenario served = {
     .finish = finish_service,
 };
 
-/* The service may sleep until the later one already. */
+/* The service may already be asleep until the later time. */
 static void sleep_for_long_and_then_less(void *p)
 {
     state *s = p;
@@ -185,7 +185,10 @@ static const bide_check_scenario served_or_stopped = {
     .finish = finish_service,
 };
 
-/* Begins the sleep under a wait that ends without it: the service takes it over, and it may sleep by then. */
+/*
+ * Starts the sleep under a wait that ends first: the service takes the sleep over, and may be
+ * asleep by then.
+ */
 struct leaver {
     bide_task task;
     state *state;

@@ -1,7 +1,8 @@
 /*
- * A pool whose workers sleep in loops: what begins outside begins at home, what a loop is told of wakes its worker,
- * posts of the pool wake workers that sleep there, and the pool ends. The loops carry nothing out; what has
- * been done is posted to them, as a thread for blocking calls does.
+ * A pool whose workers sleep in loops: an operation that begins outside starts on its own loop, a
+ * completion wakes the loop's worker, posts to the pool wake workers that sleep there, and the pool
+ * ends. The loops perform no operation; completions are posted to them, as by a thread for blocking
+ * calls.
  */
 #include "../src/io/loop.h"
 #include "../src/schedule/pool/worker.h"
@@ -26,7 +27,7 @@ typedef struct state {
 /* ---- Loops that sleep on their word ---- */
 
 uint32_t bide_generation_;
-static state *only; /* in which `begun` is set */
+static state *only; /* with `begun` set */
 
 static void look(bide_run_loop *run)
 {
@@ -39,7 +40,7 @@ static void sleep_on_word(bide_run_loop *run)
     bide_atomic(uint32_t) *word = bide_run_loop_word_(run, &parked);
     if (!bide_run_loop_park_(run))
         return;
-    bide_platform.wait(word, parked, BIDE_FOREVER); /* (no timer is waited for) */
+    bide_platform.wait(word, parked, BIDE_FOREVER); /* no timer is waited for */
     bide_run_loop_unpark_(run);
 }
 
@@ -70,7 +71,7 @@ void bide_loop_destroy(bide_loop *loop)
     bide_check_free(loop);
 }
 
-/* (not called: the options have what makes calls that block) */
+/* not called: the options provide blocking calls */
 int bide_blocking_create_with(bide_blocking **blocking, const bide_blocking_options *options)
 {
     (void)blocking;
@@ -90,7 +91,7 @@ void bide_io_release(bide_io_operation *operation)
 
 void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 {
-    (void)io, (void)descriptor; /* no scenario assigns one */
+    (void)io, (void)descriptor; /* assigned by no scenario */
 }
 
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
@@ -111,13 +112,13 @@ static void set_up(void *p)
 
 static void create(state *s, unsigned workers)
 {
-    bide_blocking *none = (bide_blocking *)(void *)s; /* is not used */
+    bide_blocking *none = (bide_blocking *)(void *)s; /* not used */
     bide_io_pool_options options = {.threads = {.threads = workers}, .loop = {.files = none}};
     bide_check_assert(bide_io_pool_create(&s->pool, &options) == 0);
     s->context = (bide_context){.scheduler = bide_thread_pool_scheduler(s->pool)};
 }
 
-/* ---- What is awaited outside, and done ---- */
+/* ---- Operations that are awaited outside, and complete ---- */
 
 struct waiter {
     bide_task task;
@@ -196,9 +197,9 @@ static const bide_check_scenario done = {
     .preemptions = 2,
 };
 
-/* ---- What is the pool's ---- */
+/* ---- Operations of the pool ---- */
 
-/* Begins outside, and goes to the pool. */
+/* Begins outside, and moves to the pool. */
 struct mover {
     bide_task task;
     state *state;
@@ -228,7 +229,7 @@ static void post_outside(void *p)
     run_one(p, 1);
 }
 
-/* The worker, which keeps the time, is poked, and woken then. */
+/* The worker that is the timekeeper is kicked, and woken then. */
 static void set_timer_and_post(void *p)
 {
     state *s = p;

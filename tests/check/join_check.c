@@ -1,7 +1,7 @@
 /*
- * The deque of joins: halves that are popped, stolen, waited for and helped with at once. Each runs
- * once, its joiner sees what it has written, and a joiner runs nothing foreign while it waits. And a
- * pool's worker that sleeps, or is about to, is woken for a half.
+ * The deque of joins: halves that are concurrently popped, stolen, waited for and helped with. Each
+ * runs once, its joiner sees its writes, and a joiner runs nothing foreign while it waits. A pool's
+ * worker that sleeps or is about to is woken for a half.
  */
 #include "bide/check.h"
 #include "bide/join.h"
@@ -36,7 +36,7 @@ static void leaf(void *argument)
     self->result = 1;
 }
 
-/* What does not come from inside the half that a joiner waits for. */
+/* A coroutine that does not come from inside the half that a joiner waits for. */
 static void foreign(void *argument)
 {
     struct half *self = argument;
@@ -52,7 +52,7 @@ static void setup(void *p)
     for (unsigned i = 0; i < HALVES; i++) {
         s->halves[i].function = leaf;
         s->halves[i].state = s;
-        bide_atomic_init(&s->halves[i].half.state, BIDE_JOIN_DONE_); /* of another, before */
+        bide_atomic_init(&s->halves[i].half.state, BIDE_JOIN_DONE_); /* of another half, before */
     }
 }
 
@@ -65,7 +65,7 @@ static bool push(state *s, unsigned index)
                            &s->halves[index].half);
 }
 
-/* The second part of bide_join: when it returns, the half has run, and may be pushed again. */
+/* The second part of bide_join: when it returns, the half has run and may be pushed again. */
 static void pop(state *s, unsigned index)
 {
     struct half *half = &s->halves[index];
@@ -133,7 +133,7 @@ static void join_two(void *p)
     pop(p, 0);
 }
 
-/* The second lies where the first did, in memory and in the deque's slots. */
+/* The second is at the place of the first, in memory and in the slots of the deque. */
 static void join_one_again(void *p)
 {
     join_one(p);
@@ -164,7 +164,7 @@ SCENARIO(full, "a_slot_is_used_again_when_its_half_was_stolen", .setup = setup, 
 
 /* ---- Helping ---- */
 
-/* Has one half inside it, number 1. */
+/* Contains one half, number 1. */
 static void nest(void *argument)
 {
     struct half *self = argument;
@@ -181,7 +181,7 @@ static void setup_nested(void *p)
     s->halves[2].function = foreign;
 }
 
-/* What the thief of the first does then has nothing to do with it. */
+/* The work of the first's thief is unrelated to it then. */
 static void thief_with_other_work(void *p)
 {
     steal_from(p, OWNER);
@@ -204,7 +204,7 @@ SCENARIO(not_helped_leaf, "a_joiner_leaves_alone_what_comes_after", .setup = set
 
 /* ---- A worker of a pool that sleeps, or is about to ---- */
 
-/* The first half ends only when the second has run: so another worker has to run that. */
+/* The first half ends only after the second has run, so another worker must run that. */
 typedef struct pooled {
     bide_thread_pool *pool;
     bide_atomic(uint32_t) ran;
@@ -231,7 +231,7 @@ static void run_other(void *p)
     bide_platform.wake(&s->ran, 1);
 }
 
-/* In the place of the first worker. Its thread is not run; the second one's is. */
+/* Replaces the first worker. Its thread does not run; the second worker's does. */
 static void join_in_pool(void *p, void (*first)(void *argument), void (*second)(void *argument))
 {
     pooled *s = p;
@@ -248,7 +248,7 @@ static void setup_pool(void *p)
     s->result = 0;
 }
 
-/* The pool knows of joins, and the deque's owner has been told of nobody that sleeps. */
+/* The pool knows of joins, and the owner of the deque knows of no sleeper. */
 static void setup_pool_that_joined(void *p)
 {
     setup_pool(p);

@@ -1,6 +1,6 @@
 /*
- * A scheduler that runs nothing: what is woken on it stays woken, and may be destroyed. For scenarios in which a coroutine
- * is destroyed before it runs.
+ * A scheduler that runs nothing: woken coroutines stay woken, and may be destroyed. For scenarios
+ * in which a coroutine is destroyed before it runs.
  */
 #ifndef KEPT_H
 #define KEPT_H

@@ -1,5 +1,6 @@
 /*
- * The latch: what was written before each counting down is seen, and the memory goes right after the wait.
+ * The latch: data written before each count-down is visible, and the memory is freed directly after
+ * the wait.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -74,7 +75,7 @@ static const bide_check_scenario tried = {
     .finish = finish_free,
 };
 
-/* It is zero, so the memory may go. */
+/* The count is zero, so the memory may be freed. */
 static void try_and_free(void *p)
 {
     state *s = p;

@@ -1,4 +1,6 @@
-/* The linked queue: a producer and a consumer, whose nodes the producer uses again. */
+/*
+ * The linked queue: a producer and a consumer, with nodes that the producer reuses.
+ */
 #include "queue_nodes.h"
 
 #include "bide/linked_queue.h"
@@ -8,7 +10,7 @@ typedef bide_linked_queue(uint64_t) number_queue;
 typedef struct state {
     queue_nodes nodes;
     number_queue queue;
-    uint64_t expected; /* of the consumer: the next */
+    uint64_t expected; /* of the consumer: the next value */
     uint64_t pushed;   /* of the producer */
 } state;
 
@@ -68,7 +70,7 @@ static void push_two_and_close(void *p)
                                              nodes_cache(&((state *)p)->nodes), &number) == -EPIPE);
 }
 
-/* Told that it is closed, the consumer has had everything. */
+/* A consumer that sees the close has popped everything. */
 static void pop_until_closed(void *p)
 {
     state *s = p;
@@ -87,7 +89,7 @@ static void push_both(void *p)
     s->pushed = 2;
 }
 
-/* All of a batch is there, or nothing. */
+/* A batch is visible as a whole, or not at all. */
 static void pop_both(void *p)
 {
     state *s = p;
@@ -111,7 +113,7 @@ SCENARIO(pushed, "two_are_pushed_while_three_are_popped", push_two, pop_three);
 SCENARIO(closed, "it_is_not_closed_before_it_is_empty", push_two_and_close, pop_until_closed);
 SCENARIO(many, "a_batch_is_there_at_once", push_both, pop_both);
 
-/* ---- Nodes go back to the producer, through the pool ---- */
+/* ---- Nodes return to the producer through the pool ---- */
 
 static void setup_short(void *p)
 {

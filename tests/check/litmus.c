@@ -28,7 +28,7 @@ static void fail(const char *what, const char *where)
     abort();
 }
 
-/* The next word, up to a space or the end of an operation; moves *text behind it. */
+/* Returns the next word, up to a space or the end of an operation; moves *text past it. */
 static const char *next_word(const char **text, char word[8])
 {
     *text += strspn(*text, " ");
@@ -83,7 +83,7 @@ static litmus_op next_op(const char **text)
     return op;
 }
 
-/* Reads what may stand in front of a program; returns where that begins. */
+/* Reads the options before a program; returns the beginning of the program. */
 static const char *parse_settings(litmus_program *program, const char *text)
 {
     if (strncmp(text, "init: ", 6) == 0) {
@@ -160,7 +160,7 @@ static char *describe_number(char *to, uint32_t number)
 void litmus_describe(const litmus_program *program, const litmus_results *results,
                      char text[LITMUS_TEXT])
 {
-    /* At most 8 operations a thread, of which each takes up to 5 bytes; programs are far smaller. */
+    /* At most 8 operations a thread, each of up to 5 bytes; programs are far smaller. */
     char whole[LITMUS_THREADS * LITMUS_OPS * 5 + LITMUS_LOCATIONS * 4 + 2], *to = whole;
     for (uint32_t t = 0; t < program->threads; t++) {
         for (uint32_t i = 0; i < program->counts[t]; i++) {
@@ -184,7 +184,7 @@ void litmus_describe(const litmus_program *program, const litmus_results *result
 
 /* ---- Sets of outcomes ---- */
 
-/* Where the text is, or would stand. */
+/* Returns the position of the text, or the one at which it would be inserted. */
 static size_t place_of(const litmus_outcomes *outcomes, const char *text)
 {
     size_t low = 0, high = outcomes->count;
@@ -269,8 +269,9 @@ static const litmus_program *running;
 static const litmus_sprinkled *running_sprinkled;
 
 /*
- * Where an operation stands, for the checker. It keeps the orders that it met first at a site, so an operation of
- * another kind or with other orders has another one, and so has each place in the program.
+ * Returns the source location of an operation. The checker keeps the orders that it met first at a
+ * location, so each place in the program, and each kind of operation and set of orders, has its
+ * own.
  */
 static bide_check_site_ *site_of(uint32_t thread, uint32_t index, const litmus_op *op)
 {

@@ -1,6 +1,6 @@
 /*
  * Litmus programs: a few threads, each with a few atomic operations on a few locations that are all 0 at
- * first; and what came of one, as a text.
+ * first; and outcomes, as texts.
  *
  * A program is written like this, its threads apart by `|` and their operations by `;`:
  *
@@ -12,11 +12,11 @@
  *     c x 0 1 ar rlx     compare_exchange_weak
  *     F sc               fence; also `light` and `heavy`
  *
- * In front of it may stand `init:` (see `initialised`), `C++20:` (its release sequences) and `spurious N:` (so often
- * each thread's weak compare-exchanges may fail for no reason; otherwise never).
+ * A program may begin with `init:` (see `initialised`), `C++20:` (the release sequences of C++20) and `spurious N:` (how
+ * often the weak compare-exchanges of each thread may fail spuriously; the default is never).
  *
- * An outcome is what the loads read, thread by thread (`+` or `-` after it: a compare-exchange that succeeded or
- * failed), then the last value of each location: `10 11`. A number of two digits is in brackets.
+ * An outcome has the values that the loads have read, thread by thread, with `+` or `-` after a compare-exchange that
+ * succeeded or failed, and then the last value of each location: `10 11`. A number of two digits is in brackets.
  */
 #ifndef BIDE_TESTS_LITMUS_H
 #define BIDE_TESTS_LITMUS_H
@@ -62,20 +62,20 @@ typedef struct litmus_program {
     uint32_t locations;
     uint32_t counts[LITMUS_THREADS];
     litmus_op ops[LITMUS_THREADS][LITMUS_OPS];
-    uint32_t spurious; /* how often a thread's compare-exchanges fail for no reason, at most */
+    uint32_t spurious; /* how often a thread's compare-exchanges fail spuriously, at most */
     bool cxx20;        /* with C++20's release sequences */
     bool
         initialised; /* the locations are, by atomic_init, and not only zeroed; that changes nothing */
 } litmus_program;
 
-/* What happened in one execution. */
+/* The outcome of one execution. */
 typedef struct litmus_results {
     uint32_t read[LITMUS_THREADS][LITMUS_OPS];
     bool succeeded[LITMUS_THREADS][LITMUS_OPS];
     uint32_t last[LITMUS_LOCATIONS];
 } litmus_results;
 
-/* Every outcome of a program once, sorted, and in how many executions (graphs) they were met. */
+/* All outcomes of a program, sorted, with the number of executions (graphs) of each. */
 typedef struct litmus_outcomes {
     char (*texts)[LITMUS_TEXT];
     size_t count;
@@ -86,13 +86,13 @@ typedef struct litmus_outcomes {
 bool litmus_is_read(litmus_kind kind);
 bool litmus_is_compare_exchange(litmus_kind kind);
 
-/* Aborts if the text is none. */
+/* Aborts if the text is invalid. */
 void litmus_parse(litmus_program *program, const char *text);
 
 /* The same, to be printed. */
 void litmus_print(const litmus_program *program, char *text, size_t size);
 
-/* What happened, as an outcome. */
+/* Writes the outcome as text. */
 void litmus_describe(const litmus_program *program, const litmus_results *results,
                      char text[LITMUS_TEXT]);
 
@@ -101,29 +101,31 @@ bool litmus_has_outcome(const litmus_outcomes *outcomes, const char *text);
 bool litmus_same_outcomes(const litmus_outcomes *a, const litmus_outcomes *b);
 void litmus_free_outcomes(litmus_outcomes *outcomes);
 
-/* Prints what only one of the two has; each line begins with `#`. */
+/* Prints the outcomes that only one of the two has; each line begins with `#`. */
 void litmus_print_difference(const char *name_a, const litmus_outcomes *a, const char *name_b,
                              const litmus_outcomes *b);
 
-/* Explores the program with the checker. False, with a line printed, if something was found. */
+/*
+ * Explores the program with the checker. Returns false, and prints a line, if there is a finding.
+ */
 bool litmus_explore(const litmus_program *program, litmus_outcomes *outcomes);
 
-/* What orders nothing, and may stand between a program's operations. */
+/* Operations that order nothing, and may be inserted between a program's operations. */
 typedef enum litmus_sprinkle {
     LITMUS_NO_SPRINKLE,
-    LITMUS_CHOICE, /* of two: each execution is there twice */
+    LITMUS_CHOICE, /* of two: each execution occurs twice */
     LITMUS_RELAXED_FENCE,
-    LITMUS_LIGHT_FENCE, /* in a program without heavy ones */
-    LITMUS_NO_SLEEP,    /* on a word of the thread's own that has changed already */
+    LITMUS_LIGHT_FENCE, /* in a program without heavy fences */
+    LITMUS_NO_SLEEP,    /* on a word of the thread's own that has already changed */
     LITMUS_SLEEP,       /* on that word, until a deadline */
-    LITMUS_WAKE,        /* of those on it */
-    LITMUS_WAKE_ALL,    /* of those on a word that the threads share: in every order */
+    LITMUS_WAKE,        /* of the sleepers on it */
+    LITMUS_WAKE_ALL,    /* of the sleepers on a word that the threads share: in every order */
     LITMUS_SPRINKLES
 } litmus_sprinkle;
 
 const char *litmus_sprinkle_name(litmus_sprinkle sprinkle);
 
-/* What stands in front of each operation of each thread, and behind the last. */
+/* The insertions before each operation of each thread, and after the last one. */
 typedef struct litmus_sprinkled {
     litmus_sprinkle before[LITMUS_THREADS][LITMUS_OPS + 1];
 } litmus_sprinkled;

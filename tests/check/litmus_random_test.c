@@ -1,7 +1,8 @@
 /*
- * The checker against the oracle: random programs, of which both must find the same outcomes and the same number
- * of executions. Each execution is explored once, so the numbers are equal, not only bounded. And choices, sleeps, wakes
- * and fences that order nothing, put between the operations, change nothing.
+ * The checker against the oracle: random programs, for which both must find the same outcomes and
+ * the same number of executions. The checker explores each execution once, so the numbers are
+ * equal, not only bounded. Choices, sleeps, wakes and fences that order nothing are inserted
+ * between the operations, and change nothing.
  */
 #include "testing.h"
 
@@ -12,7 +13,7 @@
 
 enum { PROGRAMS = 6000 };
 
-/* How many candidates of one program the oracle is given. */
+/* The limit on the oracle's candidates of one program. */
 static const double max_candidates = 30000;
 
 static uint32_t up_to(uint64_t *random, uint32_t max)
@@ -21,16 +22,16 @@ static uint32_t up_to(uint64_t *random, uint32_t max)
 }
 
 /*
- * What a program is made of. What goes wrong only where several operations of one kind meet would be rare if
- * all programs were made of everything.
+ * The ingredients of a program. Errors that need several operations of one kind would be rare if
+ * all programs had every ingredient.
  */
 typedef struct style {
     uint32_t locations;
-    uint32_t sc;        /* of 8 operations are seq_cst whatever they are */
+    uint32_t sc;        /* of 8 operations, how many are always seq_cst */
     bool is_strong;     /* the others are never relaxed */
-    bool is_simple;     /* loads and stores only; so there can be more of them */
-    bool is_fenced;     /* there is a seq_cst fence behind most of them */
-    bool is_asymmetric; /* which is light or heavy */
+    bool is_simple;     /* loads and stores only, so that there can be more of them */
+    bool is_fenced;     /* most of them are followed by a seq_cst fence */
+    bool is_asymmetric; /* a fence is light or heavy */
 } style;
 
 static litmus_kind random_kind(uint64_t *random, bool is_simple)
@@ -105,8 +106,9 @@ static void fill(litmus_program *program, uint64_t *random, const style *style)
 }
 
 /*
- * Message passing, with x as the message: any operations on y between the store to x and the load, which
- * comes after a load of y. That is where release sequences and fences matter, and by chance it is rare.
+ * Message passing, with x as the message: any operations on y between the store to x and the load,
+ * which comes after a load of y. Release sequences and fences matter there, and it is rare by
+ * chance.
  */
 static void fill_with_message(litmus_program *program, uint64_t *random, const style *style)
 {
@@ -129,8 +131,8 @@ static void fill_with_message(litmus_program *program, uint64_t *random, const s
 }
 
 /*
- * Two seq_cst operations of a location's, and a way from the first to another location's: whether that orders them
- * depends on what stands between, and by chance it is rare too.
+ * Two seq_cst operations on one location, and a path from the first to an operation on another
+ * location: whether that orders them depends on the operations between. This is rare by chance too.
  */
 static void fill_with_detour(litmus_program *program, uint64_t *random, const style *style)
 {
@@ -161,7 +163,7 @@ static void random_program(litmus_program *program, uint64_t *random)
     do {
         memset(program, 0, sizeof *program);
         program->threads = 2 + up_to(random, 2);
-        program->locations = 1 + (1 + up_to(random, 4)) / 2; /* seldom 1 */
+        program->locations = 1 + (1 + up_to(random, 4)) / 2; /* rarely 1 */
         program->spurious = up_to(random, 2);
         program->cxx20 = up_to(random, 3) == 0;
         program->initialised = up_to(random, 1) != 0;
@@ -182,7 +184,7 @@ static void random_program(litmus_program *program, uint64_t *random)
     } while (oracle_cost(program) > max_candidates);
 }
 
-/* ---- What orders nothing ---- */
+/* ---- Operations that order nothing ---- */
 
 static bool has_heavy_fence(const litmus_program *program)
 {
@@ -195,14 +197,20 @@ static bool has_heavy_fence(const litmus_program *program)
     return false;
 }
 
-/* May it stand there? A sleep that may end for no reason is one of the failures that the program counts. */
+/*
+ * True if the insertion is allowed there. The program counts a sleep that may end spuriously as one
+ * of the failures.
+ */
 static bool is_allowed(const litmus_program *program, litmus_sprinkle sprinkle, bool has_heavy)
 {
     return (sprinkle != LITMUS_LIGHT_FENCE || !has_heavy) &&
            (sprinkle != LITMUS_SLEEP || program->spurious == 0);
 }
 
-/* A few of them, so that there are not too many executions; returns by how much there are more. 0: that is not known. */
+/*
+ * Inserts a few of them, to limit the executions; returns the factor by which there are more. 0: it
+ * is not known.
+ */
 static uint64_t sprinkle(const litmus_program *program, uint64_t *random, litmus_sprinkled *into)
 {
     bool has_heavy = has_heavy_fence(program), is_known = true;
@@ -231,7 +239,7 @@ static void print_sprinkled(const litmus_program *program, const litmus_sprinkle
     }
 }
 
-/* What orders nothing changes nothing: the same outcomes as without it, and as many executions. */
+/* Insertions change nothing: the outcomes are the same, and so is the number of executions. */
 static void agree_sprinkled(const litmus_program *program, const litmus_outcomes *without,
                             uint64_t *random)
 {

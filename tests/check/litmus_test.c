@@ -1,12 +1,12 @@
 /*
- * The checker against the literature: small programs, each with the outcomes that are known to be allowed,
- * written by hand, and against an oracle that finds them (and the number of executions) in another way.
+ * The checker against the literature, in small programs whose allowed outcomes are known and written by hand;
+ * and against an oracle, which finds the outcomes and the number of executions independently.
  *
- * How an outcome is written see litmus.h. In the tables `*` stands for 0 or 1, and `#` for 0, 1 or 2; the
- * allowed outcomes are the first list without the second. RC11 is "Repairing Sequential Consistency in
- * C/C++11" (Lahav et al., 2017).
+ * litmus.h describes the notation of outcomes. In the tables `*` is 0 or 1, and `#` is 0, 1 or 2; the allowed
+ * outcomes are the first list without the second. RC11 is "Repairing Sequential Consistency in C/C++11" (Lahav
+ * et al., 2017).
  *
- * With an argument: what the checker and the oracle say to the program that it is.
+ * An argument is a program: prints the results of the checker and of the oracle for it.
  */
 #include "testing.h"
 
@@ -22,7 +22,7 @@ typedef struct known {
     const char *but_not;
 } known;
 
-/* A line a program. */
+/* One line for each program. */
 /* clang-format off */
 static const known table[] = {
 /* ---- Store buffering: may both threads miss the other's store? ---- */
@@ -52,7 +52,9 @@ static const known table[] = {
     {"SB, compare-exchanges that fail, seq_cst", "W x 1 sc; C y 5 6 rlx sc | W y 1 sc; C x 5 6 rlx sc", "*-*- 11", "0-0- 11"},
     {"SB, compare-exchanges that fail, relaxed", "W x 1 sc; C y 5 6 sc rlx | W y 1 sc; C x 5 6 sc rlx", "*-*- 11", ""},
 
-/* ---- Elsewhere: what a seq_cst store and its own location's later one have between them ---- */
+/*
+ * ---- Elsewhere: the operations between a seq_cst store and a later one of its own location ----
+ */
     {"nothing elsewhere", "W x 1 sc; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", ""},
     {"a load elsewhere", "W x 1 sc; R z rlx; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "0#*# 210", "0200 210"},
     {"an acquire fence elsewhere", "W x 1 sc; F acq; W x 2 rel | R x acq; R y sc | W y 1 sc; R x sc", "#*# 21", "200 21"},
@@ -61,7 +63,10 @@ static const known table[] = {
     {"nothing elsewhere, and a fence", "W x 1 sc; W x 2 rel | R x acq; R y sc | W y 1 sc; F sc; R x rlx", "#*# 21", ""},
     {"a relaxed fence, and a fence", "W x 1 sc; F rlx; W x 2 rel | R x acq; R y sc | W y 1 sc; F sc; R x rlx", "#*# 21", ""},
 
-/* ---- Asymmetric fences: a light and a heavy one order each other, and nothing else does with a light one ---- */
+/*
+ * ---- Asymmetric fences: a light and a heavy fence order each other, and nothing else orders a
+ * light one ----
+ */
     {"SB, light and heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
     {"SB, two heavy", "W x 1 rlx; F heavy; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
     {"SB, heavy and a seq_cst fence", "W x 1 rlx; F sc; R y rlx | W y 1 rlx; F heavy; R x rlx", SB_SOME},
@@ -76,7 +81,7 @@ static const known table[] = {
     {"SB of three, light, seq_cst, heavy", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F sc; R z rlx | W z 1 rlx; F heavy; R x rlx", "*** 111", ""},
     {"SB of three, heavy between a seq_cst and a light", "W x 1 rlx; F sc; R y rlx | W y 1 rlx; F heavy; R z rlx | W z 1 rlx; F light; R x rlx", "*** 111", ""},
     {"SB of four, heavy and light by turns", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; R z rlx | W z 1 rlx; F light; R w rlx | W w 1 rlx; F heavy; R x rlx", "**** 1111", "0000 1111"},
-    /* What was seen after a message from behind the heavy fence counts as behind it. */
+    /* An event that is seen through a message from after the heavy fence is after the fence. */
     {"SB, heavy, then a message to who looks", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; W z 1 rel | R z acq; R x rlx", "*** 111", "010 111"},
     {"SB, heavy, then a relaxed message", "W x 1 rlx; F light; R y rlx | W y 1 rlx; F heavy; W z 1 rlx | R z rlx; R x rlx", "*** 111", ""},
     {"MP, light in place of release", "W x 1 rlx; F light; W y 1 rlx | R y acq; R x rlx", "** 11", ""},
@@ -86,7 +91,7 @@ static const known table[] = {
     {"2+2W, light and heavy", "W x 1 rlx; F light; W y 2 rlx | W y 1 rlx; F heavy; W x 2 rlx", "12, 21, 22", ""},
     {"2+2W, two light", "W x 1 rlx; F light; W y 2 rlx | W y 1 rlx; F light; W x 2 rlx", "11, 12, 21, 22", ""},
 
-/* ---- Message passing: x is the message, y says that it is there ---- */
+/* ---- Message passing: x is the message, y its flag ---- */
 #define MP_ALL  "** 11", ""
 #define MP_SOME "** 11", "10 11"
     {"MP, relaxed", "W x 1 rlx; W y 1 rlx | R y rlx; R x rlx", MP_ALL},
@@ -198,12 +203,12 @@ static const known table[] = {
     {"W+RWC, seq_cst", "W x 1 sc; W y 1 sc | R y sc; R z sc | W z 1 sc; R x sc", W_RWC_SOME},
     {"W+RWC, release, seq_cst fences", "W x 1 rlx; W y 1 rel | R y acq; F sc; R z rlx | W z 1 rlx; F sc; R x rlx", W_RWC_SOME},
     {"W+RWC, relaxed flag, seq_cst fences", "W x 1 rlx; W y 1 rlx | R y acq; F sc; R z rlx | W z 1 rlx; F sc; R x rlx", W_RWC_ALL},
-    /* From another location, over a message, to another location: that orders seq_cst accesses. */
+    /* From another location, by a message, to another location: that orders seq_cst accesses. */
     {"W+RWC, seq_cst but for the flag", "W x 1 sc; W y 1 rel | R y acq; R z sc | W z 1 sc; R x sc", W_RWC_SOME},
     {"W+RWC, seq_cst but for a relaxed flag", "W x 1 sc; W y 1 rlx | R y acq; R z sc | W z 1 sc; R x sc", W_RWC_ALL},
     {"W+RWC, seq_cst but for flag and x", "W x 1 rlx; W y 1 rel | R y acq; R z sc | W z 1 sc; R x sc", W_RWC_ALL},
 
-/* ---- ISA2: messages by way of a third thread ---- */
+/* ---- ISA2: messages through a third thread ---- */
 #define ISA2_ALL  "*** 111", ""
 #define ISA2_SOME "*** 111", "110 111"
     {"ISA2, relaxed", "W x 1 rlx; W y 1 rlx | R y rlx; W z 1 rlx | R z rlx; R x rlx", ISA2_ALL},
@@ -261,16 +266,17 @@ static const known table[] = {
     {"Z6, two seq_cst fences, acquire", "W x 1 rlx; F sc; W y 1 rlx | W y 2 rlx; F sc; W z 1 rlx | R z acq; R x rlx", Z6_SOME},
     {"Z6, two seq_cst fences, no acquire", "W x 1 rlx; F sc; W y 1 rlx | W y 2 rlx; F sc; W z 1 rlx | R z rlx; R x rlx", Z6_ALL},
     /*
-     * Z6.U of RC11. The fetch_add reads 0, 1 or 3, and what is read behind it is its own or what stands after.
-     * C11 forbids to read 0 from x after the release store was read by the seq_cst fetch_add, since
-     * then happens-before orders seq_cst accesses whatever lies between; RC11 allows it.
+     * Z6.U of RC11. The fetch_add reads 0, 1 or 3, and the load after it reads the thread's own
+     * value or the one that follows. C11 forbids reading 0 from x after the seq_cst fetch_add has
+     * read the release store, because happens-before then orders seq_cst accesses whatever is
+     * between them; RC11 allows it.
      */
     {"Z6.U", "W x 1 sc; W y 1 rel | A y 1 sc; R y rlx | W y 3 sc; R x sc",
      "01* 13, 03* 13, 01* 11, 03* 11, 12* 13, 13* 13, 12* 12, 34* 11, 31* 11, 34* 14", ""},
     {"Z6.U, seq_cst in place of release", "W x 1 sc; W y 1 sc | A y 1 sc; R y rlx | W y 3 sc; R x sc",
      "01* 13, 03* 13, 01* 11, 03* 11, 12* 13, 13* 13, 12* 12, 34* 11, 31* 11, 34* 14", "010 13, 030 13, 120 13, 130 13, 340 14"},
 
-    /* ---- Release sequences: x is the message, y the flag, what is read of it last ---- */
+    /* ---- Release sequences: x is the message, y the flag, which is read last ---- */
     {"RS, by a fetch_add", "W x 1 rlx; W y 1 rel | A y 1 rlx | R y acq; R x rlx", "0** 11, 10* 12, 111 12, 121 12", ""},
     {"RS, by a fetch_add, C++20", "C++20: W x 1 rlx; W y 1 rel | A y 1 rlx | R y acq; R x rlx", "0** 11, 10* 12, 111 12, 121 12", ""},
     {"RS, no release at its head", "W x 1 rlx; W y 1 rlx | A y 1 rlx | R y acq; R x rlx", "0** 11, 1#* 12", ""},
@@ -290,9 +296,12 @@ static const known table[] = {
      "0#* 12, 10* 12, 111 12, 12* 12, 20* 13, 211 13, 22* 13, 23* 13", ""},
     {"RS, broken by another's store", "W x 1 rlx; W y 1 rel | W y 2 rlx | R y acq; R x rlx", "0* 11, 0* 12, 11 11, 11 12, 2* 11, 2* 12", ""},
     {"RS, another's store, then fetch_add", "W x 1 rlx; W y 1 rel | W y 2 rlx; A y 1 rlx | R y acq; R x rlx",
-     /* the fetch_add reads its own thread's 2, or the 1 that stands after it */
+     /* the fetch_add reads its own thread's 2, or the 1 that follows it */
      "20* 13, 211 13, 22* 13, 23* 13, 20* 11, 211 11, 22* 11, 23* 11, 10* 12, 111 12, 12* 12", ""},
-    /* The own store is in the sequences that its thread began, not in another's that the fetch_add is in. */
+    /*
+     * The thread's own store is in the release sequences that its thread began, not in another's
+     * that the fetch_add is in.
+     */
     {"RS, another's, fetch_add, then an own store", "W x 1 rlx; W y 1 rel | A y 1 rlx; W y 5 rlx | R y acq; R x rlx",
      "00* 11, 01* 11, 05* 11, 00* 15, 01* 15, 05* 15, 10* 15, 111 15, 121 15, 15* 15", ""},
     {"RS, own fetch_add, then an own store", "W x 1 rlx; W y 1 rel; A y 1 rlx; W y 5 rlx | R y acq; R x rlx",
@@ -301,7 +310,9 @@ static const known table[] = {
      "10* 15, 111 15, 121 15, 15* 15", ""},
     {"RS, own release fetch_add, then an own store", "W x 1 rlx; A y 1 rel; W y 5 rlx | R y acq; R x rlx",
      "00* 15, 011 15, 051 15", ""},
-    /* RC11 does not ask, as C11 did, that nobody else's store stands between. */
+    /*
+     * Unlike C11 before, RC11 does not require that there is no store of another thread in between.
+     */
     {"RS, an own store after another's", "W x 1 rlx; W y 1 rel; W y 3 rlx | W y 2 rlx | R y acq; R x rlx",
      "0* 13, 0* 12, 11 13, 11 12, 2* 13, 2* 12, 31 13, 31 12", ""},
     {"RS, an own store after another's, C++20", "C++20: W x 1 rlx; W y 1 rel; W y 3 rlx | W y 2 rlx | R y acq; R x rlx",
@@ -345,7 +356,7 @@ enum { KNOWN = sizeof table / sizeof table[0] };
 
 /* ---- The table's notation ---- */
 
-/* Adds or removes each outcome that the pattern stands for. */
+/* Adds or removes each outcome that the pattern matches. */
 static void expand(litmus_outcomes *outcomes, char *pattern, bool remove)
 {
     size_t i = strcspn(pattern, "*#");
@@ -421,7 +432,7 @@ static void it_is_as_known(void **state)
     litmus_free_outcomes(&by_axioms);
 }
 
-/* The same with its threads in the `number`-th order of all orders; false if there are not so many. */
+/* The same with its threads in the `number`-th permutation; false if there are fewer. */
 static bool rearrange(const litmus_program *program, uint32_t number, litmus_program *other)
 {
     uint32_t left[LITMUS_THREADS] = {0, 1, 2, 3};
@@ -436,8 +447,10 @@ static bool rearrange(const litmus_program *program, uint32_t number, litmus_pro
     return number == 0;
 }
 
-/* The checker adds the events thread by thread, so what is revisited, and how, depends on their order; what is
- * found does not. */
+/*
+ * The checker adds events thread by thread, so the revisits depend on the order of the threads; the
+ * results do not.
+ */
 static void the_order_of_the_threads_does_not_matter(void **state)
 {
     (void)state;
@@ -493,7 +506,10 @@ static void expect_the_same(const litmus_program *program, const litmus_outcomes
     litmus_free_outcomes(&with);
 }
 
-/* A choice, a relaxed fence, a light one among no heavy ones, a sleep, a wake: each in front of each operation. */
+/*
+ * A choice, a relaxed fence, a light one without heavy ones, a sleep, a wake: each before each
+ * operation.
+ */
 static void what_orders_nothing_changes_nothing(void **state)
 {
     (void)state;

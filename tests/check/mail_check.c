@@ -1,8 +1,8 @@
 /*
- * Letters from other threads to an io. Requests to stop: each operation ends once, on the thread of
- * its loop, with what was written before the request, whether it is done meanwhile or not; and the
- * memory is nobody's afterwards. Operations that are sent home begin there, and before they are asked
- * to stop. Errands are done when their sender goes on.
+ * Remote requests from other threads to an io. Requests to cancel: each operation ends once, on the
+ * thread of its loop, and sees data that was written before the request, whether it completes in
+ * between or not; nothing accesses the memory afterwards. Forwarded operations begin on their own
+ * loop, before their cancellation. Remote calls are complete when their sender continues.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -33,14 +33,14 @@ typedef struct state {
     struct waiter waiters[WAITERS];
     int count;
     unsigned ended;
-    bool is_done_inside;  /* the first is done by the loop */
-    bool is_sent_home;    /* what they wait for */
-    bool is_done_at_once; /* when it begins at home */
+    bool is_done_inside;  /* the first is completed by the loop */
+    bool is_sent_home;    /* the operations that they wait for */
+    bool is_done_at_once; /* when it begins on its own loop */
     int errands;
     bide_frame completer;
 } state;
 
-/* ---- An io that carries nothing out ---- */
+/* ---- An io that performs no operation ---- */
 
 uint32_t bide_generation_;
 
@@ -98,7 +98,7 @@ static bide_awaiter *begin(struct waiter *self)
     return &self->operation->awaiter;
 }
 
-/* ---- Those that wait ---- */
+/* ---- Waiters ---- */
 
 bide_coroutine(waiter_body)
 {
@@ -155,7 +155,7 @@ static void run(void *p)
     bide_run_loop_destroy(&s->loop);
 }
 
-/* What the first waits for is done, if it does yet. */
+/* Completes the operation of the first, if it is still waiting. */
 static bide_next complete_step(bide_frame *frame, unsigned depth)
 {
     state *s = bide_container_of(frame, state, completer);
@@ -195,7 +195,7 @@ static void request_both(void *p)
     request(&((state *)p)->waiters[1]);
 }
 
-/* The io is one of several, and what is awaited on this thread begins there. */
+/* The io is one of several, and an operation that is awaited on this thread begins there. */
 static void setup_sent(state *s, int count)
 {
     s->is_sent_home = true;
@@ -216,7 +216,7 @@ static void setup_done_at_once(void *p)
     setup_sent(s, 1);
 }
 
-/* Awaits it on this thread, and asks it to stop. */
+/* Awaits the operation on this thread, and cancels it. */
 static void await_and_request(void *p)
 {
     state *s = p;

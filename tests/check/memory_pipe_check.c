@@ -1,7 +1,7 @@
 /*
- * The pipe in memory: what is written is read once and in order, and then comes the end, whoever of
- * the two is first; to refuse ends what waits; and one that is asked to stop has taken no byte that
- * it does not tell of.
+ * The pipe in memory: bytes are read once and in order, followed by the end, whichever side is
+ * first; an abort ends waiters; and a cancelled operation has transferred no byte that it does not
+ * report.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -119,7 +119,7 @@ static void finish(void *p)
     bide_check_assert(s->reader.status == 0 && s->reader.count == BYTES);
 }
 
-/* Those that were not read are in the pipe, or the writer has them. */
+/* Bytes that were not read are in the pipe, or the writer has them. */
 static void finish_stopped(void *p)
 {
     state *s = p;

@@ -1,5 +1,6 @@
 /*
- * Plain memory beside atomic objects: which pairs of accesses race, and what is read where none does.
+ * Plain memory beside atomic objects: the pairs of accesses that race, and the values that are read
+ * if none does.
  */
 #include "testing.h"
 
@@ -11,9 +12,9 @@ typedef struct state {
     uint32_t read;
 } state;
 
-/* ---- Which accesses race ---- */
+/* ---- Races ---- */
 
-/* The object as who forgets that it is atomic uses it. */
+/* A plain access to an atomic object. */
 static volatile uint32_t *plainly(void *p)
 {
     return (volatile uint32_t *)(uintptr_t) & ((state *)p)->object;
@@ -101,7 +102,7 @@ static bide_check_finding found(void (*follower)(void *))
     return finding;
 }
 
-/* Not both atomic, and one of them writes. */
+/* Not both are atomic, and one of them writes. */
 static void each_pair_of_accesses_races_that_must(void **unused)
 {
     (void)unused;
@@ -130,7 +131,7 @@ static void none_races_that_comes_after_the_other(void **unused)
     }
 }
 
-/* ---- What is read ---- */
+/* ---- Values ---- */
 
 static void store_5_and_7(void *p)
 {
@@ -174,7 +175,7 @@ static void a_plain_read_finds_what_was_stored_before(void **unused)
     bide_check_result_free(&r);
 }
 
-/* The two stores stand in either order, and the last is what is there. */
+/* The two stores are in either order, and the last one is the value in memory. */
 static void a_plain_read_finds_the_last_in_the_order_of_stores(void **unused)
 {
     (void)unused;
@@ -191,7 +192,7 @@ static void a_plain_read_finds_the_last_in_the_order_of_stores(void **unused)
     bide_check_result_free(&r);
 }
 
-/* Outside the state too, where each execution must find what the first one found. */
+/* Outside of the state too, where each execution must find the initial values. */
 static bide_atomic(uint32_t) elsewhere;
 
 static void count_elsewhere(void *unused)
@@ -220,7 +221,7 @@ static void what_is_static_begins_anew_in_each_execution(void **unused)
     assert_int_equal(bide_atomic_load(&elsewhere, relaxed), 0);
 }
 
-/* ---- What objects hold ---- */
+/* ---- Values of objects ---- */
 
 typedef struct numbers {
     bide_atomic(double) d;

@@ -1,6 +1,7 @@
 /*
- * A ring between many: two push, two pop, both at once, in rings of one slot and of two; batches, a single consumer,
- * closing. An element is plain memory, so one that is read while it is written is a race.
+ * A ring between many threads: two push, two pop, both at once, in rings of one slot and of two;
+ * batches, a single consumer, closing. An element is plain memory, so a read during a write is a
+ * race.
  */
 #include "bide/check.h"
 #include "bide/mpmc_ring.h"
@@ -11,13 +12,13 @@ typedef struct state {
     bide_mpmc_ring(uint64_t) ring;
     bide_mpmc_ring_slot(uint64_t) memory[SLOTS];
     uint64_t had[BIDE_CHECK_THREADS + 1]
-                [MOST]; /* what each thread has popped, in order; 0 for finish */
+                [MOST]; /* the elements that each thread has popped, in order; 0 is for finish */
     unsigned count[BIDE_CHECK_THREADS + 1];
-    uint64_t pushed[BIDE_CHECK_THREADS + 1]; /* how many each has */
+    uint64_t pushed[BIDE_CHECK_THREADS + 1]; /* the number of each */
     uint64_t written;                        /* before it was closed */
 } state;
 
-/* What the running thread pushes next. */
+/* The next element that the running thread pushes. */
 static uint64_t next_of(const state *s)
 {
     unsigned self = bide_check_thread();
@@ -79,7 +80,10 @@ static ptrdiff_t pop_two(state *s, bool single)
     return popped;
 }
 
-/* Drains it: nothing is left out, and nothing came twice; what one has pushed each has had in order. */
+/*
+ * Drains the ring: no element is missing or duplicated, and the elements of one producer were
+ * popped in order.
+ */
 static void finish(void *p)
 {
     state *s = p;
@@ -122,7 +126,7 @@ static void setup_full(void *p)
     bide_check_assert(push_two(s) == 2);
 }
 
-/* One that comes second, so that places wrap around. */
+/* A thread that comes second, so that places wrap around. */
 static void setup_second(void *p)
 {
     state *s = p;
@@ -162,7 +166,7 @@ static void pop_twice(void *p)
     pop_once(p);
 }
 
-/* Where there is room for all, and where there is something for all, nobody is told otherwise. */
+/* With room for all, and with elements for all, no operation fails. */
 static void push_for_sure(void *p)
 {
     bide_check_assert(push(p) == 0);
@@ -214,7 +218,7 @@ SCENARIO(batch_and_one, "a_batch_and_single_elements", setup_second, push_batch,
 SCENARIO(four_batches, "two_push_a_batch_and_two_pop_single_elements", setup_second, push_batch,
          push_batch, pop_batch, pop_batch);
 
-/* Beside a single one there is something for a batch, whoever is first. */
+/* Beside a single push or pop there is an element for a batch, whichever is first. */
 static void push_batch_for_sure(void *p)
 {
     bide_check_assert(push_two(p) > 0);
@@ -260,7 +264,7 @@ static void close_it(void *p)
     bide_check_assert(push_two(s) == -EPIPE);
 }
 
-/* (with nothing to be seen after it) */
+/* with no data to be seen after it */
 static void just_close_it(void *p)
 {
     state *s = p;
@@ -294,7 +298,10 @@ static void push_batch_until_closed(void *p)
         bide_check_assert(bide_plain_load(&s->written) == 1);
 }
 
-/* -EPIPE stays, and whoever was told so sees all that came before, which is what `finish` finds drained. */
+/*
+ * -EPIPE is final, and a thread that sees it sees all earlier elements, so that `finish` finds the
+ * ring drained.
+ */
 static void pop_until_closed(void *p)
 {
     state *s = p;

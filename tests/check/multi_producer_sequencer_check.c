@@ -1,7 +1,7 @@
 /*
- * The multi-producer sequencer, 8 bits wide, around the wrap: several who claim and publish, who reads, who closes. A
- * ring's slot is plain memory, so a slot that is written while it may still be read, or read before it is written, is
- * a race.
+ * The multi-producer sequencer, 8 bits wide, around the wrap: several producers that claim and
+ * publish, a reader, and a closer. A slot of a ring is plain memory, so a write while the slot may
+ * still be read, or a read before it is written, is a race.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -23,8 +23,8 @@ typedef struct state {
     bide_sequence_slot8 words[SIZE];
     bide_multi_producer_sequencer8 sequencer;
     int slots[SIZE];
-    int claimed; /* did the claim succeed? Looked at when it has ended */
-    int reason;  /* why it was closed: written before that */
+    int claimed; /* did the claim succeed? checked at its end */
+    int reason;  /* the reason of the close: written before it */
     bide_stop_source stop;
     bide_context context; /* with it */
     struct early *early[2];
@@ -58,7 +58,7 @@ static int *slot_of(state *s, uint8_t sequence)
     return &s->slots[sequence & (uint8_t)(s->sequencer.size - 1)];
 }
 
-/* Claims one without waiting, fills it and publishes; false if there was none. */
+/* Claims one without waiting, fills it and publishes it; false if there was none. */
 static bool try_to_produce(state *s)
 {
     uint8_t sequence;
@@ -92,7 +92,7 @@ static void produce_waiting(void *p)
     bide_check_assert(produce(p) == 0);
 }
 
-/* Claims, fills and publishes two as one. */
+/* Claims, fills and publishes two at once. */
 static void produce_range(void *p)
 {
     state *s = p;
@@ -103,7 +103,7 @@ static void produce_range(void *p)
     bide_multi_producer_sequencer8_publish_range(&s->sequencer, first, 2);
 }
 
-/* Waits for `target`, and reads all that there is. */
+/* Waits for `target`, and reads everything that is published. */
 static int read_until(state *s, uint8_t target, uint8_t known, uint8_t *published)
 {
     bide_multi_producer_waiter8 wait;
@@ -125,7 +125,10 @@ static void read_second(void *p)
     bide_check_assert(read_until(p, (uint8_t)(FIRST + 1), FIRST - 1, &published) == 0);
 }
 
-/* One who reads since the setup, and goes on in whichever thread ends his wait: up to a number, or to the end. */
+/*
+ * A reader since the setup, which continues in the thread that ends its wait: up to a number, or to
+ * the end.
+ */
 struct early_reader {
     bide_task task;
     state *state;
@@ -244,7 +247,10 @@ static const bide_check_scenario inside_range = {
 
 /* ---- Claiming ---- */
 
-/* Both slots are read while two claim: one looks at the gate, the other may go by what that one saw. */
+/*
+ * Both slots are read while two threads claim: one reads the gate, the other may use the first
+ * one's result.
+ */
 static void setup_full(void *p)
 {
     setup_two(p);
@@ -290,7 +296,7 @@ static void produce_or_find_it_closed(void *p)
     s->claimed = status == 0;
 }
 
-/* Reads everything until it is closed. Whoever published before that, it was read. */
+/* Reads everything until the close. Everything that was published before the close was read. */
 static void setup_reader_of_all(void *p)
 {
     setup_two(p);
@@ -315,7 +321,7 @@ static const bide_check_scenario closed = {
     .never_spurious = true,
 };
 
-/* Who waits meets the closing, and another who publishes what was claimed before it. */
+/* The waiter meets the close, and another thread that publishes an earlier claim. */
 static void setup_claimed(void *p)
 {
     state *s = p;
@@ -387,7 +393,7 @@ static const bide_check_scenario closed_at_gate = {
     .never_spurious = true,
 };
 
-/* The claim at the gate finds its slot free, or itself asked to end by the one who closes, or both. */
+/* The claim at the gate finds its slot free, or is cancelled by the closer, or both. */
 static void read_the_one(void *p)
 {
     state *s = p;
@@ -412,10 +418,10 @@ static const bide_check_scenario closed_while_freed = {
     .never_spurious = true,
 };
 
-/* ---- It is not taken for closed ----
+/* ---- An open sequencer is not mistaken for a closed one ----
  *
- * A producer that is its own consumer claims, and claims again what it has freed, so that `consumed` gets past the
- * `next` that there was at the beginning. */
+ * A producer that is its own consumer claims, and claims the slots again that it has freed, so that `consumed` passes
+ * the initial `next`. */
 
 static void setup_moving(void *p)
 {
@@ -432,7 +438,7 @@ static void produce_and_consume(void *p)
         return;
     bide_sequence_barrier8_publish(&s->consumed, FIRST + 2 - 256);
     try_to_produce(s);
-    /* Looks at the gate, which has got past the first `next`. */
+    /* Reads the gate, which has passed the first `next`. */
     bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence);
 }
 
@@ -473,7 +479,9 @@ static const bide_check_scenario closed_while_moving = {
     .threads = {produce_and_consume, close_and_find_it_closed},
 };
 
-/* One publishes, another has read that already and claims on, a third still waits for it. */
+/*
+ * One thread publishes, another has read that already and claims more, a third still waits for it.
+ */
 static void consume_third_and_claim(void *p)
 {
     state *s = p;
@@ -495,9 +503,9 @@ static const bide_check_scenario waiting_while_moving = {
     .never_spurious = true,
 };
 
-/* ---- Claims that are asked to stop ----
+/* ---- Claims that are cancelled ----
  *
- * Two wait since the setup: one at the gate, in a source of its own, and one behind it. */
+ * Two claims wait since the setup: one at the gate, with a source of its own, and one behind it. */
 
 struct early {
     bide_task task;
@@ -531,7 +539,10 @@ static void setup_early(void *p)
     }
 }
 
-/* One slot: one waits for it at the gate since the setup, another lines up behind him, or comes when he has it. */
+/*
+ * One slot: one waiter is at the gate since the setup; another lines up behind it, or comes when
+ * the first has the slot.
+ */
 bide_coroutine(early_producer_body)
 {
     bide_begin(early_producer_body, struct early * self);
@@ -554,7 +565,7 @@ static void setup_early_producer(void *p)
     bide_check_assert(!bide_done(&early->task.frame));
 }
 
-/* One after the other, giving back the slot. */
+/* One after the other, with the slot given back in between. */
 static void read_two(void *p)
 {
     state *s = p;
@@ -628,7 +639,7 @@ static const bide_check_scenario closed_while_asked = {
     .finish = both_end_in_vain,
 };
 
-/* The slot is the first's, or he is cut short and it is the second's. */
+/* The first has the slot, or it is cancelled and the second has it. */
 static void one_has_the_slot(void *p)
 {
     state *s = p;
@@ -651,9 +662,9 @@ static const bide_check_scenario freed_while_asked = {
     .finish = one_has_the_slot,
 };
 
-/* ---- Going past the line ----
+/* ---- Overtaking the line ----
  *
- * One waits, both slots become free: another may take one, and leaves the other. */
+ * One claim waits, and both slots become free: another claim may take one, and leaves the other. */
 
 static void setup_one_early(void *p)
 {
@@ -696,7 +707,7 @@ static const bide_check_scenario past_the_line = {
 
 /* ---- Joining ----
  *
- * The fixed member reads on the producer's thread, and the one slot is claimed again as soon as the gate lets it. */
+ * The fixed member reads on the producer's thread, and the one slot is claimed again as soon as the gate allows it. */
 
 static void produce_twice_and_consume(void *p)
 {
@@ -706,7 +717,7 @@ static void produce_twice_and_consume(void *p)
     try_to_produce(p);
 }
 
-/* What comes after its start it may read, if it is there. */
+/* It may read the elements after its start, if they are published. */
 static void join_and_read(void *p)
 {
     state *s = p;
@@ -734,7 +745,7 @@ static const bide_check_scenario joins = {
     .threads = {produce_twice_and_consume, join_and_read},
 };
 
-/* Nothing becomes free: the second is at the gate by then. */
+/* No slot becomes free: the second is at the gate by then. */
 static void first_was_cut_short(void *p)
 {
     state *s = p;
@@ -775,7 +786,7 @@ static const bide_check_scenario closed_twice = {
     .finish = it_is_closed,
 };
 
-/* ---- A slot of a range is claimed again as soon as it may be ---- */
+/* ---- A slot of a range is claimed again as early as allowed ---- */
 
 static void consume_first_and_produce(void *p)
 {
@@ -802,10 +813,10 @@ static const bide_check_scenario range_used_again = {
     .finish = third_is_published,
 };
 
-/* ---- One is always free ----
+/* ---- One slot is always free ----
  *
- * Of four slots two have been read. One claims and consumes what it has claimed, so that the gate, and then `consumed`,
- * gets past the `next` that there was at the beginning. Another claims meanwhile. */
+ * Two of four slots have been read. One thread claims and consumes its own claims, so that the gate, and then
+ * `consumed`, passes the initial `next`. Another thread claims meanwhile. */
 
 static void setup_moving_of_four(void *p)
 {
@@ -824,7 +835,7 @@ static void produce_and_consume_three(void *p)
         if (bide_multi_producer_sequencer8_try_claim(&s->sequencer, 1, &sequence) == 0)
             return;
         bide_multi_producer_sequencer8_publish(&s->sequencer, sequence);
-        if (sequence != expected) /* the other has one */
+        if (sequence != expected) /* the other has one slot */
             return;
         if (i < 2)
             bide_sequence_barrier8_publish(&s->consumed, sequence);
@@ -847,9 +858,9 @@ static const bide_check_scenario always_free = {
     .never_spurious = true,
 };
 
-/* ---- One waits for what nobody has claimed yet, and is not told that nothing follows ---- */
+/* ---- A wait for a number that is not claimed yet, and does not see the end ---- */
 
-/* The list is not watched: who comes first looks through it. */
+/* The list is not watched: the first publisher looks through it. */
 static void setup_unwatched(void *p)
 {
     setup_moving_of_four(p);
@@ -874,7 +885,10 @@ static void wait_for_later(void *p)
     bide_resume(&s->reader->task.frame);
 }
 
-/* Looks at the gate, which has got past the first `next`, and claims what the reader waits for. */
+/*
+ * Reads the gate, which has passed the first `next`, and claims the number that the reader waits
+ * for.
+ */
 static void produce_consume_and_claim(void *p)
 {
     state *s = p;
@@ -901,7 +915,7 @@ static const bide_check_scenario waiting_for_later = {
     .finish = publish_later,
 };
 
-/* ---- A reader goes as soon as it has ended ---- */
+/* ---- A reader is freed as soon as it has ended ---- */
 
 bide_coroutine(reader_that_goes_body)
 {

@@ -1,20 +1,21 @@
 /*
- * The pool of nodes: batches that are taken and put while others do, and come back as the first (ABA); chunks that two
- * make at once; one who gives chunks back while others take nodes and put them.
+ * The pool of nodes: batches that are taken and returned concurrently, and come back as the first
+ * (ABA); chunks that two threads make at once; a thread that releases chunks while others take and
+ * return nodes.
  */
 #include "queue_nodes.h"
 
 typedef struct state {
     queue_nodes nodes;
-    uint32_t early[BIDE_CHECK_THREADS + 1]; /* a node of each, since the setup */
+    uint32_t early[BIDE_CHECK_THREADS + 1]; /* a node for each thread, since the setup */
     uint32_t got[BIDE_CHECK_THREADS + 1];
     int reserved[BIDE_CHECK_THREADS + 1];
-    bool was_there; /* as it was refused memory, there was a chunk */
+    bool was_there; /* when memory was refused, there was a chunk */
 } state;
 
 static void use(state *s, uint32_t index)
 {
-    /* plain: it is a race if another has it, or had it without saying so */
+    /* plain: a race if another thread has the node, or had it without synchronization */
     if (index != 0)
         bide_plain_store((uint64_t *)bide_node_at(&s->nodes.pool, index), index);
 }
@@ -27,7 +28,7 @@ static void get(void *p)
     use(s, s->got[me]);
 }
 
-/* Gives all back at once that this thread has. */
+/* Returns all nodes of this thread at once. */
 static void flush(void *p)
 {
     state *s = p;
@@ -38,13 +39,13 @@ static void flush(void *p)
     bide_node_cache_flush(nodes_cache(&s->nodes));
 }
 
-/* Batches of one node, so that lists are short: each thread has one, in no list yet. */
+/* Batches of one node, so that lists are short: each thread has one, which is in no list. */
 static void setup_apart(state *s, uint32_t maximum)
 {
     nodes_init_pool(&s->nodes, sizeof(uint64_t), maximum);
     for (unsigned i = 1; i <= BIDE_CHECK_THREADS; i++)
         s->early[i] = bide_node_get(nodes_cache(&s->nodes));
-    /* what is left goes to a cache that nobody uses in the scenario */
+    /* the rest goes to a cache that the scenario does not use */
 }
 
 static void share(state *s, unsigned thread)
@@ -54,7 +55,7 @@ static void share(state *s, unsigned thread)
     s->early[thread] = 0;
 }
 
-/* Nobody has the node of another. */
+/* No thread has the node of another. */
 static void finish(void *p)
 {
     state *s = p;
@@ -72,7 +73,7 @@ static void finish(void *p)
                                            .finish = finish,                \
                                            __VA_ARGS__}
 
-/* ---- Put and got ---- */
+/* ---- Nodes are returned and taken ---- */
 
 static void setup_none(void *p)
 {
@@ -119,7 +120,7 @@ static void get_two(void *p)
 {
     state *s = p;
     get(p);
-    s->got[3] = bide_node_get(nodes_cache(&s->nodes)); /* (no thread has this number) */
+    s->got[3] = bide_node_get(nodes_cache(&s->nodes)); /* no thread has this number */
     use(s, s->got[3]);
 }
 
@@ -148,7 +149,7 @@ static const bide_check_scenario grown = {.name = "two_make_a_chunk",
                                           .threads = {get, get},
                                           .finish = finish_grown};
 
-/* There may be one chunk, of two batches, so nobody is told that there is no node while another makes it. */
+/* There may be one chunk, of two batches, so no thread runs out of nodes while another makes it. */
 static void setup_one_chunk(void *p)
 {
     state *s = p;
@@ -162,7 +163,7 @@ static const bide_check_scenario last_chunk = {.name = "two_get_as_the_last_chun
                                                .threads = {get, get},
                                                .finish = finish_grown};
 
-/* ---- Giving memory back ---- */
+/* ---- Releasing memory ---- */
 
 static void trim(void *p)
 {
@@ -194,7 +195,7 @@ static void setup_all_free(void *p)
     bide_node_cache_flush(&s->nodes.caches[1]);
 }
 
-/* Half of them nobody has had. */
+/* Half of them have never been taken. */
 static void setup_half_is_fresh(void *p)
 {
     state *s = p;
@@ -220,7 +221,7 @@ static void finish_trimmed(void *p)
             bide_node_put(&s->nodes.caches[i], s->got[i]);
         bide_node_cache_flush(&s->nodes.caches[i]);
     }
-    /* whoever was first, all is given back in the end */
+    /* all memory is released in the end, whichever thread was first */
     bide_node_pool_trim(&s->nodes.pool);
     bide_check_assert(bide_node_pool_size(&s->nodes.pool) == 0);
     bide_node_pool_destroy(&s->nodes.pool);
@@ -244,7 +245,7 @@ TRIMMED(trim_made, "a_trim_beside_the_making_of_a_chunk", .setup = setup_empty,
         .threads = {trim, get});
 TRIMMED(trim_trim, "two_trim", .setup = setup_all_free, .threads = {trim, trim});
 
-/* One has a node of it, and gives it back. */
+/* One thread has a node of the chunk, and returns it. */
 static void setup_one_is_used(void *p)
 {
     state *s = p;
@@ -255,9 +256,9 @@ static void setup_one_is_used(void *p)
 TRIMMED(trim_put, "a_trim_beside_a_give_back", .setup = setup_one_is_used,
         .threads = {trim, flush});
 
-/* ---- None is lost ---- */
+/* ---- No node is lost ---- */
 
-/* What both have given back is there. */
+/* The nodes that both have returned are available. */
 static void finish_both_are_there(void *p)
 {
     state *s = p;
@@ -282,7 +283,7 @@ static state *of_allocator(bide_allocator *allocator)
     return bide_container_of(allocator, state, nodes.allocator);
 }
 
-/* The second thread has none. */
+/* The second thread gets no memory. */
 static void *refuse_second(bide_allocator *allocator, size_t size)
 {
     state *s = of_allocator(allocator);
@@ -293,7 +294,7 @@ static void *refuse_second(bide_allocator *allocator, size_t size)
     return NULL;
 }
 
-/* No thread has any. */
+/* No thread gets memory. */
 static void *refuse(bide_allocator *allocator, size_t size)
 {
     return bide_check_thread() == 0 ? checked_allocate(allocator, size) : NULL;
@@ -312,7 +313,7 @@ static void setup_second_has_none(void *p)
     s->nodes.allocator.allocate = refuse_second;
 }
 
-/* The second may be told that there is none, but not where it was there before it was refused. */
+/* The second may fail, but not if there was a node before it was refused memory. */
 static void finish_reserved(void *p)
 {
     state *s = p;
@@ -329,7 +330,10 @@ static const bide_check_scenario luck = {.name =
                                          .threads = {reserve, reserve},
                                          .finish = finish_reserved};
 
-/* The first chunk is fresh, and was the last that was made; of the second somebody has a half, the other is fresh. */
+/*
+ * The first chunk is fresh, and the newest; a thread has half of the second chunk, whose other half
+ * is fresh.
+ */
 static void setup_half_of_second(void *p)
 {
     state *s = p;
@@ -362,9 +366,12 @@ static const bide_check_scenario behind = {.name = "a_trim_leaves_what_is_behind
                                            .threads = {get, trim},
                                            .finish = finish_got_first};
 
-/* ---- There was always one ---- */
+/* ---- There is always a node ---- */
 
-/* Before the first chunk is given back the second has a batch, and after that the first may be made again. */
+/*
+ * The second has a batch before the first chunk is released, and afterwards the first chunk may be
+ * made again.
+ */
 static void setup_first_is_given_back(void *p)
 {
     state *s = p;
@@ -387,7 +394,7 @@ static const bide_check_scenario given_back = {
     .threads = {get, trim_and_get},
     .finish = finish_got_first};
 
-/* Nothing is free: neither gives anything back, nor puts anything onto the list. */
+/* No node is free: neither thread releases memory, nor adds to the list. */
 static void setup_all_used(void *p)
 {
     state *s = p;

@@ -1,6 +1,6 @@
 /*
- * Notify and the auto-reset event: hand-overs that race with cancellation, closing and each other; waits that begin
- * while all are notified; and memory that goes as soon as it may.
+ * Notify and the auto-reset event: hand-overs that race with cancellation, closing and each other;
+ * waits that begin during a notification of all; and memory that is freed as early as allowed.
  */
 #include "kept.h"
 
@@ -12,7 +12,7 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
-/* A coroutine that waits since the setup. */
+/* A coroutine that has been waiting since the setup. */
 struct early {
     bide_task task;
     bide_context context;
@@ -156,7 +156,7 @@ static const bide_check_scenario two = {
     .finish = finish_two,
 };
 
-/* One of the two has it: the first, if he is not gone. */
+/* One of the two has the notification: the first, unless it has left. */
 static void finish_cancelled(void *p)
 {
     state *s = p;
@@ -175,7 +175,7 @@ static const bide_check_scenario cancelled = {
     .finish = finish_cancelled,
 };
 
-/* Nobody else waits: it is remembered. */
+/* There is no other waiter: the notification is remembered. */
 static void finish_cancelled_alone(void *p)
 {
     state *s = p;
@@ -194,7 +194,7 @@ static const bide_check_scenario cancelled_alone = {
     .finish = finish_cancelled_alone,
 };
 
-/* Two notify, one waits: one is remembered, no more. */
+/* Two notifications, one waiter: one is remembered, no more. */
 static void finish_remembered(void *p)
 {
     state *s = p;
@@ -244,7 +244,10 @@ static const bide_check_scenario closed_after = {
     .finish = finish_nothing_left,
 };
 
-/* Each makes one thing known and notifies one; each of the others takes one, as in the head of notify.h. */
+/*
+ * Each thread makes one item known and notifies one; each of the others takes one, as at the top of
+ * notify.h.
+ */
 static void make_and_notify_one(void *p)
 {
     state *s = p;
@@ -288,7 +291,7 @@ static const bide_check_scenario looked = {
     .threads = {make_two_and_notify_each, look_and_take, look_and_take},
 };
 
-/* The same while a server is at work: what it cannot leave behind is not lost. */
+/* The same while a server is at work: a notification that it cannot deliver is not lost. */
 static void setup_begun_beside(void *p)
 {
     state *s = p;
@@ -335,7 +338,7 @@ static void set_and_notify_all(void *p)
     bide_notify_all(&s->notify);
 }
 
-/* As in the head of notify.h: the wait begins, then it looks. */
+/* As at the top of notify.h: the wait begins, then the waiter checks. */
 static void look_and_wait(void *p)
 {
     state *s = p;
@@ -374,7 +377,7 @@ static const bide_check_scenario all_cancelled = {
     .finish = finish_all,
 };
 
-/* Its wait has begun before all are notified; those that come after that do not stand in its way. */
+/* The wait has begun before all are notified; later waits do not prevent its end. */
 static void setup_begun(void *p)
 {
     setup(p);
@@ -389,7 +392,7 @@ static void wait_as_begun(void *p)
 static void notify_all_and_wait(void *p)
 {
     notify_all(p);
-    wait_for_it(p); /* is ended by the one that follows */
+    wait_for_it(p); /* is ended by the next one */
 }
 
 static void notify_one_once_begun_has_passed(void *p)
@@ -407,7 +410,7 @@ static const bide_check_scenario late = {
     .finish = finish_nothing_left,
 };
 
-/* The rest of a suspend that has found neither that it is ready nor that it is closed. */
+/* The rest of a suspend that has found neither a notification nor the close. */
 static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
@@ -416,7 +419,7 @@ static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }
 
-/* It comes to a line in which somebody waits since a later phase. */
+/* It joins a line with a waiter of a later phase. */
 static void setup_late(void *p)
 {
     static const bide_awaiter_ops late_ops = {
@@ -475,7 +478,7 @@ static const bide_check_scenario late_and_closed = {
     .finish = finish_late_and_closed,
 };
 
-/* A wait that begins after all were notified is not ended by that. */
+/* A wait that begins after all were notified is not ended by that notification. */
 static void notify_the_other_later(void *p)
 {
     state *s = p;
@@ -526,7 +529,7 @@ static void setup_kept(void *p)
         ((state *)p)->early[i]->context.scheduler = &kept;
 }
 
-/* Whichever was notified alone: one is left, and has been had by nobody. */
+/* The notification of one was not consumed: it is available. */
 static void finish_one_left(void *p)
 {
     state *s = p;
@@ -541,7 +544,7 @@ static void notify_all_of_them(void *p)
     bide_notify_all(&((state *)p)->notify);
 }
 
-/* Those that were notified with all had nothing that could be left. */
+/* Waiters that were notified with all had nothing to pass on. */
 static void finish_none_left(void *p)
 {
     state *s = p;
@@ -568,7 +571,7 @@ static const bide_check_scenario passed_on = {
     .finish = finish_one_left,
 };
 
-/* ---- An event: reset, and a lock made of it ---- */
+/* ---- An event: reset, and a lock built on it ---- */
 
 static void set_it(void *p)
 {
@@ -614,7 +617,7 @@ static void write_and_set(void *p)
     bide_auto_event_set(&s->event);
 }
 
-/* Who resets it and sees nothing announced is woken later. */
+/* A thread that resets the event and sees no announcement is woken later. */
 static void reset_look_and_wait(void *p)
 {
     state *s = p;
@@ -651,7 +654,7 @@ static void set_until_it_has_passed(void *p)
     bide_auto_event_set(&s->event);
 }
 
-/* Two sets and one reset: one at least is left, or has come while it was waited for. */
+/* Two sets and one reset: at least one set is left, or came during the wait. */
 static void wait_or_not(void *p)
 {
     state *s = p;
@@ -678,7 +681,10 @@ static const bide_check_scenario reset_and_tried = {
     .finish = finish_reset,
 };
 
-/* A set that a waiter is to have is not taken away: it ends, or the last set comes after the reset. */
+/*
+ * A set for a waiter is not removed by a reset: the wait ends, or the last set comes after the
+ * reset.
+ */
 static void reset_and_set(void *p)
 {
     reset_it(p);
@@ -701,7 +707,7 @@ static const bide_check_scenario reset_beside = {
     .finish = finish_reset_beside,
 };
 
-/* A set that comes while a waiter is in line is that waiter's, and no more than that. */
+/* A set with a waiter in line is for that waiter, and for no other. */
 static void setup_in_line(void *p)
 {
     state *s = p;
@@ -725,7 +731,7 @@ static const bide_check_scenario reset_in_line = {
     .finish = finish_in_line,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {

@@ -1,6 +1,6 @@
 /*
- * Once: one runs it, whoever finds it done sees what was done, a turn that races with cancellation, closing and the
- * next who comes; and memory that goes as soon as it may.
+ * Once: one runner; a thread that finds it done sees the result; a turn that races with
+ * cancellation, closing and the next arrival; and memory that is freed as early as allowed.
  */
 #include "kept.h"
 
@@ -11,7 +11,7 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 
-/* A coroutine that waits in line since the setup. */
+/* A coroutine that has been waiting in line since the setup. */
 struct early {
     bide_task task;
     bide_context context;
@@ -36,7 +36,7 @@ static void setup(void *p)
     bide_once_init(&((state *)p)->once);
 }
 
-/* Who runs it fails the first time. */
+/* The runner fails the first time. */
 static void do_it(state *s, bide_once_waiter *begin, int tries)
 {
     if (!begin->runs) {
@@ -217,7 +217,7 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, begin_or_see_why},
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {

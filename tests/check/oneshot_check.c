@@ -1,11 +1,11 @@
 /*
- * A oneshot: sent, closed, and a receive that is cut short, at once.
+ * A oneshot: concurrent send, close, and a cancelled receive.
  */
 #include "bide/check.h"
 #include "bide/oneshot.h"
 
 typedef struct answer {
-    uint64_t low, high; /* equal */
+    uint64_t low, high; /* equal values */
 } answer;
 
 typedef bide_oneshot(answer) answers;
@@ -17,9 +17,9 @@ typedef struct state {
     answers *allocated;
     bide_stop_source stop;
     bide_context context;
-    int data[CLOSER + 1]; /* of each who sends or closes: written before */
-    int sent[CLOSER];     /* what each send has answered */
-    int status;           /* what the receive ended with */
+    int data[CLOSER + 1]; /* of each sender or closer: written before */
+    int sent[CLOSER];     /* the result of each send */
+    int status;           /* the result of the receive */
     uint64_t received;    /* or 0 */
 } state;
 
@@ -53,7 +53,7 @@ static void send_second(void *p)
     send(p, 2);
 }
 
-/* Nobody else sends: so it was closed, and why can be seen. */
+/* There is no other sender, so it was closed, and the reason is visible. */
 static void send_and_see_why_not(void *p)
 {
     state *s = p;
@@ -71,7 +71,7 @@ static void send_unless_decided(void *p)
         bide_check_assert(s->data[CLOSER] == 1);
 }
 
-/* Nobody else decides it, whoever waits. */
+/* There is no other decider, whoever waits. */
 static void look_and_send(void *p)
 {
     state *s = p;
@@ -128,7 +128,7 @@ static void try_twice(void *p)
         ended(s, bide_oneshot_try_recv(&s->oneshot, &got), &got);
 }
 
-/* The receiver no longer wants it. What was sent all the same it can still have. */
+/* The receiver has given up. It can still receive an element that was sent. */
 static void close_and_drain(void *p)
 {
     state *s = p;
@@ -138,7 +138,7 @@ static void close_and_drain(void *p)
     bide_check_assert(s->status != -EAGAIN);
 }
 
-/* Exactly one has won; what was sent is received, once. */
+/* Exactly one has won; an element that was sent is received, once. */
 static void finish(void *p)
 {
     state *s = p;
@@ -158,7 +158,7 @@ static void finish(void *p)
     bide_oneshot_destroy(&s->oneshot);
 }
 
-/* ---- Its memory goes ---- */
+/* ---- Its memory is freed ---- */
 
 static void setup_allocated(void *p)
 {

@@ -24,7 +24,7 @@
  * its 0; these are before everything in sb, and of no order.
  *
  * Choices are made in three steps, and candidates are dropped as soon as an axiom that depends on what is
- * chosen already does not hold: which compare-exchanges fail; who reads what; how stores stand.
+ * chosen already does not hold: the compare-exchanges that fail; reads-from; the modification orders.
  */
 #include "oracle.h"
 
@@ -45,7 +45,7 @@ typedef enum event_type { READ, WRITE, FENCE } event_type;
 typedef struct event {
     event_type type;
     litmus_order order;
-    uint32_t thread; /* LITMUS_THREADS: of a first write */
+    uint32_t thread; /* LITMUS_THREADS: of an initial write */
     uint32_t index;  /* of the operation */
     uint32_t location;
     unsigned read; /* of a read-modify-write's write: its read; else NONE */
@@ -62,10 +62,10 @@ static ending endings[LITMUS_THREADS][LITMUS_OPS];
 /* The candidate. */
 static event events[MAX_EVENTS];
 static unsigned count;
-static unsigned writer[MAX_EVENTS]; /* for each read, whom it reads */
+static unsigned writer[MAX_EVENTS]; /* for each read, the write that it reads */
 static relation sb, rf, rmw, mo, hb;
 static set all, reads, writes, firsts, fences;
-static set seq_csts;                 /* the fences that are light or heavy too */
+static set seq_csts;                 /* the light and heavy fences too */
 static set at[LITMUS_LOCATIONS + 1]; /* the last is empty */
 static relation same_location;
 
@@ -226,7 +226,7 @@ static relation extended_coherence_order(void)
     return closure(unite(unite(rf, mo), reads_before()));
 }
 
-/* Of what concerns one location, whose mo is known. */
+/* The axioms about one location, whose mo is known. */
 static bool is_coherent(uint32_t location)
 {
     set here = at[location];
@@ -289,9 +289,9 @@ static void keep(const unsigned last[LITMUS_LOCATIONS])
     found->executions++;
 }
 
-/* ---- How stores stand ---- */
+/* ---- Modification orders ---- */
 
-/* Chooses who comes next at the location, after `placed`; and then the same for the others. */
+/* Chooses the write that follows `placed` at the location, and then the rest. */
 static void choose_order(uint32_t location, set placed, unsigned last[LITMUS_LOCATIONS])
 {
     if (location == program->locations) {
@@ -316,7 +316,7 @@ static void choose_order(uint32_t location, set placed, unsigned last[LITMUS_LOC
     }
 }
 
-/* ---- Who reads what ---- */
+/* ---- Reads-from ---- */
 
 static uint32_t written_by(const event *e)
 {
@@ -324,7 +324,10 @@ static uint32_t written_by(const event *e)
     return op->kind == LITMUS_FETCH_ADD ? events[e->read].value + op->value : op->value;
 }
 
-/* Since sb and rf have no cycle, there are values, and going over the events so often finds them. */
+/*
+ * Since sb and rf have no cycle, there are values, and a bounded number of passes over the events
+ * finds them.
+ */
 static void find_values(void)
 {
     for (unsigned round = 0; round < count; round++) {
@@ -337,7 +340,7 @@ static void find_values(void)
     }
 }
 
-/* Did the compare-exchanges read what lets them end as was chosen? */
+/* True if the compare-exchanges have read values that let them end as chosen. */
 static bool endings_fit(void)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -462,7 +465,7 @@ static void make_events(void)
     choose_reads(0);
 }
 
-/* Chooses how the compare-exchanges end, from this operation on. */
+/* Chooses the results of the compare-exchanges, from this operation on. */
 static void choose_endings(uint32_t thread, uint32_t index, uint32_t spurious_left)
 {
     if (thread == program->threads) {

@@ -1,8 +1,8 @@
 /*
- * Which executions of a litmus program RC11 allows, found in another way than the checker's: all candidates are
- * made, each choice of what every load reads and of how the stores to each location stand, and those are kept
- * that satisfy the axioms, which are written down here as the paper has them. Nothing is shared with
- * src/check.
+ * The executions of a litmus program that RC11 allows, found independently of the checker:
+ * enumerates all candidates, that is, each choice of what every load reads and of the modification
+ * orders, and keeps the candidates that satisfy the axioms, which are written as in the paper. Shares
+ * nothing with src/check.
  */
 #ifndef BIDE_TESTS_ORACLE_H
 #define BIDE_TESTS_ORACLE_H
@@ -11,7 +11,7 @@
 
 void oracle_explore(const litmus_program *program, litmus_outcomes *outcomes);
 
-/* About how many candidates it would look at. */
+/* An estimate of the number of candidates. */
 double oracle_cost(const litmus_program *program);
 
 #endif

@@ -1,60 +1,61 @@
 /*
- * Queues as a book prints them, listings 7.13 to 7.21, in C, with the memory orders of the listings: what is wrong
- * with them is found by the scenarios of seeded_queues.c and told in docs/seed-queues.md. Each repair is a flag, so
- * that a scenario is an algorithm with the repairs that it has.
+ * The queues of a book, listings 7.13 to 7.21, in C, with the memory orders of the listings. The scenarios of
+ * seeded_queues.c find their mistakes, and docs/seed-queues.md describes them. Each repair is a flag, so that a scenario
+ * is an algorithm with some of the repairs.
  *
- * The counted queue is a list of nodes that begins with the head and ends with the tail, a node without data. Who
- * pushes puts the data into the tail, and a new node behind it.
+ * The counted queue is a list of nodes that begins with the head and ends with the tail, a node without data. A push
+ * stores the data in the tail, and links a new node behind it.
  *
- * A node is counted in two parts. `head` and `tail` hold, beside a node, how often it has been reached by them: that
- * is an external count, which begins at 1. The node has the internal count, which goes down for each reference that
- * was given back, and the number of external counts that are still somewhere (the head's, or of the node before it;
- * and the tail's). When an external count goes, it is added to the internal one. When none is left and the internal
- * count is 0, so is the number of references.
+ * The references to a node are counted in two parts. `head` and `tail` hold, beside a node, an external count: how often
+ * the node was reached through them, beginning at 1. The node itself has the internal count, from which each returned
+ * reference is subtracted, and the number of external counts that still exist: of the tail, and of the head or the
+ * previous node. An external count that is given up is added to the internal count. If no external count is left and the
+ * internal count is 0, there are no references.
  *
- * The book's counted pointer is two words. Here it is one: the number of the node in the lower half, the external
- * count in the upper. (0 is no node.)
+ * The book's counted pointer is two words. Here it is one: the number of the node in the lower half, the external count
+ * in the upper half; 0 is no node.
  */
 #ifndef BIDE_TESTS_CHECK_PRINTED_QUEUE_H
 #define BIDE_TESTS_CHECK_PRINTED_QUEUE_H
 
 #include "bide/check.h"
 
-/* Which listings, and what of them is mended. */
+/* The listings, and the repairs. */
 enum {
     FIRST_PUSH = 1 << 0, /* 7.14: the tail is not counted */
     HELPS = 1 << 1,      /* 7.20 and 7.21, not 7.15 and 7.16 */
 
-    RELEASES_IF_EMPTY = 1 << 2,   /* pop gives its reference back when there is nothing to take */
-    COUNTS_WITH_RELEASE = 1 << 3, /* so that a free comes after what others did with the node */
-    LEAVES_DATA = 1 << 4,         /* where it was taken, so that nobody finds room there */
-    POPS_ON = 1 << 5,             /* if the head points to its node still, whatever its count */
-    COUNTS_BACK = 1 << 6,         /* a reference goes back into an external count that is there */
-    RELEASES_BEFORE_NEW = 1 << 7, /* no reference is held while memory is asked for */
-    IGNORES_PADDING = 1 << 8,     /* what lies between the count and the pointer */
+    RELEASES_IF_EMPTY = 1 << 2, /* pop returns its reference if the queue is empty */
+    COUNTS_WITH_RELEASE =
+        1 << 3,           /* so that a free comes after the other threads' accesses to the node */
+    LEAVES_DATA = 1 << 4, /* the place of the popped data, so that no thread finds room there */
+    POPS_ON = 1 << 5,     /* if the head still points to its node, whatever its count */
+    COUNTS_BACK = 1 << 6, /* a reference returns into an existing external count */
+    RELEASES_BEFORE_NEW = 1 << 7, /* no reference is held during an allocation */
+    IGNORES_PADDING = 1 << 8,     /* the padding between the count and the pointer */
     HAS_DESTRUCTOR = 1 << 9,
 
     ALL_REPAIRS = RELEASES_IF_EMPTY | COUNTS_WITH_RELEASE | LEAVES_DATA | POPS_ON | COUNTS_BACK |
                   RELEASES_BEFORE_NEW | IGNORES_PADDING | HAS_DESTRUCTOR,
 
-    /* Not the book's: what a scenario wants. */
-    RECYCLES = 1 << 10,  /* a node that was freed is the next that is allocated */
+    /* Not in the book: parameters of a scenario. */
+    RECYCLES = 1 << 10,  /* the next allocation takes a freed node */
     IS_SIGNED = 1 << 11, /* the external count must not overflow */
 };
 
 enum {
-    PRINTED_NODES_EACH = 6, /* one more than each thread makes, the setup too */
+    PRINTED_NODES_EACH = 6, /* one more than each thread makes, the setup included */
     PRINTED_NODES = PRINTED_NODES_EACH * (BIDE_CHECK_THREADS + 1),
     PRINTED_VALUES = 4,
-    PRINTED_PADDING = 1 << 16, /* a bit of a counted pointer that means nothing */
+    PRINTED_PADDING = 1 << 16, /* a bit of a counted pointer without a meaning */
 };
 
 typedef struct printed_node {
     bide_atomic(int *) data;
-    bide_atomic(
-        uint32_t) count; /* internal in the lower 30 bits; how many external ones in the others */
+    bide_atomic(uint32_t)
+        count; /* internal count in the lower 30 bits; the number of external counts in the others */
     bide_atomic(uint64_t) next;
-    uint64_t plain_next; /* the same before 7.20, where it is not atomic */
+    uint64_t plain_next; /* the same before 7.20, which made it atomic */
 } printed_node;
 
 typedef struct printed_queue {
@@ -66,13 +67,13 @@ typedef struct printed_queue {
 
     printed_node *nodes[PRINTED_NODES]; /* by number */
     unsigned made[BIDE_CHECK_THREADS + 1];
-    unsigned nodes_left;         /* 0: any number; else one more than may be allocated */
-    bide_atomic(uint32_t) spare; /* the node to use again */
+    unsigned nodes_left; /* 0: any number; otherwise one more than the limit on allocations */
+    bide_atomic(uint32_t) spare; /* the next node to reuse */
 
     unsigned char taken[BIDE_CHECK_THREADS + 1][PRINTED_VALUES]; /* how often, by each thread */
 } printed_queue;
 
-/* One push, as far as it has come. */
+/* The state of a push. */
 typedef struct printed_push {
     int *data;
     uint64_t new_next, old_tail;
@@ -131,7 +132,10 @@ static inline void printed_delete(printed_queue *q, uint64_t counted)
         bide_check_free(q->nodes[number]);
 }
 
-/* Adds to the internal count and takes from the number of external ones; frees the node if nothing is left. */
+/*
+ * Adds to the internal count, subtracts from the number of external counts, and frees the node if
+ * nothing is left.
+ */
 static inline void printed_count(printed_queue *q, uint64_t counted, uint32_t internal,
                                  uint32_t external_counts)
 {
@@ -177,14 +181,17 @@ static inline void printed_increase(printed_queue *q, bide_atomic(uint64_t) * co
     *old_counter = new_counter;
 }
 
-/* 7.19; with one external count to each node it is the end of pop in 7.11. */
+/* 7.19; with one external count a node it is the end of pop in 7.11. */
 static inline void printed_free_external(printed_queue *q, uint64_t old_counter)
 {
     printed_count(q, old_counter, (uint32_t)(old_counter >> 32) - 2, 1);
 }
 
-/* A reference that came from `counter`. Where it still points to the node it takes it back: it cannot have pointed
- * elsewhere in between, for the node is held. release: for who takes the count from there, and adds it. */
+/*
+ * Returns a reference that came from `counter`. If that still points to the node, the count goes
+ * back there: it cannot have pointed elsewhere in between, because the node is held. release: for
+ * the thread that takes the count from there and adds it.
+ */
 static inline void printed_give_back(printed_queue *q, bide_atomic(uint64_t) * counter,
                                      uint64_t held)
 {
@@ -202,7 +209,7 @@ static inline void printed_give_back(printed_queue *q, bide_atomic(uint64_t) * c
 
 /* ---- pop: 7.16, or 7.20 ---- */
 
-/* A round of pop, with the reference that *old_head is; false if another is needed. */
+/* A round of pop, with the reference in *old_head; false if another round is needed. */
 static inline bool printed_pop_round(printed_queue *q, uint64_t *old_head, int **data)
 {
     const uint64_t held = *old_head;
@@ -226,7 +233,7 @@ static inline bool printed_pop_round(printed_queue *q, uint64_t *old_head, int *
     return false;
 }
 
-/* What was pushed, which is then the caller's; or NULL. */
+/* Returns the popped data, which the caller owns; or NULL. */
 static inline int *printed_pop(printed_queue *q)
 {
     int *data;
@@ -239,7 +246,7 @@ static inline int *printed_pop(printed_queue *q)
 
 /* ---- push: 7.14, 7.15 or 7.21 ---- */
 
-/* A push up to having read the tail; false without memory. */
+/* A push up to the read of the tail; false without memory. */
 static inline bool printed_push_look(printed_queue *q, printed_push *p, int value)
 {
     p->data = bide_check_alloc(sizeof *p->data);
@@ -261,7 +268,7 @@ static inline void printed_push_refer(printed_queue *q, printed_push *p)
         printed_increase(q, &q->tail, &p->old_tail);
 }
 
-/* The next step: whether the data got its place. */
+/* The next step: true if the data got its place. */
 static inline bool printed_push_claim(printed_queue *q, printed_push *p)
 {
     int *old_data = NULL;
@@ -282,7 +289,7 @@ static inline void printed_set_new_tail(printed_queue *q, uint64_t *old_tail, ui
         printed_release_ref(q, current);
 }
 
-/* What comes when the data has got its place. */
+/* The step after the data got its place. */
 static inline void printed_push_end(printed_queue *q, printed_push *p)
 {
     printed_node *n = printed_at(q, p->old_tail);
@@ -302,7 +309,10 @@ static inline void printed_push_end(printed_queue *q, printed_push *p)
     }
 }
 
-/* What comes when another's data stands there, up to the reference to the new tail; false without memory. */
+/*
+ * The step if another thread's data is there, up to the reference to the new tail; false without
+ * memory.
+ */
 static inline bool printed_push_again(printed_queue *q, printed_push *p)
 {
     if ((q->repairs & FIRST_PUSH) != 0) {
@@ -323,7 +333,7 @@ static inline bool printed_push_again(printed_queue *q, printed_push *p)
             printed_set_new_tail(q, &p->old_tail, old_next);
         if (linked) {
             uint32_t number = printed_new_node(q);
-            if (number == 0) { /* an exception, which frees what unique_ptr holds */
+            if (number == 0) { /* an exception, which frees the unique_ptr's object */
                 bide_check_free(p->data);
                 return false;
             }
@@ -356,7 +366,7 @@ static inline bool printed_push_value(printed_queue *q, int value)
     return printed_push_go_on(q, &p);
 }
 
-/* ---- Begin and end: there is no constructor in the book, and no destructor ---- */
+/* ---- Construction and destruction: the book has no constructor and no destructor ---- */
 
 static inline void printed_construct(printed_queue *q, unsigned repairs)
 {
@@ -366,7 +376,7 @@ static inline void printed_construct(printed_queue *q, unsigned repairs)
     bide_atomic_init(&q->tail, first);
 }
 
-/* Remembers what was popped, and frees it; false if nothing was there. */
+/* Records the popped value, and frees it; false if the queue was empty. */
 static inline bool printed_taken(printed_queue *q, int *data)
 {
     if (data == NULL)
@@ -381,7 +391,7 @@ static inline bool printed_take(printed_queue *q)
     return printed_taken(q, printed_pop(q));
 }
 
-/* What is left is popped; then the last node goes. */
+/* Pops the rest; then the last node is freed. */
 static inline void printed_destroy(printed_queue *q)
 {
     if ((q->repairs & HAS_DESTRUCTOR) == 0)
@@ -394,7 +404,7 @@ static inline void printed_destroy(printed_queue *q)
         bide_check_free(q->nodes[spare]);
 }
 
-/* How often a value was taken, by all threads. */
+/* How often a value was popped, by all threads. */
 static inline unsigned printed_times_taken(const printed_queue *q, int value)
 {
     unsigned times = 0;

@@ -1,6 +1,6 @@
 /*
- * For scenarios of queues with nodes of a pool: each thread's cache holds nodes already, so that only the queue is looked
- * at; and at the end all nodes are there again.
+ * For scenarios of queues with nodes of a pool: each thread's cache holds nodes already, so that
+ * only the queue is explored; at the end all nodes are back.
  */
 #ifndef QUEUE_NODES_H
 #define QUEUE_NODES_H
@@ -32,7 +32,7 @@ static void nodes_init_pool(queue_nodes *nodes, size_t node_size, uint32_t maxim
     nodes_init_chunks(nodes, node_size, QUEUE_NODES, maximum);
 }
 
-/* The setup's cache has the others, if there are any. */
+/* The setup's cache has the other nodes, if there are any. */
 static inline void nodes_init(queue_nodes *nodes, size_t node_size, uint32_t each)
 {
     nodes_init_pool(nodes, node_size, QUEUE_NODES - 1);
@@ -46,7 +46,7 @@ static bide_node_cache *nodes_cache(queue_nodes *nodes)
     return &nodes->caches[bide_check_thread()];
 }
 
-/* None was lost, nor put twice. */
+/* No node was lost or returned twice. */
 static inline void nodes_destroy(queue_nodes *nodes)
 {
     bool seen[QUEUE_NODES] = {false};

@@ -1,22 +1,22 @@
 #!/bin/sh
-# What the checker cannot look at is refused by the compiler: refused_test.sh INCLUDE COMPILER...
+# The compiler rejects programs that the checker cannot check: refused_test.sh INCLUDE COMPILER...
 
 set -u
 include=$1
 shift
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
-# Compiles what stands on its input with the flags $3; it must be refused with the words $2, or compile if there are none.
+# Compiles its input with the flags $3. The compiler must reject it with the words $2, or accept it if there are none.
 expect() {
     name=$1 words=$2 flags=$3
-    { echo '#include <bide/check.h>'; cat; } >"$folder/source.c"
+    { echo '#include <bide/check.h>'; cat; } >"$directory/source.c"
     # shellcheck disable=SC2086 # both are several words
-    if $compiler -std=gnu11 -I"$include" -DBIDE_CHECK=1 $flags -fsyntax-only "$folder/source.c" 2>"$folder/said"; then
+    if $compiler -std=gnu11 -I"$include" -DBIDE_CHECK=1 $flags -fsyntax-only "$directory/source.c" 2>"$directory/said"; then
         said=""
     else
-        said=$(cat "$folder/said")
+        said=$(cat "$directory/said")
     fi
     case $words in
     '') [ -z "$said" ] ;;

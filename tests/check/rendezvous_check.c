@@ -1,7 +1,7 @@
 /*
- * The rendezvous: senders and receivers that wait for each other, one who is asked to stop, one who closes it. An element
- * is received once or not at all, and its sender knows which. And the operations of a select that waits: one of them is
- * carried out.
+ * The rendezvous: senders and receivers that wait for each other, a cancelled one, and a closer. An
+ * element is received once or not at all, and its sender knows which. And the operations of a
+ * select that waits: one of them is carried out.
  */
 #include "kept.h"
 
@@ -26,7 +26,7 @@ struct sender {
     int ended;
 };
 
-/* A thread's receive, and what it has received. */
+/* A thread's receive, and the received element. */
 struct receiver {
     bide_rendezvous_receiver wait;
     uint64_t element;
@@ -35,7 +35,7 @@ struct receiver {
 
 typedef bide_rendezvous(uint64_t) numbers;
 
-/* A send and a receive that are a choice, as a select has them while it waits; each in a coroutine and a source. */
+/* A send and a receive that are the cases of a waiting select; each in a coroutine and a source. */
 struct part {
     bide_task task;
     bide_context context;
@@ -59,11 +59,11 @@ typedef struct state {
     struct receiver receivers[2];
     struct chooser chooser;
     struct part waiting;   /* receives as the first receiver, in a coroutine */
-    int tried;             /* what a send at once has ended with */
+    int tried;             /* the result of a send without waiting */
     uint64_t before_close; /* plain */
 } state;
 
-enum { FIRST = 7 }; /* element of the first sender; then of the next */
+enum { FIRST = 7 }; /* element of the first sender; then of the next one */
 
 static void setup(void *p)
 {
@@ -87,7 +87,7 @@ bide_coroutine(sender_body)
     bide_begin(sender_body, struct sender * self);
     bide_await_status(self->status,
                       bide_rendezvous_send(&self->wait, &self->state->numbers, &self->element));
-    bide_plain_store(&self->element, 0); /* it is the sender's again */
+    bide_plain_store(&self->element, 0); /* the sender owns it again */
     if (self->status == -EPIPE)
         bide_check_assert(bide_plain_load(&self->state->before_close) == 1);
     self->ended++;
@@ -169,7 +169,7 @@ static int times(const state *s, unsigned sender)
     return times;
 }
 
-/* Each send that was begun has ended, and says whether its element was received. */
+/* Each send that was begun has ended, and reports whether its element was received. */
 static void finish_senders(state *s, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -194,7 +194,7 @@ static void finish_two(void *p)
     finish_senders(p, 2);
 }
 
-/* One was received; the other waits still, and is closed. */
+/* One element was received; the other sender still waits, and is closed. */
 static void finish_one_of_two(void *p)
 {
     state *s = p;
@@ -203,7 +203,10 @@ static void finish_one_of_two(void *p)
     finish_senders(p, 2);
 }
 
-/* The first was received, or was cut short and the second was; the other is closed. */
+/*
+ * The first was received, or the first was cancelled and the second was received; the other is
+ * closed.
+ */
 static void finish_next(void *p)
 {
     state *s = p;
@@ -215,8 +218,11 @@ static void finish_next(void *p)
 
 /* ---- A choice ---- */
 
-enum { SEND = 1, RECEIVE };              /* numbers of its operations */
-enum { TRIED = 99, CHOSEN = FIRST + 1 }; /* elements: of a send at once, and of the choice */
+enum { SEND = 1, RECEIVE }; /* the numbers of its operations */
+enum {
+    TRIED = 99,
+    CHOSEN = FIRST + 1
+}; /* elements: of a send without waiting, and of the choice */
 
 bide_coroutine(part_body)
 {
@@ -226,7 +232,7 @@ bide_coroutine(part_body)
     bide_end();
 }
 
-/* What a case of the choice is awaited by: nobody is there yet. */
+/* The awaiter of a case of the choice: it has no waiter yet. */
 static bide_awaiter *wait_of(struct chooser *chooser, bide_awaiter *awaiter, size_t number)
 {
     chooser->choice.number = number;
@@ -296,7 +302,10 @@ static void stop_choice(void *p)
         bide_stop_request(&s->chooser.parts[i].stop);
 }
 
-/* The parts are done with, and the choice says who was met: by `sends` and `receives`, who have ended with these. */
+/*
+ * The parts have ended, and the choice reports its partner: `sends` and `receives`, which have
+ * ended with these.
+ */
 static void finish_choice(state *s, int sent, int received)
 {
     struct chooser *chooser = &s->chooser;
@@ -311,7 +320,7 @@ static void finish_choice(state *s, int sent, int received)
     bide_check_assert(bide_rendezvous_is_idle_(&s->numbers.rendezvous));
 }
 
-/* Two come at once: one of them meets it. */
+/* Two arrive at once: one of them meets the choice. */
 static void finish_met_by_one(void *p)
 {
     state *s = p;
@@ -326,7 +335,7 @@ static void finish_met_or_stopped(void *p)
     finish_choice(p, ((state *)p)->tried, 1);
 }
 
-/* Who waits to receive has its element, whatever its own receive was told. */
+/* The receiver has its element, whatever its own receive reported. */
 static void finish_received(void *p)
 {
     state *s = p;
@@ -334,7 +343,10 @@ static void finish_received(void *p)
     finish_choice(s, 1, 0);
 }
 
-/* Who sends has met it, or waits, and its receive was let go to take that, though its own offer may have been first. */
+/*
+ * The sender has met the choice, or it waits, and its receive was released to take its element,
+ * although its own offer may have been first.
+ */
 static void finish_sent(void *p)
 {
     state *s = p;
@@ -344,9 +356,9 @@ static void finish_sent(void *p)
     finish_choice(s, sender->status, 1);
 }
 
-/* ---- One that is left behind ---- */
+/* ---- An operation that is left behind ---- */
 
-/* Two try; the later finds the second's offer, or is too early for it, and it stands then. */
+/* Two try; the later one finds the second's offer, or is too early for it, and waits then. */
 static void finish_both_in_the_end(void *p)
 {
     state *s = p;
@@ -357,7 +369,7 @@ static void finish_both_in_the_end(void *p)
     finish_senders(p, 2);
 }
 
-/* A select that offers and does nothing else here, and a send that waits behind it. */
+/* A select that only offers, and a send that waits behind it. */
 static void setup_one_waits_behind_choice(void *p)
 {
     setup_choice(p);
@@ -365,28 +377,32 @@ static void setup_one_waits_behind_choice(void *p)
     begin(p, 0);
 }
 
-enum { ELSEWHERE = RECEIVE + 1 }; /* number of an operation of the choice on another rendezvous */
+enum {
+    ELSEWHERE = RECEIVE + 1
+}; /* the number of an operation of the choice on another rendezvous */
 
-/* A partner carries out another operation of the choice. True: its select has that. */
+/* A partner carries out another operation of the choice. True: its select has that one. */
 static bool take_elsewhere(state *s)
 {
     return bide_choice_take(&s->chooser.choice, ELSEWHERE);
 }
 
-/* The same; and the select stops the others. */
+/* The same; and the select cancels the others. */
 static void choose_elsewhere(void *p)
 {
     if (take_elsewhere(p))
         stop_choice(p);
 }
 
-/* The same, but the select has not come to stop them. */
+/* The same, but the select has not cancelled the others yet. */
 static void choose_elsewhere_only(void *p)
 {
     take_elsewhere(p);
 }
 
-/* The choice's was received and the next offers, or the next was received. */
+/*
+ * The element of the choice was received and the next one is offered, or the next one was received.
+ */
 static void finish_behind_choice(void *p)
 {
     state *s = p;
@@ -412,7 +428,7 @@ static void begin_waiting(state *s)
     bide_resume(&part->task.frame);
 }
 
-/* A select that receives and does nothing else here, and a receive that waits behind it. */
+/* A select that only receives, and a receive that waits behind it. */
 static void setup_one_receives_behind_choice(void *p)
 {
     setup_choice(p);
@@ -420,7 +436,7 @@ static void setup_one_receives_behind_choice(void *p)
     begin_waiting(p);
 }
 
-/* Whoever of the two has it: somebody waited for it all the time. */
+/* One of the two has the element: there was a waiter for it all the time. */
 static void finish_given_to_one(void *p)
 {
     state *s = p;
@@ -455,7 +471,7 @@ static void finish_tried_at_close(void *p)
     bide_check_assert(s->tried == -EPIPE);
 }
 
-/* It offers, its own receive waits beside that, and ends only if it was given something. */
+/* It offers, its own receive waits beside the offer, and ends only with an element. */
 static void finish_not_with_itself(void *p)
 {
     state *s = p;
@@ -466,7 +482,7 @@ static void finish_not_with_itself(void *p)
 
 /* ---- Destroyed ---- */
 
-/* The second waited; it was offered on its behalf, and has not run since. */
+/* The second has waited; an offer was made on its behalf, and it has not run since. */
 static void setup_offered_on_behalf(void *p)
 {
     state *s = p;
@@ -481,7 +497,7 @@ static void destroy_second(void *p)
 {
     struct sender *sender = &((state *)p)->senders[1];
     bide_destroy(&sender->task.frame);
-    bide_plain_store(&sender->element, 0); /* it is the sender's again */
+    bide_plain_store(&sender->element, 0); /* the sender owns it again */
 }
 
 static void finish_destroyed(void *p)
@@ -506,7 +522,10 @@ static void receive_twice(void *p)
     begin_waiting(p);
 }
 
-/* The select has it, or the one behind: although the select was told first perhaps, and does not run. */
+/*
+ * The select or the receiver behind it has the element, although the select may have been notified
+ * first, and does not run.
+ */
 static void finish_told(void *p)
 {
     state *s = p;
@@ -535,7 +554,7 @@ SCENARIO(two_send, "a_sender_comes_behind_an_offer_while_a_receiver_takes_it",
          .setup = setup_one_offered, .threads = {receive, send_second},
          .finish = finish_one_of_two);
 
-/* ---- Asked to stop ---- */
+/* ---- Cancellation ---- */
 
 SCENARIO(stopped, "an_offer_is_asked_to_stop_while_a_receiver_comes", .setup = setup_one_offered,
          .threads = {try_receive, stop_first}, .finish = finish_one);
@@ -575,7 +594,7 @@ SCENARIO(sent, "a_sender_comes_as_a_choice_begins", .setup = setup_choice,
 SCENARIO(sent_late, "a_sender_comes_as_a_choice_begins_to_receive", .setup = setup_choice,
          .threads = {send_first, choose_receive_first}, .finish = finish_sent);
 
-/* ---- One that is left behind ---- */
+/* ---- An operation that is left behind ---- */
 
 SCENARIO(try_next, "the_next_offers_when_an_offer_was_taken_by_a_try",
          .setup = setup_one_offered_one_waits, .threads = {try_receive, try_receive},

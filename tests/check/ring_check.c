@@ -1,6 +1,6 @@
 /*
- * Sequencer, group and ring: one producer, one and two consumers, 8-bit sequences that wrap. A slot is plain
- * memory, so a slot that is written while it may still be read is a race.
+ * Sequencer, group and ring: one producer, one and two consumers, 8-bit sequences that wrap. A slot
+ * is plain memory, so a write while the slot may still be read is a race.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -21,8 +21,8 @@ typedef struct state {
     bide_sequence_group8 gate;
     bide_single_producer_sequencer8 sequencer;
     int slots[MAX_SLOTS];
-    unsigned total;  /* how many go through it */
-    bool never_ends; /* the last is not published */
+    unsigned total;  /* the number of elements */
+    bool never_ends; /* the last one is not published */
     bide_ring(int) ring;
 } state;
 
@@ -186,7 +186,7 @@ static const bide_check_scenario one_at_a_time = {
     .never_spurious = true,
 };
 
-/* (bounded: with all interleavings it takes half a minute) */
+/* bounded: all interleavings take half a minute */
 static const bide_check_scenario at_once = {
     .name = "three_through_two_slots_as_many_as_are_free",
     .size = sizeof(state),

@@ -1,6 +1,6 @@
 /*
- * The list of live roots: roots come and go, and are freed, while somebody looks at the list in batches. (What else
- * runs in the checker leaves the list alone.)
+ * The list of live roots: roots are added, removed and freed while a thread walks the list in
+ * batches. The other scenarios do not touch the list.
  */
 #include "../../src/coroutine/roots.h"
 

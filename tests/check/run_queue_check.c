@@ -1,6 +1,6 @@
 /*
- * A worker's run queue and its hand-off slot: owner and thieves. Each coroutine that is made is
- * taken once, by a thread that sees it. The queue holds four here.
+ * A worker's run queue and its hand-off slot: owner and thieves. Each coroutine is taken once, by a
+ * thread that sees it. The queue holds four here.
  */
 #include "../src/schedule/pool/run_queue.h"
 #include "../src/schedule/pool/slot.h"
@@ -11,7 +11,7 @@ enum { MOST = 6, FULL = BIDE_RUN_QUEUE_SIZE_ };
 
 typedef struct item {
     bide_awaiter awaiter;
-    int data;                    /* what the maker has written */
+    int data;                    /* written by the maker */
     bide_atomic(uint32_t) taken; /* how often */
 } item;
 
@@ -35,12 +35,12 @@ static void took(bide_awaiter *awaiter)
         return;
     item *taken = bide_container_of(awaiter, item, awaiter);
     bide_check_assert(bide_plain_load(&taken->data) == 42);
-    /* It may be made anew now: whoever still reads it as it was races with this. */
+    /* It may be made anew now: a thread that still reads its old state races with this. */
     bide_plain_store(&taken->data, 42);
     bide_check_assert(bide_atomic_fetch_add(&taken->taken, 1, relaxed) == 0);
 }
 
-/* The queue has gone round to just before its end, and holds `count`. */
+/* The queue's indices are just before the wrap, and it holds `count`. */
 static void set_up(state *s, unsigned count)
 {
     bide_run_queue_init_(&s->owner);
@@ -68,7 +68,7 @@ static void full_queue(void *p)
     set_up(p, FULL);
 }
 
-/* What nobody has taken is still there; nothing is lost. */
+/* Coroutines that were not taken are still there; none is lost. */
 static void finish(void *p)
 {
     state *s = p;
@@ -107,7 +107,7 @@ static void push_and_take(void *p)
     take_two(p);
 }
 
-/* The place that is taken from is written anew. */
+/* The place of a taken entry is written anew. */
 static void take_and_push(void *p)
 {
     state *s = p;
@@ -115,7 +115,7 @@ static void take_and_push(void *p)
     bide_check_assert(bide_run_queue_push_(&s->owner, make(s)));
 }
 
-/* As a worker does: with half of the ring, if it is full. */
+/* As a worker does: moves half of the ring, if it is full. */
 static void push_beyond(void *p)
 {
     state *s = p;
@@ -132,7 +132,7 @@ static void push_beyond(void *p)
     took(made);
 }
 
-/* What does not fit is refused, and had here. */
+/* A coroutine without room is rejected, and taken here. */
 static void push_one_too_many(void *p)
 {
     state *s = p;
@@ -171,7 +171,7 @@ static void steal_one(void *p)
     took(bide_run_queue_steal_one_(&((state *)p)->owner));
 }
 
-/* A thief's own ring is written anew after it was emptied by another. */
+/* A thief's own ring is written anew after another thief has emptied it. */
 static void steal_twice(void *p)
 {
     steal(p);

@@ -1,6 +1,7 @@
 /*
- * The reader-writer lock: readers and writers at once, downgrading, hand-overs that race with cancellation and closing,
- * and memory that goes as soon as it may. (What it has from its queue is checked in waiter_queue_check.c.)
+ * The reader-writer lock: concurrent readers and writers, downgrading, hand-overs that race with
+ * cancellation and closing, and memory that is freed as early as allowed. waiter_queue_check.c
+ * checks the queue.
  */
 #include "kept.h"
 
@@ -117,7 +118,7 @@ static const bide_check_scenario downgraded_and_written = {
     .finish = finish_free,
 };
 
-/* ---- One has it, others are in line ---- */
+/* ---- One holds it, others are in line ---- */
 
 bide_coroutine(early_body)
 {
@@ -153,7 +154,7 @@ static void enlist(state *s, int index, bool writes)
     enlist_in(s, index, writes, &bide_inline_scheduler);
 }
 
-/* It is read, a writer waits, and a reader behind it. */
+/* Readers hold it, a writer waits, and a reader is behind the writer. */
 static void setup_line(void *p)
 {
     state *s = p;
@@ -223,7 +224,7 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
-/* It is written, and two readers wait. */
+/* A writer holds it, and two readers wait. */
 static void setup_readers(void *p)
 {
     state *s = p;
@@ -264,7 +265,7 @@ static void only_downgrade_it(void *p)
     bide_rw_lock_downgrade(&((state *)p)->holder);
 }
 
-/* They read while the other still does. */
+/* They read while the other still reads. */
 static void finish_reading(void *p)
 {
     finish_one(p, 0, -ECANCELED);
@@ -293,7 +294,7 @@ static void setup_kept_writer(void *p)
     enlist(s, 1, false);
 }
 
-/* The writer was let in. The reader behind it goes on when that is destroyed. */
+/* The writer got the lock. The reader behind it continues when the writer is destroyed. */
 static void finish_destroyed(void *p)
 {
     state *s = p;
@@ -314,7 +315,7 @@ static const bide_check_scenario destroyed = {
     .finish = finish_destroyed,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {
@@ -324,7 +325,7 @@ static void setup_allocated(void *p)
     s->users = 2;
 }
 
-/* The last user frees it, right after it has unlocked it. */
+/* The last user frees the lock directly after its unlock. */
 static void use_and_free(void *p)
 {
     state *s = p;

@@ -1,6 +1,6 @@
 /*
- * The run loop's queue, sleep and timers, spawn, sync_wait: coroutines that are woken by other threads, and
- * threads that sleep until they are needed.
+ * The run loop's queue, sleep and timers, spawn, sync_wait: coroutines that are woken by other
+ * threads, and threads that sleep until they are needed.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -26,7 +26,7 @@ typedef struct state {
     bide_atomic(uint32_t) flag;
 } state;
 
-/* Waits for both events, on whatever scheduler it runs. */
+/* Waits for both events, on any scheduler. */
 struct worker {
     bide_task task;
     state *state;
@@ -130,7 +130,10 @@ static const bide_check_scenario loop_woken_by_two = {
     .never_spurious = true,
 };
 
-/* A coroutine about to wait on a barrier looks again first, since its loop has nothing else to do. */
+/*
+ * A coroutine that is about to wait on a barrier checks again first, because its loop has nothing
+ * else to do.
+ */
 struct looker {
     bide_task task;
     state *state;
@@ -174,12 +177,12 @@ static const bide_check_scenario looked = {
     .threads = {publish, run_until_the_looker_has_ended},
 };
 
-/* ---- The order: what another thread posts before the loop's own thread does runs first ---- */
+/* ---- Order: posts by another thread before those by the loop's own thread run first ---- */
 
 typedef struct noted {
     bide_frame frame;
     state *state;
-    int before; /* what the result is when it runs */
+    int before; /* the value of `result` when it runs */
 } noted;
 
 static bide_next noted_step(bide_frame *frame, unsigned depth)
@@ -334,8 +337,10 @@ static const bide_check_scenario stopped_by_two = {
     .threads = {run_the_loop, stop_the_loop, stop_the_loop},
 };
 
-/* Two runs, and a stop for each: the second stop may come before the first run has ended, and is then part of the
- * first. */
+/*
+ * Two runs, with a stop for each: the second stop may come before the end of the first run, and is
+ * then part of that.
+ */
 static void run_twice(void *p)
 {
     state *s = p;
@@ -364,8 +369,7 @@ static const bide_check_scenario run_and_stopped_twice = {
     .never_spurious = true,
 };
 
-/* A loop may go as soon as nothing that belongs to it is left: who posts to it touches only its address by
- * then. */
+/* A loop may be freed as soon as it owns nothing: a poster uses only its address by then. */
 static void setup_allocated(void *p)
 {
     state *s = p;
@@ -390,7 +394,7 @@ static const bide_check_scenario loop_freed = {
     .threads = {set_event, run_and_free},
 };
 
-/* ---- Timers. The clock stands at 1: what is due later comes when a thread has slept until then ---- */
+/* ---- Timers. The clock is at 1: a later time comes after a thread has slept until then ---- */
 
 enum { DUE = 1, LATER = 5 };
 
@@ -494,7 +498,7 @@ static const bide_check_scenario alarmed = {
     .finish = free_two,
 };
 
-/* The first is set beforehand, and cleared or not; what is cleared may be freed at once. */
+/* The first is set in advance, and cleared or not; a cleared timer may be freed at once. */
 static void setup_one_set(void *p)
 {
     setup_two(p);
@@ -521,7 +525,9 @@ static const bide_check_scenario cleared = {
     .finish = free_two,
 };
 
-/* ---- A foreign loop: it polls a descriptor, which is a word here (src/system/descriptors.h) ---- */
+/*
+ * ---- A foreign loop: it polls a descriptor, which is a word here (src/system/descriptors.h) ----
+ */
 
 static void setup_polled(void *p)
 {
@@ -557,13 +563,20 @@ static const bide_check_scenario polled = {
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&sync_wait,         &loop_woken,
-                                                     &loop_freed,        &stopped_by_two,
-                                                     &spawned_elsewhere, &run_and_stopped_twice,
-                                                     &loop_woken_by_two, &looked,
-                                                     &in_order,          &loop_slept,
-                                                     &alarmed,           &cleared,
-                                                     &both_in_order,     &polled,
+    static const bide_check_scenario *const all[] = {&sync_wait,
+                                                     &loop_woken,
+                                                     &loop_freed,
+                                                     &stopped_by_two,
+                                                     &spawned_elsewhere,
+                                                     &run_and_stopped_twice,
+                                                     &loop_woken_by_two,
+                                                     &looked,
+                                                     &in_order,
+                                                     &loop_slept,
+                                                     &alarmed,
+                                                     &cleared,
+                                                     &both_in_order,
+                                                     &polled,
                                                      NULL};
     static const char *const files[] = {"run_loop.c", "sync_wait.c", "spawn.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

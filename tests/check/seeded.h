@@ -1,6 +1,6 @@
 /*
- * Scenarios with a bug in them that must be found, each beside its mended twin, in which nothing must be.
- * A bug's name ends in what is wrong, its twin's begins the same.
+ * Scenarios with a seeded bug that must be found, each with a repaired twin, in which nothing must
+ * be found. A bug's name ends with the mistake; its twin's name begins like the bug's.
  */
 #ifndef BIDE_TESTS_CHECK_SEEDED_H
 #define BIDE_TESTS_CHECK_SEEDED_H
@@ -16,7 +16,7 @@ extern const bide_check_scenario *const seeded_rules[];
 
 enum { MAX_SEEDED = 200 };
 
-/* All of them, followed by NULL. */
+/* All lists, followed by NULL. */
 static inline void seeded_all(const bide_check_scenario *all[MAX_SEEDED])
 {
     const bide_check_scenario *const *const lists[] = {

@@ -1,6 +1,6 @@
 /*
- * Bugs that are known from the literature, or from somebody's weekend: the checker finds each of them, and
- * nothing in what mends it.
+ * Known bugs from the literature and from practice: the checker finds each of them, and nothing in
+ * their repaired twins.
  */
 #include "seeded.h"
 

@@ -1,5 +1,5 @@
 /*
- * Seeded bugs: mutual exclusion, and initialising and publishing under it.
+ * Seeded bugs: mutual exclusion, and initialization and publication under it.
  */
 #include "seeded.h"
 
@@ -33,8 +33,8 @@ static void both_were_inside(void *p)
     }
 
 /*
- * Dekker's mutual exclusion. Each must see that the other wants to enter, or the other sees that he does: that is
- * what no acquire and no release gives.
+ * Dekker's mutual exclusion. Each thread must see that the other wants to enter, or be seen by the
+ * other: acquire and release do not give that.
  */
 #define DEKKER(name, store_order, load_order, fence)                   \
     static void name(state *s, unsigned self)                          \
@@ -76,7 +76,7 @@ TWO(dekker_mended, "dekker_with_seq_cst", NOTHING, dekker_strong_0, dekker_stron
 TWO(dekker_fences, "dekker_with_fences", NOTHING, dekker_fenced_0, dekker_fenced_1,
     both_were_inside);
 
-/* Peterson's: the same question, with an order of who gives way. */
+/* Peterson's: the same requirement, with an order of precedence. */
 #define PETERSON(name, store_order, load_order)                       \
     static void name(state *s, unsigned self)                         \
     {                                                                 \
@@ -106,7 +106,7 @@ TWO(peterson_bug, "peterson_with_acquire_and_release", RACE, peterson_weak_0, pe
 TWO(peterson_mended, "peterson_with_seq_cst", NOTHING, peterson_strong_0, peterson_strong_1,
     both_were_inside);
 
-/* A lock to spin on. */
+/* A spin lock. */
 static void spin_lock(state *s)
 {
     while (bide_atomic_exchange(&s->lock, 1, acquire) != 0) {
@@ -138,7 +138,7 @@ static void spin_released(void *p)
 TWO(spin_bug, "spinlock_with_relaxed_unlock", RACE, spin_relaxed, spin_relaxed, both_were_inside);
 TWO(spin_mended, "spinlock_with_release", NOTHING, spin_released, spin_released, both_were_inside);
 
-/* A lock that serves in the order of arrival. */
+/* A ticket lock, which serves in the order of arrival. */
 #define TICKET(name, load_order)                                     \
     static void name(void *p)                                        \
     {                                                                \
@@ -158,7 +158,7 @@ TWO(ticket_bug, "ticket_lock_with_relaxed_look", RACE, ticket_relaxed, ticket_re
 TWO(ticket_mended, "ticket_lock_with_acquire", NOTHING, ticket_acquired, ticket_acquired,
     both_were_inside);
 
-/* Double-checked locking. Without acquire the pointer may come before what it points to. */
+/* Double-checked locking. Without acquire, the pointer may be visible before the object. */
 #define GET_OBJECT(name, load_order, initialise)                \
     static int *name(state *s)                                  \
     {                                                           \
@@ -176,7 +176,7 @@ TWO(ticket_mended, "ticket_lock_with_acquire", NOTHING, ticket_acquired, ticket_
         return object;                                          \
     }
 
-/* Nothing but the marks tells of the plain accesses of functions with this. */
+/* Only the marks report the plain accesses of these functions. */
 #define NOT_INSTRUMENTED __attribute__((no_sanitize("thread"), noinline))
 
 GET_OBJECT(get_early, relaxed, *object = 42)
@@ -219,7 +219,10 @@ TWO(marked_bug, "double_checked_locking_without_acquire_marked", RACE, check_ear
 TWO(marked_mended, "double_checked_locking_with_acquire_marked", NOTHING, check_in_time_marked,
     check_in_time_marked, free_object);
 
-/* A sequence lock: whoever reads the same even number before and after has read one writer's work. */
+/*
+ * A sequence lock: a reader that sees the same even number before and after has read the work of
+ * one writer.
+ */
 #define SEQUENCE_LOCK(name, writers_fence, readers_fence)          \
     static void name##_write(void *p)                              \
     {                                                              \

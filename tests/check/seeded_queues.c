@@ -1,6 +1,6 @@
 /*
- * Seeded bugs: the queues of a book, as they are printed (see printed_queue.h). Each bug is an algorithm with all repairs
- * but one, its twin the same with that too. docs/seed-queues.md tells what happens in each.
+ * Seeded bugs: the queues of a book, as printed (see printed_queue.h). Each bug is an algorithm
+ * with all repairs but one; its twin has all of them. docs/seed-queues.md describes the executions.
  */
 #include "printed_queue.h"
 #include "seeded.h"
@@ -26,7 +26,7 @@ typedef struct state {
 /* The earlier queue, 7.15 and 7.16, and the later one, 7.20 and 7.21, with all repairs. */
 enum { COUNTED = ALL_REPAIRS, HELPING = HELPS | ALL_REPAIRS };
 
-/* ---- What the threads do ---- */
+/* ---- The operations of the threads ---- */
 
 static void push_1(void *p)
 {
@@ -49,7 +49,7 @@ static void push_2_and_pop(void *p)
     pop(p);
 }
 
-/* Begins to push 1: it has looked at the tail, and refers to it unless that is not done. */
+/* Begins to push 1: has read the tail, and holds a reference to it unless that step is skipped. */
 static void delay(state *s)
 {
     bide_check_assert(printed_push_look(&s->queue, &s->delayed, 1));
@@ -62,7 +62,7 @@ static void go_on(void *p)
     bide_check_assert(printed_push_go_on(&s->queue, &s->delayed));
 }
 
-/* ---- What is left ---- */
+/* ---- Final checks ---- */
 
 static void finish(void *p)
 {
@@ -81,12 +81,15 @@ static void finish_1_and_2(void *p)
     bide_check_assert(printed_times_taken(p, 2) == 1);
 }
 
-/* ---- What is there before ---- */
+/* ---- Initial queues ---- */
 
 SETUP(helping, HELPING, (void)s)
 SETUP(two, HELPING, push_1(s), push_2(s))
 
-/* ---- 7.13: one producer, one consumer. As printed it is right, and with acquire and release still ---- */
+/*
+ * ---- 7.13: one producer, one consumer. It is correct as printed, and also with acquire and
+ * release ----
+ */
 
 typedef struct linked_node {
     int data;
@@ -158,7 +161,7 @@ LINKED_SCENARIO(linked_producers_bug, "linked_queue_with_two_producers", RACE,
 LINKED_SCENARIO(linked_mended, "linked_queue_with_acquire_and_release", NOTHING,
                 .threads = {linked_ordered_push, linked_ordered_pop});
 
-/* ---- 7.14: the tail is read, and then what it points to ---- */
+/* ---- 7.14: the tail is read, and then its node ---- */
 
 SETUP(delayed_first, COUNTED | FIRST_PUSH, delay(s), push_2(s))
 SETUP(delayed_counted, COUNTED, delay(s), push_2(s))
@@ -168,7 +171,7 @@ SCENARIO(first_bug, "delayed_push_without_a_reference", USE_AFTER_FREE, .setup =
 SCENARIO(first_mended, "delayed_push_with_a_reference", NOTHING, .setup = delayed_counted,
          .threads = {go_on, pop}, .finish = finish_1_and_2);
 
-/* ---- 7.16 and 7.20: who is delayed finds room in a node that is gone ---- */
+/* ---- 7.16 and 7.20: a delayed thread finds room in a node that is freed ---- */
 
 SETUP(delayed_clears, COUNTED & ~LEAVES_DATA, delay(s), push_2(s))
 SETUP(helping_clears, HELPING & ~LEAVES_DATA, (void)s)
@@ -182,9 +185,9 @@ SCENARIO(lost_bug, "helping_queue_that_clears_the_data", ASSERTION, .setup = hel
 SCENARIO(lost_mended, "helping_queue_that_leaves_the_data", NOTHING, .setup = helping,
          .threads = {push_1, push_2_and_pop}, .finish = finish_1_and_2);
 
-/* ---- A node that is used again ---- */
+/* ---- A node that is reused ---- */
 
-/* The tail is what was read, node and count, but it has been elsewhere. */
+/* The tail is what was read, node and count, but has changed in between. */
 static void look_and_recycle(void *p)
 {
     state *s = p;
@@ -214,10 +217,13 @@ SCENARIO(count_bug, "two_pops_that_count_without_release", USE_AFTER_FREE, .setu
 SCENARIO(count_mended, "two_pops_that_count_with_release", NOTHING, .setup = two,
          .threads = {pop, pop}, .finish = finish_1_and_2);
 
-/* ---- 7.16 and 7.20: two that pop, and neither gets on ---- */
+/* ---- 7.16 and 7.20: two poppers, neither of which makes progress ---- */
 
-/* One thread is both, so that the order is this one: each round of one comes when the other has just changed the head's
- * count, by the next reference or by giving the last one back. (Two threads may go on like that for ever.) */
+/*
+ * One thread plays both, so that there is only this order: each round of one comes directly after
+ * the other has changed the head's count, by taking the next reference or returning the last. Two
+ * threads may continue like that for ever.
+ */
 static void pop_in_turns(void *p)
 {
     printed_queue *q = p;
@@ -301,7 +307,7 @@ SCENARIO(narrow_bug, "polled_queue_whose_external_count_is_narrower", LEAK, .set
 SCENARIO(narrow_mended, "polled_queue_whose_counts_wrap_around_alike", NOTHING, .setup = poll_alike,
          .threads = {poll}, .finish = finish_1);
 
-/* ---- 7.15: one who is stopped between the data and the new tail ---- */
+/* ---- 7.15: a thread that is suspended between the data and the new tail ---- */
 
 static void stop_in_push(state *s)
 {
@@ -335,7 +341,7 @@ SCENARIO(stopped_mended, "push_behind_a_stopped_push_that_helps", NOTHING, .setu
 static void push_2_without_memory(void *p)
 {
     printed_queue *q = p;
-    q->nodes_left = 2; /* its first node, with which it helps the one who is stopped */
+    q->nodes_left = 2; /* its first node, with which it helps the suspended thread */
     bide_check_assert(!printed_push_value(q, 2));
     q->nodes_left = 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Seeded bugs: memory that is used again, or freed, while somebody still holds a pointer to it.
+ * Seeded bugs: memory that is reused or freed while another thread still holds a pointer to it.
  */
 #include "seeded.h"
 
@@ -11,22 +11,23 @@ typedef struct node {
 enum { NODES = 2, USERS = 2 };
 
 typedef struct state {
-    /* the stack of recycled nodes, by number: 0 is none; in the upper half, how often it has changed */
+    /* the stack of recycled nodes, by number: 0 is none; the number of changes in the upper half */
     bide_atomic(uint64_t) top;
     bide_atomic(uint32_t) below[NODES + 1];
     uint32_t taken[USERS];
 
-    /* the stack and the queue of allocated ones */
+    /* the stack, and the queue of allocated nodes */
     bide_atomic(node *) head, tail;
-    bide_atomic(node *) hazards[USERS]; /* what each holds; nobody frees it */
-    node *left[USERS];                  /* what somebody held */
+    bide_atomic(
+        node *) hazards[USERS]; /* the objects that each thread holds; no thread frees them */
+    node *left[USERS];          /* objects that a thread held */
 } state;
 
 #define SCENARIO(id, text, found, ...)      \
     static const bide_check_scenario id = { \
         .name = text, .size = sizeof(state), .expected = BIDE_CHECK_##found, __VA_ARGS__}
 
-/* ---- ABA: a stack whose nodes are used again ---- */
+/* ---- ABA: a stack whose nodes are reused ---- */
 
 static uint64_t changed(uint64_t top, uint32_t number, bool is_counted)
 {
@@ -67,7 +68,7 @@ static void pop_one(void *p, bool is_counted)
     s->taken[0] = pop_number(s, is_counted);
 }
 
-/* Takes two nodes, keeps the second, and uses the first again: from a free list, of one. */
+/* Takes two nodes, keeps the second, and reuses the first: from a free list of one. */
 static void pop_two_and_recycle(void *p, bool is_counted)
 {
     state *s = p;
@@ -115,14 +116,19 @@ SCENARIO(aba_bug, "stack_with_aba", ASSERTION, .setup = stack_numbers,
 SCENARIO(aba_mended, "stack_with_counted_head", NOTHING, .setup = stack_numbers,
          .threads = {pop_one_counted, recycle_counted}, .finish = count_nodes);
 
-/* ---- Hazard pointers, just as much as is needed ---- */
+/* ---- Hazard pointers, reduced to what is needed ---- */
 
-/* The node that `from` points to, which nobody frees until the hazard points elsewhere. */
+/*
+ * Returns the node that `from` points to, which no thread frees until the hazard points elsewhere.
+ */
 static node *hold(state *s, unsigned self, bide_atomic(node *) * from)
 {
     node *held = bide_atomic_load(from, relaxed);
     for (;;) {
-        /* seq_cst: either this is seen by who looks before freeing, or what he did before is seen here. */
+        /*
+         * seq_cst: either this store is seen by a thread that scans before it frees, or that
+         * thread's earlier changes are seen here.
+         */
         bide_atomic_store(&s->hazards[self], held, seq_cst);
         node *again = bide_atomic_load(from, seq_cst);
         if (again == held)
@@ -218,7 +224,7 @@ static void begin_queue(void *p)
     bide_atomic_store(&s->tail, dummy, relaxed);
 }
 
-/* Links `n` behind `last`, which the tail was; false if another stands there. */
+/* Links `n` behind `last`, which was the tail; false if another node is there. */
 static bool link_behind(state *s, node *last, node *n)
 {
     node *next = NULL;
@@ -236,7 +242,7 @@ static void enqueue(void *p)
     }
 }
 
-/* The tail goes ahead first, so that it never points to what is freed. */
+/* The tail is moved first, so that it never points to a freed node. */
 static void dequeue(void *p)
 {
     state *s = p;
@@ -270,9 +276,12 @@ static void dequeue_held(state *s, unsigned self)
             return;
         }
         node *expected = first;
-        /* If another did so, acquire: what it held before is then seen by who looks before freeing. */
+        /*
+         * If another thread did that, acquire: its earlier hazards are then seen by a thread that
+         * scans before it frees.
+         */
         bide_atomic_compare_exchange(&s->tail, &expected, next, seq_cst, acquire);
-        /* The value before the head: behind that the node is another's to free. */
+        /* The value before the head: the node after it may be freed by another thread. */
         int value = next->value;
         expected = first;
         if (bide_atomic_compare_exchange(&s->head, &expected, next, seq_cst, relaxed)) {

@@ -1,5 +1,5 @@
 /*
- * Seeded bugs: the rules of memory, of waiting and of the library, and of scenarios themselves.
+ * Seeded bugs: the rules of memory, of waiting, of the library, and of scenarios themselves.
  */
 #include "seeded.h"
 
@@ -31,7 +31,7 @@ static void free_it(void *p)
     bide_check_free(((state *)p)->block);
 }
 
-/* Is this the first to come here? */
+/* True for the first thread that comes here. */
 static bool is_first(state *s)
 {
     return bide_atomic_fetch_add(&s->word, 1, acq_rel) == 0;
@@ -107,7 +107,7 @@ static void spin_while_0(void *p)
 SCENARIO(spin, "spin_that_never_ends", LIVELOCK, .threads = {spin_while_0});
 SCENARIO(spin_mended, "spin_that_a_store_ends", NOTHING, .threads = {spin_while_0, store_1});
 
-/* A spin that looks at no atomic object: no other thread can end it. */
+/* A spin that reads no atomic object: no other thread can end it. */
 static void spin_on_a_block(void *p)
 {
     while (((state *)p)->block == NULL)
@@ -197,7 +197,7 @@ static void depend_on_a_choice(void *p)
         bide_atomic_load(&s->word, relaxed);
 }
 
-/* One step less each time. */
+/* One step less in each execution. */
 static void do_less_each_time(void *p)
 {
     static unsigned steps = 64;

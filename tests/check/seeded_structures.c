@@ -1,5 +1,6 @@
 /*
- * Seeded bugs: rings, buffers, reference counts, and what compare-exchange and sleeping do not promise.
+ * Seeded bugs: rings, buffers, reference counts, and guarantees that compare-exchange and sleep do
+ * not give.
  */
 #include "seeded.h"
 
@@ -69,7 +70,7 @@ static void share(void *p)
     s->shared->value = 0;
 }
 
-/* Who drops the last reference must come after all that the others did with the object. */
+/* The thread that drops the last reference must come after all accesses of the others. */
 #define DROP(name, order, fence)                                    \
     static void name(void *p)                                       \
     {                                                               \
@@ -82,7 +83,7 @@ static void share(void *p)
         }                                                           \
     }
 
-/* The same without a last look at the object. */
+/* The same without a last access to the object. */
 #define DROP_ONLY(name, order)                                    \
     static void name(void *p)                                     \
     {                                                             \
@@ -120,8 +121,10 @@ static void ring_the_bell(state *s)
     bide_platform.wake(&s->bell, UINT32_MAX);
 }
 
-/* Sleeps until the buffer is full, or empty. Looks at the bell too late: who rang after the look at the buffer, and
- * before the one at the bell, is not heard. */
+/*
+ * Sleeps until the buffer is full, or empty. Reads the bell too late: a ring between the check of
+ * the buffer and the read of the bell is missed.
+ */
 static void sleep_until_late(state *s, uint32_t full)
 {
     while (bide_atomic_load(&s->full, acquire) != full)
@@ -167,7 +170,7 @@ SCENARIO(buffer_bug, "buffer_that_checks_and_then_sleeps", DEADLOCK,
          .threads = {buffer_late_put, buffer_late_take});
 SCENARIO(buffer_mended, "buffer_that_checks_again", NOTHING, .threads = {buffer_put, buffer_take});
 
-/* ---- What is not promised ---- */
+/* ---- Guarantees that are not given ---- */
 
 static void claim_weakly(void *p)
 {
@@ -220,7 +223,7 @@ SCENARIO(spurious_bug, "sleep_that_must_not_end_for_no_reason", ASSERTION,
          .threads = {wake_it, sleep_once});
 SCENARIO(spurious_mended, "sleep_in_a_loop", NOTHING, .threads = {wake_it, sleep_until_it_is});
 
-/* Sleeping orders nothing: what the waker wrote is seen by looking, with acquire. */
+/* Sleeping orders nothing: the waker's writes are visible only through an acquire load. */
 static void announce(void *p)
 {
     ((state *)p)->item = 1;
@@ -265,7 +268,7 @@ SCENARIO(deadline_bug, "deadline_that_must_not_pass", ASSERTION,
          .threads = {wake_it, sleep_with_a_deadline});
 SCENARIO(deadline_mended, "deadline_that_may_pass", NOTHING,
          .threads = {wake_it, sleep_with_a_known_deadline});
-/* With a deadline nobody need come. */
+/* With a deadline, no wake is needed. */
 SCENARIO(deadline_alone, "deadline_and_no_other_comes", NOTHING,
          .threads = {sleep_with_a_known_deadline});
 

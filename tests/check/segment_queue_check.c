@@ -1,6 +1,6 @@
 /*
- * The segment queue, with segments of one or two cells: pushes and pops in a cell, cells that are given up, segments that
- * are linked, left and reclaimed, and closing.
+ * The segment queue, with segments of one or two cells: pushes and pops in a cell, cells that are
+ * given up, segments that are linked, left and reclaimed, and closing.
  */
 #include "checked_allocator.h"
 
@@ -16,9 +16,9 @@ typedef struct state {
     bide_hazard_seat seats[SEATS];
     bide_hazard_seat *mine[SEATS]; /* by bide_check_thread() */
     number_queue queue;
-    uint64_t taken[SEATS][NUMBERS]; /* by whom */
+    uint64_t taken[SEATS][NUMBERS]; /* the thread that popped it */
     uint32_t counts[SEATS];
-    int pushed[SEATS]; /* what the push returned */
+    int pushed[SEATS]; /* the result of the push */
 } state;
 
 static bide_hazard_seat *seat_of(state *s)
@@ -57,7 +57,7 @@ static int pop_single(state *s)
     return keep(s, status, number);
 }
 
-/* Two threads and the setup have seats: who scans looks at few. */
+/* Two threads and the setup have seats: a scan looks at few. */
 static void setup_cells(state *s, size_t cells, unsigned threads)
 {
     checked_allocator_init(&s->allocator);
@@ -67,7 +67,7 @@ static void setup_cells(state *s, size_t cells, unsigned threads)
     bide_check_assert(bide_segment_queue_init(&s->queue, &s->domain, &s->allocator, cells) == 0);
 }
 
-/* Takes the rest; the numbers to `count` were each taken once. */
+/* Pops the rest; the numbers up to `count` were each popped once. */
 static void finish_with(state *s, uint64_t count)
 {
     uint32_t seen[NUMBERS + 1] = {0};
@@ -142,7 +142,7 @@ static void setup_with_two(void *p)
     push(p, 2);
 }
 
-/* As one who is gone: what the push has protected is so no longer. */
+/* As a thread that has left: the protection of its push is gone. */
 static void push_and_let_go(void *p, uint64_t number)
 {
     push(p, number);
@@ -255,7 +255,10 @@ SCENARIO(early, "two_come_early_to_a_batch", .setup = setup_four_cells,
 
 /* ---- Empty is empty ---- */
 
-/* With one element pushed before, and each pushing before popping, nobody finds it empty. */
+/*
+ * One element was pushed before, and each thread pushes before it pops, so no thread finds the
+ * queue empty.
+ */
 static void push_2_and_pop(void *p)
 {
     push(p, 2);
@@ -292,7 +295,10 @@ static void pop_two_and_scan(void *p)
 SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_a_producer_pushes", .setup = setup_full,
          .threads = {push_2_3, pop_two_and_scan}, .finish = finish_three, .preemptions = 3);
 
-/* The one who has linked a segment protects the one before no longer; so what another finds in tail must not be that. */
+/*
+ * The thread that has linked a segment no longer protects the previous one, so another must not
+ * find that one in the tail.
+ */
 static void push_2_and_let_go(void *p)
 {
     push_and_let_go(p, 2);
@@ -341,7 +347,7 @@ static void pop_and_learn(void *p)
         bide_check_assert(pop(s) == -EPIPE);
 }
 
-/* What is left is taken, and then it says that it is closed. */
+/* The rest is popped, and then the queue reports that it is closed. */
 static void drain_closed(state *s)
 {
     int status;
@@ -384,7 +390,7 @@ SCENARIO(closed_pop, "it_is_closed_while_a_producer_pushes_and_a_consumer_pops",
          .setup = setup_three, .threads = {close_it, push_or_not, pop_and_learn},
          .finish = finish_closed, .preemptions = 2);
 
-/* What was pushed before it was closed is there for who knows that it is closed. */
+/* Elements that were pushed before the close are visible to a thread that knows of the close. */
 static void push_and_close(void *p)
 {
     push(p, 1);

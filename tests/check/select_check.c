@@ -1,6 +1,6 @@
 /*
- * A select of what one brings and an event, beside another who waits for what is brought: exactly one of the two has it,
- * also if the select was let go for it and has the event, or is destroyed.
+ * A select of an item and an event, beside another waiter for the item: exactly one of the two has
+ * the item, also if the select was released for it and has the event, or is destroyed.
  */
 #include "taking.h"
 
@@ -62,7 +62,7 @@ bide_coroutine(taker_body)
     bide_end();
 }
 
-/* The chooser waits in front of the taker. */
+/* The select waits in front of the taker. */
 static void setup(void *p)
 {
     state *s = p;
@@ -97,7 +97,7 @@ static void set_and_bring(void *p)
     bring(p);
 }
 
-/* One of the two has it; the select has that or the event. */
+/* One of the two has the item; the select has the item or the event. */
 static void finish(void *p)
 {
     state *s = p;
@@ -111,7 +111,7 @@ static void finish(void *p)
     bide_check_assert(bide_event_count_is_idle(&s->event_count));
 }
 
-/* Two are brought: both have one, or the select the event. */
+/* Two items are added: both waiters have one, or the select has the event. */
 static void finish_two(void *p)
 {
     state *s = p;

@@ -1,6 +1,6 @@
 /*
- * The sequence barrier, 8 bits wide: one publisher, two waiters, targets on both sides of what is published,
- * around the wrap, and the closing.
+ * The sequence barrier, 8 bits wide: one publisher, two waiters, targets on both sides of the
+ * published number, around the wrap, and the close.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -16,8 +16,8 @@
 
 typedef struct state {
     bide_sequence_barrier8 barrier;
-    int data[4]; /* of sequence 254, 255, 0 and 1: written before they are published */
-    int reason;  /* why it was closed: written before that */
+    int data[4]; /* of sequence 254, 255, 0 and 1: written before the publication */
+    int reason;  /* the reason of the close: written before it */
     bide_sequence_barrier8 *allocated;
     bide_event ended; /* the wait on it */
     bide_stop_source stop;
@@ -43,7 +43,7 @@ static void publish(state *s, uint8_t sequence)
     bide_sequence_barrier8_publish(&s->barrier, sequence);
 }
 
-/* Waits for `target`; whatever is published then can be read. */
+/* Waits for `target`; data published by then can be read. */
 static int wait_for(state *s, uint8_t target)
 {
     bide_sequence_waiter8 wait;
@@ -149,7 +149,7 @@ static const bide_check_scenario closed_by_another = {
     .threads = {publish_one, close_it, wait_for_first_or_close},
 };
 
-/* The publisher has taken the waiter to look at him, and cannot put him back. */
+/* The publisher has taken the waiter out to check it, and cannot put it back. */
 static const bide_check_scenario closed_while_taken = {
     .name = "another_closes_while_the_publisher_has_the_waiter",
     .size = sizeof(state),
@@ -158,7 +158,7 @@ static const bide_check_scenario closed_while_taken = {
     .threads = {publish_one, close_it, wait_in_vain},
 };
 
-/* ---- Nothing is touched after the end ---- */
+/* ---- Nothing is accessed after the end ---- */
 
 static void setup_allocated(void *p)
 {
@@ -168,7 +168,7 @@ static void setup_allocated(void *p)
     bide_event_init(&s->ended, false);
 }
 
-/* A coroutine, so that it goes on in whichever thread ends its wait. */
+/* A coroutine, so that it continues in the thread that ends its wait. */
 struct teller {
     bide_task task;
     state *state;
@@ -208,10 +208,10 @@ static const bide_check_scenario freed = {
     .threads = {publish_and_free, wait_and_tell},
 };
 
-/* ---- One sifts while another publishes and a third closes ----
+/* ---- A sweep, a publication and a close at once ----
  *
- * Two wait since the setup. One is asked to stop: who asks takes both, and finds the list shut when it is to put back
- * the other, for whom all that says whether its number has come is `published` itself. */
+ * Two wait since the setup. One is cancelled: the canceller takes both, and finds the list shut when it should put the
+ * other back. For that waiter, only `published` itself tells whether its number has come. */
 
 struct early {
     bide_task task;
@@ -275,7 +275,7 @@ static const bide_check_scenario closed_while_sifted = {
     .finish = finish_early,
 };
 
-/* ---- One waits since the setup; another comes, and enlists before him, or after the wrap ---- */
+/* ---- A waiter since the setup, and another that enlists before it, or after the wrap ---- */
 
 static void setup_one_early(void *p)
 {
@@ -290,7 +290,7 @@ static void setup_one_at_255(void *p)
     begin_early(p, 0, 255, &bide_default_context);
 }
 
-/* Nobody waits, but somebody has: the list is watched. */
+/* There is no waiter, but there was one: the list is watched. */
 static void setup_watched(void *p)
 {
     setup_one_early(p);
@@ -326,7 +326,7 @@ static const bide_check_scenario watched = {
 
 /* ---- The nearest: one is kept since the setup, another comes with a nearer target, or with one further away ---- */
 
-enum { LATE = 2 }; /* a target that nobody publishes but at the end */
+enum { LATE = 2 }; /* a target that is published only at the end */
 
 static void setup_kept(state *s, uint8_t target)
 {
@@ -356,7 +356,7 @@ static void come_further_away(void *p)
     begin_early(p, 1, LATE, &bide_default_context);
 }
 
-/* (it goes past the targets without having stood there) */
+/* it passes the targets without stopping there */
 static void publish_past(void *p)
 {
     bide_sequence_barrier8_publish(&((state *)p)->barrier, 253);
@@ -365,7 +365,7 @@ static void publish_past(void *p)
     publish(p, 1);
 }
 
-/* What was reached has ended, and the other has not yet. */
+/* The waiter of the reached target has ended, and the other has not. */
 static void finish_reached(state *s, int reached)
 {
     bide_check_assert(bide_done(&s->early[reached]->task.frame));
@@ -402,10 +402,11 @@ static const bide_check_scenario further_away = {
     .finish = finish_further_away,
 };
 
-/* ---- Numbers that lie far apart ----
+/* ---- Numbers that are far apart ----
  *
- * Who is asked to stop takes from the list another, who came later and has seen more: judged by the number that there
- * was at first, the second's would lie more than half the range ahead, and so count as published. */
+ * A cancelled waiter takes another waiter from the list, which came later and has seen more. Compared with the number
+ * at the time of the first wait, the second target is more than half the range ahead, and so would count as
+ * published. */
 
 enum { BEFORE = 99, NEAR = 100, FAR = 227, FARTHER = 229 };
 

@@ -1,6 +1,6 @@
 /*
- * The barrier group, 8 bits wide, around the wrap: members that join and leave while others look at it and wait for it.
- * A slot is plain memory, so that one which is written while a joiner may still read it is a race.
+ * The barrier group, 8 bits wide, around the wrap: members that join and leave while others read it
+ * and wait for it. A slot is plain memory, so a write while a joiner may still read it is a race.
  */
 #include "bide/check.h"
 #include "bide/handle.h"
@@ -14,7 +14,7 @@
 
 enum { BEGINNING = 253, FIRST = 254 };
 
-/* One who joins; allocated, so that what touches it after it has left is found. */
+/* A joiner; allocated, so that an access after it has left is detected. */
 typedef struct visitor {
     bide_sequence_group_member8 member;
     bide_sequence_barrier8 barrier;
@@ -26,8 +26,8 @@ typedef struct state {
     bide_sequence_barrier8 other; /* fixed too, if there are two */
     bide_sequence_barrier8 *members[2];
     bide_sequence_group8 group;
-    visitor *visitors[2]; /* who have joined in the setup */
-    int slot;             /* of FIRST, and of what comes a lap later */
+    visitor *visitors[2]; /* joined in the setup */
+    int slot;             /* of FIRST, and of the number a lap later */
     int note;             /* written once, before FIRST is published */
     struct early *early;  /* waits since the setup */
     bide_stop_source stop;
@@ -56,7 +56,7 @@ static void setup_fixed(void *p)
     setup_for(p, 1, 0);
 }
 
-/* (What is published on a list that is watched is published with a full fence.) */
+/* A publication on a watched list has a full fence. */
 static void setup_fixed_watched(void *p)
 {
     state *s = p;
@@ -81,7 +81,7 @@ static void setup_two(void *p)
     setup_for(p, 0, 2);
 }
 
-/* ---- Who joins while the ring runs ---- */
+/* ---- A member joins while the ring runs ---- */
 
 static void publish_first(state *s)
 {
@@ -89,7 +89,7 @@ static void publish_first(state *s)
     bide_sequence_barrier8_publish(&s->cursor, FIRST);
 }
 
-/* Writes the slot again, which is for whoever the group has waited for to allow. */
+/* Writes the slot again, which a waiter for the group may do. */
 static void write_next_lap(state *s)
 {
     s->slot = 2;
@@ -135,7 +135,7 @@ static void publish_both(void *p)
     bide_sequence_barrier8_publish(&s->fixed, FIRST);
 }
 
-/* What comes after its start it can read, if it is there, until it says that it has. */
+/* It can read the elements after its start, if they are published, until it reports that it has. */
 static void visit(state *s, bool says_so)
 {
     visitor own;
@@ -171,7 +171,7 @@ static const bide_check_scenario joins_beside_fixed = {
     .threads = {produce_and_look, visit_and_say},
 };
 
-/* What he read is seen to be read by whoever does not find him any more. */
+/* Its reads come before the writes of a thread that no longer finds it in the group. */
 static const bide_check_scenario leaves_beside_fixed = {
     .name = "a_member_that_has_left_has_done_with_what_it_read",
     .size = sizeof(state),
@@ -180,7 +180,7 @@ static const bide_check_scenario leaves_beside_fixed = {
     .threads = {produce_and_look, visit_and_leave},
 };
 
-/* A third looks, who has not published himself. */
+/* A third thread, which has not published, looks. */
 static const bide_check_scenario third_looks = {
     .name = "a_third_looks_while_a_member_joins",
     .size = sizeof(state),
@@ -190,7 +190,7 @@ static const bide_check_scenario third_looks = {
     .never_spurious = true,
 };
 
-/* One that waits since the setup: it goes on in whichever thread ends that. */
+/* A waiter since the setup, which continues in the thread that ends its wait. */
 struct early {
     bide_task task;
     state *state;
@@ -245,8 +245,9 @@ static const bide_check_scenario early_waits = {
 };
 
 /*
- * Who has published passes a fence before it looks at anything else. So the group's own is needed where one publishes,
- * another has seen that and says so, and a third sees what that one said, before the first has got to the fence.
+ * A publisher passes a fence before it reads anything else. So the group's own fence is needed only
+ * if one thread publishes, another sees that and announces it, and a third sees the announcement
+ * before the first gets to its fence.
  */
 static void publish_cursor(void *p)
 {
@@ -274,7 +275,10 @@ static const bide_check_scenario fourth_looks = {
     .never_spurious = true,
 };
 
-/* One waits, for the first of two, whom another publishes; so that he then looks at the second. */
+/*
+ * One waits for the first of two, which another thread publishes, so that it then checks the
+ * second.
+ */
 static void setup_two_fixed_and_early(void *p)
 {
     state *s = p;
@@ -295,7 +299,7 @@ static void follow_other(void *p)
     follow(s, &s->other);
 }
 
-/* Joins, and reads; leaves in the end. */
+/* Joins, reads, and leaves in the end. */
 static void join_and_read(void *p)
 {
     state *s = p;
@@ -305,7 +309,7 @@ static void join_and_read(void *p)
         bide_check_assert(s->slot == 1);
 }
 
-/* (who follows may have seen nothing) */
+/* a follower may have seen nothing */
 static void finish_two_fixed(void *p)
 {
     state *s = p;
@@ -323,10 +327,10 @@ static const bide_check_scenario early_turns = {
     .threads = {publish_cursor, follow_other, publish_fixed_only, join_and_read},
     .finish = finish_two_fixed,
     .never_spurious = true,
-    .preemptions = 1, /* four threads are too many for all */
+    .preemptions = 1, /* too large with four threads */
 };
 
-/* ---- Who leaves while it is waited for ---- */
+/* ---- A member leaves while it is waited for ---- */
 
 static void leave_and_free(state *s, unsigned which)
 {
@@ -429,7 +433,7 @@ static const bide_check_scenario turns = {
     .never_spurious = true,
 };
 
-/* ---- Who closes and stays ---- */
+/* ---- A member closes and stays ---- */
 
 static void publish_fixed_and_close(void *p)
 {
@@ -463,7 +467,7 @@ static const bide_check_scenario closes = {
     .threads = {wait_in_vain, close_fixed},
 };
 
-/* The one that is closed is the first that is waited for; nobody publishes the other. */
+/* The closed one is the first that is waited for; the other is not published. */
 static void setup_two_fixed(void *p)
 {
     setup_for(p, 2, 0);
@@ -477,7 +481,7 @@ static const bide_check_scenario closes_beside_another = {
     .threads = {wait_in_vain, close_fixed},
 };
 
-/* ---- Who leaves twice, and joins in between ---- */
+/* ---- A member leaves twice, and joins in between ---- */
 
 static void leave_twice(void *p)
 {
@@ -505,7 +509,7 @@ static const bide_check_scenario leaves_twice = {
     .preemptions = 1,
 };
 
-/* ---- Cut short ---- */
+/* ---- Cancellation ---- */
 
 static void setup_one_and_early_stopped(void *p)
 {
@@ -539,7 +543,7 @@ static const bide_check_scenario leaves_as_stopped = {
     .never_spurious = true,
 };
 
-/* ---- Who follows ---- */
+/* ---- Following ---- */
 
 enum { BEHIND = 4 };
 
@@ -552,7 +556,7 @@ static void setup_followed(void *p)
     bide_atomic_init(&s->counter, BEHIND + 1);
 }
 
-/* More than half the range, in two steps; there is room from the first on. */
+/* More than half the range, in two steps; there is room after the first. */
 static void go_on_and_close(void *p)
 {
     state *s = p;

@@ -1,6 +1,6 @@
 /*
- * The shared task: started once, by whoever comes first; its result is seen by all; and it may go when the wait on
- * it has ended.
+ * The shared task: started once, by the first waiter; all waiters see its result; and it may be
+ * freed when the waits have ended.
  */
 #include "bide/check.h"
 #include "bide/event.h"

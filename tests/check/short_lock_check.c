@@ -1,8 +1,11 @@
 /*
- * The lock for a few instructions: it excludes, and nobody who sleeps for it is forgotten.
+ * The lock for a few instructions: mutual exclusion, and no lost sleeper.
  */
 #define BIDE_SHORT_LOCK 1
-/* (beside the folder of the public headers, where statements_test.py can put a changed one in its place) */
+/*
+ * beside the directory of the public headers, where statements_test.py can put a changed one in its
+ * place
+ */
 #include "../src/coroutine/short_lock.h"
 
 #include "bide/check.h"

@@ -1,5 +1,5 @@
 /*
- * Events for one waiter: set, reset, close and being cut short at once.
+ * Events for one waiter: concurrent set, reset, close and cancellation.
  */
 #include "kept.h"
 
@@ -17,8 +17,8 @@ typedef struct state {
     int data[2];
     int passed; /* waits */
     bide_single_consumer_event *allocated;
-    bide_atomic(uint32_t) made; /* by those who set it */
-    uint32_t taken;             /* by who waits, resets, and takes all */
+    bide_atomic(uint32_t) made; /* written by the setters */
+    uint32_t taken;             /* by the thread that waits, resets and takes everything */
     struct early *early;        /* waits since the setup */
 } state;
 
@@ -97,7 +97,10 @@ static void set_second(void *p)
     bide_single_consumer_event_set(&s->event);
 }
 
-/* Each who sets it has made something; who waits, resets it and takes all misses nothing without being told again. */
+/*
+ * Each setter has produced an item. A consumer that waits, resets and takes all items misses none,
+ * even without another set.
+ */
 static void make_and_set(void *p)
 {
     state *s = p;
@@ -119,7 +122,7 @@ static void finish_all_taken(void *p)
     bide_check_assert(s->taken == 2 || bide_single_consumer_event_is_set(&s->event));
 }
 
-/* What was set before it was closed stays so. */
+/* An event that was set before the close stays set. */
 static void set_and_close(void *p)
 {
     set_it(p);
@@ -191,7 +194,7 @@ static void close_automatic(void *p)
     bide_single_consumer_auto_event_close(&s->automatic);
 }
 
-/* A set that a wait did not take, because it was cut short, is there for the next. */
+/* A set that a cancelled wait did not take is available to the next wait. */
 static void wait_automatic_until_stopped(void *p)
 {
     state *s = p;
@@ -220,7 +223,7 @@ static void finish_at_most_one_set(void *p)
                       -EPIPE);
 }
 
-/* Two set it: at least one wait passes, at most two, and the last sees what both have written. */
+/* Two sets: at least one wait passes, at most two, and the last one sees the writes of both. */
 static void set_automatic_second(void *p)
 {
     state *s = p;
@@ -281,7 +284,7 @@ static void setup_early(void *p)
     bide_resume(&early->task.frame);
 }
 
-/* The set that was handed over to it is there for the next. */
+/* The set that was handed over to it is available to the next wait. */
 static void finish_destroyed(void *p)
 {
     state *s = p;

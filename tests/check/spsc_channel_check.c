@@ -1,6 +1,7 @@
 /*
- * The channel of one sender and one receiver: what is sent is received once and in order, whoever of the two does it;
- * nobody waits for what is there, or for room that is there. (The orders are the ring's and the event count's.)
+ * The channel of one sender and one receiver: elements are received once and in order, and neither
+ * side waits for an element or for room that is there. The memory orders are those of the ring and
+ * the event count.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -15,15 +16,15 @@ typedef bide_spsc_channel(uint64_t) channel;
 
 struct state;
 
-/* One end: a coroutine, in a source of its own if it has one. */
+/* One end: a coroutine, with a source of its own if it has one. */
 struct end {
     bide_task task;
     bide_context context;
     bide_stop_source stop;
     struct state *state;
     bide_spsc_channel_waiter waiter;
-    uint64_t number; /* that is sent, or was received */
-    uint64_t count;  /* how many are to be sent, or were received */
+    uint64_t number; /* to be sent, or received */
+    uint64_t count;  /* the number to be sent, or received */
     int status;
 };
 
@@ -44,7 +45,7 @@ bide_coroutine(sender_body)
     bide_end();
 }
 
-/* Receives until something else than an element comes. */
+/* Receives until there is a status instead of an element. */
 bide_coroutine(receiver_body)
 {
     bide_begin(receiver_body, struct end * self);
@@ -142,7 +143,7 @@ static void finish(void *p)
     bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
 }
 
-/* What was not received is there still. */
+/* Elements that were not received are still there. */
 static void finish_receiver_stopped(void *p)
 {
     state *s = p;
@@ -155,7 +156,7 @@ static void finish_receiver_stopped(void *p)
     bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
 }
 
-/* What was sent is received, and nothing else. */
+/* The received elements are the ones sent. */
 static void finish_sender_stopped(void *p)
 {
     state *s = p;

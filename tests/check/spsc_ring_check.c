@@ -1,7 +1,7 @@
 /*
- * A ring between two threads: elements and slots are handed over and back, one by one, by spans and by batches, in
- * rings of one slot and of two; closing. An element is two words of plain memory, so one that is read while it is
- * written is a race.
+ * A ring between two threads: elements and slots are handed over and back, one by one, in spans and
+ * in batches, in rings of one slot and of two; closing. An element is two words of plain memory, so
+ * a read during a write is a race.
  */
 #include "bide/check.h"
 #include "bide/spsc_ring.h"
@@ -25,7 +25,7 @@ static element make(uint64_t number)
     return element;
 }
 
-/* What comes next, and whole. */
+/* The next element, complete. */
 static void expect(state *s, uint64_t number, uint64_t twice)
 {
     bide_check_assert(number == s->popped && twice == 2 * number);
@@ -44,7 +44,7 @@ static void setup_two(void *p)
     bide_spsc_ring_init(&s->ring, s->memory, 2);
 }
 
-/* ---- One by one: each tries as often as there are elements, and what is not taken stays ---- */
+/* ---- One by one: each thread tries as often as there are elements, and the rest stays ---- */
 
 static void push_some(void *p)
 {
@@ -198,7 +198,7 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
-/* ---- A third looks how many there are ---- */
+/* ---- A third thread reads the count ---- */
 
 static void push_one(void *p)
 {
@@ -221,7 +221,7 @@ static const bide_check_scenario counted_slot = {
     .finish = finish,
 };
 
-/* There was one at most, in room for two. */
+/* There was at most one element, with room for two. */
 static const bide_check_scenario counted_element = {
     .name = "one_element_is_counted_while_it_is_pushed_and_popped",
     .size = sizeof(state),

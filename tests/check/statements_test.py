@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """Each statement is needed: statements_test.py BUILD NAME DOCUMENT [--update] [--only WORDS]
 
-Changes the library's sources as tests/check/statements/NAME.txt says, one change at a time, and runs the scenarios of
-NAME_check with each: something must be found, or a reason must be given. Compares the table with the one in DOCUMENT
-between the lines <!-- NAME statements --> and <!-- end -->; with --update the document gets the new table.
+Changes the library's sources as listed in tests/check/statements/NAME.txt, one change at a time, and runs the scenarios of
+NAME_check with each change: there must be a finding, or the list must give a reason. Compares the table with the one in
+DOCUMENT between the lines <!-- NAME statements --> and <!-- end -->; --update writes the new table to the document.
 
-A list of changes is made of these lines:
+A list of changes consists of these lines:
 
-    file PATH           the changes below are of this file
-    with PATH...        what includes it, beside NAME_check.c: compiled anew too, in place of it if it is no header
+    file PATH           the file that the next changes are applied to
+    with PATH...        the sources that include the file, beside NAME_check.c: they are compiled too, in place of the file
+                        if it is not a header
     * TEXT              a change, in words
-    - TEXT              what stands there, over any number of lines; spaces do not count
-    at N                the N-th such place; without it there must be but one
-    + TEXT              what stands there instead, if anything
-    also NAME...        the scenarios of NAME_check are run too, if those of the first find nothing
-    preemptions N       only executions with so few are looked at: there would be too many
-    kept: TEXT          nothing is found; why that is right. May go on with lines that begin with two spaces
+    - TEXT              the text that is replaced, over any number of lines; spaces do not count
+    at N                the N-th such text; without this line there must be only one
+    + TEXT              the new text, if any
+    also NAME...        the scenarios of NAME_check, which run if the others find nothing
+    preemptions N       a bound on the preemptions, if there are too many executions otherwise
+    kept: TEXT          the reason why there is no finding; lines that begin with two spaces continue it
 """
 import json
 import os
@@ -25,11 +26,11 @@ import subprocess
 import sys
 import tempfile
 
-EXECUTIONS = 2000000  # of each scenario: more than any has as it is
+EXECUTIONS = 2000000  # of each scenario: more than any has without a change
 
 
 class NotBuilt(Exception):
-    """A change does not compile, or is not linked."""
+    """A change does not compile or link."""
 
 
 class Change:
@@ -73,7 +74,7 @@ def read_changes(path):
 
 
 def changed_text(root, change):
-    """The file with the change made."""
+    """Returns the text of the file with the change."""
     with open(os.path.join(root, change.file), encoding="utf-8") as source:
         text = source.read()
     words = " ".join(change.old).split()
@@ -86,24 +87,24 @@ def changed_text(root, change):
     return text[:place.start()] + "\n".join(change.new) + text[place.end():]
 
 
-def run_compiler(command, folder, unit):
-    process = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+def run_compiler(command, directory, unit):
+    process = subprocess.run(command, cwd=directory, stderr=subprocess.PIPE, text=True)
     if process.returncode != 0:
         sys.stderr.write(process.stderr)
         raise NotBuilt(unit)
 
 
 class Build:
-    def __init__(self, folder, name, kept):
-        self.folder, self.name = folder, name
-        self.kept = kept  # a folder for the objects that no change is in
-        with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as commands:
+    def __init__(self, directory, name, kept):
+        self.directory, self.name = directory, name
+        self.kept = kept  # a directory for the objects that no change is in
+        with open(os.path.join(directory, "compile_commands.json"), encoding="utf-8") as commands:
             self.commands = json.load(commands)
         here = os.path.dirname(os.path.abspath(__file__))
         self.root = os.path.dirname(os.path.dirname(here))
 
     def command_for(self, unit, name):
-        """How a unit is compiled to be checked."""
+        """Returns the command that compiles a unit for the checker."""
         path = os.path.join(self.root, unit)
         for entry in self.commands:
             if "libbide-checked" not in entry["output"] and f"/{name}_check.p/" not in entry["output"]:
@@ -120,13 +121,13 @@ class Build:
             at = arguments.index(flag)
             del arguments[at:at + 2]
         command = command[:compiler] + includes + arguments + ["-w", "-c", source, "-o", output]
-        run_compiler(command, self.folder, unit)
+        run_compiler(command, self.directory, unit)
 
-    def program(self, change, name, folder):
-        """A program of scenarios with the change made."""
+    def program(self, change, name, directory):
+        """Builds a program of scenarios with the change."""
         is_header = change.file.endswith(".h")
-        overlay = os.path.join(folder, "include")  # from there a header in src/ is "../src/..."
-        changed = os.path.join(folder, change.file)
+        overlay = os.path.join(directory, "include")  # from there a header in src/ is "../src/..."
+        changed = os.path.join(directory, change.file)
         for needed in (overlay, os.path.dirname(changed)):
             os.makedirs(needed, exist_ok=True)
         with open(changed, "w", encoding="utf-8") as out:
@@ -136,7 +137,7 @@ class Build:
         objects = []
         for unit in units:
             untouched = not is_header and unit == scenarios
-            output = os.path.join(self.kept if untouched else folder, unit.replace("/", "_") + ".o")
+            output = os.path.join(self.kept if untouched else directory, unit.replace("/", "_") + ".o")
             objects.append(output)
             if untouched and os.path.exists(output):
                 continue
@@ -145,14 +146,14 @@ class Build:
             self.compile(unit, name, source, [] if untouched else includes, output)
         command = self.command_for(scenarios, name)
         compiler = command[:command.index(next(word for word in command if word.startswith("-")))]
-        program = os.path.join(folder, "program")
+        program = os.path.join(directory, "program")
         run_compiler(compiler + objects + ["-o", program, "src/check/libbide-check.a", "-pthread"],
-                     self.folder, scenarios)
+                     self.directory, scenarios)
         return program
 
 
 def found_by(program, bound):
-    """What the first scenario that fails finds, or None; and whether all were finished."""
+    """Returns the finding of the first scenario that fails, or None; and whether all were finished."""
     command = [program, "--executions", str(EXECUTIONS)] + (["--preemptions", bound] if bound else [])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True)
@@ -178,9 +179,9 @@ def main():
 
 
 def compare(kept):
-    folder, name, document = sys.argv[1:4]
+    directory, name, document = sys.argv[1:4]
     only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
-    build = Build(os.path.abspath(folder), name, kept)
+    build = Build(os.path.abspath(directory), name, kept)
     changes = read_changes(os.path.join(build.root, "tests/check/statements", name + ".txt"))
     rows, bad = ["| file | change | found |", "| --- | --- | --- |"], 0
     for change in changes:

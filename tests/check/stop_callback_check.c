@@ -1,12 +1,13 @@
 /*
- * Stop callbacks: removed, and freed, while their source is asked to stop; attached while it is; asked by two.
+ * Stop callbacks: removed and freed during a request to stop; attached during a request; requests
+ * from two threads.
  */
 #include "bide/check.h"
 #include "bide/stop_callback.h"
 
 typedef struct state {
     bide_stop_source stop;
-    bide_stop_callback *callback; /* allocated, so that who uses it too late is found */
+    bide_stop_callback *callback; /* allocated, so that a late access is detected */
     bide_stop_callback *another;
     bide_stop_callback_waiter *waiter;
     int reason; /* written before a request */
@@ -66,7 +67,7 @@ static void setup_two(void *p)
     bide_stop_callback_init(s->another, &s->stop, &bide_default_context, another_function, s);
 }
 
-/* ---- What threads do ---- */
+/* ---- The operations of the threads ---- */
 
 static void request(void *p)
 {
@@ -75,13 +76,13 @@ static void request(void *p)
     bide_stop_request(&s->stop);
 }
 
-/* (what is written before each of two requests would be a race) */
+/* a write before each of two requests would be a race */
 static void request_without_reason(void *p)
 {
     bide_stop_request(&((state *)p)->stop);
 }
 
-/* Resumed on this thread, or on that of the request: whoever it is frees it. */
+/* Resumed on this thread or on the requesting one, which then frees it. */
 static void wait_and_free(state *s)
 {
     bide_check_assert(bide_check_await(bide_stop_callback_wait(s->waiter, s->callback)) == 0);
@@ -127,7 +128,7 @@ static void wait_for_the_removed(void *p)
 static void finish(void *p)
 {
     state *s = p;
-    bide_check_assert(s->ran == !s->removed); /* never after a remove that said true */
+    bide_check_assert(s->ran == !s->removed); /* never after a remove that returned true */
     bide_check_assert(s->stop.first_child == NULL);
     bide_check_note("%s", s->removed ? "removed" : "ran");
 }

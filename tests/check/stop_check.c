@@ -1,5 +1,6 @@
 /*
- * Asking to stop: the gate in front of a wait, the tree of sources, waiters that are removed from lists.
+ * Requests to stop: the gate in front of a wait, the tree of sources, waiters that are removed from
+ * lists.
  */
 #include "bide/check.h"
 #include "bide/coroutine.h"
@@ -23,7 +24,7 @@ typedef struct state {
     bide_sequence_barrier8 barrier;
     int data;              /* written before the event is set, or the number published */
     int reason;            /* written before a request */
-    struct waiter *beside; /* waits since the setup, and is not asked */
+    struct waiter *beside; /* waits since the setup, and is not cancelled */
     bide_stop_source *allocated;
 } state;
 
@@ -41,9 +42,9 @@ static void setup(void *p)
     }
 }
 
-/* ---- What threads do ---- */
+/* ---- The operations of the threads ---- */
 
-/* A coroutine that waits once, or again for the second time. */
+/* A coroutine that waits once, or for the second time. */
 struct waiter {
     bide_task task;
     state *state;
@@ -53,7 +54,7 @@ struct waiter {
     int status;
 };
 
-/* What waits ended with is explained by what was written before. */
+/* The results of the waits agree with the data that was written before. */
 static void check_status(const state *s, int status)
 {
     bide_check_assert(status == 0 || status == -ECANCELED);
@@ -90,7 +91,7 @@ bide_coroutine(either_body)
     bide_end();
 }
 
-/* Runs a coroutine in a child, and blocks until it has ended: in whichever thread that is. */
+/* Runs a coroutine in a child, and blocks until it has ended, in whichever thread. */
 typedef struct starter {
     bide_task task;
     struct waiter *waiter;
@@ -142,7 +143,7 @@ static void wait_on_barrier_second(void *p)
     wait_in_child(p, 1, &barrier_waiter_body, false);
 }
 
-/* One waits already, and is not asked to stop. */
+/* One waiter is in the list already, and is not cancelled. */
 static void setup_beside_with(state *s, const bide_point *body)
 {
     setup(s);
@@ -216,7 +217,7 @@ SCENARIO(a_barriers_wait_is_cut_short, setup, NULL, request_first, wait_on_barri
 SCENARIO(a_barriers_wait_is_cut_short_or_ends, setup, NULL, request_first, publish,
          wait_on_barrier);
 
-/* Two ask; each request has reached the source when it returns, or the other's has. */
+/* Two requests; when a request returns, it or the other one has reached the source. */
 static void request_and_look(void *p)
 {
     state *s = p;
@@ -237,7 +238,7 @@ static void wait_for_either(void *p)
 SCENARIO(two_ask_for_different_reasons, setup, NULL, request_and_look, request_for_time,
          wait_for_either);
 
-/* ---- Others in the list ---- */
+/* ---- Other waiters in the list ---- */
 
 SCENARIO(another_waits_beside_a_wait_that_is_cut_short, setup_beside, finish_beside, request_first,
          set_event, wait_first);
@@ -249,7 +250,7 @@ SCENARIO(a_request_reaches_two_children_on_a_barrier, setup, NULL, request, wait
 
 /* ---- The tree ---- */
 
-/* Attaches a source, looks whether it is asked, detaches and frees it. */
+/* Attaches a source, checks whether it is cancelled, detaches and frees it. */
 static void attach_to(state *s, bide_stop_source *parent)
 {
     bide_stop_source *source = bide_check_alloc(sizeof *source);
@@ -279,7 +280,7 @@ static void look_whether_asked(void *p)
         bide_check_assert(s->reason == 1);
 }
 
-/* A source that is attached when the request is over has been reached. */
+/* A source that is attached after the end of the request has been reached. */
 static void setup_one_source(void *p)
 {
     bide_stop_source_init(&((state *)p)->stop);
@@ -308,10 +309,10 @@ SCENARIO(a_source_attaches_and_detaches_during_a_request, setup_one_source, fini
          request_and_attach, attach_and_detach);
 SCENARIO(a_source_attaches_below_during_a_request, setup, NULL, request, attach_and_detach_below);
 
-/* What only looking again needs, and not asking to stop. */
+/* Only the second check needs this, not cancellation. */
 #define BIASED "the biased list's, and found by its own scenarios"
 
-/* What only naming a waiter to another sifter needs. */
+/* Only naming a waiter to another sweeper needs this. */
 #define REMOVED "the list's from which waiters are removed, and found by its own scenarios"
 
 int main(int argc, char **argv)

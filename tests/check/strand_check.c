@@ -1,7 +1,8 @@
 /*
- * Strands: what is posted runs once, one at a time and in order, whichever threads post; and the memory goes as soon as
- * the strand is idle. They stand on the inline scheduler, where the thread that finds one idle runs it; and on a
- * scheduler whose queue one thread of the scenario runs.
+ * Strands: posted coroutines run once, one at a time and in order, whichever threads post; and the
+ * memory may be freed as soon as the strand is idle. Strands on the inline scheduler, where the
+ * thread that finds one idle runs it; and on a scheduler whose queue is run by one thread of the
+ * scenario.
  */
 #include "bide/check.h"
 #include "bide/event.h"
@@ -21,11 +22,11 @@ typedef struct step_frame {
 struct state {
     bide_strand strand;
     step_frame frames[FRAMES];
-    unsigned order[FRAMES]; /* of the strand's coroutines: which ran */
+    unsigned order[FRAMES]; /* of the strand's coroutines: the one that ran */
     unsigned ran;
     unsigned expected;
     bide_atomic(uint32_t) told; /* that the third was posted */
-    bool knew;                  /* ... before the first posted the second */
+    bool knew;                  /* before the first posted the second */
     bide_event ended;
 };
 
@@ -65,7 +66,7 @@ static void setup_on(state *s, bide_scheduler *under, unsigned expected)
     bide_event_init(&s->ended, false);
 }
 
-/* Posts several, in a row. */
+/* Posts several in a row. */
 static void post(state *s, unsigned first, unsigned last)
 {
     for (unsigned i = first; i < last; i++)
@@ -74,7 +75,7 @@ static void post(state *s, unsigned first, unsigned last)
                              &s->frames[last].frame.awaiter);
 }
 
-/* All have run, the one before the other. */
+/* All have run, one before the other. */
 static void check_order(state *s, unsigned before, unsigned after)
 {
     unsigned places[FRAMES] = {0, 0, 0, 0};
@@ -173,7 +174,7 @@ static const bide_check_scenario order = {
     .finish = both_in_order,
 };
 
-/* ---- Posting from inside: behind what was posted before ---- */
+/* ---- Posting from inside: after the earlier posts ---- */
 
 static void setup_inside(void *p)
 {
@@ -191,7 +192,7 @@ static const bide_check_scenario inside = {
     .finish = in_order,
 };
 
-/* ... behind what the strand's coroutine knows to have been posted before. */
+/* Comes after the posts that the strand's coroutine knows of. */
 static void post_third_and_tell(void *p)
 {
     post(p, 2, 2);
@@ -213,7 +214,7 @@ static const bide_check_scenario inside_behind = {
     .finish = known_before_second,
 };
 
-/* ---- The end: told by the last of its coroutines, the strand's memory goes ---- */
+/* ---- The end: reported by the last of its coroutines, then the strand's memory is freed ---- */
 
 static void destroy_when_told(void *p)
 {

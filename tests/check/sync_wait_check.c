@@ -1,5 +1,6 @@
 /*
- * A thread that blocks until an operation has ended, or until its deadline has come, which it may at any time.
+ * A thread that blocks until an operation has ended, or until its deadline, which may come at any
+ * time.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -7,7 +8,7 @@
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
 
-/* The clock stands at 1. */
+/* The clock is always at 1. */
 enum { LATER = 2 };
 
 typedef struct state {
@@ -43,7 +44,10 @@ static void set_first(void *p)
     bide_event_set(&s->events[0]);
 }
 
-/* What the first wait had on the stack the second has again: who still used it would be found. */
+/*
+ * The second wait has its state at the stack address of the first one's: a late access would be
+ * detected.
+ */
 static void wait_for_both(void *p)
 {
     state *s = p;
@@ -54,7 +58,7 @@ static void wait_for_both(void *p)
     }
 }
 
-/* The wait ends once, and nothing is left of it. */
+/* The wait ends once, and leaves nothing behind. */
 static void wait_for_a_while(void *p)
 {
     state *s = p;
@@ -67,7 +71,7 @@ static void wait_for_a_while(void *p)
     bide_check_note("%s", status == 0 ? "in time" : "too late");
 }
 
-/* Nobody sets it. */
+/* It is never set. */
 static void wait_in_vain(void *p)
 {
     state *s = p;

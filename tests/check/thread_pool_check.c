@@ -1,9 +1,9 @@
 /*
- * The thread pool: how its workers fall asleep and are woken, its timers, and its end. (What a ring
- * and a slot do is in run_queue_check.c.)
+ * The thread pool: how its workers fall asleep and are woken, its timers, and its end.
+ * run_queue_check.c checks a ring and a slot.
  *
  * Most scenarios have a pool whose workers they run themselves. Worker 0 is not run: the first
- * thread is in its place, as a coroutine that has made something and does not suspend.
+ * thread replaces it, as a coroutine that has made another one and does not suspend.
  */
 #include "../src/schedule/pool/worker.h"
 
@@ -18,9 +18,9 @@ enum { JOBS = 3, MEET = 2, LATER = 5 };
 
 typedef struct job {
     bide_frame frame;
-    int data;                   /* what its maker has written */
+    int data;                   /* written by its maker */
     bide_atomic(uint32_t) done; /* how often it has run */
-    struct state *ends;         /* ends its pool if all jobs have run, or NULL */
+    struct state *ends;         /* ends its pool when all jobs have run, or NULL */
     struct state *meets;        /* waits in it until MEET jobs have begun, or NULL */
 } job;
 
@@ -95,7 +95,7 @@ static void three_workers(void *p)
     set_up(p, 3);
 }
 
-/* Of three in the ring of a worker that is busy, a thief takes two, and the two have to meet. */
+/* Of three coroutines in the ring of a busy worker, a thief takes two, which have to meet. */
 static void three_workers_and_three_jobs(void *p)
 {
     state *s = p;
@@ -211,7 +211,7 @@ static void set_a_timer(void *p)
     await_and_end(s, 1);
 }
 
-/* (each of the two programs uses some) */
+/* each of the two programs uses some of these */
 #define MAYBE_UNUSED __attribute__((unused))
 #define SCENARIO(variable, text, before, ...)     \
     MAYBE_UNUSED                                  \
@@ -308,7 +308,7 @@ MAYBE_UNUSED static const bide_check_scenario set_outside = {
 
 int main(int argc, char **argv)
 {
-#if MANY /* too many executions to see them all: a program of its own */
+#if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, NULL};
 #else

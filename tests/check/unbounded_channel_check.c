@@ -1,6 +1,7 @@
 /*
- * The unbounded channel, with segments of one or two cells: nobody waits for an element, or for the close, that has come. The
- * orders are the queue's and the event count's; what is checked here is the look in front of a wait.
+ * The unbounded channel, with segments of one or two cells: no thread waits for an element or a
+ * close that is there. The memory orders are those of the queue and the event count; this checks
+ * the attempt before a wait.
  */
 #include "checked_allocator.h"
 
@@ -17,7 +18,7 @@ typedef struct state {
     bide_hazard_seat *mine[SEATS]; /* by bide_check_thread() */
     numbers numbers;
     bide_unbounded_channel_waiter waits[SEATS];
-    uint64_t received[SEATS]; /* the sum of what each has received */
+    uint64_t received[SEATS]; /* the sum of the elements that each thread has received */
     int status[SEATS];
 } state;
 
@@ -45,7 +46,7 @@ static void setup(void *p)
     setup_cells(p, 2);
 }
 
-/* As if somebody had waited lately: without the system's barrier. */
+/* As if there had been a waiter lately: without the system's barrier. */
 static void setup_watched(void *p)
 {
     state *s = p;

@@ -1,6 +1,6 @@
 /*
- * The wait group: what was done is seen, no zero is missed though somebody adds again at once, and the memory goes
- * right after the wait.
+ * The wait group: finished work is visible, no zero is missed if the group is added to again at
+ * once, and the memory is freed directly after the wait.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -9,7 +9,7 @@
 #include "bide/task.h"
 #include "bide/wait_group.h"
 
-/* A coroutine that waits since the setup. */
+/* A coroutine that has been waiting since the setup. */
 struct early {
     bide_task task;
     bide_context context;
@@ -107,7 +107,7 @@ static const bide_check_scenario tried = {
     .threads = {do_first, do_second, try_and_look},
 };
 
-/* ---- Used again ---- */
+/* ---- Reuse ---- */
 
 static void setup_one_waits(void *p)
 {
@@ -153,7 +153,7 @@ static const bide_check_scenario again = {
     .finish = finish_zero_seen,
 };
 
-/* Begins its wait before or after the zero; the other zero is the last that comes. */
+/* Begins its wait before or after the zero; the other zero is the last one. */
 static void be_done_add_and_be_done(void *p)
 {
     state *s = p;
@@ -221,7 +221,7 @@ static const bide_check_scenario closed = {
     .finish = finish_closed,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {
@@ -252,7 +252,7 @@ static const bide_check_scenario freed = {
     .threads = {be_done_there, be_done_there, wait_and_free},
 };
 
-/* ---- A wait that is due comes behind one that is not ---- */
+/* ---- A wait that is due is behind one that is not ---- */
 
 static void setup_one_late(void *p)
 {

@@ -1,6 +1,7 @@
 /*
- * A list of waiters from which some are removed, by an event: waiters that have enlisted before, and are asked to stop
- * by two, while a third sets, resets or closes it. What a waiter was is overwritten as soon as its wait has ended.
+ * A list of waiters from which some are removed, in an event: waiters that have enlisted before,
+ * and are cancelled by two threads, while a third sets, resets or closes it. The memory of a waiter
+ * is overwritten as soon as its wait has ended.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -61,7 +62,7 @@ static void setup_three(void *p)
     enlist(p, 2);
 }
 
-/* What stays is linked: somebody has gone. */
+/* The rest of the list is linked: a waiter has left. */
 static void setup_two_linked(void *p)
 {
     state *s = p;
@@ -75,7 +76,7 @@ static void setup_two_linked_written(void *p)
     ((state *)p)->data = 1;
 }
 
-/* One is linked, and one has come since. */
+/* One is linked, and one has arrived since. */
 static void setup_one_linked(void *p)
 {
     state *s = p;
@@ -103,7 +104,7 @@ static void set_it(void *p)
     bide_event_set(&s->event);
 }
 
-/* (data is written in the setup) */
+/* data is written in the setup */
 static void set_it_or_find_it_set(void *p)
 {
     state *s = p;
@@ -111,7 +112,7 @@ static void set_it_or_find_it_set(void *p)
     bide_check_assert(bide_event_is_set(&s->event));
 }
 
-/* Who comes after the reset waits in another chain. */
+/* A waiter that arrives after the reset is in another chain. */
 static void set_reset_and_wait(void *p)
 {
     set_it(p);
@@ -213,7 +214,7 @@ static void finish_third_too(void *p)
     check_ended(p, 2, 0);
 }
 
-/* The first and the third were cut short, the second stays. */
+/* The first and the third were cancelled, the second stays. */
 static void finish_second_stays(void *p)
 {
     state *s = p;

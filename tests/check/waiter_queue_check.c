@@ -1,6 +1,6 @@
 /*
- * The waiter queue, by a mutex and a semaphore: locking by two and three, hand-overs that race with cancellation and
- * with closing, and memory that goes as soon as it may.
+ * The waiter queue, by a mutex and a semaphore: locking by two and three, hand-overs that race with
+ * cancellation and with closing, and memory that is freed as early as allowed.
  */
 #include "bide/check.h"
 #include "bide/errors.h"
@@ -90,7 +90,7 @@ static const bide_check_scenario tried = {
     .finish = finish_free,
 };
 
-/* ---- One has it, others are in line ---- */
+/* ---- One holds it, others are in line ---- */
 
 bide_coroutine(early_body)
 {
@@ -242,8 +242,10 @@ static const bide_check_scenario both_cancelled = {
     .finish = finish_both_cancelled,
 };
 
-/* Removes the second; meanwhile the first may be named, and its canceller serve for that name. Then a third comes and is
- * named too: it may be among those that have arrived still. */
+/*
+ * Removes the second waiter. Meanwhile the first may be named for removal, with its canceller
+ * serving on its behalf. Then a third arrives and is named too: it may still be among the arrivals.
+ */
 static void stop_second_and_who_comes(void *p)
 {
     state *s = p;
@@ -359,7 +361,7 @@ static const bide_check_scenario closed_with_reason = {
     .threads = {write_and_close, lock_or_see_why},
 };
 
-/* The same while the closing ends one in line. */
+/* The same while the close ends a waiter in line. */
 static void finish_closed_held(void *p)
 {
     finish_one(p, 0, -EPIPE);
@@ -374,7 +376,7 @@ static const bide_check_scenario closed_held_with_reason = {
     .finish = finish_closed_held,
 };
 
-/* ---- The memory goes as soon as it may ---- */
+/* ---- The memory is freed as early as allowed ---- */
 
 static void setup_allocated(void *p)
 {
@@ -384,7 +386,7 @@ static void setup_allocated(void *p)
     s->users = 2;
 }
 
-/* The last user frees it, right after it has unlocked it. */
+/* The last user frees it directly after its unlock. */
 static void use_and_free(void *p)
 {
     state *s = p;
@@ -432,7 +434,7 @@ static const bide_check_scenario freed_semaphore = {
     .threads = {release_one, release_one, acquire_two_and_free},
 };
 
-/* Goes on in the thread that has released, and frees what this thread has waited on. */
+/* Continues in the releasing thread, and frees the object that this thread has waited on. */
 struct freeing {
     bide_task task;
     state *state;
@@ -469,7 +471,7 @@ static void finish_one_waited(void *p)
     finish_one(p, 0, 0);
 }
 
-/* Who serves the other may find the one that arrives before that one has said so. */
+/* The server of the other waiter may find the new arrival before that has announced itself. */
 static const bide_check_scenario freed_elsewhere = {
     .name = "it_is_freed_in_the_thread_that_has_released",
     .size = sizeof(state),
@@ -493,7 +495,7 @@ static void give_one(void *p)
     bide_semaphore_release(&((state *)p)->semaphore, 1);
 }
 
-/* The first, who wants two, is in the way of the second, until it is gone. */
+/* The first waiter, which wants two permits, blocks the second until it has left. */
 static void finish_two_sizes(void *p)
 {
     state *s = p;
@@ -517,7 +519,10 @@ static void close_semaphore(void *p)
     bide_semaphore_close(&((state *)p)->semaphore);
 }
 
-/* What is there is too little for the first, and it is the first's turn: so the second gets nothing either. */
+/*
+ * The permits do not suffice for the first waiter, and it is the first one's turn, so the second
+ * gets none either.
+ */
 static void finish_two_sizes_closed(void *p)
 {
     state *s = p;
@@ -574,7 +579,7 @@ static void setup_one_late(void *p)
     bide_await_later(bide_notify_wait(&s->late, &s->notify));
 }
 
-/* Serves as it removes the second; meanwhile the one that is late may come, behind the first. */
+/* Serves as it removes the second waiter; meanwhile the late one may arrive behind the first. */
 static void notify_and_enlist_and_stop(void *p)
 {
     state *s = p;

@@ -1,5 +1,5 @@
 /*
- * Threads that wait, for a lock or asleep: each way in which they can take turns is run once.
+ * Threads that wait for a lock or sleep: each order in which they can take turns is explored once.
  */
 #include "testing.h"
 
@@ -37,7 +37,10 @@ static void note_order(void *p)
     bide_check_note("%s", ((state *)p)->order);
 }
 
-/* Explores, and expects that nothing is found, and so many executions, each with another order of turns. */
+/*
+ * Explores, and expects no finding and the given number of executions, each with another order of
+ * turns.
+ */
 static void expect_orders(bide_check_scenario scenario, unsigned orders)
 {
     bide_check_result result;
@@ -112,7 +115,7 @@ static void a_wake_wakes_no_more_than_it_is_told_to(void **unused)
                      BIDE_CHECK_DEADLOCK);
 }
 
-/* Sleeping gives no order: who is woken must still acquire. */
+/* Sleeping orders nothing: a woken thread must still acquire. */
 static void sleep_and_trust(void *p)
 {
     state *s = p;
@@ -163,7 +166,7 @@ static void add_one_and_signal(void *p)
     add_and_signal(p, 1);
 }
 
-/* One signal for two. */
+/* One signal for two waiters. */
 static void add_two_and_signal(void *p)
 {
     add_and_signal(p, 2);
@@ -302,7 +305,10 @@ static void each_started_thread_is_one_of_its_own(void **unused)
                      2);
 }
 
-/* They run with the scenario's, so nobody can start one after these, nor wait for one before them. */
+/*
+ * They run with the scenario's threads, so a thread cannot be started after these, nor joined
+ * before them.
+ */
 static void a_thread_runs_only_beside_those_of_the_scenario(void **unused)
 {
     (void)unused;
@@ -336,7 +342,7 @@ static void store_another(void *p)
     bide_atomic_store(&((state *)p)->word, 1, relaxed);
 }
 
-/* Every order of three threads must show as many executions. */
+/* Every order of three threads must have the same number of executions. */
 static void expect_the_same_in_every_order(void (*a)(void *), void (*b)(void *), void (*c)(void *))
 {
     void (*const orders[][3])(void *) = {{a, b, c}, {a, c, b}, {b, a, c},
@@ -422,7 +428,7 @@ static void a_spin_may_hold_a_fence(void **unused)
                      BIDE_CHECK_LIVELOCK);
 }
 
-/* Looks at one word after the other, of so many. */
+/* Reads several words, one after the other. */
 static void spin_on_words(state *s, unsigned count)
 {
     for (unsigned i = 0; bide_atomic_load(&s->words[i % count], relaxed) == 0; i++)
@@ -471,7 +477,7 @@ static void a_spin_may_look_at_several_words_by_turns(void **unused)
                      BIDE_CHECK_LIVELOCK);
 }
 
-/* Gives up, which is no livelock; but what it then does would be seen in no execution. */
+/* Gives up, which is no livelock, but no execution would show its further actions. */
 static void spin_for_a_while(void *p)
 {
     for (unsigned i = 0; i < 100; i++) {
@@ -526,7 +532,7 @@ static void a_spin_that_gives_up_is_told(void **unused)
                      BIDE_CHECK_NOTHING);
 }
 
-/* What is told of it says where, and after how many rounds. */
+/* The message contains the place and the number of rounds. */
 static void what_a_spin_that_gives_up_looked_at_is_told(void **unused)
 {
     (void)unused;
@@ -573,7 +579,7 @@ static bool has_values(const char *outcome)
            strstr(outcome, "x=72") != NULL;
 }
 
-/* Told as: the store; a; preempted, c; b; then d. */
+/* A schedule: the store; a; preempted, c; b; then d. */
 static void what_needs_one_preemption_is_found_with_one(void **unused)
 {
     bide_check_scenario scenario = {.size = sizeof(state),
@@ -608,7 +614,7 @@ static void use_two_counters_in_one_place(void *p)
     }
 }
 
-/* What it holds first depends on what was read before. */
+/* Its first value depends on an earlier read. */
 static void set_word(void *p)
 {
     bide_atomic_store(&((state *)p)->word, 7, relaxed);
@@ -641,7 +647,7 @@ static void memory_that_is_written_plainly_is_a_new_object(void **unused)
 
 static bool says_retry;
 
-/* Appends the thread's number, in decimal, and notes what it found. */
+/* Appends the thread's number, in decimal, and notes the previous value. */
 static void append(void *p)
 {
     state *s = p;

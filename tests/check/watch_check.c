@@ -1,6 +1,6 @@
 /*
- * A watch: values of two words that are read while they are overwritten, and receivers that wait. To the checker it has
- * two buffers (watch.h), so the second value that is sent is written over the first.
+ * A watch: values of two words that are read while they are overwritten, and receivers that wait.
+ * The checker uses two buffers (watch.h), so the second value that is sent overwrites the first.
  */
 #include "bide/check.h"
 #include "bide/stop.h"
@@ -9,7 +9,7 @@
 #include "watched.h"
 
 typedef struct value {
-    uint64_t low, high; /* equal: its version */
+    uint64_t low, high; /* equal values: its version */
 } value;
 
 enum { MOST = 3 };
@@ -19,9 +19,9 @@ typedef struct state {
     bide_watch_receiver(value) receiver;
     bide_stop_source stop;
     bide_context context;
-    int data[MOST + 1]; /* of each version: written before it is sent */
-    int closed;         /* written before that */
-    uint64_t last;      /* that the receiver has had */
+    int data[MOST + 1]; /* of each version: written before the send */
+    int closed;         /* written before the send */
+    uint64_t last;      /* received by the receiver */
 } state;
 
 static void setup(void *p)
@@ -33,7 +33,10 @@ static void setup(void *p)
     s->data[0] = 1;
 }
 
-/* The receiver has had version 0. (Not where they only read: who publishes passes a full fence if it is watched.) */
+/*
+ * The receiver has had version 0. Not for receivers that only read: a publisher passes a full fence
+ * if the list is watched.
+ */
 static void setup_seen(void *p)
 {
     state *s = p;
@@ -84,7 +87,7 @@ static void send_and_close(void *p)
     close_it(p);
 }
 
-/* It is whole, and what was written before it was sent is seen. */
+/* The value is complete, and data that was written before its send is visible. */
 static uint64_t check_value(const state *s, const value *v)
 {
     bide_check_assert(v->low == v->high && v->low <= MOST);
@@ -126,7 +129,7 @@ static void wait_for_change(void *p)
     had(s, &v);
 }
 
-/* Another receiver, which begins anywhere. */
+/* Another receiver, which begins at any version. */
 static void try_from_anywhere(void *p)
 {
     state *s = p;
@@ -184,7 +187,7 @@ static void wait_until_stopped(void *p)
         had(s, &v);
 }
 
-/* What the wait did not take is there. */
+/* The value that the wait did not take is available. */
 static void finish_had_one(void *p)
 {
     state *s = p;
@@ -212,7 +215,7 @@ SCENARIO(a_receiver_begins, setup, NULL, send_two, try_from_anywhere);
 SCENARIO(it_is_closed, setup_seen, NULL, send_and_close, wait_until_closed);
 SCENARIO(a_receiver_looks_while_it_is_closed, setup_seen, NULL, send_and_close, try_three_times);
 
-/* (The barrier's own argument about being cut short has its own scenarios.) */
+/* The cancellation of the barrier has its own scenarios. */
 static const bide_check_scenario a_wait_is_cut_short = {
     .name = "a_wait_is_cut_short",
     .size = sizeof(state),
@@ -223,7 +226,7 @@ static const bide_check_scenario a_wait_is_cut_short = {
     .preemptions = 1,
     .threads = {send_one, request, wait_until_stopped}};
 
-/* One looks what is new while others are sent: it is told of the last, then or later. */
+/* One thread polls for new values while others are sent: it sees the last one, then or later. */
 static void look_once(void *p)
 {
     state *s = p;
@@ -250,7 +253,7 @@ static const bide_check_scenario a_receiver_looks_while_two_are_sent = {
     .finish = finish_told,
 };
 
-/* A wait is made, one more is seen, and the wait begins: it is for what comes after that. */
+/* A wait is made, one more value is seen, and the wait begins: it is for the values after that. */
 static void see_one_and_wait(void *p)
 {
     state *s = p;

@@ -1,14 +1,14 @@
 /*
- * Lists that are watched already, as if somebody had waited on them before: for scenarios that are not about a list's
- * bias, which has its own (biased_list_check.c). Who then waits needs no heavy fence and does not take the list, so
- * there are far fewer executions.
+ * Lists that are already watched, as after earlier waits: for scenarios that do not test a list's
+ * bias, which biased_list_check.c does. A waiter then needs no heavy fence and does not take the
+ * list, so there are far fewer executions.
  */
 #ifndef WATCHED_H
 #define WATCHED_H
 
 #include "bide/extend/waiter_list.h"
 
-/* After the list's init, in the setup. It stays watched when it was watched for nothing twice. */
+/* After the list's init, in the setup. It stays watched until two announcements find no waiter. */
 #define WATCH(biased)                                                \
     do {                                                             \
         bide_atomic_init(&(biased)->list.word, BIDE_LIST_WATCHED_);  \

@@ -1,4 +1,4 @@
-"""A terminal for programs under test: as much of one as bide-top uses, and what it must leave as it was."""
+"""A pseudo-terminal for programs under test, with the control sequences that bide-top uses."""
 import fcntl
 import os
 import pty
@@ -9,11 +9,11 @@ import struct
 import termios
 import time
 
-PATIENCE = 60  # seconds until what is waited for will not come
+PATIENCE = 60  # seconds until a wait fails
 
 
 class Screen:
-    """Runs a program on a terminal of that size, and keeps what is on its screen."""
+    """Runs a program on a terminal of a given size, and keeps the contents of its screen."""
 
     def __init__(self, arguments, columns=80, rows=24, environment=None):
         self.raw = b""
@@ -48,7 +48,7 @@ class Screen:
     def text(self):
         return "\n".join("".join(line).rstrip() for line in self.lines)
 
-    # ---- What the program writes ----
+    # ---- The program's output ----
 
     def sequence(self, text, final):
         if final == "H":
@@ -98,7 +98,7 @@ class Screen:
             at += 1
 
     def step(self, limit):
-        """Takes what comes; False: nothing more does."""
+        """Reads output; False: there is no more."""
         ready, _, _ = select.select([self.master], [], [], max(0, limit - time.monotonic()))
         if not ready:
             return False
@@ -111,7 +111,7 @@ class Screen:
         return bool(data)
 
     def wait_for(self, *expected):
-        """Until all of these are on the screen; or what is there, as an error."""
+        """Waits until all patterns are on the screen. Otherwise raises an error with the screen's contents."""
         limit = time.monotonic() + PATIENCE
         while not all(re.search(pattern, self.text()) for pattern in expected):
             if not self.step(limit):
@@ -126,7 +126,7 @@ class Screen:
         os.kill(self.process, number)
 
     def wait(self, options=0):
-        """The status of its end, or its stop; what it writes until then is taken."""
+        """Returns the status of the program's exit or stop, and reads its output until then."""
         limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit:
             found, status = os.waitpid(self.process, options | os.WNOHANG)

@@ -1,10 +1,10 @@
 /*
- * A program to be looked at: subject PATH CONNECTIONS TASKS [busy]; PATH "-": the usual place
+ * A program for bide-top to monitor: subject PATH CONNECTIONS TASKS [busy]; PATH "-": the default path
  *
- * It has that many connections to itself, each served by a branch that waits to receive, that many
- * tasks that wait for an event two coroutines deep, a coroutine that sleeps again and again, and a
- * pool of two workers. It prints "ready" when all of that is there. Then, with `busy`, a coroutine
- * holds the loop, which is called "main". It goes on until its standard input ends.
+ * It has CONNECTIONS connections to itself, each with a branch that waits for data; TASKS tasks that
+ * wait for an event, two coroutines deep; a coroutine that sleeps repeatedly; and a pool of two
+ * workers. It prints "ready" when all of them have started. With `busy`, a coroutine then holds up the
+ * loop, whose name is "main". The program runs until the end of its standard input.
  */
 #define _GNU_SOURCE
 #include "bide/bide.h"
@@ -91,7 +91,7 @@ struct program {
     char buffer[16];
 };
 
-/* A turn that does not end until the standard input does. */
+/* This turn lasts until the end of the standard input. */
 static void hold_the_loop(void)
 {
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bide-top shows what there is, leaves the terminal as it was, and believes no server: top_test.py TOP SUBJECT"""
+"""bide-top shows the tasks of a program, restores the terminal, and trusts no server: top_test.py TOP SUBJECT"""
 import json
 import os
 import shutil
@@ -14,8 +14,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from screen import Screen  # noqa: E402
 
 top, subject = sys.argv[1:3]
-folder = tempfile.mkdtemp(prefix="bide-top-test-")
-os.environ["XDG_RUNTIME_DIR"] = folder
+directory = tempfile.mkdtemp(prefix="bide-top-test-")
+os.environ["XDG_RUNTIME_DIR"] = directory
 for name in ("BIDE_MONITOR", "NO_COLOR"):
     os.environ.pop(name, None)
 tests = []
@@ -32,13 +32,13 @@ def run(*arguments, **options):
 
 
 class Subject:
-    """A program that is there, and has a monitor at `path`."""
+    """A running program with a monitor at `path`."""
 
     count = 0
 
     def __init__(self, *arguments, path=None):
         Subject.count += 1
-        self.path = path or os.path.join(folder, f"subject{Subject.count}")
+        self.path = path or os.path.join(directory, f"subject{Subject.count}")
         self.process = subprocess.Popen([subject, self.path, *map(str, arguments)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ready\n"
@@ -70,11 +70,11 @@ class Live:
 
 
 class Server:
-    """What stands at a path and is no monitor: says this to whoever comes, and then nothing."""
+    """A server that is not a monitor: sends the given answers to each client, and then nothing."""
 
     def __init__(self, *answers):
         Subject.count += 1
-        self.path = os.path.join(folder, f"server{Subject.count}")
+        self.path = os.path.join(directory, f"server{Subject.count}")
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
         self.socket.listen(8)
@@ -133,7 +133,7 @@ def programs_are_listed_and_found_by_their_number():
         assert "waiter_body" in run("--once", str(pid)).stdout
         program.process.kill()
         program.process.wait()
-        left = os.path.join(folder, "bide", str(pid))
+        left = os.path.join(directory, "bide", str(pid))
         assert os.path.exists(left)
         assert "No program" in run().stdout
         assert not os.path.exists(left)
@@ -142,7 +142,8 @@ def programs_are_listed_and_found_by_their_number():
 
 
 def quiet_look(program):
-    """One while nothing runs: what sleeps now and then may run at any look, and what has said "ready" may not wait yet."""
+    """Returns a look at which nothing runs: a coroutine that sleeps may run at any look, and one that has started may not
+    wait yet."""
     while True:
         look = json.loads(run("--once", "--json", "--tasks", "1000", program.path).stdout)
         if look["look"]["running"] == 0:
@@ -183,9 +184,9 @@ def a_crowd_is_a_line():
 
 @test
 def what_is_not_there_is_told():
-    found = run("--once", os.path.join(folder, "nothing"))
+    found = run("--once", os.path.join(directory, "nothing"))
     assert found.returncode == 1 and "No such file" in found.stderr, found
-    assert run(os.path.join(folder, "nothing"), stdin=subprocess.DEVNULL).returncode == 1  # no terminal
+    assert run(os.path.join(directory, "nothing"), stdin=subprocess.DEVNULL).returncode == 1  # no terminal
 
 
 # ---- The screen ----
@@ -270,7 +271,7 @@ def the_terminal_is_as_it_was_after_every_end():
                 screen.signal(number)
                 status = screen.wait()
                 ended = os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
-                # (a sanitizer has its own way to end)
+                # a sanitizer exits in its own way
                 assert ended or number in (signal.SIGSEGV, signal.SIGABRT) and status != 0, (number, status)
                 assert screen.is_as_before(), number
 
@@ -313,7 +314,7 @@ def a_terminal_that_is_gone_ends_it():
         assert status != 0
 
 
-# ---- Servers that are not believed ----
+# ---- Hostile servers ----
 
 
 @test
@@ -327,7 +328,7 @@ def what_a_server_says_moves_no_cursor():
     answer = "".join(json.dumps(record) + "\n" for record in records).encode()
     ok = b'{"is":"end"}\n'
     with Server(hello(program=bad), ok, answer) as server, Live(server.path) as screen:
-        screen.wait_for(r" 7 a\.\]0;ev", r"bide-top  a\.\]0;evil")  # (the screen fails at any sequence that is not ours)
+        screen.wait_for(r" 7 a\.\]0;ev", r"bide-top  a\.\]0;evil")  # (the screen fails at any unknown sequence)
         screen.type("q")
         assert screen.wait() == 0
     with Server(hello(program=bad), answer) as server:
@@ -360,7 +361,7 @@ def a_server_that_is_none_is_told_of():
                 assert found.returncode == 1 and "no monitor of bide" in found.stderr, (answer, found)
 
 
-# What runs in the background of a shell, or longer than it, has been told to ignore these.
+# A process in the background of a shell, or under nohup, inherits these signals as ignored.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     signal.signal(ignored, signal.SIG_DFL)
 failures = 0
@@ -374,5 +375,5 @@ for number, function in enumerate(tests, 1):
         print(f"not ok {number} - {function.__name__}")
         for line in (type(error).__name__ + ": " + str(error)).splitlines():
             print("#", line, flush=True)
-shutil.rmtree(folder)
+shutil.rmtree(directory)
 sys.exit(failures != 0)

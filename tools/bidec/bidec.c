@@ -3,11 +3,11 @@
  *
  *     bidec gcc -O2 -c x.c -o x.o
  *
- * runs `gcc -E` on each C source, translates what comes, and has gcc compile that. A source without
- * an async function is compiled as if bidec were not there. What is made on the way lies in a
- * directory of its own and is removed.
+ * runs `gcc -E` on each C source, translates the preprocessed text, and compiles the result with
+ * gcc. A source without an async function is compiled as if bidec were not there. Temporary files
+ * are in a directory of their own, which is removed at the end.
  */
-#include "bidec.h"
+#include "wrapper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -25,21 +24,16 @@ static const char usage[] =
     "usage: bidec COMPILER ARGUMENT...     as the compiler: bidec gcc -c x.c\n"
     "       bidec < preprocessed > plain   as a filter\n"
     "       bidec --emit COMPILER ARGUMENT... FILE.c\n"
-    "                                      what becomes of FILE.c, to standard output: as it "
-    "stands,\n"
-    "                                      with its async functions translated; preprocessed "
-    "where\n"
-    "                                      that cannot be done\n"
+    "                                      write FILE.c with its async functions translated to\n"
+    "                                      standard output; preprocessed if only that is possible\n"
     "       bidec --frames COMPILER ARGUMENT... FILE.c\n"
-    "                                      a table of each frame: where its members lie, how "
-    "large\n"
-    "                                      they are, and on which lines they live; those that "
-    "stand\n"
-    "                                      further right overlap with each other\n"
+    "                                      print a table of each frame: the offset and size of\n"
+    "                                      its members, and the lines where they are live;\n"
+    "                                      members that are indented further overlap\n"
     "       bidec --explain LINE COMPILER ARGUMENT... FILE.c\n"
-    "                                      what a line of FILE.c has become\n"
-    "       bidec --editor < preprocessed  what clang is to be told of the functions that make\n"
-    "                                      awaiters, for bide/detail/editor.h\n"
+    "                                      print the generated code of a line of FILE.c\n"
+    "       bidec --editor < preprocessed  print the declarations of functions that make\n"
+    "                                      awaiters for clang: bide/detail/editor.h\n"
     "\n"
     "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
     "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
@@ -50,7 +44,7 @@ struct text read_all(int file)
     enum { BLOCK = 1 << 16 };
     struct text text = {0};
     struct stat status;
-    char *block = take(BLOCK);
+    char *block = allocate(BLOCK);
     bool is_file = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
     text_expect(&text, is_file ? (size_t)status.st_size : BLOCK);
     for (;;) {
@@ -88,7 +82,7 @@ static void write_all(int file, const struct text *text)
     }
 }
 
-/* As the source named, where that can be done. */
+/* Emits the source itself with its async functions translated. False: that is not possible. */
 static bool emit_source(struct text *emitted, const struct text *translated, const char *source)
 {
     int file = open(source, O_RDONLY);
@@ -99,8 +93,8 @@ static bool emit_source(struct text *emitted, const struct text *translated, con
     return emit_in_source(emitted, translated, source, &text);
 }
 
-/* With the name of the source, what is to be emitted of it; to be read by people, or compiled. */
-static void filter(int from, int to, const char *source, bool is_read)
+/* `source` is the file to emit, or NULL; `is_read`: the output is for people, not for a compiler. */
+static void translate_stream(int from, int to, const char *source, bool is_read)
 {
     struct text input = read_all(from), out = {0}, other = {0};
     text_expect(&out, input.length * 2);
@@ -116,83 +110,23 @@ static void filter(int from, int to, const char *source, bool is_read)
 
 /* ---- Commands ---- */
 
-struct command {
-    const char **words;
-    unsigned count, room;
-};
-
-static void add(struct command *command, const char *word)
-{
-    if (command->count + 1 >= command->room) {
-        command->room = command->room * 2 + 64;
-        command->words = realloc(command->words, command->room * sizeof *command->words);
-        if (command->words == NULL) {
-            fputs("bidec: no memory\n", stderr);
-            exit(1);
-        }
-    }
-    command->words[command->count++] = word;
-    command->words[command->count] = NULL;
-}
-
-static void be(const struct command *command)
-{
-    execvp(command->words[0], (char **)command->words);
-    fprintf(stderr, "bidec: %s: %s\n", command->words[0], strerror(errno));
-    _exit(127);
-}
-
-static int wait_for(pid_t child)
-{
-    int status;
-    while (waitpid(child, &status, 0) < 0) {
-        if (errno != EINTR)
-            return 1;
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static pid_t start(void)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    if (child < 0) {
-        perror("bidec: fork");
-        exit(1);
-    }
-    if (child == 0) {
-        signal(SIGINT, SIG_DFL);
-        signal(SIGTERM, SIG_DFL);
-        signal(SIGHUP, SIG_DFL);
-    }
-    return child;
-}
-
-static int run(const struct command *command)
-{
-    pid_t child = start();
-    if (child == 0)
-        be(command);
-    return wait_for(child);
-}
-
-/* Each in a process of its own: the translator has one input. With a source, what is to be emitted of that. */
+/* Runs translate_stream() in a process of its own, because a process translates one input. */
 static int translate_file(const char *from, const char *to, const char *source, bool is_read)
 {
-    pid_t child = start();
+    pid_t child = fork_child();
     if (child == 0) {
         int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (in < 0 || out < 0) {
             perror(in < 0 ? from : to);
             _exit(1);
         }
-        filter(in, out, source, is_read);
+        translate_stream(in, out, source, is_read);
         _exit(0);
     }
     return wait_for(child);
 }
 
-/* Is there an async function? Asked of the text, so that other sources take the shortest way. */
+/* False if the text can have no async function; then it is not translated. */
 static bool has_async(const char *path)
 {
     int file = open(path, O_RDONLY);
@@ -209,163 +143,24 @@ static bool has_async(const char *path)
     return false;
 }
 
-/* ---- The compiler's arguments ---- */
-
-static bool starts(const char *word, const char *with)
-{
-    return strncmp(word, with, strlen(with)) == 0;
-}
-
-static bool ends(const char *word, const char *with)
-{
-    size_t length = strlen(word), tail = strlen(with);
-    return length > tail && strcmp(word + length - tail, with) == 0;
-}
-
-/* Options whose value is the next word. */
-static bool takes_word(const char *word)
-{
-    static const char *const options[] = {"-o",
-                                          "-x",
-                                          "-I",
-                                          "-D",
-                                          "-U",
-                                          "-L",
-                                          "-l",
-                                          "-T",
-                                          "-u",
-                                          "-z",
-                                          "-e",
-                                          "-include",
-                                          "-imacros",
-                                          "-isystem",
-                                          "-iquote",
-                                          "-idirafter",
-                                          "-iprefix",
-                                          "-iwithprefix",
-                                          "-iwithprefixbefore",
-                                          "-isysroot",
-                                          "-MF",
-                                          "-MT",
-                                          "-MQ",
-                                          "-Xlinker",
-                                          "-Xassembler",
-                                          "-Xpreprocessor",
-                                          "-Xclang",
-                                          "-arch",
-                                          "-target",
-                                          "-aux-info",
-                                          "-dumpbase",
-                                          "-dumpdir",
-                                          "--param",
-                                          "-A",
-                                          "-mllvm"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (strcmp(word, options[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Of interest to the preprocessor alone. */
-static bool is_preprocessing(const char *word)
-{
-    static const char *const options[] = {"-I",
-                                          "-D",
-                                          "-U",
-                                          "-include",
-                                          "-imacros",
-                                          "-isystem",
-                                          "-iquote",
-                                          "-idirafter",
-                                          "-iprefix",
-                                          "-iwithprefix",
-                                          "-M",
-                                          "-Wp,",
-                                          "-Xpreprocessor",
-                                          "-A"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (starts(word, options[i]))
-            return true;
-    }
-    return false;
-}
-
-struct job {
-    struct command compiler; /* the words that name it */
-    struct command rest;     /* all others */
-    struct command sources;  /* the C sources among them */
-    const char *output;      /* of -o, or NULL */
-    bool only_preprocess, only_assemble, only_compile, only_dependencies;
-    bool has_dependencies, names_dependencies, names_target;
-    bool saves, saves_beside_output; /* -save-temps, and with =obj */
-};
-
-static bool is_source(const char *word)
-{
-    return word[0] != '-' && ends(word, ".c");
-}
-
-static void read_arguments(struct job *job, char **word)
-{
-    static const char *const launchers[] = {"ccache", "distcc", "sccache", "icecc"};
-    bool again = true;
-    while (again && *word != NULL) {
-        const char *name = strrchr(*word, '/') != NULL ? strrchr(*word, '/') + 1 : *word;
-        again = false;
-        for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
-            again |= strcmp(name, launchers[i]) == 0;
-        add(&job->compiler, *word++);
-    }
-    for (; *word != NULL; word++) {
-        job->only_preprocess |= strcmp(*word, "-E") == 0;
-        job->only_assemble |= strcmp(*word, "-S") == 0;
-        job->only_compile |= strcmp(*word, "-c") == 0;
-        job->only_dependencies |= strcmp(*word, "-M") == 0 || strcmp(*word, "-MM") == 0;
-        job->has_dependencies |= strcmp(*word, "-MD") == 0 || strcmp(*word, "-MMD") == 0;
-        job->names_dependencies |= starts(*word, "-MF");
-        job->saves |= starts(*word, "-save-temps") || starts(*word, "--save-temps");
-        job->saves_beside_output |= strcmp(*word, "-save-temps=obj") == 0;
-        job->names_target |= starts(*word, "-MT") || starts(*word, "-MQ");
-        if (starts(*word, "-o") && (*word)[2] != 0 && strcmp(*word, "-objcmt-migration") != 0)
-            job->output = *word + 2;
-        else if (strcmp(*word, "-o") == 0 && word[1] != NULL)
-            job->output = word[1];
-        add(&job->rest, *word);
-        if (takes_word(*word) && word[1] != NULL)
-            add(&job->rest, *++word);
-        else if (is_source(*word))
-            add(&job->sources, *word);
-    }
-}
-
-static const char *with_suffix(const char *path, const char *suffix, bool keep_directory)
-{
-    const char *name = strrchr(path, '/'), *dot = strrchr(path, '.');
-    if (!keep_directory && name != NULL)
-        path = name + 1;
-    if (dot == NULL || (name != NULL && dot < name))
-        dot = path + strlen(path);
-    return print("%.*s%s", (int)(dot - path), path, suffix);
-}
-
 /* Preprocesses `source` into `to`. */
-static int preprocess(const struct job *job, const char *source, const char *to)
+static int preprocess_source(const struct job *job, const char *source, const char *to)
 {
     struct command c = {0};
     for (unsigned i = 0; i < job->compiler.count; i++)
-        add(&c, job->compiler.words[i]);
+        command_add(&c, job->compiler.words[i]);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         if (strcmp(word, "-o") == 0) {
             i++;
         } else if (takes_word(word) && i + 1 < job->rest.count) {
-            add(&c, word);
-            add(&c, job->rest.words[++i]);
+            command_add(&c, word);
+            command_add(&c, job->rest.words[++i]);
         } else if (word[0] == '-' && strcmp(word, "-c") != 0 && strcmp(word, "-S") != 0 &&
-                   strcmp(word, "-E") != 0 && !starts(word, "-o") && !starts(word, "-save-temps") &&
-                   !starts(word, "-l") && !starts(word, "-Wl,")) {
-            add(&c, word);
+                   strcmp(word, "-E") != 0 && !has_prefix(word, "-o") &&
+                   !has_prefix(word, "-save-temps") && !has_prefix(word, "-l") &&
+                   !has_prefix(word, "-Wl,")) {
+            command_add(&c, word);
         }
     }
     if (job->has_dependencies) {
@@ -373,36 +168,38 @@ static int preprocess(const struct job *job, const char *source, const char *to)
                                  ? job->output
                                  : with_suffix(source, ".o", false);
         if (!job->names_dependencies) {
-            add(&c, "-MF");
-            add(&c, with_suffix(object, ".d", true));
+            command_add(&c, "-MF");
+            command_add(&c, with_suffix(object, ".d", true));
         }
         if (!job->names_target) {
-            add(&c, "-MQ");
-            add(&c, object);
+            command_add(&c, "-MQ");
+            command_add(&c, object);
         }
     }
-    add(&c, "-D__BIDEC__=1");
-    add(&c, "-E");
-    add(&c, source);
-    add(&c, "-o");
-    add(&c, to);
-    return run(&c);
+    command_add(&c, "-D__BIDEC__=1");
+    command_add(&c, "-E");
+    command_add(&c, source);
+    command_add(&c, "-o");
+    command_add(&c, to);
+    return command_run(&c);
 }
 
-static const char *temporary; /* the folder of what is made */
+static const char *temporary_directory;
+static struct command temporary_files; /* in that directory */
 
-/* Compiles, with each source replaced by what it was translated to. */
-static int compile(const struct job *job, const struct command *translated, const char *assembly)
+/* Compiles, with each source replaced by its translation. */
+static int compile_translated(const struct job *job, const struct command *translated,
+                              const char *assembly)
 {
     struct command c = {0};
     unsigned source = 0;
     for (unsigned i = 0; i < job->compiler.count; i++)
-        add(&c, job->compiler.words[i]);
+        command_add(&c, job->compiler.words[i]);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         bool has_value = takes_word(word) && i + 1 < job->rest.count;
         bool is_output =
-            starts(word, "-o") || strcmp(word, "-c") == 0 || starts(word, "-save-temps");
+            has_prefix(word, "-o") || strcmp(word, "-c") == 0 || has_prefix(word, "-save-temps");
         if (assembly != NULL && is_output) {
             i += strcmp(word, "-o") == 0;
             continue;
@@ -410,117 +207,117 @@ static int compile(const struct job *job, const struct command *translated, cons
         if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
             i += has_value;
         } else if (has_value) {
-            add(&c, word);
-            add(&c, job->rest.words[++i]);
+            command_add(&c, word);
+            command_add(&c, job->rest.words[++i]);
         } else if (is_source(word)) {
-            /* one without async functions is preprocessed too: what that was told is not said again */
+            /* a source without async functions is preprocessed too, as the preprocessor's options are
+             * left out here */
             bool is_plain = translated->words[source] == job->sources.words[source];
-            add(&c, is_plain ? print("%s/%u.in.i", temporary, source) : translated->words[source]);
+            command_add(&c, is_plain ? format_text("%s/%u.in.i", temporary_directory, source)
+                                     : translated->words[source]);
             source++;
         } else {
-            add(&c, word);
+            command_add(&c, word);
         }
     }
     if (assembly != NULL) {
-        add(&c, "-S");
-        add(&c, "-O0");
-        add(&c, "-w");
-        add(&c, "-fno-lto");
-        add(&c, "-o");
-        add(&c, assembly);
+        command_add(&c, "-S");
+        command_add(&c, "-O0");
+        command_add(&c, "-w");
+        command_add(&c, "-fno-lto");
+        command_add(&c, "-o");
+        command_add(&c, assembly);
     }
-    /* what was said in a comment is gone */
-    add(&c, "-Wno-implicit-fallthrough");
+    /* the comments that this warning looks for are gone */
+    command_add(&c, "-Wno-implicit-fallthrough");
     if (assembly == NULL && job->output == NULL && (job->only_compile || job->only_assemble) &&
         job->sources.count == 1) {
-        add(&c, "-o");
-        add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
+        command_add(&c, "-o");
+        command_add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
     }
-    return run(&c);
+    return command_run(&c);
 }
 
-static struct command made; /* the files in it */
-
-static void remove_temporary(void)
+static void remove_temporary_files(void)
 {
-    for (unsigned i = 0; i < made.count; i++)
-        unlink(made.words[i]);
-    rmdir(temporary);
+    for (unsigned i = 0; i < temporary_files.count; i++)
+        unlink(temporary_files.words[i]);
+    rmdir(temporary_directory);
 }
 
-/* What was made goes when bidec is told to end, too. (Its compiler is told as well, by a terminal.) */
-static void end_by_signal(int number)
+/* A terminal sends its signals to the compiler as well. */
+static void remove_files_and_die(int number)
 {
-    remove_temporary();
+    remove_temporary_files();
     signal(number, SIG_DFL);
     raise(number);
 }
 
-static void mind_signals(void)
+static void handle_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        if (signal(numbers[i], end_by_signal) == SIG_IGN)
+        if (signal(numbers[i], remove_files_and_die) == SIG_IGN)
             signal(numbers[i], SIG_IGN);
     }
 }
 
-static void print_file(const char *assembly, const char *source)
+static void print_tables_of(const char *assembly, const char *source)
 {
     int file = open(assembly, O_RDONLY);
     if (file >= 0) {
         struct text text = read_all(file);
         close(file);
-        print_answers(text.at, source);
+        print_frame_tables(text.at, source);
     }
 }
 
-/* What is asked for in place of compiling. */
+/* The options that replace the compilation. */
 static bool emit;
-static unsigned explained; /* a line; 0: none */
+static unsigned explained_line; /* 0: none */
 
 static int run_job(const struct job *job)
 {
     struct command translated = {0};
     const char *base = getenv("TMPDIR");
-    char *directory = (char *)print("%s/bidec-XXXXXX", base != NULL ? base : "/tmp");
+    char *directory = (char *)format_text("%s/bidec-XXXXXX", base != NULL ? base : "/tmp");
     int status = 0;
     bool any = false;
     if (mkdtemp(directory) == NULL) {
         perror("bidec: mkdtemp");
         return 1;
     }
-    temporary = directory;
-    mind_signals();
+    temporary_directory = directory;
+    handle_signals();
     for (unsigned i = 0; i < job->sources.count && status == 0; i++) {
         const char *source = job->sources.words[i];
-        const char *from = print("%s/%u.in.i", directory, i);
-        const char *to = print("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
-        add(&made, from);
-        if (job->saves) /* the compiler saves the rest under this name */
+        const char *from = format_text("%s/%u.in.i", directory, i);
+        const char *to = format_text("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
+        command_add(&temporary_files, from);
+        if (job->saves) /* the compiler names the other saved files after this one */
             to = with_suffix(job->saves_beside_output && job->output != NULL ? job->output : source,
                              ".i", job->saves_beside_output && job->output != NULL);
         else
-            add(&made, to);
-        status = preprocess(job, source, from);
+            command_add(&temporary_files, to);
+        status = preprocess_source(job, source, from);
         if (status != 0)
             break;
         if (!has_async(from)) {
-            add(&translated, source);
+            command_add(&translated, source);
             continue;
         }
         any = true;
-        status = translate_file(from, to, emit ? source : NULL, emit || explained != 0);
-        add(&translated, to);
+        status = translate_file(from, to, emit ? source : NULL, emit || explained_line != 0);
+        command_add(&translated, to);
     }
-    if (status == 0 && explained != 0) {
+    if (status == 0 && explained_line != 0) {
         for (unsigned i = 0; i < translated.count; i++) {
             int in = open(translated.words[i], O_RDONLY);
             struct text text = read_all(in);
             close(in);
-            if (!explain(&text, job->sources.words[i], explained)) {
-                fprintf(stderr, "bidec: %s:%u: nothing has become of this line\n",
-                        job->sources.words[i], explained);
+            if (!explain(&text, job->sources.words[i], explained_line)) {
+                fprintf(stderr, "bidec: %s:%u: no generated code belongs to this line\n",
+                        job->sources.words[i], explained_line);
                 status = 1;
             }
         }
@@ -531,35 +328,34 @@ static int run_job(const struct job *job)
         for (unsigned i = 0; i < translated.count; i++) {
             const char *path = translated.words[i];
             bool is_plain = !emit && path == job->sources.words[i];
-            int in = open(is_plain ? print("%s/%u.in.i", directory, i) : path, O_RDONLY);
+            int in = open(is_plain ? format_text("%s/%u.in.i", directory, i) : path, O_RDONLY);
             struct text text = read_all(in);
             close(in);
             write_all(to, &text);
         }
     } else if (status == 0 && tables) {
-        const char *assembly = print("%s/frames.s", directory);
-        add(&made, assembly);
+        const char *assembly = format_text("%s/frames.s", directory);
+        command_add(&temporary_files, assembly);
         for (unsigned i = 0; i < translated.count && any && status == 0; i++) {
             struct command one = {0};
             if (translated.words[i] == job->sources.words[i])
                 continue;
             for (unsigned n = 0; n < translated.count; n++)
-                add(&one, translated.words[i]);
-            status = compile(job, &one, assembly);
+                command_add(&one, translated.words[i]);
+            status = compile_translated(job, &one, assembly);
             if (status == 0)
-                print_file(assembly, job->sources.words[i]);
+                print_tables_of(assembly, job->sources.words[i]);
         }
     } else if (status == 0 && any) {
-        status = compile(job, &translated, NULL);
+        status = compile_translated(job, &translated, NULL);
     }
-    remove_temporary();
-    if (status == 0 && !any && !emit && explained == 0 && !tables && !job->only_preprocess)
+    remove_temporary_files();
+    if (status == 0 && !any && !emit && explained_line == 0 && !tables && !job->only_preprocess)
         return -1;
     return status;
 }
 
-/* What clang is to be told, of preprocessed text. */
-static void filter_for_editors(void)
+static void print_editor_declarations(void)
 {
     struct text input = read_all(STDIN_FILENO), out = {0};
     text_add(&out, "", 0);
@@ -579,25 +375,25 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(word, "--editor") == 0) {
-        filter_for_editors();
+        print_editor_declarations();
         return 0;
     }
     emit = strcmp(word, "--emit") == 0;
     tables = strcmp(word, "--frames") == 0;
     if (strcmp(word, "--explain") == 0 && argc > 2) {
-        explained = (unsigned)strtoul(argv[2], NULL, 10);
+        explained_line = (unsigned)strtoul(argv[2], NULL, 10);
         words = 2;
     }
-    if (emit || tables || explained != 0) {
+    if (emit || tables || explained_line != 0) {
         argv += words;
         argc -= words;
     }
     if (argc < 2) {
-        if (emit || tables || explained != 0) {
+        if (emit || tables || explained_line != 0) {
             fputs(usage, stderr);
             return 2;
         }
-        filter(STDIN_FILENO, STDOUT_FILENO, NULL, false);
+        translate_stream(STDIN_FILENO, STDOUT_FILENO, NULL, false);
         return 0;
     }
     if (argv[1][0] == '-') {
@@ -605,18 +401,18 @@ int main(int argc, char **argv)
         return 2;
     }
     struct job job = {0};
-    argv = with_response_files(argv + 1);
+    argv = expand_response_files(argv + 1);
     read_arguments(&job, argv);
     if (job.sources.count != 0 && !job.only_dependencies) {
         int status = run_job(&job);
         if (status != -1)
             return status;
     }
-    /* nothing to translate: be the compiler */
+    /* nothing to translate: become the compiler */
     struct command c = {0};
     for (; *argv != NULL; argv++)
-        add(&c, *argv);
+        command_add(&c, *argv);
     if (job.sources.count != 0)
-        add(&c, "-D__BIDEC__=1");
-    be(&c);
+        command_add(&c, "-D__BIDEC__=1");
+    command_exec(&c);
 }

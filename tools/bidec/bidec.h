@@ -1,15 +1,16 @@
 /*
  * bidec: a translator from C with async and await to C.
  *
- *     preprocessed text --lex.c--> tokens --file.c--> what stands between async functions, copied
- *         each async function:
- *             --declaration.c, expression.c, statement.c--> a tree whose names are resolved
- *             --frame.c--> the struct that is its frame
- *             --value.c, step.c--> the function that runs it
+ *     preprocessed text --lex.c--> tokens --file.c--> the text between async functions, copied
+ *         each async function (function.c):
+ *             --declaration.c, expression.c, statement.c--> a tree with resolved names
+ *             --frame.c, type.c--> the struct that is its frame
+ *             --step.c, value.c, await.c, cleanup.c, output.c--> the step function that runs it
  *
  * A node of the tree is a range of tokens and what is known about it. Code without an await is
- * written as its tokens stand; the names of what has moved into the frame are replaced, each at its
- * token. One input a process: all state is global, and memory is given back by exit.
+ * written as its tokens; the names of variables that have moved into the frame are replaced at
+ * their tokens. A process translates one input, so all state is global, and exit releases the
+ * memory.
  */
 #ifndef BIDEC_H
 #define BIDEC_H
@@ -25,12 +26,12 @@ struct text {
     size_t length, room;
 };
 
-void *take(size_t size); /* zeroed; ends the program where there is none */
+void *allocate(size_t size); /* zeroed; exits if there is no memory */
 void text_add(struct text *text, const char *at, size_t length);
-void text_expect(struct text *text, size_t length); /* makes it, empty, with room for that */
-const char *text_kept(struct text *text);           /* what it has become; it is empty afterwards */
+void text_expect(struct text *text, size_t length); /* an empty text with room for `length` */
+const char *text_finish(struct text *text);         /* returns the text and empties it */
 __attribute__((format(printf, 2, 3))) void text_print(struct text *text, const char *format, ...);
-__attribute__((format(printf, 1, 2))) const char *print(const char *format, ...);
+__attribute__((format(printf, 1, 2))) const char *format_text(const char *format, ...);
 
 /* ---- Tokens ---- */
 
@@ -39,52 +40,51 @@ enum token_kind { END, NAME, NUMBER, STRING, PUNCTUATOR, PRAGMA };
 struct symbol;
 struct node;
 
-/* What is written in place of a token, or around it. Few tokens have one. */
+/* Text that replaces or surrounds a token. Few tokens have a mark. */
 struct mark {
-    const char *before, *after; /* in the step function */
-    const char *instead;        /* there */
-    const char *named;          /* in place of it everywhere */
-    struct node *replaced;      /* begins here, and has another text outside of a function */
-    int hoisted;                /* a { whose struct is defined elsewhere: its } */
+    const char *before, *after; /* in the step function: around the token */
+    const char *instead;        /* in the step function: in place of the token */
+    const char *named;          /* in place of the token everywhere */
+    struct node *replaced;      /* a node that begins here and has another text at file scope */
+    int hoisted;                /* at the { of a struct that is defined elsewhere: its } */
 };
 
 struct token {
     const char *at;   /* in the input */
     const char *file; /* as in the line marker, with its escapes */
 
-    struct symbol *symbol; /* the local name that it stands for */
+    struct symbol *symbol; /* the local name that it refers to */
     struct mark *mark;     /* NULL: none */
 
     unsigned length;
     unsigned line;
-    unsigned short column; /* its largest value: that, or behind it */
+    unsigned short column; /* at most USHRT_MAX */
     unsigned char kind;    /* a token_kind */
-    bool system;           /* of a system header */
-    bool space;            /* space stands before it */
+    bool system;           /* in a system header */
+    bool space;            /* preceded by space */
 };
 
 extern struct token *tokens;
 extern int token_count; /* the last one is END */
 
-/* To write to; and to read, where it may be none. */
-struct mark *mark(int token);
-const struct mark *mark_of(const struct token *token);
+struct mark *mark_at(int token);                       /* to write; made if there is none */
+const struct mark *mark_of(const struct token *token); /* to read; an empty one if there is none */
 
 void lex(const char *input, size_t length);
 
-/* What a line marker says: `# 12 "file" 1 3`, or `#line 12 "file"`. */
+/* The contents of a line marker: `# 12 "file" 1 3`, or `#line 12 "file"`. */
 struct marker {
-    unsigned line; /* of what follows */
+    unsigned line; /* of the next line */
     const char *file;
     size_t length;
-    bool system; /* the 3: it is a header's of the system, or generated */
+    bool system; /* the 3: a system header's text, or generated text */
 };
 
-/* What it does not say stays. False: it is none. */
+/* Returns false if the line is no marker. Members that the marker omits keep their values. */
 bool read_marker(const char *p, const char *end, struct marker *marker);
 
-/* The token is spelled so, and is no string. */
-static inline bool is(int token, const char *text)
+/* Returns whether the token is spelled like `text` and is not a string. */
+static inline bool token_is(int token, const char *text)
 {
     const struct token *t = &tokens[token];
     return *t->at == *text && t->kind != STRING && t->length == strlen(text) &&
@@ -93,12 +93,12 @@ static inline bool is(int token, const char *text)
 
 static inline bool is_name(int token, const char *text)
 {
-    return tokens[token].kind == NAME && is(token, text);
+    return tokens[token].kind == NAME && token_is(token, text);
 }
 
-const char *spelled(int token);
-int closing(int token); /* of a bracket: the one that closes it */
-__attribute__((format(printf, 2, 3), noreturn)) void refuse(int token, const char *format, ...);
+const char *spelling_of(int token);
+int closing_bracket(int token); /* the bracket that closes the one at `token` */
+__attribute__((format(printf, 2, 3), noreturn)) void reject_at(int token, const char *format, ...);
 
 /* ---- Names and scopes of a body ---- */
 
@@ -107,26 +107,26 @@ enum symbol_kind { VARIABLE, TYPE_NAME, ENUMERATOR, TAG, LABEL };
 struct symbol {
     enum symbol_kind kind;
     const char *name;
-    struct symbol *next; /* in its scope, the latest first */
+    struct symbol *next; /* in its scope, the newest first */
     struct scope *scope;
     struct declarator *declarator; /* of a variable or a type name */
     int token;                     /* where it is declared */
-    bool in_frame;                 /* a variable: a member of the frame */
-    bool is_local;                 /* ... in a local of the step function while that runs */
-    bool is_saved;                 /* ... and saved at an await */
-    bool needs_memory;             /* its address is taken, or what is deferred names it */
-    bool is_written;               /* other than by its initialiser */
-    int last_use;                  /* the last token by which it can be used */
-    const char *member;            /* its name there; of a type: its name outside of the function */
-    bool is_const;                 /* its member is written once and read as a constant */
-    const char *probe; /* its declaration's name outside of the function, if asked for */
+    bool in_frame;                 /* a variable that is a member of the frame */
+    bool is_local;      /* in the frame, but in a local of the step function while it runs */
+    bool is_saved;      /* a local that is saved at an await */
+    bool needs_memory;  /* its address is taken, or a deferred statement names it */
+    bool is_written;    /* other than by its initialiser */
+    int last_use;       /* the last token at which it can be used */
+    const char *member; /* its name in the frame; of a type: its name at file scope */
+    bool is_const;      /* its member is written once and read as a constant */
+    const char *probe;  /* the name of its probe at file scope (type.c), or NULL */
 };
 
 /*
- * What is visible together and lives together. Variables of a scope with an await are members of
- * the frame; those of the others stay what they are. The scopes in a scope overlap. A whole
- * expression with an await is a scope too, for the values that are kept across the await; and so is
- * each thing that is awaited.
+ * Variables with one visibility and one lifetime. The variables of a scope with an await are members
+ * of the frame; those of other scopes stay local. The inner scopes of a scope overlap in the frame. A
+ * whole expression with an await is a scope too, for the values that are kept across the await, and
+ * so is each operation that is awaited.
  */
 struct scope {
     struct scope *up;
@@ -136,13 +136,13 @@ struct scope {
     int first, last;     /* its tokens; 0: not known */
     struct text members; /* as lines of a struct */
     unsigned member_count;
-    struct cleanup *cleanups; /* the latest first */
+    struct cleanup *cleanups; /* the newest first */
 };
 
-/* What runs when a scope with an await is left: a deferred statement, or a variable's function. */
+/* A deferred statement, or the cleanup function of a variable, in a scope with an await: cleanup.c. */
 struct cleanup {
-    struct cleanup *next;     /* in its scope, an earlier one */
-    struct cleanup *previous; /* in the function, an earlier one */
+    struct cleanup *next;     /* an earlier one of its scope */
+    struct cleanup *previous; /* an earlier one of the function */
     struct scope *scope;
     unsigned number;
     int token;
@@ -154,7 +154,7 @@ struct cleanup {
 
 enum node_kind {
     /* expressions */
-    E_TOKENS, /* only copied: a name, a constant, __builtin_offsetof ... */
+    E_TOKENS, /* copied: a name, a constant, __builtin_offsetof ... */
     E_CONSTANT,
     E_STRING,
     E_PARENTHESES,
@@ -192,13 +192,13 @@ enum node_kind {
     S_DEFER,
     S_YIELD,
     S_EACH,   /* async_for (declarators, a, b) d */
-    S_COPIED, /* asm, pragmas, an empty statement: nothing in it is looked at */
+    S_COPIED, /* asm, pragmas, an empty statement: not analysed */
 };
 
 struct node {
     enum node_kind kind;
     int first, end; /* tokens, the end not included */
-    int sign;       /* its token */
+    int sign;       /* the token of the operator */
     int type, type_end;
     struct node *a, *b, *c, *d;
     struct node *list, *next;
@@ -206,11 +206,11 @@ struct node {
     struct declarator *declarators;
     struct specifiers *specifiers;
     bool awaits;
-    bool jumps;                 /* a loop: a continue goes to its label */
-    unsigned number;            /* of that label, or of what is awaited */
-    struct node *around;        /* of break and continue: the loop or switch */
-    struct node *previous_loop; /* of a loop: of those of the function */
-    const char *member;         /* of a literal that is kept in the frame, or of what is awaited */
+    bool jumps;                 /* a loop with a continue */
+    unsigned number;            /* a loop: of the label that its continues go to; 0: none */
+    struct node *around;        /* break and continue: their loop or switch */
+    struct node *previous_loop; /* a loop: the function's previous one */
+    const char *member;         /* of a literal or an awaited operation in the frame */
 };
 
 struct specifiers {
@@ -218,30 +218,30 @@ struct specifiers {
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
     bool has_body;
     bool is_created;      /* async_created */
-    int size, size_end;   /* of async_sized(...): what stands in the parentheses, else 0 */
-    int value, value_end; /* of async_generator(...), so too */
+    int size, size_end;   /* the tokens in the parentheses of async_sized(...), else 0 */
+    int value, value_end; /* the tokens in the parentheses of async_generator(...), else 0 */
 };
 
-/* A struct, union or enum that is defined in a body, or a type that is given a name there. */
+/* A struct, union, enum or typedef that is defined in a body. */
 struct definition {
     struct definition *next;
     struct scope *scope;
     int keyword, open, close;
-    struct symbol *symbol;         /* of the tag; made where there is none */
+    struct symbol *symbol;         /* of the tag; made if there is no tag */
     struct declarator *declarator; /* of a typedef; keyword is 0 */
 };
 
 struct declarator {
     struct declarator *next;
     struct specifiers *specifiers;
-    int first, name, end; /* name 0: it has none */
-    int suffix;           /* the token behind the name and the brackets around it */
-    int parameters;       /* of a function: its ( */
+    int first, name, end; /* name 0: none */
+    int suffix;           /* the token after the name and the brackets around it */
+    int parameters;       /* the ( of a function */
     bool is_function, is_array, is_pointer, is_const;
     bool is_parameter;
     int open_bound; /* the [ of an array without a length, else 0 */
     int bound;      /* the [ of an array, else 0 */
-    int cleanup;    /* the token that names its cleanup function, else 0 */
+    int cleanup;    /* the token that names the cleanup function, else 0 */
     struct symbol *symbol;
     struct node *initialiser;
     int initialiser_first;
@@ -254,33 +254,33 @@ struct function {
     const char *name;
     bool is_async;
 
-    /* one that makes an awaiter: its first parameter, as text, and how many it has */
+    /* a function that makes an awaiter */
     bool makes_awaiter;
-    const char *waiter;
+    const char *waiter; /* the type that the first parameter points at, as text */
     int parameter_count;
     bool takes_awaiter[16];
 
-    /* an async one */
-    bool defined;     /* its struct is known, or the size of that */
-    bool has_body;    /* it is defined in this file */
-    bool is_created;  /* its frames are created; it may await itself */
-    const char *size; /* of its struct, if that is declared without its members */
+    /* an async function */
+    bool defined;     /* its struct, or the size of its struct, is known */
+    bool has_body;    /* defined in this file */
+    bool is_created;  /* its frames are allocated by async_created; it may await itself */
+    const char *size; /* of its struct, if the struct is declared without its members */
     bool size_declared;
     bool is_static;
     bool returns_nothing;
-    bool draws;          /* it has a select */
-    bool returns_struct; /* or what may be one: it may have members that are const */
-    const char *result;  /* its type, as text */
-    const char *value;   /* of a generator: the type of what it yields, else NULL */
+    bool draws;          /* it has a select_any, which draws random numbers */
+    bool returns_struct; /* or a type that may be one, with const members */
+    const char *result;  /* the result's type, as text */
+    const char *value;   /* of a generator: the type of the yielded values, else NULL */
     int name_token;
-    int open, close; /* of the parameters */
+    int open, close; /* the parentheses of the parameters */
     int specifiers_first, specifiers_end, stars_end;
     struct declarator *parameters;
     struct scope *scope;
     struct node *body;
 };
 
-/* What an await of an operation gives in place of its status, by the type of its waiter. */
+/* The value of an await, in place of a status, for the operations with a given type of waiter. */
 struct value {
     struct value *next;
     const char *waiter, *type, *expression;
@@ -294,27 +294,27 @@ struct value *find_value(const char *waiter);
 bool is_global_type(int token);
 bool is_global_array(int token);
 bool is_global_scalar(int token);
-/* For tests: what becomes of a plain function whose body begins where the parser stands. */
+/* For tests: rewrites a plain function, whose body begins at the parser's position. */
 extern bool (*on_function)(struct text *out, struct specifiers *specifiers, struct declarator *d);
 void translate(struct text *out, const char *input);
 
-/* What an async function has become, or its declaration: tokens of the input, and where it stands. */
+/* An async function or its declaration: its tokens, and the range of the output that replaces it. */
 struct piece {
     struct piece *next;
     int first, last;
     size_t begin, end;
 };
-extern struct piece *first_piece; /* in their order */
+extern struct piece *first_piece; /* in the order of the input */
 
 /* ---- declaration.c ---- */
 
-extern int at; /* the parser stands here */
+extern int at; /* the parser's position: a token */
 extern struct scope *scope;
-extern struct function *function;      /* whose body is parsed, or NULL */
-extern unsigned serial;                /* for names that shall be unique in a function */
+extern struct function *function;      /* the function that is parsed, or NULL */
+extern unsigned serial;                /* for names that are unique in a function */
 extern struct definition *definitions; /* of the function, in their order */
-extern bool has_labels;                /* the function has labels of its own */
-extern int deferred;                   /* what is parsed is deferred */
+extern bool has_labels;                /* the function has labels */
+extern int deferred;                   /* the depth of deferred statements around the parser */
 
 void expect(const char *text);
 bool accept(const char *text);
@@ -323,67 +323,107 @@ void close_scope(void);
 struct symbol *find_symbol(int token);
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator);
 bool is_type_start(int token);
-int skip_attributes(void); /* the token of a cleanup function, or 0 */
+int skip_attributes(void); /* returns the token of a cleanup function, or 0 */
 struct specifiers *parse_specifiers(void);
 struct declarator *parse_declarator(struct specifiers *specifiers);
 struct declarator *parse_parameters(void);
 void parse_type_name(void);
 struct node *parse_declaration(void);
-bool is_scalar(const struct specifiers *specifiers); /* a number, as far as can be seen */
+bool is_scalar(const struct specifiers *specifiers); /* false if it may be no number */
 struct node *new_node(enum node_kind kind, int first);
-struct node *finish(struct node *node);
+struct node *finish_node(struct node *node);
 
 /* ---- expression.c, statement.c ---- */
 
+struct node *with_part(struct node *node, const struct node *part);
 struct node *parse_expression(void);
 struct node *parse_assignment(void);
 struct node *parse_condition(void);
 struct node *parse_initialiser(void);
-void awaits_here(void); /* what is declared around is kept in the frame */
+void awaits_here(void); /* an await: the scopes around it are kept in the frame */
 struct node *parse_statement(void);
-extern struct node *last_loop; /* of the function, and the others behind it */
+extern struct node *last_loop; /* of the function; previous_loop leads to the others */
 struct node *parse_block(struct scope *its_scope);
+
+/* ---- type.c ---- */
+
+const char *file_scope_text(int first, int end); /* tokens as they are written at file scope */
+const char *type_of(const struct node *node);    /* as a type at file scope, of a value */
+const char *open_bound(const struct node *initialiser); /* the length that braces give an array */
+const char *type_of_literal(const struct node *node);
+const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const);
+const char *declared_as(const struct symbol *symbol, const char *name, bool as_member);
+const char *member_declaration(const struct declarator *d, const char *name);
+bool is_gnu_attribute(int token);
+extern struct text outer; /* the types and probes that precede the struct */
 
 /* ---- frame.c ---- */
 
-const char *outside(int first, int end);      /* tokens as they are written at file scope */
-const char *type_of(const struct node *node); /* as a type at file scope, of a value */
 const char *member_name(const char *wanted);
 void print_locals(struct text *out, const struct scope *of);
 void print_saves(struct text *out, const struct scope *from, int first, int await, bool back);
 void add_member(struct scope *to, const char *line);
-void lay_out(struct node *body);
-struct scope *leaf(struct scope *in);
-const char *open_bound(const struct node *initialiser); /* the length that braces give an array */
-const char *type_of_literal(const struct node *node);
-const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const);
-const char *member_declaration(const struct declarator *d, const char *name);
-const char *header(void); /* of the frame, as a member */
+void lay_out_frame(struct node *body);
+struct scope *add_inner_scope(struct scope *in);
+const char *frame_header(void); /* the frame's first member */
 void print_frame(struct text *out);
-extern struct text outer; /* what stands before the struct: types and probes */
+
+/* ---- output.c ---- */
+
+extern struct text *body; /* the step function's */
+void print_tokens(struct text *out, int first, int end);
+const char *step_text(int first, int end); /* tokens as they are written in the step function */
+void begin_user_text(int token);           /* the next text is the user's, at this token */
+void begin_generated_text(int token);      /* the next text is generated: no warnings */
 
 /* ---- value.c ---- */
 
-void print_tokens(struct text *out, int first, int end);
-const char *inside(int first, int end); /* tokens as they are written in the step function */
-extern struct text *body;               /* the step function's */
-const char *lower(struct node *node);
-void lower_to_nothing(struct node *node);
-void begin_expression(struct node *node);
-void lower_cleanups(struct scope *of);
-unsigned point_count(void);
-extern struct text point_table;
+/* The whole expression that is being decomposed. */
+struct whole_expression {
+    struct scope *scope;
+    int first;           /* its first token */
+    int enclosing_first; /* the first token of the whole expression around its block; 0: none */
+};
+extern struct whole_expression whole;
+
+void begin_whole_expression(struct node *node);
+const char *lower_value(struct node *node);
+void lower_discarded(struct node *node);
+const char *keep_value(struct node *node);
+const char *add_local(const char *type);
+struct node *last_awaiting(struct node *list);
+const char *comma_after(const struct node *node);
+
+/* ---- await.c ---- */
+
+struct function *called_function(const struct node *node); /* by a call, or NULL */
 const char *await_status_of(const struct node *node);
+const char *lower_await(struct node *node);
+const char *lower_spawn(struct node *node);
 const char *lower_generator(struct node *node, struct scope *slot);
 void lower_next(struct node *node, const char *awaiter);
 void lower_yield(struct node *node);
-struct function *called(const struct node *node); /* by this expression, or NULL */
+void reset_points(void);
+unsigned point_count(void); /* of the function, so far */
+extern struct text point_table;
+
+/* ---- cleanup.c ---- */
+
+extern struct cleanup *last_cleanup; /* of the function; `previous` leads to the others */
+void reset_cleanups(void);
+void find_cleanups(struct node *node);
+struct cleanup *cleanup_at(const struct scope *of, int token);
+void print_cleanup(struct text *out, struct cleanup *c);
+void lower_cleanups(struct scope *of);
+void prepare_jumps(struct node *node);
+const char *result_begins(void);
+const char *result_ends(void);
 
 /* ---- frames.c ---- */
 
-extern bool tables; /* are asked for, behind each function */
-void print_questions(struct text *out);
-void print_answers(const char *assembly, const char *file);
+extern bool tables; /* --frames: size queries follow each function */
+void print_size_queries(struct text *out);
+void print_frame_tables(const char *assembly, const char *file);
 
 /* ---- emit.c, explain.c, editor.c ---- */
 
@@ -391,8 +431,8 @@ bool emit_in_source(struct text *out, const struct text *translated, const char 
                     const struct text *text);
 
 /*
- * Each line that is generated has the marker of the line that it is for: else the compiler counts
- * on, and a debugger takes it for one of those that follow.
+ * Gives each generated line the marker of the source line that it belongs to. Otherwise the compiler
+ * would count generated lines, and a debugger would take them for the next lines of the source.
  */
 void mark_generated_lines(struct text *out, const struct text *translated);
 
@@ -401,16 +441,23 @@ void print_for_editors(struct text *out);
 
 /* ---- bidec.c, response.c ---- */
 
-struct text read_all(int file); /* ends the program where it cannot */
-char **with_response_files(char **words);
+struct text read_all(int file); /* exits if it cannot */
+char **expand_response_files(char **words);
 
 /* ---- step.c ---- */
 
-void print_function(struct text *out);
-void print_declaration(struct text *out);
+void keep_literals(struct node *node);
 void lower_statement(struct node *node);
 void lower_block(struct node *node);
-void place(int token);     /* what follows is the user's, of this line */
-void generated(int token); /* what follows is not the user's: no warnings */
+
+/* ---- verify.c ---- */
+
+unsigned verify_tree(void); /* returns how many suspension points the function has */
+void verify_translation(unsigned points);
+
+/* ---- function.c ---- */
+
+void print_function(struct text *out);
+void print_declaration(struct text *out);
 
 #endif

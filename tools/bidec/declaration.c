@@ -1,8 +1,8 @@
 /*
- * Declarations, and the names that they make.
+ * Declarations and scopes.
  *
- * Of a declaration is known: which names it declares, whether each is a function, an array or a
- * pointer, and where its parts stand. What the types are is left to the compiler.
+ * bidec knows which names a declaration declares, whether each of them is a function, an array or a
+ * pointer, and the tokens of its parts. The types themselves are left to the compiler.
  */
 #include "bidec.h"
 
@@ -16,7 +16,7 @@ struct definition *definitions;
 
 bool accept(const char *text)
 {
-    if (!is(at, text))
+    if (!token_is(at, text))
         return false;
     at++;
     return true;
@@ -25,19 +25,19 @@ bool accept(const char *text)
 void expect(const char *text)
 {
     if (!accept(text))
-        refuse(at, "here should stand '%s', not '%s'", text, spelled(at));
+        reject_at(at, "expected '%s', not '%s'", text, spelling_of(at));
 }
 
 struct node *new_node(enum node_kind kind, int first)
 {
-    struct node *node = take(sizeof *node);
+    struct node *node = allocate(sizeof *node);
     node->kind = kind;
     node->first = first;
     node->scope = scope;
     return node;
 }
 
-struct node *finish(struct node *node)
+struct node *finish_node(struct node *node)
 {
     node->end = at;
     return node;
@@ -47,7 +47,7 @@ struct node *finish(struct node *node)
 
 struct scope *open_scope(void)
 {
-    struct scope *inner = take(sizeof *inner);
+    struct scope *inner = allocate(sizeof *inner);
     inner->up = scope;
     inner->first = inner->last = at;
     if (scope != NULL) {
@@ -73,7 +73,7 @@ static bool same_name(const struct symbol *symbol, int token)
            memcmp(symbol->name, tokens[token].at, tokens[token].length) == 0;
 }
 
-static struct symbol *find(int token, bool tags)
+static struct symbol *find_in_scopes(int token, bool tags)
 {
     if (tokens[token].kind != NAME)
         return NULL;
@@ -88,14 +88,14 @@ static struct symbol *find(int token, bool tags)
 
 struct symbol *find_symbol(int token)
 {
-    return find(token, false);
+    return find_in_scopes(token, false);
 }
 
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator)
 {
-    struct symbol *symbol = take(sizeof *symbol);
+    struct symbol *symbol = allocate(sizeof *symbol);
     symbol->kind = kind;
-    symbol->name = token != 0 ? spelled(token) : "";
+    symbol->name = token != 0 ? spelling_of(token) : "";
     symbol->scope = scope;
     symbol->declarator = declarator;
     symbol->token = token;
@@ -139,7 +139,7 @@ static bool is_one_of(int token, const char *const *words)
     if (tokens[token].kind != NAME)
         return false;
     for (; *words != NULL; words++) {
-        if (is(token, *words))
+        if (token_is(token, *words))
             return true;
     }
     return false;
@@ -147,25 +147,27 @@ static bool is_one_of(int token, const char *const *words)
 
 static bool is_typeof(int token)
 {
-    return is(token, "typeof") || is(token, "__typeof__") || is(token, "__typeof");
+    return token_is(token, "typeof") || token_is(token, "__typeof__") ||
+           token_is(token, "__typeof");
 }
 
 static bool is_tag_word(int token)
 {
-    return is(token, "struct") || is(token, "union") || is(token, "enum");
+    return token_is(token, "struct") || token_is(token, "union") || token_is(token, "enum");
 }
 
 static bool is_attribute(int token)
 {
-    return is(token, "__attribute__") || is(token, "__attribute") || is(token, "__declspec");
+    return token_is(token, "__attribute__") || token_is(token, "__attribute") ||
+           token_is(token, "__declspec");
 }
 
 static bool is_alignment(int token)
 {
-    return is(token, "_Alignas") || is(token, "alignas");
+    return token_is(token, "_Alignas") || token_is(token, "alignas");
 }
 
-/* A type's name, if no name of this scope hides it. */
+/* A local name hides a type of the file. */
 static bool is_type_name(int token)
 {
     if (tokens[token].kind != NAME)
@@ -178,24 +180,25 @@ bool is_type_start(int token)
 {
     if (tokens[token].kind != NAME)
         return false;
-    if (is(token, "__extension__"))
+    if (token_is(token, "__extension__"))
         return is_type_start(token + 1);
     return is_one_of(token, type_words) || is_one_of(token, other_words) || is_tag_word(token) ||
            is_typeof(token) || is_attribute(token) || is_alignment(token) ||
-           is(token, "__auto_type") || is(token, "_Atomic") || is_type_name(token);
+           token_is(token, "__auto_type") || token_is(token, "_Atomic") || is_type_name(token);
 }
 
-/* Passes attributes. In a body they are looked through for a cleanup function. */
+/* In a body, the attributes are searched for a cleanup function. */
 int skip_attributes(void)
 {
     int cleanup = 0;
-    while (is_attribute(at) || is(at, "__asm__") || is(at, "asm") || is(at, "__asm")) {
+    while (is_attribute(at) || token_is(at, "__asm__") || token_is(at, "asm") ||
+           token_is(at, "__asm")) {
         int open = at + 1;
-        if (!is(open, "("))
-            refuse(at, "an attribute has its parentheses behind it");
-        int close = closing(open);
+        if (!token_is(open, "("))
+            reject_at(at, "expected '(' after '%s'", spelling_of(at));
+        int close = closing_bracket(open);
         for (int i = open; function != NULL && i < close; i++) {
-            if ((is(i, "cleanup") || is(i, "__cleanup__")) && is(i + 1, "("))
+            if ((token_is(i, "cleanup") || token_is(i, "__cleanup__")) && token_is(i + 1, "("))
                 cleanup = i + 2;
         }
         at = close + 1;
@@ -205,20 +208,20 @@ int skip_attributes(void)
 
 static void parse_fields(void)
 {
-    while (!is(at, "}")) {
+    while (!token_is(at, "}")) {
         if (tokens[at].kind == END)
-            refuse(at, "the file ends in a struct");
+            reject_at(at, "expected '}' before the end of the file");
         if (accept(";") || tokens[at].kind == PRAGMA) {
             at += tokens[at].kind == PRAGMA;
             continue;
         }
-        if (is(at, "_Static_assert")) {
-            at = closing(at + 1) + 1;
+        if (token_is(at, "_Static_assert")) {
+            at = closing_bracket(at + 1) + 1;
             continue;
         }
         struct specifiers *specifiers = parse_specifiers();
-        while (!is(at, ";")) {
-            if (!is(at, ":"))
+        while (!token_is(at, ";")) {
+            if (!token_is(at, ":"))
                 parse_declarator(specifiers);
             if (accept(":"))
                 parse_condition();
@@ -232,9 +235,9 @@ static void parse_fields(void)
 
 static void parse_enumerators(void)
 {
-    while (!is(at, "}")) {
+    while (!token_is(at, "}")) {
         if (tokens[at].kind != NAME)
-            refuse(at, "here should stand the name of a constant");
+            reject_at(at, "expected the name of a constant, not '%s'", spelling_of(at));
         declare(ENUMERATOR, at++, NULL);
         skip_attributes();
         if (accept("="))
@@ -250,21 +253,21 @@ static void parse_tagged(struct specifiers *specifiers)
     skip_attributes();
     if (tokens[at].kind == NAME)
         tag = at++;
-    specifiers->is_struct = !is(keyword, "enum");
-    if (!is(at, "{")) {
+    specifiers->is_struct = !token_is(keyword, "enum");
+    if (!token_is(at, "{")) {
         if (tag == 0)
-            refuse(at, "a struct has a tag, or its members in braces");
+            reject_at(at, "expected a tag or '{', not '%s'", spelling_of(at));
         if (function != NULL)
-            tokens[tag].symbol = find(tag, true);
+            tokens[tag].symbol = find_in_scopes(tag, true);
         return;
     }
-    int open = at, close = closing(at);
+    int open = at, close = closing_bracket(at);
     if (function == NULL) {
         at = close + 1;
         skip_attributes();
         return;
     }
-    struct definition *definition = take(sizeof *definition), **last = &definitions;
+    struct definition *definition = allocate(sizeof *definition), **last = &definitions;
     definition->symbol = declare(TAG, tag, NULL);
     if (tag == 0)
         tokens[keyword].symbol = definition->symbol;
@@ -274,24 +277,24 @@ static void parse_tagged(struct specifiers *specifiers)
     definition->close = close;
     specifiers->has_body = true;
     at++;
-    if (is(keyword, "enum"))
+    if (token_is(keyword, "enum"))
         parse_enumerators();
     else
         parse_fields();
     expect("}");
     skip_attributes();
-    /* behind those that are defined in it */
+    /* after the types that are defined in this one */
     while (*last != NULL)
         last = &(*last)->next;
     *last = definition;
 }
 
-/* Passes what stands in parentheses: a type, or an expression. */
+/* Parses a type or an expression in parentheses. */
 static void parse_type_or_expression(void)
 {
     expect("(");
     if (function == NULL) {
-        at = closing(at - 1) + 1;
+        at = closing_bracket(at - 1) + 1;
         return;
     }
     if (is_type_start(at))
@@ -303,17 +306,18 @@ static void parse_type_or_expression(void)
 
 struct specifiers *parse_specifiers(void)
 {
-    struct specifiers *s = take(sizeof *s);
+    struct specifiers *s = allocate(sizeof *s);
     bool has_type = false;
     s->first = at;
     for (;;) {
         if (is_attribute(at)) {
             skip_attributes();
         } else if (is_one_of(at, other_words)) {
-            s->is_typedef |= is(at, "typedef");
-            s->is_static |= is(at, "static");
-            s->is_extern |= is(at, "extern");
-            s->is_const |= is(at, "const") || is(at, "__const") || is(at, "__const__");
+            s->is_typedef |= token_is(at, "typedef");
+            s->is_static |= token_is(at, "static");
+            s->is_extern |= token_is(at, "extern");
+            s->is_const |=
+                token_is(at, "const") || token_is(at, "__const") || token_is(at, "__const__");
             at++;
         } else if (is_one_of(at, type_words)) {
             has_type = true;
@@ -328,30 +332,32 @@ struct specifiers *parse_specifiers(void)
         } else if (is_alignment(at)) {
             at++;
             parse_type_or_expression();
-        } else if (is(at, "__auto_type")) {
+        } else if (token_is(at, "__auto_type")) {
             s->is_automatic = has_type = true;
             at++;
-        } else if (is(at, "_Atomic")) {
+        } else if (token_is(at, "_Atomic")) {
             at++;
-            if (is(at, "(")) {
+            if (token_is(at, "(")) {
                 parse_type_or_expression();
                 has_type = true;
             }
-        } else if (function == NULL && !has_type && is(at, "async")) {
+        } else if (function == NULL && !has_type && token_is(at, "async")) {
             s->is_async = true;
             at++;
-        } else if (function == NULL && !has_type && is(at, "async_created")) {
+        } else if (function == NULL && !has_type && token_is(at, "async_created")) {
             s->is_async = s->is_created = true;
             at++;
-        } else if (function == NULL && !has_type && is(at, "async_generator") && is(at + 1, "(")) {
+        } else if (function == NULL && !has_type && token_is(at, "async_generator") &&
+                   token_is(at + 1, "(")) {
             s->is_async = true;
             s->value = at + 2;
-            s->value_end = closing(at + 1);
+            s->value_end = closing_bracket(at + 1);
             at = s->value_end + 1;
-        } else if (function == NULL && !has_type && is(at, "async_sized") && is(at + 1, "(")) {
+        } else if (function == NULL && !has_type && token_is(at, "async_sized") &&
+                   token_is(at + 1, "(")) {
             s->is_async = true;
             s->size = at + 2;
-            s->size_end = closing(at + 1);
+            s->size_end = closing_bracket(at + 1);
             at = s->size_end + 1;
         } else if (!has_type && is_type_name(at)) {
             if (function != NULL)
@@ -369,19 +375,20 @@ struct specifiers *parse_specifiers(void)
 bool is_scalar(const struct specifiers *specifiers)
 {
     for (int i = specifiers->first; i < specifiers->end; i++) {
-        if (is(i, "struct") || is(i, "union") || is_typeof(i) || is_attribute(i) ||
-            is(i, "_Atomic") || is(i, "volatile") || is(i, "__volatile__") ||
-            is(i, "__builtin_va_list") || is(i, "__auto_type") || is_alignment(i))
+        if (token_is(i, "struct") || token_is(i, "union") || is_typeof(i) || is_attribute(i) ||
+            token_is(i, "_Atomic") || token_is(i, "volatile") || token_is(i, "__volatile__") ||
+            token_is(i, "__builtin_va_list") || token_is(i, "__auto_type") || is_alignment(i))
             return false;
-        if (is(i, "async_sized") || is(i, "async_generator"))
-            i = closing(i + 1);
-        else if (is(i, "async") || is(i, "async_created"))
+        if (token_is(i, "async_sized") || token_is(i, "async_generator"))
+            i = closing_bracket(i + 1);
+        else if (token_is(i, "async") || token_is(i, "async_created"))
             continue;
-        if (is(i, "enum")) {
-            while (i + 1 < specifiers->end && (tokens[i + 1].kind == NAME || is(i + 1, "{"))) {
+        if (token_is(i, "enum")) {
+            while (i + 1 < specifiers->end &&
+                   (tokens[i + 1].kind == NAME || token_is(i + 1, "{"))) {
                 i++;
-                if (is(i, "{"))
-                    i = closing(i);
+                if (token_is(i, "{"))
+                    i = closing_bracket(i);
             }
             continue;
         }
@@ -396,14 +403,14 @@ struct declarator *parse_parameters(void)
 {
     struct declarator *first = NULL, **last = &first;
     expect("(");
-    if (is(at, "void") && is(at + 1, ")"))
+    if (token_is(at, "void") && token_is(at + 1, ")"))
         at++;
-    while (!is(at, ")")) {
-        if (is(at, "..."))
-            refuse(at, "an async function has no arguments without a name; take a va_list *");
+    while (!token_is(at, ")")) {
+        if (token_is(at, "..."))
+            reject_at(at, "an async function cannot be variadic; take a va_list *");
         struct specifiers *specifiers = parse_specifiers();
         if (at == specifiers->first)
-            refuse(at, "'%s' is no type that is known here", spelled(at));
+            reject_at(at, "unknown type name '%s'", spelling_of(at));
         struct declarator *parameter = parse_declarator(specifiers);
         parameter->is_parameter = true;
         parameter->is_pointer |= parameter->is_array || parameter->is_function;
@@ -424,25 +431,26 @@ static void parse_bound(void)
     while (is_one_of(at, other_words))
         at++;
     if (function == NULL) {
-        at = closing(at - 1) + 1;
+        at = closing_bracket(at - 1) + 1;
         return;
     }
-    if (is(at, "*") && is(at + 1, "]"))
+    if (token_is(at, "*") && token_is(at + 1, "]"))
         at++;
-    else if (!is(at, "]"))
+    else if (!token_is(at, "]"))
         parse_assignment();
     expect("]");
 }
 
 static void parse_direct(struct declarator *d, bool nested)
 {
-    if (is(at, "(") && !(is_type_start(at + 1) && !is_attribute(at + 1)) && !is(at + 1, ")")) {
+    if (token_is(at, "(") && !(is_type_start(at + 1) && !is_attribute(at + 1)) &&
+        !token_is(at + 1, ")")) {
         at++;
         skip_attributes();
         bool is_pointer = false;
-        while (is(at, "*") || is(at, "^") || is_one_of(at, other_words)) {
-            is_pointer |= is(at, "*");
-            d->is_const = is(at, "*") ? false : d->is_const || is(at, "const");
+        while (token_is(at, "*") || token_is(at, "^") || is_one_of(at, other_words)) {
+            is_pointer |= token_is(at, "*");
+            d->is_const = token_is(at, "*") ? false : d->is_const || token_is(at, "const");
             at++;
         }
         skip_attributes();
@@ -461,12 +469,12 @@ static void parse_direct(struct declarator *d, bool nested)
         d->suffix = at;
     }
     bool decided = d->is_pointer || d->is_array || d->is_function;
-    while (is(at, "[") || is(at, "(")) {
-        if (is(at, "[")) {
+    while (token_is(at, "[") || token_is(at, "(")) {
+        if (token_is(at, "[")) {
             if (!decided) {
                 d->is_array = true;
                 d->bound = at;
-                d->open_bound = is(at + 1, "]") ? at : 0;
+                d->open_bound = token_is(at + 1, "]") ? at : 0;
             }
             parse_bound();
         } else {
@@ -477,12 +485,12 @@ static void parse_direct(struct declarator *d, bool nested)
             if (function != NULL) {
                 open_scope();
                 at++;
-                while (!is(at, ")")) {
+                while (!token_is(at, ")")) {
                     if (accept("...") || accept(","))
                         continue;
                     struct specifiers *specifiers = parse_specifiers();
                     if (at == specifiers->first && tokens[at].kind != NAME)
-                        refuse(at, "here should stand a parameter");
+                        reject_at(at, "expected a parameter, not '%s'", spelling_of(at));
                     struct declarator *parameter = parse_declarator(specifiers);
                     if (parameter->name != 0)
                         parameter->symbol = declare(VARIABLE, parameter->name, parameter);
@@ -490,7 +498,7 @@ static void parse_direct(struct declarator *d, bool nested)
                 at++;
                 close_scope();
             } else {
-                at = closing(at) + 1;
+                at = closing_bracket(at) + 1;
             }
         }
         decided = true;
@@ -498,20 +506,20 @@ static void parse_direct(struct declarator *d, bool nested)
     (void)nested;
 }
 
-/* A declarator, with or without a name, and the attributes behind it. */
+/* Parses a declarator, with or without a name, and the attributes after it. */
 struct declarator *parse_declarator(struct specifiers *specifiers)
 {
-    struct declarator *d = take(sizeof *d);
+    struct declarator *d = allocate(sizeof *d);
     d->specifiers = specifiers;
     d->first = at;
     bool stars = false;
-    while (is(at, "*") || is_one_of(at, other_words) || is_attribute(at)) {
+    while (token_is(at, "*") || is_one_of(at, other_words) || is_attribute(at)) {
         if (is_attribute(at)) {
             skip_attributes();
             continue;
         }
-        stars |= is(at, "*");
-        d->is_const = is(at, "*") ? false : d->is_const || is(at, "const");
+        stars |= token_is(at, "*");
+        d->is_const = token_is(at, "*") ? false : d->is_const || token_is(at, "const");
         at++;
     }
     parse_direct(d, false);
@@ -528,16 +536,16 @@ void parse_type_name(void)
 {
     struct specifiers *specifiers = parse_specifiers();
     if (at == specifiers->first)
-        refuse(at, "'%s' is no type that is known here", spelled(at));
-    if (!is(at, ")") && !is(at, ",") && !is(at, ":"))
+        reject_at(at, "unknown type name '%s'", spelling_of(at));
+    if (!token_is(at, ")") && !token_is(at, ",") && !token_is(at, ":"))
         parse_declarator(specifiers);
 }
 
-/* The specifiers may name a cleanup function, too: in front of the declarators. */
+/* The specifiers, too, may name a cleanup function. */
 static int cleanup_between(int first, int end)
 {
     for (int i = first; i < end; i++) {
-        if ((is(i, "cleanup") || is(i, "__cleanup__")) && is(i + 1, "("))
+        if ((token_is(i, "cleanup") || token_is(i, "__cleanup__")) && token_is(i + 1, "("))
             return i + 2;
     }
     return 0;
@@ -546,29 +554,29 @@ static int cleanup_between(int first, int end)
 struct node *parse_declaration(void)
 {
     struct node *node = new_node(S_DECLARATION, at);
-    if (is(at, "_Static_assert")) {
+    if (token_is(at, "_Static_assert")) {
         node->kind = S_COPIED;
         at++;
         expect("(");
         parse_condition();
-        at = closing(node->first + 1) + 1;
+        at = closing_bracket(node->first + 1) + 1;
         expect(";");
-        return finish(node);
+        return finish_node(node);
     }
     struct specifiers *specifiers = parse_specifiers();
     struct declarator **last = &node->declarators;
     node->specifiers = specifiers;
-    while (!is(at, ";")) {
+    while (!token_is(at, ";")) {
         struct declarator *d = parse_declarator(specifiers);
         if (d->name == 0)
-            refuse(at, "here should stand a name that is declared, not '%s'", spelled(at));
-        if (is(at, "{"))
-            refuse(d->name, "a function in a function is nothing that is translated");
+            reject_at(at, "expected the name of a declaration, not '%s'", spelling_of(at));
+        if (token_is(at, "{"))
+            reject_at(d->name, "nested functions are not supported");
         if (d->cleanup == 0)
             d->cleanup = cleanup_between(specifiers->first, specifiers->end);
         d->symbol = declare(specifiers->is_typedef ? TYPE_NAME : VARIABLE, d->name, d);
         if (specifiers->is_typedef) {
-            struct definition *definition = take(sizeof *definition), **end = &definitions;
+            struct definition *definition = allocate(sizeof *definition), **end = &definitions;
             definition->scope = scope;
             definition->symbol = d->symbol;
             definition->declarator = d;
@@ -587,5 +595,5 @@ struct node *parse_declaration(void)
             break;
     }
     expect(";");
-    return finish(node);
+    return finish_node(node);
 }

@@ -1,27 +1,28 @@
 /*
- * bidec --editor: what editors have to be told of the functions that make awaiters. clang lets a
- * function have several declarations, of which one may be plain; so each gets another one, without
- * its waiter, that returns what the await of it gives.
+ * bidec --editor: declarations of the functions that make awaiters, for editors whose parser is
+ * clang. Such a function is overloaded with a declaration that has no waiter and returns the value of
+ * its await.
  */
 #include "bidec.h"
 
-/* A parameter's awaiter is a call of whatever type there: the rest is not looked at. */
-static void print_parameters(struct text *out, const struct function *f, const char *separator)
+/* An argument that is an awaiter is a call of any type there, so the parameters from it on are "...". */
+static void print_editor_parameters(struct text *out, const struct function *f,
+                                    const char *separator)
 {
     int number = 0, first = f->open + 1;
     for (int i = first; i <= f->close; i++) {
-        if (i != f->close && (is(i, "(") || is(i, "["))) {
-            i = closing(i);
+        if (i != f->close && (token_is(i, "(") || token_is(i, "["))) {
+            i = closing_bracket(i);
             continue;
         }
-        if (i != f->close && !is(i, ","))
+        if (i != f->close && !token_is(i, ","))
             continue;
         if (number != 0 && number < 16 && f->takes_awaiter[number]) {
             text_print(out, "%s...", separator);
             return;
         }
         if (number != 0) {
-            text_print(out, "%s%s", separator, outside(first, i));
+            text_print(out, "%s%s", separator, file_scope_text(first, i));
             separator = ", ";
         }
         number++;
@@ -34,13 +35,13 @@ void print_for_editors(struct text *out)
     for (const struct function *f = first_function; f != NULL; f = f->next) {
         if (!f->makes_awaiter || f->waiter == NULL || f->parameter_count < 2 ||
             strstr(f->waiter, "bide_frame") != NULL || strcmp(f->waiter, "bide_task") == 0)
-            continue; /* none that an async function calls without its waiter */
+            continue; /* an async function always passes the waiter */
         const struct value *value = find_value(f->waiter);
         const char *type = value != NULL ? value->type : "int";
-        /* those behind macros, which are called with bide_here_ */
+        /* a function behind a macro, which is called with bide_here_ */
         bool is_inner = f->name[strlen(f->name) - 1] == '_';
         text_print(out, "%s %s(%s", type, f->name, is_inner ? "struct bide_here_ *bide_here" : "");
-        print_parameters(out, f, is_inner ? ", " : "");
+        print_editor_parameters(out, f, is_inner ? ", " : "");
         text_print(out, ") BIDE_EDITOR_;\n");
     }
 }

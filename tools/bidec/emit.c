@@ -1,9 +1,9 @@
 /*
- * bidec --emit: the source as it stands, with what has become of each async function in its place.
+ * bidec --emit: the source file, with each async function replaced by its translation.
  *
- * That keeps directives, macros and comments outside of async functions. It cannot be done where
- * an async function is declared in a header, shares a line with something else, or has a directive
- * in it; then all of it is emitted preprocessed.
+ * Directives, macros and comments outside of async functions are kept. That is not possible if an
+ * async function is declared in a header, shares a line with other code, or contains a directive;
+ * then the preprocessed text is emitted.
  */
 #include "bidec.h"
 
@@ -21,12 +21,12 @@ static const char *next_line(const char *p)
     return *p != 0 ? p + 1 : p;
 }
 
-static const char *behind_blanks(const char *p)
+static const char *after_blanks(const char *p)
 {
     return p + strspn(p, " \t");
 }
 
-/* Does a comment begin on the line that goes on behind it? (Or does it look so.) */
+/* True if a comment may begin on the line and continue on the next one. */
 static bool leaves_comment_open(const char *line)
 {
     const char *end = end_of_line(line), *last = NULL;
@@ -35,7 +35,6 @@ static bool leaves_comment_open(const char *line)
     return last != NULL && ((last = strstr(last + 2, "*/")) == NULL || last > end);
 }
 
-/* Both tokens stand on one line. */
 static bool share_line(const struct token *a, const struct token *b)
 {
     return a->kind != END && b->kind != END && a->line == b->line && strcmp(a->file, b->file) == 0;
@@ -44,15 +43,15 @@ static bool share_line(const struct token *a, const struct token *b)
 static bool has_directive(const char *first, const char *end)
 {
     for (const char *line = first; line < end; line = next_line(line)) {
-        if (*behind_blanks(line) == '#')
+        if (*after_blanks(line) == '#')
             return true;
     }
     return false;
 }
 
-/* ---- What a function has become ---- */
+/* ---- The translation of a function ---- */
 
-/* How much deeper a line ends than it begins, and how much of that its first characters close. */
+/* Returns by how much the braces of a line change the depth, and counts its leading closing ones. */
 static int depth_of(const char *line, const char *end, int *closes)
 {
     int depth = 0;
@@ -73,13 +72,13 @@ static int depth_of(const char *line, const char *end, int *closes)
     return depth;
 }
 
-/* Without line markers and empty lines, and indented by its braces. */
+/* Prints without line markers and empty lines, indented by the braces. */
 static void print_piece(struct text *out, const char *line, const char *end)
 {
     int depth = 0, closes;
-    bool belongs = false; /* to the `if (...)` above it */
+    bool belongs = false; /* the line is the statement of the `if (...)` above it */
     for (; line < end; line = next_line(line)) {
-        const char *first = behind_blanks(line), *last = end_of_line(line);
+        const char *first = after_blanks(line), *last = end_of_line(line);
         while (last > first && isspace((unsigned char)last[-1]))
             last--;
         if (first == last || (*first == '#' && isdigit((unsigned char)first[2])))
@@ -96,14 +95,15 @@ static void print_piece(struct text *out, const char *line, const char *end)
 
 /* ---- The source ---- */
 
-static bool refuses(int token, const char *why)
+static bool reject_in_source(int token, const char *why)
 {
     const struct token *t = &tokens[token];
-    fprintf(stderr, "bidec: %s:%u: %s, so what is emitted is preprocessed\n", t->file, t->line, why);
+    fprintf(stderr, "bidec: %s:%u: %s, so the preprocessed text is emitted\n", t->file, t->line,
+            why);
     return false;
 }
 
-static bool is_sources_own(const struct piece *piece, const char *source)
+static bool is_in_source(const struct piece *piece, const char *source)
 {
     return strcmp(tokens[piece->first].file, source) == 0 &&
            strcmp(tokens[piece->last].file, source) == 0;
@@ -113,24 +113,25 @@ bool emit_in_source(struct text *out, const struct text *translated, const char 
                     const struct text *text)
 {
     text_expect(out, text->length * 4);
-    text_print(out, "/* Made by bidec. bide/async.h gives what the translated functions use. */\n"
+    text_print(out, "/* Made by bidec. The translated functions use bide/async.h. */\n"
                     "#define BIDE_EMITTED 1\n");
     const char *line = text->at;
     unsigned number = 1;
     for (const struct piece *piece = first_piece; piece != NULL; piece = piece->next) {
         const struct token *first = &tokens[piece->first], *last = &tokens[piece->last];
-        if (!is_sources_own(piece, source))
-            return refuses(piece->first, "an async function is declared elsewhere");
+        if (!is_in_source(piece, source))
+            return reject_in_source(piece->first, "an async function is declared in another file");
         const char *begin = line, *end;
         for (; number < first->line; number++)
             begin = next_line(begin);
         for (end = begin; number < last->line; number++)
             end = next_line(end);
         if (has_directive(begin, end))
-            return refuses(piece->first, "an async function has a directive in it");
+            return reject_in_source(piece->first, "an async function contains a directive");
         if ((piece->first > 0 && share_line(first - 1, first)) || share_line(last, last + 1) ||
-            !isalpha((unsigned char)*behind_blanks(begin)) || leaves_comment_open(end))
-            return refuses(piece->first, "an async function shares a line with something else");
+            !isalpha((unsigned char)*after_blanks(begin)) || leaves_comment_open(end))
+            return reject_in_source(piece->first,
+                                    "an async function shares a line with other code");
         text_add(out, line, (size_t)(begin - line));
         print_piece(out, translated->at + piece->begin, translated->at + piece->end);
         line = next_line(end);

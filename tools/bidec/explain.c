@@ -1,6 +1,6 @@
 /*
- * bidec --explain LINE: what a line of the source has become, out of the translated text. Its line
- * markers say what came from where.
+ * bidec --explain LINE: the generated code of a line of the source, found by the line markers of the
+ * translated text.
  */
 #include "bidec.h"
 
@@ -14,7 +14,7 @@ static const char *skip_spaces(const char *p, const char *end)
     return p;
 }
 
-/* In which of the things that a function becomes a line of text stands; NULL: in that before. */
+/* Returns the part of a function's translation that begins on this line, or NULL. */
 static const char *part_of(const char *p, const char *end)
 {
     static const struct {
@@ -23,8 +23,8 @@ static const char *part_of(const char *p, const char *end)
         {"struct async_", "{", "the frame"},
         {"static bide_next async_", "_step(bide_frame *bide_frame_, unsigned bide_depth_)",
          "the step function"},
-        {"static const bide_point async_", "_points[]", "where it can stand"},
-        {"extern ", "__error__", "its name, which is not to be called"},
+        {"static const bide_point async_", "_points[]", "the suspension points"},
+        {"extern ", "__error__", "the declaration that rejects a plain call"},
         {"bide_awaiter *async_", "(", "the init function"},
         {"static inline bide_awaiter *async_", "(", "the init function"},
         {"bide_async_generator *async_", "(", "the init function"},
@@ -43,7 +43,7 @@ static const char *part_of(const char *p, const char *end)
 bool explain(const struct text *translated, const char *source, unsigned wanted)
 {
     const char *part = "the file", *printed_part = NULL;
-    struct marker at_line = {.file = ""}; /* of the system: all that follows is generated for one */
+    struct marker at_line = {.file = ""}; /* `system`: the next lines are generated for one line */
     bool found = false;
     for (const char *p = translated->at, *end, *last = p + translated->length; p < last;
          p = end + 1) {

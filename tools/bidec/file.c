@@ -1,6 +1,6 @@
 /*
- * The file: what stands at its outermost level. Async functions are translated; all else is copied,
- * and looked through for the names of types and for functions that make awaiters.
+ * The file scope. Async functions are translated. Everything else is copied, and searched for the
+ * names of types and for functions that make awaiters.
  */
 #include "bidec.h"
 
@@ -36,7 +36,7 @@ static struct name *find_name(const char *at, size_t length, bool add)
     }
     if (!add)
         return NULL;
-    struct name *name = take(sizeof *name);
+    struct name *name = allocate(sizeof *name);
     name->at = at;
     name->length = length;
     name->next = *head;
@@ -49,11 +49,11 @@ bool is_global_type(int token)
     return name != NULL && name->is_type;
 }
 
-/* A type's name that is, or stands for, an array. */
+/* A typedef of an array. */
 bool is_global_array(int token)
 {
     const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
-    return is(token, "__builtin_va_list") || (name != NULL && name->is_array);
+    return token_is(token, "__builtin_va_list") || (name != NULL && name->is_array);
 }
 
 bool is_global_scalar(int token)
@@ -72,8 +72,8 @@ static struct function *add_function(int token)
 {
     struct name *name = find_name(tokens[token].at, tokens[token].length, true);
     if (name->function == NULL) {
-        name->function = take(sizeof *name->function);
-        name->function->name = spelled(token);
+        name->function = allocate(sizeof *name->function);
+        name->function->name = spelling_of(token);
         *last_function = name->function;
         last_function = &name->function->next;
     }
@@ -94,7 +94,7 @@ static unsigned stars_between(int first, int end)
 {
     unsigned stars = 0;
     for (int i = first; i < end; i++)
-        stars += is(i, "*");
+        stars += token_is(i, "*");
     return stars;
 }
 
@@ -102,46 +102,47 @@ static bool is_awaiter_pointer(int first, int end)
 {
     bool named = false;
     for (int i = first; i < end; i++) {
-        if (is(i, "__attribute__") && is(i + 1, "(")) {
-            i = closing(i + 1);
+        if (token_is(i, "__attribute__") && token_is(i + 1, "(")) {
+            i = closing_bracket(i + 1);
             continue;
         }
-        if (is(i, "(") || is(i, "["))
+        if (token_is(i, "(") || token_is(i, "["))
             return false;
-        named |= is(i, "bide_awaiter");
+        named |= token_is(i, "bide_awaiter");
     }
     return named && stars_between(first, end) == 1;
 }
 
-/* The type that the first parameter points at: where an operation keeps itself. */
+/* Returns the type that the first parameter, the operation's waiter, points at; or NULL. */
 static const char *waiter_type(int first, int end)
 {
     if (stars_between(first, end) != 1)
         return NULL;
     for (int i = first; i < end; i++) {
-        if (is(i, "(") || is(i, "[") || is(i, "void") || is(i, "const") || is(i, "char"))
+        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "void") || token_is(i, "const") ||
+            token_is(i, "char"))
             return NULL;
-        if (is(i, "*"))
-            return outside(first, i);
+        if (token_is(i, "*"))
+            return file_scope_text(first, i);
     }
     return NULL;
 }
 
 static void note_awaiter_maker(struct function *f, int open)
 {
-    int close = closing(open), first = open + 1;
+    int close = closing_bracket(open), first = open + 1;
     f->open = open;
     f->close = close;
     f->makes_awaiter = true;
     f->parameter_count = 0;
-    if (is(first, "void") && first + 1 == close)
+    if (token_is(first, "void") && first + 1 == close)
         return;
     for (int i = first; i <= close && close > open + 1; i++) {
-        if (i != close && (is(i, "(") || is(i, "["))) {
-            i = closing(i);
+        if (i != close && (token_is(i, "(") || token_is(i, "["))) {
+            i = closing_bracket(i);
             continue;
         }
-        if (i != close && !is(i, ","))
+        if (i != close && !token_is(i, ","))
             continue;
         if (f->parameter_count == 0)
             f->waiter = is_awaiter_pointer(first, i) ? NULL : waiter_type(first, i);
@@ -156,14 +157,14 @@ static void note_awaiter_maker(struct function *f, int open)
 
 bool (*on_function)(struct text *out, struct specifiers *specifiers, struct declarator *d);
 
-static const char *copied; /* up to here */
+static const char *copied; /* the end of the input that has been copied */
 
 struct piece *first_piece;
 static struct piece **last_piece = &first_piece;
 
 static void add_piece(int first, int last, size_t begin, size_t end)
 {
-    struct piece *piece = take(sizeof *piece);
+    struct piece *piece = allocate(sizeof *piece);
     *piece = (struct piece){NULL, first, last, begin, end};
     *last_piece = piece;
     last_piece = &piece->next;
@@ -174,8 +175,8 @@ static void copy_to(struct text *out, int token)
     text_add(out, copied, (size_t)(tokens[token].at - copied));
 }
 
-/* From behind `token`; what stands between it and the next one goes with it. */
-static void copy_behind(struct text *out, int token)
+/* Resumes copying after `token`. */
+static void copy_after(struct text *out, int token)
 {
     const struct token *t = &tokens[token];
     text_print(out, "\n# %u \"%s\"%s\n", t->line, t->file, t->system ? " 3" : "");
@@ -188,36 +189,37 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
 {
     int name = d->name, first = specifiers->first;
     if (!d->is_function || d->is_pointer)
-        refuse(name, "only a function is async");
+        reject_at(name, "only a function can be async");
     struct function *f = add_function(name);
     if (f->has_body)
-        refuse(name, "%s is defined already", f->name);
+        reject_at(name, "redefinition of '%s'", f->name);
     function = f;
     f->is_async = true;
     f->is_created |= specifiers->is_created;
     if (specifiers->size != 0)
-        f->size = outside(specifiers->size, specifiers->size_end);
+        f->size = file_scope_text(specifiers->size, specifiers->size_end);
     if (specifiers->value != 0)
-        f->value = outside(specifiers->value, specifiers->value_end);
+        f->value = file_scope_text(specifiers->value, specifiers->value_end);
     if (f->size != NULL && f->is_created)
-        refuse(name, "a frame that is created needs no size");
+        reject_at(name, "async_created and async_sized cannot be combined");
     if (f->value != NULL && f->is_created)
-        refuse(name, "the frame of a generator is not created: it is where its values are taken");
+        reject_at(name,
+                  "a generator cannot be async_created: its frame is a member of its consumer's");
     f->is_static |= specifiers->is_static;
     f->name_token = name;
     for (int i = d->first; i < name; i++) {
-        if (is(i, "("))
-            refuse(i, "an async function that returns a pointer to a function needs a typedef");
+        if (token_is(i, "("))
+            reject_at(i, "an async function that returns a pointer to a function needs a typedef");
     }
     const char *type = plain_specifiers(specifiers, stars_between(d->first, name) == 0);
     if (type[strspn(type, " ")] == 0)
-        refuse(name, "an async function says what it returns");
-    f->result = print("%s %s", type, outside(d->first, name));
+        reject_at(name, "an async function needs a return type");
+    f->result = format_text("%s %s", type, file_scope_text(d->first, name));
     f->returns_nothing =
         strcmp(type + strspn(type, " "), "void") == 0 && stars_between(d->first, name) == 0;
     f->returns_struct = stars_between(d->first, name) == 0 && !is_scalar(specifiers);
     f->open = d->parameters;
-    f->close = closing(d->parameters);
+    f->close = closing_bracket(d->parameters);
     scope = NULL;
     definitions = NULL;
     last_loop = NULL;
@@ -232,10 +234,10 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     skip_attributes();
     copy_to(out, first);
     size_t begin = out->length;
-    if (is(at, "{")) {
+    if (token_is(at, "{")) {
         for (struct declarator *p = f->parameters; p != NULL; p = p->next) {
             if (p->name == 0)
-                refuse(p->first, "a parameter of a function that is defined has a name");
+                reject_at(p->first, "the parameter of a function definition needs a name");
         }
         f->body = parse_block(f->scope);
         f->scope->first = f->body->first;
@@ -249,34 +251,34 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     function = NULL;
     scope = NULL;
     add_piece(first, at - 1, begin, out->length);
-    copy_behind(out, at - 1);
+    copy_after(out, at - 1);
 }
 
 /* __bide_async_value(waiter, type, expression); */
 static void read_value(struct text *out)
 {
-    struct value *value = take(sizeof *value);
-    int first = at, close = closing(at + 1), comma = at + 3;
+    struct value *value = allocate(sizeof *value);
+    int first = at, close = closing_bracket(at + 1), comma = at + 3;
     copy_to(out, first);
-    value->waiter = spelled(at + 2);
-    while (!is(comma + 1, ",") && comma < close)
+    value->waiter = spelling_of(at + 2);
+    while (!token_is(comma + 1, ",") && comma < close)
         comma++;
-    value->type = outside(at + 4, comma + 1);
-    value->expression = outside(comma + 2, close);
+    value->type = file_scope_text(at + 4, comma + 1);
+    value->expression = file_scope_text(comma + 2, close);
     value->next = values;
     values = value;
     at = close + 1;
     expect(";");
-    copy_behind(out, at - 1);
+    copy_after(out, at - 1);
 }
 
 /* ---- The outermost level ---- */
 
 static void skip_to_end(void)
 {
-    while (tokens[at].kind != END && !is(at, ";") && !is(at, ",")) {
-        if (is(at, "(") || is(at, "[") || is(at, "{"))
-            at = closing(at);
+    while (tokens[at].kind != END && !token_is(at, ";") && !token_is(at, ",")) {
+        if (token_is(at, "(") || token_is(at, "[") || token_is(at, "{"))
+            at = closing_bracket(at);
         at++;
     }
 }
@@ -289,13 +291,13 @@ static bool rewrite_function(struct text *out, struct specifiers *specifiers, st
         return false;
     copy_to(out, specifiers->first);
     text_add(out, text.at, text.length);
-    copy_behind(out, at - 1);
+    copy_after(out, at - 1);
     return true;
 }
 
 static void read_declarators(struct text *out, struct specifiers *specifiers)
 {
-    while (tokens[at].kind != END && !is(at, ";")) {
+    while (tokens[at].kind != END && !token_is(at, ";")) {
         int start = at;
         struct declarator *d = parse_declarator(specifiers);
         if (d->name != 0 && specifiers->is_typedef) {
@@ -313,14 +315,14 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
             if (!f->is_async && is_awaiter_pointer(specifiers->first, d->name))
                 note_awaiter_maker(f, d->parameters);
         }
-        if (d->is_function && !is(at, ";") && !is(at, ",") && !is(at, "=")) {
-            if (on_function != NULL && is(at, "{") && rewrite_function(out, specifiers, d))
+        if (d->is_function && !token_is(at, ";") && !token_is(at, ",") && !token_is(at, "=")) {
+            if (on_function != NULL && token_is(at, "{") && rewrite_function(out, specifiers, d))
                 return;
-            /* a body, perhaps behind the declarations of an old style */
-            while (tokens[at].kind != END && !is(at, "{"))
+            /* a body, perhaps after the parameter declarations of an old-style definition */
+            while (tokens[at].kind != END && !token_is(at, "{"))
                 at++;
             if (tokens[at].kind != END)
-                at = closing(at) + 1;
+                at = closing_bracket(at) + 1;
             return;
         }
         skip_to_end();
@@ -335,11 +337,12 @@ void translate(struct text *out, const char *input)
     copied = input;
     at = 0;
     while (tokens[at].kind != END) {
-        if (tokens[at].kind == PRAGMA || is(at, ";")) {
+        if (tokens[at].kind == PRAGMA || token_is(at, ";")) {
             at++;
-        } else if (is(at, "__bide_async_value")) {
+        } else if (token_is(at, "__bide_async_value")) {
             read_value(out);
-        } else if (is(at, "_Static_assert") || is(at, "__asm__") || is(at, "asm")) {
+        } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") ||
+                   token_is(at, "asm")) {
             skip_to_end();
             accept(";");
         } else {

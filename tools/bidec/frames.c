@@ -1,8 +1,9 @@
 /*
- * Tables of frames: where each member lies, how large it is, and on which lines it lives.
+ * bidec --frames: a table of each frame, with the offset and size of each member, and the lines where
+ * it is live.
  *
- * The compiler knows sizes and offsets. It is asked for them by statements of asm that have them as
- * constants, and the text that it generates is read; nothing is assembled.
+ * Only the compiler knows sizes and offsets. Statements of asm take them as constants, and bidec
+ * reads them from the compiler's assembly text, which is not assembled.
  */
 #include "bidec.h"
 
@@ -11,17 +12,17 @@
 
 bool tables;
 
-static const char *tag(void)
+static const char *frame_tag(void)
 {
-    return print("struct async_%s%s", function->name, function->size != NULL ? "_frame" : "");
+    return format_text("struct async_%s%s", function->name, function->size != NULL ? "_frame" : "");
 }
 
-static void ask(struct text *out, const char *member, unsigned depth, const char *lines)
+static void ask_for_member(struct text *out, const char *member, unsigned depth, const char *lines)
 {
     text_print(out,
                "__asm__ volatile(\"\\n#bide member %%c0 %%c1 %u %s %s\" :: "
                "\"i\"(__builtin_offsetof(%s, %s)), \"i\"(sizeof ((%s *)0)->%s));\n",
-               depth, member, lines, tag(), member, tag(), member);
+               depth, member, lines, frame_tag(), member, frame_tag(), member);
 }
 
 static const char *lines_of(const struct scope *of)
@@ -29,10 +30,11 @@ static const char *lines_of(const struct scope *of)
     if (of->first == 0)
         return "";
     unsigned first = tokens[of->first].line, last = tokens[of->last].line;
-    return first == last ? print("line %u", first) : print("lines %u to %u", first, last);
+    return first == last ? format_text("line %u", first)
+                         : format_text("lines %u to %u", first, last);
 }
 
-/* The names that stand last in the lines of a struct; bit-fields have no place of their own. */
+/* The name is the last word of a line of a struct. Bit-fields have no offset. */
 static void ask_for_lines(struct text *out, const struct scope *in, unsigned depth)
 {
     const char *line = in->members.at;
@@ -41,7 +43,7 @@ static void ask_for_lines(struct text *out, const struct scope *in, unsigned dep
         for (name = last; name > line && name[-1] != ' '; name--)
             ;
         if (strncmp(line, "unsigned char bide_armed_", 25) != 0)
-            ask(out, print("%.*s", (int)(last - name), name), depth, lines_of(in));
+            ask_for_member(out, format_text("%.*s", (int)(last - name), name), depth, lines_of(in));
     }
 }
 
@@ -53,7 +55,7 @@ static void ask_for_symbols(struct text *out, const struct scope *in, const stru
     ask_for_symbols(out, in, symbol->next, depth);
     bool is_parameter = symbol->declarator != NULL && symbol->declarator->is_parameter;
     if (symbol->in_frame && (!symbol->is_local || symbol->is_saved || is_parameter))
-        ask(out, symbol->member, depth, is_parameter ? "parameter" : lines_of(in));
+        ask_for_member(out, symbol->member, depth, is_parameter ? "parameter" : lines_of(in));
 }
 
 static void ask_for_scope(struct text *out, const struct scope *in, unsigned depth)
@@ -64,7 +66,7 @@ static void ask_for_scope(struct text *out, const struct scope *in, unsigned dep
         ask_for_scope(out, inner, depth + 1);
 }
 
-void print_questions(struct text *out)
+void print_size_queries(struct text *out)
 {
     const struct token *t = &tokens[function->name_token];
     text_print(out,
@@ -72,23 +74,22 @@ void print_questions(struct text *out)
                "static void async_%s_table(void)\n{\n"
                "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
                "\"i\"(_Alignof(%s)));\n",
-               function->name, function->name, function->name, t->line, tag(), tag());
-    ask(out, function->value != NULL ? "generator" : "task", 0, "the header");
+               function->name, function->name, function->name, t->line, frame_tag(), frame_tag());
+    ask_for_member(out, function->value != NULL ? "generator" : "task", 0, "the header");
     if (function->value != NULL)
-        ask(out, "value", 0, "the newest that was yielded");
+        ask_for_member(out, "value", 0, "the latest yielded value");
     if (function->is_created) {
-        ask(out, "bide_allocator", 0, "its own");
+        ask_for_member(out, "bide_allocator", 0, "of this frame");
         if (!function->returns_nothing)
-            ask(out, "bide_result_to", 0, "the awaiting frame's");
+            ask_for_member(out, "bide_result_to", 0, "in the awaiting frame");
     }
     if (!function->returns_nothing)
-        ask(out, "result", 0, "at the end, over all that follows");
+        ask_for_member(out, "result", 0, "at the end, overlaps all that follows");
     ask_for_scope(out, function->scope, 0);
     text_print(out, "}\n");
 }
 
-/* Prints what the compiler has answered. */
-void print_answers(const char *assembly, const char *file)
+void print_frame_tables(const char *assembly, const char *file)
 {
     for (const char *p = assembly; (p = strstr(p, "#bide ")) != NULL; p++) {
         unsigned long a, b;

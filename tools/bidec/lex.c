@@ -1,5 +1,5 @@
 /*
- * Text, and the tokens of preprocessed C.
+ * Memory, text, and the tokens of preprocessed C.
  */
 #include "bidec.h"
 
@@ -16,14 +16,14 @@ struct token *tokens;
 int token_count;
 static int token_room;
 
-/* Memory is given back by exit: no sanitizer shall look for it. */
+/* exit releases the memory: a sanitizer must not report it. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
     return 1;
 }
 
-static void *or_end(void *memory)
+static void *check_allocation(void *memory)
 {
     if (memory != NULL)
         return memory;
@@ -32,10 +32,10 @@ static void *or_end(void *memory)
 }
 
 /*
- * Pages that will be written to are had at once where the system can do that, because a fault for
- * each of them is a third of all the time. A failure means nothing.
+ * Maps the pages of a range at once, if the system can: page faults one by one took a third of the
+ * run time. A failure is harmless.
  */
-static void touch_ahead(void *memory, size_t size)
+static void prefault_pages(void *memory, size_t size)
 {
 #ifdef MADV_POPULATE_WRITE
     enum { PAGE = 4096 };
@@ -49,18 +49,18 @@ static void touch_ahead(void *memory, size_t size)
 #endif
 }
 
-/* Cut from large pieces, one behind the other: fewer pages are touched than by malloc. */
-void *take(size_t size)
+/* Cuts blocks from large pieces, one after the other, which touches fewer pages than malloc does. */
+void *allocate(size_t size)
 {
     enum { PIECE = 1 << 18, ALIGNMENT = 8 };
     static char *piece;
     static size_t left;
     size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (size > PIECE / 8)
-        return or_end(calloc(1, size));
+        return check_allocation(calloc(1, size));
     if (size > left) {
-        piece = or_end(calloc(1, PIECE));
-        touch_ahead(piece, PIECE);
+        piece = check_allocation(calloc(1, PIECE));
+        prefault_pages(piece, PIECE);
         left = PIECE;
     }
     void *memory = piece;
@@ -74,15 +74,15 @@ static void text_reserve(struct text *text, size_t length)
     if (text->length + length + 1 <= text->room)
         return;
     text->room = (text->length + length + 1) * 2;
-    text->at = or_end(realloc(text->at, text->room));
+    text->at = check_allocation(realloc(text->at, text->room));
 }
 
 void text_expect(struct text *text, size_t length)
 {
     text->room = length + 1;
-    text->at = or_end(malloc(text->room));
+    text->at = check_allocation(malloc(text->room));
     text->at[0] = 0;
-    touch_ahead(text->at, text->room);
+    prefault_pages(text->at, text->room);
 }
 
 void text_add(struct text *text, const char *at, size_t length)
@@ -93,9 +93,9 @@ void text_add(struct text *text, const char *at, size_t length)
     text->at[text->length] = 0;
 }
 
-const char *text_kept(struct text *text)
+const char *text_finish(struct text *text)
 {
-    char *kept = memcpy(take(text->length + 1), text->at, text->length);
+    char *kept = memcpy(allocate(text->length + 1), text->at, text->length);
     free(text->at);
     *text = (struct text){0};
     return kept;
@@ -123,7 +123,7 @@ void text_print(struct text *text, const char *format, ...)
     va_end(arguments);
 }
 
-const char *print(const char *format, ...)
+const char *format_text(const char *format, ...)
 {
     static struct text text;
     va_list arguments;
@@ -131,10 +131,10 @@ const char *print(const char *format, ...)
     va_start(arguments, format);
     text_vprint(&text, format, arguments);
     va_end(arguments);
-    return memcpy(take(text.length + 1), text.at, text.length);
+    return memcpy(allocate(text.length + 1), text.at, text.length);
 }
 
-void refuse(int token, const char *format, ...)
+void reject_at(int token, const char *format, ...)
 {
     struct text text = {0};
     va_list arguments;
@@ -146,16 +146,16 @@ void refuse(int token, const char *format, ...)
     exit(1);
 }
 
-const char *spelled(int token)
+const char *spelling_of(int token)
 {
     const struct token *t = &tokens[token];
-    return memcpy(take(t->length + 1), t->at, t->length);
+    return memcpy(allocate(t->length + 1), t->at, t->length);
 }
 
-struct mark *mark(int token)
+struct mark *mark_at(int token)
 {
     if (tokens[token].mark == NULL)
-        tokens[token].mark = take(sizeof *tokens[token].mark);
+        tokens[token].mark = allocate(sizeof *tokens[token].mark);
     return tokens[token].mark;
 }
 
@@ -165,23 +165,23 @@ const struct mark *mark_of(const struct token *token)
     return token->mark != NULL ? token->mark : &none;
 }
 
-int closing(int token)
+int closing_bracket(int token)
 {
     int depth = 0;
     for (int i = token; tokens[i].kind != END; i++) {
-        if (is(i, "(") || is(i, "[") || is(i, "{"))
+        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "{"))
             depth++;
-        else if ((is(i, ")") || is(i, "]") || is(i, "}")) && --depth == 0)
+        else if ((token_is(i, ")") || token_is(i, "]") || token_is(i, "}")) && --depth == 0)
             return i;
     }
-    refuse(token, "this bracket is not closed");
+    reject_at(token, "this bracket is not closed");
 }
 
-static struct token *add(enum token_kind kind, const char *at)
+static struct token *add_token(enum token_kind kind, const char *at)
 {
     if (token_count == token_room) {
         token_room = token_room * 2;
-        tokens = or_end(realloc(tokens, (size_t)token_room * sizeof *tokens));
+        tokens = check_allocation(realloc(tokens, (size_t)token_room * sizeof *tokens));
     }
     struct token *t = &tokens[token_count++];
     memset(t, 0, sizeof *t);
@@ -208,14 +208,14 @@ static const char *end_of_string(const char *p, const char *end)
     return p < end ? p + 1 : end;
 }
 
-static const char *behind_spaces(const char *p, const char *end)
+static const char *skip_blanks(const char *p, const char *end)
 {
     while (p < end && (*p == ' ' || *p == '\t'))
         p++;
     return p;
 }
 
-static bool starts_with(const char *p, const char *end, const char *word)
+static bool begins_with_word(const char *p, const char *end, const char *word)
 {
     size_t length = strlen(word);
     return (size_t)(end - p) > length && memcmp(p, word, length) == 0;
@@ -225,9 +225,9 @@ bool read_marker(const char *p, const char *end, struct marker *marker)
 {
     if (p == end || *p != '#')
         return false;
-    p = behind_spaces(p + 1, end);
-    if (starts_with(p, end, "line"))
-        p = behind_spaces(p + 4, end);
+    p = skip_blanks(p + 1, end);
+    if (begins_with_word(p, end, "line"))
+        p = skip_blanks(p + 4, end);
     if (p == end || !isdigit((unsigned char)*p))
         return false;
     marker->line = (unsigned)strtoul(p, (char **)(void *)&p, 10);
@@ -249,11 +249,11 @@ void lex(const char *input, size_t length)
     const char *file = "<stdin>";
     struct marker marker = {.file = file, .length = strlen(file)};
     bool at_start = true, space = false;
-    enum { LENGTH_OF_A_TOKEN = 8 }; /* with what stands around it, mostly */
+    enum { LENGTH_OF_A_TOKEN = 8 }; /* an average, with the space around it */
     token_count = 0;
     token_room = (int)(length / LENGTH_OF_A_TOKEN) + 64;
-    tokens = or_end(malloc((size_t)token_room * sizeof *tokens));
-    touch_ahead(tokens, (size_t)token_room * sizeof *tokens);
+    tokens = check_allocation(malloc((size_t)token_room * sizeof *tokens));
+    prefault_pages(tokens, (size_t)token_room * sizeof *tokens);
     while (p < end) {
         if (*p == '\n') {
             line++;
@@ -292,10 +292,10 @@ void lex(const char *input, size_t length)
             if (read_marker(start, p, &marker)) {
                 line = marker.line - 1;
                 if (strlen(file) != marker.length || memcmp(file, marker.file, marker.length) != 0)
-                    file = print("%.*s", (int)marker.length, marker.file);
+                    file = format_text("%.*s", (int)marker.length, marker.file);
                 continue;
             }
-            t = add(PRAGMA, start);
+            t = add_token(PRAGMA, start);
         } else if (starts_name(*p)) {
             while (p < end && (starts_name(*p) || isdigit((unsigned char)*p)))
                 p++;
@@ -303,22 +303,22 @@ void lex(const char *input, size_t length)
             if (p < end && (*p == '"' || *p == '\'') &&
                 ((prefix == 1 && strchr("LuU", *start)) ||
                  (prefix == 2 && memcmp(start, "u8", 2) == 0))) {
-                t = add(*p == '"' ? STRING : NUMBER, start);
+                t = add_token(*p == '"' ? STRING : NUMBER, start);
                 p = end_of_string(p, end);
             } else {
-                t = add(NAME, start);
+                t = add_token(NAME, start);
             }
         } else if (isdigit((unsigned char)*p) ||
                    (*p == '.' && p + 1 < end && isdigit((unsigned char)p[1]))) {
             while (p < end && (starts_name(*p) || isdigit((unsigned char)*p) || *p == '.' ||
                                ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
                 p++;
-            t = add(NUMBER, start);
+            t = add_token(NUMBER, start);
         } else if (*p == '"' || *p == '\'') {
-            t = add(*p == '"' ? STRING : NUMBER, start);
+            t = add_token(*p == '"' ? STRING : NUMBER, start);
             p = end_of_string(p, end);
         } else {
-            t = add(PUNCTUATOR, start);
+            t = add_token(PUNCTUATOR, start);
             p++;
             bool alone = strchr("(){}[];,:?~", *start) != NULL;
             for (const char **known = punctuators; !alone && *known != NULL; known++) {
@@ -338,7 +338,7 @@ void lex(const char *input, size_t length)
         t->space = space;
         at_start = space = false;
     }
-    struct token *t = add(END, end);
+    struct token *t = add_token(END, end);
     t->line = line;
     t->file = file;
     t->column = 1;

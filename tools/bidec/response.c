@@ -1,6 +1,6 @@
 /*
- * Files of arguments: `@file` stands for the words in it, as the compilers have it. A word ends with a
- * space; quotes and backslashes keep what they stand before.
+ * Response files: `@file` stands for the words in that file, as in the compilers. A space ends a
+ * word; quotes and backslashes keep the characters that they precede.
  */
 #include "bidec.h"
 
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST = 1000 }; /* files that are read: one may name itself */
+enum { MAX_RESPONSE_FILES = 1000 }; /* a limit, because a file may name itself */
 
-/* The next word of the text; *p is moved behind it. NULL: there is none. */
+/* Returns the next word of the text, or NULL, and moves *p past it. */
 static char *next_word(const char **p)
 {
     struct text word = {0};
@@ -35,35 +35,35 @@ static char *next_word(const char **p)
     return word.at;
 }
 
-char **with_response_files(char **words)
+char **expand_response_files(char **words)
 {
     size_t count = 0, room = 64;
     unsigned files = 0;
-    char **all = take((room + 1) * sizeof *all);
+    char **all = allocate((room + 1) * sizeof *all);
     while (words[count] != NULL)
         count++;
     if (count > room)
-        all = take(((room = count) + 1) * sizeof *all);
+        all = allocate(((room = count) + 1) * sizeof *all);
     memcpy(all, words, count * sizeof *all);
     for (size_t i = 0; i < count; i++) {
-        int file = all[i][0] == '@' && files < MOST ? open(all[i] + 1, O_RDONLY) : -1;
+        int file = all[i][0] == '@' && files < MAX_RESPONSE_FILES ? open(all[i] + 1, O_RDONLY) : -1;
         if (file < 0)
             continue;
         struct text text = read_all(file);
         const char *p = text.at;
         size_t own = 0;
-        char **inner = take((text.length / 2 + 2) * sizeof *inner);
+        char **inner = allocate((text.length / 2 + 2) * sizeof *inner);
         close(file);
         files++;
         while ((inner[own] = next_word(&p)) != NULL)
             own++;
-        char **larger = take((count + own + 1) * sizeof *larger);
+        char **larger = allocate((count + own + 1) * sizeof *larger);
         memcpy(larger, all, i * sizeof *all);
         memcpy(larger + i, inner, own * sizeof *inner);
         memcpy(larger + i + own, all + i + 1, (count - i - 1) * sizeof *all);
         all = larger;
         count += own - 1;
-        i--; /* what stood there is looked at as well */
+        i--; /* the words of the file may name files themselves */
     }
     return all;
 }

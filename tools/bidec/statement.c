@@ -5,20 +5,12 @@
 
 #include <string.h>
 
-static struct node *loop, *breakable; /* that which continue and break are about */
+static struct node *loop, *breakable; /* the targets of continue and break */
 struct node *last_loop;
 bool has_labels;
 int deferred;
 
-static struct node *with(struct node *node, const struct node *part)
-{
-    if (part != NULL) {
-        node->awaits |= part->awaits;
-    }
-    return node;
-}
-
-/* The body of a loop or a switch. */
+/* Parses the body of a loop or a switch. */
 static struct node *parse_inner(struct node *node, bool is_loop)
 {
     struct node *outer_loop = loop, *outer_breakable = breakable;
@@ -42,23 +34,23 @@ static struct node *parse_parenthesised(void)
     return node;
 }
 
-/* A block is a scope; that of a function's body has the parameters in it too. */
+/* A block is a scope; the scope of a function's body also holds the parameters. */
 struct node *parse_block(struct scope *its_scope)
 {
     struct node *node = new_node(S_BLOCK, at), **last = &node->list;
     expect("{");
     node->scope = its_scope != NULL ? its_scope : open_scope();
-    while (!is(at, "}")) {
+    while (!token_is(at, "}")) {
         if (tokens[at].kind == END)
-            refuse(node->first, "this block is not closed");
+            reject_at(node->first, "this block is not closed");
         *last = parse_statement();
-        with(node, *last);
+        with_part(node, *last);
         last = &(*last)->next;
     }
     at++;
     if (its_scope == NULL)
         close_scope();
-    return finish(node);
+    return finish_node(node);
 }
 
 static struct node *parse_for(void)
@@ -69,28 +61,28 @@ static struct node *parse_for(void)
     if (is_type_start(at)) {
         node->a = parse_declaration();
     } else {
-        if (!is(at, ";")) {
+        if (!token_is(at, ";")) {
             node->a = new_node(S_EXPRESSION, at);
             node->a->a = parse_expression();
-            with(node->a, node->a->a);
+            with_part(node->a, node->a->a);
         }
         expect(";");
         if (node->a != NULL)
-            finish(node->a);
+            finish_node(node->a);
     }
-    if (!is(at, ";"))
+    if (!token_is(at, ";"))
         node->b = parse_expression();
     expect(";");
-    if (!is(at, ")"))
+    if (!token_is(at, ")"))
         node->c = parse_expression();
     expect(")");
     node->d = parse_inner(node, true);
     close_scope();
-    with(with(with(with(node, node->a), node->b), node->c), node->d);
-    return finish(node);
+    with_part(with_part(with_part(with_part(node, node->a), node->b), node->c), node->d);
+    return finish_node(node);
 }
 
-/* async_for (declaration, generator, place of its status) statement */
+/* async_for (declaration, generator, status) statement */
 static struct node *parse_each(void)
 {
     struct node *node = new_node(S_EACH, at++);
@@ -101,17 +93,18 @@ static struct node *parse_each(void)
     struct declarator *d = parse_declarator(specifiers);
     if (specifiers->first == specifiers->end || d->name == 0 || specifiers->is_typedef ||
         specifiers->is_static || specifiers->is_extern || specifiers->is_automatic)
-        refuse(node->first, "async_for begins with the declaration of a variable and its type: "
-                            "async_for (int value, generator())");
+        reject_at(node->first, "async_for begins with the declaration of a variable: "
+                               "async_for (int value, generator())");
     if (d->is_array || d->is_function || d->cleanup != 0)
-        refuse(d->name, "the variable of async_for takes what is yielded: a number, a pointer or a "
-                        "struct, without a cleanup function");
+        reject_at(d->name,
+                  "the variable of async_for must be a number, a pointer or a struct, without a "
+                  "cleanup function");
     expect(",");
     node->a = parse_assignment();
     if (accept(","))
         node->b = parse_assignment();
     if (node->b != NULL && node->b->awaits)
-        refuse(node->b->first, "an await cannot stand in the place of a status");
+        reject_at(node->b->first, "await is not allowed in the status of async_for");
     expect(")");
     d->symbol = declare(VARIABLE, d->name, d);
     node->declarators = d;
@@ -119,19 +112,19 @@ static struct node *parse_each(void)
     node->d = parse_inner(node, true);
     close_scope();
     node->awaits = true;
-    return finish(node);
+    return finish_node(node);
 }
 
 static struct node *parse_yield(void)
 {
     struct node *node = new_node(S_YIELD, at++);
     if (function->value == NULL)
-        refuse(node->first, "only an async_generator yields");
+        reject_at(node->first, "yield is allowed only in an async_generator");
     awaits_here();
     node->a = parse_expression();
     expect(";");
     node->awaits = true;
-    return finish(node);
+    return finish_node(node);
 }
 
 static struct node *parse_if(void)
@@ -143,8 +136,8 @@ static struct node *parse_if(void)
     if (accept("else"))
         node->c = parse_statement();
     close_scope();
-    with(with(with(node, node->a), node->b), node->c);
-    return finish(node);
+    with_part(with_part(with_part(node, node->a), node->b), node->c);
+    return finish_node(node);
 }
 
 static struct node *parse_do(void)
@@ -154,16 +147,16 @@ static struct node *parse_do(void)
     expect("while");
     node->a = parse_parenthesised();
     expect(";");
-    return finish(with(with(node, node->a), node->b));
+    return finish_node(with_part(with_part(node, node->a), node->b));
 }
 
-/* A label belongs to the statement behind it. */
+/* A label belongs to the statement after it. */
 static struct node *parse_labelled(struct node *node)
 {
     node->sign = at;
-    if (!is(at, "}"))
+    if (!token_is(at, "}"))
         node->a = parse_statement();
-    return finish(with(node, node->a));
+    return finish_node(with_part(node, node->a));
 }
 
 static struct node *parse_case(void)
@@ -177,7 +170,7 @@ static struct node *parse_case(void)
         if (accept("..."))
             parse_condition();
         if (value->awaits)
-            refuse(value->first, "a case is a constant: no await can stand in it");
+            reject_at(value->first, "await is not allowed in a case label, which is a constant");
         expect(":");
     }
     return parse_labelled(node);
@@ -186,34 +179,35 @@ static struct node *parse_case(void)
 static struct node *parse_copied(void)
 {
     struct node *node = new_node(S_COPIED, at++);
-    return finish(node);
+    return finish_node(node);
 }
 
-/* Its operands are expressions, whose names are looked up; the rest is text. */
+/* The operands of asm are expressions; the rest of it is copied. */
 static struct node *parse_asm(void)
 {
     struct node *node = new_node(S_COPIED, at++);
-    while (is(at, "volatile") || is(at, "__volatile__") || is(at, "inline") || is(at, "__inline__"))
+    while (token_is(at, "volatile") || token_is(at, "__volatile__") || token_is(at, "inline") ||
+           token_is(at, "__inline__"))
         at++;
-    if (is(at, "goto"))
-        refuse(at, "asm goto cannot stand in an async function");
-    int end = closing(at);
+    if (token_is(at, "goto"))
+        reject_at(at, "asm goto is not allowed in an async function");
+    int end = closing_bracket(at);
     for (at++; at < end;) {
-        if (is(at, "(")) {
+        if (token_is(at, "(")) {
             struct node *operand = parse_parenthesised();
             if (operand->kind == E_TOKENS && tokens[operand->first].symbol != NULL)
                 tokens[operand->first].symbol->is_written = true;
             if (operand->awaits)
-                refuse(operand->first, "an await cannot stand in an operand of asm");
-        } else if (is(at, "[")) {
-            at = closing(at) + 1;
+                reject_at(operand->first, "await is not allowed in an operand of asm");
+        } else if (token_is(at, "[")) {
+            at = closing_bracket(at) + 1;
         } else {
             at++;
         }
     }
     at = end + 1;
     expect(";");
-    return finish(node);
+    return finish_node(node);
 }
 
 static struct node *parse_defer(void)
@@ -228,75 +222,75 @@ static struct node *parse_defer(void)
     loop = outer_loop;
     breakable = outer_breakable;
     if (node->a->awaits)
-        refuse(node->first,
-               "a deferred statement cannot await: it runs when the frame is destroyed "
-               "too");
+        reject_at(node->first,
+                  "a deferred statement cannot await, because it also runs when the frame is "
+                  "destroyed");
     for (int i = node->a->first; i < node->a->end; i++) {
-        if (is(i, "return") || is(i, "goto"))
-            refuse(i, "a deferred statement cannot leave the function by '%s'", spelled(i));
+        if (token_is(i, "return") || token_is(i, "goto"))
+            reject_at(i, "'%s' is not allowed in a deferred statement", spelling_of(i));
     }
     node->awaits = true;
-    return finish(node);
+    return finish_node(node);
 }
 
 struct node *parse_statement(void)
 {
     struct node *node;
-    if (tokens[at].kind == PRAGMA || is(at, ";"))
+    if (tokens[at].kind == PRAGMA || token_is(at, ";"))
         return parse_copied();
-    if (is(at, "{"))
+    if (token_is(at, "{"))
         return parse_block(NULL);
-    if (is(at, "if"))
+    if (token_is(at, "if"))
         return parse_if();
-    if (is(at, "for"))
+    if (token_is(at, "for"))
         return parse_for();
-    if (is(at, "do"))
+    if (token_is(at, "do"))
         return parse_do();
-    if (is(at, "while") || is(at, "switch")) {
-        bool is_loop = is(at, "while");
+    if (token_is(at, "while") || token_is(at, "switch")) {
+        bool is_loop = token_is(at, "while");
         node = new_node(is_loop ? S_WHILE : S_SWITCH, at++);
         node->a = parse_parenthesised();
         node->b = parse_inner(node, is_loop);
-        return finish(with(with(node, node->a), node->b));
+        return finish_node(with_part(with_part(node, node->a), node->b));
     }
-    if (is(at, "case") || is(at, "default"))
+    if (token_is(at, "case") || token_is(at, "default"))
         return parse_case();
-    if (is(at, "goto")) {
+    if (token_is(at, "goto")) {
         node = new_node(S_GOTO, at++);
         if (tokens[at].kind != NAME)
-            refuse(at, "a goto to what is computed would miss what was kept");
+            reject_at(at, "a computed goto would bypass the cleanups");
         at++;
         expect(";");
-        return finish(node);
+        return finish_node(node);
     }
-    if (is(at, "break") || is(at, "continue")) {
-        bool is_break = is(at, "break");
+    if (token_is(at, "break") || token_is(at, "continue")) {
+        bool is_break = token_is(at, "break");
         node = new_node(is_break ? S_BREAK : S_CONTINUE, at++);
         node->around = is_break ? breakable : loop;
         if (node->around == NULL)
-            refuse(node->first, "a %s stands in a loop", spelled(node->first));
+            reject_at(node->first, "%s outside of a loop", spelling_of(node->first));
         if (!is_break)
             node->around->jumps = true;
         expect(";");
-        return finish(node);
+        return finish_node(node);
     }
-    if (is(at, "return")) {
+    if (token_is(at, "return")) {
         node = new_node(S_RETURN, at++);
-        if (!is(at, ";"))
+        if (!token_is(at, ";"))
             node->a = parse_expression();
         expect(";");
-        return finish(with(node, node->a));
+        return finish_node(with_part(node, node->a));
     }
-    if (is(at, "asm") || is(at, "__asm__") || is(at, "__asm"))
+    if (token_is(at, "asm") || token_is(at, "__asm__") || token_is(at, "__asm"))
         return parse_asm();
-    if (is(at, "__label__"))
-        refuse(at, "labels of a block's own are not translated");
-    if (tokens[at].kind == NAME && is(at + 1, ":") && !is(at, "default")) {
+    if (token_is(at, "__label__"))
+        reject_at(at, "local labels (__label__) are not supported");
+    if (tokens[at].kind == NAME && token_is(at + 1, ":") && !token_is(at, "default")) {
         node = new_node(S_LABEL, at);
-        struct symbol *label = take(sizeof *label);
+        struct symbol *label = allocate(sizeof *label);
         has_labels = true;
         label->kind = LABEL;
-        label->name = spelled(at);
+        label->name = spelling_of(at);
         label->scope = scope;
         label->token = at;
         label->next = scope->symbols;
@@ -305,17 +299,17 @@ struct node *parse_statement(void)
         skip_attributes();
         return parse_labelled(node);
     }
-    if (is(at, "defer") && find_symbol(at) == NULL)
+    if (token_is(at, "defer") && find_symbol(at) == NULL)
         return parse_defer();
-    if (is(at, "yield") && find_symbol(at) == NULL && !is(at + 1, "="))
+    if (token_is(at, "yield") && find_symbol(at) == NULL && !token_is(at + 1, "="))
         return parse_yield();
-    if (is(at, "async_for") && is(at + 1, "("))
+    if (token_is(at, "async_for") && token_is(at + 1, "("))
         return parse_each();
-    if (is(at, "_Static_assert") || (is_type_start(at) && !is(at, "__extension__")) ||
-        (is(at, "__extension__") && is_type_start(at + 1)))
+    if (token_is(at, "_Static_assert") || (is_type_start(at) && !token_is(at, "__extension__")) ||
+        (token_is(at, "__extension__") && is_type_start(at + 1)))
         return parse_declaration();
     node = new_node(S_EXPRESSION, at);
     node->a = parse_expression();
     expect(";");
-    return finish(with(node, node->a));
+    return finish_node(with_part(node, node->a));
 }

@@ -1,4 +1,9 @@
+/*
+ * A canvas is a growing buffer. Columns are counted in the terminal's columns, not in bytes.
+ */
 #include "canvas.h"
+
+#include "bide/platform.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,7 +27,7 @@ void canvas_free(canvas *canvas)
     canvas->room = 0;
 }
 
-static void add(canvas *canvas, const char *bytes, size_t length)
+static void canvas_add(canvas *canvas, const char *bytes, size_t length)
 {
     if (canvas->room - canvas->length < length) {
         size_t room = canvas->room != 0 ? 2 * canvas->room : 4096;
@@ -42,10 +47,10 @@ static void add(canvas *canvas, const char *bytes, size_t length)
 
 void canvas_raw(canvas *canvas, const char *text)
 {
-    add(canvas, text, strlen(text));
+    canvas_add(canvas, text, strlen(text));
 }
 
-/* Bold and reverse are no colours. */
+/* Without colours, styles are bold or reverse. */
 void canvas_style_is(canvas *canvas, canvas_style style)
 {
     static const char *const plain[STYLES] = {"\033[0m",   "\033[0;7m", "\033[0;1m",
@@ -67,7 +72,7 @@ typedef struct character {
     unsigned width;
 } character;
 
-/* The next one of a text that has not ended. */
+/* Returns the next character of a text that is not at its end. */
 static character next_character(const char *text, mbstate_t *state)
 {
     static const char dot[] = ".";
@@ -95,34 +100,35 @@ unsigned canvas_width(const char *text)
     return width;
 }
 
-/* Up to `max` columns; returns how many it has put. */
-static unsigned put(canvas *canvas, const char *text, unsigned most)
+/* Adds up to `max` columns; returns how many it has added. */
+static unsigned canvas_put(canvas *canvas, const char *text, unsigned max)
 {
     mbstate_t state = {0};
     unsigned width = 0;
-    if (canvas->columns != 0 && canvas->columns - canvas->column < most)
-        most = canvas->columns - canvas->column;
+    if (canvas->columns != 0 && canvas->columns - canvas->column < max)
+        max = canvas->columns - canvas->column;
     while (*text != '\0') {
         character next = next_character(text, &state);
-        if (next.width > most - width)
+        if (next.width > max - width)
             break;
-        add(canvas, next.bytes, next.bytes == text ? next.length : 1);
+        canvas_add(canvas, next.bytes, next.bytes == text ? next.length : 1);
         width += next.width;
         text += next.length;
     }
     canvas->column += width;
+    bide_assert(canvas->columns == 0 || canvas->column <= canvas->columns);
     return width;
 }
 
-static void fill(canvas *canvas, unsigned count)
+static void canvas_fill(canvas *canvas, unsigned count)
 {
-    while (count-- != 0 && put(canvas, " ", 1) != 0) {
+    while (count-- != 0 && canvas_put(canvas, " ", 1) != 0) {
     }
 }
 
 void canvas_text(canvas *canvas, const char *text)
 {
-    put(canvas, text, UINT32_MAX);
+    canvas_put(canvas, text, UINT32_MAX);
 }
 
 void canvas_format(canvas *canvas, const char *format, ...)
@@ -137,23 +143,23 @@ void canvas_format(canvas *canvas, const char *format, ...)
 
 void canvas_left(canvas *canvas, unsigned width, const char *text)
 {
-    fill(canvas, width - put(canvas, text, width));
-    fill(canvas, 1);
+    canvas_fill(canvas, width - canvas_put(canvas, text, width));
+    canvas_fill(canvas, 1);
 }
 
 void canvas_right(canvas *canvas, unsigned width, const char *text)
 {
     unsigned taken = canvas_width(text);
-    fill(canvas, taken < width ? width - taken : 0);
-    put(canvas, text, width);
-    fill(canvas, 1);
+    canvas_fill(canvas, taken < width ? width - taken : 0);
+    canvas_put(canvas, text, width);
+    canvas_fill(canvas, 1);
 }
 
 void canvas_line(canvas *canvas)
 {
     if (canvas->is_screen) {
         if (canvas->style == STYLE_TITLE || canvas->style == STYLE_SELECTED)
-            fill(canvas, canvas->columns - canvas->column);
+            canvas_fill(canvas, canvas->columns - canvas->column);
         canvas_style_is(canvas, STYLE_PLAIN);
         canvas_raw(canvas, "\033[K\r\n");
     } else {
@@ -167,11 +173,11 @@ void canvas_line(canvas *canvas)
 
 /* ---- Numbers ---- */
 
-const char *short_number(char text[MAX_SHORT], uint64_t number)
+const char *short_number(char text[SHORT_SIZE], uint64_t number)
 {
     static const char units[] = "kMGTPE";
     if (number < 100000) {
-        (void)snprintf(text, MAX_SHORT, "%u", (unsigned)number);
+        (void)snprintf(text, SHORT_SIZE, "%u", (unsigned)number);
         return text;
     }
     int unit = 0;
@@ -182,34 +188,34 @@ const char *short_number(char text[MAX_SHORT], uint64_t number)
     unsigned whole = (unsigned)(number / 1000);
     unsigned tenth = (unsigned)(number / 100 % 10);
     if (whole < 100)
-        (void)snprintf(text, MAX_SHORT, "%u.%u%c", whole, tenth, units[unit]);
+        (void)snprintf(text, SHORT_SIZE, "%u.%u%c", whole, tenth, units[unit]);
     else
-        (void)snprintf(text, MAX_SHORT, "%u%c", whole, units[unit]);
+        (void)snprintf(text, SHORT_SIZE, "%u%c", whole, units[unit]);
     return text;
 }
 
-const char *short_time(char text[MAX_SHORT], uint64_t nanoseconds)
+const char *short_time(char text[SHORT_SIZE], uint64_t nanoseconds)
 {
     uint64_t micro = nanoseconds / 1000;
     uint64_t seconds = micro / 1000000;
     if (micro < 1000)
-        (void)snprintf(text, MAX_SHORT, "%uus", (unsigned)micro);
+        (void)snprintf(text, SHORT_SIZE, "%uus", (unsigned)micro);
     else if (micro < 10000)
-        (void)snprintf(text, MAX_SHORT, "%u.%ums", (unsigned)(micro / 1000),
+        (void)snprintf(text, SHORT_SIZE, "%u.%ums", (unsigned)(micro / 1000),
                        (unsigned)(micro / 100 % 10));
     else if (micro < 1000000)
-        (void)snprintf(text, MAX_SHORT, "%ums", (unsigned)(micro / 1000));
+        (void)snprintf(text, SHORT_SIZE, "%ums", (unsigned)(micro / 1000));
     else if (seconds < 60)
-        (void)snprintf(text, MAX_SHORT, "%u.%us", (unsigned)seconds,
+        (void)snprintf(text, SHORT_SIZE, "%u.%us", (unsigned)seconds,
                        (unsigned)(micro / 100000 % 10));
     else if (seconds < 3600)
-        (void)snprintf(text, MAX_SHORT, "%um%02us", (unsigned)(seconds / 60),
+        (void)snprintf(text, SHORT_SIZE, "%um%02us", (unsigned)(seconds / 60),
                        (unsigned)(seconds % 60));
     else if (seconds < 86400)
-        (void)snprintf(text, MAX_SHORT, "%uh%02um", (unsigned)(seconds / 3600),
+        (void)snprintf(text, SHORT_SIZE, "%uh%02um", (unsigned)(seconds / 3600),
                        (unsigned)(seconds / 60 % 60));
     else
-        (void)snprintf(text, MAX_SHORT, "%ud%02uh", (unsigned)(seconds / 86400 % 100000),
+        (void)snprintf(text, SHORT_SIZE, "%ud%02uh", (unsigned)(seconds / 86400 % 100000),
                        (unsigned)(seconds / 3600 % 24));
     return text;
 }

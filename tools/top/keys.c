@@ -1,18 +1,21 @@
+/*
+ * The escape sequences of the keys that bide-top knows.
+ */
 #include "keys.h"
 
 #include <string.h>
 
-/* What stands between "ESC [" or "ESC O" and behind. */
+/* The sequences after "ESC [" or "ESC O". */
 static const struct {
     const char *text;
     int key;
 } sequences[] = {
-    {"A", KEY_UP},       {"B", KEY_DOWN},  {"C", KEY_RIGHT}, {"D", KEY_LEFT},  {"H", KEY_HOME},
-    {"F", KEY_END},      {"1~", KEY_HOME}, {"7~", KEY_HOME}, {"4~", KEY_END},  {"8~", KEY_END},
-    {"5~", KEY_PAGE_UP}, {"6~", KEY_PAGE_DOWN},
+    {"A", KEY_UP},   {"B", KEY_DOWN}, {"C", KEY_RIGHT},    {"D", KEY_LEFT},
+    {"H", KEY_HOME}, {"F", KEY_END},  {"1~", KEY_HOME},    {"7~", KEY_HOME},
+    {"4~", KEY_END}, {"8~", KEY_END}, {"5~", KEY_PAGE_UP}, {"6~", KEY_PAGE_DOWN},
 };
 
-/* A sequence ends with a character from '@' on. */
+/* A sequence ends with a character from '@' to '~'. */
 static int sequence_of(const char *bytes, size_t count, size_t *taken)
 {
     size_t end = 2;

@@ -1,4 +1,4 @@
-/* What comes from a keyboard, as keys. */
+/* Parses keys from the bytes that a terminal sends. */
 #ifndef TOP_KEYS_H
 #define TOP_KEYS_H
 
@@ -24,7 +24,7 @@ enum {
     KEY_OTHER
 };
 
-/* The first key of some bytes; *taken says how many it has. A lone escape at their end is that key. */
+/* Returns the first key of some bytes, and sets *taken to its length. A lone escape at the end is a key. */
 int key_of(const char *bytes, size_t count, size_t *taken);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * The live screen: coroutines of one scope, on one loop.
  *
- *     poller    looks, puts the new picture in the place of the old one, and sleeps for an interval
- *     painter   draws, whenever something has changed
- *     reader    takes keys, and changes the view
+ *     poller    takes a look, replaces the old picture by the new one, and sleeps for an interval
+ *     painter   draws after each change
+ *     reader    reads keys, and changes the view
  *     catchers  one for each signal
  *
- * They share the view and the pictures without a lock: none awaits between reading and changing them.
+ * They share the view and the pictures without a lock, because none of them awaits between reading and
+ * changing them.
  */
 #include "live.h"
 
@@ -79,16 +80,16 @@ struct live {
     struct painter painter;
     struct reader reader;
     struct catcher catchers[SIGNALS];
-    bool is_over; /* the program has gone */
-    int ended_by; /* a signal; or 0 */
+    bool is_over; /* the program has ended */
+    int ended_by; /* a signal, or 0 */
 };
 
-static void redraw(live *live)
+static void request_redraw(live *live)
 {
     bide_auto_event_set(&live->is_changed);
 }
 
-static void quit(live *live, int number)
+static void live_quit(live *live, int number)
 {
     live->ended_by = number;
     bide_scope_stop(&live->scope);
@@ -103,7 +104,7 @@ static void swap_pictures(live *live)
     live->next = before;
 }
 
-/* While it is paused, the program is asked when a key wants it to be. */
+/* While the view is paused, the poller takes a look only after a key that needs one. */
 bide_coroutine(poller_body)
 {
     bide_begin(poller_body, struct poller * self);
@@ -116,17 +117,15 @@ bide_coroutine(poller_body)
             .wants_turns = self->live->options->wants_turns,
         };
         picture_clear(self->live->next);
-        bide_await_status(status,
-                          wire_look(&self->live->wire, &self->request, self->live->next));
+        bide_await_status(status, wire_look(&self->live->wire, &self->request, self->live->next));
         if (status == -ECANCELED)
             bide_return(status);
         if (status < 0)
             break;
         swap_pictures(self->live);
-        redraw(self->live);
+        request_redraw(self->live);
         if (self->live->view.is_paused)
-            bide_await_status(status,
-                              bide_auto_event_wait(&self->wait, &self->live->is_impatient));
+            bide_await_status(status, bide_auto_event_wait(&self->wait, &self->live->is_impatient));
         else
             bide_await_status(
                 status,
@@ -139,13 +138,13 @@ bide_coroutine(poller_body)
     (void)snprintf(self->live->view.message, sizeof self->live->view.message, "%s.",
                    self->live->wire.problem);
     self->live->is_over = true;
-    redraw(self->live);
+    request_redraw(self->live);
     bide_end();
 }
 
 /* ---- Drawing ---- */
 
-static void draw(live *live)
+static void draw_screen(live *live)
 {
     bide_terminal_size size;
     if (bide_terminal_get_size(&live->output, &size) != 0 || size.columns == 0 || size.rows == 0)
@@ -160,7 +159,7 @@ bide_coroutine(painter_body)
         bide_try(bide_auto_event_wait(&self->wait, &self->live->is_changed));
         if (!self->live->screen.is_ours)
             continue;
-        draw(self->live);
+        draw_screen(self->live);
         bide_try(bide_write(&self->write, &self->live->output, self->live->canvas.bytes,
                             self->live->canvas.length));
     }
@@ -171,9 +170,8 @@ bide_coroutine(painter_body)
 
 static void change_interval(view *view, int by)
 {
-    static const uint64_t intervals[INTERVALS] = {250 * MILLISECOND, 500 * MILLISECOND,
-                                                  SECOND,            2 * SECOND,
-                                                  5 * SECOND,        10 * SECOND,
+    static const uint64_t intervals[INTERVALS] = {250 * MILLISECOND, 500 * MILLISECOND, SECOND,
+                                                  2 * SECOND,        5 * SECOND,        10 * SECOND,
                                                   60 * SECOND};
     int at = 0;
     while (at + 1 < INTERVALS && intervals[at] < view->interval)
@@ -182,8 +180,8 @@ static void change_interval(view *view, int by)
     view->interval = intervals[at < 0 ? 0 : at >= INTERVALS ? INTERVALS - 1 : at];
 }
 
-/* The key belongs to the filter. */
-static void type(view *view, int key)
+/* A key while the filter is typed. */
+static void type_filter(view *view, int key)
 {
     size_t length = strlen(view->filter);
     if (key == KEY_ENTER) {
@@ -195,14 +193,14 @@ static void type(view *view, int key)
         while (length != 0 && ((unsigned char)view->filter[length - 1] & 0xc0) == 0x80)
             length--; /* a whole character */
         view->filter[length != 0 ? length - 1 : 0] = '\0';
-    } else if (key >= ' ' && key < KEY_UP && length + 1 < MAX_FILTER) {
+    } else if (key >= ' ' && key < KEY_UP && length + 1 < FILTER_SIZE) {
         view->filter[length] = (char)key;
         view->filter[length + 1] = '\0';
     }
 }
 
-/* True: it goes through the groups. */
-static bool move(view *view, const picture *picture, int key)
+/* Selects another group. False: the key has another meaning. */
+static bool move_by_key(view *view, const picture *picture, int key)
 {
     long by;
     switch (key) {
@@ -234,7 +232,7 @@ static bool move(view *view, const picture *picture, int key)
     return true;
 }
 
-static void expand(live *live)
+static void expand_selected(live *live)
 {
     view *view = &live->view;
     view_arrange(view, live->shown);
@@ -244,8 +242,8 @@ static void expand(live *live)
     bide_auto_event_set(&live->is_impatient);
 }
 
-/* Further on in what is expanded, or back. */
-static void skip(live *live, int key)
+/* Scrolls through the tasks of the expanded group. */
+static void skip_tasks(live *live, int key)
 {
     enum { STEP = 5 };
     view *view = &live->view;
@@ -255,13 +253,13 @@ static void skip(live *live, int key)
         view->skipped += STEP;
 }
 
-static void pause_or_go_on(live *live)
+static void toggle_pause(live *live)
 {
     live->view.is_paused = !live->view.is_paused;
     bide_auto_event_set(&live->is_impatient);
 }
 
-/* What changes the view alone. */
+/* Keys that only change the view. */
 static void change_view(view *view, int key)
 {
     switch (key) {
@@ -275,7 +273,7 @@ static void change_view(view *view, int key)
         view->shows_workers = !view->shows_workers;
         break;
     case 'l':
-        view->hides_runners = !view->hides_runners;
+        view->hides_executors = !view->hides_executors;
         break;
     case '/':
         view->is_typing = true;
@@ -297,26 +295,26 @@ static void do_key(live *live, int key)
 {
     view *view = &live->view;
     if (key == KEY_CONTROL_C || (key == 'q' && !view->is_typing)) {
-        quit(live, 0);
+        live_quit(live, 0);
     } else if (key == KEY_CONTROL_Z) {
-        screen_stop_and_go_on(&live->screen);
+        screen_suspend(&live->screen);
     } else if (view->is_typing) {
-        type(view, key);
+        type_filter(view, key);
     } else if (view->shows_help) {
         view->shows_help = false;
     } else if (key == KEY_ENTER || key == ' ') {
-        expand(live);
+        expand_selected(live);
     } else if (key == KEY_LEFT || key == KEY_RIGHT) {
-        skip(live, key);
+        skip_tasks(live, key);
     } else if (key == 'p') {
-        pause_or_go_on(live);
+        toggle_pause(live);
     } else if (key == '+' || key == '-') {
         change_interval(view, key == '+' ? -1 : 1);
         bide_auto_event_set(&live->is_impatient);
-    } else if (!move(view, live->shown, key)) {
+    } else if (!move_by_key(view, live->shown, key)) {
         change_view(view, key);
     }
-    redraw(live);
+    request_redraw(live);
 }
 
 static void do_keys(live *live, const char *bytes, size_t count)
@@ -329,27 +327,25 @@ static void do_keys(live *live, const char *bytes, size_t count)
     }
 }
 
-/* The end of the input is the end. */
+/* The program quits at the end of the input. */
 bide_coroutine(reader_body)
 {
     bide_begin(reader_body, struct reader * self);
     for (;;) {
-        bide_try(
-            bide_read(&self->read, &self->live->input, self->bytes, sizeof self->bytes));
+        bide_try(bide_read(&self->read, &self->live->input, self->bytes, sizeof self->bytes));
         if (self->read.operation.count == 0)
             break;
         do_keys(self->live, self->bytes, self->read.operation.count);
     }
-    quit(self->live, SIGHUP);
+    live_quit(self->live, SIGHUP);
     bide_end();
 }
 
 /* ---- Signals ---- */
 
-static const int signals[SIGNALS] = {SIGINT,   SIGTERM, SIGHUP, SIGQUIT,
-                                     SIGWINCH, SIGTSTP, SIGCONT};
+static const int signals[SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
 
-/* One that cannot be listened for is left as it is. */
+/* A signal that cannot be listened for keeps its default action. */
 static void listen_for_signals(live *live)
 {
     for (int i = 0; i < SIGNALS; i++) {
@@ -360,7 +356,7 @@ static void listen_for_signals(live *live)
     }
 }
 
-static void end_listening(live *live)
+static void stop_listening(live *live)
 {
     for (int i = 0; i < SIGNALS; i++) {
         if (live->catchers[i].listens)
@@ -372,19 +368,19 @@ static void do_signal(live *live, int number)
 {
     switch (number) {
     case SIGTSTP:
-        screen_stop_and_go_on(&live->screen);
+        screen_suspend(&live->screen);
         break;
-    case SIGCONT: /* it may have been stopped without a word, and the terminal changed */
+    case SIGCONT: /* SIGSTOP may have stopped it, and the terminal may have changed */
         screen_leave(&live->screen);
         (void)screen_enter(&live->screen, &live->input);
         break;
     case SIGWINCH:
         break;
     default:
-        quit(live, number);
+        live_quit(live, number);
         break;
     }
-    redraw(live);
+    request_redraw(live);
 }
 
 bide_coroutine(catcher_body)
@@ -397,9 +393,9 @@ bide_coroutine(catcher_body)
     bide_end();
 }
 
-/* ---- All of it ---- */
+/* ---- The whole screen ---- */
 
-static void begin_all(live *live)
+static void start_coroutines(live *live)
 {
     live->poller.live = live;
     live->painter.live = live;
@@ -426,7 +422,7 @@ bide_coroutine(live_body)
     if (error < 0)
         bide_return(error);
     bide_scope_init(&self->scope, bide_this_frame());
-    begin_all(self);
+    start_coroutines(self);
     bide_await(bide_scope_join(&self->scope));
     bide_finally();
     screen_leave(&self->screen);
@@ -444,7 +440,7 @@ static int open_terminal(live *live)
     return error;
 }
 
-static void init(live *live, const live_options *options)
+static void live_init(live *live, const live_options *options)
 {
     live->options = options;
     wire_init(&live->wire, options->path);
@@ -459,7 +455,7 @@ static void init(live *live, const live_options *options)
     bide_auto_event_init(&live->is_impatient, false);
 }
 
-static void tell_failure(const live *live, int status)
+static void report_failure(const live *live, int status)
 {
     if (live->wire.problem[0] != '\0')
         fprintf(stderr, "bide-top: %s: %s\n", live->options->path, live->wire.problem);
@@ -470,16 +466,16 @@ static void tell_failure(const live *live, int status)
 int live_show(bide_loop *loop, const live_options *options)
 {
     static live live;
-    init(&live, options);
+    live_init(&live, options);
     int status = open_terminal(&live);
     if (status == -ENOTTY) {
         fprintf(stderr, "bide-top: the input and the output are not a terminal; see --once\n");
     } else if (status == 0) {
         listen_for_signals(&live);
         status = bide_loop_wait(loop, bide_task_init(&live.task, &live_body));
-        end_listening(&live);
+        stop_listening(&live);
         if (status < 0)
-            tell_failure(&live, status);
+            report_failure(&live, status);
     }
     bide_close(&live.input);
     bide_close(&live.output);

@@ -11,7 +11,7 @@ typedef struct live_options {
     bool wants_turns;
 } live_options;
 
-/* Shows it until the user has enough; returns the exit status, or dies by the signal that ended it. */
+/* Runs until the user quits. Returns the exit status, or dies by the signal that ended it. */
 int live_show(bide_loop *loop, const live_options *options);
 
 #endif

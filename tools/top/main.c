@@ -1,4 +1,4 @@
-/* bide-top: shows what a running program's coroutines do. See its manual page. */
+/* bide-top: shows the coroutines of a running program. See its manual page. */
 #include "live.h"
 #include "once.h"
 #include "places.h"
@@ -15,24 +15,36 @@ static const char usage[] =
     "Shows the tasks, loops and workers of a running program that has called\n"
     "bide_monitor_start, live. Without an argument: lists the programs of this user.\n"
     "\n"
-    "  -d, --delay SECONDS  look again after so long (2)\n"
-    "      --once           look once, and print it as text\n"
-    "      --json           look once, and print it as JSON; without an argument, the list\n"
-    "      --tasks N        with these: also N tasks one by one, with who awaits whom\n"
-    "      --group ID       ... of that group alone\n"
-    "      --no-turns       do not have turns watched, which costs each some 100 ns\n"
-    "      --help           print this\n"
+    "  -d, --delay SECONDS  look again after this time (2)\n"
+    "      --once           look once, and print text\n"
+    "      --json           look once, and print JSON; without an argument, the list\n"
+    "      --tasks N        with --once or --json: also print N tasks and their awaits\n"
+    "      --group ID       only the tasks of this group\n"
+    "      --no-turns       do not time turns; timing costs some 100 ns a turn\n"
+    "      --help           print this help\n"
     "      --version        print the version\n"
     "\n"
-    "Keys: h shows them.\n";
+    "Press h for the keys.\n";
 
-enum { ONCE = 256, JSON, TASKS, GROUP, NO_TURNS, HELP, VERSION };
+enum {
+    OPTION_ONCE = 256,
+    OPTION_JSON,
+    OPTION_TASKS,
+    OPTION_GROUP,
+    OPTION_NO_TURNS,
+    OPTION_HELP,
+    OPTION_VERSION
+};
 
 static const struct option long_options[] = {
-    {"delay", required_argument, NULL, 'd'},   {"once", no_argument, NULL, ONCE},
-    {"json", no_argument, NULL, JSON},         {"tasks", required_argument, NULL, TASKS},
-    {"group", required_argument, NULL, GROUP}, {"no-turns", no_argument, NULL, NO_TURNS},
-    {"help", no_argument, NULL, HELP},         {"version", no_argument, NULL, VERSION},
+    {"delay", required_argument, NULL, 'd'},
+    {"once", no_argument, NULL, OPTION_ONCE},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"tasks", required_argument, NULL, OPTION_TASKS},
+    {"group", required_argument, NULL, OPTION_GROUP},
+    {"no-turns", no_argument, NULL, OPTION_NO_TURNS},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
 };
 
@@ -47,7 +59,7 @@ typedef struct arguments {
 
 /* ---- The command line ---- */
 
-static bool take_delay(const char *text, uint64_t *interval)
+static bool parse_delay(const char *text, uint64_t *interval)
 {
     char *end;
     double seconds = strtod(text, &end);
@@ -57,35 +69,35 @@ static bool take_delay(const char *text, uint64_t *interval)
     return true;
 }
 
-static bool take_number(const char *text, int base, uint64_t most, uint64_t *number)
+static bool parse_unsigned(const char *text, int base, uint64_t max, uint64_t *number)
 {
     char *end;
     errno = 0;
     *number = strtoull(text, &end, base);
-    return end != text && *end == '\0' && text[0] != '-' && errno == 0 && *number <= most;
+    return end != text && *end == '\0' && text[0] != '-' && errno == 0 && *number <= max;
 }
 
-/* False: the option is misused. */
-static bool take_option(arguments *arguments, int option)
+/* False: the option or its argument is invalid. */
+static bool apply_option(arguments *arguments, int option)
 {
     uint64_t number;
     switch (option) {
     case 'd':
-        return take_delay(optarg, &arguments->live.interval);
-    case ONCE:
+        return parse_delay(optarg, &arguments->live.interval);
+    case OPTION_ONCE:
         arguments->is_once = true;
         return true;
-    case JSON:
+    case OPTION_JSON:
         arguments->as_json = true;
         return true;
-    case TASKS:
-        if (!take_number(optarg, 10, 1000, &number))
+    case OPTION_TASKS:
+        if (!parse_unsigned(optarg, 10, 1000, &number))
             return false;
         arguments->request.tasks = (unsigned)number;
         return true;
-    case GROUP:
-        return take_number(optarg, 16, UINT64_MAX, &arguments->request.group);
-    case NO_TURNS:
+    case OPTION_GROUP:
+        return parse_unsigned(optarg, 16, UINT64_MAX, &arguments->request.group);
+    case OPTION_NO_TURNS:
         arguments->live.wants_turns = false;
         return true;
     default:
@@ -93,20 +105,20 @@ static bool take_option(arguments *arguments, int option)
     }
 }
 
-/* Goes on, or returns an exit status. */
-static int take_arguments(arguments *arguments, int count, char **texts)
+/* Returns an exit status, or -1 to continue. */
+static int parse_arguments(arguments *arguments, int count, char **texts)
 {
     int option;
     while ((option = getopt_long(count, texts, "d:", long_options, NULL)) != -1) {
-        if (option == HELP) {
+        if (option == OPTION_HELP) {
             fputs(usage, stdout);
             return EXIT_SUCCESS;
         }
-        if (option == VERSION) {
+        if (option == OPTION_VERSION) {
             puts("bide-top " BIDE_VERSION_TEXT);
             return EXIT_SUCCESS;
         }
-        if (!take_option(arguments, option)) {
+        if (!apply_option(arguments, option)) {
             if (option != '?')
                 fprintf(stderr, "bide-top: \"%s\" is out of range\n", optarg);
             fputs("Try: bide-top --help\n", stderr);
@@ -123,7 +135,7 @@ static int take_arguments(arguments *arguments, int count, char **texts)
     return -1;
 }
 
-/* ---- What to do ---- */
+/* ---- The commands ---- */
 
 static bool has_colours(void)
 {
@@ -133,21 +145,21 @@ static bool has_colours(void)
            terminal != NULL && strcmp(terminal, "dumb") != 0;
 }
 
-/* Is it a number? Then the path of that process's monitor. NULL: it has none. */
+/* Returns the path of a monitor, given as a process number or a path; NULL: there is none. */
 static const char *path_of(const char *what)
 {
-    static char path[MAX_PLACE];
+    static char path[PATH_SIZE];
     uint64_t process;
-    if (!take_number(what, 10, 1u << 30, &process))
+    if (!parse_unsigned(what, 10, 1u << 30, &process))
         return what;
     if (places_find((int)process, path))
         return path;
-    fprintf(stderr,
-            "bide-top: process %s has no monitor (bide_monitor_start) at its usual place\n", what);
+    fprintf(stderr, "bide-top: process %s has no monitor (bide_monitor_start) at its usual place\n",
+            what);
     return NULL;
 }
 
-static int run(bide_loop *loop, arguments *arguments)
+static int run_command(bide_loop *loop, arguments *arguments)
 {
     if (arguments->what == NULL)
         return once_list(loop, arguments->as_json);
@@ -171,7 +183,7 @@ int main(int count, char **texts)
     };
     bide_loop *loop;
     setlocale(LC_CTYPE, "");
-    int status = take_arguments(&arguments, count, texts);
+    int status = parse_arguments(&arguments, count, texts);
     if (status >= 0)
         return status;
     int error = bide_loop_create(&loop, NULL);
@@ -179,7 +191,7 @@ int main(int count, char **texts)
         fprintf(stderr, "bide-top: %s\n", strerror(-error));
         return EXIT_FAILURE;
     }
-    status = run(loop, &arguments);
+    status = run_command(loop, &arguments);
     bide_loop_destroy(loop);
     return status;
 }

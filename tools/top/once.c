@@ -1,3 +1,7 @@
+/*
+ * One look, which is printed as text or as JSON, and the list of programs with a monitor. JSON is
+ * printed from the records as the monitor sent them.
+ */
 #include "once.h"
 
 #include "places.h"
@@ -28,8 +32,8 @@ bide_coroutine(looking_body)
     bide_end();
 }
 
-/* 0, or a negative errno, which has been told. */
-static int look(bide_loop *loop, wire *wire, picture *picture, const wire_request *request)
+/* Returns 0, or a negative errno after an error message. */
+static int look_once(bide_loop *loop, wire *wire, picture *picture, const wire_request *request)
 {
     struct looking looking = {.wire = wire, .picture = picture, .request = request};
     int status = bide_loop_wait(loop, bide_task_init(&looking.task, &looking_body));
@@ -59,7 +63,7 @@ int once_print(bide_loop *loop, const char *path, const wire_request *request, b
     view view = {.shows_workers = true, .expanded = request->group};
     canvas canvas = {.has_colours = has_colours};
     wire_init(&wire, path);
-    int status = look(loop, &wire, &picture, request);
+    int status = look_once(loop, &wire, &picture, request);
     if (status == 0) {
         view_print(&view, &picture, &canvas, output_columns());
         if (request->tasks != 0 && request->group == 0)
@@ -74,7 +78,7 @@ int once_print(bide_loop *loop, const char *path, const wire_request *request, b
 
 /* ---- As JSON ---- */
 
-/* The records as they came, which have been read and found to be such. */
+/* The valid records, as they were received. */
 typedef struct kept {
     char *lines;
     size_t length, room;
@@ -83,7 +87,7 @@ typedef struct kept {
 
 enum { MAX_KEPT = 16 << 20 };
 
-static void keep(void *argument, const char *line, size_t length)
+static void keep_record(void *argument, const char *line, size_t length)
 {
     kept *kept = argument;
     if (kept->room - kept->length < length + 1) {
@@ -105,7 +109,7 @@ static void keep(void *argument, const char *line, size_t length)
 
 static bool is_of_kind(const char *line, size_t length, const char *kind)
 {
-    static char copy[MAX_WIRE_LINE];
+    static char copy[WIRE_LINE_SIZE];
     static record record;
     if (length >= sizeof copy)
         return false;
@@ -113,7 +117,7 @@ static bool is_of_kind(const char *line, size_t length, const char *kind)
     return record_read(&record, copy, length) && record_is(&record, kind);
 }
 
-/* Prints the records of that kind, as the elements of an array or the one value. */
+/* Prints the records of a kind, separated by commas. */
 static void print_kind(const kept *kept, const char *kind, const char *indent)
 {
     const char *separator = "";
@@ -130,19 +134,18 @@ static void print_kind(const kept *kept, const char *kind, const char *indent)
 
 int once_print_json(bide_loop *loop, const char *path, const wire_request *request)
 {
-    static const char *const kinds[][2] = {{"loop", "loops"},     {"pool", "pools"},
-                                           {"worker", "workers"}, {"thread", "threads"},
-                                           {"group", "groups"},   {"task", "tasks"},
-                                           {"frame", "frames"}};
+    static const char *const kinds[][2] = {
+        {"loop", "loops"},   {"pool", "pools"}, {"worker", "workers"}, {"thread", "threads"},
+        {"group", "groups"}, {"task", "tasks"}, {"frame", "frames"}};
     static wire wire;
     picture picture = {0};
     kept kept = {0};
     wire_init(&wire, path);
-    wire.raw = keep;
+    wire.raw = keep_record;
     wire.argument = &kept;
-    int status = look(loop, &wire, &picture, request);
+    int status = look_once(loop, &wire, &picture, request);
     if (status == 0 && kept.is_lost) {
-        fprintf(stderr, "bide-top: there is no memory for the answer\n");
+        fprintf(stderr, "bide-top: out of memory for the answer\n");
         status = -ENOMEM;
     }
     if (status == 0) {
@@ -162,19 +165,19 @@ int once_print_json(bide_loop *loop, const char *path, const wire_request *reque
     return status == 0 ? end_output() : EXIT_FAILURE;
 }
 
-/* ---- Which there are ---- */
+/* ---- The list of programs ---- */
 
 static void list_one(bide_loop *loop, int process, bool as_json, size_t *count)
 {
     static wire wire;
     static canvas canvas;
-    char path[MAX_PLACE], number[MAX_SHORT];
+    char path[PATH_SIZE], number[SHORT_SIZE];
     picture picture = {0};
     kept kept = {0};
     if (!places_find(process, path))
         return;
     wire_init(&wire, path);
-    wire.raw = keep;
+    wire.raw = keep_record;
     wire.argument = &kept;
     int status = bide_loop_wait(loop, wire_open(&wire, &picture));
     wire_close(&wire);

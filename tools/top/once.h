@@ -1,4 +1,4 @@
-/* For scripts: one look as text, or as JSON; and which programs there are. */
+/* For scripts: one look as text or as JSON, and the list of programs. */
 #ifndef TOP_ONCE_H
 #define TOP_ONCE_H
 

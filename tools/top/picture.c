@@ -1,3 +1,6 @@
+/*
+ * Fills a picture from the records of a monitor. Records of unknown kinds are ignored.
+ */
 #include "picture.h"
 
 #include <stdio.h>
@@ -6,7 +9,7 @@
 
 enum { MAX_ROWS = 65536 };
 
-static void forget(rows *rows)
+static void rows_free(rows *rows)
 {
     free(rows->all);
     *rows = (struct rows){NULL, 0, 0};
@@ -14,7 +17,7 @@ static void forget(rows *rows)
 
 void picture_clear(picture *picture)
 {
-    picture->runners.count = 0;
+    picture->executors.count = 0;
     picture->threads.count = 0;
     picture->groups.count = 0;
     picture->shown.count = 0;
@@ -24,14 +27,14 @@ void picture_clear(picture *picture)
 
 void picture_free(picture *picture)
 {
-    forget(&picture->runners);
-    forget(&picture->threads);
-    forget(&picture->groups);
-    forget(&picture->shown);
-    forget(&picture->frames);
+    rows_free(&picture->executors);
+    rows_free(&picture->threads);
+    rows_free(&picture->groups);
+    rows_free(&picture->shown);
+    rows_free(&picture->frames);
 }
 
-/* A new row, all zero; NULL: there is no room. */
+/* Returns a new row, zeroed; NULL: the limit is reached. */
 static void *add_row(picture *picture, rows *rows, size_t size)
 {
     if (rows->count == rows->room) {
@@ -54,28 +57,28 @@ static uint64_t address_of(const record *record, const char *name)
     return strtoull(record_text(record, name), NULL, 16);
 }
 
-static void add_runner(picture *picture, const record *record, runner_kind kind)
+static void add_executor(picture *picture, const record *record, executor_kind kind)
 {
-    picture_runner *runner = add_row(picture, &picture->runners, sizeof *runner);
-    if (runner == NULL)
+    picture_executor *executor = add_row(picture, &picture->executors, sizeof *executor);
+    if (executor == NULL)
         return;
-    runner->kind = kind;
-    runner->number = record_number(record, kind == RUNNER_LOOP ? "loop" : "pool");
-    runner->worker = record_number(record, "worker");
-    runner->thread = record_number(record, "thread");
-    runner->workers = record_number(record, "workers");
-    runner->asleep = record_number(record, "asleep");
-    runner->busy_ms = record_number(record, "busy_ms");
-    runner->in_flight = record_number(record, "in_flight");
-    runner->longest_ns = record_number(record, "longest_turn_ns");
-    runner->runs = record_number(record, "runs_new");
-    runner->sleeps = record_number(record, "sleeps_new");
-    runner->steals = record_number(record, "steals_new");
-    runner->completions = record_number(record, "completions_new");
-    COPY(runner->name, record, "name");
-    COPY(runner->back_end, record, "back_end");
-    COPY(runner->thread_name, record, "thread_name");
-    COPY(runner->state, record, "state");
+    executor->kind = kind;
+    executor->number = record_number(record, kind == EXECUTOR_LOOP ? "loop" : "pool");
+    executor->worker = record_number(record, "worker");
+    executor->thread = record_number(record, "thread");
+    executor->workers = record_number(record, "workers");
+    executor->asleep = record_number(record, "asleep");
+    executor->busy_ms = record_number(record, "busy_ms");
+    executor->in_flight = record_number(record, "in_flight");
+    executor->longest_ns = record_number(record, "longest_turn_ns");
+    executor->runs = record_number(record, "runs_new");
+    executor->sleeps = record_number(record, "sleeps_new");
+    executor->steals = record_number(record, "steals_new");
+    executor->completions = record_number(record, "completions_new");
+    COPY(executor->name, record, "name");
+    COPY(executor->back_end, record, "back_end");
+    COPY(executor->thread_name, record, "thread_name");
+    COPY(executor->state, record, "state");
 }
 
 static void add_thread(picture *picture, const record *record)
@@ -111,7 +114,7 @@ static void add_group(picture *picture, const record *record)
     COPY(group->state, record, "state");
 }
 
-static void say_on(picture_task *task, const record *record)
+static void describe_descriptor(picture_task *task, const record *record)
 {
     static const char *const relations[][2] = {{"peer", "peer "}, {"at", "at "}, {"file", ""}};
     if (!record_has(record, "descriptor"))
@@ -136,10 +139,10 @@ static void add_task(picture *picture, const record *record)
     task->depth = record_number(record, "depth");
     task->first = picture->frames.count;
     COPY(task->context, record, "context");
-    say_on(task, record);
+    describe_descriptor(task, record);
 }
 
-/* Of the task before it. */
+/* A frame record belongs to the task record before it. */
 static void add_frame(picture *picture, const record *record)
 {
     if (picture->shown.count == 0)
@@ -173,11 +176,11 @@ void picture_add(picture *picture, const record *record)
     if (record_is(record, "look")) {
         set_look(picture, record);
     } else if (record_is(record, "loop")) {
-        add_runner(picture, record, RUNNER_LOOP);
+        add_executor(picture, record, EXECUTOR_LOOP);
     } else if (record_is(record, "pool")) {
-        add_runner(picture, record, RUNNER_POOL);
+        add_executor(picture, record, EXECUTOR_POOL);
     } else if (record_is(record, "worker")) {
-        add_runner(picture, record, RUNNER_WORKER);
+        add_executor(picture, record, EXECUTOR_WORKER);
     } else if (record_is(record, "thread")) {
         add_thread(picture, record);
     } else if (record_is(record, "group")) {
@@ -192,7 +195,7 @@ void picture_add(picture *picture, const record *record)
         picture->pid = record_number(record, "pid");
         COPY(picture->program, record, "program");
         COPY(picture->library, record, "library");
-    } /* others are of a newer monitor */
+    } /* other records come from a newer monitor */
 }
 
 const picture_thread *picture_find_thread(const picture *picture, uint64_t thread)

@@ -1,88 +1,88 @@
 /*
- * What a program's monitor has said at one time. Bounded, whatever it says: what is too much is left
- * out, and what is too long is cut.
+ * A picture: the answer of a program's monitor to one look. Its size is limited, whatever the monitor
+ * sends: further rows are left out, and longer texts are cut.
  */
 #ifndef TOP_PICTURE_H
 #define TOP_PICTURE_H
 
 #include "record.h"
 
-enum { MAX_NAME = 96, MAX_FILE = 160 };
+enum { NAME_SIZE = 96, FILE_SIZE = 160 };
 
-typedef enum runner_kind { RUNNER_LOOP, RUNNER_POOL, RUNNER_WORKER } runner_kind;
+typedef enum executor_kind { EXECUTOR_LOOP, EXECUTOR_POOL, EXECUTOR_WORKER } executor_kind;
 
 /* A loop, a pool or a worker. */
-typedef struct picture_runner {
-    runner_kind kind;
+typedef struct picture_executor {
+    executor_kind kind;
     uint64_t number; /* of the loop or the pool */
     uint64_t worker;
     uint64_t thread;
     uint64_t workers, asleep; /* of a pool */
     uint64_t busy_ms, in_flight, longest_ns;
     uint64_t runs, sleeps, steals, completions; /* since the look before */
-    char name[MAX_NAME];
+    char name[NAME_SIZE];
     char back_end[16];
-    char thread_name[MAX_NAME];
+    char thread_name[NAME_SIZE];
     char state[16];
-} picture_runner;
+} picture_executor;
 
-/* What a thread runs, and the longest turn since the look before; or empty. */
+/* The coroutine that a thread runs, and the longest turn since the previous look; or empty texts. */
 typedef struct picture_thread {
     uint64_t thread;
-    char runs[MAX_NAME], runs_file[MAX_FILE];
+    char runs[NAME_SIZE], runs_file[FILE_SIZE];
     uint64_t runs_line, runs_ns;
-    char longest[MAX_NAME], longest_file[MAX_FILE];
+    char longest[NAME_SIZE], longest_file[FILE_SIZE];
     uint64_t longest_line, longest_ns;
 } picture_thread;
 
 typedef struct picture_group {
     uint64_t id, tasks, line, longest_ms;
-    char name[MAX_NAME], at[MAX_NAME], context[MAX_NAME], waiting_for[MAX_NAME];
-    char file[MAX_FILE];
+    char name[NAME_SIZE], at[NAME_SIZE], context[NAME_SIZE], waiting_for[NAME_SIZE];
+    char file[FILE_SIZE];
     char state[16];
 } picture_group;
 
 typedef struct picture_frame {
-    char name[MAX_NAME], file[MAX_FILE];
+    char name[NAME_SIZE], file[FILE_SIZE];
     uint64_t line;
 } picture_frame;
 
 typedef struct picture_task {
     uint64_t address, group, stands_ms, depth;
-    char context[MAX_NAME];
-    char on[MAX_FILE]; /* "descriptor 5, peer 1.2.3.4:80", or empty */
+    char context[NAME_SIZE];
+    char on[FILE_SIZE]; /* "descriptor 5, peer 1.2.3.4:80", or empty */
     size_t first, frames;
 } picture_task;
 
-/* A row of anything, which grows. */
+/* A growing array. */
 typedef struct rows {
     void *all;
     size_t count, room;
 } rows;
 
 typedef struct picture {
-    uint64_t pid; /* as the program has said */
-    char program[MAX_NAME], library[32];
+    uint64_t pid; /* as reported by the program */
+    char program[NAME_SIZE], library[32];
 
-    uint64_t since_ms; /* what is new is of so long; 0: it is the first */
+    uint64_t since_ms; /* the time since the previous look; 0: this is the first one */
     uint64_t took_us, tasks, waiting, running, not_started, group_count, ungrouped;
     bool left_out;
-    rows runners, threads, groups, shown, frames; /* of the structs above */
+    rows executors, threads, groups, shown, frames; /* of the structs above */
 } picture;
 
-/* Forgets what it has of one look. */
+/* Empties the picture, and keeps its memory. */
 void picture_clear(picture *picture);
 void picture_free(picture *picture);
 
-/* Takes what a record says. */
+/* Adds the contents of a record. */
 void picture_add(picture *picture, const record *record);
 
-#define PICTURE_ROW_(rows, type, i)        (&((const type *)(rows).all)[i])
-#define picture_runner_of(picture, i)      PICTURE_ROW_((picture)->runners, picture_runner, i)
-#define picture_thread_of(picture, i)      PICTURE_ROW_((picture)->threads, picture_thread, i)
-#define picture_group_of(picture, i)       PICTURE_ROW_((picture)->groups, picture_group, i)
-#define picture_task_of(picture, i)        PICTURE_ROW_((picture)->shown, picture_task, i)
-#define picture_frame_of(picture, i)       PICTURE_ROW_((picture)->frames, picture_frame, i)
+#define PICTURE_ROW_(rows, type, i)     (&((const type *)(rows).all)[i])
+#define picture_executor_of(picture, i) PICTURE_ROW_((picture)->executors, picture_executor, i)
+#define picture_thread_of(picture, i)   PICTURE_ROW_((picture)->threads, picture_thread, i)
+#define picture_group_of(picture, i)    PICTURE_ROW_((picture)->groups, picture_group, i)
+#define picture_task_of(picture, i)     PICTURE_ROW_((picture)->shown, picture_task, i)
+#define picture_frame_of(picture, i)    PICTURE_ROW_((picture)->frames, picture_frame, i)
 
 /* The thread of that number, or NULL. */
 const picture_thread *picture_find_thread(const picture *picture, uint64_t thread);

@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void set_directory(char directory[MAX_PLACE])
+static void set_directory(char directory[PATH_SIZE])
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     if (runtime != NULL && runtime[0] == '/')
-        (void)snprintf(directory, MAX_PLACE, "%.200s/bide", runtime);
+        (void)snprintf(directory, PATH_SIZE, "%.200s/bide", runtime);
     else
-        (void)snprintf(directory, MAX_PLACE, "/tmp/bide-%u", (unsigned)geteuid());
+        (void)snprintf(directory, PATH_SIZE, "/tmp/bide-%u", (unsigned)geteuid());
 }
 
 static bool is_socket(const char *path)
@@ -26,7 +26,7 @@ static bool is_socket(const char *path)
     return lstat(path, &about) == 0 && S_ISSOCK(about.st_mode);
 }
 
-/* Whose process it is; or this user. */
+/* Returns the owner of a process; this user if it is not known. */
 static unsigned owner_of(int process)
 {
     char path[64];
@@ -35,22 +35,22 @@ static unsigned owner_of(int process)
     return stat(path, &about) == 0 ? about.st_uid : geteuid();
 }
 
-bool places_find(int process, char path[MAX_PLACE])
+bool places_find(int process, char path[PATH_SIZE])
 {
-    char directory[MAX_PLACE];
+    char directory[PATH_SIZE];
     unsigned owner = owner_of(process);
     set_directory(directory);
-    (void)snprintf(path, MAX_PLACE, "%.230s/%d", directory, process);
+    (void)snprintf(path, PATH_SIZE, "%.230s/%d", directory, process);
     if (is_socket(path))
         return true;
-    (void)snprintf(path, MAX_PLACE, "/run/user/%u/bide/%d", owner, process);
+    (void)snprintf(path, PATH_SIZE, "/run/user/%u/bide/%d", owner, process);
     if (is_socket(path))
         return true;
-    (void)snprintf(path, MAX_PLACE, "/tmp/bide-%u/%d", owner, process);
+    (void)snprintf(path, PATH_SIZE, "/tmp/bide-%u/%d", owner, process);
     return is_socket(path);
 }
 
-/* The number that a name is; 0: it is none. */
+/* Returns the process number that is the name of a socket, or 0. */
 static int number_of(const char *name)
 {
     char *end = "";
@@ -67,7 +67,7 @@ static int by_number(const void *one, const void *other)
 
 size_t places_list(int processes[MAX_PLACES])
 {
-    char path[MAX_PLACE];
+    char path[PATH_SIZE];
     size_t count = 0;
     set_directory(path);
     DIR *directory = opendir(path);
@@ -85,8 +85,8 @@ size_t places_list(int processes[MAX_PLACES])
 
 void places_remove_left_over(int process)
 {
-    char directory[MAX_PLACE];
-    char path[MAX_PLACE];
+    char directory[PATH_SIZE];
+    char path[PATH_SIZE];
     set_directory(directory);
     (void)snprintf(path, sizeof path, "%.230s/%d", directory, process);
     if (is_socket(path) && kill(process, 0) != 0 && errno == ESRCH)

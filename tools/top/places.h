@@ -1,19 +1,19 @@
-/* Where programs of this user listen, and what is known of them. */
+/* Finds the sockets of the monitors of this user's programs. */
 #ifndef TOP_PLACES_H
 #define TOP_PLACES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MAX_PLACE = 256, MAX_PLACES = 4096 };
+enum { PATH_SIZE = 256, MAX_PLACES = 4096 };
 
-/* The path at which the process of that number listens by itself. False: there is none. */
-bool places_find(int process, char path[MAX_PLACE]);
+/* Sets the default path of a process's monitor. False: there is no socket. */
+bool places_find(int process, char path[PATH_SIZE]);
 
-/* The numbers of processes with a socket in the user's directory, in order; how many. */
+/* Lists the processes with a socket in the user's directory, in order; returns their number. */
 size_t places_list(int processes[MAX_PLACES]);
 
-/* Removes what such a process, which has ended, has left. */
+/* Removes the socket of such a process if the process has ended. */
 void places_remove_left_over(int process);
 
 #endif

@@ -1,19 +1,22 @@
+/*
+ * A parser for the JSON of monitors, which rewrites the texts in place: a text never grows.
+ */
 #include "record.h"
 
 #include <string.h>
 
-/* What is left to read. It ends with a zero, which is no part of any record. */
-typedef struct reader {
+/* The rest of the line. It ends with a zero, which is not part of a record. */
+typedef struct record_reader {
     char *at;
-} reader;
+} record_reader;
 
-static void skip_space(reader *reader)
+static void skip_space(record_reader *reader)
 {
     while (*reader->at == ' ' || *reader->at == '\t')
         reader->at++;
 }
 
-static bool take(reader *reader, char expected)
+static bool accept_character(record_reader *reader, char expected)
 {
     skip_space(reader);
     if (*reader->at != expected)
@@ -22,7 +25,7 @@ static bool take(reader *reader, char expected)
     return true;
 }
 
-/* The number of four digits, or -1. */
+/* Returns the value of four hexadecimal digits, or -1. */
 static int code_of(const char *digits)
 {
     int code = 0;
@@ -39,8 +42,8 @@ static int code_of(const char *digits)
     return code;
 }
 
-/* A character of the basic plane, in UTF-8, which takes no more room than what stood for it. */
-static char *put_code(char *to, int code)
+/* Writes a character of the basic plane as UTF-8, which is shorter than its escape sequence. */
+static char *write_code(char *to, int code)
 {
     if (code < 0x80) {
         *to++ = (char)(code < ' ' || code == 0x7f ? '.' : code);
@@ -55,8 +58,8 @@ static char *put_code(char *to, int code)
     return to;
 }
 
-/* What stands behind a backslash. NULL: nothing that there is. */
-static char *put_escaped(reader *reader, char *to)
+/* Writes the character after a backslash. NULL: the escape sequence is invalid. */
+static char *write_escaped(record_reader *reader, char *to)
 {
     char c = *reader->at++;
     if (c == '"' || c == '\\' || c == '/') {
@@ -67,8 +70,8 @@ static char *put_escaped(reader *reader, char *to)
         int code = code_of(reader->at);
         if (code < 0)
             return NULL;
-        bool is_half = code >= 0xd800 && code < 0xe000; /* of a pair: no monitor sends one */
-        to = put_code(to, is_half ? '.' : code);
+        bool is_half = code >= 0xd800 && code < 0xe000; /* a surrogate, which no monitor sends */
+        to = write_code(to, is_half ? '.' : code);
         reader->at += 4;
     } else {
         return NULL;
@@ -76,10 +79,10 @@ static char *put_escaped(reader *reader, char *to)
     return to;
 }
 
-/* The text, in place; NULL: there is none. */
-static const char *take_text(reader *reader)
+/* Returns a text, decoded in place; NULL: it is invalid. */
+static const char *parse_text(record_reader *reader)
 {
-    if (!take(reader, '"'))
+    if (!accept_character(reader, '"'))
         return NULL;
     char *text = reader->at;
     char *to = text;
@@ -88,7 +91,7 @@ static const char *take_text(reader *reader)
         if (c < ' ') /* also the end */
             return NULL;
         if (c == '\\')
-            to = put_escaped(reader, to);
+            to = write_escaped(reader, to);
         else
             *to++ = (char)(c == 0x7f ? '.' : c);
         if (to == NULL)
@@ -99,7 +102,7 @@ static const char *take_text(reader *reader)
     return text;
 }
 
-static bool take_number(reader *reader, uint64_t *number)
+static bool parse_number(record_reader *reader, uint64_t *number)
 {
     skip_space(reader);
     if (*reader->at < '0' || *reader->at > '9')
@@ -113,39 +116,39 @@ static bool take_number(reader *reader, uint64_t *number)
     return true;
 }
 
-static bool take_field(reader *reader, record_field *field)
+static bool parse_field(record_reader *reader, record_field *field)
 {
-    field->name = take_text(reader);
-    if (field->name == NULL || !take(reader, ':'))
+    field->name = parse_text(reader);
+    if (field->name == NULL || !accept_character(reader, ':'))
         return false;
     skip_space(reader);
     field->text = NULL;
     if (*reader->at != '"')
-        return take_number(reader, &field->number);
-    field->text = take_text(reader);
+        return parse_number(reader, &field->number);
+    field->text = parse_text(reader);
     return field->text != NULL;
 }
 
 bool record_read(record *record, char *line, size_t length)
 {
-    reader reader = {line};
+    record_reader reader = {line};
     record->count = 0;
     line[length] = '\0';
-    if (memchr(line, '\0', length) != NULL || !take(&reader, '{'))
+    if (memchr(line, '\0', length) != NULL || !accept_character(&reader, '{'))
         return false;
     do {
         if (record->count == MAX_RECORD_FIELDS ||
-            !take_field(&reader, &record->fields[record->count]))
+            !parse_field(&reader, &record->fields[record->count]))
             return false;
         record->count++;
-    } while (take(&reader, ','));
-    if (!take(&reader, '}'))
+    } while (accept_character(&reader, ','));
+    if (!accept_character(&reader, '}'))
         return false;
     skip_space(&reader);
     return *reader.at == '\0' || (*reader.at == '\r' && reader.at[1] == '\0');
 }
 
-static const record_field *find(const record *record, const char *name)
+static const record_field *find_field(const record *record, const char *name)
 {
     for (size_t i = 0; i < record->count; i++) {
         if (strcmp(record->fields[i].name, name) == 0)
@@ -156,19 +159,19 @@ static const record_field *find(const record *record, const char *name)
 
 const char *record_text(const record *record, const char *name)
 {
-    const record_field *field = find(record, name);
+    const record_field *field = find_field(record, name);
     return field != NULL && field->text != NULL ? field->text : "";
 }
 
 uint64_t record_number(const record *record, const char *name)
 {
-    const record_field *field = find(record, name);
+    const record_field *field = find_field(record, name);
     return field != NULL && field->text == NULL ? field->number : 0;
 }
 
 bool record_has(const record *record, const char *name)
 {
-    return find(record, name) != NULL;
+    return find_field(record, name) != NULL;
 }
 
 bool record_is(const record *record, const char *what)

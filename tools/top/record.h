@@ -1,6 +1,6 @@
 /*
- * One record of a monitor: a JSON object of texts and whole numbers, in one line. What comes is
- * another process's, and may be anything.
+ * A record of a monitor: a JSON object of texts and whole numbers on one line. It comes from another
+ * process, so it may be anything.
  */
 #ifndef TOP_RECORD_H
 #define TOP_RECORD_H
@@ -17,24 +17,24 @@ typedef struct record_field {
     uint64_t number;
 } record_field;
 
-/* The texts are in the line that it was read from. */
+/* The texts point into the line that was read. */
 typedef struct record {
     size_t count;
     record_field fields[MAX_RECORD_FIELDS];
 } record;
 
 /*
- * Reads a line of `length` bytes, and changes it; behind it there is room for a zero. False: it is no
- * such object. Control characters become dots.
+ * Reads a line of `length` bytes, in place; the buffer has room for a zero after it. False: the line
+ * is not a valid record. Control characters become dots.
  */
 bool record_read(record *record, char *line, size_t length);
 
-/* Of the field of that name: its text, or ""; its number, or 0. */
+/* The text of a field, or ""; the number of a field, or 0. */
 const char *record_text(const record *record, const char *name);
 uint64_t record_number(const record *record, const char *name);
 bool record_has(const record *record, const char *name);
 
-/* What it is: the text of its field "is". */
+/* True if the record's field "is" has this text. */
 bool record_is(const record *record, const char *what);
 
 #endif

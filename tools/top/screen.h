@@ -1,6 +1,6 @@
 /*
- * The terminal while it is ours: raw, without a cursor, and on its other screen, so that the one
- * before comes back. It is as it was on every way out, crashes too; not after SIGKILL.
+ * The terminal, while bide-top uses it: raw, without a cursor, and on its alternate screen. Its state
+ * is restored on every exit, crashes included, except for SIGKILL.
  */
 #ifndef TOP_SCREEN_H
 #define TOP_SCREEN_H
@@ -16,7 +16,7 @@ typedef struct screen {
 int screen_enter(screen *screen, bide_descriptor *input);
 void screen_leave(screen *screen);
 
-/* Leaves it, stops the process as the key for that would, and enters it when it goes on. */
-void screen_stop_and_go_on(screen *screen);
+/* Leaves the screen, stops the process as Ctrl-Z would, and enters the screen when it is continued. */
+void screen_suspend(screen *screen);
 
 #endif

@@ -1,13 +1,16 @@
+/*
+ * Draws the tables. The width of a line is shared out among the columns of groups by their contents.
+ */
 #include "tables.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- How much there is ---- */
+/* ---- Summary ---- */
 
 unsigned tables_draw_summary(const picture *picture, canvas *canvas)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     canvas_format(canvas, "Tasks %llu: %llu waiting, %llu running, %llu not started; %llu group%s",
                   (unsigned long long)picture->tasks, (unsigned long long)picture->waiting,
                   (unsigned long long)picture->running, (unsigned long long)picture->not_started,
@@ -23,12 +26,12 @@ unsigned tables_draw_summary(const picture *picture, canvas *canvas)
 
 /* ---- Loops and pools ---- */
 
-enum { RUNNER_NAME = 13, BACK_END = 6, THREAD = 16, STATE = 10, NUMBER = 7 };
+enum { EXECUTOR_NAME = 13, BACK_END = 6, THREAD = 16, STATE = 10, NUMBER = 7 };
 
-static void draw_runners_head(canvas *canvas)
+static void draw_executors_head(canvas *canvas)
 {
     canvas_style_is(canvas, STYLE_HEAD);
-    canvas_left(canvas, RUNNER_NAME, "LOOP, POOL");
+    canvas_left(canvas, EXECUTOR_NAME, "LOOP, POOL");
     canvas_left(canvas, BACK_END, "BY");
     canvas_left(canvas, THREAD, "THREAD");
     canvas_left(canvas, STATE, "STATE");
@@ -42,74 +45,75 @@ static void draw_runners_head(canvas *canvas)
 
 static void draw_rate(canvas *canvas, const picture *picture, uint64_t count)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     if (picture->since_ms == 0)
         canvas_right(canvas, NUMBER, "-");
     else
         canvas_right(canvas, NUMBER, short_number(text, count * 1000 / picture->since_ms));
 }
 
-static void draw_state(canvas *canvas, const picture_runner *runner)
+static void draw_state(canvas *canvas, const picture_executor *executor)
 {
-    char time[MAX_SHORT];
+    char time[SHORT_SIZE];
     char text[64];
-    if (runner->kind == RUNNER_POOL) {
-        (void)snprintf(text, sizeof text, "%llu asleep", (unsigned long long)runner->asleep);
+    if (executor->kind == EXECUTOR_POOL) {
+        (void)snprintf(text, sizeof text, "%llu asleep", (unsigned long long)executor->asleep);
         canvas_left(canvas, STATE, text);
-    } else if (runner->busy_ms != 0) {
-        (void)snprintf(text, sizeof text, "busy %s", short_time(time, 1000000 * runner->busy_ms));
+    } else if (executor->busy_ms != 0) {
+        (void)snprintf(text, sizeof text, "busy %s", short_time(time, 1000000 * executor->busy_ms));
         canvas_style_is(canvas, STYLE_BUSY);
         canvas_left(canvas, STATE, text);
         canvas_style_is(canvas, STYLE_PLAIN);
     } else {
-        canvas_left(canvas, STATE, runner->state);
+        canvas_left(canvas, STATE, executor->state);
     }
 }
 
-static void draw_thread(canvas *canvas, const picture_runner *runner)
+static void draw_thread(canvas *canvas, const picture_executor *executor)
 {
-    char text[MAX_NAME + 32];
-    if (runner->kind == RUNNER_POOL)
-        (void)snprintf(text, sizeof text, "%llu threads", (unsigned long long)runner->workers);
-    else if (runner->thread == 0)
+    char text[NAME_SIZE + 32];
+    if (executor->kind == EXECUTOR_POOL)
+        (void)snprintf(text, sizeof text, "%llu threads", (unsigned long long)executor->workers);
+    else if (executor->thread == 0)
         (void)snprintf(text, sizeof text, "none yet");
     else
-        (void)snprintf(text, sizeof text, "%llu %s", (unsigned long long)runner->thread,
-                       runner->thread_name);
+        (void)snprintf(text, sizeof text, "%llu %s", (unsigned long long)executor->thread,
+                       executor->thread_name);
     canvas_left(canvas, THREAD, text);
 }
 
-static void draw_name(canvas *canvas, const picture_runner *runner)
+static void draw_name(canvas *canvas, const picture_executor *executor)
 {
-    char text[MAX_NAME + 32];
-    if (runner->kind == RUNNER_WORKER)
-        (void)snprintf(text, sizeof text, "  worker %llu", (unsigned long long)runner->worker);
-    else if (runner->name[0] != '\0')
-        (void)snprintf(text, sizeof text, "%s", runner->name);
+    char text[NAME_SIZE + 32];
+    if (executor->kind == EXECUTOR_WORKER)
+        (void)snprintf(text, sizeof text, "  worker %llu", (unsigned long long)executor->worker);
+    else if (executor->name[0] != '\0')
+        (void)snprintf(text, sizeof text, "%s", executor->name);
     else
-        (void)snprintf(text, sizeof text, "%s %llu", runner->kind == RUNNER_LOOP ? "loop" : "pool",
-                       (unsigned long long)runner->number);
-    canvas_left(canvas, RUNNER_NAME, text);
+        (void)snprintf(text, sizeof text, "%s %llu",
+                       executor->kind == EXECUTOR_LOOP ? "loop" : "pool",
+                       (unsigned long long)executor->number);
+    canvas_left(canvas, EXECUTOR_NAME, text);
 }
 
-static void draw_runner(canvas *canvas, const picture *picture, const picture_runner *runner)
+static void draw_executor(canvas *canvas, const picture *picture, const picture_executor *executor)
 {
-    char text[MAX_SHORT];
-    draw_name(canvas, runner);
+    char text[SHORT_SIZE];
+    draw_name(canvas, executor);
     canvas_left(canvas, BACK_END,
-                runner->kind == RUNNER_LOOP   ? runner->back_end
-                : runner->kind == RUNNER_POOL ? "pool"
-                                              : "");
-    draw_thread(canvas, runner);
-    draw_state(canvas, runner);
+                executor->kind == EXECUTOR_LOOP   ? executor->back_end
+                : executor->kind == EXECUTOR_POOL ? "pool"
+                                                  : "");
+    draw_thread(canvas, executor);
+    draw_state(canvas, executor);
     canvas_right(canvas, NUMBER,
-                 runner->kind == RUNNER_LOOP ? short_number(text, runner->in_flight) : "");
-    draw_rate(canvas, picture, runner->runs);
-    draw_rate(canvas, picture, runner->sleeps);
+                 executor->kind == EXECUTOR_LOOP ? short_number(text, executor->in_flight) : "");
+    draw_rate(canvas, picture, executor->runs);
+    draw_rate(canvas, picture, executor->sleeps);
     canvas_right(canvas, NUMBER,
-                 runner->longest_ns != 0 ? short_time(text, runner->longest_ns) : "-");
-    if (runner->kind != RUNNER_LOOP)
-        draw_rate(canvas, picture, runner->steals);
+                 executor->longest_ns != 0 ? short_time(text, executor->longest_ns) : "-");
+    if (executor->kind != EXECUTOR_LOOP)
+        draw_rate(canvas, picture, executor->steals);
     canvas_line(canvas);
 }
 
@@ -119,15 +123,15 @@ static const char *base_of(const char *file)
     return slash != NULL ? slash + 1 : file;
 }
 
-/* What it runs, or what ran longest: one line, or none. */
-static unsigned draw_turn(canvas *canvas, const picture *picture, const picture_runner *runner)
+/* Draws the running coroutine of a busy thread, or the longest turn. Returns the number of lines. */
+static unsigned draw_turn(canvas *canvas, const picture *picture, const picture_executor *executor)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     const picture_thread *thread =
-        runner->kind == RUNNER_POOL ? NULL : picture_find_thread(picture, runner->thread);
+        executor->kind == EXECUTOR_POOL ? NULL : picture_find_thread(picture, executor->thread);
     if (thread == NULL)
         return 0;
-    if (thread->runs[0] != '\0' && runner->busy_ms != 0) {
+    if (thread->runs[0] != '\0' && executor->busy_ms != 0) {
         canvas_style_is(canvas, STYLE_BUSY);
         canvas_format(canvas, "  runs %s for %s, since %s:%llu", thread->runs,
                       short_time(text, thread->runs_ns), base_of(thread->runs_file),
@@ -144,31 +148,32 @@ static unsigned draw_turn(canvas *canvas, const picture *picture, const picture_
     return 1;
 }
 
-/* Workers are shown where they are wanted, and where one is held up. */
-static bool is_shown(const view *view, const picture_runner *runner)
+/* A worker is shown if workers are wanted, or if it has been busy for a second. */
+static bool is_shown(const view *view, const picture_executor *executor)
 {
-    return runner->kind != RUNNER_WORKER || view->shows_workers || runner->busy_ms >= 1000;
+    return executor->kind != EXECUTOR_WORKER || view->shows_workers || executor->busy_ms >= 1000;
 }
 
-unsigned tables_draw_runners(const view *view, const picture *picture, canvas *canvas,
-                             unsigned most)
+unsigned tables_draw_executors(const view *view, const picture *picture, canvas *canvas,
+                               unsigned max)
 {
     unsigned used = 1;
     size_t left = 0;
-    if (picture->runners.count == 0 || most < 3)
+    if (picture->executors.count == 0 || max < 3)
         return 0;
-    draw_runners_head(canvas);
-    for (size_t i = 0; i < 2 * picture->runners.count; i++) { /* loops, and then pools */
-        const picture_runner *runner = picture_runner_of(picture, i % picture->runners.count);
-        bool is_turn = (runner->kind == RUNNER_LOOP) == (i < picture->runners.count);
-        if (!is_turn || !is_shown(view, runner))
+    draw_executors_head(canvas);
+    for (size_t i = 0; i < 2 * picture->executors.count; i++) { /* loops, and then pools */
+        const picture_executor *executor =
+            picture_executor_of(picture, i % picture->executors.count);
+        bool is_turn = (executor->kind == EXECUTOR_LOOP) == (i < picture->executors.count);
+        if (!is_turn || !is_shown(view, executor))
             continue;
-        if (used + 3 > most) { /* (with a line for the turn, and one for what is left) */
+        if (used + 3 > max) { /* with a line for its turn, and one for the rest */
             left++;
             continue;
         }
-        draw_runner(canvas, picture, runner);
-        used += 1 + draw_turn(canvas, picture, runner);
+        draw_executor(canvas, picture, executor);
+        used += 1 + draw_turn(canvas, picture, executor);
     }
     if (left != 0) {
         canvas_style_is(canvas, STYLE_FAINT);
@@ -187,20 +192,20 @@ typedef struct widths {
     unsigned name, place, wait;
 } widths;
 
-static unsigned larger(unsigned one, unsigned other)
+static unsigned larger_of(unsigned one, unsigned other)
 {
     return one > other ? one : other;
 }
 
-static unsigned smaller(unsigned one, unsigned other)
+static unsigned smaller_of(unsigned one, unsigned other)
 {
     return one < other ? one : other;
 }
 
-/* "body file.c:12" takes so much. */
+/* Returns the width of "body file.c:12". */
 static unsigned width_of_place(const picture_group *group)
 {
-    char line[MAX_SHORT];
+    char line[SHORT_SIZE];
     int digits = snprintf(line, sizeof line, "%llu", (unsigned long long)group->line);
     bool is_same = strcmp(group->at, group->name) == 0;
     return canvas_width(base_of(group->file)) + 1 + (unsigned)digits +
@@ -208,24 +213,24 @@ static unsigned width_of_place(const picture_group *group)
 }
 
 /*
- * What the rest of the line is shared out to: as much as each needs, if that goes; otherwise the name
- * has a third at most, what is waited for two fifths, and the place what is left.
+ * Shares out the rest of the line. If the columns do not fit, the name gets a third at most, the
+ * awaited operation two fifths at most, and the place the rest.
  */
 static widths widths_of(const view *view, const canvas *canvas)
 {
     widths need = {4, 2, 11};
     for (size_t i = 0; i < view->count; i++) {
         const picture_group *group = view->order[i];
-        need.name = larger(need.name, canvas_width(group->name));
-        need.place = larger(need.place, width_of_place(group));
-        need.wait = larger(need.wait, canvas_width(group->waiting_for));
+        need.name = larger_of(need.name, canvas_width(group->name));
+        need.place = larger_of(need.place, width_of_place(group));
+        need.wait = larger_of(need.wait, canvas_width(group->waiting_for));
     }
     unsigned left = canvas->columns > FIXED + 30 ? canvas->columns - FIXED - 2 : 30;
     if (canvas->columns == 0 || need.name + need.place + need.wait <= left)
         return need;
-    need.name = smaller(need.name, left / 3);
-    need.wait = smaller(need.wait, left * 2 / 5);
-    need.place = smaller(need.place, left - need.name - need.wait);
+    need.name = smaller_of(need.name, left / 3);
+    need.wait = smaller_of(need.wait, left * 2 / 5);
+    need.place = smaller_of(need.place, left - need.name - need.wait);
     need.wait = left - need.name - need.place;
     return need;
 }
@@ -243,17 +248,17 @@ void tables_draw_head(const view *view, canvas *canvas)
     canvas_line(canvas);
 }
 
-/* "body file.c:12"; the file and the line stay if it does not fit. */
+/* Draws "body file.c:12", or only the end of that if it does not fit. */
 static void draw_place(canvas *canvas, const picture_group *group, unsigned width)
 {
-    char place[MAX_FILE + 32] = "";
-    char text[MAX_FILE + MAX_NAME + 64] = "";
+    char place[FILE_SIZE + 32] = "";
+    char text[FILE_SIZE + NAME_SIZE + 64] = "";
     bool is_same = strcmp(group->at, group->name) == 0;
     if (group->at[0] != '\0')
         (void)snprintf(place, sizeof place, "%s:%llu", base_of(group->file),
                        (unsigned long long)group->line);
     unsigned taken = canvas_width(place);
-    if (taken > width) /* the line stays, whatever else goes */
+    if (taken > width) /* the number of the line is kept */
         memmove(place, place + (taken - width), strlen(place + (taken - width)) + 1);
     if (is_same || taken + 2 > width || group->at[0] == '\0')
         (void)snprintf(text, sizeof text, "%s", place);
@@ -264,7 +269,7 @@ static void draw_place(canvas *canvas, const picture_group *group, unsigned widt
 
 static void draw_group(canvas *canvas, widths widths, const picture_group *group, bool is_selected)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     bool runs = strcmp(group->state, "running") == 0;
     canvas_style_is(canvas, is_selected ? STYLE_SELECTED : runs ? STYLE_BUSY : STYLE_PLAIN);
     canvas_right(canvas, TASKS, short_number(text, group->tasks));
@@ -277,11 +282,11 @@ static void draw_group(canvas *canvas, widths widths, const picture_group *group
     canvas_line(canvas);
 }
 
-/* ---- One by one ---- */
+/* ---- Tasks ---- */
 
 static void draw_task(canvas *canvas, const picture_task *task)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     canvas_text(canvas, "   ");
     canvas_right(canvas, STANDS,
                  task->stands_ms != 0 ? short_time(text, 1000000 * task->stands_ms) : "-");
@@ -303,9 +308,9 @@ static void draw_frame(canvas *canvas, const picture_frame *frame, size_t number
     canvas_line(canvas);
 }
 
-/* Draws a line if it is among those that are to be seen. */
+/* The range of lines that is visible. */
 typedef struct window {
-    canvas *canvas; /* NULL: they are counted */
+    canvas *canvas; /* NULL: lines are only counted */
     size_t at;
     size_t first;
     size_t end;
@@ -318,7 +323,7 @@ static bool is_seen(window *window)
     return seen;
 }
 
-/* Those of one group, or of all (0), without the first `skipped`. */
+/* Draws the tasks of one group, or of all (0), without the first `skipped`. */
 static void draw_tasks(const picture *picture, uint64_t group, size_t skipped, window *window)
 {
     size_t number = 0;
@@ -328,7 +333,7 @@ static void draw_tasks(const picture *picture, uint64_t group, size_t skipped, w
             continue;
         if (is_seen(window))
             draw_task(window->canvas, task);
-        /* what all of a group have in common is shown once */
+        /* the frames that all tasks of a group have in common are shown once */
         bool has_news = group == 0 || task->depth > 1 || number == skipped + 1;
         for (size_t j = 0; has_news && j < task->frames; j++) {
             if (is_seen(window))
@@ -357,8 +362,7 @@ static table_lines draw_all(const view *view, const picture *picture, window *wi
         if (is_selected)
             table.selected = window->at;
         if (is_seen(window))
-            draw_group(window->canvas, widths, group,
-                       is_selected && window->canvas->is_screen);
+            draw_group(window->canvas, widths, group, is_selected && window->canvas->is_screen);
         if (group->id == view->expanded)
             draw_tasks(picture, group->id, view->skipped, window);
         if (is_selected)

@@ -1,6 +1,11 @@
+/*
+ * Sorts, filters and scrolls the groups, and draws the screen around the tables.
+ */
 #include "view.h"
 
 #include "tables.h"
+
+#include "bide/platform.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +17,9 @@ void view_free(view *view)
     view->order_room = 0;
 }
 
-/* ---- Which groups, in which order ---- */
+/* ---- Sorting and filtering ---- */
 
-static int compare(uint64_t one, uint64_t other)
+static int compare_numbers(uint64_t one, uint64_t other)
 {
     return (one > other) - (one < other);
 }
@@ -22,7 +27,7 @@ static int compare(uint64_t one, uint64_t other)
 static int compare_places(const picture_group *one, const picture_group *other)
 {
     int order = strcmp(one->file, other->file);
-    return order != 0 ? order : compare(one->line, other->line);
+    return order != 0 ? order : compare_numbers(one->line, other->line);
 }
 
 static int by_view(const void *one, const void *other, void *argument)
@@ -33,7 +38,7 @@ static int by_view(const void *one, const void *other, void *argument)
     int order = 0;
     switch (view->sort) {
     case SORT_STANDS:
-        order = compare(b->longest_ms, a->longest_ms);
+        order = compare_numbers(b->longest_ms, a->longest_ms);
         break;
     case SORT_NAME:
         order = strcmp(a->name, b->name);
@@ -44,11 +49,11 @@ static int by_view(const void *one, const void *other, void *argument)
     case SORT_TASKS:
     case SORTS:
     default:
-        order = compare(b->tasks, a->tasks);
+        order = compare_numbers(b->tasks, a->tasks);
         break;
     }
     if (order == 0)
-        order = compare(a->id, b->id);
+        order = compare_numbers(a->id, b->id);
     return view->is_reversed ? -order : order;
 }
 
@@ -69,8 +74,7 @@ void view_arrange(view *view, const picture *picture)
 {
     view->count = 0;
     if (view->order_room < picture->groups.count) {
-        const picture_group **larger =
-            realloc(view->order, picture->groups.count * sizeof *larger);
+        const picture_group **larger = realloc(view->order, picture->groups.count * sizeof *larger);
         if (larger == NULL)
             return;
         view->order = larger;
@@ -81,11 +85,12 @@ void view_arrange(view *view, const picture *picture)
         if (is_wanted(view, group))
             view->order[view->count++] = group;
     }
+    bide_assert(view->count <= view->order_room);
     if (view->count != 0)
         qsort_r(view->order, view->count, sizeof(const picture_group *), by_view, view);
 }
 
-/* The selected group's place; the first if it is not there. */
+/* Returns the index of the selected group; 0 if it is not shown. */
 static size_t selected_place(const view *view)
 {
     for (size_t i = 0; i < view->count; i++) {
@@ -112,7 +117,7 @@ void view_move(view *view, long by)
 
 static void draw_title(const view *view, const picture *picture, canvas *canvas)
 {
-    char text[MAX_SHORT];
+    char text[SHORT_SIZE];
     canvas_style_is(canvas, STYLE_TITLE);
     canvas_format(canvas, "bide-top  %s  pid %llu  bide %s", picture->program,
                   (unsigned long long)picture->pid, picture->library);
@@ -125,19 +130,19 @@ static void draw_title(const view *view, const picture *picture, canvas *canvas)
 static const char *const help[] = {
     "",
     "  up down PgUp PgDn Home End   choose a group of tasks (also k and j)",
-    "  Enter, Space   show its tasks one by one, and who awaits whom; hide them",
-    "  right, left    the next of these tasks, and those before",
-    "  s  sort by tasks, by how long they stand, name, place;  r  the other way",
-    "  /  show only groups with that text in them;  Esc  all of them",
+    "  Enter, Space   show or hide its tasks, with the coroutines they await",
+    "  right, left    the next tasks, the previous tasks",
+    "  s  sort by tasks, by time in place, by name, by place;  r  reverse the order",
+    "  /  show only the groups that contain a text;  Esc  show all groups",
     "  w  show each worker of the pools;  l  hide loops and pools",
-    "  p  pause;  +  look more often;  -  less often;  Ctrl-L  draw anew;  q  quit",
+    "  p  pause;  +  look more often;  -  less often;  Ctrl-L  redraw;  q  quit",
     "",
-    "  STANDS   how long each look has found a task where it is (it may have gone",
-    "           on and come back in between); of a group, the longest",
-    "  FLIGHT   operations on descriptors that have not ended",
-    "  LONGEST  the longest turn of all time, if the program has its turns timed;",
-    "           below a loop stands the longest turn since the look before",
-    "  busy 5s  it has been in one turn for so long: all others there wait",
+    "  STANDS   how long every look has found a task at this place (it may have",
+    "           continued and come back between two looks); of a group, the longest",
+    "  FLIGHT   operations on descriptors that have not completed",
+    "  LONGEST  the longest turn so far, if the program times its turns; the line",
+    "           below a loop shows the longest turn since the previous look",
+    "  busy 5s  the time in the current turn, during which all other tasks wait",
 };
 
 static void draw_help(canvas *canvas, unsigned rows)
@@ -174,14 +179,14 @@ static void draw_bottom(const view *view, canvas *canvas)
     canvas_raw(canvas, "\033[K");
 }
 
-/* Which lines of the table are to be seen, so that the selected group is; `lines` of them. */
-static void scroll(view *view, const table_lines *table, size_t lines)
+/* Scrolls so that the selected group is among the `lines` visible lines. */
+static void scroll_to_selection(view *view, const table_lines *table, size_t lines)
 {
     if (table->selected < view->first)
         view->first = table->selected;
     if (table->selected >= view->first + lines)
         view->first = table->selected - lines + 1;
-    /* what is expanded is shown as far as there is room */
+    /* the tasks of an expanded group are shown as far as there is room */
     if (table->selected_end > view->first + lines)
         view->first = table->selected_end - lines < table->selected ? table->selected_end - lines
                                                                     : table->selected;
@@ -204,14 +209,15 @@ void view_draw(view *view, const picture *picture, canvas *canvas, unsigned colu
         draw_help(canvas, rows > used ? rows - used : 0);
     } else {
         used += tables_draw_summary(picture, canvas);
-        if (!view->hides_runners)
-            used += tables_draw_runners(view, picture, canvas, rows > used + 8 ? rows - used - 8 : 0);
+        if (!view->hides_executors)
+            used +=
+                tables_draw_executors(view, picture, canvas, rows > used + 8 ? rows - used - 8 : 0);
         view_arrange(view, picture);
         if (rows > used + 1) {
             tables_draw_head(view, canvas);
             size_t lines = rows - used - 1;
             table_lines table = tables_measure(view, picture);
-            scroll(view, &table, lines);
+            scroll_to_selection(view, &table, lines);
             tables_draw_groups(view, picture, canvas, view->first, lines);
         }
     }
@@ -226,7 +232,7 @@ void view_print(view *view, const picture *picture, canvas *canvas, unsigned col
                   (unsigned long long)picture->pid, picture->library);
     canvas_line(canvas);
     tables_draw_summary(picture, canvas);
-    tables_draw_runners(view, picture, canvas, UINT32_MAX);
+    tables_draw_executors(view, picture, canvas, UINT32_MAX);
     view_arrange(view, picture);
     tables_draw_head(view, canvas);
     tables_draw_groups(view, picture, canvas, 0, SIZE_MAX);

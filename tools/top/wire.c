@@ -1,3 +1,6 @@
+/*
+ * The client side of the monitor's protocol: docs/monitor.md.
+ */
 #include "wire.h"
 
 #include <errno.h>
@@ -7,7 +10,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* A look may be put off for as long as the monitor rests. */
+/* The monitor delays a look while it rests. */
 enum { GREETING_SECONDS = 2, ANSWER_SECONDS = 60 };
 
 void wire_init(wire *wire, const char *path)
@@ -22,25 +25,25 @@ void wire_close(wire *wire)
     bide_close(&wire->socket);
 }
 
-static void say(wire *wire, const char *problem)
+static void set_problem(wire *wire, const char *problem)
 {
     (void)snprintf(wire->problem, sizeof wire->problem, "%s", problem);
 }
 
 static int protocol_error(wire *wire, const char *problem)
 {
-    say(wire, problem);
+    set_problem(wire, problem);
     return -EPROTO;
 }
 
-/* The record that has come: 0, or -EPROTO. */
-static int take_record(wire *wire)
+/* Handles the line that was received. Returns 0, or -EPROTO. */
+static int receive_record(wire *wire)
 {
     if (wire->raw != NULL)
         wire->raw(wire->argument, wire->line.data, wire->line.count);
-    if (wire->line.count >= MAX_WIRE_LINE - 1 ||
+    if (wire->line.count >= WIRE_LINE_SIZE - 1 ||
         !record_read(&wire->record, wire->line.data, wire->line.count))
-        return protocol_error(wire, "what stands there is no monitor of bide");
+        return protocol_error(wire, "the peer is no monitor of bide");
     if (record_is(&wire->record, "error")) {
         (void)snprintf(wire->problem, sizeof wire->problem, "it says: %.200s",
                        record_text(&wire->record, "what"));
@@ -54,12 +57,12 @@ static int take_record(wire *wire)
 
 static int check_greeting(wire *wire)
 {
-    int error = take_record(wire);
+    int error = receive_record(wire);
     if (error != 0)
         return error;
     if (!record_is(&wire->record, "hello") ||
         strcmp(record_text(&wire->record, "protocol"), "bide-monitor") != 0)
-        return protocol_error(wire, "what stands there is no monitor of bide");
+        return protocol_error(wire, "the peer is no monitor of bide");
     uint64_t version = record_number(&wire->record, "version");
     if (version == PROTOCOL_VERSION)
         return 0;
@@ -69,18 +72,18 @@ static int check_greeting(wire *wire)
     return -EPROTO;
 }
 
-static int explain(wire *wire, int status)
+static int describe_failure(wire *wire, int status)
 {
     if (wire->problem[0] != '\0' || status >= 0)
         return status;
     if (status == -ETIMEDOUT)
-        say(wire, "it does not answer");
+        set_problem(wire, "it does not answer");
     else if (status == -EPIPE || status == -ENODATA || status == -ECONNRESET)
-        say(wire, "the program has ended");
+        set_problem(wire, "the program has ended");
     else if (status == -EMSGSIZE)
-        say(wire, "what stands there is no monitor of bide");
+        set_problem(wire, "the peer is no monitor of bide");
     else
-        say(wire, strerror(-status));
+        set_problem(wire, strerror(-status));
     return status;
 }
 
@@ -92,21 +95,21 @@ bide_coroutine(open_body)
     deadline = bide_now(bide_this_context()) + GREETING_SECONDS * SECOND;
     status = bide_address_unix(&self->address, self->path);
     if (status < 0)
-        bide_return(explain(self, status));
-    bide_await_status(status,
-                      bide_with_deadline(&self->limited, deadline,
-                                         bide_connect(&self->operation, &self->socket,
-                                                      &self->address)));
+        bide_return(describe_failure(self, status));
+    bide_await_status(
+        status, bide_with_deadline(&self->limited, deadline,
+                                   bide_connect(&self->operation, &self->socket, &self->address)));
     if (status < 0)
-        bide_return(explain(self, status));
+        bide_return(describe_failure(self, status));
     bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in,
                      sizeof self->in);
     deadline = bide_now(bide_this_context()) + GREETING_SECONDS * SECOND;
-    bide_await_status(status, bide_with_deadline(&self->limited, deadline,
-                                                 bide_reader_read_line(&self->line, &self->reader)));
+    bide_await_status(status,
+                      bide_with_deadline(&self->limited, deadline,
+                                         bide_reader_read_line(&self->line, &self->reader)));
     if (status == 0)
         status = check_greeting(self);
-    bide_return(explain(self, status));
+    bide_return(describe_failure(self, status));
     bide_end();
 }
 
@@ -143,22 +146,21 @@ bide_coroutine(look_body)
     int status;
     bool is_look;
     do {
-        bide_await_status(status, bide_send(&self->operation, &self->socket, self->command,
-                                            write_command(self)));
+        bide_await_status(
+            status, bide_send(&self->operation, &self->socket, self->command, write_command(self)));
         while (status == 0) {
             bide_await_status(
-                status,
-                bide_with_deadline(&self->limited,
-                                   bide_now(bide_this_context()) + ANSWER_SECONDS * SECOND,
-                                   bide_reader_read_line(&self->line, &self->reader)));
+                status, bide_with_deadline(&self->limited,
+                                           bide_now(bide_this_context()) + ANSWER_SECONDS * SECOND,
+                                           bide_reader_read_line(&self->line, &self->reader)));
             if (status == 0)
-                status = take_record(self);
+                status = receive_record(self);
             if (status == 0 && record_is(&self->record, "end"))
                 break;
         }
         is_look = self->command[0] == 'l';
     } while (status == 0 && !is_look);
-    bide_return(explain(self, status));
+    bide_return(describe_failure(self, status));
     bide_end();
 }
 

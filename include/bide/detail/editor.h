@@ -1,7 +1,7 @@
 /*
- * For editors whose parser is clang (clangd), which read async functions without the translator: each
- * function that makes an awaiter is declared once more, without its waiter, and returns what the
- * await of it gives. Made by scripts/editor-header.sh. Floor: tools.
+ * Declarations for editors whose parser is clang (clangd), which read async functions without the
+ * translator: each function that makes an awaiter is overloaded with a declaration that has no waiter
+ * and returns the value of its await. Made by scripts/editor-header.sh. Floor: tools.
  */
 #ifndef BIDE_DETAIL_EDITOR_H
 #define BIDE_DETAIL_EDITOR_H
@@ -11,11 +11,11 @@
 
 /* clang-format off */
 
-/* What operations that are macros are called with: async_macros.h. */
+/* Passed to operations that are macros, in place of a waiter: async_macros.h. */
 struct bide_here_;
 extern struct bide_here_ *bide_here_;
 
-/* What bide_this_frame() stands for. */
+/* The value of bide_this_frame(). */
 extern bide_frame *bide_frame_;
 
 #define BIDE_EDITOR_ __attribute__((overloadable))

@@ -1,5 +1,5 @@
 /*
- * says: what all\(\) waits for is begun together
+ * says: all\(\) starts its operations together
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: asm goto cannot stand
+ * says: asm goto is not allowed
  */
 #include <bide/async.h>
 

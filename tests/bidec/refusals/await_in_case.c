@@ -1,5 +1,5 @@
 /*
- * says: a case is a constant
+ * says: await is not allowed in a case label
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: an await cannot stand in _Generic
+ * says: await is not allowed in _Generic
  */
 #include <bide/async.h>
 

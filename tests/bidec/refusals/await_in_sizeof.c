@@ -1,5 +1,5 @@
 /*
- * says: an await cannot stand in sizeof
+ * says: await is not allowed in sizeof
  */
 #include <bide/async.h>
 

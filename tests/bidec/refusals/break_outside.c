@@ -1,5 +1,5 @@
 /*
- * says: a break stands in a loop
+ * says: break outside of a loop
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: is not closed|the file ends|should stand
+ * says: is not closed|expected
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: a deferred statement cannot leave
+ * says: is not allowed in a deferred statement
  */
 #include <bide/async.h>
 

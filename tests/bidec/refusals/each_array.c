@@ -1,5 +1,5 @@
 /*
- * says: the variable of async_for takes what is yielded
+ * says: the variable of async_for must be
  */
 #include <bide/async.h>
 

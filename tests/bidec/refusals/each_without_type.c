@@ -1,5 +1,5 @@
 /*
- * says: async_for begins with the declaration of a variable and its type
+ * says: async_for begins with the declaration of a variable
  */
 #include <bide/async.h>
 

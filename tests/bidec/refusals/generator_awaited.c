@@ -1,5 +1,5 @@
 /*
- * says: f is a generator: async_for takes its values
+ * says: f is a generator: iterate it with async_for
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: f is async: take its values by async_for
+ * says: f is async: iterate it with async_for
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: the frame of a generator is not created
+ * says: a generator cannot be async_created
  */
 #include <bide/async.h>
 

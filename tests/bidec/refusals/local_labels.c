@@ -1,5 +1,5 @@
 /*
- * says: labels of a block's own
+ * says: local labels
  */
 #include <bide/async.h>
 

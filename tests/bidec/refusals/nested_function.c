@@ -1,5 +1,5 @@
 /*
- * says: a function in a function
+ * says: nested functions are not supported
  */
 #include <bide/async.h>
 

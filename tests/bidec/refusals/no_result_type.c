@@ -1,5 +1,5 @@
 /*
- * says: an async function says what it returns
+ * says: an async function needs a return type
  */
 #include <bide/async.h>
 

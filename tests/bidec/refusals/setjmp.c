@@ -1,5 +1,5 @@
 /*
- * says: setjmp remembers a stack
+ * says: setjmp saves a stack
  */
 #include <bide/async.h>
 

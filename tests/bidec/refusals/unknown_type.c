@@ -1,5 +1,5 @@
 /*
- * says: 'unknown' is no type
+ * says: unknown type name 'unknown'
  */
 #include <bide/async.h>
 

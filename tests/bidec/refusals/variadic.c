@@ -1,5 +1,5 @@
 /*
- * says: no arguments without a name
+ * says: cannot be variadic
  */
 #include <bide/async.h>
 

@@ -1,5 +1,5 @@
 /*
- * says: only an async_generator yields
+ * says: yield is allowed only in an async_generator
  */
 #include <bide/async.h>
 

@@ -1,7 +1,7 @@
 ; extends
 ;
-; The colours of bide's async and await for tree-sitter's C grammar, beside its own. The grammar does
-; not know the words; it takes each for a type or a name, and goes on behind it.
+; Highlights bide's async and await in addition to tree-sitter's own queries for C. The grammar does not
+; know these words: it parses each as a type or a name.
 
 ((type_identifier) @keyword.coroutine
   (#any-of? @keyword.coroutine "async" "async_created" "await" "yield" "defer"))
@@ -10,11 +10,11 @@
   (#any-of? @keyword.coroutine
     "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "defer"))
 
-; async int f(...): the type stands where the grammar sees nothing
+; async int f(...): the grammar reports the type as an error
 ((ERROR . (identifier) @type .)
   (#not-any-of? @type "await" "async" "async_created" "async_for" "yield" "defer"))
 
-; await f(x); and defer f(x); are taken for declarations of f
+; await f(x); and defer f(x); are parsed as declarations of f
 ((declaration
   type: (type_identifier) @keyword.coroutine
   declarator: (function_declarator declarator: (identifier) @function.call))

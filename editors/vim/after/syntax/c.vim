@@ -1,5 +1,5 @@
-" async and await as words of C (bide/async.h), beside Vim's own syntax of C.
-" In files that include the header, or in all: let g:bide_async = 1.
+" Highlights async and await (bide/async.h) in addition to Vim's own C syntax.
+" For files that include the header; for all C files: let g:bide_async = 1.
 if get(g:, 'bide_async', 0) || search('\v^\s*#\s*include\s+[<"]bide/async\.h[>"]', 'nw')
   syntax keyword bideAsync async async_created async_frame
   syntax match bideAsync '\v<async_(sized|generator)>\ze\s*\('

@@ -1,0 +1,422 @@
+/*
+ * Awaits, spawns and yields: the places where a function suspends.
+ *
+ * An await becomes four parts: the call that makes the awaiter, in a member of the frame that
+ * lives as long as the await; a poll, which continues at once if the awaiter is ready; the return
+ * that suspends the frame; and the label at which it resumes. Locals of the step function are saved
+ * before the return and loaded behind the label.
+ */
+#include "bidec.h"
+
+#include <string.h>
+
+/* ---- Awaits ---- */
+
+struct function *called_function(const struct node *node)
+{
+    if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
+        tokens[node->a->first].symbol != NULL || node->a->end != node->a->first + 1)
+        return NULL;
+    return find_function(tokens[node->a->first].at, tokens[node->a->first].length);
+}
+
+static unsigned list_length(const struct node *list)
+{
+    unsigned count = 0;
+    for (; list != NULL; list = list->next)
+        count++;
+    return count;
+}
+
+static struct node *without_parentheses(struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    return node;
+}
+
+/* all(...), any(...), all_ready(...), select_any(...) */
+static const char *group_of(const struct node *node)
+{
+    static const char *const words[] = {"all", "any", "all_ready", "select_any"};
+    if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
+        tokens[node->a->first].symbol != NULL || called_function(node) != NULL)
+        return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (token_is(node->a->first, words[i]))
+            return words[i];
+    }
+    return NULL;
+}
+
+/* True for the argument that a macro of async_macros.h passes in place of a waiter. */
+static bool is_here(const struct node *node)
+{
+    while (node != NULL && node->kind == E_PARENTHESES)
+        node = node->a;
+    return node != NULL && node->kind == E_TOKENS && token_is(node->first, "bide_here_");
+}
+
+/* True if the operation is called without its waiter, so that the frame provides it. */
+static bool needs_waiter(const struct function *f, const struct node *node)
+{
+    return f->makes_awaiter && f->waiter != NULL && node->list != NULL &&
+           (is_here(node->list) || (int)list_length(node->list) == f->parameter_count - 1);
+}
+
+static const char *awaiter_of(struct node *node, struct scope *slot);
+
+/* Returns the arguments as text. The waiters of arguments that are awaiters are in `slot` too. */
+static const char *awaiter_arguments(const struct function *f, struct node *list, int first,
+                                     struct scope *slot)
+{
+    struct text text = {0};
+    struct node *last = last_awaiting(list);
+    int number = first;
+    text_add(&text, "", 0);
+    for (struct node *node = list; node != NULL; node = node->next, number++) {
+        const char *one;
+        if (number < 16 && f->takes_awaiter[number] && last != NULL && node != last && node->awaits)
+            reject_at(node->first,
+                      "operations that are awaited together may contain one await at most: store "
+                      "this value in a variable first");
+        if (number < 16 && f->takes_awaiter[number])
+            one = awaiter_of(node, slot);
+        else if (last != NULL && node != last)
+            one = keep_value(node);
+        else
+            one = lower_value(node);
+        if (node == last)
+            last = NULL;
+        text_print(&text, "%s%s", one, comma_after(node));
+    }
+    return text_finish(&text);
+}
+
+static const char *group_awaiter(const char *group, struct node *node, struct scope *slot)
+{
+    unsigned count = list_length(node->list), number = 0;
+    if (count == 0)
+        reject_at(node->first, "%s() needs an operation", group);
+    const char *name = member_name(format_text("%s_%u", group, ++serial));
+    add_member(
+        slot, format_text("struct { bide_when when; bide_branch branches[%u]; } %s;", count, name));
+    struct text text = {0};
+    text_add(&text, "(", 1);
+    for (struct node *part = node->list; part != NULL; part = part->next, number++) {
+        if (part->awaits)
+            reject_at(part->first,
+                      "%s() starts its operations together: await is not allowed inside", group);
+        const char *one = awaiter_of(part, slot);
+        text_print(&text, "bide_branch_init(&bide_self->%s.branches[%u], %s), ", name, number, one);
+    }
+    text_print(&text, "bide_when_%s(&bide_self->%s.when, bide_self->%s.branches, %u))", group, name,
+               name, count);
+    return text_finish(&text);
+}
+
+/* select_any(&which, ...): its value is the status; it stores the index of the case in *which. */
+static const char *select_awaiter(struct node *node, struct scope *slot)
+{
+    unsigned count = list_length(node->list) - 1, number = 0;
+    if (node->list == NULL || count == 0)
+        reject_at(node->first, "select_any() takes the address of an index, and then operations");
+    const char *name = member_name(format_text("select_%u", ++serial));
+    add_member(slot, format_text("struct { bide_select any; bide_select_case cases[%u]; } %s;",
+                                 count, name));
+    function->draws = true;
+    node->member = format_text("*(%s) = %sbide_select_winner(&bide_self->%s.any)",
+                               keep_value(node->list), "(int)", name);
+    struct text text = {0};
+    text_add(&text, "(", 1);
+    for (struct node *part = node->list->next; part != NULL; part = part->next, number++) {
+        const struct function *f = called_function(without_parentheses(part));
+        if (part->awaits)
+            reject_at(part->first,
+                      "select_any() starts its operations together: await is not allowed inside");
+        if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async))
+            reject_at(part->first,
+                      "select_any() takes operations that can be attempted without waiting; use "
+                      "any() to wait for the first of several functions");
+        const char *one = awaiter_of(part, slot);
+        text_print(&text, "bide_select_case_init(&bide_self->%s.cases[%u], %s), ", name, number,
+                   one);
+    }
+    text_print(&text,
+               "bide_select_any(&bide_self->%s.any, bide_self->%s.cases, %u, "
+               "bide_async_random_(&bide_self->bide_random, bide_frame_)))",
+               name, name, count);
+    return text_finish(&text);
+}
+
+/* Returns the allocator of the frames of awaited functions. */
+static const char *allocator_text(void)
+{
+    if (function->is_created)
+        return "bide_self->bide_allocator";
+    for (const struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        for (int i = d->specifiers->first; i < d->specifiers->end; i++) {
+            if (token_is(i, "bide_allocator") && d->is_pointer)
+                return format_text("bide_self->%s", d->symbol->member);
+        }
+    }
+    return "(&bide_heap)";
+}
+
+/* The awaiter of an async_created function, which writes its result into the awaiting frame. */
+static const char *created_awaiter(struct function *f, struct node *node, const char *arguments,
+                                   struct scope *slot)
+{
+    const char *comma = node->list != NULL ? ", " : "";
+    if (f->returns_nothing)
+        return format_text("async_%s_created(%s%s%s)", f->name, allocator_text(), comma, arguments);
+    node->member = member_name(f->name);
+    add_member(slot, format_text("__typeof__(%s) %s;", f->result, node->member));
+    return format_text("async_%s_created(%s, &bide_self->%s%s%s)", f->name, allocator_text(),
+                       node->member, comma, arguments);
+}
+
+/* The awaiter of an async function, whose frame is a member of `slot`. */
+static const char *async_awaiter(struct function *f, struct node *node, struct scope *slot)
+{
+    if (!f->defined && !f->is_created)
+        reject_at(node->first,
+                  strcmp(f->name, function->name) == 0
+                      ? "%s awaits itself: its frame would have to contain itself; declare it "
+                        "async_created"
+                      : "the frame of %s is not known here: define it before it is awaited, or "
+                        "declare it async_sized(...) or async_created",
+                  f->name);
+    if ((int)list_length(node->list) != f->parameter_count)
+        reject_at(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
+                  list_length(node->list));
+    const char *arguments = awaiter_arguments(f, node->list, 0, slot);
+    if (f->is_created)
+        return created_awaiter(f, node, arguments, slot);
+    const char *name = member_name(f->name);
+    add_member(slot, format_text("struct async_%s %s;", f->name, name));
+    node->member = name;
+    return format_text("async_%s(&bide_self->%s%s%s)", f->name, name,
+                       node->list != NULL ? ", " : "", arguments);
+}
+
+static const char *awaiter_of(struct node *node, struct scope *slot)
+{
+    node = without_parentheses(node);
+    const char *group = group_of(node);
+    if (group != NULL && strcmp(group, "select_any") == 0)
+        return select_awaiter(node, slot);
+    if (group != NULL)
+        return group_awaiter(group, node, slot);
+    struct function *f = called_function(node);
+    if (f != NULL && f->value != NULL)
+        reject_at(node->first, "%s is a generator: iterate it with async_for", f->name);
+    if (f != NULL && f->is_async)
+        return async_awaiter(f, node, slot);
+    if (f != NULL && f->makes_awaiter) {
+        bool needs = needs_waiter(f, node);
+        struct node *list = is_here(node->list) ? node->list->next : node->list;
+        const char *arguments = awaiter_arguments(f, list, needs ? 1 : 0, slot);
+        if (!needs)
+            return format_text("%s(%s)", f->name, arguments);
+        const char *name = member_name(format_text("%s_%u", f->name, ++serial));
+        add_member(slot, format_text("%s %s;", f->waiter, name));
+        node->member = name;
+        return format_text("%s(&bide_self->%s%s%s)", f->name, name, node->list != NULL ? ", " : "",
+                           arguments);
+    }
+    return lower_value(node);
+}
+
+/* spawn(scope, call): allocates a branch and a frame, which the branch frees at its end. */
+const char *lower_spawn(struct node *node)
+{
+    if (list_length(node->list) != 2)
+        reject_at(node->first, "spawn() takes a scope and the call of an async function");
+    struct node *call = without_parentheses(node->list->next);
+    struct function *f = called_function(call);
+    if (f == NULL || !f->is_async || f->value != NULL)
+        reject_at(call->first, "spawn() takes a scope and the call of an async function");
+    if (!f->defined && f != function)
+        reject_at(call->first,
+                  "the frame of %s is not known here: define it before it is spawned, or "
+                  "declare it async_sized(...)",
+                  f->name);
+    if ((int)list_length(call->list) != f->parameter_count)
+        reject_at(call->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
+                  list_length(call->list));
+    const char *value = add_local("int");
+    const char *to = call->awaits ? keep_value(node->list) : lower_value(node->list);
+    const char *arguments = awaiter_arguments(f, call->list, 0, add_inner_scope(whole.scope));
+    text_print(body, "{");
+    begin_user_text(node->first);
+    text_print(body,
+               "struct { bide_async_spawned_ spawned; struct async_%s frame; } *bide_spawned_ = "
+               "bide_async_spawned_new_(%s, sizeof *bide_spawned_);",
+               f->name, allocator_text());
+    begin_user_text(node->first);
+    text_print(body,
+               "bide_awaiter *bide_spawns_ = bide_spawned_ == 0 ? 0 : "
+               "async_%s(&bide_spawned_->frame%s%s);",
+               f->name, call->list != NULL ? ", " : "", arguments);
+    if (f->is_created)
+        text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
+                   allocator_text());
+    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_);", value, to);
+    text_print(body, "}");
+    return value;
+}
+
+/* Returns an expression of an await's type, for file scope. */
+const char *await_status_of(const struct node *node)
+{
+    if (node->kind == E_SPAWN)
+        return "(*(int *)0)";
+    const struct node *of = without_parentheses(node->a);
+    struct function *f = called_function(of);
+    if (f != NULL && f->is_async) {
+        if (f->returns_nothing)
+            return "((void)0)";
+        return format_text("(*(__typeof__(%s) *)0)", f->result);
+    }
+    if (f != NULL && needs_waiter(f, of)) {
+        struct value *value = find_value(f->waiter);
+        if (value != NULL)
+            return format_text("(*(%s *)0)", value->type);
+    }
+    return "(*(int *)0)";
+}
+
+static unsigned points;
+struct text point_table;
+
+/* Adds the constant of a suspension point. */
+static unsigned add_point(int token, const char *state)
+{
+    unsigned point = ++points;
+    text_print(&point_table,
+               "    [%u] = {{0, bide_frame_started_, 0, 0, bide_frame_withdraw_, 0, 0}, "
+               "&async_%s_code, 0, %u, %u, %s},\n",
+               point, function->name, point, tokens[token].line, state);
+    return point;
+}
+
+static void print_await(const struct node *node, const char *awaiter, bool takes_status)
+{
+    unsigned point = add_point(node->first, "BIDE_AT_AWAIT");
+    begin_user_text(node->first);
+    text_print(body, "bide_awaiter_ = %s;", awaiter);
+    begin_generated_text(node->first);
+    text_print(body, "bide_ops_ = bide_awaiter_->ops;\n");
+    struct text saves = {0}, loads = {0};
+    text_add(&saves, "", 0);
+    text_add(&loads, "", 0);
+    print_saves(&saves, node->scope, whole.first, node->first, false);
+    print_saves(&loads, node->scope, whole.first, node->first, true);
+    text_print(body,
+               "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
+               "&async_%s_points[%u], &bide_budget_left_);\n"
+               "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
+               "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
+               "&async_%s_points[%u], "
+               "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
+               "        return bide_next_frame(bide_next_);\n    }\n",
+               function->name, point, saves.at, function->name, point);
+    if (takes_status)
+        text_print(body, "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_ops_);\n");
+    text_print(body, "if (0) {\nbide_resume_%u:\n", point);
+    if (takes_status)
+        text_print(body, "bide_awaiter_ = bide_frame_->awaiter.link;\n");
+    text_print(body, "bide_frame_runs_(bide_frame_);\n%s\n", loads.at);
+    if (takes_status)
+        text_print(body,
+                   "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_awaiter_->ops);\n");
+    text_print(body, "    }\n");
+}
+
+const char *lower_await(struct node *node)
+{
+    struct node *of = without_parentheses(node->a);
+    struct scope *slot = add_inner_scope(whole.scope);
+    slot->first = node->first;
+    slot->last = node->end - 1;
+    const char *awaiter = awaiter_of(of, slot);
+    struct function *f = called_function(of);
+    bool is_known = group_of(of) != NULL || (f != NULL && (f->is_async || f->makes_awaiter));
+    if (!is_known) {
+        begin_user_text(node->first);
+        text_print(body,
+                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_awaiter *), "
+                   "\"await takes a call of an async function, or a bide_awaiter *\");",
+                   awaiter);
+    }
+    bool is_child = f != NULL && f->is_async;
+    print_await(node, awaiter, !is_child || f->is_created);
+    if (is_child)
+        return f->returns_nothing ? "(void)0"
+                                  : format_text("((void)0, bide_self->%s%s)", of->member,
+                                                f->is_created ? "" : ".result");
+    if (group_of(of) != NULL && of->member != NULL)
+        return format_text("(%s, bide_status_)", of->member);
+    if (f != NULL && of->member != NULL) {
+        struct value *value = find_value(f->waiter);
+        if (value != NULL)
+            return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)bide_self->%s.%s)",
+                               value->type, value->type, of->member, value->expression);
+    }
+    return "((void)0, bide_status_)";
+}
+
+/* Returns the generator of an async_for. Its frame is a member of `slot`. */
+const char *lower_generator(struct node *node, struct scope *slot)
+{
+    struct function *f = called_function(without_parentheses(node));
+    if (f != NULL && f->value != NULL)
+        return async_awaiter(f, without_parentheses(node), slot);
+    const char *generator = lower_value(node);
+    begin_user_text(node->first);
+    text_print(body,
+               "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_async_generator "
+               "*), \"async_for takes a call of an async_generator, or a bide_async_generator "
+               "*\");",
+               generator);
+    return generator;
+}
+
+void lower_next(struct node *node, const char *awaiter)
+{
+    whole.first = whole.enclosing_first != 0 ? whole.enclosing_first : node->first;
+    print_await(node, awaiter, true);
+}
+
+void lower_yield(struct node *node)
+{
+    begin_whole_expression(node->a);
+    const char *value = lower_value(node->a);
+    begin_user_text(node->first);
+    text_print(body,
+               "__builtin_memcpy((void *)&bide_self->value, &(struct { "
+               "__typeof__(bide_self->value) value; }){(%s)}, sizeof bide_self->value);",
+               value);
+    begin_generated_text(node->first);
+    unsigned point = add_point(node->first, "BIDE_AT_YIELD");
+    int first = whole.enclosing_first != 0 ? whole.enclosing_first : node->end;
+    print_saves(body, node->scope, first, node->first, false);
+    text_print(body,
+               "\nbide_frame_->awaiter.ops = &async_%s_points[%u].ops;\n"
+               "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
+               "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
+               "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",
+               function->name, point, point);
+    print_saves(body, node->scope, first, node->first, true);
+}
+
+void reset_points(void)
+{
+    points = 0;
+}
+
+unsigned point_count(void)
+{
+    return points;
+}

@@ -1,0 +1,221 @@
+/*
+ * Cleanups and jumps.
+ *
+ * A cleanup is a deferred statement, or the cleanup function of a variable. It has a flag in the
+ * frame, which is set where the cleanup is declared. The cleanup runs if its flag is set: at the
+ * end of its block, before a jump out of that block, and at the end of the function, where a frame
+ * that is destroyed goes as well. A jump is rewritten at its own token, wherever it is written.
+ */
+#include "bidec.h"
+
+#include <string.h>
+
+struct cleanup *last_cleanup;
+static unsigned labels;
+
+void reset_cleanups(void)
+{
+    last_cleanup = NULL;
+    labels = 0;
+}
+
+/* ---- Cleanups ---- */
+
+void print_cleanup(struct text *out, struct cleanup *c)
+{
+    const char *what =
+        c->statement != NULL ? step_text(c->statement->first, c->statement->end) : c->text;
+    text_print(out, "if (bide_self->bide_armed_%u) { bide_self->bide_armed_%u = 0; %s; }",
+               c->number, c->number, what);
+}
+
+void lower_cleanups(struct scope *of)
+{
+    for (struct cleanup *c = of->cleanups; c != NULL; c = c->next)
+        print_cleanup(body, c);
+}
+
+static struct cleanup *add_cleanup(struct scope *to, int token)
+{
+    struct cleanup *c = allocate(sizeof *c);
+    c->scope = to;
+    c->token = token;
+    c->number = last_cleanup != NULL ? last_cleanup->number + 1 : 1;
+    c->previous = last_cleanup;
+    last_cleanup = c;
+    c->next = to->cleanups;
+    to->cleanups = c;
+    return c;
+}
+
+void find_cleanups(struct node *node)
+{
+    if (node == NULL)
+        return;
+    if (node->kind == S_DEFER) {
+        add_cleanup(node->scope, node->first)->statement = node->a;
+        return;
+    }
+    if (node->kind == S_EACH) {
+        node->member = member_name(format_text("next_%u", ++serial));
+        add_member(node->scope,
+                   format_text("bide_async_generator_next_operation %s;", node->member));
+        add_cleanup(node->scope, node->first)->text =
+            format_text("bide_async_generator_destroy(bide_self->%s.generator)", node->member);
+    }
+    if (node->kind == S_DECLARATION) {
+        for (struct declarator *d = node->declarators; d != NULL; d = d->next) {
+            find_cleanups(d->initialiser);
+            if (d->cleanup != 0 && d->symbol->in_frame)
+                add_cleanup(node->scope, d->name)->text =
+                    format_text("%s(&bide_self->%s)", spelling_of(d->cleanup), d->symbol->member);
+        }
+        return;
+    }
+    find_cleanups(node->a);
+    find_cleanups(node->b);
+    find_cleanups(node->c);
+    find_cleanups(node->d);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        find_cleanups(part);
+}
+
+struct cleanup *cleanup_at(const struct scope *of, int token)
+{
+    struct cleanup *c = of->cleanups;
+    while (c != NULL && c->token != token)
+        c = c->next;
+    return c;
+}
+
+/*
+ * Returns the cleanups of a jump: of all scopes out to `stop`, which is not left, and those of `stop`
+ * itself that are declared after `label`.
+ */
+static const char *leaving_text(struct scope *from, const struct scope *stop, int label)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    for (struct scope *s = from; s != NULL && s != stop; s = s->up) {
+        for (struct cleanup *c = s->cleanups; c != NULL; c = c->next)
+            print_cleanup(&text, c);
+    }
+    for (struct cleanup *c = stop != NULL && label != 0 ? stop->cleanups : NULL; c != NULL;
+         c = c->next) {
+        if (c->token > label)
+            print_cleanup(&text, c);
+    }
+    return text_finish(&text);
+}
+
+/* ---- The result: a struct may have members that are const, so it is not assigned ---- */
+
+const char *result_begins(void)
+{
+    return function->returns_struct ? "__builtin_memcpy((void *)&bide_result_, &(struct { "
+                                      "__typeof__(bide_result_) value; }){"
+                                    : "bide_result_ =";
+}
+
+const char *result_ends(void)
+{
+    return function->returns_struct ? "}, sizeof bide_result_)" : "";
+}
+
+/* ---- Jumps ---- */
+
+static struct symbol *find_label(struct scope *in, int name)
+{
+    for (struct symbol *s = in->symbols; s != NULL; s = s->next) {
+        if (s->kind == LABEL && strlen(s->name) == tokens[name].length &&
+            memcmp(s->name, tokens[name].at, tokens[name].length) == 0)
+            return s;
+    }
+    for (struct scope *inner = in->inner; inner != NULL; inner = inner->next) {
+        struct symbol *found = find_label(inner, name);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
+static bool scope_contains(const struct scope *outer_scope, const struct scope *in)
+{
+    while (in != NULL && in != outer_scope)
+        in = in->up;
+    return in != NULL;
+}
+
+static const char *leaving_by_goto(struct node *node)
+{
+    struct symbol *label = find_label(function->scope, node->first + 1);
+    if (label == NULL)
+        reject_at(node->first + 1, "there is no label '%s' in this function",
+                  spelling_of(node->first + 1));
+    struct scope *common = label->scope;
+    while (!scope_contains(common, node->scope))
+        common = common->up;
+    return leaving_text(node->scope, common, label->token);
+}
+
+static void prepare_jump(struct node *node)
+{
+    const char *before = "";
+    if (node->kind == S_RETURN) {
+        struct mark *word = mark_at(node->first), *end = mark_at(node->end - 1);
+        if (node->a == NULL) {
+            word->instead = "goto bide_return_";
+        } else if (!node->awaits) {
+            word->instead =
+                format_text("{ %s", function->returns_nothing ? "(void)" : result_begins());
+            end->instead = format_text("%s; goto bide_return_; }", result_ends());
+            if (function->returns_nothing) {
+                mark_at(node->a->first)->before = "(";
+                end->instead = "); goto bide_return_; }";
+            }
+        }
+        return;
+    }
+    if (node->kind == S_GOTO) {
+        before = leaving_by_goto(node);
+    } else {
+        struct node *around = node->around;
+        const struct scope *stop = around->scope;
+        if (node->kind == S_BREAK && around->kind == S_FOR)
+            stop = stop->up;
+        before = leaving_text(node->scope, stop, 0);
+        if (node->kind == S_CONTINUE && around->number != 0)
+            mark_at(node->first)->instead = format_text("goto bide_continue_%u", around->number);
+    }
+    if (*before != 0) {
+        mark_at(node->first)->before = format_text("{ %s ", before);
+        mark_at(node->end - 1)->after = " }";
+    }
+}
+
+static bool awaits_at_end(const struct node *node)
+{
+    return (node->kind == S_DO && node->a->awaits) ||
+           (node->kind == S_FOR && node->c != NULL && node->c->awaits);
+}
+
+void prepare_jumps(struct node *node)
+{
+    if (node == NULL)
+        return;
+    if (node->jumps && awaits_at_end(node))
+        node->number = ++labels;
+    if (node->kind == S_RETURN || node->kind == S_GOTO || node->kind == S_BREAK ||
+        node->kind == S_CONTINUE)
+        prepare_jump(node);
+    if (node->kind == S_DECLARATION) {
+        for (struct declarator *d = node->declarators; d != NULL; d = d->next)
+            prepare_jumps(d->initialiser);
+    }
+    prepare_jumps(node->a);
+    prepare_jumps(node->b);
+    prepare_jumps(node->c);
+    prepare_jumps(node->d);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        prepare_jumps(part);
+}

@@ -1,0 +1,303 @@
+/*
+ * The translation of one async function: its declarations, init function, constants and step
+ * function. print_function() runs the passes over the tree in their order.
+ */
+#include "bidec.h"
+
+#include <string.h>
+
+/* ---- The function ---- */
+
+static void print_init_parameters(struct text *out)
+{
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next)
+        text_print(out, ", %s", member_declaration(d, d->name != 0 ? d->symbol->name : ""));
+}
+
+/* The parameters as the user wrote them. */
+static const char *own_parameters(void)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    for (int i = function->open + 1; i < function->close; i++)
+        text_print(&text, " %s", spelling_of(i));
+    return text_finish(&text);
+}
+
+static void print_head(struct text *out)
+{
+    text_print(out, "%s%s *async_%s(struct async_%s *bide_self",
+               function->is_static ? "static inline " : "",
+               function->value != NULL ? "bide_async_generator" : "bide_awaiter", function->name,
+               function->name);
+    print_init_parameters(out);
+    text_print(out, ")");
+}
+
+static void print_created_head(struct text *out)
+{
+    text_print(out, "%sbide_awaiter *async_%s_created(bide_allocator *bide_allocator",
+               function->is_static ? "static inline " : "", function->name);
+    if (!function->returns_nothing)
+        text_print(out, ", %s *bide_result_to", function->result);
+    print_init_parameters(out);
+    text_print(out, ")");
+}
+
+/* The struct of a function whose frame has a given size: the same header, and room for the rest. */
+static void print_opaque(struct text *out)
+{
+    const char *name = function->name;
+    text_print(out, "struct async_%s {\n%s;\n", name, frame_header());
+    if (!function->returns_nothing)
+        text_print(out, "union {\n%s result;\n", function->result);
+    text_print(out, "unsigned char bide_room[(%s) - sizeof(%s)];\n", function->size,
+               function->value != NULL ? "bide_async_generator" : "bide_task");
+    if (!function->returns_nothing)
+        text_print(out, "};\n");
+    text_print(out, "} __attribute__((__may_alias__, __aligned__(16)));\n");
+}
+
+/* Declares the function under its own name, so that a call without an await is an error. */
+void print_declaration(struct text *out)
+{
+    const char *name = function->name;
+    struct token *t = &tokens[function->name_token];
+    text_print(out, "\n# %u \"%s\" 3\n", t->line, t->file);
+    if (function->size != NULL && !function->size_declared)
+        print_opaque(out);
+    else
+        text_print(out, "struct async_%s;\n", name);
+    if (function->size != NULL)
+        function->size_declared = function->defined = true;
+    text_print(out,
+               "extern %s %s(%s) __attribute__((__error__(\"%s is async: %s, or start it with "
+               "async_%s(frame, ...)\")));\n",
+               function->result, name, own_parameters(), name,
+               function->value != NULL ? "iterate it with async_for" : "await it", name);
+    print_head(out);
+    text_print(out, ";\n");
+    if (function->is_created) {
+        print_created_head(out);
+        text_print(out, ";\n");
+    }
+}
+
+static void print_parameters_kept(struct text *out, const char *self)
+{
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        const char *member = d->symbol->member, *name = d->symbol->name;
+        bool is_struct = d->specifiers->is_struct && !d->is_pointer && !d->is_array &&
+                         !d->is_function && !is_scalar(d->specifiers);
+        if (is_struct) /* it may have const members */
+            text_print(out, "    __builtin_memcpy((void *)&%s->%s, &%s, sizeof %s);\n", self,
+                       member, name, name);
+        else
+            text_print(out, "    %s->%s = %s;\n", self, member, name);
+    }
+}
+
+/* Checks the declared size. If it is too small, the compiler's message contains the needed size. */
+static void print_size_check(struct text *out)
+{
+    const char *name = function->name;
+    const struct token *t = &tokens[function->name_token];
+    text_print(
+        out,
+        "\n# %u \"%s\"\n"
+        "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
+        "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame) <= sizeof(struct "
+        "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame)];\n"
+        "_Static_assert(_Alignof(struct async_%s_frame) <= _Alignof(struct async_%s), \"the "
+        "frame of %s needs a larger alignment than async_sized gives\");\n"
+        "\n# %u \"%s\" 3\n",
+        t->line, t->file, name, name, name, name, name, name, name, name, name, name, t->line,
+        t->file);
+}
+
+static void print_init(struct text *out)
+{
+    const char *name = function->name, *self = "bide_self";
+    print_head(out);
+    text_print(out, "\n{\n");
+    if (function->size != NULL) {
+        self = "bide_inner";
+        text_print(out, "    struct async_%s_frame *bide_inner = (void *)bide_self;\n", name);
+    }
+    if (function->is_created)
+        text_print(out, "    bide_self->bide_allocator = &bide_heap;\n");
+    if (function->is_created && !function->returns_nothing)
+        text_print(out, "    bide_self->bide_result_to = 0;\n");
+    print_parameters_kept(out, self);
+    for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
+        text_print(out, "    %s->bide_armed_%u = 0;\n", self, c->number);
+    if (function->draws)
+        text_print(out, "    %s->bide_random = 0;\n", self);
+    if (function->value != NULL)
+        text_print(out,
+                   "    return bide_async_generator_init(&%s->generator, &async_%s_start);\n}\n",
+                   self, name);
+    else
+        text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self,
+                   name);
+    if (!function->is_created)
+        return;
+    print_created_head(out);
+    text_print(out,
+               "\n{\n    struct async_%s *bide_self = bide_create(sizeof *bide_self, "
+               "&async_%s_start, bide_allocator);\n    if (bide_self != 0) {\n"
+               "    bide_self->bide_allocator = bide_allocator;\n",
+               name, name);
+    if (!function->returns_nothing)
+        text_print(out, "    bide_self->bide_result_to = bide_result_to;\n");
+    print_parameters_kept(out, "bide_self");
+    for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
+        text_print(out, "    bide_self->bide_armed_%u = 0;\n", c->number);
+    if (function->draws)
+        text_print(out, "    bide_self->bide_random = 0;\n");
+    text_print(out, "    }");
+    if (!function->returns_nothing)
+        text_print(out, " else {\n    __builtin_memset((void *)bide_result_to, 0, sizeof "
+                        "*bide_result_to);\n    _Generic(*bide_result_to, int: "
+                        "bide_async_no_memory_int_, long: bide_async_no_memory_long_, long long: "
+                        "bide_async_no_memory_long_long_, default: "
+                        "bide_async_no_memory_)((void *)bide_result_to);\n    }");
+    text_print(out, "\n    return bide_owned(bide_self, &async_%s_start);\n}\n", name);
+}
+
+static void print_constants(struct text *out, unsigned count)
+{
+    const char *name = function->name, *file = tokens[function->name_token].file;
+    unsigned line = tokens[function->name_token].line;
+    text_print(out,
+               "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_);\n",
+               name);
+    text_print(out,
+               "static const bide_coroutine_type *const async_%s_type = &%s;\n"
+               "static const bide_point async_%s_finished;\n",
+               name, function->value != NULL ? "bide_async_generator_type" : "bide_task_type",
+               name);
+    text_print(out,
+               "static const bide_coroutine_code async_%s_code = {async_%s_step, \"%s\", \"%s\", "
+               "&async_%s_type, &async_%s_finished};\n",
+               name, name, name, file, name, name);
+    text_print(out,
+               "static const bide_point async_%s_finished = {{0, bide_frame_started_, 0, 0, "
+               "bide_frame_withdraw_, 0, 0}, &async_%s_code, 0, 0, %u, BIDE_AT_END};\n",
+               name, name, line);
+    text_print(
+        out,
+        "static const bide_point async_%s_start = {{0, 0, 0, 0, bide_frame_withdraw_, 0, 0}, "
+        "&async_%s_code, 0, 0, %u, BIDE_AT_START};\n",
+        name, name, line);
+    if (count != 0)
+        text_print(out, "static const bide_point async_%s_points[] = {\n%s};\n", name,
+                   point_table.at);
+}
+
+static void print_step(struct text *out, unsigned count, const struct text *statements)
+{
+    const char *name = function->name;
+    text_print(out,
+               "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
+               "    struct async_%s%s *const bide_self = (void *)bide_frame_;\n"
+               "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
+               name, name, function->size != NULL ? "_frame" : "");
+    if (count != 0)
+        text_print(
+            out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
+                 "*bide_ops_;\n    bide_frame *bide_next_;\n"
+                 "    int bide_status_;\n    bide_async_looked_ bide_looked_;\n"
+                 "    (void)bide_awaiter_, (void)bide_ops_, (void)bide_next_, (void)bide_status_, "
+                 "(void)bide_looked_;\n");
+    if (!function->returns_nothing)
+        text_print(out, "    __typeof__(bide_self->result) bide_result_;\n");
+    text_print(out, "    ");
+    print_locals(out, function->scope);
+    /* a frame that is destroyed has no result; this keeps compilers from warning about it */
+    text_print(out,
+               "\n    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n%s"
+               "        goto bide_return_;\n    }\n",
+               last_cleanup != NULL && !function->returns_nothing
+                   ? "        __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
+                   : "");
+    if (count != 0) {
+        text_print(out, "    switch (bide_frame_point(bide_frame_)->number) {\n");
+        for (unsigned i = 1; i <= count; i++)
+            text_print(out, "    case %u: goto bide_resume_%u;\n", i, i);
+        text_print(out, "    default: break;\n    }\n");
+    }
+    text_print(out, "    bide_frame_runs_(bide_frame_);\n");
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        if (d->symbol->is_local)
+            text_print(out, "    %s = bide_self->%s;\n", d->symbol->member, d->symbol->member);
+    }
+    text_add(out, statements->at, statements->length);
+    const struct token *last = &tokens[function->body->end - 1];
+    text_print(out, "\n# %u \"%s\" 3\nbide_return_:\n", last->line, last->file);
+    for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
+        print_cleanup(out, c);
+        text_print(out, "\n");
+    }
+    text_print(out,
+               "    bide_async_budget_keep_(&bide_budget_left_);\n"
+               "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
+               "        return bide_next_frame(bide_frame_finish_(bide_frame_, "
+               "&async_%s_code, &async_%s_finished, -2147483647 - 1));\n",
+               name, name);
+    if (!function->returns_nothing)
+        text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
+                        "bide_result_);\n");
+    if (function->is_created && !function->returns_nothing)
+        text_print(out, "    if (bide_self->bide_result_to != 0)\n"
+                        "        __builtin_memcpy((void *)bide_self->bide_result_to, "
+                        "&bide_self->result, sizeof bide_self->result);\n");
+    text_print(out,
+               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code, "
+               "&async_%s_finished, %s));\n}\n",
+               name, name,
+               function->returns_nothing
+                   ? "0"
+                   : "_Generic(bide_self->result, int: bide_async_error_of_int_, "
+                     "long: bide_async_error_of_long_, long long: bide_async_error_of_long_long_, "
+                     "default: bide_async_no_error_)(&bide_self->result)");
+}
+
+void print_function(struct text *out)
+{
+    static struct text statements, step; /* static, to use their memory for each function */
+    struct text *const texts[] = {&statements, &step, &outer, &point_table};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        texts[i]->length = 0;
+        text_add(texts[i], "", 0);
+    }
+    unsigned points = verify_tree();
+    reset_cleanups();
+    reset_points();
+    serial = 0;
+    body = &statements;
+    lay_out_frame(function->body);
+    keep_literals(function->body);
+    find_cleanups(function->body);
+    for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
+        add_member(function->scope, format_text("unsigned char bide_armed_%u : 1;", c->number));
+    prepare_jumps(function->body);
+    lower_block(function->body);
+    if (function->draws)
+        add_member(function->scope, "uint64_t bide_random;");
+    verify_translation(points);
+    unsigned count = point_count();
+    print_declaration(out);
+    text_add(out, outer.at, outer.length);
+    print_frame(out);
+    text_print(out, "\n# %u \"%s\" 3\n", tokens[function->name_token].line,
+               tokens[function->name_token].file);
+    if (function->size != NULL)
+        print_size_check(out);
+    print_constants(out, count);
+    print_init(out);
+    print_step(&step, count, &statements);
+    text_add(out, step.at, step.length);
+    if (tables)
+        print_size_queries(out);
+}

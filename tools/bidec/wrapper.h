@@ -1,0 +1,44 @@
+/*
+ * The parts of the wrapper of a compiler: bidec.c runs the compiler twice, as preprocessor and on
+ * the translated text, with the user's arguments (arguments.c) as commands (command.c).
+ */
+#ifndef BIDEC_WRAPPER_H
+#define BIDEC_WRAPPER_H
+
+#include "bidec.h"
+
+#include <sys/types.h>
+
+/* ---- command.c ---- */
+
+struct command {
+    const char **words;
+    unsigned count, room;
+};
+
+void command_add(struct command *command, const char *word);
+void command_exec(const struct command *command);
+int command_run(const struct command *command);
+pid_t fork_child(void);
+int wait_for(pid_t child);
+
+/* ---- arguments.c ---- */
+
+struct job {
+    struct command compiler; /* the words that name the compiler */
+    struct command rest;     /* all other words */
+    struct command sources;  /* the C sources among them */
+    const char *output;      /* the file of -o, or NULL */
+    bool only_preprocess, only_assemble, only_compile, only_dependencies;
+    bool has_dependencies, names_dependencies, names_target;
+    bool saves, saves_beside_output; /* -save-temps, and with =obj */
+};
+
+void read_arguments(struct job *job, char **word);
+bool has_prefix(const char *word, const char *prefix);
+bool takes_word(const char *word);
+bool is_preprocessing(const char *word);
+bool is_source(const char *word);
+const char *with_suffix(const char *path, const char *suffix, bool keep_directory);
+
+#endif

@@ -1,4 +1,4 @@
-/* Classes of characters: a table of bits, one entry a byte. Of these, the first is NUL. */
+/* The table of character classes: one set of bits for each byte. The first entry is NUL. */
 #include "characters.h"
 
 /* clang-format off */

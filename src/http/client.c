@@ -1,12 +1,17 @@
 /*
- * An HTTP client.
+ * An HTTP client: one request at a time on one connection.
  *
  *     IDLE --begin--> REQUEST --receive--> SENT --head--> RESPONSE --end of the body--> IDLE
+ *                                           +--bad head--> FAILED
  *
- * 1. A head is parsed when it is there as a whole, as a server's is (parse.c).
- * 2. How long the body is follows from the request's method, the status, and one of "Content-Length" and
- *    "Transfer-Encoding"; both is an error.
- * 3. A request whose body could not be sent may have been answered. So receive reads on.
+ * Threads: all functions run on the loop's thread.
+ *
+ * Why it is correct:
+ * 1. A head is parsed once all of it is buffered, as in a server (parse.c).
+ * 2. The length of the body follows from the request's method, the status, and either
+ *    "Content-Length" or "Transfer-Encoding". A response with both is an error.
+ * 3. A server may respond without reading the whole request. If sending the body fails, receive
+ *    therefore still reads the response.
  */
 #define _GNU_SOURCE
 #include "bide/http_client.h"
@@ -21,8 +26,14 @@
 #include <stdalign.h>
 #include <string.h>
 
-enum { IDLE, REQUEST, SENT, RESPONSE, OVER };
-enum { BEHIND_HEAD = 1024, MIN_INPUT = 2048, MIN_OUTPUT = 512, MAX_INFORMATIONAL = 32 };
+enum {
+    HTTP_CLIENT_IDLE,
+    HTTP_CLIENT_REQUEST,
+    HTTP_CLIENT_SENT,
+    HTTP_CLIENT_RESPONSE,
+    HTTP_CLIENT_FAILED
+};
+enum { HTTP_CLIENT_MAX_INFORMATIONAL = 32 };
 
 int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
                           const bide_http_client_options *options)
@@ -40,12 +51,12 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     size_t rest = size > of_fields ? size - of_fields : 0;
     if (options->write_buffer_size == 0)
         client->options.write_buffer_size = rest / 4;
-    if (options->write_buffer_size < MIN_OUTPUT || options->write_buffer_size > rest ||
-        rest - options->write_buffer_size < MIN_INPUT)
+    if (options->write_buffer_size < HTTP_MIN_OUTPUT || options->write_buffer_size > rest ||
+        rest - options->write_buffer_size < HTTP_MIN_INPUT)
         return -EINVAL;
     size_t input = rest - options->write_buffer_size;
-    if (options->max_head == 0 || options->max_head > input - BEHIND_HEAD)
-        client->options.max_head = input - BEHIND_HEAD;
+    if (options->max_head == 0 || options->max_head > input - HTTP_ROOM_BEHIND_HEAD)
+        client->options.max_head = input - HTTP_ROOM_BEHIND_HEAD;
     client->stream = stream;
     client->fields = memory;
     bide_reader_init(&client->reader, stream, (char *)memory + of_fields, input);
@@ -58,7 +69,7 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     client->output.is_framed = false;
     client->output.is_request = true;
     client->receiver.client = client;
-    client->state = IDLE;
+    client->state = HTTP_CLIENT_IDLE;
     client->closes = false;
     client->scanned = 0;
     client->count = 0;
@@ -67,43 +78,30 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
 
 /* ---- The request ---- */
 
-static bide_slice text_of(const char *string)
+/* The whole body was read. This holds at once for a body of length 0. */
+static bool http_client_has_read_all(const bide_http_client *client)
 {
-    return (bide_slice){string, strlen(string)};
-}
-
-static bool is_target(bide_slice target)
-{
-    for (size_t i = 0; i < target.size; i++)
-        if (!http_is_of(target.data[i], HTTP_TARGET))
-            return false;
-    return target.size != 0;
-}
-
-/* Has the body been read to its end? A body that is bounded by a length of 0 is. */
-static bool has_read_all(const bide_http_client *client)
-{
-    return client->state == RESPONSE && http_input_has_ended(&client->input);
+    return client->state == HTTP_CLIENT_RESPONSE && http_input_has_ended(&client->input);
 }
 
 bool bide_http_client_is_reusable(const bide_http_client *client)
 {
-    return has_read_all(client) && !client->closes && client->output.error == 0 &&
+    return http_client_has_read_all(client) && !client->closes && client->output.error == 0 &&
            client->output.state == HTTP_OUTPUT_ENDED &&
            bide_reader_buffered(&client->reader) == 0 && !client->reader.has_ended;
 }
 
-static bool is_method(bide_slice method, const char *name)
+static bool http_client_is_method(bide_slice method, const char *name)
 {
     size_t size = strlen(name);
     return method.size == size && memcmp(method.data, name, size) == 0;
 }
 
-static bool has_no_content(bide_slice method)
+static bool http_client_has_no_content(bide_slice method)
 {
     static const char names[][8] = {"GET", "HEAD", "CONNECT", "OPTIONS", "TRACE", "DELETE"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_method(method, names[i]))
+        if (http_client_is_method(method, names[i]))
             return true;
     return false;
 }
@@ -114,9 +112,10 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
     static const char version[] = " HTTP/1.1\r\nHost: ";
     bide_http_output *output = &client->output;
     bide_slice parts[3] = {method, target, host};
-    if (client->state != IDLE && !bide_http_client_is_reusable(client))
+    if (client->state != HTTP_CLIENT_IDLE && !bide_http_client_is_reusable(client))
         return -EBUSY;
-    if (!bide_http_is_token_(parts[0].data, parts[0].size) || !is_target(parts[1]) ||
+    if (!bide_http_is_token_(parts[0].data, parts[0].size) || parts[1].size == 0 ||
+        !bide_http_is_target_(parts[1].data, parts[1].size) ||
         !bide_http_is_host_(parts[2].data, parts[2].size))
         return -EINVAL;
     bide_http_output_begin_(output);
@@ -124,9 +123,9 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
     client->reader.end = 0;
     client->scanned = 0;
     client->closes = false;
-    client->is_head = is_method(method, "HEAD");
-    client->is_connect = is_method(method, "CONNECT");
-    client->has_no_content = has_no_content(method);
+    client->is_head = http_client_is_method(method, "HEAD");
+    client->is_connect = http_client_is_method(method, "CONNECT");
+    client->has_no_content = http_client_has_no_content(method);
     if (!bide_http_output_start_line_(output, parts[0].data, parts[0].size) ||
         !bide_http_output_put_(output, " ", 1) ||
         !bide_http_output_put_(output, parts[1].data, parts[1].size) ||
@@ -137,26 +136,27 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
         client->writer.end = 0;
         return -EMSGSIZE;
     }
-    client->state = REQUEST;
+    client->state = HTTP_CLIENT_REQUEST;
     return 0;
 }
 
 int bide_http_client_start_request(bide_http_client *client, const char *method, const char *target,
                            const char *host)
 {
-    return bide_http_client_start_request_slices(client, text_of(method), text_of(target), text_of(host));
+    return bide_http_client_start_request_slices(client, http_text_of(method), http_text_of(target),
+                                       http_text_of(host));
 }
 
 int bide_http_client_add_slices(bide_http_client *client, bide_slice name, bide_slice value)
 {
-    if (client->state != REQUEST)
+    if (client->state != HTTP_CLIENT_REQUEST)
         return -EINVAL;
     return bide_http_output_add_(&client->output, name, value);
 }
 
 int bide_http_client_add(bide_http_client *client, const char *name, const char *value)
 {
-    return bide_http_client_add_slices(client, text_of(name), text_of(value));
+    return bide_http_client_add_slices(client, http_text_of(name), http_text_of(value));
 }
 
 void bide_http_client_close_after(bide_http_client *client)
@@ -175,54 +175,54 @@ int bide_http_client_request_upgrade(bide_http_client *client, const char *proto
 
 int bide_http_client_finish_head(bide_http_client *client, uint64_t length)
 {
-    if (client->state != REQUEST || client->output.state != HTTP_OUTPUT_HEAD)
+    if (client->state != HTTP_CLIENT_REQUEST || client->output.state != HTTP_OUTPUT_HEAD)
         return -EINVAL;
     client->output.is_bare = length == 0 && client->has_no_content;
     return bide_http_output_end_head_(&client->output, length);
 }
 
-/* The head has ended: 0 or an error. */
-static int need_head(bide_http_client *client, uint64_t length)
+/* Ends the head unless it has ended already. Returns 0 or an error. */
+static int http_client_ensure_head_end(bide_http_client *client, uint64_t length)
 {
-    if (client->state != REQUEST)
+    if (client->state != HTTP_CLIENT_REQUEST)
         return -EINVAL;
     return client->output.state == HTTP_OUTPUT_HEAD ? bide_http_client_finish_head(client, length) : 0;
 }
 
 bide_awaiter *bide_http_client_write(bide_http_client *client, const void *data, size_t size)
 {
-    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    int status = http_client_ensure_head_end(client, BIDE_HTTP_UNKNOWN);
     return status < 0 ? bide_http_output_fail_(&client->output, status)
                       : bide_http_output_write_(&client->output, data, size);
 }
 
 bide_awaiter *bide_http_client_flush(bide_http_client *client)
 {
-    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    int status = http_client_ensure_head_end(client, BIDE_HTTP_UNKNOWN);
     return status < 0 ? bide_http_output_fail_(&client->output, status)
                       : bide_http_output_flush_(&client->output);
 }
 
 int bide_http_client_add_trailer(bide_http_client *client, const char *name, const char *value)
 {
-    return bide_http_output_add_trailer_(&client->output, text_of(name), text_of(value));
+    return bide_http_output_add_trailer_(&client->output, http_text_of(name), http_text_of(value));
 }
 
 /* ---- The response ---- */
 
-static bool has_no_body(const bide_http_client *client, int status)
+static bool http_client_has_no_body(const bide_http_client *client, int status)
 {
     return client->is_head || status < 200 || status == 204 || status == 304 ||
            (client->is_connect && status < 300);
 }
 
 /* 2 */
-static int begin_body(bide_http_client *client, const http_head *head)
+static int http_client_start_body(bide_http_client *client, const http_head *head)
 {
     bide_http_input *input = &client->input;
     enum http_framing framing = HTTP_FRAMING_LENGTH;
     uint64_t length = 0;
-    if (!has_no_body(client, head->status)) {
+    if (!http_client_has_no_body(client, head->status)) {
         if (head->is_chunked)
             framing = HTTP_FRAMING_CHUNKED;
         else if (head->has_other_coding || head->length == BIDE_HTTP_UNKNOWN)
@@ -246,7 +246,7 @@ static int begin_body(bide_http_client *client, const http_head *head)
     return 0;
 }
 
-static void fill_response(bide_http_client *client, const http_head *head)
+static void http_client_set_response(bide_http_client *client, const http_head *head)
 {
     bide_http_response *response = &client->response;
     response->status = head->status;
@@ -256,8 +256,8 @@ static void fill_response(bide_http_client *client, const http_head *head)
     response->field_count = head->field_count;
 }
 
-/* Takes a head from the buffer: 0, -EAGAIN, or an error. */
-static int take_head(bide_http_client *client)
+/* Parses a head from the buffer. Returns 0, -EAGAIN (the head is incomplete), or an error. */
+static int http_client_parse_head(bide_http_client *client)
 {
     bide_reader *reader = &client->reader;
     const char *data = bide_reader_peek(reader);
@@ -271,6 +271,8 @@ static int take_head(bide_http_client *client)
     if (size == HTTP_MORE || (size_t)size > max)
         return -EMSGSIZE;
     client->scanned = 0;
+    bide_http_input_keep_room_(reader, (size_t)size);
+    data = bide_reader_peek(reader);
     http_head head;
     head.fields = client->fields;
     head.max_fields = client->options.max_fields;
@@ -279,47 +281,51 @@ static int take_head(bide_http_client *client)
     if (status != 0)
         return status;
     bide_reader_consume(reader, (size_t)size);
-    fill_response(client, &head);
-    return begin_body(client, &head);
+    http_client_set_response(client, &head);
+    return http_client_start_body(client, &head);
 }
 
-/* Ends the request, as far as the buffer lets it: 0, -EAGAIN, or an error. */
-static int end_request(bide_http_client *client)
+/*
+ * Ends the request. Returns 0, -EAGAIN (the buffer is full: flush it and call again), or an error.
+ */
+static int http_client_finish_request(bide_http_client *client)
 {
-    int status = need_head(client, 0);
+    int status = http_client_ensure_head_end(client, 0);
     return status < 0 ? status : bide_http_output_end_(&client->output);
 }
 
-bide_coroutine(receive_body)
+bide_coroutine(http_client_receive_body)
 {
-    bide_begin(receive_body, bide_http_receiver_ * self);
-    if (self->client->state == RESPONSE) /* it came in place of "100 Continue" */
+    bide_begin(http_client_receive_body, bide_http_receiver_ * self);
+    if (self->client->state ==
+        HTTP_CLIENT_RESPONSE) /* the response arrived instead of "100 Continue" */
         bide_return(0);
     if (!self->is_for_continue) {
-        while (self->client->state == REQUEST) {
-            self->client->status = end_request(self->client);
+        while (self->client->state == HTTP_CLIENT_REQUEST) {
+            self->client->status = http_client_finish_request(self->client);
             if (self->client->status == 0)
-                self->client->state = SENT;
+                self->client->state = HTTP_CLIENT_SENT;
             else if (self->client->status == -EAGAIN) {
                 bide_await_status(self->client->status, bide_http_output_flush_(&self->client->output));
                 if (self->client->status < 0 && self->client->output.error == 0)
                     bide_return(self->client->status);
             } else if (self->client->output.error != 0) /* 3 */
-                self->client->state = SENT;
+                self->client->state = HTTP_CLIENT_SENT;
             else
                 bide_return(self->client->status);
         }
-        if (self->client->state != SENT)
+        if (self->client->state != HTTP_CLIENT_SENT)
             bide_return(-EINVAL);
     }
     if (self->client->output.error == 0) {
         bide_await_status(self->client->status, bide_http_output_flush_(&self->client->output)); /* 3 */
         if (self->client->status < 0 && self->client->output.error == 0)
-            bide_return(self->client->status); /* cut short: the next one goes on */
+            bide_return(self->client->status); /* cancelled: the next receive resumes the flush */
     }
-    for (self->client->informational = 0; self->client->informational < MAX_INFORMATIONAL;
+    for (self->client->informational = 0;
+         self->client->informational < HTTP_CLIENT_MAX_INFORMATIONAL;
          self->client->informational++) {
-        while ((self->client->status = take_head(self->client)) == -EAGAIN) {
+        while ((self->client->status = http_client_parse_head(self->client)) == -EAGAIN) {
             self->client->input.base = 0;
             bide_await_status(self->client->status, bide_http_input_fill_(&self->client->input));
             bide_http_input_filled_(&self->client->input, self->client->status);
@@ -329,11 +335,11 @@ bide_coroutine(receive_body)
                 bide_return(bide_reader_buffered(&self->client->reader) != 0 ? -ENODATA : -EPIPE);
         }
         if (self->client->status < 0) {
-            self->client->state = OVER;
+            self->client->state = HTTP_CLIENT_FAILED;
             bide_return(self->client->status);
         }
         if (self->client->response.status >= 200 || self->client->response.status == 101) {
-            self->client->state = RESPONSE;
+            self->client->state = HTTP_CLIENT_RESPONSE;
             bide_return(0);
         }
         if (self->client->response.status == 100 && self->is_for_continue) {
@@ -348,20 +354,20 @@ bide_coroutine(receive_body)
 bide_awaiter *bide_http_client_recv(bide_http_client *client)
 {
     client->receiver.is_for_continue = false;
-    return bide_task_init(&client->receiver.task, &receive_body);
+    return bide_task_init(&client->receiver.task, &http_client_receive_body);
 }
 
 bide_awaiter *bide_http_client_continue(bide_http_client *client)
 {
-    int status = need_head(client, BIDE_HTTP_UNKNOWN);
+    int status = http_client_ensure_head_end(client, BIDE_HTTP_UNKNOWN);
     if (status < 0)
         return bide_http_output_fail_(&client->output, status);
     client->receiver.is_for_continue = true;
     client->continues = false;
-    return bide_task_init(&client->receiver.task, &receive_body);
+    return bide_task_init(&client->receiver.task, &http_client_receive_body);
 }
 
-static int read_resume(bide_awaiter *awaiter)
+static int http_client_read_resume(bide_awaiter *awaiter)
 {
     bide_http_client *client = bide_container_of(awaiter, bide_http_client, reading.awaiter);
     int status = bide_forward_take(&client->reading);
@@ -371,9 +377,10 @@ static int read_resume(bide_awaiter *awaiter)
 
 bide_awaiter *bide_http_client_read(bide_http_client *client, void *data, size_t size)
 {
-    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(read_resume, "bide_http_client_read");
+    static const bide_wrapper_ops ops =
+        BIDE_FORWARD_OPS(http_client_read_resume, "bide_http_client_read");
     client->count = 0;
-    if (client->state != RESPONSE)
+    if (client->state != HTTP_CLIENT_RESPONSE)
         return bide_http_output_fail_(&client->output, -EINVAL);
     return bide_forward_init(&client->reading, &ops, bide_http_input_read_(&client->input, data, size));
 }

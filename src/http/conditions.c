@@ -1,4 +1,7 @@
-/* Conditions, ranges and encodings: RFC 9110, 12.5.3, 13 and 14. */
+/*
+ * Conditions, ranges and encodings of requests for files: RFC 9110, sections 12.5.3, 13 and 14. Pure
+ * functions of the request's fields; any thread may call them.
+ */
 #define _GNU_SOURCE
 #include "conditions.h"
 
@@ -8,38 +11,38 @@
 
 /* ---- Encodings ---- */
 
-static bool is_space(char byte)
+static bool conditions_is_space(char byte)
 {
     return byte == ' ' || byte == '\t';
 }
 
-static bide_slice trimmed(bide_slice text)
+static bide_slice conditions_trim(bide_slice text)
 {
-    while (text.size != 0 && is_space(*text.data)) {
+    while (text.size != 0 && conditions_is_space(*text.data)) {
         text.data++;
         text.size--;
     }
-    while (text.size != 0 && is_space(text.data[text.size - 1]))
+    while (text.size != 0 && conditions_is_space(text.data[text.size - 1]))
         text.size--;
     return text;
 }
 
-/* What is before the first `end`, without it; *text is what is behind. */
-static bide_slice before(bide_slice *text, char end)
+/* Returns the trimmed text before the first `end`. *text becomes the text after it. */
+static bide_slice conditions_split(bide_slice *text, char end)
 {
     const char *at = text->size != 0 ? memchr(text->data, end, text->size) : NULL;
     bide_slice part = {text->data, at != NULL ? (size_t)(at - text->data) : text->size};
     size_t gone = at != NULL ? part.size + 1 : part.size;
     text->data += gone;
     text->size -= gone;
-    return trimmed(part);
+    return conditions_trim(part);
 }
 
-/* Is a weight, "q=0.5", more than 0? What is none counts as 1. */
-static bool has_weight(bide_slice parameters)
+/* A weight, "q=0.5", is greater than 0. A missing weight counts as 1. */
+static bool conditions_has_weight(bide_slice parameters)
 {
     while (parameters.size != 0) {
-        bide_slice one = before(&parameters, ';');
+        bide_slice one = conditions_split(&parameters, ';');
         if (one.size < 3 || http_lower(one.data[0]) != 'q' || one.data[1] != '=')
             continue;
         for (size_t i = 2; i < one.size; i++)
@@ -53,33 +56,33 @@ static bool has_weight(bide_slice parameters)
 int bide_http_accepts_(const bide_http_exchange *exchange)
 {
     bide_slice list = bide_http_request_field(exchange, "accept-encoding");
-    int accepted = 0, refused = 0;
+    int accepted = 0, rejected = 0;
     bool accepts_others = false;
     while (list.size != 0) {
-        bide_slice parameters = before(&list, ',');
-        bide_slice name = before(&parameters, ';');
-        bool is_wanted = has_weight(parameters);
-        int encoding = bide_http_is(name, "br")                                          ? HTTP_BROTLI
+        bide_slice parameters = conditions_split(&list, ',');
+        bide_slice name = conditions_split(&parameters, ';');
+        bool is_wanted = conditions_has_weight(parameters);
+        int encoding = bide_http_is(name, "br")                                     ? HTTP_BROTLI
                        : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? HTTP_GZIP
-                                                                                     : 0;
+                                                                                    : 0;
         if (is_wanted)
             accepted |= encoding;
         else
-            refused |= encoding;
+            rejected |= encoding;
         if (bide_http_is(name, "*"))
             accepts_others = is_wanted;
     }
-    return accepts_others ? (HTTP_GZIP | HTTP_BROTLI) & ~refused : accepted & ~refused;
+    return accepts_others ? (HTTP_GZIP | HTTP_BROTLI) & ~rejected : accepted & ~rejected;
 }
 
 /* ---- Tags ---- */
 
-/* Is the tag in the list? `is_weak`: a tag that is marked as weak counts too. */
-static bool has_tag(bide_slice list, const char *tag, bool is_weak)
+/* The list contains the tag. With `is_weak`, a weak tag of the list matches too. */
+static bool conditions_has_tag(bide_slice list, const char *tag, bool is_weak)
 {
     size_t size = strlen(tag);
     for (;;) {
-        while (list.size != 0 && (is_space(*list.data) || *list.data == ',')) {
+        while (list.size != 0 && (conditions_is_space(*list.data) || *list.data == ',')) {
             list.data++;
             list.size--;
         }
@@ -92,9 +95,8 @@ static bool has_tag(bide_slice list, const char *tag, bool is_weak)
             list.data += 2;
             list.size -= 2;
         }
-        const char *end = *list.data == '"' && list.size > 1
-                              ? memchr(list.data + 1, '"', list.size - 1)
-                              : NULL;
+        const char *end =
+            *list.data == '"' && list.size > 1 ? memchr(list.data + 1, '"', list.size - 1) : NULL;
         if (end == NULL)
             return false;
         size_t length = (size_t)(end - list.data) + 1;
@@ -110,7 +112,7 @@ int bide_http_conditions_(const bide_http_exchange *exchange, const char *tag, i
     int64_t time;
     bide_slice match = bide_http_request_field(exchange, "if-match");
     if (match.data != NULL) {
-        if (!has_tag(match, tag, false))
+        if (!conditions_has_tag(match, tag, false))
             return 412;
     } else {
         bide_slice since = bide_http_request_field(exchange, "if-unmodified-since");
@@ -119,15 +121,16 @@ int bide_http_conditions_(const bide_http_exchange *exchange, const char *tag, i
     }
     bide_slice none = bide_http_request_field(exchange, "if-none-match");
     if (none.data != NULL)
-        return has_tag(none, tag, true) ? 304 : 0;
+        return conditions_has_tag(none, tag, true) ? 304 : 0;
     bide_slice since = bide_http_request_field(exchange, "if-modified-since");
-    return since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified <= time ? 304 : 0;
+    return since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified <= time ? 304
+                                                                                             : 0;
 }
 
 /* ---- Ranges ---- */
 
-/* A number at the front of *text. False: there is none, or it is too long. */
-static bool take_number(bide_slice *text, uint64_t *number)
+/* Parses a number at the front of *text. Returns false if there is none, or if it is too long. */
+static bool conditions_parse_number(bide_slice *text, uint64_t *number)
 {
     size_t digits = 0;
     *number = 0;
@@ -140,8 +143,8 @@ static bool take_number(bide_slice *text, uint64_t *number)
     return true;
 }
 
-/* One of "0-9", "5-" and "-3". False: it is none of these. A range that is not there has a size of 0. */
-static bool parse_range(bide_slice text, uint64_t size, bide_http_range *range)
+/* Parses "0-9", "5-" or "-3". Returns false for other texts. A range past the end has size 0. */
+static bool conditions_parse_range(bide_slice text, uint64_t size, bide_http_range *range)
 {
     uint64_t last = 0;
     range->begin = 0;
@@ -149,27 +152,28 @@ static bool parse_range(bide_slice text, uint64_t size, bide_http_range *range)
     if (text.size != 0 && *text.data == '-') {
         text.data++;
         text.size--;
-        if (!take_number(&text, &last) || text.size != 0)
+        if (!conditions_parse_number(&text, &last) || text.size != 0)
             return false;
         range->size = last < size ? last : size;
         range->begin = size - range->size;
         return true;
     }
-    if (!take_number(&text, &range->begin) || text.size == 0 || *text.data != '-')
+    if (!conditions_parse_number(&text, &range->begin) || text.size == 0 || *text.data != '-')
         return false;
     text.data++;
     text.size--;
     if (text.size == 0)
         last = UINT64_MAX - 1;
-    else if (!take_number(&text, &last) || text.size != 0 || last < range->begin)
+    else if (!conditions_parse_number(&text, &last) || text.size != 0 || last < range->begin)
         return false;
     if (range->begin < size)
         range->size = (last < size ? last + 1 : size) - range->begin;
     return true;
 }
 
-/* May a part be sent, or has the file changed? */
-static bool is_the_same(const bide_http_exchange *exchange, const char *tag, int64_t modified)
+/* "If-Range" allows a part: the file is unchanged. */
+static bool conditions_is_unchanged(const bide_http_exchange *exchange, const char *tag,
+                                    int64_t modified)
 {
     bide_slice condition = bide_http_request_field(exchange, "if-range");
     int64_t time;
@@ -180,8 +184,8 @@ static bool is_the_same(const bide_http_exchange *exchange, const char *tag, int
     return bide_http_parse_date(condition, &time) == 0 && time == modified;
 }
 
-int bide_http_ranges_(const bide_http_exchange *exchange, const char *tag, int64_t modified, uint64_t size,
-                bide_http_range ranges[BIDE_HTTP_RANGES])
+int bide_http_ranges_(const bide_http_exchange *exchange, const char *tag, int64_t modified,
+                uint64_t size, bide_http_range ranges[BIDE_HTTP_RANGES])
 {
     static const char unit[] = "bytes=";
     bide_slice list = bide_http_request_field(exchange, "range");
@@ -190,22 +194,23 @@ int bide_http_ranges_(const bide_http_exchange *exchange, const char *tag, int64
     uint64_t sum = 0;
     if (list.size < sizeof unit - 1 || exchange->request.method != BIDE_HTTP_GET ||
         !bide_http_is((bide_slice){list.data, sizeof unit - 1}, unit) ||
-        !is_the_same(exchange, tag, modified))
+        !conditions_is_unchanged(exchange, tag, modified))
         return 0;
     list.data += sizeof unit - 1;
     list.size -= sizeof unit - 1;
     while (list.size != 0) {
         bide_http_range range;
-        bide_slice one = before(&list, ',');
+        bide_slice one = conditions_split(&list, ',');
         if (one.size == 0)
             continue;
-        if (!parse_range(one, size, &range))
+        if (!conditions_parse_range(one, size, &range))
             return 0;
         has_any = true;
         if (range.size == 0)
             continue;
         if (count == BIDE_HTTP_RANGES || range.size > size - (sum < size ? sum : size))
-            return 0; /* more than the file itself would be: that is sent */
+            return 0; /* the parts would exceed the file: send the whole file */
+        bide_assert(range.begin <= size && range.size <= size - range.begin);
         sum += range.size;
         ranges[count++] = range;
     }

@@ -1,5 +1,18 @@
 /*
  * An exchange of a server: from the head of a request to the end of its response.
+ *
+ *     NOTHING --first field, or end of the head--> HEAD --end of the head--> BODY --> ENDED (output.h)
+ *
+ * Threads: all functions run on the loop's thread. The handler of the exchange is the only caller
+ * until it ends; then the connection loop ends the response.
+ *
+ * Why it is correct:
+ * 1. Until the head of the response ends, nothing of it is sent, so the status line can be replaced
+ *    in the buffer. As long as nothing is sent, an error can replace the whole response.
+ * 2. The end of a body in chunks needs room in the buffer. If there is none, bide_http_end_exchange_
+ *    returns -EAGAIN, and its caller flushes and calls it again.
+ * 3. If the request's body will not be read to its end, the next head cannot be found. The response
+ *    then closes the connection.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -14,7 +27,7 @@
 
 /* ---- The head of a request ---- */
 
-static void fill_request(bide_http_exchange *exchange, const http_head *head)
+static void exchange_set_request(bide_http_exchange *exchange, const http_head *head)
 {
     bide_http_request *request = &exchange->request;
     request->method = head->method;
@@ -28,7 +41,7 @@ static void fill_request(bide_http_exchange *exchange, const http_head *head)
     request->upgrade = head->upgrades && head->minor == 1 ? head->upgrade : (bide_slice){"", 0};
     request->fields = head->fields;
     request->field_count = head->field_count;
-    request->length = head->is_chunked ? BIDE_HTTP_UNKNOWN
+    request->length = head->is_chunked                    ? BIDE_HTTP_UNKNOWN
                       : head->length == BIDE_HTTP_UNKNOWN ? 0
                                                           : head->length;
     exchange->status = 200;
@@ -37,13 +50,13 @@ static void fill_request(bide_http_exchange *exchange, const http_head *head)
     exchange->count = 0;
 }
 
-static int begin_exchange(bide_http_connection *connection, const http_head *head)
+static int exchange_start(bide_http_connection *connection, const http_head *head)
 {
     bide_http_server *server = connection->server;
     bide_http_input *input = &connection->input;
     bide_http_output *output = &connection->output;
     const bide_http_request *request = &connection->exchange->request;
-    fill_request(connection->exchange, head);
+    exchange_set_request(connection->exchange, head);
     input->fields = connection->fields;
     input->field_count = head->field_count;
     input->max_fields = server->options.max_fields;
@@ -51,6 +64,7 @@ static int begin_exchange(bide_http_connection *connection, const http_head *hea
     bide_http_input_begin_(input, head->is_chunked ? HTTP_FRAMING_CHUNKED : HTTP_FRAMING_LENGTH,
                      request->length);
     input->must_continue = head->expects && head->minor == 1 && request->length != 0;
+    bide_assert(head->field_count <= input->max_fields);
     connection->requests++;
     connection->is_old = head->minor == 0;
     connection->closes = head->closes || (connection->is_old && !head->keeps) ||
@@ -63,8 +77,8 @@ static int begin_exchange(bide_http_connection *connection, const http_head *hea
     return request->length != BIDE_HTTP_UNKNOWN && request->length > input->max ? 413 : 0;
 }
 
-/* Empty lines before a request are passed over, one or two. */
-static void pass_over_lines(bide_http_connection *connection)
+/* Skips one or two empty lines before a request. */
+static void exchange_skip_empty_lines(bide_http_connection *connection)
 {
     enum { MAX_LINES = 2 };
     bide_reader *reader = &connection->reader;
@@ -80,7 +94,7 @@ int bide_http_take_head_(bide_http_connection *connection)
     bide_reader *reader = &connection->reader;
     const bide_http_options *options = &connection->server->options;
     if (connection->scanned == 0)
-        pass_over_lines(connection);
+        exchange_skip_empty_lines(connection);
     const char *data = bide_reader_peek(reader);
     size_t buffered = bide_reader_buffered(reader);
     if (buffered == 0 || (buffered == 1 && *data == '\r'))
@@ -96,6 +110,8 @@ int bide_http_take_head_(bide_http_connection *connection)
         return memchr(data, '\n', options->max_head) == NULL ? 414 : 431;
     connection->scanned = 0;
     connection->lines = 0;
+    bide_http_input_keep_room_(reader, (size_t)size);
+    data = bide_reader_peek(reader);
     http_head head;
     head.fields = connection->fields;
     head.max_fields = options->max_fields;
@@ -104,15 +120,16 @@ int bide_http_take_head_(bide_http_connection *connection)
     if (status != 0)
         return status;
     bide_reader_consume(reader, (size_t)size);
-    return begin_exchange(connection, &head);
+    return exchange_start(connection, &head);
 }
 
 /* ---- The head of a response ---- */
 
-static size_t status_line(char line[64], int status)
+static size_t exchange_print_status_line(char line[64], int status)
 {
     const char *reason = bide_http_reason(status);
     size_t size = strlen(reason);
+    bide_assert(size + 15 <= 64);
     memcpy(line, "HTTP/1.1 ", 9);
     line[9] = (char)('0' + status / 100 % 10);
     line[10] = (char)('0' + status / 10 % 10);
@@ -123,10 +140,10 @@ static size_t status_line(char line[64], int status)
     return size + 15;
 }
 
-static const char ok_line[] = "HTTP/1.1 200 OK\r\n";
+static const char exchange_ok_line[] = "HTTP/1.1 200 OK\r\n";
 
-/* "Date: ...\r\n", of this second. */
-static const char *date_line(bide_http_server *server)
+/* Returns "Date: ...\r\n" for the current second. */
+static const char *exchange_date_line(bide_http_server *server)
 {
     int64_t second = server->options.clock();
     if (BIDE_UNLIKELY(second != server->second)) {
@@ -138,33 +155,36 @@ static const char *date_line(bide_http_server *server)
     return server->date;
 }
 
-/* Status and date; the status is what the exchange has now. */
-static bool start_head(bide_http_exchange *exchange)
+/* Puts the status line, with the current status, and the date. */
+static bool exchange_start_head(bide_http_exchange *exchange)
 {
     bide_http_connection *connection = exchange->connection;
     bide_http_output *output = &connection->output;
     char line[64];
     bool started;
     if (exchange->status == 200)
-        started = bide_http_output_start_line_(output, ok_line, sizeof ok_line - 1);
+        started = bide_http_output_start_line_(output, exchange_ok_line, sizeof exchange_ok_line - 1);
     else
-        started = bide_http_output_start_line_(output, line, status_line(line, exchange->status));
+        started = bide_http_output_start_line_(output, line,
+                                         exchange_print_status_line(line, exchange->status));
     connection->started = exchange->status;
     return started &&
-           bide_http_output_put_(output, date_line(exchange->server), BIDE_HTTP_DATE_SIZE + 8);
+           bide_http_output_put_(output, exchange_date_line(exchange->server), BIDE_HTTP_DATE_SIZE + 8);
 }
 
-/* The status has been set since the head began: its line is put in place of the one that is there. */
-static bool change_status(bide_http_exchange *exchange)
+/* Replaces the status line: the handler changed the status after the head was started. */
+static bool exchange_replace_status(bide_http_exchange *exchange)
 {
     bide_http_output *output = &exchange->connection->output;
     bide_writer *writer = output->writer;
     char line[64];
-    size_t old = status_line(line, exchange->connection->started);
-    size_t size = status_line(line, exchange->status);
+    size_t old = exchange_print_status_line(line, exchange->connection->started);
+    size_t size = exchange_print_status_line(line, exchange->status);
     if (size > old && !bide_http_output_put_(output, line, size - old))
         return false;
     char *head = writer->buffer + output->head;
+    bide_assert(output->state == HTTP_OUTPUT_HEAD && !output->is_sent); /* 1 */
+    bide_assert(old <= writer->end - output->head);
     size_t rest = writer->end - output->head - old;
     if (size > old)
         rest -= size - old;
@@ -175,28 +195,28 @@ static bool change_status(bide_http_exchange *exchange)
     return true;
 }
 
-/* Will the rest of the request's body be dropped, so that the next request can be read? */
-static bool drops(const bide_http_input *input)
+/* The connection loop may drop the rest of the request's body and read the next request. */
+static bool exchange_can_drop_body(const bide_http_input *input)
 {
     return !input->must_continue && input->error == 0 &&
            (input->state != HTTP_INPUT_LENGTH || input->left <= HTTP_DROPPED);
 }
 
-static int end_head(bide_http_exchange *exchange, uint64_t length)
+static int exchange_end_head(bide_http_exchange *exchange, uint64_t length)
 {
     bide_http_connection *connection = exchange->connection;
     bide_http_output *output = &connection->output;
     if (output->state > HTTP_OUTPUT_HEAD || exchange->status < 200 || exchange->status > 999)
         return -EINVAL;
-    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+    if (output->state == HTTP_OUTPUT_NOTHING && !exchange_start_head(exchange))
         return -EMSGSIZE;
-    if (connection->started != exchange->status && !change_status(exchange))
+    if (connection->started != exchange->status && !exchange_replace_status(exchange))
         return -EMSGSIZE;
     if (exchange->status == 204 || exchange->status == 304) {
         output->is_bare = true;
         output->has_no_body = true;
     }
-    if (exchange->server->is_draining || !drops(&connection->input))
+    if (exchange->server->is_draining || !exchange_can_drop_body(&connection->input))
         output->closes = true;
     return bide_http_output_end_head_(output, length);
 }
@@ -206,24 +226,19 @@ int bide_http_add_slices(bide_http_exchange *exchange, bide_slice name, bide_sli
     bide_http_output *output = &exchange->connection->output;
     if (bide_http_is(name, "date"))
         return -EINVAL;
-    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+    if (output->state == HTTP_OUTPUT_NOTHING && !exchange_start_head(exchange))
         return -EMSGSIZE;
     return bide_http_output_add_(output, name, value);
 }
 
-static bide_slice text_of(const char *string)
-{
-    return (bide_slice){string, strlen(string)};
-}
-
 int bide_http_add(bide_http_exchange *exchange, const char *name, const char *value)
 {
-    return bide_http_add_slices(exchange, text_of(name), text_of(value));
+    return bide_http_add_slices(exchange, http_text_of(name), http_text_of(value));
 }
 
 int bide_http_start_response(bide_http_exchange *exchange, uint64_t length)
 {
-    return end_head(exchange, length);
+    return exchange_end_head(exchange, length);
 }
 
 /* ---- The bodies ---- */
@@ -231,7 +246,7 @@ int bide_http_start_response(bide_http_exchange *exchange, uint64_t length)
 bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, size_t size)
 {
     bide_http_output *output = &exchange->connection->output;
-    int status = end_head(exchange, size);
+    int status = exchange_end_head(exchange, size);
     return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
 }
 
@@ -239,7 +254,7 @@ bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, si
 {
     bide_http_output *output = &exchange->connection->output;
     int status =
-        output->state < HTTP_OUTPUT_BODY ? end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
+        output->state < HTTP_OUTPUT_BODY ? exchange_end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
     return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
 }
 
@@ -247,7 +262,7 @@ bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
 {
     bide_http_output *output = &exchange->connection->output;
     int status =
-        output->state < HTTP_OUTPUT_BODY ? end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
+        output->state < HTTP_OUTPUT_BODY ? exchange_end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
     return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_flush_(output);
 }
 
@@ -259,11 +274,11 @@ void bide_http_close_after(bide_http_exchange *exchange)
 
 int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value)
 {
-    return bide_http_output_add_trailer_(&exchange->connection->output, text_of(name), text_of(value));
+    return bide_http_output_add_trailer_(&exchange->connection->output, http_text_of(name),
+                                   http_text_of(value));
 }
 
-/* A read has ended. */
-static int read_resume(bide_awaiter *awaiter)
+static int exchange_read_resume(bide_awaiter *awaiter)
 {
     bide_http_connection *connection =
         bide_container_of(awaiter, bide_http_connection, reading.awaiter);
@@ -274,7 +289,7 @@ static int read_resume(bide_awaiter *awaiter)
 
 bide_awaiter *bide_http_read(bide_http_exchange *exchange, void *data, size_t size)
 {
-    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(read_resume, "bide_http_read");
+    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(exchange_read_resume, "bide_http_read");
     bide_http_connection *connection = exchange->connection;
     exchange->count = 0;
     return bide_forward_init(&connection->reading, &ops,
@@ -301,13 +316,13 @@ void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time)
 
 /* ---- Upgrades ---- */
 
-static bool put_upgrade(bide_http_exchange *exchange, const char *protocol)
+static bool exchange_put_upgrade(bide_http_exchange *exchange, const char *protocol)
 {
     static const char names[] = "Connection: Upgrade\r\nUpgrade: ";
     bide_http_output *output = &exchange->connection->output;
-    if (output->state == HTTP_OUTPUT_NOTHING && !start_head(exchange))
+    if (output->state == HTTP_OUTPUT_NOTHING && !exchange_start_head(exchange))
         return false;
-    if (exchange->connection->started != exchange->status && !change_status(exchange))
+    if (exchange->connection->started != exchange->status && !exchange_replace_status(exchange))
         return false;
     return (protocol == NULL || (bide_http_output_put_(output, names, sizeof names - 1) &&
                                  bide_http_output_put_(output, protocol, strlen(protocol)) &&
@@ -320,13 +335,13 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
     bide_http_connection *connection = exchange->connection;
     bide_http_output *output = &connection->output;
     const bide_http_request *request = &exchange->request;
-    bool is_asked = protocol == NULL ? request->method == BIDE_HTTP_CONNECT
-                                     : request->upgrade.size != 0 &&
-                                           bide_http_is_value_(protocol, strlen(protocol));
+    bool is_asked = protocol == NULL
+                        ? request->method == BIDE_HTTP_CONNECT
+                        : request->upgrade.size != 0 && bide_http_is_value_(protocol, strlen(protocol));
     if (!is_asked || output->state > HTTP_OUTPUT_HEAD || !http_input_has_ended(&connection->input))
         return bide_http_output_fail_(output, -EINVAL);
     exchange->status = protocol == NULL ? 200 : 101;
-    if (!put_upgrade(exchange, protocol))
+    if (!exchange_put_upgrade(exchange, protocol))
         return bide_http_output_fail_(output, -EMSGSIZE);
     output->state = HTTP_OUTPUT_ENDED;
     connection->is_upgraded = true;
@@ -336,8 +351,8 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
 
 /* ---- The end ---- */
 
-/* The status that tells of an error. */
-static int status_of(int error)
+/* The status that reports an error of the handler. */
+static int exchange_status_of_error(int error)
 {
     switch (error) {
     case -EBADMSG:
@@ -351,7 +366,7 @@ static int status_of(int error)
     case -EACCES:
     case -EPERM:
         return 403;
-    case -EREMOTEIO: /* whoever has the answer has failed */
+    case -EREMOTEIO: /* an upstream server failed */
         return 502;
     case -ENOMEM:
     case -ENOBUFS:
@@ -359,20 +374,20 @@ static int status_of(int error)
     case -ENFILE:
     case -EHOSTDOWN:
         return 503;
-    case -ETIMEDOUT: /* ... or was too slow; a client that is has 408 */
+    case -ETIMEDOUT: /* an upstream server was too slow; a slow client gets 408 */
         return 504;
     default:
         return 500;
     }
 }
 
-/* A response that says no more than its status, where nothing has been sent of another. */
-static int put_status(bide_http_exchange *exchange, int status)
+/* Replaces the unsent response, if there is one, by a response that contains only its status. */
+static int exchange_put_status(bide_http_exchange *exchange, int status)
 {
     static const char type[] = "Content-Type: text/plain; charset=utf-8\r\n";
     bide_http_output *output = &exchange->connection->output;
     char line[64];
-    size_t size = status_line(line, status) - 9; /* "404 Not Found\r\n" */
+    size_t size = exchange_print_status_line(line, status) - 9; /* "404 Not Found\r\n" */
     if (output->state != HTTP_OUTPUT_NOTHING)
         output->writer->end = output->head;
     bool closes = output->closes;
@@ -383,8 +398,8 @@ static int put_status(bide_http_exchange *exchange, int status)
     output->is_old = is_old;
     output->has_no_body = has_no_body;
     exchange->status = status;
-    if (!start_head(exchange) || !bide_http_output_put_(output, type, sizeof type - 1) ||
-        end_head(exchange, size - 1) != 0)
+    if (!exchange_start_head(exchange) || !bide_http_output_put_(output, type, sizeof type - 1) ||
+        exchange_end_head(exchange, size - 1) != 0)
         return -EMSGSIZE;
     line[9 + size - 2] = '\n';
     if (!has_no_body && !bide_http_output_put_(output, line + 9, size - 1))
@@ -395,12 +410,13 @@ static int put_status(bide_http_exchange *exchange, int status)
 void bide_http_write_rejection_(bide_http_connection *connection, int status)
 {
     bide_http_output *output = &connection->output;
-    if (connection->state != HTTP_EXCHANGE) {
+    bide_assert(status >= 400 && status <= 599);
+    if (connection->state != HTTP_CONNECTION_EXCHANGE) {
         bide_http_output_begin_(output);
         connection->exchange->request.method = BIDE_HTTP_OTHER;
     }
     output->closes = true;
-    if (put_status(connection->exchange, status) != 0)
+    if (exchange_put_status(connection->exchange, status) != 0)
         output->error = -EMSGSIZE;
 }
 
@@ -408,16 +424,17 @@ int bide_http_end_exchange_(bide_http_connection *connection, int error)
 {
     bide_http_exchange *exchange = connection->exchange;
     bide_http_output *output = &connection->output;
+    bide_assert(connection->state == HTTP_CONNECTION_EXCHANGE && !connection->is_upgraded);
     if (output->error != 0)
         return output->error;
-    if (error == -ENODATA && connection->input.error == -ENODATA) /* the client is gone */
+    if (error == -ENODATA && connection->input.error == -ENODATA) /* the client has disconnected */
         return error;
     if (error < 0 && !output->is_sent) {
         if (connection->input.error != 0)
             output->closes = true;
-        error = put_status(exchange, status_of(error));
+        error = exchange_put_status(exchange, exchange_status_of_error(error));
     } else if (error == 0 && output->state < HTTP_OUTPUT_BODY) {
-        error = end_head(exchange, 0);
+        error = exchange_end_head(exchange, 0);
     }
     if (error < 0)
         return error;

@@ -1,11 +1,16 @@
 /*
- * Files as responses.
+ * A handler that serves the files below a directory.
  *
- * 1. The path is decoded once, and looked at then: what is ".." in it is not there, and a NUL is refused.
- *    The kernel resolves it beneath the folder as well (find_file.c).
- * 2. Tag, time and size are those of the descriptor that is sent, so they go with its bytes; a file that
- *    is exchanged meanwhile is another.
- * 3. A file that shrinks while it is sent ends the connection, for its length has been said.
+ * Threads: the handler runs on the loop's thread. Only bide_http_find_file_ may run on a thread of
+ * options.blocking, while the handler waits for it.
+ *
+ * Why it is correct:
+ * 1. The path is decoded once and checked after that: ".." gets a 404 and a NUL a 400. In addition,
+ *    the kernel resolves the path beneath the directory (find_file.c).
+ * 2. Tag, time and size come from the descriptor whose bytes are sent, so they match those bytes. A
+ *    file that is replaced meanwhile is a different file.
+ * 3. If a file shrinks while it is being sent, the announced length is wrong, and the connection is
+ *    closed.
  */
 #define _GNU_SOURCE
 #include "bide/http_files.h"
@@ -50,28 +55,30 @@ void bide_http_files_close(bide_http_files *files)
 
 /* ---- The path: 1 ---- */
 
-static bool is_hidden(const bide_http_files *files, const char *part, size_t size)
+static bool http_files_is_hidden(const bide_http_files *files, const char *part, size_t size)
 {
     static const char known[] = ".well-known";
     return *part == '.' && !files->options.has_hidden &&
            !(size == sizeof known - 1 && memcmp(part, known, size) == 0);
 }
 
-/* May its parts be looked for? */
-static bool are_parts_good(const bide_http_files *files, const char *path)
+/* No part of the path is ".", ".." or hidden. */
+static bool http_files_are_parts_allowed(const bide_http_files *files, const char *path)
 {
     while (*path != '\0') {
         size_t size = strcspn(path, "/");
         if ((size == 1 && path[0] == '.') || (size == 2 && path[0] == '.' && path[1] == '.') ||
-            (size != 0 && is_hidden(files, path, size)))
+            (size != 0 && http_files_is_hidden(files, path, size)))
             return false;
         path += size + (path[size] == '/');
     }
     return true;
 }
 
-/* What the request names, from the folder on: 0, or the status that refuses it. */
-static int take_path(bide_http_files_exchange *self)
+/*
+ * Decodes the path below the directory from the request. Returns 0, or the status of the response.
+ */
+static int http_files_decode_path(bide_http_files_exchange *self)
 {
     const bide_http_exchange *exchange = &self->exchange;
     bide_slice path = exchange->request.path;
@@ -93,10 +100,12 @@ static int take_path(bide_http_files_exchange *self)
     self->found.path_size = (size_t)size;
     if (memchr(self->path, '\0', (size_t)size) != NULL)
         return 400;
-    return self->path[0] != '/' && are_parts_good(exchange->argument, self->path) ? 0 : 404;
+    return self->path[0] != '/' && http_files_are_parts_allowed(exchange->argument, self->path)
+               ? 0
+               : 404;
 }
 
-static int status_of(int error)
+static int http_files_status_of_error(int error)
 {
     switch (error) {
     case -EACCES:
@@ -115,7 +124,7 @@ static int status_of(int error)
 
 /* ---- Heads ---- */
 
-static size_t print(char *out, size_t size, const char *format, ...)
+static size_t http_files_print(char *out, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -124,20 +133,21 @@ static size_t print(char *out, size_t size, const char *format, ...)
     return count >= 0 && (size_t)count < size ? (size_t)count : size - 1;
 }
 
-static void describe(bide_http_files_exchange *self)
+static void http_files_describe(bide_http_files_exchange *self)
 {
     static const char suffixes[3][4] = {"", "-gz", "-br"};
     const struct stat *about = &self->found.about;
-    print(self->tag, sizeof self->tag, "\"%llx.%lx-%llx%s\"", (unsigned long long)about->st_mtim.tv_sec,
-          (unsigned long)about->st_mtim.tv_nsec, (unsigned long long)about->st_size,
-          suffixes[self->found.encoding]);
+    http_files_print(self->tag, sizeof self->tag, "\"%llx.%lx-%llx%s\"",
+                     (unsigned long long)about->st_mtim.tv_sec,
+                     (unsigned long)about->st_mtim.tv_nsec, (unsigned long long)about->st_size,
+                     suffixes[self->found.encoding]);
     bide_http_print_date(self->modified, about->st_mtim.tv_sec);
     self->modified[BIDE_HTTP_DATE_SIZE] = '\0';
     self->type = bide_http_content_type(self->found.files, self->path, self->found.path_size);
 }
 
-/* What all responses have that are of a file: 0 or an error. */
-static int add_fields(bide_http_files_exchange *self)
+/* Adds the fields of every response about a file. Returns 0 or an error. */
+static int http_files_add_fields(bide_http_files_exchange *self)
 {
     const bide_http_files_options *options = &self->found.files->options;
     bide_http_exchange *exchange = &self->exchange;
@@ -151,8 +161,8 @@ static int add_fields(bide_http_files_exchange *self)
     return status;
 }
 
-/* ... and those that have bytes of it. */
-static int add_content_fields(bide_http_files_exchange *self, const char *type)
+/* Adds the fields of a response with the file's bytes. Returns 0 or an error. */
+static int http_files_add_content_fields(bide_http_files_exchange *self, const char *type)
 {
     static const char *const encodings[3] = {NULL, "gzip", "br"};
     bide_http_exchange *exchange = &self->exchange;
@@ -161,56 +171,63 @@ static int add_content_fields(bide_http_files_exchange *self, const char *type)
         status = bide_http_add(exchange, "Accept-Ranges", "bytes");
     if (status == 0 && self->found.encoding != HTTP_IDENTITY)
         status = bide_http_add(exchange, "Content-Encoding", encodings[self->found.encoding]);
-    return status == 0 ? add_fields(self) : status;
+    return status == 0 ? http_files_add_fields(self) : status;
 }
 
-static void print_range(bide_http_files_exchange *self, const bide_http_range *range)
+static void http_files_print_range(bide_http_files_exchange *self, const bide_http_range *range)
 {
-    print(self->part, sizeof self->part, "bytes %llu-%llu/%llu", (unsigned long long)range->begin,
-          (unsigned long long)(range->begin + range->size - 1),
-          (unsigned long long)self->found.about.st_size);
+    http_files_print(self->part, sizeof self->part, "bytes %llu-%llu/%llu",
+                     (unsigned long long)range->begin,
+                     (unsigned long long)(range->begin + range->size - 1),
+                     (unsigned long long)self->found.about.st_size);
 }
 
 /* ---- Several ranges ---- */
 
-/* What stands before a part, and behind the last: self->part. */
-static void print_part(bide_http_files_exchange *self, int i)
+/* Prints the delimiter before part `i`, or the final delimiter, into self->part. */
+static void http_files_print_part(bide_http_files_exchange *self, int i)
 {
     const bide_http_range *range = &self->ranges[i];
     if (i == self->range_count) {
-        self->part_size = print(self->part, sizeof self->part, "\r\n--%s--\r\n", self->boundary);
+        self->part_size =
+            http_files_print(self->part, sizeof self->part, "\r\n--%s--\r\n", self->boundary);
         return;
     }
-    self->part_size = print(
+    self->part_size = http_files_print(
         self->part, sizeof self->part,
-        "%s--%s\r\nContent-Type: %s\r\nContent-Range: bytes %llu-%llu/%llu\r\n\r\n", i == 0 ? "" : "\r\n",
-        self->boundary, self->type, (unsigned long long)range->begin,
+        "%s--%s\r\nContent-Type: %s\r\nContent-Range: bytes %llu-%llu/%llu\r\n\r\n",
+        i == 0 ? "" : "\r\n", self->boundary, self->type, (unsigned long long)range->begin,
         (unsigned long long)(range->begin + range->size - 1),
         (unsigned long long)self->found.about.st_size);
 }
 
-/* Begins the response: 0 or an error. */
-static int begin_parts(bide_http_files_exchange *self)
+/* Starts the response with several parts. Returns 0 or an error. */
+static int http_files_start_parts(bide_http_files_exchange *self)
 {
     uint64_t length = 0;
     char type[64];
-    /* (no bytes of the file follow a line that begins with it but by chance of one in 2^64) */
-    print(self->boundary, sizeof self->boundary, "%016llx",
-          (unsigned long long)(bide_http_began(&self->exchange) * UINT64_C(0x9e3779b97f4a7c15) ^
-                               (uintptr_t)self));
+    /* The file contains such a line by chance only: the probability is one in 2^64. */
+    http_files_print(
+        self->boundary, sizeof self->boundary, "%016llx",
+        (unsigned long long)(bide_http_began(&self->exchange) * UINT64_C(0x9e3779b97f4a7c15) ^
+                             (uintptr_t)self));
     for (int i = 0; i <= self->range_count; i++) {
-        print_part(self, i);
+        http_files_print_part(self, i);
         length += self->part_size + (i < self->range_count ? self->ranges[i].size : 0);
     }
-    print(type, sizeof type, "multipart/byteranges; boundary=%s", self->boundary);
-    int status = add_content_fields(self, type);
+    http_files_print(type, sizeof type, "multipart/byteranges; boundary=%s", self->boundary);
+    int status = http_files_add_content_fields(self, type);
     return status == 0 ? bide_http_start_response(&self->exchange, length) : status;
 }
 
-/* ---- Folders ---- */
+/* ---- Directories ---- */
 
-/* Text of a page, or of a link in it, of one name. Returns how much of the name it took. */
-static size_t print_name(char *out, size_t size, size_t *used, const char *name, bool is_link)
+/*
+ * Prints a file name as text or as a link and sets *used to the printed size. Returns how many bytes
+ * of the name fit.
+ */
+static size_t http_files_print_name(char *out, size_t size, size_t *used, const char *name,
+                                    bool is_link)
 {
     static const char plain[] = "-._~";
     static const char digits[] = "0123456789ABCDEF";
@@ -218,8 +235,8 @@ static size_t print_name(char *out, size_t size, size_t *used, const char *name,
     *used = 0;
     for (; *at != '\0' && size - *used > 8; at++) {
         unsigned char byte = (unsigned char)*at;
-        bool is_plain = (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z') ||
-                        strchr(plain, byte) != NULL;
+        bool is_plain = (byte >= '0' && byte <= '9') ||
+                        ((byte | 32) >= 'a' && (byte | 32) <= 'z') || strchr(plain, byte) != NULL;
         if (is_plain || (!is_link && byte >= ' ' && strchr("<>&\"'", byte) == NULL)) {
             out[(*used)++] = (char)byte;
         } else if (is_link) {
@@ -227,56 +244,59 @@ static size_t print_name(char *out, size_t size, size_t *used, const char *name,
             out[(*used)++] = digits[byte >> 4];
             out[(*used)++] = digits[byte & 15];
         } else {
-            *used += print(out + *used, size - *used, "&#%u;", byte);
+            *used += http_files_print(out + *used, size - *used, "&#%u;", byte);
         }
     }
     return (size_t)(at - name);
 }
 
-/* A line of the page: self->entries has the names, so it goes into self->path, which is not needed any more. */
-static size_t print_entry(bide_http_files_exchange *self)
+/*
+ * Prints one line of the page into self->path, which is no longer needed. (self->entries holds the
+ * names.)
+ */
+static size_t http_files_print_entry(bide_http_files_exchange *self)
 {
     const char *slash = self->entry.type == DT_DIR ? "/" : "";
     char link[3 * 255 + 16], text[6 * 64 + 16];
     char name[64 + 1];
     size_t link_size, text_size;
-    print_name(link, sizeof link, &link_size, self->entry.name, true);
-    print(name, sizeof name, "%s", self->entry.name);
-    print_name(text, sizeof text, &text_size, name, false);
-    return print(self->path, sizeof self->path, "<li><a href=\"%.*s%s\">%.*s%s%s</a></li>\n",
-                 (int)link_size, link, slash, (int)text_size, text,
-                 strlen(self->entry.name) > 64 ? "..." : "", slash);
+    http_files_print_name(link, sizeof link, &link_size, self->entry.name, true);
+    http_files_print(name, sizeof name, "%s", self->entry.name);
+    http_files_print_name(text, sizeof text, &text_size, name, false);
+    return http_files_print(
+        self->path, sizeof self->path, "<li><a href=\"%.*s%s\">%.*s%s%s</a></li>\n", (int)link_size,
+        link, slash, (int)text_size, text, strlen(self->entry.name) > 64 ? "..." : "", slash);
 }
 
 /*
- * What stands above the list, in self->entries, which is not needed yet. Entries come as the folder has them, since a
- * folder may have any number of them; the browser sorts them.
+ * Prints the top of the page into self->entries, which is not used yet. The entries follow in the
+ * order of the directory, whose size is unbounded; a script in the page sorts them.
  */
-static size_t print_top(bide_http_files_exchange *self)
+static size_t http_files_print_page_top(bide_http_files_exchange *self)
 {
-    static const char format[] =
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width\">\n"
-        "<title>Index of /%s%s</title>\n<style>\n"
-        ":root { color-scheme: light dark }\n"
-        "body { font: 1rem/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem }\n"
-        "h1 { font-size: 1.25rem; overflow-wrap: anywhere }\n"
-        "ul { list-style: none; padding: 0 }\n"
-        "li { border-top: 1px solid #8884; overflow-wrap: anywhere }\n"
-        "a { display: block; padding: .25rem 0; text-decoration: none }\n"
-        "a:hover { text-decoration: underline }\n"
-        "</style>\n<h1>Index of /%s%s</h1>\n<ul>\n%s";
+    static const char format[] = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+                                 "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                                 "<title>Index of /%s%s</title>\n<style>\n"
+                                 ":root { color-scheme: light dark }\n"
+                                 "body { font: 1rem/1.5 system-ui, sans-serif; max-width: 50rem; "
+                                 "margin: 2rem auto; padding: 0 1rem }\n"
+                                 "h1 { font-size: 1.25rem; overflow-wrap: anywhere }\n"
+                                 "ul { list-style: none; padding: 0 }\n"
+                                 "li { border-top: 1px solid #8884; overflow-wrap: anywhere }\n"
+                                 "a { display: block; padding: .25rem 0; text-decoration: none }\n"
+                                 "a:hover { text-decoration: underline }\n"
+                                 "</style>\n<h1>Index of /%s%s</h1>\n<ul>\n%s";
     char text[512];
     size_t size;
     self->path[self->found.path_size] = '\0';
-    size_t taken = print_name(text, sizeof text - 1, &size, self->path, false);
+    size_t taken = http_files_print_name(text, sizeof text - 1, &size, self->path, false);
     text[size] = '\0';
     const char *more = taken < self->found.path_size ? "..." : "";
-    return print(self->entries, sizeof self->entries, format, text, more, text, more,
-                 self->found.path_size != 0 ? "<li><a href=\"../\">..</a></li>\n" : "");
+    return http_files_print(self->entries, sizeof self->entries, format, text, more, text, more,
+                            self->found.path_size != 0 ? "<li><a href=\"../\">..</a></li>\n" : "");
 }
 
-static const char bottom[] =
+static const char http_files_page_bottom[] =
     "</ul>\n<script>\n{\n"
     "const list = document.querySelector('ul'), text = item => item.textContent;\n"
     "const above = item => text(item) === '..' ? 0 : text(item).endsWith('/') ? 1 : 2;\n"
@@ -284,20 +304,21 @@ static const char bottom[] =
     "    text(a).localeCompare(text(b), undefined, { numeric: true })));\n"
     "}\n</script>\n";
 
-static bool is_listed(const bide_http_files_exchange *self)
+static bool http_files_is_listed(const bide_http_files_exchange *self)
 {
-    return !is_hidden(self->found.files, self->entry.name, strlen(self->entry.name)) &&
-           (self->entry.type == DT_DIR || self->entry.type == DT_REG || self->entry.type == DT_UNKNOWN);
+    return !http_files_is_hidden(self->found.files, self->entry.name, strlen(self->entry.name)) &&
+           (self->entry.type == DT_DIR || self->entry.type == DT_REG ||
+            self->entry.type == DT_UNKNOWN);
 }
 
-/* "Location": the path with a slash behind it, and the query. */
-static int redirect(bide_http_files_exchange *self)
+/* Adds "Location": the path with a trailing slash, and the query. */
+static int http_files_redirect(bide_http_files_exchange *self)
 {
     const bide_http_request *request = &self->exchange.request;
     char location[2048];
     if (request->path.size + request->query.size + 3 > sizeof location)
         return -ENOENT;
-    size_t begin = 0; /* "//host" would be another server */
+    size_t begin = 0; /* "//host" would name another server */
     while (begin + 1 < request->path.size && request->path.data[begin + 1] == '/')
         begin++;
     size_t size = request->path.size - begin;
@@ -315,21 +336,21 @@ static int redirect(bide_http_files_exchange *self)
 
 /* ---- The handler ---- */
 
-/* The coroutine ends with what a plain call has failed with. */
-#define TRY(call)     \
-    do {                         \
-        int status_ = (call);    \
-        if (status_ < 0)         \
+/* Ends the coroutine with the error of a plain call. */
+#define HTTP_FILES_TRY(call)      \
+    do {                          \
+        int status_ = (call);     \
+        if (status_ < 0)          \
             bide_return(status_); \
     } while (0)
 
-/* A response without a body but its status. */
-static bide_awaiter *respond_status(bide_http_files_exchange *self, int status)
+/* Responds with a text that contains only the status. */
+static bide_awaiter *http_files_respond_status(bide_http_files_exchange *self, int status)
 {
     self->exchange.status = status;
     (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
-    self->part_size =
-        print(self->part, sizeof self->part, "%d %s\n", status, bide_http_reason(status));
+    self->part_size = http_files_print(self->part, sizeof self->part, "%d %s\n", status,
+                                       bide_http_reason(status));
     return bide_http_respond(&self->exchange, self->part, self->part_size);
 }
 
@@ -342,18 +363,17 @@ bide_declared_coroutine(bide_http_files_body)
     if (self->exchange.request.method != BIDE_HTTP_GET &&
         self->exchange.request.method != BIDE_HTTP_HEAD) {
         (void)bide_http_add(&self->exchange, "Allow", "GET, HEAD");
-        bide_try(respond_status(self, 405));
+        bide_try(http_files_respond_status(self, 405));
         bide_return(0);
     }
-    self->i = take_path(self);
+    self->i = http_files_decode_path(self);
     if (self->i != 0) {
-        bide_try(respond_status(self, self->i));
+        bide_try(http_files_respond_status(self, self->i));
         bide_return(0);
     }
 
-    self->found.accepts = (uint8_t)(self->found.files->options.never_compressed
-                                        ? 0
-                                        : bide_http_accepts_(&self->exchange));
+    self->found.accepts =
+        (uint8_t)(self->found.files->options.never_compressed ? 0 : bide_http_accepts_(&self->exchange));
     self->found.only_cached = true;
     bide_http_find_file_(&self->found);
     if (self->found.error == -EAGAIN) {
@@ -365,73 +385,75 @@ bide_declared_coroutine(bide_http_files_body)
             bide_http_find_file_(&self->found);
     }
     if (self->found.error != 0) {
-        bide_try(respond_status(self, status_of(self->found.error)));
+        bide_try(http_files_respond_status(self, http_files_status_of_error(self->found.error)));
         bide_return(0);
     }
     bide_descriptor_init(&self->file, self->found.fd);
 
     if (self->found.is_folder) {
         if (self->found.path_size != 0 && self->path[self->found.path_size - 1] != '/') {
-            TRY(redirect(self));
+            HTTP_FILES_TRY(http_files_redirect(self));
             bide_try(bide_http_respond(&self->exchange, NULL, 0));
             bide_return(0);
         }
         if (!self->found.files->options.lists) {
-            bide_try(respond_status(self, 404));
+            bide_try(http_files_respond_status(self, 404));
             bide_return(0);
         }
         (void)bide_http_add(&self->exchange, "Content-Type", "text/html; charset=utf-8");
-        bide_try(bide_http_write(&self->exchange, self->entries, print_top(self)));
+        bide_try(bide_http_write(&self->exchange, self->entries, http_files_print_page_top(self)));
         bide_directory_init(&self->folder, &self->file, self->entries, sizeof self->entries);
         for (;;) {
             bide_try_or_break(bide_next_entry(&self->entry, &self->folder));
-            if (is_listed(self))
-                bide_try(bide_http_write(&self->exchange, self->path, print_entry(self)));
+            if (http_files_is_listed(self))
+                bide_try(
+                    bide_http_write(&self->exchange, self->path, http_files_print_entry(self)));
         }
-        bide_try(bide_http_write(&self->exchange, bottom, sizeof bottom - 1));
+        bide_try(bide_http_write(&self->exchange, http_files_page_bottom,
+                                 sizeof http_files_page_bottom - 1));
         bide_return(0);
     }
 
-    describe(self);
+    http_files_describe(self);
     self->i = bide_http_conditions_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec);
     if (self->i != 0) {
-        TRY(add_fields(self));
+        HTTP_FILES_TRY(http_files_add_fields(self));
         if (self->i == 304) {
             self->exchange.status = 304;
             bide_try(bide_http_respond(&self->exchange, NULL, 0));
         } else {
-            bide_try(respond_status(self, self->i));
+            bide_try(http_files_respond_status(self, self->i));
         }
         bide_return(0);
     }
     self->range_count = bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec,
                                     (uint64_t)self->found.about.st_size, self->ranges);
     if (self->range_count < 0) {
-        print(self->part, sizeof self->part, "bytes */%llu",
-              (unsigned long long)self->found.about.st_size);
+        http_files_print(self->part, sizeof self->part, "bytes */%llu",
+                         (unsigned long long)self->found.about.st_size);
         (void)bide_http_add(&self->exchange, "Content-Range", self->part);
-        bide_try(respond_status(self, 416));
+        bide_try(http_files_respond_status(self, 416));
     } else if (self->range_count > 1) {
         self->exchange.status = 206;
-        TRY(begin_parts(self));
+        HTTP_FILES_TRY(http_files_start_parts(self));
         for (self->i = 0; self->i < self->range_count; self->i++) {
-            print_part(self, self->i);
+            http_files_print_part(self, self->i);
             bide_try(bide_http_write(&self->exchange, self->part, self->part_size));
             bide_try(bide_http_write_file(&self->exchange, &self->file, self->ranges[self->i].begin,
                                           self->ranges[self->i].size));
         }
-        print_part(self, self->range_count);
+        http_files_print_part(self, self->range_count);
         bide_try(bide_http_write(&self->exchange, self->part, self->part_size));
     } else {
         if (self->range_count == 1) {
             self->exchange.status = 206;
-            print_range(self, &self->ranges[0]);
-            TRY(bide_http_add(&self->exchange, "Content-Range", self->part));
+            http_files_print_range(self, &self->ranges[0]);
+            HTTP_FILES_TRY(bide_http_add(&self->exchange, "Content-Range", self->part));
         } else {
             self->ranges[0] = (bide_http_range){0, (uint64_t)self->found.about.st_size};
         }
-        TRY(add_content_fields(self, self->type));
-        TRY(bide_http_start_response(&self->exchange, self->ranges[0].size));
+        HTTP_FILES_TRY(http_files_add_content_fields(self, self->type));
+        HTTP_FILES_TRY(bide_http_start_response(&self->exchange, self->ranges[0].size));
         bide_try(bide_http_write_file(&self->exchange, &self->file, self->ranges[0].begin,
                                       self->ranges[0].size));
     }

@@ -1,6 +1,9 @@
 /*
- * Looking for a file below a folder: by openat2(2), which resolves a path beneath it whatever links and
- * ".." there are, and meanwhile come to be.
+ * Opens a file below a directory with openat2(2). The kernel resolves the path beneath the directory,
+ * no matter which links and ".." it contains, or which are created during the lookup. Without
+ * openat2(2) the path is opened part by part, and no link is followed.
+ *
+ * Threads: bide_http_find_file_ uses only its argument, so any thread may call it.
  */
 #define _GNU_SOURCE
 #include "conditions.h"
@@ -13,12 +16,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+enum { FIND_FILE_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
 
-/* Part by part, where no link is followed. */
-static int open_by_parts(int root, const char *path)
+/* Opens the path part by part and follows no link. */
+static int find_file_open_by_parts(int root, const char *path)
 {
-    int folder = root;
+    int directory = root;
     for (;;) {
         char part[NAME_MAX + 1];
         const char *end = strchrnul(path, '/');
@@ -30,29 +33,30 @@ static int open_by_parts(int root, const char *path)
         }
         memcpy(part, size != 0 ? path : ".", size != 0 ? size : 1);
         part[size != 0 ? size : 1] = '\0';
-        int next = openat(folder, part, FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0));
+        int next =
+            openat(directory, part, FIND_FILE_FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0));
         int error = errno;
-        if (folder != root)
-            close(folder);
+        if (directory != root)
+            close(directory);
         errno = error;
         if (next < 0 || is_last)
             return next >= 0 ? next : -errno;
-        folder = next;
+        directory = next;
         path = end + strspn(end, "/");
     }
     int error = -errno;
-    if (folder != root)
-        close(folder);
+    if (directory != root)
+        close(directory);
     return error;
 }
 
-static int open_below(const bide_http_found_ *found, const char *path)
+static int find_file_open_below(const bide_http_found_ *found, const char *path)
 {
     const bide_http_files *files = found->files;
     if (files->is_simple)
-        return found->only_cached ? -EAGAIN : open_by_parts(files->root, path);
+        return found->only_cached ? -EAGAIN : find_file_open_by_parts(files->root, path);
     struct open_how how = {
-        .flags = FLAGS,
+        .flags = FIND_FILE_FLAGS,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
                    (files->options.follows_links ? 0 : RESOLVE_NO_SYMLINKS) |
                    (found->only_cached ? RESOLVE_CACHED : 0),
@@ -61,10 +65,9 @@ static int open_below(const bide_http_found_ *found, const char *path)
     return fd >= 0 ? (int)fd : -errno;
 }
 
-/* Opens it, and looks what it is. */
-static int open_and_look(bide_http_found_ *found, const char *path, struct stat *about)
+static int find_file_open_and_stat(bide_http_found_ *found, const char *path, struct stat *about)
 {
-    int fd = open_below(found, path);
+    int fd = find_file_open_below(found, path);
     if (fd < 0)
         return fd;
     if (fstat(fd, about) != 0 || (!S_ISREG(about->st_mode) && !S_ISDIR(about->st_mode))) {
@@ -74,14 +77,14 @@ static int open_and_look(bide_http_found_ *found, const char *path, struct stat 
     return fd;
 }
 
-/* A compressed one beside it, that is not older. */
-static bool find_compressed(bide_http_found_ *found, int encoding, const char *suffix)
+/* Opens a compressed variant of the file that is not older than the file. */
+static bool find_file_open_compressed(bide_http_found_ *found, int encoding, const char *suffix)
 {
     struct stat about;
     if ((found->accepts & encoding) == 0)
         return false;
     memcpy(found->path + found->path_size, suffix, strlen(suffix) + 1);
-    int fd = open_and_look(found, found->path, &about);
+    int fd = find_file_open_and_stat(found, found->path, &about);
     found->path[found->path_size] = '\0';
     if (fd == -EAGAIN)
         found->error = -EAGAIN;
@@ -105,7 +108,7 @@ void bide_http_find_file_(void *argument)
     found->encoding = HTTP_IDENTITY;
     found->is_folder = false;
     found->error = 0;
-    found->fd = open_and_look(found, found->path, &found->about);
+    found->fd = find_file_open_and_stat(found, found->path, &found->about);
     if (found->fd >= 0 && S_ISDIR(found->about.st_mode)) {
         bool has_slash = before == 0 || found->path[before - 1] == '/';
         size_t size = strlen(found->files->options.index);
@@ -113,7 +116,7 @@ void bide_http_find_file_(void *argument)
         if (has_slash && before + size < BIDE_HTTP_PATH_SIZE) {
             struct stat about;
             memcpy(found->path + before, found->files->options.index, size + 1);
-            int fd = open_and_look(found, found->path, &about);
+            int fd = find_file_open_and_stat(found, found->path, &about);
             if (fd >= 0 && S_ISREG(about.st_mode)) {
                 close(found->fd);
                 found->fd = fd;
@@ -129,15 +132,15 @@ void bide_http_find_file_(void *argument)
         }
     }
     if (found->fd >= 0 && found->error == 0 && !found->is_folder &&
-        !find_compressed(found, HTTP_BROTLI, ".br") && found->error == 0)
-        (void)find_compressed(found, HTTP_GZIP, ".gz");
+        !find_file_open_compressed(found, HTTP_BROTLI, ".br") && found->error == 0)
+        (void)find_file_open_compressed(found, HTTP_GZIP, ".gz");
     if (found->fd < 0)
         found->error = found->fd;
     if (found->error != 0 && found->fd >= 0) {
         close(found->fd);
         found->fd = -1;
     }
-    if (found->error != 0) { /* it may be looked for again */
+    if (found->error != 0) { /* the caller may look it up again */
         found->path_size = before;
         found->path[before] = '\0';
     }

@@ -1,16 +1,25 @@
 /*
- * Bodies that come in: by a length, in chunks, or to the end of the connection.
+ * The body of a message that is received: by length, in chunks, or to the end of the connection.
  *
  *     reader's buffer |===head===|.........|=======|.....|
  *                     0          base      begin   end   size
  *
- * 1. The head stays where it is while its exchange lasts, so what is read goes behind `base`.
- * 2. A line of a chunk, and the trailers, are looked at when they are there as a whole. They are
- *    bounded, so they fit behind `base`.
- * 3. Bytes of the body are read past the buffer if it is empty and the caller's memory has room for
- *    many of them, or for all that are left of the body or the chunk. So none that belong to what
- *    follows are read there.
- * 4. A body that is spoilt stays so.
+ *     LENGTH --last byte--> END
+ *     SIZE --line--> CHUNK --last byte--> CHUNK_END --> SIZE
+ *      +--line with 0--> TRAILERS --> END
+ *
+ * Threads: all functions run on the loop's thread; one read at a time.
+ *
+ * Why it is correct:
+ * 1. The head keeps its place until the exchange ends. Data is therefore read behind `base`, where
+ *    at least HTTP_ROOM_BEHIND_HEAD bytes are free or buffered (bide_http_input_keep_room_).
+ * 2. The size line of a chunk and the trailers are parsed once all of them are buffered. A size line
+ *    longer than HTTP_INPUT_MAX_CHUNK_LINE is invalid, and trailers that do not fit behind `base` are
+ *    rejected. A read therefore always finds room in the buffer.
+ * 3. A read bypasses the buffer if the buffer is empty, and the caller's memory has room for many
+ *    bytes or for all remaining bytes of the body or chunk. Such a read never takes bytes that follow
+ *    the body or the chunk.
+ * 4. An invalid body stays invalid: every later read returns the same error.
  */
 #include "input.h"
 
@@ -22,7 +31,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { CHUNK_LINE = 256, DIRECT = 2048 };
+enum { HTTP_INPUT_MAX_CHUNK_LINE = 256, HTTP_INPUT_MIN_DIRECT = 2048 };
 
 void bide_http_input_begin_(bide_http_input *input, enum http_framing framing, uint64_t length)
 {
@@ -40,13 +49,28 @@ void bide_http_input_begin_(bide_http_input *input, enum http_framing framing, u
     input->count = 0;
 }
 
-/* ---- What is buffered ---- */
-
-/* `count` bytes of the body were taken. */
-static void take(bide_http_input *input, size_t count)
+void bide_http_input_keep_room_(bide_reader *reader, size_t size)
 {
+    size_t buffered = bide_reader_buffered(reader);
+    bide_assert(size <= buffered && size <= reader->size - HTTP_ROOM_BEHIND_HEAD);
+    if (reader->size - reader->begin - size >= HTTP_ROOM_BEHIND_HEAD)
+        return;
+    memmove(reader->buffer, bide_reader_peek(reader), buffered);
+    reader->begin = 0;
+    reader->end = buffered;
+}
+
+/* ---- Buffered data ---- */
+
+/* Counts `count` bytes of the body as read. */
+static void http_input_account(bide_http_input *input, size_t count)
+{
+    bide_assert(input->state == HTTP_INPUT_LENGTH || input->state == HTTP_INPUT_CHUNK);
+    bide_assert(count <= input->size - input->count);
+    bide_assert(input->is_bounded || count <= input->left); /* 3 */
     input->taken += count;
     input->count += count;
+    bide_assert(input->taken <= input->max);
     if (input->is_bounded)
         return;
     input->left -= count;
@@ -54,17 +78,35 @@ static void take(bide_http_input *input, size_t count)
         input->state = input->state == HTTP_INPUT_LENGTH ? HTTP_INPUT_END : HTTP_INPUT_CHUNK_END;
 }
 
-/* How many bytes of the body may be taken now, of those that there are. */
-static size_t of_body(const bide_http_input *input, size_t size)
+/* The claims about a body between two steps: 1, and what each state says of `left`. */
+static void http_input_check(const bide_http_input *input)
+{
+    const bide_reader *reader = input->reader;
+    bide_assert(input->base <= reader->begin && reader->begin <= reader->end && /* 1 */
+                reader->end <= reader->size);
+    bide_assert(!input->is_bounded || input->state == HTTP_INPUT_LENGTH ||
+                input->state == HTTP_INPUT_END);
+    bide_assert((input->state != HTTP_INPUT_LENGTH && input->state != HTTP_INPUT_CHUNK) ||
+                input->left != 0);
+    bide_assert((input->state != HTTP_INPUT_CHUNK_END && input->state != HTTP_INPUT_TRAILERS) ||
+                input->left == 0);
+    bide_assert(input->count <= input->size);
+    (void)reader;
+}
+
+/* The part of `size` bytes that belongs to the body or chunk. */
+static size_t http_input_body_part(const bide_http_input *input, size_t size)
 {
     return size < input->left ? size : (size_t)input->left;
 }
 
-/* -EAGAIN: more is needed. `data` may be NULL: it is dropped. */
-static int take_bytes(bide_http_input *input)
+/*
+ * Copies buffered bytes, or drops them if `data` is NULL. Returns -EAGAIN if nothing is buffered.
+ */
+static int http_input_copy_bytes(bide_http_input *input)
 {
     bide_reader *reader = input->reader;
-    size_t count = of_body(input, bide_reader_buffered(reader));
+    size_t count = http_input_body_part(input, bide_reader_buffered(reader));
     if (count > input->size - input->count)
         count = input->size - input->count;
     if (count == 0)
@@ -74,20 +116,20 @@ static int take_bytes(bide_http_input *input)
     if (input->data != NULL)
         memcpy(input->data + input->count, bide_reader_peek(reader), count);
     bide_reader_consume(reader, count);
-    take(input, count);
+    http_input_account(input, count);
     return 0;
 }
 
-/* The line with the size of a chunk: 2 */
-static int take_size(bide_http_input *input)
+/* Parses the line with the size of a chunk: 2 */
+static int http_input_parse_size(bide_http_input *input)
 {
     bide_reader *reader = input->reader;
     const char *line = bide_reader_peek(reader);
     size_t buffered = bide_reader_buffered(reader);
-    size_t max = buffered < CHUNK_LINE ? buffered : CHUNK_LINE;
+    size_t max = buffered < HTTP_INPUT_MAX_CHUNK_LINE ? buffered : HTTP_INPUT_MAX_CHUNK_LINE;
     const char *end = max != 0 ? memchr(line, '\n', max) : NULL;
     if (end == NULL)
-        return buffered >= CHUNK_LINE ? -EBADMSG : -EAGAIN;
+        return buffered >= HTTP_INPUT_MAX_CHUNK_LINE ? -EBADMSG : -EAGAIN;
     if (end == line || end[-1] != '\r' ||
         bide_http_parse_chunk_size_(line, (size_t)(end - line) - 1, &input->left) != 0)
         return -EBADMSG;
@@ -99,7 +141,7 @@ static int take_size(bide_http_input *input)
     return 0;
 }
 
-static int take_chunk_end(bide_http_input *input)
+static int http_input_parse_chunk_end(bide_http_input *input)
 {
     bide_reader *reader = input->reader;
     const char *at = bide_reader_peek(reader);
@@ -113,7 +155,7 @@ static int take_chunk_end(bide_http_input *input)
     return 0;
 }
 
-static int take_trailers(bide_http_input *input)
+static int http_input_parse_trailers(bide_http_input *input)
 {
     bide_reader *reader = input->reader;
     size_t buffered = bide_reader_buffered(reader);
@@ -129,33 +171,38 @@ static int take_trailers(bide_http_input *input)
         if (status < 0)
             return status;
         input->trailer_count = head.field_count;
+        bide_assert(input->field_count + input->trailer_count <= input->max_fields);
     }
     bide_reader_consume(reader, (size_t)size);
     input->state = HTTP_INPUT_END;
     return 0;
 }
 
-/* Goes on as far as what is buffered lets it: 0 if there is a result, -EAGAIN, or an error. */
-static int attempt(bide_http_input *input)
+/*
+ * Advances as far as buffered data allows. Returns 0 (a result), -EAGAIN (needs data), or an
+ * error.
+ */
+static int http_input_advance(bide_http_input *input)
 {
     int status = input->error;
+    http_input_check(input);
     while (status == 0 && input->state != HTTP_INPUT_END) {
         size_t before = input->count;
         switch (input->state) {
         case HTTP_INPUT_SIZE:
-            status = take_size(input);
+            status = http_input_parse_size(input);
             break;
         case HTTP_INPUT_CHUNK_END:
-            status = take_chunk_end(input);
+            status = http_input_parse_chunk_end(input);
             break;
         case HTTP_INPUT_TRAILERS:
-            status = take_trailers(input);
+            status = http_input_parse_trailers(input);
             break;
         default:
             if (input->count == input->size)
                 return 0;
-            status = take_bytes(input);
-            if (status == 0 && input->count == before) /* the end of the connection */
+            status = http_input_copy_bytes(input);
+            if (status == 0 && input->count == before) /* the connection has ended */
                 input->state = HTTP_INPUT_END;
             break;
         }
@@ -164,6 +211,7 @@ static int attempt(bide_http_input *input)
         return 0;
     if (status == -EAGAIN && input->reader->has_ended)
         status = -ENODATA;
+    http_input_check(input);
     if (status < 0 && status != -EAGAIN)
         input->error = status; /* 4 */
     return input->count != 0 ? 0 : status;
@@ -174,11 +222,11 @@ bool bide_http_input_drop_(bide_http_input *input)
     input->data = NULL;
     input->size = SIZE_MAX;
     input->count = 0;
-    (void)attempt(input);
+    (void)http_input_advance(input);
     return input->state == HTTP_INPUT_END;
 }
 
-/* ---- More ---- */
+/* ---- Reading ---- */
 
 bide_awaiter *bide_http_input_fill_(bide_http_input *input)
 {
@@ -189,6 +237,8 @@ bide_awaiter *bide_http_input_fill_(bide_http_input *input)
         reader->begin = input->base;
         reader->end = input->base + buffered;
     }
+    bide_assert(input->base <= reader->begin && reader->begin <= reader->end);
+    bide_assert(reader->end < reader->size); /* 2 */
     input->is_direct = false;
     return bide_stream_read(&reader->operation, reader->stream, reader->buffer + reader->end,
                             reader->size - reader->end);
@@ -200,28 +250,30 @@ void bide_http_input_filled_(bide_http_input *input, int status)
     size_t count = bide_stream_count(&reader->operation, reader->stream);
     if (status == 0 && count == 0)
         reader->has_ended = true;
+    bide_assert(input->is_direct || count <= reader->size - reader->end);
     if (!input->is_direct)
         reader->end += count;
     else
-        take(input, count);
+        http_input_account(input, count);
 }
 
-static bide_awaiter *begin_reading(bide_http_input *input)
+static bide_awaiter *http_input_start_read(bide_http_input *input)
 {
     bide_reader *reader = input->reader;
-    size_t size = of_body(input, input->size);
+    size_t size = http_input_body_part(input, input->size);
     bool in_body = input->state == HTTP_INPUT_LENGTH || input->state == HTTP_INPUT_CHUNK;
     if (!in_body || input->data == NULL || input->is_bounded || bide_reader_buffered(reader) != 0 ||
-        (size < DIRECT && size != input->left))
+        (size < HTTP_INPUT_MIN_DIRECT && size != input->left))
         return bide_http_input_fill_(input);
+    bide_assert(size != 0 && size <= input->left);
     input->is_direct = true; /* 3 */
     return bide_stream_read(&reader->operation, reader->stream, input->data, size);
 }
 
-static bool input_ready(bide_awaiter *awaiter)
+static bool http_input_ready(bide_awaiter *awaiter)
 {
     bide_http_input *input = bide_container_of(awaiter, bide_http_input, task.frame.awaiter);
-    int status = attempt(input);
+    int status = http_input_advance(input);
     if (status == -EAGAIN)
         return false;
     input->task.frame.error = status;
@@ -232,23 +284,23 @@ static bide_next http_read_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http_read_type_ = &bide_task_type;
 static const bide_coroutine_code http_read_code = {http_read_step_, "bide_http_read", __FILE__,
                                                    &http_read_type_, NULL};
-static const bide_point http_read_start = BIDE_POINT_START_READY(input_ready, &http_read_code);
+static const bide_point http_read_start = BIDE_POINT_START_READY(http_input_ready, &http_read_code);
 
 bide_body(http_read)
 {
     bide_begin(http_read, bide_http_input * self);
     for (;;) {
-        self->status = attempt(self);
+        self->status = http_input_advance(self);
         if (self->status != -EAGAIN)
             bide_return(self->status);
         if (self->must_continue) {
             self->must_continue = false;
-            http_watch_wait(self->watch, bide_this_context());
+            http_watch_start_wait(self->watch, bide_this_context());
             bide_try(bide_http_output_continue_(self->output));
         }
-        http_watch_wait(self->watch, bide_this_context());
-        bide_await_status(self->status, begin_reading(self));
-        http_watch_go_on(self->watch);
+        http_watch_start_wait(self->watch, bide_this_context());
+        bide_await_status(self->status, http_input_start_read(self));
+        http_watch_stop_wait(self->watch);
         bide_http_input_filled_(self, self->status);
         if (self->status < 0)
             bide_return(self->status);

@@ -1,5 +1,5 @@
-# Makes llhttp's sources a part of the library: under names of its own, so that a program may have another llhttp
-# beside it, and without the warnings that are the affair of its authors.
+# Turns the sources of llhttp into a part of the library: renames its functions, so that a program may link another
+# llhttp, and disables the warnings that only its authors can fix.
 1i\
 #pragma GCC diagnostic ignored "-Wpragmas"\
 #pragma GCC diagnostic ignored "-Wunknown-warning-option"\

@@ -1,13 +1,17 @@
 /*
- * Logs of requests. Two halves of a buffer: lines go into the first, and when it is to be written the two
- * change places.
+ * Logs of requests. A buffer has two halves: lines are appended to the first, while the second is
+ * being written. A write starts by swapping them.
  *
- * 1. What stands in a line came from the client, so bytes that could be taken for another field or line
- *    are written as "\xHH".
- * 2. The event is set when the first half gets its first line, is half full, or the log is closed. The
- *    coroutine resets it before it looks, on the same thread, so none is missed.
- * 3. Whoever waits for a write to end resets `written` while the write is under way, or sets it if there
- *    is none, on the same thread that sets it when the write has ended.
+ * Threads: all functions, and the coroutine that writes, run on the loop's thread.
+ *
+ * Why it is correct:
+ * 1. A line contains texts of the client. Bytes that could look like another field or line are
+ *    escaped as "\xHH".
+ * 2. `news` is set when the first half gets its first line, when it becomes half full, and when the
+ *    log is closed. The coroutine waits on it, which resets it, and only then checks the state. Both
+ *    run on one thread, so no event is lost.
+ * 3. A waiter for the end of a write resets `written` while a write is in progress, and sets it
+ *    otherwise. The same thread sets it after the write.
  */
 #define _GNU_SOURCE
 #include "bide/http_log.h"
@@ -19,7 +23,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { WRITTEN_AFTER = 1000000000 };
+enum { HTTP_LOG_INTERVAL = 1000000000 };
 
 void bide_http_log_init(bide_http_log *log, bide_descriptor *file, void *memory, size_t size,
                         bide_http_log_format format)
@@ -62,14 +66,14 @@ bide_awaiter *bide_http_log_flush(bide_auto_event_waiter *waiter, bide_http_log 
 
 /* ---- Lines ---- */
 
-/* A line that grows. Too long: it is `full`. */
-typedef struct line {
+/* A line under construction. `full`: the line did not fit. */
+typedef struct http_log_line {
     char *at;
     char *end;
     bool full;
-} line;
+} http_log_line;
 
-static void put(line *line, const char *data, size_t size)
+static void http_log_put(http_log_line *line, const char *data, size_t size)
 {
     if (size > (size_t)(line->end - line->at)) {
         line->full = true;
@@ -79,43 +83,43 @@ static void put(line *line, const char *data, size_t size)
     line->at += size;
 }
 
-static void put_string(line *line, const char *string)
+static void http_log_put_string(http_log_line *line, const char *string)
 {
-    put(line, string, strlen(string));
+    http_log_put(line, string, strlen(string));
 }
 
-static void put_number(line *line, uint64_t number)
+static void http_log_put_number(http_log_line *line, uint64_t number)
 {
     char digits[20];
-    put(line, digits, bide_http_print_number_(digits, number));
+    http_log_put(line, digits, bide_http_print_number_(digits, number));
 }
 
 /* 1 */
-static void put_text(line *line, bide_slice text)
+static void http_log_put_text(http_log_line *line, bide_slice text)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < text.size; i++) {
         unsigned char byte = (unsigned char)text.data[i];
         if (byte >= ' ' && byte < 127 && byte != '"' && byte != '\\') {
-            put(line, text.data + i, 1);
+            http_log_put(line, text.data + i, 1);
         } else {
             char escaped[4] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-            put(line, escaped, sizeof escaped);
+            http_log_put(line, escaped, sizeof escaped);
         }
     }
 }
 
-static void put_quoted(line *line, bide_slice text)
+static void http_log_put_quoted(http_log_line *line, bide_slice text)
 {
-    put(line, " \"", 2);
+    http_log_put(line, " \"", 2);
     if (text.size == 0)
-        put(line, "-", 1);
-    put_text(line, text);
-    put(line, "\"", 1);
+        http_log_put(line, "-", 1);
+    http_log_put_text(line, text);
+    http_log_put(line, "\"", 1);
 }
 
-/* "[24/Nov/2026:11:15:29 +0000]", of the server's clock. */
-static const char *time_of(bide_http_log *log, const bide_http_exchange *exchange)
+/* "[24/Nov/2026:11:15:29 +0000]", from the server's clock. */
+static const char *http_log_time(bide_http_log *log, const bide_http_exchange *exchange)
 {
     int64_t second = exchange->server->options.clock();
     if (second != log->second) {
@@ -135,34 +139,34 @@ static const char *time_of(bide_http_log *log, const bide_http_exchange *exchang
     return log->time;
 }
 
-static void put_line(line *line, bide_http_log *log, bide_http_exchange *exchange)
+static void http_log_put_line(http_log_line *line, bide_http_log *log, bide_http_exchange *exchange)
 {
     const bide_http_request *request = &exchange->request;
-    put_string(line, bide_http_peer(exchange));
-    put(line, " - - ", 5);
-    put_string(line, time_of(log, exchange));
-    put(line, " \"", 2);
-    put_text(line, request->method_name);
-    put(line, " ", 1);
-    put_text(line, request->target);
-    put_string(line, request->major == 2   ? " HTTP/2.0\" "
-                     : request->minor == 1 ? " HTTP/1.1\" "
-                                           : " HTTP/1.0\" ");
-    put_number(line, (uint64_t)exchange->status);
-    put(line, " ", 1);
-    put_number(line, request->method == BIDE_HTTP_HEAD ? 0 : bide_http_written(exchange));
+    http_log_put_string(line, bide_http_peer(exchange));
+    http_log_put(line, " - - ", 5);
+    http_log_put_string(line, http_log_time(log, exchange));
+    http_log_put(line, " \"", 2);
+    http_log_put_text(line, request->method_name);
+    http_log_put(line, " ", 1);
+    http_log_put_text(line, request->target);
+    http_log_put_string(line, request->major == 2   ? " HTTP/2.0\" "
+                              : request->minor == 1 ? " HTTP/1.1\" "
+                                                    : " HTTP/1.0\" ");
+    http_log_put_number(line, (uint64_t)exchange->status);
+    http_log_put(line, " ", 1);
+    http_log_put_number(line, request->method == BIDE_HTTP_HEAD ? 0 : bide_http_written(exchange));
     if (log->format == BIDE_HTTP_LOG_COMBINED) {
-        put_quoted(line, bide_http_request_field(exchange, "referer"));
-        put_quoted(line, bide_http_request_field(exchange, "user-agent"));
+        http_log_put_quoted(line, bide_http_request_field(exchange, "referer"));
+        http_log_put_quoted(line, bide_http_request_field(exchange, "user-agent"));
     }
-    put(line, "\n", 1);
+    http_log_put(line, "\n", 1);
 }
 
 void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
 {
-    line line = {log->halves[0] + log->filled, log->halves[0] + log->size, false};
+    http_log_line line = {log->halves[0] + log->filled, log->halves[0] + log->size, false};
     size_t before = log->filled;
-    put_line(&line, log, exchange);
+    http_log_put_line(&line, log, exchange);
     if (line.full) {
         log->dropped++;
         return;
@@ -175,16 +179,17 @@ void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
 
 /* ---- Writing ---- */
 
-/* Waits for more lines, or, once there are some, for a second. */
-static bide_awaiter *wait_for_lines(bide_http_log *log, const bide_context *context)
+/* Waits for more lines, or, if there are lines, for at most a second. */
+static bide_awaiter *http_log_wait_for_lines(bide_http_log *log, const bide_context *context)
 {
-    uint64_t until = log->filled != 0 ? bide_now(context) + WRITTEN_AFTER : BIDE_FOREVER;
+    uint64_t until = log->filled != 0 ? bide_now(context) + HTTP_LOG_INTERVAL : BIDE_FOREVER;
     return bide_with_deadline(&log->limited, until, bide_auto_event_wait(&log->wait, &log->news));
 }
 
-static bide_awaiter *begin_writing(bide_http_log *log)
+static bide_awaiter *http_log_start_write(bide_http_log *log)
 {
     char *half = log->halves[0];
+    bide_assert(log->writing == 0 && log->filled != 0 && log->filled <= log->size);
     log->halves[0] = log->halves[1];
     log->halves[1] = half;
     log->writing = log->filled;
@@ -192,8 +197,8 @@ static bide_awaiter *begin_writing(bide_http_log *log)
     return bide_write(&log->write, log->file, half, log->writing);
 }
 
-/* The lines of a write that has failed, but for those that were written whole. */
-static uint64_t count_lost(const bide_http_log *log)
+/* The number of lines of a failed write that were not written completely. */
+static uint64_t http_log_count_lost(const bide_http_log *log)
 {
     uint64_t lost = 0;
     const char *end = log->halves[1] + log->writing;
@@ -202,14 +207,14 @@ static uint64_t count_lost(const bide_http_log *log)
     return lost;
 }
 
-bide_coroutine(log_body)
+bide_coroutine(http_log_body)
 {
-    bide_begin(log_body, bide_http_log * self);
+    bide_begin(http_log_body, bide_http_log * self);
     for (;;) {
         if (self->filled == 0 && self->is_closed)
             break;
         if (self->filled < self->size / 2 && !self->is_closed) {
-            bide_await_status(self->status, wait_for_lines(self, bide_this_context()));
+            bide_await_status(self->status, http_log_wait_for_lines(self, bide_this_context()));
             if (bide_stop_requested(bide_this_context()->stop))
                 bide_return(bide_stop_reason(bide_this_context()->stop));
             if (self->status != -ETIMEDOUT)
@@ -217,10 +222,10 @@ bide_coroutine(log_body)
         }
         if (self->filled == 0)
             continue;
-        bide_await_status(self->status, begin_writing(self));
+        bide_await_status(self->status, http_log_start_write(self));
         if (self->status < 0) {
             self->error = self->status;
-            self->dropped += count_lost(self);
+            self->dropped += http_log_count_lost(self);
         }
         self->writing = 0;
         bide_auto_event_set(&self->written);
@@ -230,5 +235,5 @@ bide_coroutine(log_body)
 
 bide_awaiter *bide_http_log_run(bide_http_log *log)
 {
-    return bide_task_init(&log->task, &log_body);
+    return bide_task_init(&log->task, &http_log_body);
 }

@@ -1,16 +1,21 @@
 /*
- * Messages that go out. All is put into the writer's buffer until it does not fit; then what is in
- * the buffer and the bytes at hand are sent in one call.
+ * Messages that are sent. All bytes are appended to the writer's buffer until they no longer fit.
+ * Then the buffer and the caller's bytes are sent in one call.
  *
  *     NOTHING --first line--> HEAD --its end--> BODY --end--> ENDED
  *                                                 +--trailers--^
  *
- * 1. What is in a head is put there by plain calls, and cannot wait. So there must be room when an
- *    exchange begins; MARGIN is kept for what ends a head.
- * 2. Small pieces of a body in chunks are gathered into one chunk, whose size has four digits that are
- *    written when it ends. What does not fit goes out as a chunk of its own.
- * 3. What is sent by halves spoils the message, and with it the connection (`error`). But a flush of a
- *    request that is cut short leaves the rest in the buffer, and may be followed by another.
+ * Threads: all functions run on the loop's thread; one write or flush at a time.
+ *
+ * Why it is correct:
+ * 1. Plain calls put the head into the buffer; they cannot wait. An exchange therefore starts with
+ *    enough room, and each call leaves HTTP_OUTPUT_MARGIN for the end of the head.
+ * 2. Small pieces of a body in chunks are gathered into one chunk. Its size has four digits, which
+ *    are written when the chunk ends. A piece that does not fit is sent as its own chunk.
+ * 3. A partial send makes the message invalid, and with it the connection (`error`). The exception is
+ *    the flush of a request that is cancelled or times out: the unsent bytes stay in the buffer, and
+ *    the next flush resumes there.
+ * 4. A chunk that is being gathered lies in the unsent part of the buffer and is not empty.
  */
 #include "output.h"
 
@@ -23,13 +28,13 @@
 #include <string.h>
 
 enum {
-    MARGIN = 96,
-    CHUNK_HEAD = 6, /* "0000\r\n" */
-    MAX_GATHERED = 0xffff,
-    PIECE = 262144 /* that is sent between two looks at the clock */
+    HTTP_OUTPUT_MARGIN = 96,
+    HTTP_OUTPUT_CHUNK_HEAD = 6, /* "0000\r\n" */
+    HTTP_OUTPUT_MAX_CHUNK = 0xffff,
+    HTTP_OUTPUT_PIECE = 262144 /* the bytes that are sent before the deadline is renewed */
 };
 
-#define NO_CHUNK SIZE_MAX
+#define HTTP_OUTPUT_NO_CHUNK SIZE_MAX
 
 size_t bide_http_print_number_(char digits[20], uint64_t number)
 {
@@ -47,7 +52,7 @@ size_t bide_http_print_number_(char digits[20], uint64_t number)
 void bide_http_output_begin_(bide_http_output *output)
 {
     output->head = 0;
-    output->chunk = NO_CHUNK;
+    output->chunk = HTTP_OUTPUT_NO_CHUNK;
     output->left = 0;
     output->length = BIDE_HTTP_UNKNOWN;
     output->body = 0;
@@ -64,8 +69,8 @@ void bide_http_output_begin_(bide_http_output *output)
 
 /* ---- The buffer ---- */
 
-/* Makes room for `size` bytes at its end. False: there is none. */
-static bool make_room(bide_http_output *output, size_t size)
+/* Makes room for `size` bytes at the end of the buffer. Returns false if they cannot fit. */
+static bool http_output_make_room(bide_http_output *output, size_t size)
 {
     bide_writer *writer = output->writer;
     if (size <= writer->size - writer->end)
@@ -74,19 +79,21 @@ static bool make_room(bide_http_output *output, size_t size)
     if (size > writer->size - buffered)
         return false;
     size_t shift = writer->begin;
+    bide_assert(output->chunk == HTTP_OUTPUT_NO_CHUNK || output->chunk >= shift);
     memmove(writer->buffer, writer->buffer + shift, buffered);
     writer->begin = 0;
     writer->end = buffered;
     output->head -= output->head < shift ? output->head : shift;
-    if (output->chunk != NO_CHUNK)
+    if (output->chunk != HTTP_OUTPUT_NO_CHUNK)
         output->chunk -= shift;
     return true;
 }
 
-/* There is room. */
-static void append(bide_http_output *output, const char *data, size_t size)
+/* The caller has made room. */
+static void http_output_append(bide_http_output *output, const char *data, size_t size)
 {
     bide_writer *writer = output->writer;
+    bide_assert(writer->begin <= writer->end && size <= writer->size - writer->end);
     if (size == 0)
         return;
     memcpy(writer->buffer + writer->end, data, size);
@@ -95,9 +102,9 @@ static void append(bide_http_output *output, const char *data, size_t size)
 
 bool bide_http_output_put_(bide_http_output *output, const char *data, size_t size)
 {
-    if (!make_room(output, size))
+    if (!http_output_make_room(output, size))
         return false;
-    append(output, data, size);
+    http_output_append(output, data, size);
     return true;
 }
 
@@ -105,29 +112,30 @@ bool bide_http_output_put_(bide_http_output *output, const char *data, size_t si
 
 bool bide_http_output_start_line_(bide_http_output *output, const char *line, size_t size)
 {
-    if (!make_room(output, size + MARGIN))
+    if (!http_output_make_room(output, size + HTTP_OUTPUT_MARGIN))
         return false;
+    bide_assert(output->state == HTTP_OUTPUT_NOTHING);
     output->head = output->writer->end;
     output->state = HTTP_OUTPUT_HEAD;
-    append(output, line, size);
+    http_output_append(output, line, size);
     return true;
 }
 
-static int add_line(bide_http_output *output, bide_slice name, bide_slice value)
+static int http_output_add_line(bide_http_output *output, bide_slice name, bide_slice value)
 {
     if (!bide_http_is_token_(name.data, name.size) || !bide_http_is_value_(value.data, value.size))
         return -EINVAL;
-    if (!make_room(output, name.size + value.size + 4 + MARGIN)) /* 1 */
+    if (!http_output_make_room(output, name.size + value.size + 4 + HTTP_OUTPUT_MARGIN)) /* 1 */
         return -EMSGSIZE;
-    append(output, name.data, name.size);
-    append(output, ": ", 2);
-    append(output, value.data, value.size);
-    append(output, "\r\n", 2);
+    http_output_append(output, name.data, name.size);
+    http_output_append(output, ": ", 2);
+    http_output_append(output, value.data, value.size);
+    http_output_append(output, "\r\n", 2);
     return 0;
 }
 
-/* What the library says itself. */
-static bool is_framing(bide_slice name)
+/* The library adds these fields itself. */
+static bool http_output_is_framing(bide_slice name)
 {
     switch (name.size) {
     case 10:
@@ -143,18 +151,18 @@ static bool is_framing(bide_slice name)
 
 int bide_http_output_add_(bide_http_output *output, bide_slice name, bide_slice value)
 {
-    if (output->state != HTTP_OUTPUT_HEAD || is_framing(name))
+    if (output->state != HTTP_OUTPUT_HEAD || http_output_is_framing(name))
         return -EINVAL;
-    return add_line(output, name, value);
+    return http_output_add_line(output, name, value);
 }
 
-static void append_length(bide_http_output *output, uint64_t length)
+static void http_output_append_length(bide_http_output *output, uint64_t length)
 {
     static const char name[] = "Content-Length: ";
     char digits[20];
-    append(output, name, sizeof name - 1);
-    append(output, digits, bide_http_print_number_(digits, length));
-    append(output, "\r\n", 2);
+    http_output_append(output, name, sizeof name - 1);
+    http_output_append(output, digits, bide_http_print_number_(digits, length));
+    http_output_append(output, "\r\n", 2);
 }
 
 int bide_http_output_end_head_(bide_http_output *output, uint64_t length)
@@ -162,7 +170,8 @@ int bide_http_output_end_head_(bide_http_output *output, uint64_t length)
     static const char chunked[] = "Transfer-Encoding: chunked\r\n";
     static const char closing[] = "Connection: close\r\n";
     static const char keeping[] = "Connection: keep-alive\r\n";
-    if (!make_room(output, MARGIN))
+    bide_assert(output->state == HTTP_OUTPUT_HEAD);
+    if (!http_output_make_room(output, HTTP_OUTPUT_MARGIN))
         return -EMSGSIZE;
     output->length = length;
     output->left = length;
@@ -177,21 +186,21 @@ int bide_http_output_end_head_(bide_http_output *output, uint64_t length)
         output->closes = true;
     }
     if (output->closes && !output->is_framed)
-        append(output, closing, sizeof closing - 1);
+        http_output_append(output, closing, sizeof closing - 1);
     else if (output->is_old)
-        append(output, keeping, sizeof keeping - 1);
+        http_output_append(output, keeping, sizeof keeping - 1);
     if (output->framing == HTTP_FRAMING_CHUNKED)
-        append(output, chunked, sizeof chunked - 1);
+        http_output_append(output, chunked, sizeof chunked - 1);
     else if (output->framing == HTTP_FRAMING_LENGTH && !output->is_bare)
-        append_length(output, length);
-    append(output, "\r\n", 2);
+        http_output_append_length(output, length);
+    http_output_append(output, "\r\n", 2);
     output->state = HTTP_OUTPUT_BODY;
     return 0;
 }
 
 /* ---- The body ---- */
 
-static void put_digits(char *at, size_t number)
+static void http_output_put_digits(char *at, size_t number)
 {
     static const char digits[] = "0123456789abcdef";
     for (int i = 3; i >= 0; i--) {
@@ -200,30 +209,36 @@ static void put_digits(char *at, size_t number)
     }
 }
 
-/* Ends the chunk that is gathered, if there is one; its room was kept. 2 */
-static void end_chunk(bide_http_output *output)
+/* Ends the chunk that is being gathered, if there is one. Its room is reserved: 2 */
+static void http_output_end_chunk(bide_http_output *output)
 {
     bide_writer *writer = output->writer;
-    if (output->chunk == NO_CHUNK || output->framing != HTTP_FRAMING_CHUNKED)
+    if (output->chunk == HTTP_OUTPUT_NO_CHUNK || output->framing != HTTP_FRAMING_CHUNKED)
         return;
-    put_digits(writer->buffer + output->chunk, writer->end - output->chunk - CHUNK_HEAD);
-    append(output, "\r\n", 2);
-    output->chunk = NO_CHUNK;
+    bide_assert(output->chunk >= writer->begin && /* 4 */
+                output->chunk + HTTP_OUTPUT_CHUNK_HEAD < writer->end);
+    bide_assert(writer->end - output->chunk - HTTP_OUTPUT_CHUNK_HEAD <= HTTP_OUTPUT_MAX_CHUNK);
+    http_output_put_digits(writer->buffer + output->chunk,
+                           writer->end - output->chunk - HTTP_OUTPUT_CHUNK_HEAD);
+    http_output_append(output, "\r\n", 2);
+    output->chunk = HTTP_OUTPUT_NO_CHUNK;
 }
 
-/* Into the chunk that is gathered, or a new one. False: it does not fit. */
-static bool gather(bide_http_output *output, const char *data, size_t size)
+/* Appends to the current chunk, or starts one. Returns false if the data does not fit. */
+static bool http_output_gather(bide_http_output *output, const char *data, size_t size)
 {
-    bool is_new = output->chunk == NO_CHUNK;
-    if (size > MAX_GATHERED || !make_room(output, size + 2 + (is_new ? CHUNK_HEAD : 0)))
+    bool is_new = output->chunk == HTTP_OUTPUT_NO_CHUNK;
+    if (size > HTTP_OUTPUT_MAX_CHUNK ||
+        !http_output_make_room(output, size + 2 + (is_new ? HTTP_OUTPUT_CHUNK_HEAD : 0)))
         return false;
-    if (!is_new && output->writer->end - output->chunk - CHUNK_HEAD + size > MAX_GATHERED)
+    if (!is_new &&
+        output->writer->end - output->chunk - HTTP_OUTPUT_CHUNK_HEAD + size > HTTP_OUTPUT_MAX_CHUNK)
         return false;
     if (is_new) {
         output->chunk = output->writer->end;
-        append(output, "0000\r\n", CHUNK_HEAD);
+        http_output_append(output, "0000\r\n", HTTP_OUTPUT_CHUNK_HEAD);
     }
-    append(output, data, size);
+    http_output_append(output, data, size);
     return true;
 }
 
@@ -239,15 +254,15 @@ int bide_http_output_count_(bide_http_output *output, uint64_t size)
     return 0;
 }
 
-/* The operation without a wait: 0, -EAGAIN, or what it ends with. Once. */
-static int attempt(bide_http_output *output)
+/* Tries the operation without waiting, once. Returns its result or -EAGAIN. */
+static int http_output_advance(bide_http_output *output)
 {
     if (output->error != 0)
         return output->error;
     if (output->is_flush) {
         if (output->is_framed && output->state == HTTP_OUTPUT_TRAILERS)
-            return 0; /* they go with the end */
-        end_chunk(output);
+            return 0; /* the trailers are sent with the end of the response */
+        http_output_end_chunk(output);
         return bide_writer_buffered(output->writer) == 0 ? 0 : -EAGAIN;
     }
     if (output->size == 0)
@@ -261,7 +276,7 @@ static int attempt(bide_http_output *output)
     }
     bool fits;
     if (output->framing == HTTP_FRAMING_CHUNKED)
-        fits = gather(output, output->data, output->size);
+        fits = http_output_gather(output, output->data, output->size);
     else
         fits = bide_http_output_put_(output, output->data, output->size);
     if (fits)
@@ -269,7 +284,7 @@ static int attempt(bide_http_output *output)
     return fits ? 0 : -EAGAIN;
 }
 
-static void point_at(struct iovec *vector, const char *data, size_t size)
+static void http_output_set_vector(struct iovec *vector, const char *data, size_t size)
 {
     __extension__ union {
         const void *read;
@@ -279,13 +294,13 @@ static void point_at(struct iovec *vector, const char *data, size_t size)
     vector->iov_len = size;
 }
 
-/* Begins to send the next piece, with what is buffered. */
-static bide_awaiter *begin_piece(bide_http_output *output)
+/* Starts sending the buffer and the next piece. */
+static bide_awaiter *http_output_start_piece(bide_http_output *output)
 {
     size_t size = output->size - output->count;
     const char *data = size != 0 ? output->data + output->count : NULL;
-    if (size > PIECE)
-        size = PIECE;
+    if (size > HTTP_OUTPUT_PIECE)
+        size = HTTP_OUTPUT_PIECE;
     if (output->state != HTTP_OUTPUT_NOTHING)
         output->is_sent = true;
     if (output->is_flush)
@@ -298,15 +313,14 @@ static bide_awaiter *begin_piece(bide_http_output *output)
     output->line[--at] = '\r';
     for (size_t number = size; number != 0; number >>= 4)
         output->line[--at] = digits[number & 15];
-    end_chunk(output);
-    point_at(&output->vectors[0], output->line + at, sizeof output->line - at);
-    point_at(&output->vectors[1], data, size);
-    point_at(&output->vectors[2], "\r\n", 2);
+    http_output_end_chunk(output);
+    http_output_set_vector(&output->vectors[0], output->line + at, sizeof output->line - at);
+    http_output_set_vector(&output->vectors[1], data, size);
+    http_output_set_vector(&output->vectors[2], "\r\n", 2);
     return bide_writer_write_vectors(&output->write, output->writer, output->vectors, 3);
 }
 
-/* It has ended. */
-static void end_piece(bide_http_output *output)
+static void http_output_finish_piece(bide_http_output *output)
 {
     size_t count = output->write.count;
     if (output->is_flush)
@@ -318,9 +332,10 @@ static void end_piece(bide_http_output *output)
             count = output->vectors[1].iov_len;
     }
     output->count += count;
+    bide_assert(output->count <= output->size);
 }
 
-static bool output_ready(bide_awaiter *awaiter)
+static bool http_output_ready(bide_awaiter *awaiter)
 {
     bide_http_output *output = bide_container_of(awaiter, bide_http_output, task.frame.awaiter);
     if (output->status == -EAGAIN)
@@ -330,17 +345,17 @@ static bool output_ready(bide_awaiter *awaiter)
 }
 
 /* 3 */
-static bool is_kept(const bide_http_output *output, int status)
+static bool http_output_is_resumable(const bide_http_output *output, int status)
 {
-    return output->is_flush && output->is_request &&
-           (status == -ECANCELED || status == -ETIMEDOUT);
+    return output->is_flush && output->is_request && (status == -ECANCELED || status == -ETIMEDOUT);
 }
 
 static bide_next http_write_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http_write_type_ = &bide_task_type;
 static const bide_coroutine_code http_write_code = {http_write_step_, "bide_http_write", __FILE__,
                                                     &http_write_type_, NULL};
-static const bide_point http_write_start = BIDE_POINT_START_READY(output_ready, &http_write_code);
+static const bide_point http_write_start =
+    BIDE_POINT_START_READY(http_output_ready, &http_write_code);
 
 bide_body(http_write)
 {
@@ -348,48 +363,50 @@ bide_body(http_write)
     if (self->status != -EAGAIN)
         bide_return(self->status);
     do {
-        http_watch_wait(self->watch, bide_this_context());
+        http_watch_start_wait(self->watch, bide_this_context());
         self->is_sending = true;
-        bide_await_status(self->status, begin_piece(self));
+        bide_await_status(self->status, http_output_start_piece(self));
         self->is_sending = false;
-        http_watch_go_on(self->watch);
-        end_piece(self);
+        http_watch_stop_wait(self->watch);
+        http_output_finish_piece(self);
         if (self->status < 0) {
-            if (!is_kept(self, self->status))
+            if (!http_output_is_resumable(self, self->status))
                 self->error = self->status; /* 3 */
             bide_return(self->status);
         }
     } while (self->count != self->size);
     bide_finally();
-    if (self->is_sending && !is_kept(self, -ECANCELED)) /* it is destroyed: 3 */
+    if (self->is_sending &&
+        !http_output_is_resumable(self, -ECANCELED)) /* the operation is being destroyed: 3 */
         self->error = -ECANCELED;
     bide_end();
 }
 
-static bide_awaiter *begin(bide_http_output *output, const void *data, size_t size, bool is_flush)
+static bide_awaiter *http_output_start(bide_http_output *output, const void *data, size_t size,
+                                       bool is_flush)
 {
     output->data = data;
     output->size = size;
     output->count = 0;
     output->is_flush = is_flush;
     output->is_sending = false;
-    output->status = attempt(output);
+    output->status = http_output_advance(output);
     return bide_task_init(&output->task, &http_write_start);
 }
 
 bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data, size_t size)
 {
-    return begin(output, data, size, false);
+    return http_output_start(output, data, size, false);
 }
 
 bide_awaiter *bide_http_output_flush_(bide_http_output *output)
 {
-    return begin(output, NULL, 0, true);
+    return http_output_start(output, NULL, 0, true);
 }
 
 bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status)
 {
-    bide_awaiter *awaiter = begin(output, NULL, 0, false);
+    bide_awaiter *awaiter = http_output_start(output, NULL, 0, false);
     output->status = status;
     return awaiter;
 }
@@ -397,7 +414,8 @@ bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status)
 bide_awaiter *bide_http_output_continue_(bide_http_output *output)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    if (output->state != HTTP_OUTPUT_NOTHING) /* it has answered; the other side goes by that */
+    if (output->state !=
+        HTTP_OUTPUT_NOTHING) /* the response has started: the client no longer waits for "100 Continue" */
         return bide_http_output_fail_(output, 0);
     if (!bide_http_output_put_(output, line, sizeof line - 1))
         return bide_http_output_fail_(output, -EMSGSIZE);
@@ -409,22 +427,24 @@ bide_awaiter *bide_http_output_continue_(bide_http_output *output)
 int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bide_slice value)
 {
     if ((output->state != HTTP_OUTPUT_BODY && output->state != HTTP_OUTPUT_TRAILERS) ||
-        (output->framing != HTTP_FRAMING_CHUNKED && output->framing != HTTP_FRAMING_CARRIED) || is_framing(name))
+        (output->framing != HTTP_FRAMING_CHUNKED && output->framing != HTTP_FRAMING_CARRIED) ||
+        http_output_is_framing(name))
         return -EINVAL;
     if (output->has_no_body)
         return 0;
     if (output->state == HTTP_OUTPUT_BODY) {
-        if (!make_room(output, name.size + value.size + 4 + MARGIN))
+        if (!http_output_make_room(output, name.size + value.size + 4 + HTTP_OUTPUT_MARGIN))
             return -EMSGSIZE;
         if (output->is_framed) {
-            output->chunk = output->writer->end; /* where they begin */
+            bide_assert(output->chunk == HTTP_OUTPUT_NO_CHUNK);
+            output->chunk = output->writer->end; /* the trailers begin here */
         } else {
-            end_chunk(output);
-            append(output, "0\r\n", 3);
+            http_output_end_chunk(output);
+            http_output_append(output, "0\r\n", 3);
         }
         output->state = HTTP_OUTPUT_TRAILERS;
     }
-    return add_line(output, name, value);
+    return http_output_add_line(output, name, value);
 }
 
 int bide_http_output_end_(bide_http_output *output)
@@ -437,13 +457,13 @@ int bide_http_output_end_(bide_http_output *output)
     if (output->framing == HTTP_FRAMING_LENGTH && output->left != 0 && !output->has_no_body)
         return output->error = -ENODATA;
     if (output->framing == HTTP_FRAMING_CHUNKED && !output->has_no_body) {
-        if (!make_room(output, 2 + sizeof last - 1))
+        if (!http_output_make_room(output, 2 + sizeof last - 1))
             return -EAGAIN;
-        end_chunk(output);
+        http_output_end_chunk(output);
         if (output->state == HTTP_OUTPUT_TRAILERS)
-            append(output, "\r\n", 2);
+            http_output_append(output, "\r\n", 2);
         else
-            append(output, last, sizeof last - 1);
+            http_output_append(output, last, sizeof last - 1);
     }
     output->state = HTTP_OUTPUT_ENDED;
     return 0;

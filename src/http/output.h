@@ -1,4 +1,4 @@
-/* Messages that go out. Internal to HTTP. */
+/* Messages that are sent. Internal to HTTP. */
 #ifndef BIDE_SRC_HTTP_OUTPUT_H
 #define BIDE_SRC_HTTP_OUTPUT_H
 
@@ -7,59 +7,73 @@
 #include "input.h"
 #include "watch.h"
 
-/* How far a message is. */
-enum { HTTP_OUTPUT_NOTHING, HTTP_OUTPUT_HEAD, HTTP_OUTPUT_BODY, HTTP_OUTPUT_TRAILERS, HTTP_OUTPUT_ENDED };
+/* The state of a message. */
+enum {
+    HTTP_OUTPUT_NOTHING,
+    HTTP_OUTPUT_HEAD,
+    HTTP_OUTPUT_BODY,
+    HTTP_OUTPUT_TRAILERS,
+    HTTP_OUTPUT_ENDED
+};
 
-/* A message begins. What was set up by the caller stays: the writer, the watch, `is_request`. */
+/* Starts a message. The writer, the watch, is_framed and is_request keep their values. */
 void bide_http_output_begin_(bide_http_output *output);
 
-/* Its first line, without an end. False: there is no room. */
+/* Puts the first line, without a line end. Returns false if there is no room. */
 bool bide_http_output_start_line_(bide_http_output *output, const char *line, size_t size);
 
 /*
- * One line. Errors: -EINVAL (name or value may not stand in a field), -EMSGSIZE (there is no room).
+ * Adds one field. Errors: -EINVAL (name or value is invalid, or there is no open head), -EMSGSIZE
+ * (there is no room).
  */
 int bide_http_output_add_(bide_http_output *output, bide_slice name, bide_slice value);
 
-/* Bytes as they are. False: there is no room. */
+/* Puts bytes unchanged. Returns false if there is no room. */
 bool bide_http_output_put_(bide_http_output *output, const char *data, size_t size);
 
-/* The end of the head. `length` is that of the body, or BIDE_HTTP_UNKNOWN. -EMSGSIZE. */
+/*
+ * Ends the head. `length` is the length of the body, or BIDE_HTTP_UNKNOWN. Errors: -EMSGSIZE (there is
+ * no room).
+ */
 int bide_http_output_end_head_(bide_http_output *output, uint64_t length);
 
 /*
- * Writes bytes of the body, into the buffer if they fit. Errors: -EMSGSIZE (more than the length that
- * was promised), and those of the stream.
+ * Writes bytes of the body, into the buffer if they fit. Errors: -EMSGSIZE (exceeds the announced
+ * length), -EINVAL (the body has ended), and those of the stream.
  */
 bide_awaiter *bide_http_output_write_(bide_http_output *output, const void *data, size_t size);
 
-/* Sends what is buffered. */
+/* Sends the buffered bytes. */
 bide_awaiter *bide_http_output_flush_(bide_http_output *output);
 
-/*
- * `status` and nothing else is the result of the operation that comes next.
- */
+/* Starts an operation that only completes with `status`. */
 bide_awaiter *bide_http_output_fail_(bide_http_output *output, int status);
 
-/* "100 Continue", at once. */
+/* Sends "100 Continue" at once, unless a response has started. */
 bide_awaiter *bide_http_output_continue_(bide_http_output *output);
 
-/* Bytes of the body that are sent by other means: they count. -EMSGSIZE. */
+/*
+ * Counts bytes of the body that are sent by other means. Errors: -EMSGSIZE (exceeds the announced
+ * length), -EINVAL (the body has ended).
+ */
 int bide_http_output_count_(bide_http_output *output, uint64_t size);
 
-/* One line of the trailers; errors as bide_http_output_add_. */
+/* Adds one trailer. Errors: as bide_http_output_add_. */
 int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bide_slice value);
 
-/* The end. 0; -EAGAIN: there is no room, flush first; -ENODATA: less than the length that was promised. */
+/*
+ * Ends the message. Returns 0, -EAGAIN (there is no room: flush and call again), or -ENODATA (the body
+ * is shorter than announced).
+ */
 int bide_http_output_end_(bide_http_output *output);
 
-/* How many bytes the buffer still takes. */
+/* The number of bytes that still fit into the buffer. */
 static inline size_t http_output_room(const bide_http_output *output)
 {
     return output->writer->size - bide_writer_buffered(output->writer);
 }
 
-/* The decimal digits of a number, and how many. */
+/* Prints a decimal number and returns the number of digits. */
 size_t bide_http_print_number_(char digits[20], uint64_t number);
 
 #endif

@@ -1,16 +1,19 @@
 /*
- * The heads of messages. llhttp takes them apart; what it lets pass and must not pass is looked for
- * above it, because a server that reads a message otherwise than a proxy before it can be made to
- * answer a request that the proxy has not seen.
+ * Parses the heads of messages. llhttp splits them; this file rejects what llhttp accepts but a
+ * server must not. If a server reads a message differently from a proxy in front of it, it can be made
+ * to answer a request that the proxy has not seen.
  *
- * 1. A head is parsed when it is there as a whole. So it makes no difference in what pieces it came.
- * 2. Where it ends is found line by line. Each line ends with "\r\n"; a bare "\n" or "\r" is refused,
- *    and so is a line that begins with a space, which would continue the one before.
- * 3. The first line is looked at byte by byte: one space between its parts, and a version.
- * 4. A name is a token up to its colon, and a value has no control characters.
- * 5. How long the body is, is said once: by one "Content-Length", digits alone, or by one
- *    "Transfer-Encoding", which is "chunked" alone.
- * 6. "Host" is there once, and is a host.
+ * Threads: pure functions; any thread may call them.
+ *
+ * Why it is correct:
+ * 1. A head is parsed once all of it is buffered. The result does not depend on how it was split.
+ * 2. The end of a head is searched line by line. Each line ends with "\r\n". A bare "\n" or "\r" is
+ *    rejected, and so is a line that begins with a space: it would continue the previous line.
+ * 3. The first line is checked byte by byte: one space between its parts, and a version.
+ * 4. A name is a token up to its colon. A value contains no control characters.
+ * 5. Exactly one field announces the length of a body: one "Content-Length" of digits only, or one
+ *    "Transfer-Encoding" that is exactly "chunked".
+ * 6. "Host" occurs once and is valid.
  */
 #include "parse.h"
 
@@ -26,11 +29,11 @@ const bool bide_http_is_here_ = true;
 const bool bide_http_is_here_ = false;
 #endif
 
-/* ---- Where a head ends: 2 ---- */
+/* ---- The end of a head: 2 ---- */
 
 ptrdiff_t bide_http_find_end_(const char *data, size_t size, size_t *scanned)
 {
-    size_t begin = *scanned; /* of a line */
+    size_t begin = *scanned; /* the start of a line */
     for (;;) {
         const char *line = data + begin;
         if (begin < size && begin != 0 && (*line == ' ' || *line == '\t'))
@@ -52,7 +55,7 @@ ptrdiff_t bide_http_find_end_(const char *data, size_t size, size_t *scanned)
 
 /* ---- Parts ---- */
 
-static bool all_of(const char *data, size_t size, int class)
+static bool http_all_of(const char *data, size_t size, int class)
 {
     for (size_t i = 0; i < size; i++)
         if (!http_is_of(data[i], class))
@@ -62,28 +65,28 @@ static bool all_of(const char *data, size_t size, int class)
 
 bool bide_http_is_token_(const char *data, size_t size)
 {
-    return size != 0 && all_of(data, size, HTTP_TOKEN);
+    return size != 0 && http_all_of(data, size, HTTP_TOKEN);
 }
 
 bool bide_http_is_value_(const char *data, size_t size)
 {
-    return all_of(data, size, HTTP_VALUE);
+    return http_all_of(data, size, HTTP_VALUE);
 }
 
 bool bide_http_is_target_(const char *data, size_t size)
 {
-    return all_of(data, size, HTTP_TARGET);
+    return http_all_of(data, size, HTTP_TARGET);
 }
 
 bool bide_http_is_host_(const char *data, size_t size)
 {
-    return all_of(data, size, HTTP_HOST);
+    return http_all_of(data, size, HTTP_HOST);
 }
 
 bool bide_http_parse_length_(bide_slice text, uint64_t *length)
 {
     uint64_t value = 0;
-    if (text.size == 0 || text.size > 18 || !all_of(text.data, text.size, HTTP_DIGIT))
+    if (text.size == 0 || text.size > 18 || !http_all_of(text.data, text.size, HTTP_DIGIT))
         return false;
     for (size_t i = 0; i < text.size; i++)
         value = value * 10 + (uint64_t)(text.data[i] - '0');
@@ -109,8 +112,8 @@ int bide_http_parse_chunk_size_(const char *line, size_t size, uint64_t *chunk)
     return 0;
 }
 
-/* The next token of a list, and what is behind it. False: there is none. */
-static bool next_token(bide_slice *list, bide_slice *token)
+/* Parses the next token of a list and advances the list. Returns false at its end. */
+static bool http_next_token(bide_slice *list, bide_slice *token)
 {
     const char *at = list->data;
     const char *end = list->data + list->size;
@@ -130,7 +133,7 @@ static bool next_token(bide_slice *list, bide_slice *token)
 bool bide_http_has_token(bide_slice list, const char *token)
 {
     bide_slice one;
-    while (next_token(&list, &one))
+    while (http_next_token(&list, &one))
         if (bide_http_is(one, token))
             return true;
     return false;
@@ -149,14 +152,7 @@ bide_http_method bide_http_method_of_(bide_slice name)
     return BIDE_HTTP_OTHER;
 }
 
-static bool begins_with(bide_slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    bide_slice begin = {text.data, size};
-    return text.size >= size && bide_http_is(begin, prefix);
-}
-
-static void split_query(http_head *head, bide_slice target)
+static void http_split_query(http_head *head, bide_slice target)
 {
     const char *mark = memchr(target.data, '?', target.size);
     head->path = target;
@@ -169,25 +165,27 @@ static void split_query(http_head *head, bide_slice target)
     }
 }
 
-/* The four forms. */
+/* Handles the four forms: origin, absolute, authority and asterisk. */
 bool bide_http_split_target_(http_head *head, bide_slice *authority)
 {
     bide_slice target = head->target;
     if (head->method == BIDE_HTTP_CONNECT) {
         *authority = target;
-        split_query(head, (bide_slice){target.data + target.size, 0});
+        http_split_query(head, (bide_slice){target.data + target.size, 0});
         return bide_http_is_host_(target.data, target.size) &&
                memchr(target.data, ':', target.size) != NULL;
     }
     if (target.data[0] == '/') {
-        split_query(head, target);
+        http_split_query(head, target);
         return true;
     }
     if (target.size == 1 && target.data[0] == '*' && head->method == BIDE_HTTP_OPTIONS) {
-        split_query(head, target);
+        http_split_query(head, target);
         return true;
     }
-    size_t scheme = begins_with(target, "http://") ? 7 : begins_with(target, "https://") ? 8 : 0;
+    size_t scheme = http_text_starts_with(target, "http://")    ? 7
+                    : http_text_starts_with(target, "https://") ? 8
+                                                                : 0;
     if (scheme == 0)
         return false;
     authority->data = target.data + scheme;
@@ -195,8 +193,8 @@ bool bide_http_split_target_(http_head *head, bide_slice *authority)
     while (authority->size != target.size - scheme && authority->data[authority->size] != '/' &&
            authority->data[authority->size] != '?')
         authority->size++;
-    split_query(head, (bide_slice){authority->data + authority->size,
-                                       target.size - scheme - authority->size});
+    http_split_query(head, (bide_slice){authority->data + authority->size,
+                                            target.size - scheme - authority->size});
     if (head->path.size == 0)
         head->path = (bide_slice){"/", 1};
     return authority->size != 0 && bide_http_is_host_(authority->data, authority->size);
@@ -206,28 +204,28 @@ bool bide_http_split_target_(http_head *head, bide_slice *authority)
 
 /* ---- The fields ---- */
 
-/* What is noted of a head beside what is handed to the user. */
-typedef struct parsing {
-    bide_llhttp_t parser; /* first */
+/* The state of the parser beside the head that the caller gets. */
+typedef struct http_parsing {
+    bide_llhttp_t parser; /* must be first */
     http_head *head;
     unsigned hosts;
     unsigned lengths;
     unsigned codings;
-    int refusal; /* a status; or 0 */
+    int reject_status; /* a status, or 0 */
     bool is_complete;
     bool is_trailer;
-} parsing;
+} http_parsing;
 
-static void refuse(parsing *self, int status)
+static void http_parsing_reject(http_parsing *self, int status)
 {
-    if (self->refusal == 0)
-        self->refusal = status;
+    if (self->reject_status == 0)
+        self->reject_status = status;
 }
 
-static void note_connection(http_head *head, bide_slice list)
+static void http_parsing_note_connection(http_head *head, bide_slice list)
 {
     bide_slice token;
-    while (next_token(&list, &token)) {
+    while (http_next_token(&list, &token)) {
         if (bide_http_is(token, "close"))
             head->closes = true;
         else if (bide_http_is(token, "keep-alive"))
@@ -238,12 +236,12 @@ static void note_connection(http_head *head, bide_slice list)
 }
 
 /* 5 */
-static void note_coding(parsing *self, bide_slice value)
+static void http_parsing_note_coding(http_parsing *self, bide_slice value)
 {
     bide_slice last = {NULL, 0};
     bide_slice list = value;
     size_t count = 0;
-    for (bide_slice token; next_token(&list, &token); count++)
+    for (bide_slice token; http_next_token(&list, &token); count++)
         last = token;
     self->codings++;
     if (self->codings == 1 && bide_http_is(value, "chunked"))
@@ -252,11 +250,12 @@ static void note_coding(parsing *self, bide_slice value)
              (count == 0 || !bide_http_is(last, "chunked")))
         self->head->has_other_coding = true;
     else
-        refuse(self, self->codings == 1 && count > 1 && bide_http_is(last, "chunked") ? 501 : 400);
+        http_parsing_reject(
+            self, self->codings == 1 && count > 1 && bide_http_is(last, "chunked") ? 501 : 400);
 }
 
-/* A field that says how the message is to be read. */
-static void note_field(parsing *self, const bide_http_field *field)
+/* Notes a field that determines how the message is read. */
+static void http_parsing_note_field(http_parsing *self, const bide_http_field *field)
 {
     http_head *head = self->head;
     bide_slice name = field->name;
@@ -267,14 +266,14 @@ static void note_field(parsing *self, const bide_http_field *field)
             head->host = value;
             self->hosts++;
             if (!bide_http_is_host_(value.data, value.size))
-                refuse(self, 400);
+                http_parsing_reject(self, 400);
         }
         break;
     case 6:
         if (bide_http_is(name, "expect")) {
             head->expects = true;
             if (!bide_http_is(value, "100-continue"))
-                refuse(self, 417);
+                http_parsing_reject(self, 417);
         }
         break;
     case 7:
@@ -283,37 +282,37 @@ static void note_field(parsing *self, const bide_http_field *field)
         break;
     case 10:
         if (bide_http_is(name, "connection"))
-            note_connection(head, value);
+            http_parsing_note_connection(head, value);
         break;
     case 14:
         if (bide_http_is(name, "content-length")) {
             self->lengths++;
             if (!bide_http_parse_length_(value, &head->length))
-                refuse(self, 400);
+                http_parsing_reject(self, 400);
         }
         break;
     case 17:
         if (bide_http_is(name, "transfer-encoding"))
-            note_coding(self, value);
+            http_parsing_note_coding(self, value);
         break;
     default:
         break;
     }
 }
 
-/* ---- llhttp's calls ---- */
+/* ---- Callbacks of llhttp ---- */
 
-static parsing *parsing_of(bide_llhttp_t *parser)
+static http_parsing *http_parsing_of(bide_llhttp_t *parser)
 {
-    return (parsing *)(void *)parser;
+    return (http_parsing *)(void *)parser;
 }
 
-static int on_name(bide_llhttp_t *parser, const char *data, size_t size)
+static int http_parsing_on_name(bide_llhttp_t *parser, const char *data, size_t size)
 {
-    parsing *self = parsing_of(parser);
+    http_parsing *self = http_parsing_of(parser);
     http_head *head = self->head;
     if (head->field_count == head->max_fields) {
-        refuse(self, 431);
+        http_parsing_reject(self, 431);
         return HPE_USER;
     }
     bide_http_field *field = &head->fields[head->field_count];
@@ -322,66 +321,67 @@ static int on_name(bide_llhttp_t *parser, const char *data, size_t size)
     field->value.data = data + size;
     field->value.size = 0;
     if (!bide_http_is_token_(data, size)) { /* 4 */
-        refuse(self, 400);
+        http_parsing_reject(self, 400);
         return HPE_USER;
     }
     return 0;
 }
 
-static int on_value(bide_llhttp_t *parser, const char *data, size_t size)
+static int http_parsing_on_value(bide_llhttp_t *parser, const char *data, size_t size)
 {
-    parsing *self = parsing_of(parser);
+    http_parsing *self = http_parsing_of(parser);
+    bide_assert(self->head->field_count < self->head->max_fields);
     bide_http_field *field = &self->head->fields[self->head->field_count];
     while (size != 0 && (data[size - 1] == ' ' || data[size - 1] == '\t'))
         size--;
     field->value.data = data;
     field->value.size = size;
     if (!bide_http_is_value_(data, size)) { /* 4 */
-        refuse(self, 400);
+        http_parsing_reject(self, 400);
         return HPE_USER;
     }
     return 0;
 }
 
-static int on_value_complete(bide_llhttp_t *parser)
+static int http_parsing_on_value_complete(bide_llhttp_t *parser)
 {
-    parsing *self = parsing_of(parser);
+    http_parsing *self = http_parsing_of(parser);
     if (!self->is_trailer)
-        note_field(self, &self->head->fields[self->head->field_count]);
+        http_parsing_note_field(self, &self->head->fields[self->head->field_count]);
     self->head->field_count++;
     return 0;
 }
 
-static int on_reason(bide_llhttp_t *parser, const char *data, size_t size)
+static int http_parsing_on_reason(bide_llhttp_t *parser, const char *data, size_t size)
 {
-    parsing *self = parsing_of(parser);
+    http_parsing *self = http_parsing_of(parser);
     self->head->reason.data = data;
     self->head->reason.size = size;
     return 0;
 }
 
-static int on_complete(bide_llhttp_t *parser)
+static int http_parsing_on_complete(bide_llhttp_t *parser)
 {
-    parsing_of(parser)->is_complete = true;
+    http_parsing_of(parser)->is_complete = true;
     return HPE_PAUSED;
 }
 
-static const bide_llhttp_settings_t settings = {
-    .on_status = on_reason,
-    .on_header_field = on_name,
-    .on_header_value = on_value,
-    .on_header_value_complete = on_value_complete,
-    .on_headers_complete = on_complete,
+static const bide_llhttp_settings_t http_parsing_settings = {
+    .on_status = http_parsing_on_reason,
+    .on_header_field = http_parsing_on_name,
+    .on_header_value = http_parsing_on_value,
+    .on_header_value_complete = http_parsing_on_value_complete,
+    .on_headers_complete = http_parsing_on_complete,
 };
 
-static void begin_parsing(parsing *self, http_head *head, bide_llhttp_type_t type)
+static void http_parsing_start(http_parsing *self, http_head *head, bide_llhttp_type_t type)
 {
-    bide_llhttp_init(&self->parser, type, &settings);
+    bide_llhttp_init(&self->parser, type, &http_parsing_settings);
     self->head = head;
     self->hosts = 0;
     self->lengths = 0;
     self->codings = 0;
-    self->refusal = 0;
+    self->reject_status = 0;
     self->is_complete = false;
     self->is_trailer = false;
     bide_http_field *fields = head->fields;
@@ -396,8 +396,8 @@ static void begin_parsing(parsing *self, http_head *head, bide_llhttp_type_t typ
 
 /* ---- Requests ---- */
 
-/* "HTTP/1.1": 0, or the status that refuses it. */
-static int parse_version(const char *data, size_t size, int *minor)
+/* Parses "HTTP/1.1". Returns 0 or the status that rejects it. */
+static int http_parse_version(const char *data, size_t size, int *minor)
 {
     if (size != 8 || memcmp(data, "HTTP/", 5) != 0 || !http_is_of(data[5], HTTP_DIGIT) ||
         data[6] != '.' || !http_is_of(data[7], HTTP_DIGIT))
@@ -406,8 +406,8 @@ static int parse_version(const char *data, size_t size, int *minor)
     return data[5] == '1' && *minor <= 1 ? 0 : 505;
 }
 
-/* The first line: 3. 0, or the status that refuses it. */
-static int parse_request_line(http_head *head, const char *data, size_t size)
+/* Parses the first line (3). Returns 0 or the status that rejects it. */
+static int http_parse_request_line(http_head *head, const char *data, size_t size)
 {
     const char *end = (const char *)memchr(data, '\n', size) - 1;
     const char *space = memchr(data, ' ', (size_t)(end - data));
@@ -422,13 +422,13 @@ static int parse_request_line(http_head *head, const char *data, size_t size)
     head->target = (bide_slice){target, (size_t)(space - target)};
     if (head->target.size > head->max_target)
         return 414;
-    if (!all_of(head->target.data, head->target.size, HTTP_TARGET))
+    if (!http_all_of(head->target.data, head->target.size, HTTP_TARGET))
         return 400;
-    return parse_version(space + 1, (size_t)(end - space - 1), &head->minor);
+    return http_parse_version(space + 1, (size_t)(end - space - 1), &head->minor);
 }
 
 /* 5, 6 */
-static int check_request(parsing *self, bide_slice authority)
+static int http_parsing_check_request(http_parsing *self, bide_slice authority)
 {
     http_head *head = self->head;
     if (self->lengths > 1 || (self->lengths != 0 && self->codings != 0) ||
@@ -443,30 +443,30 @@ static int check_request(parsing *self, bide_slice authority)
 
 int bide_http_parse_request_(http_head *head, const char *data, size_t size)
 {
-    parsing self;
+    http_parsing self;
     bide_slice authority = {NULL, 0};
-    begin_parsing(&self, head, HTTP_REQUEST);
-    int status = parse_request_line(head, data, size);
+    http_parsing_start(&self, head, HTTP_REQUEST);
+    int status = http_parse_request_line(head, data, size);
     if (status == 0 && !bide_http_split_target_(head, &authority))
         status = 400;
     if (status != 0)
         return status;
     bide_llhttp_errno_t error = bide_llhttp_execute(&self.parser, data, size);
-    if (self.refusal != 0)
-        return self.refusal;
+    if (self.reject_status != 0)
+        return self.reject_status;
     if (!self.is_complete)
         return error == HPE_INVALID_METHOD ? 501 : 400;
-    return check_request(&self, authority);
+    return http_parsing_check_request(&self, authority);
 }
 
 /* ---- Responses and trailers ---- */
 
-/* "HTTP/1.1 200 OK"; the phrase may be empty, and its space missing. */
-static bool parse_status_line(http_head *head, const char *data, size_t size)
+/* Parses "HTTP/1.1 200 OK". The phrase may be empty, and the space before it missing. */
+static bool http_parse_status_line(http_head *head, const char *data, size_t size)
 {
     size_t length = (size_t)((const char *)memchr(data, '\n', size) - data) - 1;
-    if (length < 12 || parse_version(data, 8, &head->minor) != 0 || data[8] != ' ' ||
-        !all_of(data + 9, 3, HTTP_DIGIT) || (length > 12 && data[12] != ' ') ||
+    if (length < 12 || http_parse_version(data, 8, &head->minor) != 0 || data[8] != ' ' ||
+        !http_all_of(data + 9, 3, HTTP_DIGIT) || (length > 12 && data[12] != ' ') ||
         !bide_http_is_value_(data + 12, length - 12))
         return false;
     head->status = (data[9] - '0') * 100 + (data[10] - '0') * 10 + (data[11] - '0');
@@ -475,12 +475,12 @@ static bool parse_status_line(http_head *head, const char *data, size_t size)
 
 int bide_http_parse_response_(http_head *head, const char *data, size_t size)
 {
-    parsing self;
-    begin_parsing(&self, head, HTTP_RESPONSE);
-    if (!parse_status_line(head, data, size))
+    http_parsing self;
+    http_parsing_start(&self, head, HTTP_RESPONSE);
+    if (!http_parse_status_line(head, data, size))
         return -EBADMSG;
     (void)bide_llhttp_execute(&self.parser, data, size);
-    if (!self.is_complete || self.refusal != 0 || self.lengths > 1 ||
+    if (!self.is_complete || self.reject_status != 0 || self.lengths > 1 ||
         (self.lengths != 0 && self.codings != 0) || (head->minor == 0 && self.codings != 0))
         return -EBADMSG;
     return 0;
@@ -489,14 +489,14 @@ int bide_http_parse_response_(http_head *head, const char *data, size_t size)
 int bide_http_parse_trailers_(http_head *head, const char *data, size_t size)
 {
     static const char line[] = "GET / HTTP/1.1\r\n";
-    parsing self;
-    begin_parsing(&self, head, HTTP_REQUEST);
+    http_parsing self;
+    http_parsing_start(&self, head, HTTP_REQUEST);
     self.is_trailer = true;
     if (bide_llhttp_execute(&self.parser, line, sizeof line - 1) == HPE_OK)
         (void)bide_llhttp_execute(&self.parser, data, size);
-    if (self.refusal == 431)
+    if (self.reject_status == 431)
         return -EMSGSIZE;
-    return self.is_complete && self.refusal == 0 ? 0 : -EBADMSG;
+    return self.is_complete && self.reject_status == 0 ? 0 : -EBADMSG;
 }
 
 #else

@@ -1,6 +1,9 @@
 /*
- * Routers. A pattern is gone through beside the path, segment by segment; nothing is compiled, because
- * most routes differ in their first bytes.
+ * Routers: choose a handler by path and method. A pattern is compared with the path segment by
+ * segment. Patterns are not compiled, because most routes differ in their first bytes.
+ *
+ * Threads: a router is read-only after init, so any number of threads may use it. The functions that
+ * take an exchange run on its loop's thread.
  */
 #define _GNU_SOURCE
 #include "bide/http_router.h"
@@ -14,8 +17,11 @@
 
 /* ---- Patterns ---- */
 
-/* A parameter at `at`: where it ends, behind its "}", and whether it is the rest. NULL: it is none. */
-static const char *parameter_end(const char *at, bide_slice *name, bool *is_rest)
+/*
+ * Parses the parameter at `at`: its name, and whether it matches the rest of the path. Returns the end
+ * of the parameter, after its "}", or NULL if there is no parameter.
+ */
+static const char *router_parameter_end(const char *at, bide_slice *name, bool *is_rest)
 {
     const char *end = strchr(at, '}');
     if (*at != '{' || end == NULL)
@@ -27,7 +33,7 @@ static const char *parameter_end(const char *at, bide_slice *name, bool *is_rest
     return end + 1;
 }
 
-static bool is_pattern(const char *pattern)
+static bool router_is_pattern(const char *pattern)
 {
     size_t parameters = 0;
     if (pattern == NULL || *pattern != '/')
@@ -41,18 +47,18 @@ static bool is_pattern(const char *pattern)
             at++;
             continue;
         }
-        const char *end = parameter_end(at, &name, &is_rest);
+        const char *end = router_parameter_end(at, &name, &is_rest);
         if (at[-1] != '/' || end == NULL || name.size == 0 || ++parameters > BIDE_HTTP_PARAMETERS ||
-            memchr(name.data, '{', name.size) != NULL || memchr(name.data, '/', name.size) != NULL ||
-            (*end != '\0' && (is_rest || *end != '/')))
+            memchr(name.data, '{', name.size) != NULL ||
+            memchr(name.data, '/', name.size) != NULL || (*end != '\0' && (is_rest || *end != '/')))
             return false;
         at = end;
     }
     return true;
 }
 
-/* Does the path fit? The parameters are noted. */
-static bool fits(const char *pattern, bide_slice path, bide_slice *parameters)
+/* The path matches the pattern. Sets the parameters. */
+static bool router_matches(const char *pattern, bide_slice path, bide_slice *parameters)
 {
     const char *at = path.data;
     const char *end = path.data + path.size;
@@ -66,7 +72,7 @@ static bool fits(const char *pattern, bide_slice path, bide_slice *parameters)
         }
         bide_slice name;
         bool is_rest = false;
-        pattern = parameter_end(pattern, &name, &is_rest);
+        pattern = router_parameter_end(pattern, &name, &is_rest);
         const char *slash = is_rest || at == end ? end : memchr(at, '/', (size_t)(end - at));
         const char *stop = slash != NULL ? slash : end;
         if (stop == at && !is_rest)
@@ -77,20 +83,21 @@ static bool fits(const char *pattern, bide_slice path, bide_slice *parameters)
     return at == end;
 }
 
-static bool allows(const bide_http_route *route, const bide_http_request *request)
+static bool router_allows(const bide_http_route *route, const bide_http_request *request)
 {
     size_t size = request->method_name.size;
     if (route->method == NULL)
         return true;
     if (request->method == BIDE_HTTP_HEAD && strcmp(route->method, "GET") == 0)
         return true;
-    return strlen(route->method) == size && memcmp(route->method, request->method_name.data, size) == 0;
+    return strlen(route->method) == size &&
+           memcmp(route->method, request->method_name.data, size) == 0;
 }
 
 /* ---- Other methods ---- */
 
-/* Adds a method to a list, once. */
-static size_t list_method(char *list, size_t used, size_t size, const char *method)
+/* Adds a method to a list unless the list contains it. */
+static size_t router_list_method(char *list, size_t used, size_t size, const char *method)
 {
     size_t length = strlen(method);
     bide_slice text = {list, used};
@@ -104,24 +111,25 @@ static size_t list_method(char *list, size_t used, size_t size, const char *meth
     return used + length;
 }
 
-bide_coroutine(other_method)
+bide_coroutine(router_other_method)
 {
-    bide_begin(other_method, bide_http_exchange * self);
+    bide_begin(router_other_method, bide_http_exchange * self);
     const bide_http_router *router = self->argument;
     char list[256];
     size_t used = 0;
     for (size_t i = 0; i < router->count; i++) {
         const bide_http_route *route = &router->routes[i];
-        if (!fits(route->pattern, self->request.path, self->parameters))
+        if (!router_matches(route->pattern, self->request.path, self->parameters))
             continue;
-        used = list_method(list, used, sizeof list, route->method);
+        used = router_list_method(list, used, sizeof list, route->method);
         if (strcmp(route->method, "GET") == 0)
-            used = list_method(list, used, sizeof list, "HEAD");
+            used = router_list_method(list, used, sizeof list, "HEAD");
     }
-    used = list_method(list, used, sizeof list, "OPTIONS");
+    used = router_list_method(list, used, sizeof list, "OPTIONS");
     bool is_asked = self->request.method == BIDE_HTTP_OPTIONS;
     self->status = is_asked ? 204 : 405;
-    int status = bide_http_add_slices(self, (bide_slice){"Allow", 5}, (bide_slice){list, used});
+    int status =
+        bide_http_add_slices(self, (bide_slice){"Allow", 5}, (bide_slice){list, used});
     if (status < 0)
         bide_return(status);
     static const char text[] = "405 Method Not Allowed\n";
@@ -138,7 +146,7 @@ int bide_http_router_init(bide_http_router *router, const bide_http_route *route
     router->frame = sizeof(bide_http_exchange);
     for (size_t i = 0; i < count; i++) {
         const bide_http_handler *handler = &routes[i].handler;
-        if (!is_pattern(routes[i].pattern) || handler->body == NULL ||
+        if (!router_is_pattern(routes[i].pattern) || handler->body == NULL ||
             handler->size < sizeof(bide_http_exchange))
             return -EINVAL;
         if (handler->size > router->frame)
@@ -150,13 +158,13 @@ int bide_http_router_init(bide_http_router *router, const bide_http_route *route
 const bide_http_handler *bide_http_router_select(const bide_http_router *router,
                                                  bide_http_exchange *exchange)
 {
-    static const bide_http_handler other = {&other_method, sizeof(bide_http_exchange)};
+    static const bide_http_handler other = {&router_other_method, sizeof(bide_http_exchange)};
     bool has_other = false;
     for (size_t i = 0; i < router->count; i++) {
         const bide_http_route *route = &router->routes[i];
-        if (!fits(route->pattern, exchange->request.path, exchange->parameters))
+        if (!router_matches(route->pattern, exchange->request.path, exchange->parameters))
             continue;
-        if (allows(route, &exchange->request)) {
+        if (router_allows(route, &exchange->request)) {
             exchange->route = route;
             exchange->argument = route->argument;
             return &route->handler;
@@ -187,7 +195,7 @@ bide_slice bide_http_parameter(const bide_http_exchange *exchange, const char *n
     for (const char *at = strchr(exchange->route->pattern, '{'); at != NULL; at = strchr(at, '{')) {
         bide_slice found = none;
         bool is_rest = false;
-        at = parameter_end(at, &found, &is_rest);
+        at = router_parameter_end(at, &found, &is_rest);
         if (found.size == strlen(name) && memcmp(found.data, name, found.size) == 0)
             return *parameter;
         parameter++;

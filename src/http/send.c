@@ -1,7 +1,13 @@
 /*
- * Bytes of files as parts of a response. What fits into the writer's buffer is read into it, behind the
- * head, so that both leave in one call. If the system has the bytes in memory, they are read at once;
- * otherwise as the loop reads files.
+ * Sends parts of files in a response. A part that fits into the writer's buffer is read into it,
+ * behind the head, so both leave in one call. Bytes in the page cache are read at once; other bytes are
+ * read as the loop reads files. A larger part goes from the file to the socket (send_file.h).
+ *
+ * Threads: all functions run on the loop's thread.
+ *
+ * Why it is correct: the part is counted as sent before its first byte is read (bide_http_output_count_). If
+ * the file ends early or a read fails, the announced length is wrong; the output then has an error, and
+ * the connection is closed.
  */
 #define _GNU_SOURCE
 #include "server.h"
@@ -15,15 +21,16 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { SENT_AT_ONCE = 1048576 }; /* between two looks at the clock */
+enum { HTTP_SENDER_PIECE = 1048576 }; /* the bytes that are sent before the deadline is renewed */
 
-static bool is_socket(bide_stream stream)
+static bool http_sender_is_socket(bide_stream stream)
 {
     return stream.table == bide_socket_stream(NULL).table;
 }
 
-/* Reads what the system has in memory. -EAGAIN: it has to be waited for. */
-static ptrdiff_t read_now(const bide_descriptor *file, char *data, size_t size, int64_t offset)
+/* Reads from the page cache. Returns -EAGAIN if the bytes are not there. */
+static ptrdiff_t http_sender_read_cached(const bide_descriptor *file, char *data, size_t size,
+                                         int64_t offset)
 {
     struct iovec bytes = {data, size};
     ptrdiff_t count = preadv2(file->fd, &bytes, 1, offset, RWF_NOWAIT);
@@ -32,54 +39,59 @@ static ptrdiff_t read_now(const bide_descriptor *file, char *data, size_t size, 
     return count >= 0 ? count : -EAGAIN;
 }
 
-/* Is the file one of the system's? */
-static bool is_of_system(const bide_context *context)
+/* The loop uses the system's files, not simulated ones. */
+static bool http_sender_uses_system(const bide_context *context)
 {
     return io_calls(io_of_context(context)) == NULL;
 }
 
-static size_t next_size(const bide_http_sender_ *self, uint64_t max)
+static size_t http_sender_next_size(const bide_http_sender_ *self, uint64_t max)
 {
     return (size_t)(self->left < max ? self->left : max);
 }
 
-static size_t room_behind(const bide_writer *writer)
+static size_t http_sender_room(const bide_writer *writer)
 {
     return writer->size - writer->end;
 }
 
-/* `count` bytes were read into the buffer: 0, or -ENODATA, since there are no more. */
-static int take_bytes(bide_http_sender_ *self, size_t count)
+/*
+ * Adds `count` bytes that were read into the buffer. Returns 0, or -ENODATA at the end of the
+ * file.
+ */
+static int http_sender_account(bide_http_sender_ *self, size_t count)
 {
     if (count == 0)
         return -ENODATA;
+    bide_assert(count <= self->left && count <= http_sender_room(&self->connection->writer));
     self->connection->writer.end += count;
     self->offset += (int64_t)count;
     self->left -= count;
     return 0;
 }
 
-/* By way of the buffer. */
-bide_coroutine(copy_body)
+/* Copies the part through the buffer. */
+bide_coroutine(http_sender_copy_body)
 {
-    bide_begin(copy_body, bide_http_sender_ * self);
+    bide_begin(http_sender_copy_body, bide_http_sender_ * self);
     while (self->left != 0) {
         bide_writer *writer = &self->connection->writer;
-        if (room_behind(writer) == 0) {
+        if (http_sender_room(writer) == 0) {
             bide_try(bide_http_output_flush_(&self->connection->output));
             continue;
         }
-        size_t size = next_size(self, room_behind(writer));
-        ptrdiff_t count = is_of_system(bide_this_context())
-                              ? read_now(self->file, writer->buffer + writer->end, size, self->offset)
+        size_t size = http_sender_next_size(self, http_sender_room(writer));
+        ptrdiff_t count = http_sender_uses_system(bide_this_context())
+                              ? http_sender_read_cached(self->file, writer->buffer + writer->end,
+                                                        size, self->offset)
                               : -EAGAIN;
-        self->status = count >= 0 ? take_bytes(self, (size_t)count) : -EAGAIN;
+        self->status = count >= 0 ? http_sender_account(self, (size_t)count) : -EAGAIN;
         if (self->status == -EAGAIN) {
             bide_await_status(self->status,
                               bide_read_at(&self->read, self->file, writer->buffer + writer->end,
                                            size, self->offset));
             if (self->status == 0)
-                self->status = take_bytes(self, self->read.operation.count);
+                self->status = http_sender_account(self, self->read.operation.count);
         }
         if (self->status < 0) {
             self->connection->output.error = self->status;
@@ -89,18 +101,20 @@ bide_coroutine(copy_body)
     bide_end();
 }
 
-/* From the file to the socket. */
-bide_coroutine(send_body)
+/* Sends the part from the file to the socket. */
+bide_coroutine(http_sender_send_body)
 {
-    bide_begin(send_body, bide_http_sender_ * self);
+    bide_begin(http_sender_send_body, bide_http_sender_ * self);
     bide_try(bide_http_output_flush_(&self->connection->output));
     while (self->left != 0) {
-        http_watch_wait(&self->connection->watch, bide_this_context());
+        http_watch_start_wait(&self->connection->watch, bide_this_context());
         bide_await_status(self->status,
                           bide_send_file(&self->send, self->connection->stream.object, self->file,
-                                         self->offset, next_size(self, SENT_AT_ONCE)));
-        http_watch_go_on(&self->connection->watch);
+                                         self->offset,
+                                         http_sender_next_size(self, HTTP_SENDER_PIECE)));
+        http_watch_stop_wait(&self->connection->watch);
         self->offset += (int64_t)self->send.count;
+        bide_assert(self->send.count <= self->left);
         self->left -= self->send.count;
         if (self->status == 0 && self->send.count == 0)
             self->status = -ENODATA;
@@ -128,8 +142,9 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     sender->file = file;
     sender->offset = (int64_t)offset;
     sender->left = length;
-    bool copies = length <= room_behind(&connection->writer) || !is_socket(connection->stream);
-    return bide_task_init(&sender->task, copies ? &copy_body : &send_body);
+    bool copies = length <= http_sender_room(&connection->writer) ||
+                  !http_sender_is_socket(connection->stream);
+    return bide_task_init(&sender->task, copies ? &http_sender_copy_body : &http_sender_send_body);
 }
 
 const char *bide_http_peer(bide_http_exchange *exchange)
@@ -140,7 +155,7 @@ const char *bide_http_peer(bide_http_exchange *exchange)
         return connection->peer;
     connection->peer[0] = '-';
     connection->peer[1] = '\0';
-    if (is_socket(connection->stream) &&
+    if (http_sender_is_socket(connection->stream) &&
         bide_peer_address(connection->stream.object, &address) == 0 &&
         address.any.generic.sa_family != AF_UNIX) {
         char text[BIDE_ADDRESS_TEXT];

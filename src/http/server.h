@@ -6,32 +6,47 @@
 
 #include "output.h"
 
-/* Where a connection is. */
-enum { HTTP_FRESH, HTTP_IDLE, HTTP_HEAD, HTTP_EXCHANGE, HTTP_CLOSING, HTTP_CARRIED };
+/* The state of a connection (server.c). */
+enum {
+    HTTP_CONNECTION_FRESH,
+    HTTP_CONNECTION_IDLE,
+    HTTP_CONNECTION_HEAD,
+    HTTP_CONNECTION_EXCHANGE,
+    HTTP_CONNECTION_CLOSING,
+    HTTP_CONNECTION_CARRIED
+};
 
-/* Is it the carrier's? It is looked for in what comes first; or it is known. */
-enum { HTTP_CARRIED_NOT, HTTP_CARRIED_MAYBE, HTTP_CARRIED_SURELY };
+/* Whether the carrier gets the connection. MAYBE: its first bytes decide. */
+enum { HTTP_CARRIER_NO, HTTP_CARRIER_MAYBE, HTTP_CARRIER_YES };
 
-/* The most of a body that is dropped for the sake of the next request. */
+/*
+ * The maximum part of a body that is dropped to reach the next request, and the room in the output
+ * buffer with which an exchange starts, unless the buffer is empty.
+ */
 enum { HTTP_DROPPED = 65536, HTTP_HEAD_ROOM = 1024 };
 
-/* What a connection has from its beginning, but for its stop source's state in a run. */
+/* Initialises all members but server, stream and carried. */
 void bide_http_init_connection_(bide_http_connection *connection, char *memory);
 
-/* The handler of the exchange, which has begun. */
+/* Starts the handler of the exchange, which bide_http_take_head_ has set up. */
 bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection);
 
-/* The exchange has ended. */
+/* Reports the end of the exchange to the server's log and to options.ended. */
 void bide_http_report_end_(bide_http_connection *connection, int error);
 
-/* Takes a head from the buffer: 0, -EAGAIN, or the status that refuses it. The exchange begins. */
+/*
+ * Parses a head from the buffer and starts the exchange. Returns 0, -EAGAIN (the head is incomplete), or
+ * the status that rejects it.
+ */
 int bide_http_take_head_(bide_http_connection *connection);
 
-/* Ends the exchange's response, after the handler ended with `error`: 0, -EAGAIN (flush, and again),
- * or an error that ends the connection. */
+/*
+ * Ends the response after the handler has completed with `error`. Returns 0, -EAGAIN (flush and call
+ * again), or an error that ends the connection.
+ */
 int bide_http_end_exchange_(bide_http_connection *connection, int error);
 
-/* Puts a response into the buffer that says no more than a status, in place of one that was begun. */
+/* Replaces the unsent response by a response that contains only a status. */
 void bide_http_write_rejection_(bide_http_connection *connection, int status);
 
 #endif

@@ -1,14 +1,17 @@
 /*
- * Exchanges on streams of a carrier's (extend/http.h): what the talk of a connection does for its
- * exchanges, without its waits.
+ * Exchanges on the streams of a carrier (extend/http.h). The carrier calls these functions where the
+ * connection loop of HTTP/1.1 would act, and does the waiting itself.
  *
- * 1. A head that a carrier has taken apart goes the way of all heads: the same limits, and what may
- *    not stand in a target, a host or a value is refused here too. So what is handed on, to a log
- *    or another server, is the same whatever it came by.
- * 2. The body is read to its stream's end, or for as many bytes as were said; that both are the
- *    same the carrier sees to.
- * 3. What ends an exchange puts all that is left into the writer's buffer, where room is kept for
- *    it (output.c, 1).
+ * Threads: all functions run on the loop's thread.
+ *
+ * Why it is correct:
+ * 1. A head that a carrier has parsed obeys the same limits as a head of HTTP/1.1. Targets, hosts
+ *    and values are checked again here. A log or an upstream server therefore receives the same
+ *    texts, no matter how the request arrived.
+ * 2. The body extends to the end of its stream. The carrier checks that its size equals the
+ *    announced length.
+ * 3. The end of an exchange puts the rest of the response into the writer's buffer, which reserves
+ *    room for it (output.c, 1).
  */
 #include "bide/extend/http.h"
 
@@ -30,16 +33,17 @@ void bide_http_transport_init(bide_http_connection *connection, bide_http_server
     connection->server = server;
     connection->stream = stream;
     bide_http_init_connection_(connection, memory);
-    connection->carried = HTTP_CARRIED_NOT;
+    connection->carried = HTTP_CARRIER_NO;
     connection->watch.nudge = nudge;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
     connection->output.is_framed = true;
 }
 
-/* What the fields say of the message: 0, or a status. */
-static int look_at_fields(bide_http_connection *connection, const bide_http_transport *head,
-                          bide_http_request *request, bool *expects)
+/* Reads the length, the host and the expectation from the fields. Returns 0 or a status. */
+static int http_carried_check_fields(bide_http_connection *connection,
+                                     const bide_http_transport *head, bide_http_request *request,
+                                     bool *expects)
 {
     for (size_t i = 0; i < head->field_count; i++) {
         const bide_http_field *field = &connection->fields[i];
@@ -65,8 +69,8 @@ static int look_at_fields(bide_http_connection *connection, const bide_http_tran
 }
 
 /* 1 */
-static int take_target(const bide_http_transport *head, size_t max_target,
-                       bide_http_request *request)
+static int http_carried_parse_target(const bide_http_transport *head, size_t max_target,
+                                     bide_http_request *request)
 {
     http_head parts = {.method = bide_http_method_of_(head->method), .method_name = head->method};
     bide_slice authority = head->authority;
@@ -95,7 +99,10 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     bide_http_request *request = &exchange->request;
     bide_http_input *input = &connection->input;
     bool expects = false;
-    connection->state = HTTP_EXCHANGE;
+    bide_assert(connection->state == HTTP_CONNECTION_FRESH); /* one exchange for each stream */
+    bide_assert(used <= server->options.max_head &&
+                head->field_count <= server->options.max_fields);
+    connection->state = HTTP_CONNECTION_EXCHANGE;
     connection->began = now;
     connection->watch.whole = http_later(now, server->options.request_timeout);
     http_watch_until(&connection->watch, connection->watch.whole);
@@ -109,11 +116,11 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     request->fields = connection->fields;
     request->field_count = head->field_count;
     request->length = head->length;
-    int status = take_target(head, server->options.max_target, request);
+    int status = http_carried_parse_target(head, server->options.max_target, request);
     if (status == 0)
-        status = look_at_fields(connection, head, request, &expects);
+        status = http_carried_check_fields(connection, head, request, &expects);
     if (request->method == BIDE_HTTP_CONNECT)
-        request->length = 0; /* what comes is the tunnel's */
+        request->length = 0; /* the tunnel carries its own data */
     connection->reader.begin = used;
     connection->reader.end = used;
     input->fields = connection->fields;
@@ -163,6 +170,6 @@ bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_h
                                       bide_stream stream, void *memory, bool is_carried)
 {
     bide_awaiter *awaiter = bide_http_serve(connection, server, stream, memory);
-    connection->carried = is_carried ? HTTP_CARRIED_SURELY : HTTP_CARRIED_NOT;
+    connection->carried = is_carried ? HTTP_CARRIER_YES : HTTP_CARRIER_NO;
     return awaiter;
 }

@@ -1,9 +1,9 @@
-/* Types of files by the end of their names. */
+/* MIME types by file suffix. A pure function; any thread may call it. */
 #include "bide/http_files.h"
 
 #include <string.h>
 
-static const bide_http_type known[] = {
+static const bide_http_type http_known_types[] = {
     {"html", "text/html; charset=utf-8"},
     {"htm", "text/html; charset=utf-8"},
     {"css", "text/css; charset=utf-8"},
@@ -67,7 +67,7 @@ static const bide_http_type known[] = {
     {NULL, NULL},
 };
 
-static const char *find(const bide_http_type *types, bide_slice suffix)
+static const char *http_type_find(const bide_http_type *types, bide_slice suffix)
 {
     for (; types->suffix != NULL; types++)
         if (bide_http_is(suffix, types->suffix))
@@ -86,8 +86,8 @@ const char *bide_http_content_type(const bide_http_files *files, const char *nam
     if (suffix.data == name || suffix.data[-1] != '.')
         return "application/octet-stream";
     if (files != NULL && files->options.types != NULL)
-        type = find(files->options.types, suffix);
+        type = http_type_find(files->options.types, suffix);
     if (type == NULL)
-        type = find(known, suffix);
+        type = http_type_find(http_known_types, suffix);
     return type != NULL ? type : "application/octet-stream";
 }

@@ -1,4 +1,7 @@
-/* URLs: RFC 3986, of the schemes "http" and "https". */
+/*
+ * Parses, prints and resolves URLs with the schemes "http" and "https": RFC 3986. Pure functions; any
+ * thread may call them.
+ */
 #define _GNU_SOURCE
 #include "bide/http_url.h"
 
@@ -8,17 +11,18 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- Taking apart ---- */
+/* ---- Parsing ---- */
 
-/* What may stand in a path, a query and a fragment: unreserved, sub-delims, and some more. */
-static bool is_path_byte(char byte)
+/* Valid in a path, a query and a fragment: unreserved, sub-delims, and a few others. */
+static bool url_is_path_byte(char byte)
 {
-    return byte != '[' && byte != ']' && (http_is_of(byte, HTTP_HOST) || byte == '@' || byte == '/' ||
-                                          byte == '?' || byte == '|' || byte == '^');
+    return byte != '[' && byte != ']' &&
+           (http_is_of(byte, HTTP_HOST) || byte == '@' || byte == '/' || byte == '?' ||
+            byte == '|' || byte == '^');
 }
 
-/* "%" stands before two digits. */
-static bool are_escapes_whole(bide_slice text)
+/* Each "%" is followed by two hexadecimal digits. */
+static bool url_are_escapes_whole(bide_slice text)
 {
     for (size_t i = 0; i < text.size; i++)
         if (text.data[i] == '%' && (text.size - i < 3 || !http_is_of(text.data[i + 1], HTTP_HEX) ||
@@ -27,16 +31,16 @@ static bool are_escapes_whole(bide_slice text)
     return true;
 }
 
-static bool are_path_bytes(bide_slice text)
+static bool url_are_path_bytes(bide_slice text)
 {
     for (size_t i = 0; i < text.size; i++)
-        if (!is_path_byte(text.data[i]))
+        if (!url_is_path_byte(text.data[i]))
             return false;
-    return are_escapes_whole(text);
+    return url_are_escapes_whole(text);
 }
 
-/* Takes what is before the first of `ends` off the front of *text, without that byte. */
-static bide_slice before_any(bide_slice *text, const char *ends)
+/* Removes the text before the first byte of `ends` from the front of *text and returns it. */
+static bide_slice url_split_before(bide_slice *text, const char *ends)
 {
     bide_slice part = {text->data, 0};
     while (part.size != text->size && strchr(ends, part.data[part.size]) == NULL)
@@ -46,7 +50,7 @@ static bide_slice before_any(bide_slice *text, const char *ends)
     return part;
 }
 
-static bool parse_port(bide_http_url *url, bide_slice text)
+static bool url_parse_port(bide_http_url *url, bide_slice text)
 {
     unsigned port = 0;
     if (text.size == 0)
@@ -63,7 +67,7 @@ static bool parse_port(bide_http_url *url, bide_slice text)
     return port != 0 && port <= UINT16_MAX;
 }
 
-static bool is_literal(bide_slice host)
+static bool url_is_literal(bide_slice host)
 {
     for (size_t i = 0; i < host.size; i++)
         if (!http_is_of(host.data[i], HTTP_HEX) && host.data[i] != ':' && host.data[i] != '.')
@@ -71,22 +75,22 @@ static bool is_literal(bide_slice host)
     return host.size >= 2;
 }
 
-static bool is_name(bide_slice host)
+static bool url_is_name(bide_slice host)
 {
     for (size_t i = 0; i < host.size; i++)
         if (!http_is_of(host.data[i], HTTP_HOST) || strchr(":[]", host.data[i]) != NULL)
             return false;
-    return host.size != 0 && are_escapes_whole(host);
+    return host.size != 0 && url_are_escapes_whole(host);
 }
 
-static bool parse_authority(bide_http_url *url, bide_slice authority)
+static bool url_parse_authority(bide_http_url *url, bide_slice authority)
 {
     const char *at = authority.size != 0 ? memrchr(authority.data, '@', authority.size) : NULL;
     if (at != NULL) {
         url->user = (bide_slice){authority.data, (size_t)(at - authority.data)};
         authority.data = at + 1;
         authority.size -= url->user.size + 1;
-        if (!are_path_bytes(url->user) || memchr(url->user.data, '@', url->user.size) != NULL)
+        if (!url_are_path_bytes(url->user) || memchr(url->user.data, '@', url->user.size) != NULL)
             return false;
     }
     if (authority.size != 0 && authority.data[0] == '[') {
@@ -97,22 +101,16 @@ static bool parse_authority(bide_http_url *url, bide_slice authority)
         url->host = (bide_slice){authority.data + 1, (size_t)(end - authority.data - 1)};
         authority.size -= url->host.size + 2;
         authority.data = end + 1;
-        if (!is_literal(url->host) || (authority.size != 0 && *authority.data != ':'))
+        if (!url_is_literal(url->host) || (authority.size != 0 && *authority.data != ':'))
             return false;
     } else {
-        url->host = before_any(&authority, ":");
-        if (!is_name(url->host))
+        url->host = url_split_before(&authority, ":");
+        if (!url_is_name(url->host))
             return false;
     }
     if (authority.size == 0)
         return true;
-    return parse_port(url, (bide_slice){authority.data + 1, authority.size - 1});
-}
-
-static bool begins_with(bide_slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    return text.size >= size && bide_http_is((bide_slice){text.data, size}, prefix);
+    return url_parse_port(url, (bide_slice){authority.data + 1, authority.size - 1});
 }
 
 int bide_http_url_parse(bide_http_url *url, const char *text, size_t size)
@@ -121,35 +119,35 @@ int bide_http_url_parse(bide_http_url *url, const char *text, size_t size)
     memset(url, 0, sizeof *url);
     if (size != 0 && memchr(text, '\0', size) != NULL)
         return -EINVAL;
-    url->is_secure = begins_with(rest, "https://");
-    if (!url->is_secure && !begins_with(rest, "http://"))
+    url->is_secure = http_text_starts_with(rest, "https://");
+    if (!url->is_secure && !http_text_starts_with(rest, "http://"))
         return -EINVAL;
     url->port = url->is_secure ? 443 : 80;
     rest.data += url->is_secure ? 8 : 7;
     rest.size -= url->is_secure ? 8 : 7;
-    if (!parse_authority(url, before_any(&rest, "/?#")))
+    if (!url_parse_authority(url, url_split_before(&rest, "/?#")))
         return -EINVAL;
-    url->target = before_any(&rest, "#");
+    url->target = url_split_before(&rest, "#");
     if (rest.size != 0)
         url->fragment = (bide_slice){rest.data + 1, rest.size - 1};
     bide_slice parts = url->target;
-    url->path = before_any(&parts, "?");
+    url->path = url_split_before(&parts, "?");
     if (parts.size != 0)
         url->query = (bide_slice){parts.data + 1, parts.size - 1};
-    return are_path_bytes(url->target) && are_path_bytes(url->fragment) ? 0 : -EINVAL;
+    return url_are_path_bytes(url->target) && url_are_path_bytes(url->fragment) ? 0 : -EINVAL;
 }
 
-/* ---- Putting together ---- */
+/* ---- Printing and resolving ---- */
 
-/* Text that grows, with a zero behind it. */
-typedef struct target {
+/* A terminated text under construction. `full`: the text did not fit. */
+typedef struct url_builder {
     char *out;
     size_t size;
     size_t used;
     bool full;
-} target;
+} url_builder;
 
-static void put(target *to, const char *data, size_t size)
+static void url_put(url_builder *to, const char *data, size_t size)
 {
     if (size >= to->size - to->used) {
         to->full = true;
@@ -161,46 +159,46 @@ static void put(target *to, const char *data, size_t size)
     to->out[to->used] = '\0';
 }
 
-static target target_of(char *out, size_t size)
+static url_builder url_builder_of(char *out, size_t size)
 {
-    target to = {out, size, 0, size == 0};
+    url_builder to = {out, size, 0, size == 0};
     if (size != 0)
         out[0] = '\0';
     return to;
 }
 
-static void put_authority(target *to, const bide_http_url *url)
+static void url_put_authority(url_builder *to, const bide_http_url *url)
 {
     char digits[20];
     if (url->is_literal)
-        put(to, "[", 1);
-    put(to, url->host.data, url->host.size);
+        url_put(to, "[", 1);
+    url_put(to, url->host.data, url->host.size);
     if (url->is_literal)
-        put(to, "]", 1);
+        url_put(to, "]", 1);
     if (url->port != (url->is_secure ? 443 : 80)) {
-        put(to, ":", 1);
-        put(to, digits, bide_http_print_number_(digits, url->port));
+        url_put(to, ":", 1);
+        url_put(to, digits, bide_http_print_number_(digits, url->port));
     }
 }
 
 int bide_http_url_target(const bide_http_url *url, char *out, size_t size)
 {
-    target to = target_of(out, size);
+    url_builder to = url_builder_of(out, size);
     if (url->path.size == 0)
-        put(&to, "/", 1);
-    put(&to, url->target.data, url->target.size);
+        url_put(&to, "/", 1);
+    url_put(&to, url->target.data, url->target.size);
     return to.full ? -EMSGSIZE : 0;
 }
 
 int bide_http_url_authority(const bide_http_url *url, char *out, size_t size)
 {
-    target to = target_of(out, size);
-    put_authority(&to, url);
+    url_builder to = url_builder_of(out, size);
+    url_put_authority(&to, url);
     return to.full ? -EMSGSIZE : 0;
 }
 
-/* Takes the last segment off what was put behind `root`, with its slash. */
-static void go_up(target *to, size_t root)
+/* Removes the last segment and its slash, but nothing before `root`. */
+static void url_remove_segment(url_builder *to, size_t root)
 {
     while (to->used > root && to->out[to->used - 1] != '/')
         to->used--;
@@ -208,29 +206,28 @@ static void go_up(target *to, size_t root)
         to->used--;
 }
 
-/* A path that begins with "/", without its dots: RFC 3986, 5.2.4. */
-static void put_path(target *to, bide_slice path)
+/* Appends a path that begins with "/" and removes its dot segments: RFC 3986, 5.2.4. */
+static void url_put_path(url_builder *to, bide_slice path)
 {
     size_t root = to->used;
     while (path.size != 0) {
         path.data++; /* the slash */
         path.size--;
-        bide_slice segment = before_any(&path, "/");
+        bide_slice segment = url_split_before(&path, "/");
         bool is_up = segment.size == 2 && memcmp(segment.data, "..", 2) == 0;
         bool is_here = segment.size == 1 && *segment.data == '.';
         if (is_up)
-            go_up(to, root);
+            url_remove_segment(to, root);
         if (!is_up && !is_here) {
-            put(to, "/", 1);
-            put(to, segment.data, segment.size);
+            url_put(to, "/", 1);
+            url_put(to, segment.data, segment.size);
         } else if (path.size == 0) {
-            put(to, "/", 1);
+            url_put(to, "/", 1);
         }
     }
 }
 
-/* Does it begin with a scheme? */
-static bool has_scheme(bide_slice reference)
+static bool url_has_scheme(bide_slice reference)
 {
     for (size_t i = 0; i < reference.size; i++) {
         if (reference.data[i] == ':')
@@ -241,13 +238,13 @@ static bool has_scheme(bide_slice reference)
     return false;
 }
 
-static int resolve_absolute(const char *scheme, bide_slice rest, char *out, size_t size)
+static int url_resolve_absolute(const char *scheme, bide_slice rest, char *out, size_t size)
 {
     bide_http_url url;
-    target to = target_of(out, size);
-    /* (it is written as it is, and then again, by its parts) */
-    put(&to, scheme, strlen(scheme));
-    put(&to, rest.data, rest.size);
+    url_builder to = url_builder_of(out, size);
+    /* The text is written unchanged first, and then once more by its parts. */
+    url_put(&to, scheme, strlen(scheme));
+    url_put(&to, rest.data, rest.size);
     if (to.full)
         return -EMSGSIZE;
     int status = bide_http_url_parse(&url, out, to.used);
@@ -263,7 +260,8 @@ static int resolve_absolute(const char *scheme, bide_slice rest, char *out, size
         return 0;
     }
     bide_slice query = {url.path.data + url.path.size, url.target.size - url.path.size};
-    put_path(&to, url.path); /* (not longer than what it is made of, and before it) */
+    url_put_path(&to,
+                 url.path); /* (the result is never longer than its source, and lies before it) */
     if (query.size != 0)
         memmove(out + to.used, query.data, query.size);
     out[to.used + query.size] = '\0';
@@ -274,43 +272,44 @@ int bide_http_url_resolve(const bide_http_url *base, bide_slice reference, char 
                           size_t size)
 {
     const char *scheme = base->is_secure ? "https://" : "http://";
-    target to = target_of(out, size);
+    url_builder to = url_builder_of(out, size);
     bide_slice rest = reference;
     if (reference.size != 0 && memchr(reference.data, '\0', reference.size) != NULL)
         return -EINVAL;
-    if (has_scheme(reference))
-        return resolve_absolute("", reference, out, size);
-    if (begins_with(reference, "//"))
-        return resolve_absolute(base->is_secure ? "https:" : "http:", reference, out, size);
-    bide_slice whole = before_any(&rest, "#");
+    if (url_has_scheme(reference))
+        return url_resolve_absolute("", reference, out, size);
+    if (http_text_starts_with(reference, "//"))
+        return url_resolve_absolute(base->is_secure ? "https:" : "http:", reference, out, size);
+    bide_slice whole = url_split_before(&rest, "#");
     rest = whole;
-    bide_slice path = before_any(&rest, "?");
-    if (!are_path_bytes(whole))
+    bide_slice path = url_split_before(&rest, "?");
+    if (!url_are_path_bytes(whole))
         return -EINVAL;
-    put(&to, scheme, strlen(scheme));
-    put_authority(&to, base);
+    url_put(&to, scheme, strlen(scheme));
+    url_put_authority(&to, base);
     if (path.size != 0 && path.data[0] == '/') {
-        put_path(&to, path);
+        url_put_path(&to, path);
     } else if (path.size == 0) {
-        put_path(&to, base->path.size != 0 ? base->path : (bide_slice){"/", 1});
+        url_put_path(&to, base->path.size != 0 ? base->path : (bide_slice){"/", 1});
         if (rest.size == 0 && base->query.data != NULL) {
-            put(&to, "?", 1);
-            put(&to, base->query.data, base->query.size);
+            url_put(&to, "?", 1);
+            url_put(&to, base->query.data, base->query.size);
         }
     } else {
-        /* beside the last segment of the base's path */
+        /* relative to the last segment of the base's path */
         char merged[4096];
-        target joined = target_of(merged, sizeof merged);
-        const char *slash = base->path.size != 0 ? memrchr(base->path.data, '/', base->path.size) : NULL;
+        url_builder joined = url_builder_of(merged, sizeof merged);
+        const char *slash =
+            base->path.size != 0 ? memrchr(base->path.data, '/', base->path.size) : NULL;
         if (slash != NULL)
-            put(&joined, base->path.data, (size_t)(slash - base->path.data) + 1);
+            url_put(&joined, base->path.data, (size_t)(slash - base->path.data) + 1);
         else
-            put(&joined, "/", 1);
-        put(&joined, path.data, path.size);
+            url_put(&joined, "/", 1);
+        url_put(&joined, path.data, path.size);
         if (joined.full)
             return -EMSGSIZE;
-        put_path(&to, (bide_slice){merged, joined.used});
+        url_put_path(&to, (bide_slice){merged, joined.used});
     }
-    put(&to, rest.data, rest.size);
+    url_put(&to, rest.data, rest.size);
     return to.full ? -EMSGSIZE : 0;
 }

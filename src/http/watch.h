@@ -1,10 +1,12 @@
 /*
- * When what a connection waits for is to end. Internal to HTTP.
+ * The deadline of what a connection is waiting for. Internal to HTTP.
  *
- * The time is a word, which is set at each wait; a coroutine that sleeps looks at it. It wakes up
- * when the earliest time has come that it knows of, and sleeps again if that has been put off. Only a
- * time that is earlier than that wakes it early. So the usual wait costs a look at the clock, and sets
- * no timer.
+ * Each wait sets `until`. A sleeping coroutine, the watcher, checks it: it wakes at `armed`, the
+ * earliest deadline that it knows of, and sleeps again if the deadline has moved back. Only a deadline
+ * before `armed` wakes it early. A typical wait therefore costs one reading of the clock and sets no
+ * timer.
+ *
+ * Threads: the loop's.
  */
 #ifndef BIDE_SRC_HTTP_WATCH_H
 #define BIDE_SRC_HTTP_WATCH_H
@@ -24,21 +26,21 @@ static inline void http_watch_until(bide_http_watch *watch, uint64_t time)
         bide_auto_event_set(watch->nudge);
 }
 
-/* A wait for the next byte begins, in an exchange. */
-static inline void http_watch_wait_at(bide_http_watch *watch, uint64_t now)
+/* A wait for the next byte of an exchange starts. */
+static inline void http_watch_start_wait_at(bide_http_watch *watch, uint64_t now)
 {
     uint64_t time = http_later(now, watch->between);
     http_watch_until(watch, time < watch->whole ? time : watch->whole);
 }
 
-static inline void http_watch_wait(bide_http_watch *watch, const bide_context *context)
+static inline void http_watch_start_wait(bide_http_watch *watch, const bide_context *context)
 {
     if (watch != NULL && watch->between != BIDE_FOREVER)
-        http_watch_wait_at(watch, bide_now(context));
+        http_watch_start_wait_at(watch, bide_now(context));
 }
 
-/* It has ended. */
-static inline void http_watch_go_on(bide_http_watch *watch)
+/* The wait has ended. */
+static inline void http_watch_stop_wait(bide_http_watch *watch)
 {
     if (watch != NULL)
         watch->until = watch->whole;

@@ -1,8 +1,10 @@
 /*
- * The handshake of websockets, by HTTP. What it says is checked in src/websocket/handshake.c.
+ * The handshake of WebSockets over HTTP. src/websocket/handshake.c checks its fields.
  *
- * What came behind the handshake is in the reader's buffer. The websocket begins with that, in the same
- * memory if it has no other.
+ * Bytes that follow the handshake are in the reader's buffer. The WebSocket starts with these bytes, and
+ * uses the same memory unless its options have other buffers.
+ *
+ * Threads: all functions run on the loop's thread.
  */
 #include "bide/http_websocket.h"
 
@@ -11,17 +13,17 @@
 #include <errno.h>
 #include <string.h>
 
-typedef bide_http_websocket_operation opening;
+typedef bide_http_websocket_operation http_websocket_opening;
 
-static bide_websocket_value value_of(bide_slice text)
+static bide_websocket_value http_websocket_value(bide_slice text)
 {
     bide_websocket_value value = {text.data, text.size};
     return value;
 }
 
-/* The connection is the websocket's. */
-static int take_over(opening *self, bide_websocket_role role, bide_reader *reader,
-                     bide_writer *writer)
+/* Hands the connection to the WebSocket. */
+static int http_websocket_start(http_websocket_opening *self, bide_websocket_role role,
+                                bide_reader *reader, bide_writer *writer)
 {
     bide_websocket_options *options = &self->options;
     options->role = role;
@@ -40,24 +42,27 @@ static int take_over(opening *self, bide_websocket_role role, bide_reader *reade
 
 /* ---- Servers ---- */
 
-/* Is it a request for one? If so, the answer's fields are added. 0, or an error that is answered. */
-static int check_request(opening *self)
+/*
+ * Checks that the request opens a WebSocket and computes the key of the response. Returns 0 or an
+ * error.
+ */
+static int http_websocket_check_request(http_websocket_opening *self)
 {
     bide_http_exchange *exchange = self->exchange;
     const bide_http_request *request = &exchange->request;
-    /* (an upgrade is asked for by both fields: http.h) */
+    /* (request->upgrade is set only if both fields ask for an upgrade: http.h) */
     bide_websocket_headers headers = {
-        .upgrade = value_of(request->upgrade),
+        .upgrade = http_websocket_value(request->upgrade),
         .connection = {"upgrade", sizeof "upgrade" - 1},
-        .version = value_of(bide_http_request_field(exchange, "Sec-WebSocket-Version")),
-        .key = value_of(bide_http_request_field(exchange, "Sec-WebSocket-Key")),
+        .version = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Version")),
+        .key = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Key")),
     };
     if (request->method != BIDE_HTTP_GET || request->upgrade.size == 0)
         return -EINVAL;
     return bide_websocket_check_request(&headers, self->key);
 }
 
-static int add_fields(opening *self)
+static int http_websocket_add_fields(http_websocket_opening *self)
 {
     bide_http_exchange *exchange = self->exchange;
     bide_slice name = {"Sec-WebSocket-Protocol", sizeof "Sec-WebSocket-Protocol" - 1};
@@ -65,17 +70,17 @@ static int add_fields(opening *self)
     int status = bide_http_add(exchange, "Sec-WebSocket-Accept", self->key);
     if (status == 0 && self->protocols != NULL)
         chosen = bide_websocket_select_protocol(
-            value_of(bide_http_request_field(exchange, name.data)), self->protocols);
+            http_websocket_value(bide_http_request_field(exchange, name.data)), self->protocols);
     if (status == 0 && chosen.data != NULL)
         status = bide_http_add_slices(exchange, name, (bide_slice){chosen.data, chosen.size});
     return status;
 }
 
-bide_coroutine(accept_websocket_body)
+bide_coroutine(http_websocket_accept_body)
 {
-    static const char none[] = "This is for a WebSocket.\n";
-    bide_begin(accept_websocket_body, opening * self);
-    self->status = check_request(self);
+    static const char none[] = "A WebSocket handshake is required.\n";
+    bide_begin(http_websocket_accept_body, http_websocket_opening * self);
+    self->status = http_websocket_check_request(self);
     if (self->status < 0) {
         self->exchange->status = self->status == -EPROTONOSUPPORT ? 426 : 400;
         bide_http_add(self->exchange, "Content-Type", "text/plain");
@@ -84,17 +89,17 @@ bide_coroutine(accept_websocket_body)
         bide_try(bide_http_respond(self->exchange, none, sizeof none - 1));
         bide_return(self->status);
     }
-    self->status = add_fields(self);
+    self->status = http_websocket_add_fields(self);
     if (self->status < 0)
         bide_return(self->status);
     bide_try(bide_http_upgrade(self->exchange, "websocket"));
-    bide_return(take_over(self, BIDE_WEBSOCKET_SERVER, bide_http_reader(self->exchange),
-                          bide_http_writer(self->exchange)));
+    bide_return(http_websocket_start(self, BIDE_WEBSOCKET_SERVER, bide_http_reader(self->exchange),
+                                     bide_http_writer(self->exchange)));
     bide_end();
 }
 
-bide_awaiter *bide_http_accept_websocket(opening *operation, bide_http_exchange *exchange,
-                                         bide_websocket *websocket,
+bide_awaiter *bide_http_accept_websocket(http_websocket_opening *operation,
+                                         bide_http_exchange *exchange, bide_websocket *websocket,
                                          const bide_websocket_options *options,
                                          const char *protocols)
 {
@@ -102,12 +107,12 @@ bide_awaiter *bide_http_accept_websocket(opening *operation, bide_http_exchange 
     operation->websocket = websocket;
     operation->options = *options;
     operation->protocols = protocols;
-    return bide_task_init(&operation->task, &accept_websocket_body);
+    return bide_task_init(&operation->task, &http_websocket_accept_body);
 }
 
 /* ---- Clients ---- */
 
-static int ask(opening *self)
+static int http_websocket_put_request(http_websocket_opening *self)
 {
     bide_http_client *client = self->client;
     int status = bide_websocket_make_key(self->key);
@@ -124,36 +129,38 @@ static int ask(opening *self)
     return status;
 }
 
-static int check_answer(const opening *self)
+static int http_websocket_check_response(const http_websocket_opening *self)
 {
     const bide_http_client *client = self->client;
     bide_websocket_headers headers = {
-        .upgrade = value_of(bide_http_client_field(client, "Upgrade")),
-        .connection = value_of(bide_http_client_field(client, "Connection")),
-        .accept = value_of(bide_http_client_field(client, "Sec-WebSocket-Accept")),
-        .protocol = value_of(bide_http_client_field(client, "Sec-WebSocket-Protocol")),
-        .extensions = value_of(bide_http_client_field(client, "Sec-WebSocket-Extensions")),
+        .upgrade = http_websocket_value(bide_http_client_field(client, "Upgrade")),
+        .connection = http_websocket_value(bide_http_client_field(client, "Connection")),
+        .accept = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Accept")),
+        .protocol = http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Protocol")),
+        .extensions =
+            http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Extensions")),
     };
     return bide_websocket_check_answer(client->response.status, &headers, self->key,
                                        self->protocols);
 }
 
-bide_coroutine(open_websocket_body)
+bide_coroutine(http_websocket_open_body)
 {
-    bide_begin(open_websocket_body, opening * self);
-    self->status = ask(self);
+    bide_begin(http_websocket_open_body, http_websocket_opening * self);
+    self->status = http_websocket_put_request(self);
     if (self->status < 0)
         bide_return(self->status);
     bide_try(bide_http_client_recv(self->client));
-    self->status = check_answer(self);
+    self->status = http_websocket_check_response(self);
     if (self->status < 0)
         bide_return(self->status);
-    bide_return(take_over(self, BIDE_WEBSOCKET_CLIENT, bide_http_client_reader(self->client),
-                          bide_http_client_writer(self->client)));
+    bide_return(http_websocket_start(self, BIDE_WEBSOCKET_CLIENT,
+                                     bide_http_client_reader(self->client),
+                                     bide_http_client_writer(self->client)));
     bide_end();
 }
 
-bide_awaiter *bide_http_open_websocket(opening *operation, bide_http_client *client,
+bide_awaiter *bide_http_open_websocket(http_websocket_opening *operation, bide_http_client *client,
                                        bide_websocket *websocket,
                                        const bide_websocket_options *options, const char *target,
                                        const char *host, const char *protocols)
@@ -164,5 +171,5 @@ bide_awaiter *bide_http_open_websocket(opening *operation, bide_http_client *cli
     operation->target = target;
     operation->host = host;
     operation->protocols = protocols;
-    return bide_task_init(&operation->task, &open_websocket_body);
+    return bide_task_init(&operation->task, &http_websocket_open_body);
 }

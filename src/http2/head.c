@@ -1,26 +1,29 @@
 /*
- * Heads of requests that come, and of responses that go.
+ * The heads of requests that are received, and of responses that are sent.
  *
- * 1. nghttp2 checks what a head consists of: names in lower case, characters of names and values,
- *    which fields there may be and in what order, and that the body is as long as it was said. What
- *    HTTP/1.1 is stricter in is looked at by bide_http_transport_start; and "Host" has to be
- *    ":authority", if there are both, since a server behind this one may go by either.
- * 2. A head that is too long is read to its end all the same, because the fields of the next one
- *    are known by what stands in it; but nothing more of it is kept.
- * 3. Cookies that come in pieces are put together, as handlers of HTTP/1.1 know them. ":authority"
- *    is a field "Host" for them too.
+ * Threads: all functions run on the loop's thread, most of them inside a call of nghttp2.
+ *
+ * Why it is correct:
+ * 1. nghttp2 checks the head: lower-case names, valid characters, which fields are allowed and in which
+ *    order, and that the body has the announced length. bide_http_transport_start checks what HTTP/1.1
+ *    checks beyond that. If there are both "Host" and ":authority", they must be equal: an upstream
+ *    server may use either.
+ * 2. If a head is too long, nghttp2 still decodes it to its end, because the compression state of later
+ *    heads depends on it. Its further fields are not stored.
+ * 3. A handler sees what it would see with HTTP/1.1: pieces of a cookie are joined, and ":authority" is
+ *    a field "Host".
  */
 #include "internal.h"
 
 #include <errno.h>
 #include <string.h>
 
-static bide_slice text_of(const char *string)
+static bide_slice http2_text_of(const char *string)
 {
     return (bide_slice){string, strlen(string)};
 }
 
-static bool is_same(bide_slice one, bide_slice other)
+static bool http2_is_same_text(bide_slice one, bide_slice other)
 {
     if (one.size != other.size)
         return false;
@@ -34,8 +37,8 @@ static bool is_same(bide_slice one, bide_slice other)
 
 /* ---- Requests ---- */
 
-/* Keeps a text. False: the head is too long. */
-static bool keep(http2_stream *stream, bide_slice text, bide_slice *kept)
+/* Stores a text in the room of the head. Returns false if the head is too long. */
+static bool http2_keep_text(http2_stream *stream, bide_slice text, bide_slice *kept)
 {
     size_t max = stream->http.server->options.max_head;
     char *room = bide_http_transport_room(&stream->http) + stream->head_size;
@@ -48,35 +51,40 @@ static bool keep(http2_stream *stream, bide_slice text, bide_slice *kept)
     return true;
 }
 
-static void refuse(http2_stream *stream, int status)
+static void http2_reject(http2_stream *stream, int status)
 {
-    if (stream->refusal == 0)
-        stream->refusal = status;
+    if (stream->reject_status == 0)
+        stream->reject_status = status;
 }
 
-static void add_field(http2_stream *stream, bide_slice name, bide_slice value)
+static void http2_add_field(http2_stream *stream, bide_slice name, bide_slice value)
 {
     bide_http_field *field = &stream->http.fields[stream->field_count];
     if (stream->field_count < stream->http.server->options.max_fields &&
-        keep(stream, name, &field->name) && keep(stream, value, &field->value))
+        http2_keep_text(stream, name, &field->name) &&
+        http2_keep_text(stream, value, &field->value))
         stream->field_count++;
     else
-        refuse(stream, 431);
+        http2_reject(stream, 431);
 }
 
-/* 3: behind the pieces before, which are the last text, or are copied to be that. */
-static void add_to_cookie(http2_stream *stream, bide_http_field *cookie, bide_slice value)
+/*
+ * Appends a piece to a cookie (3). The cookie must be the last stored text, so it is copied to the end
+ * if it is not.
+ */
+static void http2_add_to_cookie(http2_stream *stream, bide_http_field *cookie, bide_slice value)
 {
     const char *end = bide_http_transport_room(&stream->http) + stream->head_size;
     bide_slice all = cookie->value, more;
-    if ((all.data + all.size != end && !keep(stream, cookie->value, &all)) ||
-        !keep(stream, text_of("; "), &more) || !keep(stream, value, &more))
-        refuse(stream, 431);
+    if ((all.data + all.size != end && !http2_keep_text(stream, cookie->value, &all)) ||
+        !http2_keep_text(stream, http2_text_of("; "), &more) ||
+        !http2_keep_text(stream, value, &more))
+        http2_reject(stream, 431);
     else
         cookie->value = (bide_slice){all.data, all.size + 2 + value.size};
 }
 
-static bide_http_field *field_of(const http2_stream *stream, const char *name)
+static bide_http_field *http2_find_field(const http2_stream *stream, const char *name)
 {
     for (size_t i = 0; i < stream->field_count; i++)
         if (bide_http_is(stream->http.fields[i].name, name))
@@ -87,34 +95,35 @@ static bide_http_field *field_of(const http2_stream *stream, const char *name)
 void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice value)
 {
     bide_http_field *cookie = NULL;
-    if (stream->refusal != 0) /* 2 */
+    if (stream->reject_status != 0) /* 2 */
         return;
     if (bide_http_is(name, "cookie"))
-        cookie = field_of(stream, "cookie");
+        cookie = http2_find_field(stream, "cookie");
     if (cookie != NULL)
-        add_to_cookie(stream, cookie, value);
+        http2_add_to_cookie(stream, cookie, value);
     else if (name.size == 0 || name.data[0] != ':')
-        add_field(stream, name, value);
-    else if (bide_http_is(name, ":method") && !keep(stream, value, &stream->method))
-        refuse(stream, 431);
-    else if (bide_http_is(name, ":path") && !keep(stream, value, &stream->path))
-        refuse(stream, 414);
-    else if (bide_http_is(name, ":authority") && !keep(stream, value, &stream->authority))
-        refuse(stream, 431);
+        http2_add_field(stream, name, value);
+    else if (bide_http_is(name, ":method") && !http2_keep_text(stream, value, &stream->method))
+        http2_reject(stream, 431);
+    else if (bide_http_is(name, ":path") && !http2_keep_text(stream, value, &stream->path))
+        http2_reject(stream, 414);
+    else if (bide_http_is(name, ":authority") &&
+             !http2_keep_text(stream, value, &stream->authority))
+        http2_reject(stream, 431);
 }
 
-/* 1, 3: 0 or a status. */
-static int settle_host(http2_stream *stream)
+/* Checks "Host" against ":authority", or adds it: 1, 3. Returns 0 or a status. */
+static int http2_resolve_host(http2_stream *stream)
 {
     if (stream->authority.data == NULL)
         return 0;
-    const bide_http_field *host = field_of(stream, "host");
+    const bide_http_field *host = http2_find_field(stream, "host");
     if (host != NULL)
-        return is_same(host->value, stream->authority) ? 0 : 400;
+        return http2_is_same_text(host->value, stream->authority) ? 0 : 400;
     if (stream->field_count >= stream->http.server->options.max_fields)
         return 431;
     stream->http.fields[stream->field_count++] =
-        (bide_http_field){text_of("host"), stream->authority};
+        (bide_http_field){http2_text_of("host"), stream->authority};
     return 0;
 }
 
@@ -125,15 +134,15 @@ void bide_http2_end_head_(http2_stream *stream, bool has_ended)
         .method = stream->method,
         .target = stream->path,
         .authority = stream->authority,
-        .length = has_ended ? 0 : BIDE_HTTP_UNKNOWN, /* unless a field says it */
+        .length = has_ended ? 0 : BIDE_HTTP_UNKNOWN, /* unless a field announces it */
     };
-    if (stream->refusal == 0)
-        stream->refusal = settle_host(stream);
+    if (stream->reject_status == 0)
+        stream->reject_status = http2_resolve_host(stream);
     head.field_count = stream->field_count;
     int status =
         bide_http_transport_start(&stream->http, &head, stream->head_size, stream->owner->now);
-    if (stream->refusal == 0)
-        stream->refusal = status;
+    if (stream->reject_status == 0)
+        stream->reject_status = status;
 }
 
 void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice value)
@@ -164,22 +173,23 @@ void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice 
 
 /* ---- Responses ---- */
 
-enum { MAX_FIELDS = 128 };
+enum { HTTP2_MAX_RESPONSE_FIELDS = 128 };
 
-static uint8_t *bytes_of(const char *data)
+static uint8_t *http2_bytes_of(const char *data)
 {
     __extension__ union {
         const char *read;
         uint8_t *write;
     } pointer = {.read = data};
-    return pointer.write; /* (nghttp2 copies it) */
+    return pointer.write; /* (nghttp2 copies the bytes) */
 }
 
 /*
- * The fields of lines up to an empty one, or to the end: how many; or -EMSGSIZE. Names go in lower
- * case, into the lines themselves, which nobody else reads. *size is how many bytes they were.
+ * Parses lines up to an empty line or to the end of `data`. Returns the number of fields, including
+ * `count` previous ones, or -EMSGSIZE. Names become lower-case in place; the text has no other reader.
+ * *size becomes the number of parsed bytes.
  */
-static int fields_of(char *data, size_t *size, nghttp2_nv *fields, int count)
+static int http2_parse_lines(char *data, size_t *size, nghttp2_nv *fields, int count)
 {
     char *at = data;
     char *end = data + *size;
@@ -191,14 +201,14 @@ static int fields_of(char *data, size_t *size, nghttp2_nv *fields, int count)
             break;
         }
         char *colon = memchr(at, ':', (size_t)(line_end - at));
-        if (count == MAX_FIELDS)
+        if (count == HTTP2_MAX_RESPONSE_FIELDS)
             return -EMSGSIZE;
         for (char *letter = at; letter != colon; letter++)
             if (*letter >= 'A' && *letter <= 'Z')
                 *letter = (char)(*letter - 'A' + 'a');
-        fields[count++] = (nghttp2_nv){.name = bytes_of(at),
+        fields[count++] = (nghttp2_nv){.name = http2_bytes_of(at),
                                        .namelen = (size_t)(colon - at),
-                                       .value = bytes_of(colon + 2),
+                                       .value = http2_bytes_of(colon + 2),
                                        .valuelen = (size_t)(line_end - colon - 2),
                                        .flags = NGHTTP2_NV_FLAG_NONE};
         at = next;
@@ -212,15 +222,15 @@ ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size)
     static const char line[] = "HTTP/1.1 ";
     nghttp2_session *session = stream->owner->session;
     nghttp2_data_provider provider = {.source = {.ptr = stream}, .read_callback = bide_http2_give_body_};
-    nghttp2_nv fields[MAX_FIELDS];
+    nghttp2_nv fields[HTTP2_MAX_RESPONSE_FIELDS];
     char *first = (char *)memchr(data, '\n', size) + 1;
     size_t rest = size - (size_t)(first - data);
-    fields[0] = (nghttp2_nv){.name = bytes_of(":status"),
+    fields[0] = (nghttp2_nv){.name = http2_bytes_of(":status"),
                              .namelen = 7,
-                             .value = bytes_of(data + sizeof line - 1),
+                             .value = http2_bytes_of(data + sizeof line - 1),
                              .valuelen = 3,
                              .flags = NGHTTP2_NV_FLAG_NONE};
-    int count = fields_of(first, &rest, fields, 1);
+    int count = http2_parse_lines(first, &rest, fields, 1);
     if (count < 0)
         return count;
     size_t head = (size_t)(first - data) + rest;
@@ -241,8 +251,8 @@ ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size)
 
 int bide_http2_submit_trailers_(http2_stream *stream, char *data, size_t size)
 {
-    nghttp2_nv fields[MAX_FIELDS];
-    int count = fields_of(data, &size, fields, 0);
+    nghttp2_nv fields[HTTP2_MAX_RESPONSE_FIELDS];
+    int count = http2_parse_lines(data, &size, fields, 0);
     if (count < 0)
         return count;
     return nghttp2_submit_trailer(stream->owner->session, stream->id, fields, (size_t)count);

@@ -1,4 +1,15 @@
-/* What the files of HTTP/2 have of each other. */
+/*
+ * Internal to HTTP/2: types, limits, and the functions that its files call in each other.
+ *
+ *     serve.c      the coroutines of a connection; turns
+ *     session.c    nghttp2's session and callbacks; budgets
+ *     request.c    the life of a stream
+ *     stream.c     a stream as a bide_stream: the ring of its input, the vectors of its output
+ *     head.c       heads and trailers
+ *     memory.c     counted memory
+ *
+ * Threads: everything runs on the loop's thread of the server.
+ */
 #ifndef BIDE_SRC_HTTP2_INSIDE_H
 #define BIDE_SRC_HTTP2_INSIDE_H
 
@@ -8,12 +19,19 @@
 
 #include <nghttp2/nghttp2.h>
 
+/*
+ * FRAME     the largest frame that nghttp2 produces at once, with a margin
+ * TRAILERS  the maximum size of a request's trailers
+ * TURN      the requests that a connection starts in one turn: serve.c, 6
+ * SPARES    the pieces of memory that are kept, or one for each connection if these are more, up to
+ *           MAX_SPARES
+ */
 enum {
-    HTTP2_FRAME = 16384 + 9 + 256, /* the longest that nghttp2 gives at a time, and some */
+    HTTP2_FRAME = 16384 + 9 + 256,
     HTTP2_OUTPUT = 2 * HTTP2_FRAME,
-    HTTP2_TRAILERS = 2048, /* bytes of a request's */
-    HTTP2_TURN = 16,       /* requests of a connection that are begun in one: serve.c, 6 */
-    HTTP2_SPARES = 32,     /* pieces that are kept; as many as there are connections, if that is more */
+    HTTP2_TRAILERS = 2048,
+    HTTP2_TURN = 16,
+    HTTP2_SPARES = 32,
     MAX_HTTP2_SPARES = 256
 };
 
@@ -23,54 +41,59 @@ typedef struct http2_stream http2_stream;
 /*
  * A request and its response.
  *
- *     head comes --its end--> runs --the handler has ended--> ends
+ *     head is received --its end--> coroutine runs --handler completes--> coroutine has ended
+ *      is_waiting from the end of the head until the coroutine first runs
  *
- * It is freed when its coroutine has ended (has_ended), or none was begun, and nghttp2 knows it no
- * more (is_closed).
+ * A stream is freed when both of its holders have released it: nghttp2 (is_closed), and its coroutine
+ * (has_ended, or never started).
  */
 struct http2_stream {
     bide_task task;
     bide_branch branch;
     http2_connection *owner;
     http2_stream *next;
-    http2_stream **before;
+    http2_stream **link;
     int32_t id;
-    int error; /* what cut it short; or 0 */
-    int status;
-    int refusal;       /* the status of the response in the handler's place; or 0 */
-    bool has_begun;    /* its coroutine has */
-    bool has_ended;    /* ... and has ended */
-    bool is_closed;    /* nghttp2 knows it no more */
-    bool is_waiting;   /* ... to run for the first time */
-    bool is_submitted; /* the response's head is */
-    bool is_finished;  /* nothing is added to the response any more */
 
-    /* the head of the request, and its trailers */
+    /* its life: */
+    int error; /* the reason for which the stream was stopped; or 0 */
+    int status;
+    int reject_status; /* the status to respond with instead of running the handler; or 0 */
+    bool has_started;  /* the coroutine has been spawned */
+    bool has_ended;    /* the coroutine has ended */
+    bool is_closed;    /* nghttp2 has released the stream */
+    bool is_waiting;   /* the coroutine has not run yet */
+
+    /* its response: */
+    bool is_submitted; /* the head of the response was given to nghttp2 */
+    bool is_finished;  /* the response is complete: nothing is appended */
+
+    /* the head and the trailers of the request: */
     bide_slice method, path, authority;
     size_t head_size;
     size_t field_count;
     char *trailers; /* NULL: none */
     size_t trailers_size;
 
-    /* the body that comes in: a ring */
-    char *ring; /* NULL: nothing has come yet */
+    /* the part of the request's body that was received but not read, in a ring: */
+    char *ring; /* NULL: nothing was received */
     size_t ring_size;
-    size_t begin;
-    size_t count;
-    bool is_whole; /* no more comes */
-    bide_single_consumer_auto_event came;
+    size_t ring_begin;
+    size_t ring_count;
+    bool input_ended; /* the whole request was received */
+    bide_single_consumer_auto_event readable;
 
-    /* what is to go out: the operation's, or, at the end, the writer's buffer */
+    /* the output, vectors of a write, or, at the end, the writer's buffer: */
     const struct iovec *vectors;
-    size_t offset; /* in the first */
+    size_t offset; /* in the first vector */
     size_t left;
-    struct iovec only;
-    bide_single_consumer_auto_event gone;
+    struct iovec vector;
+    bide_single_consumer_auto_event written;
 
     bide_http_connection http;
 };
 
-/* One coroutine of a connection's. */
+/* A coroutine of a connection. */
 typedef struct http2_task {
     bide_task task;
     http2_connection *owner;
@@ -85,99 +108,112 @@ typedef struct http2_task {
     int status;
 } http2_task;
 
-/* A connection. It is made when its preface has come. */
+/* A connection, from its preface to its end. */
 struct http2_connection {
     bide_http2 *http2;
-    bide_http_connection *http; /* where it was accepted */
+    bide_http_connection *http; /* the connection that was accepted */
     nghttp2_session *session;
     nghttp2_mem memory;
     http2_stream *streams;
-    size_t live;
+    size_t stream_count;
+
+    /* budgets (session.c, 2), and times: */
     uint32_t resets_left;
-    uint32_t idle_left;
-    uint32_t begun;       /* requests of this turn of reading */
-    uint64_t until;       /* without streams: when it ends */
-    uint64_t write_until; /* what is being sent */
-    uint64_t now;         /* at the beginning of a turn of reading, writing or watching */
-    int error;            /* it is lost; or 0 */
-    bool is_paused;       /* its turn is over before what has come is taken in */
-    bool has_turn;        /* no other takes in anything */
-    bool is_leaving;      /* GOAWAY was said */
-    bool is_joining;      /* what reads and writes has ended */
+    uint32_t idle_frames_left;
+    uint32_t started_in_turn; /* requests that started in this turn. */
+    uint64_t idle_deadline;   /* the end of a connection without streams */
+    uint64_t write_deadline;  /* the end of the write in progress */
+    uint64_t now;             /* the time at which the current turn, write or check started */
+
+    /* its state: */
+    int error;          /* the session has failed; or 0 */
+    bool is_paused;     /* nghttp2 stopped within the received data because the turn has ended */
+    bool has_turn;      /* this connection holds http2->turn */
+    bool is_going_away; /* GOAWAY was submitted */
+    bool is_stopping;   /* the reader, the writer and the watcher have ended */
 
     char *output; /* NULL: nothing is gathered */
-    size_t filled;
-    const uint8_t *rest; /* what nghttp2 has given, and found no room */
-    size_t rest_size;
+    size_t output_size;
+    const uint8_t *pending; /* output of nghttp2 that did not fit into `output` */
+    size_t pending_size;
 
-    bide_auto_event work;  /* there may be something to be sent */
-    bide_auto_event nudge; /* a time is earlier than was known */
+    bide_auto_event output_needed; /* there may be output */
+    bide_auto_event nudge;         /* a deadline is earlier than `armed` */
     uint64_t armed;
     bide_mutex_waiter turn;
-    bide_schedule_operation after_others;
+    bide_schedule_operation yield;
     bide_scope io;
-    bide_scope scope; /* of streams */
+    bide_scope scope; /* the requests */
     http2_task reader, writer, watcher;
     int status;
 };
 
-/* Memory that is counted. NULL: there is none, or it would be too much. */
+/* Counted memory. Returns NULL if there is none, or if the limit is reached. */
 void *bide_http2_allocate_(bide_http2 *http2, size_t size);
 void *bide_http2_allocate_for_stream_(bide_http2 *http2, size_t size);
 void bide_http2_deallocate_(bide_http2 *http2, void *memory, size_t size);
 nghttp2_mem bide_http2_memory_(bide_http2 *http2);
 
-/* The same of pieces of one size, some of which are kept: what is asked for by each request costs no call of the system. */
-void *bide_http2_take_piece_(bide_http2_spare_ *spare); /* NULL: none is kept */
+/*
+ * Pieces of one size. Some are kept for the next use, so that memory that each request needs costs no
+ * system call.
+ */
+void *bide_http2_take_piece_(bide_http2_spare_ *spare); /* returns NULL if none is kept */
 void bide_http2_give_piece_(bide_http2 *http2, bide_http2_spare_ *spare, void *piece, size_t size);
 void bide_http2_free_pieces_(bide_http2 *http2, bide_http2_spare_ *spare, size_t size);
 
-/* What a stream has, with all its memory. */
+/* The size of a stream, including its buffers. */
 size_t bide_http2_stream_size_(const bide_http2 *http2);
 
-/* The session: 0 or a negative errno. */
+/* Opens the session. Returns 0 or a negative errno. */
 int bide_http2_open_session_(http2_connection *connection);
 
-/* nghttp2's errors as ours. */
+/* Translates nghttp2's errors. */
 int bide_http2_errno_(int error);
 
-/* The connection is lost, if `error` is one of nghttp2's that means that; there may be something to be sent. */
+/*
+ * Handles the result of a call of nghttp2: a fatal error ends the connection, and other results may
+ * have produced output.
+ */
 void bide_http2_note_(http2_connection *connection, int error);
 
-/* A stream. */
+/* The life of a stream: request.c. */
 http2_stream *bide_http2_make_stream_(http2_connection *connection, int32_t id);
-void bide_http2_free_stream_(http2_stream *stream);            /* if nothing has it any more */
-void bide_http2_begin_stream_(http2_stream *stream);           /* its head is whole */
-void bide_http2_stop_stream_(http2_stream *stream, int error); /* nghttp2 knows it no more */
-void bide_http2_expire_stream_(http2_stream *stream);          /* its time is over */
-void bide_http2_end_stream_(http2_stream *stream);             /* nothing more is written */
+void bide_http2_free_stream_(http2_stream *stream);  /* if both holders have released it. */
+void bide_http2_begin_stream_(http2_stream *stream); /* the head is complete: spawns the coroutine. */
+void bide_http2_stop_stream_(http2_stream *stream, int error); /* nghttp2 has released it. */
+void bide_http2_expire_stream_(http2_stream *stream);          /* the deadline has passed */
+void bide_http2_end_stream_(http2_stream *stream);             /* the response is complete */
 void bide_http2_reset_stream_(http2_stream *stream, uint32_t code);
-void bide_http2_take_leave_(http2_connection *connection); /* takes no more requests, and says so */
+void bide_http2_take_leave_(http2_connection *connection); /* accepts no more requests and sends GOAWAY */
 
 /* The request's head and trailers, field by field, and the end of the head. */
 void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice value);
 void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice value);
 void bide_http2_end_head_(http2_stream *stream, bool has_ended);
 
-/* Bytes of its body have come: 0, or -ENOMEM. */
+/* Stores received bytes of the body. Returns 0 or -ENOMEM. */
 int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size);
 
 /*
- * Submits the head of a response, whose text stands at `data` and may be changed: how many bytes it
- * was, or a negative errno.
+ * Submits the head of a response. Changes the text at `data`. Returns the size of the head, or a
+ * negative errno.
  */
 ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size);
 
-/* ... and its trailers, of lines. */
+/* Submits the trailers of a response. Changes the text at `data`. */
 int bide_http2_submit_trailers_(http2_stream *stream, char *data, size_t size);
 
-/* What a stream's body is read from, and put into the connection's output. */
+/*
+ * Callbacks of nghttp2: the size of the next part of a body, and its copy to the connection's
+ * output.
+ */
 ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
                         uint32_t *flags, nghttp2_data_source *source, void *connection);
 int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
                    size_t length, nghttp2_data_source *source, void *connection);
 
-/* The bide_stream that the exchange reads from and writes to. */
+/* The bide_stream of the exchange. */
 bide_stream bide_http2_stream_of_(http2_stream *stream);
 
 #endif

@@ -1,7 +1,11 @@
 /*
- * Memory of HTTP/2: from the options' allocator, counted, and no more than the options say. nghttp2
- * frees without a size, so what it has stands behind one. An eighth is kept from streams, since a
- * connection whose session has no memory is lost, and a stream that has none is only refused.
+ * Memory of HTTP/2: allocated by the options' allocator, counted, and limited.
+ *
+ * Why it is correct:
+ * 1. counts.memory is the sum of all allocations. It is 0 when the last connection has ended.
+ * 2. nghttp2 frees without a size, so its allocations store their size in front.
+ * 3. Streams may use 7/8 of the limit. A session that gets no memory loses its connection, whereas a
+ *    stream that gets none is only rejected.
  */
 #include "internal.h"
 
@@ -10,6 +14,7 @@
 void *bide_http2_allocate_(bide_http2 *http2, size_t size)
 {
     bide_allocator *allocator = http2->options.allocator;
+    bide_assert(http2->stats.memory <= http2->options.max_memory); /* 1 */
     if (size > http2->options.max_memory - http2->stats.memory)
         return NULL;
     void *memory = allocator->allocate(allocator, size);
@@ -31,6 +36,7 @@ void bide_http2_deallocate_(bide_http2 *http2, void *memory, size_t size)
     bide_allocator *allocator = http2->options.allocator;
     if (memory == NULL)
         return;
+    bide_assert(size <= http2->stats.memory); /* 1 */
     http2->stats.memory -= size;
     allocator->deallocate(allocator, memory, size);
 }
@@ -40,6 +46,7 @@ void bide_http2_deallocate_(bide_http2 *http2, void *memory, size_t size)
 void *bide_http2_take_piece_(bide_http2_spare_ *spare)
 {
     void *piece = spare->first;
+    bide_assert((piece == NULL) == (spare->count == 0));
     if (piece == NULL)
         return NULL;
     memcpy(&spare->first, piece, sizeof spare->first);
@@ -47,8 +54,8 @@ void *bide_http2_take_piece_(bide_http2_spare_ *spare)
     return piece;
 }
 
-/* A round of all connections has one request of each (serve.c, 7). */
-static size_t max_spares(const bide_http2 *http2)
+/* In a round of turns, each connection starts at least one request (serve.c, 7). */
+static size_t http2_max_spares(const bide_http2 *http2)
 {
     if (http2->sessions < HTTP2_SPARES)
         return HTTP2_SPARES;
@@ -59,7 +66,7 @@ void bide_http2_give_piece_(bide_http2 *http2, bide_http2_spare_ *spare, void *p
 {
     if (piece == NULL)
         return;
-    if (spare->count >= max_spares(http2)) {
+    if (spare->count >= http2_max_spares(http2)) {
         bide_http2_deallocate_(http2, piece, size);
         return;
     }
@@ -72,56 +79,58 @@ void bide_http2_free_pieces_(bide_http2 *http2, bide_http2_spare_ *spare, size_t
 {
     while (spare->first != NULL)
         bide_http2_deallocate_(http2, bide_http2_take_piece_(spare), size);
+    bide_assert(spare->count == 0);
 }
 
-/* ---- nghttp2's ---- */
+/* ---- The allocator of nghttp2 ---- */
 
-typedef union block {
-    size_t size; /* of all */
+typedef union http2_block {
+    size_t size; /* including this header */
     char room[BIDE_ALLOCATOR_ALIGN];
-} block;
+} http2_block;
 
-static void *allocate(size_t size, void *http2)
+static void *http2_session_allocate(size_t size, void *http2)
 {
-    if (size > SIZE_MAX - sizeof(block))
+    if (size > SIZE_MAX - sizeof(http2_block))
         return NULL;
-    block *memory = bide_http2_allocate_(http2, size + sizeof(block));
+    http2_block *memory = bide_http2_allocate_(http2, size + sizeof(http2_block));
     if (memory == NULL)
         return NULL;
-    memory->size = size + sizeof(block);
+    memory->size = size + sizeof(http2_block);
     return memory + 1;
 }
 
-static void release(void *memory, void *http2)
+static void http2_session_free(void *memory, void *http2)
 {
     if (memory == NULL)
         return;
-    block *it = (block *)memory - 1;
+    http2_block *it = (http2_block *)memory - 1;
     bide_http2_deallocate_(http2, it, it->size);
 }
 
-static void *allocate_zeroed(size_t count, size_t size, void *http2)
+static void *http2_session_allocate_zeroed(size_t count, size_t size, void *http2)
 {
     if (size != 0 && count > SIZE_MAX / size)
         return NULL;
-    void *memory = allocate(count * size, http2);
+    void *memory = http2_session_allocate(count * size, http2);
     if (memory != NULL)
         memset(memory, 0, count * size);
     return memory;
 }
 
-static void *reallocate(void *memory, size_t size, void *http2)
+static void *http2_session_reallocate(void *memory, size_t size, void *http2)
 {
-    void *other = allocate(size, http2);
+    void *other = http2_session_allocate(size, http2);
     if (other == NULL || memory == NULL)
         return other;
-    size_t old = ((block *)memory - 1)->size - sizeof(block);
+    size_t old = ((http2_block *)memory - 1)->size - sizeof(http2_block);
     memcpy(other, memory, old < size ? old : size);
-    release(memory, http2);
+    http2_session_free(memory, http2);
     return other;
 }
 
 nghttp2_mem bide_http2_memory_(bide_http2 *http2)
 {
-    return (nghttp2_mem){http2, allocate, release, allocate_zeroed, reallocate};
+    return (nghttp2_mem){http2, http2_session_allocate, http2_session_free,
+                         http2_session_allocate_zeroed, http2_session_reallocate};
 }

@@ -1,20 +1,20 @@
 /*
- * What nghttp2 tells of a connection while it takes in what has come (nghttp2_session_mem_recv),
- * and what it asks of us.
+ * nghttp2's session and its callbacks. They run inside nghttp2_session_mem_recv (the reader) and
+ * nghttp2_session_mem_send (the writer), on the loop's thread.
  *
- * 1. A stream that is refused has no memory; nghttp2 knows it for a while, without a user's
- *    pointer.
- * 2. Frames that cost the client nothing have a budget, which requests and bytes of bodies fill up
- *    again: those that ask for an answer, those that say nothing, and streams that are reset before
- *    they are answered. A client that has used it up is told ENHANCE_YOUR_CALM. nghttp2 bounds by
- *    itself how many answers wait to be sent, how many frames a head has, and how many settings a
- *    frame.
+ * Why it is correct:
+ * 1. A rejected stream has no memory of ours. nghttp2 knows it for a while, without user data.
+ * 2. Frames that cost the client nothing have a budget: frames that need an answer, frames without an
+ *    effect, and streams that the client resets before they are answered. Requests and bytes of bodies
+ *    refill it. A client that exhausts it gets ENHANCE_YOUR_CALM. nghttp2 itself limits the answers that
+ *    wait to be sent, the frames of a head, and the settings of a frame.
+ * 3. nghttp2 closes a stream once: the callback removes the user data.
  */
 #include "internal.h"
 
 #include <errno.h>
 
-enum { MAX_ACKS = 256 };
+enum { HTTP2_MAX_ACKS = 256 };
 
 int bide_http2_errno_(int error)
 {
@@ -36,61 +36,63 @@ void bide_http2_note_(http2_connection *connection, int error)
 {
     if (error != 0 && nghttp2_is_fatal(error) && connection->error == 0)
         connection->error = bide_http2_errno_(error);
-    bide_auto_event_set(&connection->work);
+    bide_auto_event_set(&connection->output_needed);
 }
 
-static http2_stream *stream_of(nghttp2_session *session, int32_t id)
+static http2_stream *http2_find_stream(nghttp2_session *session, int32_t id)
 {
     return nghttp2_session_get_stream_user_data(session, id);
 }
 
 /* ---- Budgets: 2 ---- */
 
-static int give_up(http2_connection *connection)
+static int http2_abort(http2_connection *connection)
 {
-    if (!connection->is_leaving)
+    if (!connection->is_going_away)
         connection->http2->stats.floods++;
-    connection->is_leaving = true;
+    connection->is_going_away = true;
     bide_http2_note_(connection,
                nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM));
     return 0;
 }
 
-static int spend_frame(http2_connection *connection)
+static int http2_spend_frame(http2_connection *connection)
 {
-    if (connection->idle_left == 0)
-        return give_up(connection);
-    connection->idle_left--;
+    if (connection->idle_frames_left == 0)
+        return http2_abort(connection);
+    connection->idle_frames_left--;
     return 0;
 }
 
-static void earn_frames(http2_connection *connection, uint32_t frames)
+static void http2_earn_frames(http2_connection *connection, uint32_t frames)
 {
     uint32_t max = connection->http2->options.max_idle_frames;
-    connection->idle_left =
-        connection->idle_left + frames < max ? connection->idle_left + frames : max;
+    bide_assert(connection->idle_frames_left <= max);
+    connection->idle_frames_left =
+        connection->idle_frames_left + frames < max ? connection->idle_frames_left + frames : max;
 }
 
-static void earn_reset(http2_connection *connection)
+static void http2_earn_reset(http2_connection *connection)
 {
+    bide_assert(connection->resets_left <= connection->http2->options.max_resets);
     if (connection->resets_left < connection->http2->options.max_resets)
         connection->resets_left++;
 }
 
 /* ---- Requests ---- */
 
-static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     http2_connection *connection = user;
     bide_http2 *http2 = connection->http2;
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    /* (those that the client has reset may not have ended yet) */
-    bool is_full = connection->live >= 2 * (size_t)http2->options.max_streams;
+    /* (streams that the client has reset may still be running) */
+    bool is_full = connection->stream_count >= 2 * (size_t)http2->options.max_streams;
     http2_stream *stream = is_full ? NULL : bide_http2_make_stream_(connection, frame->hd.stream_id);
     if (stream == NULL) { /* 1 */
         http2->stats.refused++;
-        (void)spend_frame(connection);
+        (void)http2_spend_frame(connection);
         bide_http2_note_(connection,
                    nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                              NGHTTP2_REFUSED_STREAM));
@@ -100,13 +102,13 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghttp2_rcbuf *name,
-                     nghttp2_rcbuf *value, uint8_t flags, void *user)
+static int http2_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+                           nghttp2_rcbuf *name, nghttp2_rcbuf *value, uint8_t flags, void *user)
 {
     http2_connection *connection = user;
-    http2_stream *stream = stream_of(session, frame->hd.stream_id);
+    http2_stream *stream = http2_find_stream(session, frame->hd.stream_id);
     (void)flags;
-    connection->is_paused = connection->begun >= HTTP2_TURN;
+    connection->is_paused = connection->started_in_turn >= HTTP2_TURN;
     int status = connection->is_paused ? NGHTTP2_ERR_PAUSE : 0; /* behind this field */
     if (stream == NULL || stream->is_closed)
         return status;
@@ -121,65 +123,69 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, nghtt
     return status;
 }
 
-static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+static int http2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     http2_connection *connection = user;
     http2_stream *stream = NULL;
     bool has_ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
-        stream = stream_of(session, frame->hd.stream_id);
+        stream = http2_find_stream(session, frame->hd.stream_id);
         if (stream == NULL || stream->is_closed)
             return 0;
         if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-            earn_frames(connection, 8);
+            http2_earn_frames(connection, 8);
             bide_http2_end_head_(stream, has_ended);
             bide_http2_begin_stream_(stream);
         }
         break;
     case NGHTTP2_DATA:
         if (frame->hd.length == 0 && !has_ended)
-            return spend_frame(connection);
-        stream = stream_of(session, frame->hd.stream_id);
+            return http2_spend_frame(connection);
+        stream = http2_find_stream(session, frame->hd.stream_id);
         break;
     case NGHTTP2_RST_STREAM:
     case NGHTTP2_WINDOW_UPDATE:
-        return 0; /* (the first has a budget of its own; the second is paid for by what is sent) */
+        return 0; /* (RST_STREAM has a budget of its own; WINDOW_UPDATE is paid for by the data that we send) */
     default:
-        return spend_frame(connection);
+        return http2_spend_frame(connection);
     }
     if (stream != NULL && has_ended) {
-        stream->is_whole = true;
-        bide_single_consumer_auto_event_set(&stream->came);
+        stream->input_ended = true;
+        bide_single_consumer_auto_event_set(&stream->readable);
     }
     return 0;
 }
 
-/* What nghttp2 hands to nobody: bytes of a stream that is gone. (A kind that it does not know it passes over.) */
-static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+/*
+ * Charges for frames that nghttp2 passes to no other callback: DATA of a stream that is gone, and
+ * WINDOW_UPDATE. (nghttp2 skips frames of unknown types.)
+ */
+static int http2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
 {
     if (head->type == NGHTTP2_WINDOW_UPDATE ||
-        (head->type == NGHTTP2_DATA && stream_of(session, head->stream_id) == NULL))
-        return spend_frame(user);
+        (head->type == NGHTTP2_DATA && http2_find_stream(session, head->stream_id) == NULL))
+        return http2_spend_frame(user);
     return 0;
 }
 
-/* nghttp2 has reset its stream for it. */
-static int on_invalid(nghttp2_session *session, const nghttp2_frame *frame, int error, void *user)
+/* nghttp2 has reset the stream of an invalid frame. */
+static int http2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
+                                  void *user)
 {
     (void)session;
     (void)frame;
     (void)error;
-    return spend_frame(user);
+    return http2_spend_frame(user);
 }
 
-static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
-                   size_t size, void *user)
+static int http2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                         size_t size, void *user)
 {
     http2_connection *connection = user;
-    http2_stream *stream = stream_of(session, id);
+    http2_stream *stream = http2_find_stream(session, id);
     (void)flags;
-    earn_frames(connection, 1 + (uint32_t)(size / 1024));
+    http2_earn_frames(connection, 1 + (uint32_t)(size / 1024));
     int status = stream == NULL || stream->has_ended || stream->is_closed
                      ? -EPIPE
                      : bide_http2_take_body_(stream, (const char *)data, size);
@@ -191,70 +197,70 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t id, const ui
     return 0;
 }
 
-static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
+static int http2_on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
 {
     http2_connection *connection = user;
-    http2_stream *stream = stream_of(session, id);
+    http2_stream *stream = http2_find_stream(session, id);
     (void)code;
     if (stream == NULL)
         return 0;
     nghttp2_session_set_stream_user_data(session, id, NULL);
     if (stream->is_finished && stream->left == 0)
-        earn_reset(connection);
+        http2_earn_reset(connection);
     bide_http2_stop_stream_(stream, -ECONNRESET);
     return 0;
 }
 
-static int on_frame_of_reset(http2_connection *connection, const nghttp2_frame *frame)
+static int http2_on_reset(http2_connection *connection, const nghttp2_frame *frame)
 {
-    http2_stream *stream = stream_of(connection->session, frame->hd.stream_id);
+    http2_stream *stream = http2_find_stream(connection->session, frame->hd.stream_id);
     if (stream != NULL && stream->is_finished && stream->left == 0)
-        return spend_frame(connection);
+        return http2_spend_frame(connection);
     connection->http2->stats.resets++;
     if (connection->resets_left == 0)
-        return give_up(connection);
+        return http2_abort(connection);
     connection->resets_left--;
     return 0;
 }
 
-static int on_any_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+static int http2_on_frame_received(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    return frame->hd.type == NGHTTP2_RST_STREAM ? on_frame_of_reset(user, frame)
-                                                : on_frame(session, frame, user);
+    return frame->hd.type == NGHTTP2_RST_STREAM ? http2_on_reset(user, frame)
+                                                : http2_on_frame(session, frame, user);
 }
 
-/* A response has ended before its request: what comes of that is of no use any more. */
-static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+/* If a response has ended before its request, the rest of the request is not needed. */
+static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     http2_connection *connection = user;
     if (frame->hd.type == NGHTTP2_DATA)
-        earn_frames(connection, 4);
+        http2_earn_frames(connection, 4);
     if ((frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS) ||
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
         return 0;
-    http2_stream *stream = stream_of(session, frame->hd.stream_id);
-    if (stream != NULL && !stream->is_whole)
+    http2_stream *stream = http2_find_stream(session, frame->hd.stream_id);
+    if (stream != NULL && !stream->input_ended)
         bide_http2_reset_stream_(stream, NGHTTP2_NO_ERROR);
     return 0;
 }
 
 /* ---- The session ---- */
 
-static void set_callbacks(nghttp2_session_callbacks *callbacks)
+static void http2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
-    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin);
-    nghttp2_session_callbacks_set_on_header_callback2(callbacks, on_header);
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_frame_begin);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_any_frame);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_sent);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, http2_on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback2(callbacks, http2_on_header);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, http2_on_begin_frame);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, http2_on_frame_received);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, http2_on_invalid_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, http2_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, http2_on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, http2_on_frame_sent);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, bide_http2_put_body_);
 }
 
-/* What is said first. */
-static int greet(http2_connection *connection)
+/* Submits the first frames of the connection. */
+static int http2_submit_settings(http2_connection *connection)
 {
     const bide_http2_options *options = &connection->http2->options;
     const nghttp2_settings_entry settings[] = {
@@ -280,16 +286,16 @@ int bide_http2_open_session_(http2_connection *connection)
     if (status == 0)
         status = nghttp2_option_new(&option);
     if (status == 0) {
-        set_callbacks(callbacks);
+        http2_set_callbacks(callbacks);
         nghttp2_option_set_no_auto_window_update(option, 1);
-        nghttp2_option_set_max_outbound_ack(option, MAX_ACKS);
+        nghttp2_option_set_max_outbound_ack(option, HTTP2_MAX_ACKS);
         nghttp2_option_set_no_closed_streams(option, 1);
         connection->memory = bide_http2_memory_(connection->http2);
         status = nghttp2_session_server_new3(&connection->session, callbacks, connection, option,
                                              &connection->memory);
     }
     if (status == 0)
-        status = greet(connection);
+        status = http2_submit_settings(connection);
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(callbacks);
     return bide_http2_errno_(status);

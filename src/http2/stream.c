@@ -1,15 +1,18 @@
 /*
- * A stream, as the bide_stream that its exchange reads from and writes to.
+ * A stream of HTTP/2 as the bide_stream from which its exchange reads and to which it writes.
  *
- * 1. What comes is put into a ring, which is as large as the window: nghttp2 lets no more come. The
- *    window is opened for what the exchange has taken, and the connection's too; what nobody takes
- *    any more is the connection's again.
- * 2. What goes stays where the exchange has it, until nghttp2 asks for as much as the client's
- *    windows let it have, and it is copied behind the frame's head into the connection's output. So
- *    an operation that is cut short, or destroyed, takes its vectors back, and nothing refers to
- *    them.
- * 3. All of it is on one thread. nghttp2's calls set events, which post, and so nothing of a stream
- *    runs inside them.
+ * Threads: all functions run on the loop's thread, some of them inside a call of nghttp2.
+ *
+ * Why it is correct:
+ * 1. Received data goes into a ring that is as large as the stream's window; nghttp2 accepts no more.
+ *    Until the client has acknowledged the settings, it may use the default window. All data that it
+ *    sends before that is received before that, so the ring has the larger of both sizes.
+ *    A read opens the windows of the stream and of the connection again. For data that will never be
+ *    read, only the connection's window is opened again.
+ * 2. Output stays in the exchange's memory. nghttp2 requests as much as the client's windows allow, and
+ *    that part is copied behind the frame's header into the connection's output. A write that is
+ *    cancelled or destroyed withdraws its vectors, so nothing refers to them afterwards.
+ * 3. Callbacks of nghttp2 set events, which post. No coroutine of a stream runs inside a callback.
  */
 #include "internal.h"
 
@@ -21,7 +24,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* One operation: in the room of a bide_stream_operation. */
+/* An operation, in the memory of a bide_stream_operation. */
 typedef struct http2_operation {
     bide_task task;
     http2_stream *stream;
@@ -34,68 +37,80 @@ typedef struct http2_operation {
 
 _Static_assert(sizeof(http2_operation) <= sizeof(bide_stream_operation), "there is room for it");
 
-static http2_operation *operation_of(bide_stream_operation *operation)
+static http2_operation *http2_operation_of(bide_stream_operation *operation)
 {
     return (http2_operation *)(void *)operation;
 }
 
-/* ---- What comes: 1 ---- */
+/* ---- Input: 1 ---- */
 
-static size_t min(size_t a, size_t b)
+static size_t http2_min(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
+/* The window that the client may use: the default one until it has acknowledged the settings. */
+static size_t http2_stream_window(const http2_stream *stream)
+{
+    int32_t current =
+        nghttp2_session_get_stream_effective_local_window_size(stream->owner->session, stream->id);
+    size_t window = stream->owner->http2->options.window;
+    return current > 0 && (size_t)current > window ? (size_t)current : window;
+}
+
 int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size)
 {
-    const bide_http2 *http2 = stream->owner->http2;
     if (stream->ring == NULL) {
         uint64_t length = stream->http.exchange->request.length;
-        size_t max = http2->options.window;
+        size_t max = http2_stream_window(stream);
         stream->ring_size = length != 0 && length < max ? (size_t)length : max;
         stream->ring = bide_http2_allocate_for_stream_(stream->owner->http2, stream->ring_size);
     }
-    if (stream->ring == NULL || size > stream->ring_size - stream->count)
+    if (stream->ring == NULL)
         return -ENOMEM;
-    size_t end = (stream->begin + stream->count) % stream->ring_size;
-    size_t first = min(size, stream->ring_size - end);
+    bide_assert(size <= stream->ring_size - stream->ring_count); /* 1 */
+    if (size > stream->ring_size - stream->ring_count)
+        return -ENOMEM;
+    size_t end = (stream->ring_begin + stream->ring_count) % stream->ring_size;
+    size_t first = http2_min(size, stream->ring_size - end);
     memcpy(stream->ring + end, data, first);
     memcpy(stream->ring, data + first, size - first);
-    stream->count += size;
-    bide_single_consumer_auto_event_set(&stream->came);
+    stream->ring_count += size;
+    bide_single_consumer_auto_event_set(&stream->readable);
     return 0;
 }
 
-static size_t take_from_ring(http2_stream *stream, char *data, size_t size)
+static size_t http2_ring_read(http2_stream *stream, char *data, size_t size)
 {
-    size_t count = min(size, stream->count);
-    size_t first = min(count, stream->ring_size - stream->begin);
-    memcpy(data, stream->ring + stream->begin, first);
+    size_t count = http2_min(size, stream->ring_count);
+    bide_assert(stream->ring_count <= stream->ring_size && stream->ring_begin < stream->ring_size);
+    size_t first = http2_min(count, stream->ring_size - stream->ring_begin);
+    memcpy(data, stream->ring + stream->ring_begin, first);
     memcpy(data + first, stream->ring, count - first);
-    stream->begin = (stream->begin + count) % stream->ring_size;
-    stream->count -= count;
+    stream->ring_begin = (stream->ring_begin + count) % stream->ring_size;
+    stream->ring_count -= count;
     return count;
 }
 
-/* 0, -EAGAIN, or an error. */
-static int attempt_read(http2_operation *operation)
+/* Returns 0, -EAGAIN, or an error. */
+static int http2_try_read(http2_operation *operation)
 {
     http2_stream *stream = operation->stream;
     http2_connection *connection = stream->owner;
     if (stream->error != 0)
         return stream->error;
-    if (stream->count == 0)
-        return stream->is_whole ? 0 : -EAGAIN;
-    operation->count = take_from_ring(stream, operation->data, operation->size);
+    if (stream->ring_count == 0)
+        return stream->input_ended ? 0 : -EAGAIN;
+    operation->count = http2_ring_read(stream, operation->data, operation->size);
     bide_http2_note_(connection,
                nghttp2_session_consume(connection->session, stream->id, operation->count));
     return 0;
 }
 
-static bool read_ready(bide_awaiter *awaiter)
+static bool http2_read_ready(bide_awaiter *awaiter)
 {
     http2_operation *operation = bide_container_of(awaiter, http2_operation, task.frame.awaiter);
-    int status = attempt_read(operation);
+    int status = http2_try_read(operation);
     if (status == -EAGAIN)
         return false;
     operation->task.frame.error = status;
@@ -106,21 +121,22 @@ static bide_next http2_read_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type *const http2_read_type_ = &bide_task_type;
 static const bide_coroutine_code http2_read_code = {http2_read_step_, "http2_read", __FILE__,
                                                     &http2_read_type_, NULL};
-static const bide_point http2_read_start = BIDE_POINT_START_READY(read_ready, &http2_read_code);
+static const bide_point http2_read_start =
+    BIDE_POINT_START_READY(http2_read_ready, &http2_read_code);
 
 bide_body(http2_read)
 {
     bide_begin(http2_read, http2_operation * self);
-    while ((self->status = attempt_read(self)) == -EAGAIN)
-        bide_try(bide_single_consumer_auto_event_wait(&self->wait, &self->stream->came));
+    while ((self->status = http2_try_read(self)) == -EAGAIN)
+        bide_try(bide_single_consumer_auto_event_wait(&self->wait, &self->stream->readable));
     bide_return(self->status);
     bide_end();
 }
 
-static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *operation, void *data,
-                                 size_t size)
+static bide_awaiter *http2_stream_read(bide_stream stream, bide_stream_operation *operation,
+                                       void *data, size_t size)
 {
-    http2_operation *self = operation_of(operation);
+    http2_operation *self = http2_operation_of(operation);
     self->stream = stream.object;
     self->data = data;
     self->size = size;
@@ -128,35 +144,37 @@ static bide_awaiter *stream_read(bide_stream stream, bide_stream_operation *oper
     return bide_task_init(&self->task, &http2_read_start);
 }
 
-/* ---- What goes: 2 ---- */
+/* ---- Output: 2 ---- */
 
-/* Passes over `size` bytes of the vectors. */
-static void pass(http2_stream *stream, size_t size)
+/* Skips `size` bytes of the vectors. */
+static void http2_skip(http2_stream *stream, size_t size)
 {
     vectors_pass(&stream->vectors, &stream->offset, &stream->left, size);
 }
 
-/* Has nghttp2 ask for them. */
-static int submit(http2_stream *stream)
+/* Makes nghttp2 request the output. */
+static int http2_submit(http2_stream *stream)
 {
     nghttp2_session *session = stream->owner->session;
+    bide_assert(!stream->is_closed || stream->error != 0);
     if (stream->is_closed)
         return stream->error;
-    while (!stream->is_submitted && stream->left != 0) { /* (an interim one may come before it) */
+    while (!stream->is_submitted &&
+           stream->left != 0) { /* (interim heads may precede the final one) */
         ptrdiff_t size =
             bide_http2_submit_head_(stream, (char *)stream->vectors->iov_base + stream->offset,
                               stream->vectors->iov_len - stream->offset);
         if (size < 0)
             return (int)size;
-        pass(stream, (size_t)size);
+        http2_skip(stream, (size_t)size);
     }
     if (stream->is_submitted && (stream->left != 0 || stream->is_finished)) {
         int status = nghttp2_session_resume_data(session, stream->id);
         if (status != 0 &&
-            status != NGHTTP2_ERR_INVALID_ARGUMENT) /* (which says that it asks already) */
+            status != NGHTTP2_ERR_INVALID_ARGUMENT) /* (nghttp2 requests the data already) */
             return bide_http2_errno_(status);
     }
-    bide_auto_event_set(&stream->owner->work);
+    bide_auto_event_set(&stream->owner->output_needed);
     return 0;
 }
 
@@ -171,7 +189,7 @@ ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buf
     (void)connection;
     if (stream->left == 0 && !stream->is_finished)
         return NGHTTP2_ERR_DEFERRED;
-    size_t count = min(length, stream->left);
+    size_t count = http2_min(length, stream->left);
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     if (stream->is_finished && count == stream->left) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
@@ -191,31 +209,35 @@ int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const u
     enum { HEAD = 9 };
     http2_stream *stream = source->ptr;
     http2_connection *connection = user;
-    char *at = connection->output + connection->filled;
+    char *at = connection->output + connection->output_size;
     (void)session;
     (void)frame;
-    if (HEAD + length > HTTP2_OUTPUT - connection->filled) /* (several come in one call) */
+    if (HEAD + length >
+        HTTP2_OUTPUT -
+            connection->output_size) /* (nghttp2 may produce several frames in one call) */
         return NGHTTP2_ERR_WOULDBLOCK;
+    bide_assert(connection->output != NULL && length <= stream->left);
     memcpy(at, head, HEAD);
     at += HEAD;
-    connection->filled += HEAD + length;
+    connection->output_size += HEAD + length;
     while (length != 0) {
-        size_t count = min(length, stream->vectors->iov_len - stream->offset);
+        size_t count = http2_min(length, stream->vectors->iov_len - stream->offset);
         memcpy(at, (const char *)stream->vectors->iov_base + stream->offset, count);
         at += count;
         length -= count;
-        pass(stream, count);
+        http2_skip(stream, count);
     }
     if (stream->left == 0 && !stream->is_finished)
-        bide_single_consumer_auto_event_set(&stream->gone);
+        bide_single_consumer_auto_event_set(&stream->written);
     else
-        http_watch_wait_at(&stream->http.watch, connection->now);
+        http_watch_start_wait_at(&stream->http.watch, connection->now);
     return 0;
 }
 
-static void take_back(http2_operation *operation)
+static void http2_take_back_vectors(http2_operation *operation)
 {
     http2_stream *stream = operation->stream;
+    bide_assert(stream->left <= operation->size);
     operation->count = operation->size - stream->left;
     stream->left = 0;
     stream->vectors = NULL;
@@ -224,42 +246,44 @@ static void take_back(http2_operation *operation)
 bide_coroutine(http2_write)
 {
     bide_begin(http2_write, http2_operation * self);
-    self->status = submit(self->stream);
+    self->status = http2_submit(self->stream);
     if (self->status < 0)
         bide_return(self->status);
     while (self->stream->left != 0) {
-        bide_try(bide_single_consumer_auto_event_wait(&self->wait, &self->stream->gone));
+        bide_try(bide_single_consumer_auto_event_wait(&self->wait, &self->stream->written));
         if (self->stream->error != 0 && self->stream->left != 0)
             bide_return(self->stream->error);
     }
     bide_finally();
-    take_back(self);
+    http2_take_back_vectors(self);
     bide_end();
 }
 
-static bide_awaiter *begin_writing(http2_operation *self, http2_stream *stream,
-                                   const struct iovec *vectors, size_t size)
+static bide_awaiter *http2_start_write(http2_operation *self, http2_stream *stream,
+                                       const struct iovec *vectors, size_t size)
 {
+    bide_assert(stream->left == 0 && !stream->is_finished); /* one write at a time */
     self->stream = stream;
     self->size = size;
     self->count = 0;
     stream->vectors = vectors;
     stream->offset = 0;
     stream->left = size;
-    pass(stream, 0);
+    http2_skip(stream, 0);
     return bide_task_init(&self->task, &http2_write);
 }
 
-static bide_awaiter *stream_write_vectors(bide_stream stream, bide_stream_operation *operation,
-                                          const struct iovec *vectors, int count)
+static bide_awaiter *http2_stream_write_vectors(bide_stream stream,
+                                                bide_stream_operation *operation,
+                                                const struct iovec *vectors, int count)
 {
     size_t size = 0;
     for (int i = 0; i < count; i++)
         size += vectors[i].iov_len;
-    return begin_writing(operation_of(operation), stream.object, vectors, size);
+    return http2_start_write(http2_operation_of(operation), stream.object, vectors, size);
 }
 
-static void point_at(struct iovec *vector, const void *data, size_t size)
+static void http2_set_vector(struct iovec *vector, const void *data, size_t size)
 {
     __extension__ union {
         const void *read;
@@ -269,27 +293,27 @@ static void point_at(struct iovec *vector, const void *data, size_t size)
     vector->iov_len = size;
 }
 
-static bide_awaiter *stream_write(bide_stream stream, bide_stream_operation *operation,
-                                  const void *data, size_t size)
+static bide_awaiter *http2_stream_write(bide_stream stream, bide_stream_operation *operation,
+                                        const void *data, size_t size)
 {
     http2_stream *self = stream.object;
-    point_at(&self->only, data, size);
-    return begin_writing(operation_of(operation), self, &self->only, size);
+    http2_set_vector(&self->vector, data, size);
+    return http2_start_write(http2_operation_of(operation), self, &self->vector, size);
 }
 
-static size_t stream_count(const bide_stream_operation *operation)
+static size_t http2_stream_count(const bide_stream_operation *operation)
 {
     return ((const http2_operation *)(const void *)operation)->count;
 }
 
-/* The exchange's end is the stream's. */
-static bide_awaiter *stream_end_output(bide_stream stream, bide_stream_operation *operation)
+/* The end of the exchange ends the stream. */
+static bide_awaiter *http2_stream_end_output(bide_stream stream, bide_stream_operation *operation)
 {
     (void)stream;
     return bide_stream_ended(operation, 0);
 }
 
-static int stream_close(bide_stream stream)
+static int http2_stream_close(bide_stream stream)
 {
     bide_http2_reset_stream_(stream.object, NGHTTP2_CANCEL);
     return 0;
@@ -299,12 +323,12 @@ bide_stream bide_http2_stream_of_(http2_stream *stream)
 {
     static const bide_stream_table table = {
         .name = "http2",
-        .read = stream_read,
-        .write = stream_write,
-        .write_vectors = stream_write_vectors,
-        .count = stream_count,
-        .shutdown_output = stream_end_output,
-        .close = stream_close,
+        .read = http2_stream_read,
+        .write = http2_stream_write,
+        .write_vectors = http2_stream_write_vectors,
+        .count = http2_stream_count,
+        .shutdown_output = http2_stream_end_output,
+        .close = http2_stream_close,
     };
     return (bide_stream){&table, stream};
 }
@@ -318,18 +342,22 @@ void bide_http2_reset_stream_(http2_stream *stream, uint32_t code)
                                                             NGHTTP2_FLAG_NONE, stream->id, code));
 }
 
-/* What is left is in the writer's buffer: nghttp2 asks for it, whatever becomes of the coroutine. */
+/*
+ * The rest of the response is in the writer's buffer. nghttp2 fetches it, independently of the
+ * coroutine.
+ */
 void bide_http2_end_stream_(http2_stream *stream)
 {
     bide_writer *writer = &stream->http.writer;
     const bide_http_output *output = &stream->http.output;
     size_t end = output->chunk != SIZE_MAX ? output->chunk : writer->end;
+    bide_assert(stream->left == 0 && !stream->is_finished);
     stream->is_finished = true;
-    point_at(&stream->only, writer->buffer + writer->begin, end - writer->begin);
-    stream->vectors = &stream->only;
+    http2_set_vector(&stream->vector, writer->buffer + writer->begin, end - writer->begin);
+    stream->vectors = &stream->vector;
     stream->offset = 0;
     stream->left = end - writer->begin;
-    http_watch_wait_at(&stream->http.watch, stream->owner->now);
-    if (submit(stream) < 0)
+    http_watch_start_wait_at(&stream->http.watch, stream->owner->now);
+    if (http2_submit(stream) < 0)
         bide_http2_reset_stream_(stream, NGHTTP2_INTERNAL_ERROR);
 }

@@ -1,6 +1,6 @@
 /*
- * Connections as a stream: each comes once, in order, with its peer, whatever ends the waits for them; and none is left
- * open.
+ * Accepted connections as a stream. Each connection arrives once, in order and with its peer, no matter
+ * how the waits end. No connection is left open.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -22,7 +22,7 @@ typedef struct fixture {
     struct runner runner;
 } fixture;
 
-/* Is an accept made when one is awaited, and not before? */
+/* This back end accepts only while a wait is in progress. */
 static bool keeps_none(void)
 {
     return world_is("epoll") || world_is("memory");
@@ -63,7 +63,7 @@ static bide_awaiter *next(fixture *f)
     return bide_acceptor_next(&f->operation, &f->acceptor, &f->accepted, &f->peer);
 }
 
-/* What was accepted is the nth client's. */
+/* The accepted connection is that of the nth client. */
 static void check_is(fixture *f, int n)
 {
     bide_address mine;
@@ -97,7 +97,7 @@ static void connections_come_in_order_with_their_peers(void **state)
     end_fixture(f);
 }
 
-/* A wait that ends early takes nothing: the next has the connection. */
+/* A wait that ends early takes nothing: the next wait gets the connection. */
 static void a_wait_that_ends_early_loses_nothing(void **state)
 {
     world *w = world_of(state);
@@ -118,8 +118,8 @@ static void a_wait_that_ends_early_loses_nothing(void **state)
     }
 }
 
-/* Those behind one that is cancelled, or destroyed, go on. */
-static void those_that_wait_are_served_in_turn(void **state)
+/* Waiters behind one that is cancelled or destroyed keep waiting. */
+static void waiters_are_served_in_order_of_arrival(void **state)
 {
     enum { WAITERS = 6 };
     static struct runner runners[WAITERS];
@@ -175,7 +175,10 @@ static void a_listener_is_closed_under_it(void **state)
     }
 }
 
-/* Nobody takes them: the kernel is told to stop, and the rest stays in the backlog. */
+/*
+ * If nobody takes connections, accepting stops, and further connections stay in the kernel's
+ * backlog.
+ */
 static void a_full_queue_stops_the_kernel(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
@@ -201,8 +204,8 @@ static void a_full_queue_stops_the_kernel(void **state)
     end_fixture(f);
 }
 
-/* At its end what is kept is closed, which the clients see. */
-static void what_is_kept_is_closed_at_its_end(void **state)
+/* Its end closes the connections that it holds. The clients see that. */
+static void kept_connections_are_closed_at_its_end(void **state)
 {
     world *w = world_of(state);
     for (int order = 0; order < 2; order++) {
@@ -228,7 +231,7 @@ static void what_is_kept_is_closed_at_its_end(void **state)
     }
 }
 
-static void without_descriptors_a_connection_goes_on_waiting(void **state)
+static void without_descriptors_a_connection_keeps_waiting(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     connect_one(f);
@@ -242,7 +245,7 @@ static void without_descriptors_a_connection_goes_on_waiting(void **state)
     end_fixture(f);
 }
 
-/* A plain accept gets nothing while the stream runs, and is closed with it. */
+/* A plain accept gets nothing while the stream runs, and fails when the listener is closed. */
 static void a_plain_accept_on_its_listener_is_closed_too(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
@@ -260,7 +263,7 @@ static void a_plain_accept_on_its_listener_is_closed_too(void **state)
     end_fixture(f);
 }
 
-/* Connections against requests to stop and deadlines: as many come as were made. */
+/* Connections race with stop requests and deadlines: every connection arrives. */
 static void none_is_lost_in_a_storm(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
@@ -302,11 +305,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(connections_come_in_order_with_their_peers),
         world_test(a_wait_that_ends_early_loses_nothing),
-        world_test(those_that_wait_are_served_in_turn),
+        world_test(waiters_are_served_in_order_of_arrival),
         world_test(a_listener_is_closed_under_it),
         world_test(a_full_queue_stops_the_kernel),
-        world_test(what_is_kept_is_closed_at_its_end),
-        world_test(without_descriptors_a_connection_goes_on_waiting),
+        world_test(kept_connections_are_closed_at_its_end),
+        world_test(without_descriptors_a_connection_keeps_waiting),
         world_test(a_plain_accept_on_its_listener_is_closed_too),
         world_test(none_is_lost_in_a_storm),
     };

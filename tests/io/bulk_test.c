@@ -1,6 +1,6 @@
 /*
- * Many bytes, or many datagrams, by few calls: batches of datagrams and sends without a copy. How many were moved is told
- * whatever ends them.
+ * Many bytes or datagrams in few calls: batches of datagrams, and sends without a copy. Each operation
+ * reports how much it moved, however it ends.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -21,7 +21,7 @@ typedef struct fixture {
     bide_io_operation operation, helper;
     struct runner runner;
     bide_address address;
-    bide_address *to; /* of datagrams; NULL: the sockets are connected */
+    bide_address *to; /* the destination of datagrams; NULL: the sockets are connected */
 } fixture;
 
 static fixture *begin_fixture(world *world)
@@ -46,7 +46,7 @@ static void end_fixture(fixture *f)
 static void open_local(fixture *f)
 {
     int fds[2];
-    int room = 4096; /* (of some datagrams) */
+    int room = 4096; /* (for a few datagrams) */
     if (f->world->memory != NULL) {
         static bide_address other;
         assert_int_equal(bide_address_unix(&other, "@bulk-other"), 0);
@@ -71,7 +71,7 @@ static void open_udp(fixture *f)
     f->to = &f->address;
 }
 
-/* From the other to the one, of a pair. */
+/* Sends from `other` to `one` of a pair. */
 static void send_one(fixture *f, const char *text)
 {
     bide_datagram datagram;
@@ -141,7 +141,7 @@ static void cut_short(fixture *f, int how)
     end_by(f->world, &f->runner, &f->one, how);
 }
 
-static void a_batch_that_waits_is_cut_short(void **state)
+static void a_waiting_batch_ends_early(void **state)
 {
     for (int how = 0; how < WAYS; how++) {
         fixture *f = begin_fixture(world_of(state));
@@ -159,7 +159,10 @@ static void a_batch_that_waits_is_cut_short(void **state)
     }
 }
 
-/* A receiver's line is full: the rest is sent as it takes them, or told of as not sent. */
+/*
+ * If the receiver's queue is full, the rest is sent as the receiver drains it, or reported as
+ * unsent.
+ */
 static void a_batch_that_does_not_fit_tells_how_many_were_sent(void **state)
 {
     for (int how = 0; how < WAYS + 1; how++) {
@@ -168,7 +171,7 @@ static void a_batch_that_does_not_fit_tells_how_many_were_sent(void **state)
         unsigned taken = 0;
         open_local(f);
         begin_by(f->world, &f->runner, send_from(f, &f->one, MANY), how);
-        if (how == WAYS) { /* it goes on */
+        if (how == WAYS) { /* the batch continues */
             turn(f->world);
             assert_false(f->runner.has_ended);
             while (taken < MANY) {
@@ -218,7 +221,10 @@ static char *large(void)
     return data;
 }
 
-/* Takes what comes until `max` have, or the end; or, when all that comes was sent, until there is nothing more. */
+/*
+ * Receives until it has `max` bytes, or until the end; if everything was sent, until nothing is
+ * left.
+ */
 static size_t drain(fixture *f, size_t max, bool is_sent)
 {
     static char got[1 << 20];
@@ -230,7 +236,7 @@ static size_t drain(fixture *f, size_t max, bool is_sent)
             more = bide_with_deadline(&limited, world_now(f->world) + 50000000, more);
         int status = world_wait(f->world, more);
         ptrdiff_t count = status == 0 ? (ptrdiff_t)f->helper.count : status;
-        if (status == -ETIMEDOUT) /* for us; is there something? */
+        if (status == -ETIMEDOUT) /* our deadline has passed: check once more */
             count = world_receive_now(f->world, &f->other, got, sizeof got);
         if (count <= 0)
             break;
@@ -241,7 +247,7 @@ static size_t drain(fixture *f, size_t max, bool is_sent)
     return total;
 }
 
-static void what_is_sent_without_a_copy_comes(void **state)
+static void data_sent_without_a_copy_arrives(void **state)
 {
     world *w = world_of(state);
     for (int local = 0; local < 2; local++) {
@@ -257,7 +263,7 @@ static void what_is_sent_without_a_copy_comes(void **state)
         assert_int_equal(f->operation.count, LARGE);
         if (local || world_is("epoll") || world_is("memory"))
             assert_true(bide_was_copied(&f->operation));
-        /* a small one is there when it has ended, and its memory is free */
+        /* when a small send has completed, its data has arrived and its memory is free */
         char text[] = "hello", got[8] = "";
         assert_int_equal(world_wait(w, bide_send_zero_copy(&f->operation, &f->one, text, 5)), 0);
         memset(text, 'x', 5);
@@ -272,8 +278,8 @@ static void what_is_sent_without_a_copy_comes(void **state)
     }
 }
 
-/* It ends early, and tells how many bytes come. (On a connection whose other end goes on to take them.) */
-static void a_send_without_a_copy_is_cut_short(void **state)
+/* A cancelled send reports how many bytes arrive. (The peer of the connection keeps receiving.) */
+static void a_send_without_a_copy_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int local = 0; local < 2; local++) {
@@ -302,7 +308,7 @@ static void a_send_without_a_copy_is_cut_short(void **state)
                 assert_int_equal(status, -EPIPE);
             else
                 assert_int_equal(status, how == TIME_OUT ? -ETIMEDOUT : -ECANCELED);
-            /* (its time may be over before it has begun) */
+            /* (it may time out before it starts) */
             assert_in_range(came, how == TIME_OUT ? 0 : 1, LARGE - 1);
             assert_int_equal(f->operation.count, came);
             end_fixture(f);
@@ -310,8 +316,10 @@ static void a_send_without_a_copy_is_cut_short(void **state)
     }
 }
 
-/* What cannot be sent without a copy, and has been asked to end by when the kernel says so, ends. */
-static void what_is_sent_by_copy_after_all_is_cut_short(void **state)
+/*
+ * A send that cannot avoid the copy, and was cancelled before the kernel reports this, completes.
+ */
+static void a_send_that_falls_back_to_a_copy_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int closes = 0; closes < 2; closes++) {
@@ -332,8 +340,8 @@ static void what_is_sent_by_copy_after_all_is_cut_short(void **state)
     }
 }
 
-/* The other end takes nothing, so that the kernel would need the bytes for ever. */
-static void a_send_without_a_copy_is_given_up_at_once(void **state)
+/* The peer receives nothing, so the kernel would need the bytes forever. */
+static void a_send_without_a_copy_is_aborted_at_once(void **state)
 {
     world *w = world_of(state);
     for (int large_one = 0; large_one < 2; large_one++) {
@@ -352,7 +360,7 @@ static void a_send_without_a_copy_is_given_up_at_once(void **state)
                 call_inside(w, close_it, &f->one);
             else
                 destroy(w, &f->runner);
-            memset(data, 'x', size); /* (nothing of this is sent: drain looks) */
+            memset(data, 'x', size); /* (drain checks that none of these bytes are sent) */
             size_t came = drain(f, size, true);
             if (large_one)
                 assert_in_range(came, 1, size - 1);
@@ -367,12 +375,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_batch_has_all_that_is_there),
-        world_test(a_batch_that_waits_is_cut_short),
+        world_test(a_waiting_batch_ends_early),
         world_test(a_batch_that_does_not_fit_tells_how_many_were_sent),
-        world_test(what_is_sent_without_a_copy_comes),
-        world_test(a_send_without_a_copy_is_cut_short),
-        world_test(what_is_sent_by_copy_after_all_is_cut_short),
-        world_test(a_send_without_a_copy_is_given_up_at_once),
+        world_test(data_sent_without_a_copy_arrives),
+        world_test(a_send_without_a_copy_ends_early),
+        world_test(a_send_that_falls_back_to_a_copy_ends_early),
+        world_test(a_send_without_a_copy_is_aborted_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

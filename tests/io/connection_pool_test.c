@@ -1,6 +1,6 @@
 /*
- * Pools of connections: they are used again, waited for in line, looked at, closed when they were idle for long; each end
- * of a wait leaves the pool as it was.
+ * Pools of connections: connections are reused, waited for in order, checked, and closed after being idle
+ * for too long. However a wait ends, it leaves the pool as it was.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -12,7 +12,7 @@
 
 enum { MOST = 2, SLOTS = 16, TAKERS = 4 };
 
-/* ---- The other end: a server that answers, and closes where it is told to ---- */
+/* ---- The server: answers, and closes on request ---- */
 
 struct client {
     bide_connection connection;
@@ -28,7 +28,7 @@ bide_coroutine(client_body)
         if (self->operation.count == 0 || self->byte == 'q')
             break;
         bide_try(bide_send(&self->operation, &self->connection.socket, "ab",
-                           self->byte == 'm' ? 2 : 1)); /* 'm': more than one has asked for */
+                           self->byte == 'm' ? 2 : 1)); /* 'm' requests more than one byte */
     }
     bide_end();
 }
@@ -39,7 +39,7 @@ struct taker {
     bide_connection_acquire_operation taking;
     bide_with_deadline_operation limited;
     uint64_t deadline; /* or 0 */
-    int status;        /* 1: not yet */
+    int status;        /* 1: pending */
     unsigned *order;
     unsigned place;
     bide_stop_source stop;
@@ -102,7 +102,7 @@ static void end(struct fixture *f)
         end_server(f);
 }
 
-/* Runs until nothing more is ready for a while. */
+/* Runs until nothing more becomes ready for a while. */
 static void turn(struct fixture *f)
 {
     bide_sleep sleep;
@@ -134,7 +134,7 @@ static bide_awaiter *taker_init(struct fixture *f, int i)
     return bide_task_init(&taker->task, &taker_body);
 }
 
-/* Begins to take, with a source of its own. */
+/* Starts taking a connection, with a stop source of its own. */
 static void begin_taking(struct fixture *f, int i)
 {
     struct taker *taker = &f->takers[i];
@@ -158,7 +158,7 @@ static bide_pooled_connection *take(struct fixture *f, int i)
     return f->takers[i].taking.connection;
 }
 
-/* One exchange: says a byte, and waits for one. */
+/* One exchange: sends a byte and waits for one. */
 static void talk(struct fixture *f, bide_pooled_connection *connection, char what)
 {
     char byte = 0;
@@ -227,11 +227,11 @@ static void note_closing(bide_pooled_connection *connection)
 {
     assert_true(bide_descriptor_is_open(&connection->socket));
     if (told++ == 0)
-        bide_close(&connection->socket); /* it may */
+        bide_close(&connection->socket); /* the user may close it */
 }
 
-/* Given back as broken, found broken, and idle when the pool ends. */
-static void the_user_is_told_of_each_that_is_closed(void **state)
+/* The user learns of connections that are returned broken, found broken, or idle at the end. */
+static void the_user_learns_of_each_closed_connection(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
     told = 0;
@@ -254,7 +254,7 @@ static void the_user_is_told_of_each_that_is_closed(void **state)
     assert_int_equal(told, 3);
 }
 
-static void takers_wait_in_line_for_as_many_as_there_may_be(void **state)
+static void takers_wait_in_order_at_the_limit(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
     bide_pooled_connection *one = take(f, 0);
@@ -268,7 +268,7 @@ static void takers_wait_in_line_for_as_many_as_there_may_be(void **state)
     assert_int_equal(wait_for(f, 2), 0);
     assert_ptr_equal(f->takers[2].taking.connection, one);
     assert_int_equal(f->takers[3].status, 1);
-    give(f, other, false); /* ... so the next one opens another */
+    give(f, other, false); /* the next take opens another */
     assert_int_equal(wait_for(f, 3), 0);
     assert_int_equal(f->takers[2].place, 3);
     assert_int_equal(f->takers[3].place, 4);
@@ -279,7 +279,7 @@ static void takers_wait_in_line_for_as_many_as_there_may_be(void **state)
     end(f);
 }
 
-static void a_wait_may_be_cut_short_and_the_place_is_the_next_ones(void **state)
+static void a_wait_that_ends_early_passes_its_place_on(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
     bide_pooled_connection *one = take(f, 0);
@@ -315,7 +315,7 @@ static void one_that_the_other_end_has_closed_is_not_given_out(void **state)
     end(f);
 }
 
-static void one_that_says_what_nobody_has_asked_is_not_given_out(void **state)
+static void a_connection_with_unexpected_input_is_not_handed_out(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
     bide_pooled_connection *connection = take(f, 0);
@@ -328,7 +328,7 @@ static void one_that_says_what_nobody_has_asked_is_not_given_out(void **state)
     end(f);
 }
 
-static void the_idle_are_closed_when_their_time_is_over(void **state)
+static void idle_connections_are_closed_after_their_timeout(void **state)
 {
     struct fixture *f = begin(state, 20 * MILLISECOND);
     bide_pooled_connection *one = take(f, 0);
@@ -344,7 +344,7 @@ static void the_idle_are_closed_when_their_time_is_over(void **state)
     assert_true(world_now(f->world) - given >= 20 * MILLISECOND);
     assert_int_equal(f->pool.open, 0);
     assert_false(f->pool.is_closing_idle);
-    one = take(f, 0); /* and again */
+    one = take(f, 0); /* once more */
     assert_false(one->was_idle);
     give(f, one, true);
     end(f);
@@ -363,7 +363,7 @@ static void a_connect_that_fails_gives_its_place_back(void **state)
     end(f);
 }
 
-static void closing_ends_what_waits_and_what_is_taken_is_closed_later(void **state)
+static void closing_ends_waits_and_later_closes_taken_connections(void **state)
 {
     struct fixture *f = begin(state, BIDE_FOREVER);
     bide_event_waiter wait;
@@ -384,7 +384,7 @@ static void closing_ends_what_waits_and_what_is_taken_is_closed_later(void **sta
         world_wait(f->world, bide_with_deadline(&limited, world_now(f->world) + MILLISECOND,
                                                 bide_connection_pool_join(&wait, &f->pool))),
         -ETIMEDOUT);
-    talk(f, one, 'x'); /* it is whole still */
+    talk(f, one, 'x'); /* it still works */
     give(f, one, true);
     assert_int_equal(f->pool.open, 1);
     give(f, f->takers[2].taking.connection, true);
@@ -407,13 +407,13 @@ static void destroyed_takers_leave_nothing_behind(void **state)
     struct fixture *f = begin(state, BIDE_FOREVER);
     bide_pooled_connection *one = take(f, 0);
     bide_pooled_connection *other = take(f, 1);
-    bide_await_later(taker_init(f, 2)); /* one that waits in line */
+    bide_await_later(taker_init(f, 2)); /* a waiter in the queue */
     bide_start(&f->takers[2].task.frame, &taker_body, f->world->context);
     bide_resume(&f->takers[2].task.frame);
     bide_destroy(&f->takers[2].task.frame);
     give(f, one, false);
     give(f, other, false);
-    bide_await_later(taker_init(f, 2)); /* one that is behind a deadline, and connects */
+    bide_await_later(taker_init(f, 2)); /* behind a deadline, while connecting */
     f->takers[2].deadline = world_now(f->world) + 3600000 * MILLISECOND;
     bide_start(&f->takers[2].task.frame, &taker_body, f->world->context);
     bide_resume(&f->takers[2].task.frame);
@@ -431,14 +431,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(a_connection_is_used_again),
         world_test(one_that_is_not_to_be_used_again_is_closed),
-        world_test(the_user_is_told_of_each_that_is_closed),
-        world_test(takers_wait_in_line_for_as_many_as_there_may_be),
-        world_test(a_wait_may_be_cut_short_and_the_place_is_the_next_ones),
+        world_test(the_user_learns_of_each_closed_connection),
+        world_test(takers_wait_in_order_at_the_limit),
+        world_test(a_wait_that_ends_early_passes_its_place_on),
         world_test(one_that_the_other_end_has_closed_is_not_given_out),
-        world_test(one_that_says_what_nobody_has_asked_is_not_given_out),
-        world_test(the_idle_are_closed_when_their_time_is_over),
+        world_test(a_connection_with_unexpected_input_is_not_handed_out),
+        world_test(idle_connections_are_closed_after_their_timeout),
         world_test(a_connect_that_fails_gives_its_place_back),
-        world_test(closing_ends_what_waits_and_what_is_taken_is_closed_later),
+        world_test(closing_ends_waits_and_later_closes_taken_connections),
         world_test(closing_ends_the_closer_with_the_idle),
         world_test(destroyed_takers_leave_nothing_behind),
     };

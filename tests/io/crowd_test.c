@@ -1,6 +1,6 @@
 /*
- * What comes for many descriptors at once: all are served, though a turn takes a part of it; and what is left of it
- * when some of them are closed, and their memory freed, goes nowhere.
+ * Many descriptors become ready at once. All are served, although one poll handles only some of them. If
+ * some are closed and their memory is freed meanwhile, their remaining events go nowhere.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CROWD = 300 }; /* more than the kernel tells of at once, and than a turn takes */
+enum { CROWD = 300 }; /* more than the kernel reports at once, and more than one poll handles */
 
 struct member {
     struct runner runner;
@@ -35,7 +35,7 @@ static void open_all(fixture *f, world *world)
     }
 }
 
-/* Nothing looks meanwhile: so all of it is there at the next look. */
+/* Nothing polls meanwhile, so all of it is ready at the next poll. */
 static void send_to_all(void *fixture_)
 {
     fixture *f = fixture_;
@@ -84,7 +84,7 @@ static void all_of_them_are_served(void **state)
     call_inside(f.world, close_those_that_are_left, &f);
 }
 
-/* ---- The first that is woken does away with the others ---- */
+/* ---- The first waiter destroys the others ---- */
 
 struct first {
     bide_task task;
@@ -112,10 +112,10 @@ bide_coroutine(first_body)
     bide_end();
 }
 
-static void what_is_left_of_a_batch_goes_nowhere(void **state)
+static void the_rest_of_a_batch_goes_nowhere(void **state)
 {
     static const int places[] = {0, 1, 15, 16, CROWD / 2, CROWD - 1};
-    (void)world_of_the_system(state, "nothing tells of many at once");
+    (void)world_of_the_system(state, "memory reports one event at a time");
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         fixture f;
         struct first first = {.fixture = &f, .which = places[p]};
@@ -141,7 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(all_of_them_are_served),
-        world_test(what_is_left_of_a_batch_goes_nowhere),
+        world_test(the_rest_of_a_batch_goes_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

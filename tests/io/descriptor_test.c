@@ -1,10 +1,10 @@
-/* What must not be done with descriptors, and is told of instead of going on for ever, or elsewhere. */
+/* Misuse of descriptors is detected. It neither hangs nor affects other descriptors. */
 #define _GNU_SOURCE
 #include "world.h"
 
 #include "misuse.h"
 
-/* (in a process of its own, whose loop is its own) */
+/* (in a process with a loop of its own) */
 static world *begin(void)
 {
     void *state;
@@ -47,7 +47,7 @@ static void destroy_with_an_older_one_overwritten(void)
     end(world);
 }
 
-/* (a frame on the stack of a function that has returned, or of an allocator) */
+/* (a frame on the stack of a function that has returned, or from an allocator) */
 static void destroy_with_its_memory_used_for_something_else(void)
 {
     bide_descriptor one, other;
@@ -57,7 +57,7 @@ static void destroy_with_its_memory_used_for_something_else(void)
     end(world);
 }
 
-/* Without closing what they were. */
+/* The previous descriptors are not closed. */
 static void make_others_of_the_same_structs(void)
 {
     bide_descriptor one, other;
@@ -78,7 +78,7 @@ static void use_on_another_loop(void)
     bide_loop_wait(second, bide_send(&operation, &one, "x", 1));
 }
 
-static void an_overwritten_descriptor_is_told_of(void **state)
+static void an_overwritten_descriptor_is_reported(void **state)
 {
     static const char told[] = "a descriptor was overwritten while it belonged to a loop";
     (void)world_of(state);
@@ -112,7 +112,7 @@ static void a_struct_that_was_closed_or_released_is_made_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(an_overwritten_descriptor_is_told_of),
+        world_test(an_overwritten_descriptor_is_reported),
         world_test(one_loop_has_a_descriptor),
         world_test(a_struct_that_was_closed_or_released_is_made_another),
     };

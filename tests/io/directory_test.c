@@ -1,4 +1,4 @@
-/* What is in a directory, each entry once, whatever the size of the buffer; and files that are mapped. */
+/* Directories list each entry once, no matter how large the buffer is; and files can be mapped. */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -10,22 +10,22 @@
 
 enum { FILES = 100 };
 
-static char folder[] = "/tmp/bide-directory-XXXXXX";
+static char directory_path[] = "/tmp/bide-directory-XXXXXX";
 
 static void path_of(char *path, size_t size, int i)
 {
-    /* (names of different lengths) */
-    snprintf(path, size, "%s/%.*s%d", folder, i % 40,
+    /* (names have different lengths) */
+    snprintf(path, size, "%s/%.*s%d", directory_path, i % 40,
              "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", i);
 }
 
-static int make_folder(void **state)
+static int make_directory(void **state)
 {
     char path[128];
     (void)state;
     if (world_is("memory"))
-        return 0; /* world_with_folder makes it */
-    if (mkdtemp(folder) == NULL)
+        return 0; /* world_with_directory creates it */
+    if (mkdtemp(directory_path) == NULL)
         return -1;
     for (int i = 0; i < FILES; i++) {
         path_of(path, sizeof path, i);
@@ -45,12 +45,12 @@ static void make_file(world *w, const char *path)
     bide_close(&file);
 }
 
-/* The world of a test, with the folder. */
-static world *world_with_folder(void **state)
+/* The world of a test, with the directory. */
+static world *world_with_directory(void **state)
 {
     world *w = world_of(state);
     char path[128];
-    world_make_folder(w, folder);
+    world_make_directory(w, directory_path);
     for (int i = 0; i < FILES && w->memory != NULL; i++) {
         path_of(path, sizeof path, i);
         make_file(w, path);
@@ -58,7 +58,7 @@ static world *world_with_folder(void **state)
     return w;
 }
 
-static int remove_folder(void **state)
+static int remove_directory(void **state)
 {
     char path[128];
     (void)state;
@@ -68,7 +68,7 @@ static int remove_folder(void **state)
         path_of(path, sizeof path, i);
         unlink(path);
     }
-    return rmdir(folder);
+    return rmdir(directory_path);
 }
 
 struct lister {
@@ -98,22 +98,22 @@ bide_coroutine(lister_body)
     bide_end();
 }
 
-static void open_folder(world *w, bide_descriptor *opened)
+static void open_directory(world *w, bide_descriptor *opened)
 {
     bide_file_operation operation;
     assert_int_equal(
-        world_wait(w, bide_open(&operation, opened, folder, O_RDONLY | O_DIRECTORY, 0)), 0);
+        world_wait(w, bide_open(&operation, opened, directory_path, O_RDONLY | O_DIRECTORY, 0)), 0);
 }
 
 static void each_entry_comes_once(void **state)
 {
     static const size_t sizes[] = {280, 1000, 1 << 16};
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         struct lister lister = {.size = sizes[s], .buffer = malloc(sizes[s] + 1)};
         bide_descriptor opened;
-        char *memory = lister.buffer++; /* (aligned to nothing) */
-        open_folder(w, &opened);
+        char *memory = lister.buffer++; /* (an unaligned address) */
+        open_directory(w, &opened);
         lister.opened = &opened;
         assert_int_equal(world_wait(w, bide_task_init(&lister.task, &lister_body)), 0);
         assert_int_equal(lister.total, FILES);
@@ -124,16 +124,16 @@ static void each_entry_comes_once(void **state)
     }
 }
 
-/* A wait that is destroyed, or asked to stop, loses no entry. */
+/* A wait that is destroyed or cancelled loses no entry. */
 static void a_wait_that_ends_early_loses_no_entry(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     for (int round = 0; round < 60; round++) {
         struct lister lister = {.size = 0};
         static char buffer[1000];
         static struct runner runner;
         bide_descriptor opened;
-        open_folder(w, &opened);
+        open_directory(w, &opened);
         lister.opened = &opened;
         lister.buffer = buffer;
         lister.size = sizeof buffer;
@@ -145,8 +145,8 @@ static void a_wait_that_ends_early_loses_no_entry(void **state)
         if (runner.has_ended) {
             assert_int_equal(runner.status, 0);
             assert_true(lister.directory.end != 0);
-            bide_close(&opened); /* from its beginning again */
-            open_folder(w, &opened);
+            bide_close(&opened); /* from the start again */
+            open_directory(w, &opened);
         }
         assert_int_equal(world_wait(w, bide_task_init(&lister.task, &lister_body)), 0);
         assert_int_equal(lister.total, FILES);
@@ -154,17 +154,17 @@ static void a_wait_that_ends_early_loses_no_entry(void **state)
     }
 }
 
-/* The longest name there is, and the smallest buffer: "." and ".." fill it first. */
+/* The longest possible name, and the smallest buffer: "." and ".." are in it first. */
 static void the_longest_name_fits(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     char path[512], name[256];
     bide_file_operation operation;
     bide_directory directory;
     bide_entry_operation next;
     bide_descriptor opened;
     char buffer[280];
-    int length = snprintf(path, sizeof path, "%s/folder", folder);
+    int length = snprintf(path, sizeof path, "%s/inner", directory_path);
     memset(name, 'x', 255);
     name[255] = '\0';
     assert_int_equal(world_wait(w, bide_make_directory(&operation, path, 0700)), 0);
@@ -185,7 +185,7 @@ static void the_longest_name_fits(void **state)
 
 static void errors_are_those_of_the_system(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_entry_operation next;
     bide_directory directory;
@@ -206,7 +206,7 @@ static void errors_are_those_of_the_system(void **state)
 static void a_file_is_mapped(void **state)
 {
     enum { SIZE = 1 << 16 };
-    world *w = world_of_the_system(state, "it maps no files");
+    world *w = world_of_the_system(state, "memory maps no files");
     bide_file_operation operation, advice;
     bide_descriptor file;
     unsigned char resident[SIZE / 4096];
@@ -222,7 +222,7 @@ static void a_file_is_mapped(void **state)
     assert_non_null(at);
     int status = world_wait(w, bide_prefault(&advice, at, SIZE, true));
     assert_true(status == 0 || status == -EINVAL);
-    if (status == 0 && getenv("MESON_EXE_WRAPPER") == NULL) { /* (QEMU tells of no page) */
+    if (status == 0 && getenv("MESON_EXE_WRAPPER") == NULL) { /* (QEMU does not report missing pages) */
         assert_int_equal(mincore(at, SIZE, resident), 0);
         for (int i = 0; i < SIZE / 4096; i++)
             assert_true((resident[i] & 1) != 0);
@@ -243,5 +243,5 @@ int main(void)
         world_test(the_longest_name_fits), world_test(errors_are_those_of_the_system),
         world_test(a_file_is_mapped),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -1,7 +1,6 @@
 /*
- * Conversations while the system's calls fail from outside, at random and with whatever errors they have: what
- * failing_test.sh runs so. A failure is reported, or made good. After each round nothing is left: no operation, no
- * descriptor, no memory.
+ * Conversations while system calls fail at random, with any of their errors; failing_test.sh runs it.
+ * Each failure is reported or recovered from. After each round no operation, descriptor or memory is left.
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
@@ -16,7 +15,9 @@
 
 enum { ROUNDS = 400, CLIENTS = 8, TALKS = 6, PIECE = 1000, SLOTS = 16, NUMBERS = 256 };
 
-/* (what should answer may have failed; or a call says that it has to wait, and what it waits for is there) */
+/*
+ * (the peer may have failed; or a call reports that it would block although the data has arrived)
+ */
 #define LIMIT UINT64_C(100000000)
 
 static struct {
@@ -129,7 +130,7 @@ static int talk(bide_loop *loop)
     return running.root.status;
 }
 
-/* (by itself: what would be called for it fails too) */
+/* (without library calls, which would fail too) */
 static unsigned count_descriptors(void)
 {
     unsigned count = 0;
@@ -159,7 +160,7 @@ int main(void)
     size_t memory = 0;
     for (unsigned i = 0; i < ROUNDS; i++) {
         run_round();
-        if (i == WARM) { /* (what is kept from one loop to the next is there now) */
+        if (i == WARM) { /* (whatever one loop keeps for the next one has been allocated by now) */
             descriptors = count_descriptors();
             memory = mallinfo2().uordblks;
         }
@@ -178,5 +179,5 @@ int main(void)
         printf("%zu bytes, and %zu before\n", mallinfo2().uordblks, memory);
         return 1;
     }
-    return counts.talks == 0; /* it has to get somewhere */
+    return counts.talks == 0; /* some rounds must succeed */
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A program of conversations while libfiu has functions of the C library fail at random, with any of the errors that they
-# have: failing_test.sh PROGRAM. (Not close and munmap: one that fails so has not been made, and what was to go is left.)
+# Runs a program of conversations while libfiu makes functions of the C library fail at random, with any of their errors:
+# failing_test.sh PROGRAM. (close and munmap are excluded: libfiu would skip the call, and its object would be left.)
 set -u
 
 program=$1
@@ -16,7 +16,7 @@ if ! fiu-run -x true >/dev/null 2>&1; then
     exit 77
 fi
 
-# run WORLD PROBABILITY [PARAMETER] NAME...: these fail so often.
+# run WORLD PROBABILITY [PARAMETER] NAME...: these functions fail with that probability.
 run() {
     world=$1
     probability=$2

@@ -1,6 +1,6 @@
 /*
- * Changes of files: each is told once to each watch that wants it, in order, whatever ends the waits; and what the
- * kernel has dropped is told of.
+ * File changes: each change is reported once to each interested watch, in order, no matter how the waits
+ * end. An overflow in the kernel is reported.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -17,7 +17,7 @@
 /* ---- Calls that fail ---- */
 
 static int fail_init, fail_add;
-static int fail_read, reads_until_failure; /* of those into the smallest buffer */
+static int fail_read, reads_until_failure; /* reads into the smallest buffer. */
 
 int __real_inotify_init1(int flags);
 int __wrap_inotify_init1(int flags);
@@ -53,34 +53,34 @@ ssize_t __wrap_read(int fd, void *data, size_t size)
     return __real_read(fd, data, size);
 }
 
-/* ---- A folder ---- */
+/* ---- A directory ---- */
 
-static char folder[64];
+static char directory_path[64];
 
-static const char *in_folder(const char *name)
+static const char *in_directory(const char *name)
 {
     static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory_path, name);
     return path;
 }
 
 static void touch(const char *name)
 {
-    int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(in_directory(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
 }
 
 static void drop(const char *name)
 {
-    assert_int_equal(unlink(in_folder(name)), 0);
+    assert_int_equal(unlink(in_directory(name)), 0);
 }
 
-static void rename_in_folder(const char *from, const char *to)
+static void rename_in_directory(const char *from, const char *to)
 {
     char old[128];
-    strcpy(old, in_folder(from));
-    assert_int_equal(rename(old, in_folder(to)), 0);
+    strcpy(old, in_directory(from));
+    assert_int_equal(rename(old, in_directory(to)), 0);
 }
 
 /* ---- A watcher in a world ---- */
@@ -94,16 +94,16 @@ struct fixture {
     _Alignas(8) char buffer[4096];
 };
 
-/* With a watch of the folder, for `wanted` or, if that is 0, without one. */
+/* With a watch of the directory for `wanted`, or without one if that is 0. */
 static struct fixture *set_up(void **state, uint32_t wanted, size_t size)
 {
     static struct fixture only;
-    only.world = world_of_the_system(state, "it has no inotify");
-    strcpy(folder, "/tmp/bide-watch-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    only.world = world_of_the_system(state, "memory has no inotify");
+    strcpy(directory_path, "/tmp/bide-watch-XXXXXX");
+    assert_non_null(mkdtemp(directory_path));
     assert_int_equal(bide_file_watcher_init(&only.watcher, only.buffer, size), 0);
     if (wanted != 0)
-        assert_int_equal(bide_file_watch_add(&only.watcher, &only.watch, folder, wanted), 0);
+        assert_int_equal(bide_file_watch_add(&only.watcher, &only.watch, directory_path, wanted), 0);
     return &only;
 }
 
@@ -115,7 +115,7 @@ static void end_watcher(void *watcher)
 static void tear_down(struct fixture *f)
 {
     call_inside(f->world, end_watcher, &f->watcher);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(directory_path), 0);
 }
 
 static int wait_next(struct fixture *f)
@@ -132,7 +132,7 @@ static void expect(struct fixture *f, const bide_file_watch *watch, uint32_t cha
     assert_string_equal(f->next.name, name);
 }
 
-/* Nothing more has come: the next is that of a file that is made now. */
+/* No further event is pending: the next event is that of a file that is created now. */
 static void expect_no_more(struct fixture *f, bide_file_watch *watch)
 {
     touch("last");
@@ -140,20 +140,20 @@ static void expect_no_more(struct fixture *f, bide_file_watch *watch)
     drop("last");
 }
 
-/* ---- What is told ---- */
+/* ---- Events ---- */
 
-static void each_change_is_told_in_order(void **state)
+static void each_change_is_reported_in_order(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CHANGES, sizeof f->buffer);
-    int fd = open(in_folder("a"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(in_directory("a"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "x", 1), 1);
     assert_int_equal(fchmod(fd, 0400), 0);
     close(fd);
-    rename_in_folder("a", "b");
+    rename_in_directory("a", "b");
     drop("b");
-    assert_int_equal(mkdir(in_folder("c"), 0700), 0);
-    assert_int_equal(rmdir(in_folder("c")), 0);
+    assert_int_equal(mkdir(in_directory("c"), 0700), 0);
+    assert_int_equal(rmdir(in_directory("c")), 0);
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
     assert_false(f->next.is_directory);
     assert_int_equal(f->next.cookie, 0);
@@ -172,7 +172,7 @@ static void each_change_is_told_in_order(void **state)
     tear_down(f);
 }
 
-static void a_wait_goes_on_when_something_is_done(void **state)
+static void a_wait_continues_when_something_happens(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
     begin(f->world, &f->runner, bide_file_watch_next(&f->next, &f->watcher));
@@ -185,8 +185,8 @@ static void a_wait_goes_on_when_something_is_done(void **state)
     tear_down(f);
 }
 
-/* That of what is not wanted is passed over: also when nothing else is in what was read. */
-static void only_what_is_wanted_is_told(void **state)
+/* Unwanted events are skipped, even if a read returned nothing else. */
+static void only_wanted_events_are_reported(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_REMOVED, sizeof f->buffer);
     bide_file_watch other;
@@ -204,14 +204,14 @@ static void only_what_is_wanted_is_told(void **state)
     assert_int_equal(rmdir(another), 0);
 }
 
-/* The smallest buffer there may be holds the longest name, and one event at a time. */
+/* The smallest buffer holds the longest name, one event at a time. */
 static void the_smallest_buffer_does(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED | BIDE_FILE_REMOVED, 272);
     char name[256], path[400];
     memset(name, 'x', 255);
     name[255] = '\0';
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory_path, name);
     for (int i = 0; i < 3; i++) {
         int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         assert_true(fd >= 0);
@@ -230,13 +230,16 @@ static void the_smallest_buffer_does(void **state)
 
 /* ---- Several watches ---- */
 
-/* The kernel has one for all of them; each is told of what it wants itself, in the order of the watches. */
-static void several_watches_of_a_file_are_all_told(void **state)
+/*
+ * The kernel has one watch for all of them. Each gets the events that it asked for, in the order of the
+ * watches.
+ */
+static void all_watches_of_a_file_get_its_events(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
     bide_file_watch second, third;
     char path[80];
-    snprintf(path, sizeof path, "%s/.", folder);
+    snprintf(path, sizeof path, "%s/.", directory_path);
     assert_int_equal(
         bide_file_watch_add(&f->watcher, &second, path, BIDE_FILE_REMOVED | BIDE_FILE_IF_DIRECTORY),
         0);
@@ -249,12 +252,12 @@ static void several_watches_of_a_file_are_all_told(void **state)
     expect(f, &third, BIDE_FILE_CREATED, "a");
     expect(f, &second, BIDE_FILE_REMOVED, "a");
     expect(f, &third, BIDE_FILE_REMOVED, "a");
-    bide_file_watch_remove(&f->watch); /* the first of them: the others go on */
+    bide_file_watch_remove(&f->watch); /* the first watch: the others continue */
     touch("b");
     expect(f, &third, BIDE_FILE_CREATED, "b");
     drop("b");
     expect(f, &second, BIDE_FILE_REMOVED, "b");
-    bide_file_watch_remove(&third); /* it was the next */
+    bide_file_watch_remove(&third); /* it was the next one */
     touch("c");
     drop("c");
     expect(f, &second, BIDE_FILE_REMOVED, "c");
@@ -263,7 +266,7 @@ static void several_watches_of_a_file_are_all_told(void **state)
     tear_down(f);
 }
 
-/* Any number, added and removed in any order: each is found. */
+/* Any number of watches, added and removed in any order, can be looked up. */
 static void many_watches_are_found(void **state)
 {
     enum { MANY = 200 };
@@ -274,7 +277,7 @@ static void many_watches_are_found(void **state)
     char name[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "d%d", i);
-        assert_int_equal(mkdir(in_folder(name), 0700), 0);
+        assert_int_equal(mkdir(in_directory(name), 0700), 0);
     }
     for (int i = 0; i < MANY; i++)
         expect(f, &f->watch, BIDE_FILE_CREATED, (snprintf(name, sizeof name, "d%d", i), name));
@@ -287,7 +290,7 @@ static void many_watches_are_found(void **state)
             is_there[i] = false;
         } else if (!is_there[i]) {
             assert_int_equal(
-                bide_file_watch_add(&f->watcher, &watches[i], in_folder(name), BIDE_FILE_CREATED),
+                bide_file_watch_add(&f->watcher, &watches[i], in_directory(name), BIDE_FILE_CREATED),
                 0);
             is_there[i] = true;
         }
@@ -299,7 +302,7 @@ static void many_watches_are_found(void **state)
     }
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "d%d", i);
-        assert_int_equal(rmdir(in_folder(name)), 0);
+        assert_int_equal(rmdir(in_directory(name)), 0);
         if (is_there[i])
             expect(f, &watches[i], BIDE_FILE_GONE, "");
         is_there[i] = false;
@@ -308,16 +311,16 @@ static void many_watches_are_found(void **state)
     tear_down(f);
 }
 
-/* A watch that is removed is told nothing more, and nothing is told twice. */
+/* A removed watch gets no more events, and no event is reported twice. */
 static void a_watch_is_removed_with_events_pending(void **state)
 {
     for (int taken = 0; taken < 4; taken++) {
         struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
         bide_file_watch other;
-        assert_int_equal(mkdir(in_folder("d"), 0700), 0);
+        assert_int_equal(mkdir(in_directory("d"), 0700), 0);
         expect(f, &f->watch, BIDE_FILE_CREATED, "d");
         assert_int_equal(
-            bide_file_watch_add(&f->watcher, &other, in_folder("d"), BIDE_FILE_CREATED), 0);
+            bide_file_watch_add(&f->watcher, &other, in_directory("d"), BIDE_FILE_CREATED), 0);
         touch("d/1");
         touch("a");
         touch("d/2");
@@ -328,33 +331,33 @@ static void a_watch_is_removed_with_events_pending(void **state)
         if (taken < 2)
             expect(f, &f->watch, BIDE_FILE_CREATED, "a");
         expect(f, &f->watch, BIDE_FILE_CREATED, "b");
-        /* added again it is told of what is done from now on */
+        /* added again, it gets the events from now on */
         assert_int_equal(
-            bide_file_watch_add(&f->watcher, &other, in_folder("d"), BIDE_FILE_CREATED), 0);
+            bide_file_watch_add(&f->watcher, &other, in_directory("d"), BIDE_FILE_CREATED), 0);
         touch("d/3");
         expect(f, &other, BIDE_FILE_CREATED, "3");
         for (const char *const *at = (const char *const[]){"a", "b", "d/1", "d/2", "d/3", NULL};
              *at != NULL; at++)
             drop(*at);
-        rmdir(in_folder("d"));
+        rmdir(in_directory("d"));
         tear_down(f);
     }
 }
 
-static void a_watch_is_told_that_its_file_is_gone(void **state)
+static void a_watch_learns_that_its_file_is_gone(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
     bide_file_watch file, again;
     touch("a");
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
-    assert_int_equal(bide_file_watch_add(&f->watcher, &file, in_folder("a"), BIDE_FILE_MOVED), 0);
-    rename_in_folder("a", "b");
+    assert_int_equal(bide_file_watch_add(&f->watcher, &file, in_directory("a"), BIDE_FILE_MOVED), 0);
+    rename_in_directory("a", "b");
     expect(f, &file, BIDE_FILE_MOVED, "");
     drop("b");
     expect(f, &file, BIDE_FILE_GONE, "");
     touch("a"); /* another file */
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
-    assert_int_equal(bide_file_watch_add(&f->watcher, &again, in_folder("a"), BIDE_FILE_MOVED), 0);
+    assert_int_equal(bide_file_watch_add(&f->watcher, &again, in_directory("a"), BIDE_FILE_MOVED), 0);
     bide_file_watch_remove(&file);
     drop("a");
     expect(f, &again, BIDE_FILE_GONE, "");
@@ -368,25 +371,25 @@ static void links_and_open_files_are_watched(void **state)
     bide_file_watch of_link, of_file, opened, none;
     bide_descriptor descriptor;
     touch("file");
-    assert_int_equal(symlink("file", in_folder("link")), 0);
-    assert_int_equal(bide_file_watch_add(&f->watcher, &of_link, in_folder("link"),
+    assert_int_equal(symlink("file", in_directory("link")), 0);
+    assert_int_equal(bide_file_watch_add(&f->watcher, &of_link, in_directory("link"),
                                          BIDE_FILE_ATTRIBUTES | BIDE_FILE_NO_FOLLOW),
                      0);
     assert_int_equal(
-        bide_file_watch_add(&f->watcher, &of_file, in_folder("link"), BIDE_FILE_ATTRIBUTES), 0);
+        bide_file_watch_add(&f->watcher, &of_file, in_directory("link"), BIDE_FILE_ATTRIBUTES), 0);
     assert_true(of_link.number != of_file.number);
-    assert_int_equal(bide_file_watch_add(&f->watcher, &opened, in_folder("file"),
+    assert_int_equal(bide_file_watch_add(&f->watcher, &opened, in_directory("file"),
                                          BIDE_FILE_ATTRIBUTES | BIDE_FILE_IF_DIRECTORY),
                      -ENOTDIR);
-    bide_file_watch_remove(&opened); /* it was not added */
-    bide_descriptor_init(&descriptor, open(in_folder("file"), O_PATH | O_CLOEXEC));
+    bide_file_watch_remove(&opened); /* it was never added */
+    bide_descriptor_init(&descriptor, open(in_directory("file"), O_PATH | O_CLOEXEC));
     assert_int_equal(
         bide_file_watch_add_opened(&f->watcher, &opened, &descriptor, BIDE_FILE_MODIFIED), 0);
     assert_int_equal(opened.number, of_file.number);
     bide_close(&descriptor);
     assert_int_equal(
         bide_file_watch_add_opened(&f->watcher, &none, &descriptor, BIDE_FILE_MODIFIED), -EBADF);
-    assert_int_equal(chmod(in_folder("file"), 0400), 0);
+    assert_int_equal(chmod(in_directory("file"), 0400), 0);
     expect(f, &of_file, BIDE_FILE_ATTRIBUTES, "");
     drop("link");
     expect(f, &of_link, BIDE_FILE_ATTRIBUTES, "");
@@ -397,7 +400,7 @@ static void links_and_open_files_are_watched(void **state)
 
 /* ---- Overflow ---- */
 
-static void what_was_dropped_is_told(void **state)
+static void dropped_events_are_reported(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED | BIDE_FILE_REMOVED, sizeof f->buffer);
     FILE *limit = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
@@ -429,7 +432,7 @@ static void what_was_dropped_is_told(void **state)
 
 /* ---- Ends of a wait ---- */
 
-static void a_wait_that_is_cut_short_loses_nothing(void **state)
+static void a_cancelled_wait_loses_nothing(void **state)
 {
     for (int how = 0; how < WAYS; how++) {
         struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
@@ -447,7 +450,7 @@ static void a_wait_that_is_cut_short_loses_nothing(void **state)
     }
 }
 
-/* The end comes while events do: before the loop has seen them, and after. */
+/* A wait ends while events arrive: before the loop has seen them, and after. */
 static void a_wait_that_ends_while_events_come_loses_none(void **state)
 {
     for (int round = 0; round < 40; round++) {
@@ -482,19 +485,22 @@ static void a_wait_that_ends_while_events_come_loses_none(void **state)
     }
 }
 
-/* What a coroutine has that is destroyed after the event was taken, and before it was told, is told again. */
-static void an_event_that_nobody_was_told_is_told_again(void **state)
+/*
+ * A coroutine is destroyed after its event was taken from the kernel but before the event was reported:
+ * the event is reported again.
+ */
+static void an_unreported_event_is_reported_again(void **state)
 {
     struct fixture *f = set_up(state, BIDE_FILE_CREATED, sizeof f->buffer);
     bide_file_watch second;
-    assert_int_equal(bide_file_watch_add(&f->watcher, &second, folder, BIDE_FILE_CREATED), 0);
+    assert_int_equal(bide_file_watch_add(&f->watcher, &second, directory_path, BIDE_FILE_CREATED), 0);
     touch("a");
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
     bide_awaiter *had = &f->next.task.frame.awaiter;
     bide_wrapper_release(&had);
     expect(f, &f->watch, BIDE_FILE_CREATED, "a");
     had = &f->next.task.frame.awaiter;
-    bide_file_watch_remove(&f->watch); /* the next of them has it then */
+    bide_file_watch_remove(&f->watch); /* then the next watch gets it */
     bide_wrapper_release(&had);
     expect(f, &second, BIDE_FILE_CREATED, "a");
     drop("a");
@@ -509,7 +515,7 @@ static void a_watcher_that_ends_ends_its_wait(void **state)
     call_inside(f->world, end_watcher, &f->watcher);
     assert_int_equal(end(f->world, &f->runner), -EPIPE);
     bide_file_watch_remove(&f->watch);
-    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, folder, BIDE_FILE_CREATED),
+    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, directory_path, BIDE_FILE_CREATED),
                      -EBADF);
     assert_int_equal(wait_next(f), -EBADF);
     tear_down(f); /* a second time */
@@ -517,7 +523,7 @@ static void a_watcher_that_ends_ends_its_wait(void **state)
 
 /* ---- Failures ---- */
 
-static void a_limit_that_is_reached_is_told(void **state)
+static void a_reached_limit_is_reported(void **state)
 {
     struct fixture *f = set_up(state, 0, sizeof f->buffer);
     bide_file_watcher other;
@@ -527,20 +533,20 @@ static void a_limit_that_is_reached_is_told(void **state)
     fail_init = 0;
     bide_file_watcher_destroy(&other);
     fail_add = ENOSPC;
-    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, folder, BIDE_FILE_CREATED),
+    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, directory_path, BIDE_FILE_CREATED),
                      -ENOSPC);
     fail_add = 0;
     bide_file_watch_remove(&f->watch);
     assert_int_equal(
-        bide_file_watch_add(&f->watcher, &f->watch, in_folder("none"), BIDE_FILE_CREATED), -ENOENT);
-    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, folder, BIDE_FILE_IF_DIRECTORY),
+        bide_file_watch_add(&f->watcher, &f->watch, in_directory("none"), BIDE_FILE_CREATED), -ENOENT);
+    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, directory_path, BIDE_FILE_IF_DIRECTORY),
                      -EINVAL);
-    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, folder, BIDE_FILE_CREATED), 0);
+    assert_int_equal(bide_file_watch_add(&f->watcher, &f->watch, directory_path, BIDE_FILE_CREATED), 0);
     expect_no_more(f, &f->watch);
     tear_down(f);
 }
 
-/* The n-th read fails, or is interrupted: what is there stays there. (An io_uring makes no such call.) */
+/* The nth read fails or is interrupted: no event is lost. (An io_uring makes no such call.) */
 static void a_read_that_fails_loses_nothing(void **state)
 {
     if (!world_is("epoll"))
@@ -588,21 +594,21 @@ static void a_loop_in_memory_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(each_change_is_told_in_order),
-        world_test(a_wait_goes_on_when_something_is_done),
-        world_test(only_what_is_wanted_is_told),
+        world_test(each_change_is_reported_in_order),
+        world_test(a_wait_continues_when_something_happens),
+        world_test(only_wanted_events_are_reported),
         world_test(the_smallest_buffer_does),
-        world_test(several_watches_of_a_file_are_all_told),
+        world_test(all_watches_of_a_file_get_its_events),
         world_test(many_watches_are_found),
         world_test(a_watch_is_removed_with_events_pending),
-        world_test(a_watch_is_told_that_its_file_is_gone),
+        world_test(a_watch_learns_that_its_file_is_gone),
         world_test(links_and_open_files_are_watched),
-        world_test(what_was_dropped_is_told),
-        world_test(a_wait_that_is_cut_short_loses_nothing),
+        world_test(dropped_events_are_reported),
+        world_test(a_cancelled_wait_loses_nothing),
         world_test(a_wait_that_ends_while_events_come_loses_none),
-        world_test(an_event_that_nobody_was_told_is_told_again),
+        world_test(an_unreported_event_is_reported_again),
         world_test(a_watcher_that_ends_ends_its_wait),
-        world_test(a_limit_that_is_reached_is_told),
+        world_test(a_reached_limit_is_reported),
         world_test(a_read_that_fails_loses_nothing),
         world_test(a_loop_in_memory_has_none),
     };

@@ -1,4 +1,4 @@
-/* Files, pipes and polls on each of the worlds. */
+/* Files, pipes and polls in each world. */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -8,32 +8,32 @@
 
 /* ---- Files ---- */
 
-static char folder[] = "/tmp/bide-files-XXXXXX";
+static char directory_path[] = "/tmp/bide-files-XXXXXX";
 static char path[64], other[64];
 
-static int make_folder(void **state)
+static int make_directory(void **state)
 {
     (void)state;
-    if (mkdtemp(folder) == NULL)
+    if (mkdtemp(directory_path) == NULL)
         return -1;
-    snprintf(path, sizeof path, "%s/one", folder);
-    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(path, sizeof path, "%s/one", directory_path);
+    snprintf(other, sizeof other, "%s/other", directory_path);
     return 0;
 }
 
-static int remove_folder(void **state)
+static int remove_directory(void **state)
 {
     (void)state;
     unlink(path);
     unlink(other);
-    return rmdir(folder);
+    return rmdir(directory_path);
 }
 
-/* The world of a test, with the folder. */
-static world *world_with_folder(void **state)
+/* The world of a test, with the directory. */
+static world *world_with_directory(void **state)
 {
     world *w = world_of(state);
-    world_make_folder(w, folder);
+    world_make_directory(w, directory_path);
     return w;
 }
 
@@ -44,9 +44,9 @@ static void open_new(world *w, bide_descriptor *file)
         world_wait(w, bide_open(&operation, file, path, O_RDWR | O_CREAT | O_TRUNC, 0600)), 0);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_data_is_read(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_descriptor file;
     char buffer[16] = "";
@@ -59,7 +59,7 @@ static void what_is_written_is_read(void **state)
     assert_memory_equal(buffer, "0123xy6789", 10);
     assert_int_equal(world_wait(w, bide_read_at(&operation, &file, buffer, sizeof buffer, 10)), 0);
     assert_int_equal(operation.operation.count, 0);
-    /* the file's own offset has stayed */
+    /* the file's own offset has not changed */
     assert_int_equal(world_wait(w, bide_read(&operation, &file, buffer, 3)), 0);
     assert_int_equal(world_wait(w, bide_read(&operation, &file, buffer + 3, 3)), 0);
     assert_memory_equal(buffer, "0123xy", 6);
@@ -71,7 +71,7 @@ static void what_is_written_is_read(void **state)
 
 static void buffers_are_gathered_and_scattered(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_descriptor file;
     char one[4] = "", two[4] = "";
@@ -89,7 +89,7 @@ static void buffers_are_gathered_and_scattered(void **state)
 
 static void files_are_made_measured_and_removed(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_descriptor file;
     struct stat about;
@@ -114,14 +114,14 @@ static void files_are_made_measured_and_removed(void **state)
 
 static void errors_are_those_of_the_system(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_descriptor file, again;
     char byte;
     assert_int_equal(world_wait(w, bide_open(&operation, &file, "/none/there", O_RDONLY, 0)),
                      -ENOENT);
     assert_false(bide_descriptor_is_open(&file));
-    assert_int_equal(world_wait(w, bide_open(&operation, &file, folder, O_RDONLY, 0)), 0);
+    assert_int_equal(world_wait(w, bide_open(&operation, &file, directory_path, O_RDONLY, 0)), 0);
     assert_int_equal(world_wait(w, bide_read(&operation, &file, &byte, 1)), -EISDIR);
     world_lack_descriptors(w, true);
     int status = world_wait(w, bide_open(&operation, &again, "/dev/null", O_RDONLY, 0));
@@ -130,14 +130,14 @@ static void errors_are_those_of_the_system(void **state)
     bide_close(&file);
 }
 
-/* Many at a time on one file, each at its place. */
-static void reads_at_offsets_go_on_side_by_side(void **state)
+/* Many operations on one file at once, each at its own offset. */
+static void reads_at_offsets_run_side_by_side(void **state)
 {
     enum { MANY = 64, SIZE = 4096 };
     static struct runner runners[MANY];
     static bide_file_operation operations[MANY];
     static char blocks[MANY][SIZE];
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     bide_file_operation operation;
     bide_descriptor file;
     open_new(w, &file);
@@ -160,20 +160,20 @@ static void reads_at_offsets_go_on_side_by_side(void **state)
     bide_close(&file);
 }
 
-/* A coroutine that waits for a file is destroyed at each moment: what it opened is closed. */
+/* A coroutine that opens a file is destroyed at each point: the file is closed. */
 static void an_open_whose_coroutine_is_destroyed_leaves_nothing(void **state)
 {
-    world *w = world_with_folder(state);
+    world *w = world_with_directory(state);
     static struct runner runner;
     static bide_file_operation operation;
     static bide_descriptor file;
     open_new(w, &file);
     bide_close(&file);
-    int before = 0; /* (the pool for blocking calls comes with the first open) */
+    int before = 0; /* (the first open starts the pool for blocking calls) */
     for (int i = 0; i < 200; i++) {
         start(w, &runner, bide_open(&operation, &file, path, O_RDONLY, 0));
         if (i % 4 == 0)
-            usleep(100); /* (so that it is destroyed when it was done, too) */
+            usleep(100); /* (so that it is also destroyed after the open has completed) */
         if (i % 2 == 0)
             turn(w);
         destroy(w, &runner);
@@ -223,7 +223,7 @@ static void a_read_of_a_pipe_waits(void **state)
     }
 }
 
-static void a_read_of_a_pipe_is_cut_short(void **state)
+static void a_read_of_a_pipe_ends_early(void **state)
 {
     world *w = world_of(state);
     for (size_t m = 0; m < 2; m++) {
@@ -284,7 +284,7 @@ static void a_write_of_more_than_a_pipe_holds_waits(void **state)
     }
 }
 
-static void a_poll_says_what_is_ready(void **state)
+static void a_poll_reports_readiness(void **state)
 {
     world *w = world_of(state);
     struct ends pipe;
@@ -300,7 +300,7 @@ static void a_poll_says_what_is_ready(void **state)
     assert_int_equal(world_wait(w, bide_write(&file, &pipe.output, "x", 1)), 0);
     assert_int_equal(end(w, &runner), 0);
     assert_true((poll.arguments.poll.found & POLLIN) != 0);
-    /* nothing was done about it */
+    /* the poll had no effect */
     assert_int_equal(world_wait(w, bide_poll(&poll, &pipe.input, POLLIN)), 0);
     char byte;
     assert_int_equal(world_wait(w, bide_read(&file, &pipe.input, &byte, 1)), 0);
@@ -329,17 +329,17 @@ static void elsewhere_there_is_no_input_and_output(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(what_is_written_is_read),
+        world_test(written_data_is_read),
         world_test(buffers_are_gathered_and_scattered),
         world_test(files_are_made_measured_and_removed),
         world_test(errors_are_those_of_the_system),
-        world_test(reads_at_offsets_go_on_side_by_side),
+        world_test(reads_at_offsets_run_side_by_side),
         world_test(an_open_whose_coroutine_is_destroyed_leaves_nothing),
         world_test(a_read_of_a_pipe_waits),
-        world_test(a_read_of_a_pipe_is_cut_short),
+        world_test(a_read_of_a_pipe_ends_early),
         world_test(a_write_of_more_than_a_pipe_holds_waits),
-        world_test(a_poll_says_what_is_ready),
+        world_test(a_poll_reports_readiness),
         world_test(elsewhere_there_is_no_input_and_output),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

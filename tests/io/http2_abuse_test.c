@@ -1,6 +1,6 @@
 /*
- * HTTP/2 that is not as it should be: heads that could be taken for another request, heads that are too long, what costs the
- * client nothing and the server much, and frames that are spoilt at random.
+ * Invalid and abusive HTTP/2: heads that could be read as another request, heads that are too long,
+ * requests that cost the client nothing but the server much, and randomly corrupted frames.
  */
 #include "http2_talk.h"
 #include "bide/http.h"
@@ -19,7 +19,7 @@ struct head_row {
 #define USUAL {":method", "POST"}, {":scheme", "http"}, {":authority", "a.test"}, {":path", "/count"}
 
 static const struct head_row heads[] = {
-    {"it is as it should be", 200, {USUAL, {"x-a", "b"}}, NULL},
+    {"a valid request", 200, {USUAL, {"x-a", "b"}}, NULL},
     {"a name with a space", RESET, {USUAL, {"x a", "b"}}, NULL},
     {"a name with a colon", RESET, {USUAL, {"x:a", "b"}}, NULL},
     {"no name", RESET, {USUAL, {"", "b"}}, NULL},
@@ -31,17 +31,17 @@ static const struct head_row heads[] = {
     {"Proxy-Connection", RESET, {USUAL, {"proxy-connection", "close"}}, NULL},
     {"Transfer-Encoding", RESET, {USUAL, {"transfer-encoding", "chunked"}}, NULL},
     {"Upgrade", RESET, {USUAL, {"upgrade", "h2c"}}, NULL},
-    {"TE that is not trailers", RESET, {USUAL, {"te", "gzip"}}, NULL},
-    {"TE that is", 200, {USUAL, {"te", "trailers"}}, NULL},
+    {"TE other than trailers", RESET, {USUAL, {"te", "gzip"}}, NULL},
+    {"TE: trailers", 200, {USUAL, {"te", "trailers"}}, NULL},
     {"two lengths", RESET, {USUAL, {"content-length", "3"}, {"content-length", "3"}}, "abc"},
     {"two lengths that differ", RESET, {USUAL, {"content-length", "3"}, {"content-length", "4"}}, "abc"},
-    {"a length that is none", RESET, {USUAL, {"content-length", "3x"}}, "abc"},
+    {"an invalid length", RESET, {USUAL, {"content-length", "3x"}}, "abc"},
     {"a negative length", RESET, {USUAL, {"content-length", "-3"}}, "abc"},
     {"a length with a sign", RESET, {USUAL, {"content-length", "+3"}}, "abc"},
-    {"a length that is right", 200, {USUAL, {"content-length", "3"}}, "abc"},
+    {"a correct length", 200, {USUAL, {"content-length", "3"}}, "abc"},
     {"a body that is longer", RESET, {USUAL, {"content-length", "2"}}, "abc"},
     {"a body that is shorter", RESET, {USUAL, {"content-length", "4"}}, "abc"},
-    {"no body where one was said", RESET, {USUAL, {"content-length", "4"}}, NULL},
+    {"no body although one was announced", RESET, {USUAL, {"content-length", "4"}}, NULL},
     {"no method", RESET, {{":scheme", "http"}, {":authority", "a"}, {":path", "/count"}}, NULL},
     {"no scheme", RESET, {{":method", "GET"}, {":authority", "a"}, {":path", "/count"}}, NULL},
     {"no path", RESET, {{":method", "GET"}, {":authority", "a"}, {":scheme", "http"}}, NULL},
@@ -52,26 +52,26 @@ static const struct head_row heads[] = {
     {"two methods", RESET, {USUAL, {":method", "GET"}}, NULL},
     {"two paths", RESET, {USUAL, {":path", "/hello"}}, NULL},
     {"two authorities", RESET, {USUAL, {":authority", "b"}}, NULL},
-    {"a pseudo field behind others", RESET, {{":method", "GET"}, {":scheme", "http"}, {"x-a", "b"}, {":path", "/hello"}}, NULL},
-    {"a pseudo field that nobody knows", RESET, {USUAL, {":what", "x"}}, NULL},
-    {"a response's pseudo field", RESET, {USUAL, {":status", "200"}}, NULL},
+    {"a pseudo field after other fields", RESET, {{":method", "GET"}, {":scheme", "http"}, {"x-a", "b"}, {":path", "/hello"}}, NULL},
+    {"an unknown pseudo field", RESET, {USUAL, {":what", "x"}}, NULL},
+    {"a pseudo field of responses", RESET, {USUAL, {":status", "200"}}, NULL},
     {"a method with a space", RESET, {{":method", "GET /"}, {":scheme", "http"}, {":authority", "a"}, {":path", "/hello"}}, NULL},
-    {"Host that is the authority", 200, {USUAL, {"host", "A.test"}}, NULL},
-    {"Host that is another", OUTRIGHT, {USUAL, {"host", "b.test"}}, NULL},
-    {"two of Host", RESET, {USUAL, {"host", "a.test"}, {"host", "a.test"}}, NULL},
+    {"Host equal to the authority", 200, {USUAL, {"host", "A.test"}}, NULL},
+    {"a different Host", OUTRIGHT, {USUAL, {"host", "b.test"}}, NULL},
+    {"two Host fields", RESET, {USUAL, {"host", "a.test"}, {"host", "a.test"}}, NULL},
     {"an authority with a slash", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a/b"}, {":path", "/hello"}}, NULL},
     {"an authority with a user", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "u@a"}, {":path", "/hello"}}, NULL},
-    {"an expectation that nobody knows", 417, {USUAL, {"expect", "much"}}, NULL},
+    {"an unknown expectation", 417, {USUAL, {"expect", "much"}}, NULL},
 };
 
-/* Was it refused, before a handler has seen it? */
+/* The request was rejected before a handler saw it. */
 static bool is_as_expected(const struct head_row *row, const ask *ask, unsigned begun)
 {
     switch (row->outcome) {
     case 200:
         return ask->code == NGHTTP2_NO_ERROR && ask->status == 200 && begun == 1;
     case RESET:
-        /* (what is wrong with a body is seen when the handler has begun) */
+        /* (an error in the body is found after the handler has started) */
         return ask->code == NGHTTP2_PROTOCOL_ERROR && (begun == 0 || row->body != NULL);
     case OUTRIGHT:
         return begun == 0 && (ask->status == 400 || ask->code == NGHTTP2_PROTOCOL_ERROR);
@@ -80,7 +80,7 @@ static bool is_as_expected(const struct head_row *row, const ask *ask, unsigned 
     }
 }
 
-static void what_could_be_another_request_is_refused(void **state)
+static void ambiguous_heads_are_rejected(void **state)
 {
     (void)state;
     unsigned wrong = 0;
@@ -132,7 +132,7 @@ bide_coroutine(look_body)
     bide_end();
 }
 
-static void a_handler_sees_what_http_1_would_have_shown(void **state)
+static void a_handler_sees_the_same_as_with_http_1(void **state)
 {
     static const char *const fields[][2] = {{"cookie", "a=1"}, {"x-a", "b"}, {"cookie", "b=2"}, {"cookie", "c=3"}, {NULL, NULL}};
     (void)state;
@@ -153,7 +153,7 @@ static void a_handler_sees_what_http_1_would_have_shown(void **state)
 
 /* ---- Limits ---- */
 
-static void what_is_too_long_is_refused(void **state)
+static void oversized_requests_are_rejected(void **state)
 {
     static char path[3000], value[3000];
     static const char *fields[80][2];
@@ -209,7 +209,7 @@ static void put_frame(uint8_t type, uint8_t flags, uint32_t stream, const void *
         put_bytes(data, size);
 }
 
-/* GET /slow, by HPACK: indexed :method GET, :scheme http, literals for :authority and :path. */
+/* GET /slow, in HPACK: indexed :method GET, :scheme http, literals for :authority and :path */
 static const char slow_head[] = "\x82\x86\x01\x01" "a" "\x04\x05" "/slow";
 static const char post_head[] = "\x83\x86\x01\x01" "a" "\x04\x06" "/count";
 
@@ -258,7 +258,7 @@ static void requests_that_are_none_are_bounded(void **state)
     (void)say_flood();
     assert_int_equal(handled.begun, 0);
     assert_true(one.client.goaway != UINT32_MAX && one.took < 3 * SECOND && one.http2.stats.streams < 300);
-    begin_flood(); /* ... and too many that are */
+    begin_flood(); /* too many requests */
     one.http2.stats.streams = 0;
     for (uint32_t i = 0; i < 10000; i++)
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, slow_head, sizeof slow_head - 1);
@@ -306,7 +306,7 @@ static void a_head_without_an_end_is_bounded(void **state)
     (void)say_flood();
     assert_int_equal(handled.begun, 0);
     assert_true(one.took < 3 * SECOND);
-    /* ... and one that waits is no longer waited for than a connection without requests */
+    /* an incomplete head is waited for no longer than a request */
     begin_flood();
     put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM, 1, slow_head, sizeof slow_head - 1);
     (void)say_flood();
@@ -314,8 +314,8 @@ static void a_head_without_an_end_is_bounded(void **state)
     assert_true(one.took < 320 * SECOND);
 }
 
-/* (which nghttp2's client does not say) */
-static void names_in_upper_case_are_refused(void **state)
+/* (nghttp2's client does not send them) */
+static void upper_case_names_are_rejected(void **state)
 {
     static const char head[] = "\x83\x86\x01\x01" "a" "\x04\x06" "/count" "\x40\x03" "x-a" "\x01" "b";
     char upper[sizeof head];
@@ -332,7 +332,7 @@ static void names_in_upper_case_are_refused(void **state)
     assert_int_equal(handled.begun, 0);
 }
 
-static void more_streams_than_there_may_be_are_refused(void **state)
+static void excess_streams_are_rejected(void **state)
 {
     (void)state;
     use(NULL, &(bide_http2_options){.max_streams = 10});
@@ -343,7 +343,7 @@ static void more_streams_than_there_may_be_are_refused(void **state)
     assert_in_range(handled.begun, 0, 10);
 }
 
-/* ---- Spoilt at random ---- */
+/* ---- Random corruption ---- */
 
 static uint64_t random_state;
 
@@ -352,7 +352,7 @@ static size_t draw(size_t below)
     return below == 0 ? 0 : (size_t)(testing_random(&random_state) % below);
 }
 
-/* A row of frames that make sense, more or less. */
+/* Composes a sequence of mostly valid frames. */
 static void compose(void)
 {
     static const char settings[] = "\0\x04\0\0\x10\0";
@@ -394,7 +394,7 @@ static void compose(void)
         flood_size = draw(flood_size) + 1;
 }
 
-static void spoilt_frames_end_the_connection_or_do_nothing(void **state)
+static void corrupted_frames_end_the_connection_or_do_nothing(void **state)
 {
     (void)state;
     random_state = testing_seed();
@@ -417,16 +417,16 @@ static void spoilt_frames_end_the_connection_or_do_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_could_be_another_request_is_refused),
-        TEST(a_handler_sees_what_http_1_would_have_shown),
-        TEST(what_is_too_long_is_refused),
+        TEST(ambiguous_heads_are_rejected),
+        TEST(a_handler_sees_the_same_as_with_http_1),
+        TEST(oversized_requests_are_rejected),
         TEST(streams_that_are_reset_at_once_are_bounded),
         TEST(requests_that_are_none_are_bounded),
         TEST(frames_that_say_nothing_are_bounded),
         TEST(a_head_without_an_end_is_bounded),
-        TEST(names_in_upper_case_are_refused),
-        TEST(more_streams_than_there_may_be_are_refused),
-        TEST(spoilt_frames_end_the_connection_or_do_nothing),
+        TEST(upper_case_names_are_rejected),
+        TEST(excess_streams_are_rejected),
+        TEST(corrupted_frames_end_the_connection_or_do_nothing),
     };
     return cmocka_run_group_tests_name("http2_abuse", tests, NULL, NULL);
 }

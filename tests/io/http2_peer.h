@@ -1,6 +1,7 @@
 /*
- * A client of HTTP/2 by nghttp2's own session, over any stream; and a conversation of it with a server in memory, under a
- * test loop at virtual times. The server's handler is http_peer_body (http_peer.h), the one of HTTP/1.1's tests.
+ * An HTTP/2 client over any stream, with a session of nghttp2; and a conversation between it and a server
+ * in memory, under a test loop with virtual time. The server's handler is http_peer_body (http_peer.h),
+ * as in the tests of HTTP/1.1.
  */
 #ifndef BIDE_TESTS_IO_HTTP2_PEER_H
 #define BIDE_TESTS_IO_HTTP2_PEER_H
@@ -13,22 +14,22 @@
 
 enum { ASKS = 256, ASK_FIELDS = 100 };
 
-/* A request and what has come of it. */
+/* A request and its response. */
 typedef struct ask {
     const char *method, *path;
     const char *body; /* NULL: none */
     size_t body_size;
-    const char *const (*fields)[2]; /* up to a NULL; those that are given instead of the usual ones if `is_bare` */
+    const char *const (*fields)[2]; /* up to a NULL; with `is_bare`, they replace the usual fields */
     bool is_bare;
-    bool stops_midway; /* its body does not come to an end */
+    bool stops_midway; /* its body does not end */
     const char *trailer;
-    unsigned times_window; /* of the client's: not opened */
+    unsigned times_window; /* the client's window is not opened. */
 
     int32_t id;
     size_t sent;
     int status;
-    bool has_ended; /* the stream */
-    uint32_t code;  /* that it was closed with */
+    bool has_ended; /* the stream has ended */
+    uint32_t code;  /* the stream was closed with this code */
     size_t size;
     bool is_spoilt;
     char answer[4096];
@@ -45,15 +46,15 @@ typedef struct client2 {
     ask *asks;
     size_t ask_count;
     size_t ended;
-    const char *raw; /* behind what the session says first; or all, if `is_raw` */
+    const char *raw; /* sent after the session's first output; or, with `is_raw`, instead of it */
     size_t raw_size;
     bool is_raw;
-    bool keeps;      /* it does not end the connection when all was answered */
-    uint32_t window; /* of streams; 0: the usual */
-    bool no_window;  /* not opened at all */
+    bool keeps;      /* keeps the connection open after the last response */
+    uint32_t window; /* of streams; 0: the default */
+    bool no_window;  /* never opened */
     size_t piece;
-    bool is_lenient; /* says what it should not */
-    uint32_t goaway; /* code; UINT32_MAX: none has come */
+    bool is_lenient; /* sends invalid messages */
+    uint32_t goaway; /* code; UINT32_MAX: not received */
     bool has_ended;
 
     struct client2_task {
@@ -230,7 +231,7 @@ static inline ssize_t client2_next(struct client2_task *self)
             self->data = (const uint8_t *)client->raw;
             return (ssize_t)client->raw_size;
         }
-        static uint8_t all[1 << 20]; /* what it says first, and then the raw bytes */
+        static uint8_t all[1 << 20]; /* the session's first output, and the raw bytes */
         size_t size = 0;
         const uint8_t *data;
         for (ssize_t some; (some = nghttp2_session_mem_send(client->session, &data)) > 0; size += (size_t)some)
@@ -291,7 +292,7 @@ bide_coroutine(client2_read)
     bide_end();
 }
 
-/* Asks, and hears, until all was answered or the other side has ended. */
+/* Sends requests and receives until all have ended, or the server has closed the connection. */
 bide_coroutine(client2_body)
 {
     bide_begin(client2_body, client2 * self);
@@ -322,10 +323,10 @@ typedef struct talk2 {
     client2 client;
     ask asks[ASKS];
 
-    /* after so many turns, 0: never */
+    /* after this many turns; 0: never */
     unsigned stop_after, vanish_after, reset_after, destroy_after;
     uint64_t drain_at;
-    uint64_t window_at; /* the first stream's is opened */
+    uint64_t window_at; /* when the first stream's window is opened */
     bide_stop_source stop;
     bide_with_stop_operation stopping;
     bide_spawned serving_spawned;
@@ -360,7 +361,7 @@ bide_coroutine(talk2_serve)
     bide_end();
 }
 
-/* What is done to it meanwhile. */
+/* Interferes with the connection. */
 bide_coroutine(talk2_act)
 {
     bide_begin(talk2_act, struct talk2_task * self);
@@ -383,7 +384,7 @@ bide_coroutine(talk2_act)
     }
     if (self->talk->destroy_after != 0) {
         bide_scope_destroy(&self->talk->serving_scope);
-        bide_memory_pipe_destroy(&self->talk->from_server); /* (it may not have begun) */
+        bide_memory_pipe_destroy(&self->talk->from_server); /* (the server may not have started) */
         bide_memory_pipe_reject(&self->talk->to_server);
     }
     for (unsigned i = 0; self->talk->reset_after != 0 && i < self->talk->client.ask_count; i++)
@@ -438,7 +439,10 @@ static inline void talk2_end(talk2 *talk)
     free(talk->memory);
 }
 
-/* Has the conversation. Nothing of the server's is left then. Returns how its connection ended. */
+/*
+ * Runs the conversation. Checks that the server has released everything. Returns the status of its
+ * connection.
+ */
 static inline int talk2_run(talk2 *talk)
 {
     memset(&handled, 0, sizeof handled);
@@ -469,7 +473,7 @@ static inline int talk2_run(talk2 *talk)
     return talk->status;
 }
 
-/* A request to be asked. */
+/* Adds a request. */
 static inline ask *talk2_ask(talk2 *talk, const char *path)
 {
     assert_true(talk->client.ask_count < ASKS);

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""HTTP/2 with the clients of others: http2_peers_test.py HTTP2_SERVER HAS_TLS
+"""HTTP/2 with third-party clients: http2_peers_test.py HTTP2_SERVER HAS_TLS
 
 curl, nghttp and h2load, each where it is installed, with prior knowledge and by ALPN. TAP.
 """
@@ -12,12 +12,12 @@ import tempfile
 
 server, has_tls = sys.argv[1], sys.argv[2] == "1" and shutil.which("openssl") is not None
 number = failures = 0
-folder = tempfile.mkdtemp()
+directory = tempfile.mkdtemp()
 LARGE = bytes(ord("a") + i % 26 for i in range(1000000))
 
 
 def report(name, run, *needs):
-    """Runs one, or says why not."""
+    """Runs a test, or reports why it is skipped."""
     global number, failures
     number += 1
     missing = [need for need in needs if not (has_tls if need == "TLS" else shutil.which(need))]
@@ -35,10 +35,10 @@ def report(name, run, *needs):
 
 
 class Server:
-    """bide's. Gives the address without TLS, and that with it."""
+    """The server of bide. Returns its addresses without and with TLS."""
 
     def __enter__(self):
-        files = [folder + "/cert.pem", folder + "/key.pem"] if has_tls else []
+        files = [directory + "/cert.pem", directory + "/key.pem"] if has_tls else []
         self.process = subprocess.Popen([server] + files, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         ports = self.process.stdout.readline().split()
         return ["http://127.0.0.1:" + ports[0].decode()] + ["https://127.0.0.1:" + port.decode() for port in ports[1:]]
@@ -64,7 +64,7 @@ def curl(address, version):
             assert run(*flags, base + "/large") == LARGE
             assert run(*flags, "--data-binary", "@-", base + "/echo", input=LARGE) == LARGE
             assert run(*flags, "-w", "%{http_code}", "-o", "/dev/null", base + "/nowhere") == b"404"
-            if version == "--http2-prior-knowledge":  # (curl 7.88 fails to do several at once then, with any server)
+            if version == "--http2-prior-knowledge":  # (curl 7.88 then fails with several requests at once, with any server)
                 return
             urls = " ".join(f"{base}/{'large' if i % 4 == 0 else 'hello'}" for i in range(40)).split()
             many = run(*flags, "--parallel", "-w", "%{http_code}\n", *sum((["-o", "/dev/null", url] for url in urls), []))
@@ -111,9 +111,9 @@ def shutdown_ends_it():
 
 if has_tls:
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
-        folder + "/key.pem", "-out", folder + "/cert.pem", "-days", "2", "-subj", "/CN=127.0.0.1")
+        directory + "/key.pem", "-out", directory + "/cert.pem", "-days", "2", "-subj", "/CN=127.0.0.1")
 print("1..11")
-report("curl knows before", curl(0, "--http2-prior-knowledge"), "curl")
+report("curl has prior knowledge", curl(0, "--http2-prior-knowledge"), "curl")
 report("curl speaks HTTP/1.1 to the same port", curl(0, "--http1.1"), "curl")
 report("curl agrees on it by ALPN", curl(1, "--http2"), "curl", "TLS")
 report("curl agrees on HTTP/1.1 by ALPN", curl(1, "--http1.1"), "curl", "TLS")
@@ -123,6 +123,6 @@ report("h2load: many connections", h2load(0, "/hello", 5000, 500, 2), "h2load")
 report("h2load: large responses", h2load(0, "/large", 500, 5, 20), "h2load")
 report("h2load: with TLS", h2load(1, "/large", 200, 5, 20), "h2load", "TLS")
 report("a client that is killed leaves nothing", a_client_that_is_killed, "h2load", "curl")
-report("the server ends with a request under way", shutdown_ends_it, "curl")
-shutil.rmtree(folder)
+report("the server stops during a request", shutdown_ends_it, "curl")
+shutil.rmtree(directory)
 sys.exit(1 if failures else 0)

@@ -1,11 +1,11 @@
 /*
- * A server for tests with other people's clients: http2_server [CERT KEY]. The port, or two, that without TLS first, stands
- * on the first line. It ends with its standard input.
+ * A server for tests with third-party clients: http2_server [CERT KEY]. It prints the port to the first
+ * line; with TLS, two ports, the one without TLS first. It stops at the end of its standard input.
  *
  *     GET  /hello     "hello"
  *     GET  /large     a megabyte
- *     POST /echo      what was sent
- *     GET  /trailer   a trailer behind the body
+ *     POST /echo      the request's body
+ *     GET  /trailer   a trailer after the body
  *     GET  /slow      after a minute
  */
 #include <bide/bide.h>
@@ -92,7 +92,7 @@ static struct program {
 #endif
 } program;
 
-/* ---- With TLS: what a program that has both writes itself ---- */
+/* ---- With TLS: code that a program with both protocols needs ---- */
 
 #if HAS_TLS
 struct session {

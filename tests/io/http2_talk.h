@@ -1,4 +1,4 @@
-/* For tests that have one client and one server of HTTP/2 each, `one`. */
+/* For tests with one client and one server of HTTP/2: `one`. */
 #ifndef HTTP2_TALK_H
 #define HTTP2_TALK_H
 
@@ -21,7 +21,7 @@ static inline int end_talk(void **state)
     return 0;
 }
 
-/* Begins anew, with other options. */
+/* Starts again with other options. */
 static inline void use(const bide_http_options *options, const bide_http2_options *options2)
 {
     talk2_end(&one);

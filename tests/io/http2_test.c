@@ -1,5 +1,6 @@
 /*
- * HTTP/2: the handlers of HTTP/1.1's tests, each on a stream, and all ways in which a stream or a connection ends.
+ * HTTP/2 runs the handlers of the HTTP/1.1 tests on streams. All ways in which a stream or a connection
+ * can end.
  */
 #include "http2_talk.h"
 #include "bide/http.h"
@@ -82,7 +83,7 @@ static void responses_without_a_body_have_none(void **state)
     answered(nothing, 204, "");
 }
 
-static void a_handler_that_fails_is_told_of(void **state)
+static void a_failing_handler_is_reported(void **state)
 {
     (void)state;
     ask *fails = talk2_ask(&one, "/fails"), *early = talk2_ask(&one, "/fails-early"), *none = talk2_ask(&one, "/none");
@@ -92,31 +93,31 @@ static void a_handler_that_fails_is_told_of(void **state)
     answered(fails, 500, "500 Internal Server Error\n");
     answered(early, 500, "500 Internal Server Error\n");
     answered(none, 404, "404 Not Found\n");
-    was_reset(late, NGHTTP2_INTERNAL_ERROR); /* some of it was sent */
+    was_reset(late, NGHTTP2_INTERNAL_ERROR); /* part of it was sent */
     assert_string_equal(late->answer, "some");
     was_reset(short_one, NGHTTP2_INTERNAL_ERROR);
     answered(status, 404, "no");
     answered(upgrade, 500, NULL);
 }
 
-static void a_body_that_is_expected_is_asked_for(void **state)
+static void a_client_that_expects_100_continue_gets_it(void **state)
 {
     (void)state;
     static const char *const fields[][2] = {{"expect", "100-continue"}, {NULL, NULL}};
     ask *ask = talk2_post(&one, "/count", "abc", 3);
     ask->fields = fields;
-    ask->stops_midway = true; /* it has not come, so it is asked for */
+    ask->stops_midway = true; /* the body does not arrive until the server asks for it */
     assert_int_equal(talk2_run(&one), 0);
     answered(ask, 408, NULL);
     assert_int_equal(ask->interim, 1);
 }
 
-static void a_body_that_nobody_reads_is_stopped(void **state)
+static void an_unread_body_is_stopped(void **state)
 {
     (void)state;
     static char body[500000];
     ask *ask = talk2_post(&one, "/hello", body, sizeof body);
-    for (int i = 0; i < 20; i++) /* (their windows together are more than the connection's) */
+    for (int i = 0; i < 20; i++) /* (the sum of their windows exceeds the connection's window) */
         talk2_post(&one, "/hello", body, sizeof body);
     struct ask *after = talk2_post(&one, "/count", body, sizeof body);
     assert_int_equal(talk2_run(&one), 0);
@@ -125,16 +126,32 @@ static void a_body_that_nobody_reads_is_stopped(void **state)
     assert_int_equal(handled.read, sizeof body);
 }
 
-static void what_nobody_has_read_is_the_connections_again(void **state)
+static void unread_data_returns_to_the_connections_window(void **state)
 {
     (void)state;
     static char body[500000];
-    for (int i = 0; i < 20; i++) /* their windows are all of the connection's, until their handlers end */
+    for (int i = 0; i < 20; i++) /* they exhaust the connection's window until their handlers end */
         talk2_post(&one, "/slow", body, sizeof body);
     ask *after = talk2_post(&one, "/count", body, sizeof body);
     assert_int_equal(talk2_run(&one), 0);
     answered(&one.asks[0], 200, "slow");
     answered(after, 200, "counted");
+}
+
+/* The client sends as much as the default window allows before it learns of a smaller window. */
+static void a_body_that_precedes_the_settings_is_received(void **state)
+{
+    (void)state;
+    static char body[100000];
+    static const bide_http_options patient = {.first_byte_timeout = BIDE_FOREVER, .header_timeout = BIDE_FOREVER, .keepalive_timeout = BIDE_FOREVER,
+                                              .body_idle_timeout = BIDE_FOREVER, .request_timeout = BIDE_FOREVER};
+    use(&patient, &(bide_http2_options){.window = 1000});
+    ask *ask = talk2_post(&one, "/count", body, sizeof body);
+    for (one.seed = 1; one.seed <= 50; one.seed++) { /* in some orders the client sends first */
+        assert_int_equal(talk2_run(&one), 0);
+        answered(ask, 200, "counted");
+        assert_int_equal(handled.read, sizeof body);
+    }
 }
 
 struct gives_up {
@@ -145,7 +162,7 @@ struct gives_up {
     int status;
 };
 
-/* Writes for a second, and goes on without. */
+/* Writes for a second, then continues without completing the write. */
 bide_coroutine(gives_up_body)
 {
     bide_begin(gives_up_body, struct gives_up * self);
@@ -160,7 +177,7 @@ bide_coroutine(gives_up_body)
     bide_end();
 }
 
-static void a_write_that_is_cut_short_leaves_nothing_behind(void **state)
+static void a_write_that_ends_early_leaves_nothing_behind(void **state)
 {
     (void)state;
     use(&(bide_http_options){.handler = {&gives_up_body, sizeof(struct gives_up)}}, NULL);
@@ -168,7 +185,7 @@ static void a_write_that_is_cut_short_leaves_nothing_behind(void **state)
     one.window_at = 2 * SECOND;
     ask *ask = talk2_ask(&one, "/");
     assert_int_equal(talk2_run(&one), 0);
-    was_reset(ask, NGHTTP2_CANCEL); /* by what has spoilt it first */
+    was_reset(ask, NGHTTP2_CANCEL); /* with the code of the first error */
     assert_int_equal(ask->size, 0);
     assert_in_range(one.took, 4 * SECOND, 5 * SECOND);
 }
@@ -231,7 +248,7 @@ static void a_connection_ends_after_so_many_requests(void **state)
     assert_int_equal(one.asks[2].status, 0);
 }
 
-/* ---- What it is known by ---- */
+/* ---- Protocol selection ---- */
 
 static const char http_1[] = "GET /hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
@@ -242,13 +259,13 @@ static void say(const char *data, size_t size, bool is_all)
     one.client.is_raw = is_all;
 }
 
-static void what_was_agreed_on_is_spoken(void **state)
+static void the_negotiated_protocol_is_used(void **state)
 {
     (void)state;
     use(NULL, &(bide_http2_options){.is_plain = true});
     one.protocol = "http/1.1";
     talk2_ask(&one, "/hello");
-    assert_int_equal(talk2_run(&one), -EBADMSG); /* the preface is no request of that */
+    assert_int_equal(talk2_run(&one), -EBADMSG); /* the preface is not a request of HTTP/1.1. */
     assert_int_equal(one.asks[0].status, 0);
     assert_int_equal(one.http2.stats.connections, 0);
     one.protocol = "h2";
@@ -343,7 +360,7 @@ static void ask_for_all(void)
     talk2_post(&one, "/hello", body, sizeof body);
 }
 
-/* Nobody has waited for the slow one. (What a seed draws may let time pass.) */
+/* No connection waited for the slow request. (A seed may let time pass.) */
 static void waited_for_nothing(void)
 {
     assert_true(one.seed != 0 || one.took < 5 * SECOND);
@@ -356,7 +373,7 @@ static void a_reset_stops_the_handler(void **state)
         one.seed = after % 2 == 0 ? after : 0;
         one.reset_after = after;
         ask_for_all();
-        int status = talk2_run(&one); /* (the client may be gone before the handlers are) */
+        int status = talk2_run(&one); /* (the client may disconnect before the handlers end) */
         assert_true(status == 0 || status == -ENODATA || one.seed != 0);
         waited_for_nothing();
         for (size_t i = 0; i < one.client.ask_count; i++)
@@ -365,7 +382,7 @@ static void a_reset_stops_the_handler(void **state)
     assert_true(one.http2.stats.resets != 0);
 }
 
-static void who_vanishes_leaves_nothing(void **state)
+static void a_vanished_client_leaves_nothing(void **state)
 {
     (void)state;
     for (unsigned after = 1; after < 60; after++) {
@@ -377,7 +394,7 @@ static void who_vanishes_leaves_nothing(void **state)
     }
 }
 
-static void who_is_asked_to_stop_leaves_nothing(void **state)
+static void a_cancelled_connection_leaves_nothing(void **state)
 {
     (void)state;
     for (unsigned after = 1; after < 60; after++) {
@@ -390,7 +407,7 @@ static void who_is_asked_to_stop_leaves_nothing(void **state)
     }
 }
 
-static void who_is_destroyed_leaves_nothing(void **state)
+static void a_destroyed_connection_leaves_nothing(void **state)
 {
     (void)state;
     for (unsigned after = 1; after < 60; after++) {
@@ -405,7 +422,7 @@ static void who_is_destroyed_leaves_nothing(void **state)
 
 static struct lacking {
     bide_allocator allocator;
-    size_t calls, fails; /* the n-th */
+    size_t calls, fails; /* the nth call */
 } lacking;
 
 static void *lack(bide_allocator *allocator, size_t size)
@@ -473,24 +490,25 @@ int main(void)
         TEST(many_requests_at_a_time_are_answered),
         TEST(bodies_and_trailers_go_both_ways),
         TEST(responses_without_a_body_have_none),
-        TEST(a_handler_that_fails_is_told_of),
-        TEST(a_body_that_is_expected_is_asked_for),
-        TEST(a_body_that_nobody_reads_is_stopped),
-        TEST(what_nobody_has_read_is_the_connections_again),
-        TEST(a_write_that_is_cut_short_leaves_nothing_behind),
+        TEST(a_failing_handler_is_reported),
+        TEST(a_client_that_expects_100_continue_gets_it),
+        TEST(an_unread_body_is_stopped),
+        TEST(unread_data_returns_to_the_connections_window),
+        TEST(a_body_that_precedes_the_settings_is_received),
+        TEST(a_write_that_ends_early_leaves_nothing_behind),
         TEST(a_tunnel_goes_both_ways),
         TEST(close_after_takes_no_more_requests),
         TEST(a_connection_ends_after_so_many_requests),
-        TEST(what_was_agreed_on_is_spoken),
+        TEST(the_negotiated_protocol_is_used),
         TEST(pieces_make_no_difference),
         TEST(times_end_streams_alone),
         TEST(a_window_that_is_not_opened_is_not_waited_for),
         TEST(a_connection_without_requests_ends),
         TEST(a_shutdown_lets_requests_end),
         TEST(a_reset_stops_the_handler),
-        TEST(who_vanishes_leaves_nothing),
-        TEST(who_is_asked_to_stop_leaves_nothing),
-        TEST(who_is_destroyed_leaves_nothing),
+        TEST(a_vanished_client_leaves_nothing),
+        TEST(a_cancelled_connection_leaves_nothing),
+        TEST(a_destroyed_connection_leaves_nothing),
         TEST(each_allocation_may_fail),
         TEST(memory_is_bounded),
     };

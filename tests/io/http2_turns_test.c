@@ -1,15 +1,15 @@
 /*
- * How connections of HTTP/2 share a server: counts of requests, in memory, under a test loop. The clients write frames as
- * bytes, and count the heads that come back.
+ * How HTTP/2 connections share a server: counts of requests, in memory, under a test loop. The clients
+ * write frames as bytes and count the heads of responses.
  */
 #include "http_peer.h"
 
 #include <bide/http2.h>
 #include <nghttp2/nghttp2.h>
 
-enum { LINES = 10, EACH = 100, TURN = 16 /* of the library */, BYTES = 16384 };
+enum { LINES = 10, EACH = 100, TURN = 16 /* the library's number of requests in a turn */, BYTES = 16384 };
 
-/* A client, and its connection at the server. */
+/* A client and its connection at the server. */
 typedef struct line {
     unsigned number;
     bide_http_connection connection;
@@ -22,19 +22,19 @@ typedef struct line {
     bide_with_stop_operation stopping;
     int status;
 
-    /* what it asks for */
+    /* requests to send */
     unsigned to_ask; /* UINT_MAX: as long as `goes_on` */
     unsigned at_a_time;
-    bool is_odd; /* the last head is one field, which is no request */
+    bool is_odd; /* the last head is one invalid field. */
     unsigned asked;
     char bytes[BYTES];
     size_t size;
 
-    /* what has come of it */
+    /* responses */
     unsigned served;
-    unsigned answers; /* heads */
+    unsigned answers; /* heads of responses */
     unsigned resets;
-    unsigned char head[9]; /* of the frame that comes */
+    unsigned char head[9]; /* of the current frame */
     size_t head_size, left;
     char input[4096];
     bool has_ended;
@@ -59,10 +59,10 @@ static struct {
     unsigned count;
     bool goes_on;
     size_t max_live;
-    unsigned max_apart; /* of what two that ask have been served */
+    unsigned max_apart; /* the maximum difference between the progress of two clients */
     bide_scope scope;
 
-    /* after so many turns of a coroutine's, the first line: 0: never */
+    /* after this many turns of a coroutine, of the first connection; 0: never */
     unsigned destroy_after, stop_after;
     struct turns_task {
         bide_task task;
@@ -78,7 +78,7 @@ struct handler {
     bide_http_exchange exchange;
 };
 
-/* How far apart are those of which requests are still to be served? */
+/* Notes the difference in progress between clients with remaining requests. */
 static void look(void)
 {
     unsigned min = UINT_MAX, max = 0;
@@ -140,10 +140,10 @@ static bool is_last(const line *line)
     return line->asked == line->to_ask || (line->to_ask == UINT_MAX && !f.goes_on);
 }
 
-/* The next that it asks for at a time. */
+/* Composes the next requests. */
 static void gather(line *line)
 {
-    char head[] = "\x82\x86\x01\x01" "a" "\x04\x02" "/0"; /* GET http://a/0, by HPACK */
+    char head[] = "\x82\x86\x01\x01" "a" "\x04\x02" "/0"; /* GET http://a/0, in HPACK */
     enum { FLAGS = NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM };
     head[sizeof head - 2] = (char)('0' + line->number);
     line->size = 0;
@@ -208,9 +208,9 @@ bide_coroutine(hear_line)
     bide_end();
 }
 
-/* ---- All of it ---- */
+/* ---- A run ---- */
 
-/* What is done to the first meanwhile. */
+/* Interferes with the first connection. */
 bide_coroutine(act_body)
 {
     bide_begin(act_body, struct turns_task * self);
@@ -220,7 +220,7 @@ bide_coroutine(act_body)
         bide_stop_request(&f.lines[0].stop);
     if (f.destroy_after != 0) {
         bide_scope_destroy(&f.lines[0].serving_scope);
-        bide_memory_pipe_destroy(&f.lines[0].from_server); /* (it may not have begun) */
+        bide_memory_pipe_destroy(&f.lines[0].from_server); /* (the server may not have started) */
         bide_memory_pipe_reject(&f.lines[0].to_server);
     }
     bide_end();
@@ -236,7 +236,7 @@ bide_coroutine(main_body)
 {
     bide_begin(main_body, struct turns_task * self);
     bide_scope_init(&f.scope, bide_this_frame());
-    for (self->i = 0; self->i < f.count; self->i++) { /* what is asked first is there before it is served */
+    for (self->i = 0; self->i < f.count; self->i++) { /* the first requests arrive before they are served */
         spawn(&f.scope, &f.lines[self->i].asking, &f.lines[self->i], &ask_line);
         spawn(&f.scope, &f.lines[self->i].hearing, &f.lines[self->i], &hear_line);
     }
@@ -257,8 +257,8 @@ static int set_up(void **state)
     memset(&f, 0, sizeof f);
     assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.handler = {&handler_body, sizeof(struct handler)},
                                                                            .clock = peer_clock,
-                                                                           .first_byte_timeout = BIDE_FOREVER, /* (a timer that is drawn */
-                                                                           .header_timeout = BIDE_FOREVER,  /* may come early) */
+                                                                           .first_byte_timeout = BIDE_FOREVER, /* (a timer drawn from a seed */
+                                                                           .header_timeout = BIDE_FOREVER,  /* may fire early) */
                                                                            .body_idle_timeout = BIDE_FOREVER,
                                                                            .keepalive_timeout = BIDE_FOREVER,
                                                                            .request_timeout = BIDE_FOREVER,
@@ -279,7 +279,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The line `number` asks for so many, some at a time. */
+/* Client `number` sends `to_ask` requests, `at_a_time` together. */
 static void asks(unsigned number, unsigned to_ask, unsigned at_a_time)
 {
     line *line = &f.lines[number];
@@ -300,7 +300,7 @@ static void asks(unsigned number, unsigned to_ask, unsigned at_a_time)
         f.count = number + 1;
 }
 
-/* seed 0: first come, first served. */
+/* Seed 0: in order of arrival. */
 static void run(uint64_t seed)
 {
     static const uint16_t plain = 0;
@@ -341,7 +341,7 @@ static void connections_that_ask_for_much_are_served_in_turns(void **state)
 
 static void requests_that_end_at_once_have_the_memory_of_few(void **state)
 {
-    static const unsigned each[] = {EACH, TURN - 1}; /* more than a turn of each, and less */
+    static const unsigned each[] = {EACH, TURN - 1}; /* more than one turn each, and less */
     (void)state;
     for (unsigned k = 0; k < 2; k++) {
         for (unsigned i = 0; i < LINES; i++)
@@ -375,7 +375,7 @@ static void many_connections_with_one_request_are_served_in_one_round(void **sta
     assert_in_range(f.lines[0].served, EACH, EACH * 3 * TURN);
 }
 
-static void a_head_that_ends_where_a_turn_does_is_taken_in(void **state)
+static void a_head_that_ends_with_a_turn_is_processed(void **state)
 {
     (void)state;
     for (unsigned asked = TURN - 1; asked <= TURN + 1; asked++) {
@@ -400,7 +400,7 @@ static void in_any_order_all_are_answered(void **state)
     }
 }
 
-/* Wherever it is cut short, the others go on: whoever has the turn passes it on. */
+/* However a connection is cancelled, the others continue: the holder of the turn passes it on. */
 static void cut_short_at_each_point(unsigned *after)
 {
     enum { MOST = 2000 };
@@ -438,7 +438,7 @@ int main(void)
         turns_test(requests_that_end_at_once_have_the_memory_of_few),
         turns_test(a_connection_that_asks_without_end_leaves_others_their_part),
         turns_test(many_connections_with_one_request_are_served_in_one_round),
-        turns_test(a_head_that_ends_where_a_turn_does_is_taken_in),
+        turns_test(a_head_that_ends_with_a_turn_is_processed),
         turns_test(in_any_order_all_are_answered),
         turns_test(a_connection_that_is_destroyed_leaves_its_turn_to_others),
         turns_test(a_connection_that_is_stopped_leaves_its_turn_to_others),

@@ -1,4 +1,7 @@
-/* HTTP/2 over sockets, in each world: clients of nghttp2's at once, bodies both ways, and the end of it all. */
+/*
+ * HTTP/2 over sockets, in each world: several nghttp2 clients at once, bodies in both directions, and
+ * shutdown.
+ */
 #define _GNU_SOURCE
 #include "world.h"
 
@@ -112,14 +115,14 @@ static void many_clients_with_many_requests(void **state)
     end(BIDE_FOREVER);
 }
 
-static void a_shutdown_with_a_deadline_ends_what_is_slow(void **state)
+static void a_shutdown_with_a_deadline_ends_slow_requests(void **state)
 {
     begin(state);
     ask_for(0, "/hello");
     ask *slow = ask_for(0, "/slow");
     f.clients[0].client.keeps = true;
     begin_client(0);
-    while (handled.begun < 2) { /* both are there */
+    while (handled.begun < 2) { /* both handlers have started */
         bide_sleep sleep;
         assert_int_equal(world_wait(f.world, bide_sleep_for(&sleep, 100000)), 0);
     }
@@ -133,7 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(many_clients_with_many_requests),
-        world_test(a_shutdown_with_a_deadline_ends_what_is_slow),
+        world_test(a_shutdown_with_a_deadline_ends_slow_requests),
     };
     return cmocka_run_group_tests_name("http2_world", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The HTTP client, cut short at each of its awaits in each way: what was to be safe goes on with what comes, once and whole,
- * and what was not says so.
+ * The HTTP client is cancelled at each of its waits in each way. Operations that are cancel-safe resume
+ * and lose nothing; the others report that they cannot.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -14,12 +14,12 @@ enum { MUCH = 4 << 20, ROOM = 1 << 16 };
 
 enum place { WRITES, FLUSHES, SENDS_HEAD, CONTINUES, RECEIVES, READS };
 
-/* Where the client waits: what the server has said until then, and what it says afterwards. */
+/* A place where the client waits: the server's output before it, and after it. */
 struct row {
     enum place place;
     const char *before, *after;
-    const char *body; /* that comes afterwards; NULL: the response has none that is read */
-    bool ends;        /* the server's end is the body's */
+    const char *body; /* received afterwards; NULL: the client reads no body */
+    bool ends;        /* the body ends with the connection */
     int closed;       /* the status if the socket is closed meanwhile */
 };
 
@@ -50,7 +50,7 @@ static struct fixture {
     _Alignas(16) char memory[BIDE_HTTP_CLIENT_MEMORY];
     char much[MUCH];
     char got[ROOM];
-    size_t filler; /* bytes that were in the way */
+    size_t filler; /* bytes that block the connection */
     struct runner runner;
 } f;
 
@@ -60,7 +60,7 @@ static void say(const char *text)
         world_send(f.world, &f.theirs, text, strlen(text));
 }
 
-/* Nothing more fits into the socket. */
+/* Fills the socket. */
 static void fill(void)
 {
     bide_io_operation operation;
@@ -74,7 +74,7 @@ static void fill(void)
     assert_int_equal(status, -ETIMEDOUT);
 }
 
-/* The server takes what was in the way. */
+/* The server receives the bytes that block the connection. */
 static void take_filler(void)
 {
     bide_io_operation operation;
@@ -86,7 +86,7 @@ static void take_filler(void)
     }
 }
 
-/* The server gets this, and no more. */
+/* The server receives exactly this text. */
 static void gets(const char *text)
 {
     bide_io_operation operation;
@@ -100,7 +100,7 @@ static void gets(const char *text)
                      -ETIMEDOUT);
 }
 
-/* The client comes to where it is to wait. */
+/* Brings the client to its wait. */
 static void come_to(const struct row *row)
 {
     bide_http_client *client = &f.client;
@@ -144,7 +144,7 @@ static bide_awaiter *wait_at(enum place place)
     }
 }
 
-/* All of the body that comes is there. */
+/* Reads the whole body. */
 static void read_all(const char *body)
 {
     size_t size = 0;
@@ -198,7 +198,7 @@ static void cut(const struct row *row, int how)
     }
     assert_false(bide_http_client_is_reusable(&f.client));
     if (how != CLOSE && row->place == WRITES) {
-        /* part of it may have gone: nothing may follow */
+        /* part of the body may have been sent: nothing may follow */
         assert_true(world_wait(f.world, bide_http_client_write(&f.client, "x", 1)) < 0);
         assert_true(world_wait(f.world, bide_http_client_flush(&f.client)) < 0);
     } else if (how != CLOSE) {
@@ -207,7 +207,7 @@ static void cut(const struct row *row, int how)
     call_inside(f.world, close_both, NULL);
 }
 
-static void it_is_cut_short_at_each_await(void **state)
+static void it_can_end_early_at_each_await(void **state)
 {
     f.world = world_of(state);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -218,7 +218,7 @@ static void it_is_cut_short_at_each_await(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(it_is_cut_short_at_each_await),
+        world_test(it_can_end_early_at_each_await),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

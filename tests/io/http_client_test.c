@@ -1,6 +1,4 @@
-/*
- * The HTTP client: what it makes of responses, in whatever pieces they come; and the client and the server together.
- */
+/* The HTTP client: responses, in pieces of any size; and the client together with the server. */
 #include "http_peer.h"
 #include "bide/http.h"
 
@@ -33,6 +31,8 @@ static struct conversation {
     } main, serving, asking;
     bide_scope scope;
 } c;
+
+static char script[2 * BIDE_HTTP_CLIENT_MEMORY]; /* the output of a server that only sends */
 
 bide_coroutine(serve)
 {
@@ -167,6 +167,51 @@ static void a_head_has_no_body(void **state)
     assert_true(c.reusable);
 }
 
+bide_coroutine(scripted_server_body)
+{
+    bide_begin(scripted_server_body, struct actor * self);
+    (void)self;
+    static bide_stream_operation operation;
+    bide_try(bide_stream_write(&operation, bide_memory_stream(&c.server_end), script, strlen(script)));
+    bide_end();
+}
+
+/*
+ * Interim responses fill the input buffer, and the head of the final one ends near the end of the buffer.
+ * The client can still read the body and its trailers.
+ */
+static void a_head_at_the_end_of_the_buffer_leaves_room_for_its_body(void **state)
+{
+    static const char interim[] = "HTTP/1.1 102 Processing\r\nX-A: %0*d\r\n\r\n";
+    static const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    static const char body[] = "5\r\nhello\r\n0\r\nX-Sum: yes\r\n\r\n";
+    static char pipe[2 * BIDE_HTTP_CLIENT_MEMORY];
+    (void)state;
+    for (int before = -40; before <= 40; before++) {
+        memset(c.trailer, 0, sizeof c.trailer);
+        bide_sim_loop_init(&c.loop, 1);
+        bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
+        bide_memory_pipe_init(&c.to_client, pipe, sizeof pipe);
+        c.server_end = (bide_memory_end){&c.to_client, &c.to_client};
+        c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
+        assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
+                                               sizeof c.client_memory, NULL), 0);
+        int each = ((int)c.client.reader.size - before - (int)strlen(head)) / 2 - ((int)strlen(interim) - 4);
+        int size = snprintf(script, sizeof script, interim, each, 0);
+        size += snprintf(script + size, sizeof script - (size_t)size, interim, each, 0);
+        snprintf(script + size, sizeof script - (size_t)size, "%s%s", head, body);
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.serving.task, &scripted_server_body)), 0);
+        c.method = "GET";
+        c.target = "/";
+        c.body = NULL;
+        c.times = 1;
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.asking.task, &ask)), 0);
+        assert_int_equal(c.size, 5);
+        assert_memory_equal(c.got, "hello", 5);
+        assert_string_equal(c.trailer, "yes");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +219,7 @@ int main(void)
         cmocka_unit_test(sends_a_body_and_gets_one_with_trailers),
         cmocka_unit_test(waits_until_the_body_is_wanted),
         cmocka_unit_test(a_head_has_no_body),
+        cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
     };
     return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /*
- * Requests that could be read in two ways, and others that are none: each is refused, with the status that it says, and
- * ends the connection, so that nothing behind it is taken for a request. What is unusual and right is let in.
+ * Ambiguous and invalid requests: each gets the expected status and ends the connection, so that no bytes
+ * after it are read as a request. Unusual but valid requests are accepted.
  */
 #include "http_peer.h"
 
-/* A body is followed by this, which must not be answered once the connection is to end. */
+/* Follows each body. It must not be answered if the connection has to end. */
 #define NEXT "GET /hello HTTP/1.1\r\nHost: next\r\n\r\n"
 
 #define GET(fields)  "GET /hello HTTP/1.1\r\n" fields "\r\n" NEXT
@@ -15,7 +15,7 @@ struct attempt {
     const char *what;
     const char *bytes;
     int status; /* of the first response */
-    bool ends;  /* and with it the connection: NEXT is not answered */
+    bool ends;  /* the connection ends: NEXT is not answered */
 };
 
 static const struct attempt attempts[] = {
@@ -64,11 +64,11 @@ static const struct attempt attempts[] = {
     {"a bare line feed", "GET /hello HTTP/1.1\r\nHost: a\nX: b\r\n\r\n" NEXT, 400, true},
     {"a bare line feed at the end", "GET /hello HTTP/1.1\r\nHost: a\r\n\n" NEXT, 400, true},
     {"a bare carriage return", GET("Host: a\rX: b\r\n"), 400, true},
-    {"a carriage return too many", GET("Host: a\r\r\n"), 400, true},
+    {"an extra carriage return", GET("Host: a\r\r\n"), 400, true},
     {"a folded line", GET("Host: a\r\nX: b\r\n c\r\n"), 400, true},
-    {"a folded line by a tab", GET("Host: a\r\nX: b\r\n\tc\r\n"), 400, true},
+    {"a line folded with a tab", GET("Host: a\r\nX: b\r\n\tc\r\n"), 400, true},
     {"a space before the first field", "GET /hello HTTP/1.1\r\n Host: a\r\n\r\n" NEXT, 400, true},
-    {"a field that is folded and smuggles", POST("X: b\r\n Content-Length: 3\r\n", "abc"), 400, true},
+    {"a folded field that smuggles", POST("X: b\r\n Content-Length: 3\r\n", "abc"), 400, true},
     {"a control character in a value", GET("Host: a\r\nX: \001\r\n"), 400, true},
     {"a delete in a value", GET("Host: a\r\nX: \177\r\n"), 400, true},
 
@@ -86,10 +86,10 @@ static const struct attempt attempts[] = {
     {"version 1.2", "GET /hello HTTP/1.2\r\nHost: a\r\n\r\n" NEXT, 505, true},
     {"another protocol", "GET /hello RTSP/1.0\r\nHost: a\r\n\r\n" NEXT, 400, true},
     {"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, true},
-    {"a method that nobody knows", "BREW /hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 501, true},
+    {"an unknown method", "BREW /hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 501, true},
     {"a method in lower case", "get /hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 501, true},
-    {"a method that is no token", "G(T /hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
-    {"a target that is none", "GET hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
+    {"an invalid method", "G(T /hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
+    {"an invalid target", "GET hello HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
     {"a star for GET", "GET * HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
     {"a fragment", "GET /hello#x HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
     {"a target with bytes past ASCII", "GET /\xc3\xa4 HTTP/1.1\r\nHost: a\r\n\r\n" NEXT, 400, true},
@@ -109,9 +109,9 @@ static const struct attempt attempts[] = {
     {"a host with a path", GET("Host: a/b\r\n"), 400, true},
     {"a host with a user", GET("Host: u@a\r\n"), 400, true},
 
-    /* chunks: the body is behind the head, so the handler reads of it */
+    /* chunks: the body follows the head, and the handler reads it */
     {"a chunk without a size", POST(CHUNKED, "\r\nabc\r\n0\r\n\r\n"), 400, true},
-    {"a size that is no number", POST(CHUNKED, "g\r\nabc\r\n0\r\n\r\n"), 400, true},
+    {"an invalid size", POST(CHUNKED, "g\r\nabc\r\n0\r\n\r\n"), 400, true},
     {"a size with a prefix", POST(CHUNKED, "0x3\r\nabc\r\n0\r\n\r\n"), 400, true},
     {"a size with a sign", POST(CHUNKED, "+3\r\nabc\r\n0\r\n\r\n"), 400, true},
     {"a negative size", POST(CHUNKED, "-3\r\nabc\r\n0\r\n\r\n"), 400, true},
@@ -136,7 +136,7 @@ static const struct attempt attempts[] = {
     /* expectations */
     {"another expectation", POST("Expect: miracles\r\nContent-Length: 3\r\n", "abc"), 417, true},
 
-    /* unusual, and right */
+    /* unusual but valid */
     {"an empty line before", "\r\n" GET("Host: a\r\n"), 200, false},
     {"two empty lines before", "\r\n\r\n" GET("Host: a\r\n"), 200, false},
     {"no space behind a colon", GET("Host:a\r\n"), 200, false},
@@ -152,7 +152,7 @@ static const struct attempt attempts[] = {
     {"a target with its authority", "GET http://a.example/hello HTTP/1.1\r\nHost: b\r\n\r\n" NEXT, 200, false},
     {"a query", "GET /hello?a=/b?c HTTP/1.1\r\nHost: b\r\n\r\n" NEXT, 200, false},
     {"a length of 0", POST("Content-Length: 0\r\n", ""), 200, false},
-    {"a length with noughts before", POST("Content-Length: 0003\r\n", "abc"), 200, false},
+    {"a length with leading zeros", POST("Content-Length: 0003\r\n", "abc"), 200, false},
     {"a chunk with an extension", POST(CHUNKED, "3;a=b;c=\"d e\"\r\nabc\r\n0;x\r\n\r\n"), 200, false},
     {"a size with noughts before", POST(CHUNKED, "0003\r\nabc\r\n000\r\n\r\n"), 200, false},
     {"a size in capitals", POST(CHUNKED, "A\r\n0123456789\r\n0\r\n\r\n"), 200, false},
@@ -166,7 +166,7 @@ static const struct attempt attempts[] = {
     {"close and keep-alive", GET("Host: a\r\nConnection: keep-alive\r\nConnection: close\r\n"), 200, true},
 };
 
-/* How many responses there are in it. */
+/* The number of responses in `output`. */
 static int responses_in(const char *output)
 {
     int count = 0;
@@ -175,7 +175,7 @@ static int responses_in(const char *output)
     return count;
 }
 
-/* Tries one, and says what was wrong with the answer; NULL: nothing. */
+/* Tries a request. Returns a description of the first mismatch, or NULL. */
 static const char *try_it(peer *peer, const struct attempt *attempt)
 {
     peer_say(peer, attempt->bytes);
@@ -204,7 +204,7 @@ static void try_all(peer *peer, const char *how)
     assert_int_equal(wrong, 0);
 }
 
-static void what_can_be_read_in_two_ways_is_refused(void **state)
+static void ambiguous_requests_are_rejected(void **state)
 {
     static peer peer;
     (void)state;
@@ -213,7 +213,7 @@ static void what_can_be_read_in_two_ways_is_refused(void **state)
     peer_end(&peer);
 }
 
-static void so_it_is_byte_by_byte(void **state)
+static void ambiguous_requests_are_rejected_byte_by_byte(void **state)
 {
     static peer peer;
     (void)state;
@@ -223,7 +223,7 @@ static void so_it_is_byte_by_byte(void **state)
     peer_end(&peer);
 }
 
-static void so_it_is_cut_at_each_place(void **state)
+static void ambiguous_requests_are_rejected_however_they_are_split(void **state)
 {
     static peer peer;
     (void)state;
@@ -237,12 +237,45 @@ static void so_it_is_cut_at_each_place(void **state)
     peer_end(&peer);
 }
 
+/*
+ * Pipelined requests fill the input buffer, and the head of the last one ends near the end of the buffer.
+ * The server can still read its body.
+ */
+static void a_head_at_the_end_of_the_buffer_leaves_room_for_its_body(void **state)
+{
+    enum { INPUT = 2048 };
+    static peer peer;
+    static char input[2 * INPUT];
+    static const char *const posts[] = {
+        "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" CHUNKED "\r\n",
+        "POST /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 600\r\n\r\n"};
+    static char sent[601];
+    memset(sent, 'x', 600);
+    (void)state;
+    peer_init(&peer, &(bide_http_options){.read_buffer_size = INPUT});
+    for (size_t end = INPUT - 400; end <= INPUT + 10; end++)
+        for (size_t i = 0; i < 2; i++) {
+            int padding = (int)(end - strlen(posts[i]) - strlen("GET /nothing?1 HTTP/1.1\r\nHost: a\r\n\r\n") * 2);
+            int size = snprintf(input, sizeof input,
+                                "GET /nothing?%0*d HTTP/1.1\r\nHost: a\r\n\r\nGET /nothing?%0*d HTTP/1.1\r\nHost: a\r\n\r\n%s",
+                                1 + padding / 2, 0, 1 + padding - padding / 2, 0, posts[i]);
+            assert_int_equal(size, end);
+            size += snprintf(input + size, sizeof input - (size_t)size, "%s%s%s", i == 0 ? "258\r\n" : "", sent,
+                             i == 0 ? "\r\n0\r\nX-Trailer: yes\r\n\r\n" : "");
+            assert_int_equal(peer_say_bytes(&peer, input, (size_t)size), 0);
+            assert_int_equal(handled.read, 600);
+            assert_string_equal(handled.trailer, i == 0 ? "yes" : "");
+        }
+    peer_end(&peer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_can_be_read_in_two_ways_is_refused),
-        cmocka_unit_test(so_it_is_byte_by_byte),
-        cmocka_unit_test(so_it_is_cut_at_each_place),
+        cmocka_unit_test(ambiguous_requests_are_rejected),
+        cmocka_unit_test(ambiguous_requests_are_rejected_byte_by_byte),
+        cmocka_unit_test(ambiguous_requests_are_rejected_however_they_are_split),
+        cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
     };
     return cmocka_run_group_tests_name("http_framing", tests, NULL, NULL);
 }

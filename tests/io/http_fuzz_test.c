@@ -1,6 +1,6 @@
 /*
- * Requests and responses that are spoilt at random: whatever comes, the server answers with whole responses or none, the
- * client ends, and neither reads or writes where it must not, which is the sanitizers' to say.
+ * Randomly corrupted requests and responses. The server sends complete responses or none, and the client
+ * ends. The sanitizers check that neither accesses memory out of bounds.
  */
 #include "http_peer.h"
 #include "bide/http.h"
@@ -33,14 +33,14 @@ static size_t draw(size_t below)
     return below == 0 ? 0 : (size_t)(testing_random(&random_state) % below);
 }
 
-/* A byte that means something, or any. */
+/* Draws a byte with a meaning, or any byte. */
 static char draw_byte(void)
 {
     static const char telling[] = "\r\n :;,\t0\"/?#%-+\0\x7f\xff";
     return draw(2) == 0 ? telling[draw(sizeof telling)] : (char)draw(256);
 }
 
-/* Changes a few places of it, whose memory has room for some more. */
+/* Changes a few places of `text`, whose memory has room for more bytes. */
 static size_t spoil(char *text, size_t size)
 {
     for (size_t times = draw(4); times != 0 && size != 0; times--) {
@@ -52,20 +52,20 @@ static size_t spoil(char *text, size_t size)
         case 0:
             text[at] = draw_byte();
             break;
-        case 1: /* one more */
+        case 1: /* inserts a byte */
             memmove(text + at + 1, text + at, size - at);
             text[at] = draw_byte();
             size++;
             break;
-        case 2: /* some are missing */
+        case 2: /* removes some */
             memmove(text + at, text + at + count, size - at - count);
             size -= count;
             break;
-        case 3: /* some come twice */
+        case 3: /* repeats some */
             memmove(text + at + count, text + at, size - at);
             size += count;
             break;
-        default: /* the end is missing */
+        default: /* removes the end */
             size = draw(4) == 0 ? at : size;
             break;
         }
@@ -84,13 +84,13 @@ static size_t compose(char *text, const char *const *parts, size_t count, size_t
     return size;
 }
 
-/* What was sent is a row of responses; the last may be cut short. */
+/* The output is a sequence of responses; the last may be incomplete. */
 static bool is_row_of_responses(const char *output, size_t size)
 {
     return size == 0 || (size >= 9 && memcmp(output, "HTTP/1.1 ", 9) == 0);
 }
 
-static void spoilt_requests_are_answered_or_refused(void **state)
+static void corrupted_requests_are_answered_or_rejected(void **state)
 {
     static peer peer;
     (void)state;
@@ -138,7 +138,7 @@ bide_coroutine(ask)
     bide_end();
 }
 
-static void spoilt_responses_are_taken_or_refused(void **state)
+static void corrupted_responses_are_accepted_or_rejected(void **state)
 {
     (void)state;
     random_state = testing_seed();
@@ -168,8 +168,8 @@ static void spoilt_responses_are_taken_or_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(spoilt_requests_are_answered_or_refused),
-        cmocka_unit_test(spoilt_responses_are_taken_or_refused),
+        cmocka_unit_test(corrupted_requests_are_answered_or_rejected),
+        cmocka_unit_test(corrupted_responses_are_accepted_or_rejected),
     };
     return cmocka_run_group_tests_name("http_fuzz", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * What HTTP's parts do by themselves: dates, URLs, routes, fields; and files, of a folder of the system's, over a
- * connection in memory.
+ * The parts of HTTP: dates, URLs, routes and fields; and files of a system directory, over a connection in
+ * memory.
  */
 #include "http_peer.h"
 #include "bide/http.h"
@@ -43,7 +43,7 @@ static void dates_are_written_and_read(void **state)
     }
 }
 
-static void what_is_no_date_is_refused(void **state)
+static void invalid_dates_are_rejected(void **state)
 {
     (void)state;
     static const char *const none[] = {"", "Sun", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 24:49:37 GMT",
@@ -58,7 +58,7 @@ static void what_is_no_date_is_refused(void **state)
 
 /* ---- URLs ---- */
 
-static void urls_are_taken_apart(void **state)
+static void urls_are_parsed(void **state)
 {
     (void)state;
     bide_http_url url;
@@ -80,7 +80,7 @@ static void urls_are_taken_apart(void **state)
     assert_int_equal(bide_http_url_target(&url, out, 3), -EMSGSIZE);
 }
 
-static void what_is_no_url_is_refused(void **state)
+static void invalid_urls_are_rejected(void **state)
 {
     (void)state;
     static const char *const none[] = {"", "example.org", "ftp://a/", "http:/a", "http://", "http:///a", "http://a b/",
@@ -91,7 +91,7 @@ static void what_is_no_url_is_refused(void **state)
     bide_http_url url;
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         if (bide_http_url_parse(&url, none[i], strlen(none[i])) == 0)
-            printf("# %s was taken\n", none[i]);
+            printf("# %s was accepted\n", none[i]);
         assert_int_equal(bide_http_url_parse(&url, none[i], strlen(none[i])), -EINVAL);
     }
     assert_int_equal(bide_http_url_parse(&url, "http://a\0b/", 11), -EINVAL);
@@ -188,7 +188,7 @@ static void requests_find_their_routes(void **state)
     peer_end(&one);
 }
 
-static void patterns_that_mean_nothing_are_refused(void **state)
+static void invalid_patterns_are_rejected(void **state)
 {
     (void)state;
     static const char *const none[] = {"", "x", "/{", "/{}", "/}", "/x{a}", "/{a}x", "/{a...}/x", "/{...}", "/{a{b}}", "/{a/b}",
@@ -214,19 +214,19 @@ static void escapes_are_decoded(void **state)
 
 /* ---- Files ---- */
 
-static char folder[64];
+static char directory_path[64];
 
-static const char *in_folder(const char *name)
+static const char *in_directory(const char *name)
 {
     static char path[200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory_path, name);
     return path;
 }
 
 static void make_file(const char *name, const char *content, size_t size)
 {
     const struct timespec times[2] = {{784111777, 0}, {784111777, 0}};
-    int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int fd = open(in_directory(name), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, content, size), size);
     assert_int_equal(futimens(fd, times), 0);
@@ -235,11 +235,11 @@ static void make_file(const char *name, const char *content, size_t size)
 
 static char large[200000];
 
-static int make_folder(void **state)
+static int make_directory(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/bide_http_XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    strcpy(directory_path, "/tmp/bide_http_XXXXXX");
+    assert_non_null(mkdtemp(directory_path));
     memset(large, 'x', sizeof large);
     make_file("a.txt", "0123456789abcdefghij", 20);
     make_file("large.bin", large, sizeof large);
@@ -248,27 +248,27 @@ static int make_folder(void **state)
     make_file("b.js", "plain", 5);
     make_file("b.js.gz", "zipped", 6);
     make_file("b.js.br", "brotli", 6);
-    assert_int_equal(mkdir(in_folder("sub"), 0700), 0);
+    assert_int_equal(mkdir(in_directory("sub"), 0700), 0);
     make_file("sub/index.html", "sub", 3);
-    assert_int_equal(mkdir(in_folder("bare"), 0700), 0);
+    assert_int_equal(mkdir(in_directory("bare"), 0700), 0);
     make_file("bare/<&>.txt", "x", 1);
-    assert_int_equal(symlink("/etc/passwd", in_folder("out")), 0);
-    assert_int_equal(symlink("a.txt", in_folder("in")), 0);
-    assert_int_equal(symlink("..", in_folder("sub/up")), 0);
-    assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
+    assert_int_equal(symlink("/etc/passwd", in_directory("out")), 0);
+    assert_int_equal(symlink("a.txt", in_directory("in")), 0);
+    assert_int_equal(symlink("..", in_directory("sub/up")), 0);
+    assert_int_equal(mkfifo(in_directory("fifo"), 0600), 0);
     return 0;
 }
 
-static int remove_folder(void **state)
+static int remove_directory(void **state)
 {
     (void)state;
     static const char *const names[] = {"a.txt", "large.bin", "empty", ".hidden", "b.js", "b.js.gz", "b.js.br", "sub/index.html",
                                         "sub/up", "bare/<&>.txt", "out", "in", "fifo"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        unlink(in_folder(names[i]));
-    rmdir(in_folder("sub"));
-    rmdir(in_folder("bare"));
-    assert_int_equal(rmdir(folder), 0);
+        unlink(in_directory(names[i]));
+    rmdir(in_directory("sub"));
+    rmdir(in_directory("bare"));
+    assert_int_equal(rmdir(directory_path), 0);
     return 0;
 }
 
@@ -276,7 +276,7 @@ static bide_http_files files;
 
 static void serve_files(bide_http_files_options options)
 {
-    options.root = folder;
+    options.root = directory_path;
     assert_int_equal(bide_http_files_open(&files, &options), 0);
     peer_init(&one, &(bide_http_options){.handler = bide_http_files_handler, .argument = &files});
 }
@@ -296,7 +296,7 @@ static void has(const char *field)
     assert_non_null(strstr(one.output, field));
 }
 
-static void files_are_served_with_what_is_known_of_them(void **state)
+static void files_are_served_with_their_metadata(void **state)
 {
     (void)state;
     serve_files((bide_http_files_options){.cache_control = "max-age=60"});
@@ -322,7 +322,7 @@ static void files_are_served_with_what_is_known_of_them(void **state)
     end_files();
 }
 
-static void nothing_outside_the_folder_is_reached(void **state)
+static void nothing_outside_the_directory_is_reached(void **state)
 {
     (void)state;
     static const char *const none[] = {"/../etc/passwd", "/sub/../a.txt", "/%2e%2e/etc/passwd", "/%2e%2e%2fetc/passwd",
@@ -331,7 +331,7 @@ static void nothing_outside_the_folder_is_reached(void **state)
     for (int way = 0; way < 3; way++) {
         serve_files((bide_http_files_options){.follows_links = way == 1});
         if (way == 2)
-            files.is_simple = true; /* as where the kernel has no openat2(2) */
+            files.is_simple = true; /* as on a kernel without openat2(2) */
         for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
             char request[100];
             snprintf(request, sizeof request, "GET %s" HOST, none[i]);
@@ -349,7 +349,7 @@ static void nothing_outside_the_folder_is_reached(void **state)
     }
 }
 
-static void what_the_client_has_is_not_sent(void **state)
+static void an_unchanged_file_is_not_sent_again(void **state)
 {
     (void)state;
     serve_files((bide_http_files_options){.never_compressed = true});
@@ -419,11 +419,11 @@ static void several_ranges_are_parts_of_one_body(void **state)
              "--%s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 18-19/20\r\n\r\nij\r\n--%s--\r\n",
              boundary, boundary, boundary, boundary);
     assert_int_equal(strncmp(body, expected, strlen(expected)), 0);
-    assert_int_equal(strncmp(body + strlen(expected), "HTTP/1.1 200 OK", 15), 0); /* so its length was right */
+    assert_int_equal(strncmp(body + strlen(expected), "HTTP/1.1 200 OK", 15), 0); /* so the announced length was correct */
     end_files();
 }
 
-static void compressed_files_go_to_those_who_take_them(void **state)
+static void compressed_files_go_to_clients_that_accept_them(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {
@@ -449,19 +449,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dates_are_written_and_read),
-        cmocka_unit_test(what_is_no_date_is_refused),
-        cmocka_unit_test(urls_are_taken_apart),
-        cmocka_unit_test(what_is_no_url_is_refused),
+        cmocka_unit_test(invalid_dates_are_rejected),
+        cmocka_unit_test(urls_are_parsed),
+        cmocka_unit_test(invalid_urls_are_rejected),
         cmocka_unit_test(references_are_resolved),
         cmocka_unit_test(requests_find_their_routes),
-        cmocka_unit_test(patterns_that_mean_nothing_are_refused),
+        cmocka_unit_test(invalid_patterns_are_rejected),
         cmocka_unit_test(escapes_are_decoded),
-        cmocka_unit_test_setup_teardown(files_are_served_with_what_is_known_of_them, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(nothing_outside_the_folder_is_reached, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(what_the_client_has_is_not_sent, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(ranges_are_parts, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(several_ranges_are_parts_of_one_body, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(compressed_files_go_to_those_who_take_them, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(files_are_served_with_their_metadata, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(nothing_outside_the_directory_is_reached, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(an_unchanged_file_is_not_sent_again, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(ranges_are_parts, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(several_ranges_are_parts_of_one_body, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(compressed_files_go_to_clients_that_accept_them, make_directory, remove_directory),
     };
     return cmocka_run_group_tests_name("http_parts", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * A conversation with an HTTP server in memory, under a test loop at virtual times: bytes go in, in pieces, and what
- * comes back is kept until the server has ended the connection, or has lost patience.
+ * A conversation with an HTTP server in memory, under a test loop with virtual time. The input arrives in
+ * pieces. The output is collected until the server has ended the connection or has timed out.
  *
- * Paths that the server's handler knows are in `http_peer_body`.
+ * http_peer_body defines the paths that the server's handler knows.
  */
 #ifndef BIDE_TESTS_IO_HTTP_PEER_H
 #define BIDE_TESTS_IO_HTTP_PEER_H
@@ -39,9 +39,9 @@ struct peer_handler {
 static struct {
     unsigned begun;
     unsigned ended;
-    int error; /* that the last body ended with */
+    int error; /* the status of the last body */
     size_t read;
-    char body[4096]; /* what was read, the beginning */
+    char body[4096]; /* the start of the bytes that were read */
     size_t body_size;
     char trailer[64];
 } handled;
@@ -154,7 +154,7 @@ bide_coroutine(http_peer_body)
 typedef struct peer {
     bide_sim_loop loop;
     bide_sim_record_ record;
-    uint64_t seed; /* of what the loop draws; 0: nothing is drawn */
+    uint64_t seed; /* of the loop; 0: no random choices */
     bide_http_server server;
     bide_http_connection connection;
     bide_memory_pipe to_server, from_server;
@@ -162,20 +162,20 @@ typedef struct peer {
     char to_memory[PEER_PIPE], from_memory[PEER_PIPE];
     char *memory;
 
-    /* what is said */
+    /* the input */
     const char *input;
     size_t input_size, piece, fed;
-    size_t cut;        /* after so many bytes it waits for a while; 0: never */
-    bool ends;         /* and then the end */
-    bool reads_not;    /* what comes back stays where it is */
+    size_t cut;        /* pauses after this many bytes; 0: never */
+    bool ends;         /* ends the output after the input */
+    bool reads_not;    /* does not read the server's output */
     uint64_t pause;    /* after each piece; 0: none */
-    unsigned stop_after; /* turns of another coroutine, after which the server's is asked to stop; 0: never */
-    uint64_t drain_at;   /* from the beginning: when the server is shut down; 0: never */
+    unsigned stop_after; /* turns of another coroutine, after which the server's coroutine is cancelled; 0: never */
+    uint64_t drain_at;   /* after this time the server is shut down; 0: never */
     bide_stop_source stop;
     bide_with_stop_operation stopping;
     uint64_t began, took;
 
-    /* what comes back */
+    /* the output */
     char *output;
     size_t output_size;
     int status; /* of the server's connection */
@@ -259,7 +259,7 @@ bide_coroutine(peer_drain)
     bide_end();
 }
 
-/* Asks the server's connection to stop. */
+/* Requests a stop of the server's connection. */
 bide_coroutine(peer_stop)
 {
     bide_begin(peer_stop, struct peer_task * self);
@@ -305,7 +305,7 @@ static inline int64_t peer_clock(void)
     return 784111777; /* Sun, 06 Nov 1994 08:49:37 GMT */
 }
 
-/* A peer whose server is by these options, but for the handler and the clock. */
+/* Prepares a peer whose server has these options, with the tests' handler and clock. */
 static inline void peer_init(peer *peer, const bide_http_options *given)
 {
     bide_http_options options = given != NULL ? *given : (bide_http_options){.read_buffer_size = 0};
@@ -360,7 +360,10 @@ static inline bide_awaiter *peer_begin(peer *peer, const char *input, size_t siz
     return bide_task_init(&peer->main.task, &peer_main);
 }
 
-/* Says all of `input`; what comes back is peer->output, terminated. Returns how the connection ended. */
+/*
+ * Sends all of `input`. peer->output is the terminated output. Returns the status of the
+ * connection.
+ */
 static inline int peer_say_bytes(peer *peer, const char *input, size_t size)
 {
     int status = bide_sim_loop_wait(&peer->loop, peer_begin(peer, input, size));

@@ -1,6 +1,6 @@
 /*
- * The HTTP server: what it answers, when it ends the connection, and what becomes of requests that come in pieces, late,
- * several at once, or not to their end.
+ * The HTTP server: its responses, when it ends a connection, and requests that arrive in pieces, late,
+ * several at once, or incomplete.
  */
 #include "http_peer.h"
 #include "bide/http.h"
@@ -87,7 +87,7 @@ static void a_status_may_be_set_after_fields(void **state)
     assert_string_equal(one.output, HEAD("404 Not Found") "X-One: 1\r\nX-Two: 2\r\nContent-Length: 2\r\n\r\nno" HELLO);
 }
 
-static void a_handler_that_fails_is_told_of(void **state)
+static void a_failing_handler_is_reported(void **state)
 {
     (void)state;
     assert_int_equal(peer_say(&one, "GET /fails" HOST "GET /fails-early" HOST "GET /nowhere" HOST "GET /hello" HOST), 0);
@@ -123,23 +123,23 @@ static void large_responses_wait_for_the_client(void **state)
     assert_string_equal(body + 300000, HELLO);
 }
 
-static void a_body_that_is_expected_is_asked_for_when_it_is_read(void **state)
+static void reading_a_body_sends_100_continue(void **state)
 {
     (void)state;
     one.ends = false;
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"), -ETIMEDOUT);
     assert_int_equal(strncmp(one.output, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 408 ", 38), 0);
     one.ends = true;
-    /* it came all the same: nobody needs to ask for it */
+    /* the body arrived without a "100 Continue" */
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"), 0);
     assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
-    /* nobody wants it: then what follows may be the body or not */
+    /* the handler does not read the body, so it is unknown whether it follows. */
     assert_int_equal(peer_say(&one, "POST /hello HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
                                     "GET /hello" HOST), 0);
     assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
 }
 
-static void a_body_that_was_not_read_is_passed_over(void **state)
+static void an_unread_body_is_skipped(void **state)
 {
     (void)state;
     static char request[300000];
@@ -147,7 +147,7 @@ static void a_body_that_was_not_read_is_passed_over(void **state)
                                     "POST /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
                                     "GET /hello" HOST), 0);
     assert_string_equal(one.output, HELLO HELLO HELLO HELLO);
-    /* ... unless it is long */
+    /* unless it is too long */
     int size = snprintf(request, sizeof request, "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n");
     memset(request + size, 'x', 200000);
     strcpy(request + size + 200000, "GET /hello" HOST);
@@ -155,13 +155,13 @@ static void a_body_that_was_not_read_is_passed_over(void **state)
     assert_string_equal(one.output, HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
 }
 
-static void a_connection_is_upgraded_with_what_came_behind(void **state)
+static void an_upgrade_keeps_the_bytes_behind_the_head(void **state)
 {
     (void)state;
     assert_int_equal(peer_say(&one, "GET /upgrade HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\nfirst words"), 0);
     assert_string_equal(one.output, "HTTP/1.1 101 Switching Protocols\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
                                     "X-Accept: yes\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nfirst words");
-    /* nobody has asked for it */
+    /* the client did not ask for an upgrade. */
     assert_int_equal(peer_say(&one, "GET /upgrade" HOST), 0);
     assert_int_equal(strncmp(one.output, "HTTP/1.1 500 ", 13), 0);
     assert_int_equal(peer_say(&one, "GET /upgrade HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\n\r\n"), 0);
@@ -176,7 +176,7 @@ static void use(const bide_http_options *options)
     peer_init(&one, options);
 }
 
-static void what_is_too_long_is_refused(void **state)
+static void oversized_requests_are_rejected(void **state)
 {
     (void)state;
     static char request[20000];
@@ -188,7 +188,7 @@ static void what_is_too_long_is_refused(void **state)
     strcpy(at + 200, HOST);
     peer_say(&one, request);
     assert_string_equal(one.output, REFUSAL("414 URI Too Long", "17"));
-    memset(at, 'x', 5000); /* ... which does not come to its end within a head */
+    memset(at, 'x', 5000); /* a head that never ends */
     strcpy(at + 5000, HOST);
     peer_say(&one, request);
     assert_string_equal(one.output, REFUSAL("414 URI Too Long", "17"));
@@ -213,7 +213,7 @@ static void what_is_too_long_is_refused(void **state)
     assert_string_equal(one.output, REFUSAL("413 Content Too Large", "22"));
 }
 
-static void a_long_extension_is_refused(void **state)
+static void a_long_extension_is_rejected(void **state)
 {
     (void)state;
     char request[1000];
@@ -224,7 +224,7 @@ static void a_long_extension_is_refused(void **state)
     assert_string_equal(one.output, REFUSAL("400 Bad Request", "16"));
 }
 
-static void long_trailers_are_refused(void **state)
+static void long_trailers_are_rejected(void **state)
 {
     (void)state;
     static char request[20000];
@@ -259,7 +259,7 @@ static void between(uint64_t min, uint64_t took, uint64_t max)
     assert_in_range(took, min, max);
 }
 
-static void who_says_nothing_is_left(void **state)
+static void a_silent_peer_is_dropped(void **state)
 {
     (void)state;
     one.ends = false;
@@ -289,7 +289,7 @@ static void a_body_that_stops_is_not_waited_for(void **state)
     assert_int_equal(peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234"), -ETIMEDOUT);
     assert_string_equal(one.output, REFUSAL("408 Request Timeout", "20"));
     between(30 * SECOND, one.took, 33 * SECOND);
-    /* ... but one that drips is, as long as the exchange may take */
+    /* a slow client, for as long as an exchange may take. */
     one.piece = 1;
     one.pause = SECOND / 4;
     one.ends = true;
@@ -312,7 +312,7 @@ static void a_handler_has_a_time(void **state)
     between(3 * SECOND, one.took, 6 * SECOND);
 }
 
-static void who_does_not_read_is_left(void **state)
+static void a_peer_that_does_not_read_is_dropped(void **state)
 {
     (void)state;
     one.reads_not = true;
@@ -323,7 +323,7 @@ static void who_does_not_read_is_left(void **state)
 
 /* ---- Ends ---- */
 
-static void who_vanishes_leaves_nothing(void **state)
+static void a_vanished_client_leaves_nothing(void **state)
 {
     (void)state;
     static const char request[] = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
@@ -353,11 +353,11 @@ static const char mixed[] = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-conti
                             "3\r\nabc\r\n0\r\nX: y\r\n\r\nGET /chunks" HOST "GET /large" HOST
                             "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /hello" HOST "\001";
 
-static void it_may_be_asked_to_stop_at_each_place(void **state)
+static void it_can_be_cancelled_at_each_place(void **state)
 {
     (void)state;
     unsigned turns = 0;
-    for (unsigned after = 1;; after += 1 + after / 100) { /* (most of the later ones are alike) */
+    for (unsigned after = 1;; after += 1 + after / 100) { /* (most of the later ones are similar) */
         one.piece = 7;
         one.stop_after = after;
         int status = peer_say(&one, mixed);
@@ -373,7 +373,7 @@ static void it_may_be_asked_to_stop_at_each_place(void **state)
 static void it_may_be_destroyed_at_each_place(void **state)
 {
     (void)state;
-    FILE *before = stderr; /* the loop tells what waits */
+    FILE *before = stderr; /* the loop reports its waiters. */
     stderr = fopen("/dev/null", "w");
     assert_non_null(stderr);
     int status = -ELOOP;
@@ -381,7 +381,7 @@ static void it_may_be_destroyed_at_each_place(void **state)
     while (status == -ELOOP) {
         one.piece = 7;
         bide_awaiter *awaiter = peer_begin(&one, mixed, strlen(mixed));
-        turns += 1 + turns / 100; /* (likewise) */
+        turns += 1 + turns / 100; /* (most of the later ones are similar) */
         one.loop.max_turns = turns;
         status = bide_sim_loop_wait(&one.loop, awaiter);
         if (one.server.stats.live != 0 || handled.begun != handled.ended)
@@ -393,8 +393,8 @@ static void it_may_be_destroyed_at_each_place(void **state)
     assert_true(turns > 100);
 }
 
-/* A handler that has asked others says how that went. */
-static void errors_of_those_behind_have_a_status_each(void **state)
+/* If a handler's upstream fails, the status says how. */
+static void each_upstream_error_has_a_status(void **state)
 {
     (void)state;
     assert_int_equal(peer_say(&one, "GET /fails-behind HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -423,27 +423,27 @@ int main(void)
         TEST(bodies_come_and_go_in_chunks),
         TEST(responses_without_a_body_have_none),
         TEST(a_status_may_be_set_after_fields),
-        TEST(a_handler_that_fails_is_told_of),
+        TEST(a_failing_handler_is_reported),
         TEST(a_response_that_was_begun_is_not_ended_by_a_failure),
         TEST(clients_of_http_1_0_are_answered_in_their_way),
         TEST(large_responses_wait_for_the_client),
-        TEST(a_body_that_is_expected_is_asked_for_when_it_is_read),
-        TEST(a_body_that_was_not_read_is_passed_over),
-        TEST(a_connection_is_upgraded_with_what_came_behind),
-        TEST(what_is_too_long_is_refused),
-        TEST(a_long_extension_is_refused),
-        TEST(long_trailers_are_refused),
+        TEST(reading_a_body_sends_100_continue),
+        TEST(an_unread_body_is_skipped),
+        TEST(an_upgrade_keeps_the_bytes_behind_the_head),
+        TEST(oversized_requests_are_rejected),
+        TEST(a_long_extension_is_rejected),
+        TEST(long_trailers_are_rejected),
         TEST(a_connection_ends_after_so_many_requests),
-        TEST(who_says_nothing_is_left),
+        TEST(a_silent_peer_is_dropped),
         TEST(a_head_that_drips_is_not_waited_for),
         TEST(a_body_that_stops_is_not_waited_for),
         TEST(a_handler_has_a_time),
-        TEST(who_does_not_read_is_left),
-        TEST(who_vanishes_leaves_nothing),
+        TEST(a_peer_that_does_not_read_is_dropped),
+        TEST(a_vanished_client_leaves_nothing),
         TEST(shutting_down_ends_the_idle_and_says_so_to_the_others),
-        TEST(it_may_be_asked_to_stop_at_each_place),
+        TEST(it_can_be_cancelled_at_each_place),
         TEST(it_may_be_destroyed_at_each_place),
-        cmocka_unit_test_setup_teardown(errors_of_those_behind_have_a_status_each, begin_peer, end_peer),
+        cmocka_unit_test_setup_teardown(each_upstream_error_has_a_status, begin_peer, end_peer),
         cmocka_unit_test_setup_teardown(a_handler_may_end_the_connection, begin_peer, end_peer),
     };
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Websockets in place of HTTP: a handler that echoes, and a client, on one loop. And requests that are for none, byte by
- * byte as a client might send them.
+ * WebSockets over HTTP: a handler that echoes, and a client, on one loop. Invalid requests are sent byte by
+ * byte.
  */
 #include "runner.h"
 #include "bide/http.h"
@@ -77,7 +77,7 @@ static void close_server(fixture *f)
     assert_int_equal(f->running.root.status, 0);
 }
 
-/* Sends a request, and reads what comes until `until` is there. */
+/* Sends a request and reads until the output contains `until`. */
 static void ask(fixture *f, const char *request, size_t size, const char *until, char answer[2048])
 {
     bide_io_operation operation;
@@ -133,8 +133,8 @@ static void a_client_opens_one_and_talks_over_it(void **state)
     assert_true(seen.end.is_clean);
 }
 
-/* The server's answer comes up to some byte; then the client is stopped, or destroyed. */
-static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
+/* The server's response arrives up to some byte; then the client is stopped or destroyed. */
+static void an_opening_client_can_end_at_each_byte(void **state)
 {
     static const char answer[] =
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -174,7 +174,7 @@ static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
                     call_inside(world, stop, &runner);
                 end(world, &runner);
             }
-            if (runner.has_ended) /* (the key is another) */
+            if (runner.has_ended) /* (the key differs) */
                 assert_int_equal(runner.status, size == sizeof answer - 1 ? -EPROTO : -ECANCELED);
         }
     }
@@ -186,7 +186,7 @@ static void a_client_that_opens_one_can_be_cut_short_at_each_byte(void **state)
     "Sec-WebSocket-Version: " version "\r\n" more "\r\n"
 #define KEY "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 
-static void what_comes_right_behind_the_request_is_a_frame(void **state)
+static void bytes_behind_the_request_are_frames(void **state)
 {
     static const char request[] = REQUEST("13", KEY) "\x81\x82\0\0\0\0hi\x88\x80\0\0\0\0";
     fixture f;
@@ -218,7 +218,7 @@ static void a_request_for_none_is_answered(void **state)
         fixture f;
         char answer[2048];
         open_server(&f, state);
-        ask(&f, cases[i].request, strlen(cases[i].request), "WebSocket.\n", answer);
+        ask(&f, cases[i].request, strlen(cases[i].request), "is required.\n", answer);
         assert_memory_equal(answer, cases[i].status, strlen(cases[i].status));
         assert_int_equal(strstr(answer, "Sec-WebSocket-Version: 13") != NULL,
                          cases[i].error == -EPROTONOSUPPORT);
@@ -231,8 +231,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_client_opens_one_and_talks_over_it),
-        world_test(a_client_that_opens_one_can_be_cut_short_at_each_byte),
-        world_test(what_comes_right_behind_the_request_is_a_frame),
+        world_test(an_opening_client_can_end_at_each_byte),
+        world_test(bytes_behind_the_request_are_frames),
         world_test(a_request_for_none_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * A server and clients over sockets, in each world: requests one after the other and many at once, bodies both ways,
- * and the end of it all.
+ * A server and clients over sockets, in each world: one request after another and many at once, bodies in
+ * both directions, and shutdown.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -50,7 +50,7 @@ static struct {
     bide_spawned running;
     bide_address address;
     bide_io_operation listen;
-    bide_descriptor file; /* of BODY bytes */
+    bide_descriptor file; /* BODY bytes */
     bide_file_operation write;
     char *body;
     struct client {
@@ -88,7 +88,7 @@ bide_coroutine(client_body)
     for (self->i = 0; self->i < self->times; self->i++) {
         self->got = 0;
         self->error |= bide_http_client_start_request(&self->client, self->sends != 0 ? "POST" : "GET", self->path, "example.org");
-        if (self->sends != 0) { /* (what fits on its way, since nothing is read meanwhile) */
+        if (self->sends != 0) { /* (limited to what fits into the socket, because nothing is read meanwhile) */
             self->error |= bide_http_client_finish_head(&self->client, self->i % 2 == 0 ? self->sends : BIDE_HTTP_UNKNOWN);
             bide_try(bide_http_client_write(&self->client, f.body, self->sends));
         }

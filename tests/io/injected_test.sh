@@ -1,10 +1,10 @@
 #!/bin/sh
-# Programs of this folder while the system's calls fail from outside: injected_test.sh FOLDER-OF-PROGRAMS. An io_uring that
-# is refused is replaced by epoll, and everything passes. What is interrupted, or told to come back later, is done all
-# the same. (The n-th call that fails for good is in io_faults_test.c.)
+# Runs programs of this directory while strace makes system calls fail: injected_test.sh DIRECTORY-OF-PROGRAMS. If an
+# io_uring is unavailable, epoll replaces it, and everything passes. Calls that are interrupted, or fail temporarily, are
+# repeated. (io_faults_test.c makes the nth call fail permanently.)
 set -u
 
-folder=$1
+directory=$1
 passed=0
 failed=0
 
@@ -17,7 +17,7 @@ if ! strace -qq -o /dev/null true 2>/dev/null; then
     exit 77
 fi
 
-# run WORLD INJECTION PROGRAM...: each program passes in that world while the calls fail so.
+# run WORLD INJECTION PROGRAM...: each program passes in that world with the injected failures.
 run() {
     world=$1
     injection=$2
@@ -25,7 +25,7 @@ run() {
     for program; do
         if BIDE_TEST_WORLD=$world BIDE_ROUNDS=1/20 timeout 60 strace -f --seccomp-bpf -qq -o /dev/null \
             -e "trace=${injection%%:*}" -e "inject=$injection" \
-            "$folder/${program}_test" >"$output" 2>&1; then
+            "$directory/${program}_test" >"$output" 2>&1; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))
@@ -38,7 +38,7 @@ run() {
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
-# (programs whose own calls are few: those fail too)
+# (programs that make few calls of their own, which fail too)
 for number in EPERM=1 ENOSYS=38 ENOMEM=12; do
     export BIDE_TEST_REFUSED="${number#*=}"
     run any "io_uring_setup:error=${number%=*}" sockets files streams storm peers

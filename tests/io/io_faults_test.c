@@ -1,6 +1,6 @@
 /*
- * Each system call of a loop, and each allocation, made to fail in turn: a clear errno, and nothing is left. A call that
- * is interrupted is made again.
+ * Makes each system call and each allocation of a loop fail in turn. Each failure is a clear errno, and
+ * nothing is left behind. An interrupted call is repeated.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A connection over which five bytes go there and back. */
+/* A connection that carries five bytes in each direction. */
 struct talk {
     bide_task task;
     bide_descriptor listener, one, other;
@@ -46,7 +46,7 @@ bide_coroutine(talk_body)
     bide_end();
 }
 
-/* Runs it on a loop that is made for it. */
+/* Runs the awaiter on a new loop. */
 static int wait_on_epoll(bide_awaiter *awaiter)
 {
     bide_loop *loop;
@@ -66,7 +66,7 @@ static int talk(void *argument)
     return wait_on_epoll(bide_task_init(&frame.task, &talk_body));
 }
 
-/* Waits for what comes later, so that it is told by the kernel. */
+/* Waits for data that arrives later, so that the kernel has to report it. */
 struct sender {
     bide_task task;
     bide_descriptor *to;
@@ -107,7 +107,7 @@ static int wait_for_five(void *argument)
     return status < 0 ? status : sent;
 }
 
-/* The same by way of an acceptor, and into memory that is lent. */
+/* The same with an acceptor and leased buffers. */
 struct lent_talk {
     bide_task task;
     bide_descriptor listener, one, other;
@@ -170,7 +170,7 @@ enum { MESSAGES = 3, FILE_SIZE = 100000 };
 
 struct bulk {
     bide_task task;
-    bide_descriptor one, other, file, folder;
+    bide_descriptor one, other, file, opened_directory;
     bide_io_operation operation;
     bide_file_operation file_operation;
     bide_message messages[MESSAGES];
@@ -198,7 +198,7 @@ static int open_pair(struct bulk *self, int type)
 {
     int fds[2];
     bide_descriptor_init_closed(&self->file);
-    bide_descriptor_init_closed(&self->folder);
+    bide_descriptor_init_closed(&self->opened_directory);
     if (socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
         return -errno;
     bide_descriptor_init(&self->one, fds[0]);
@@ -211,7 +211,7 @@ static void close_all(struct bulk *self)
     bide_close(&self->one);
     bide_close(&self->other);
     bide_close(&self->file);
-    bide_close(&self->folder);
+    bide_close(&self->opened_directory);
 }
 
 bide_coroutine(batch_body)
@@ -242,9 +242,9 @@ static int open_file(struct bulk *self)
     return 0;
 }
 
-static bool is_cold; /* the file: nothing of it is in memory */
+static bool is_cold; /* no part of the file is in the page cache */
 
-/* All of a file, which fits the socket's buffer. */
+/* Sends a whole file, which fits into the socket's buffer. */
 bide_coroutine(send_file_body)
 {
     bide_begin(send_file_body, struct bulk * self);
@@ -265,7 +265,7 @@ static bide_awaiter *send_and_shut(struct bulk *self)
     return bide_send(&self->operation, &self->one, self->buffer, sizeof self->buffer);
 }
 
-/* What one end sends comes back to it. */
+/* Data that one end sends returns to it. */
 bide_coroutine(copy_body)
 {
     bide_begin(copy_body, struct bulk * self);
@@ -296,9 +296,9 @@ bide_coroutine(tee_body)
     bide_descriptor_init(&self->one, fds[0]);
     bide_descriptor_init(&self->other, fds[1]);
     bide_descriptor_init(&self->file, fds[2]);
-    bide_descriptor_init(&self->folder, fds[3]);
+    bide_descriptor_init(&self->opened_directory, fds[3]);
     bide_try(bide_write(&self->file_operation, &self->other, self->buffer, 100));
-    bide_try(bide_tee(&self->splice, &self->one, &self->folder, 1000));
+    bide_try(bide_tee(&self->splice, &self->one, &self->opened_directory, 1000));
     bide_try(bide_read(&self->file_operation, &self->file, self->buffer, 1000));
     if (self->splice.count != 100 || self->file_operation.operation.count != 100)
         bide_return(-EBADMSG);
@@ -313,9 +313,9 @@ bide_coroutine(directory_body)
     self->entries = 0;
     assert_int_equal(open_pair(self, SOCK_STREAM), 0);
     open_file(self);
-    bide_try(bide_open(&self->file_operation, &self->folder, "/proc/self/fdinfo",
+    bide_try(bide_open(&self->file_operation, &self->opened_directory, "/proc/self/fdinfo",
                        O_RDONLY | O_DIRECTORY, 0));
-    bide_directory_init(&self->directory, &self->folder, self->buffer, 512);
+    bide_directory_init(&self->directory, &self->opened_directory, self->buffer, 512);
     for (;; self->entries++)
         bide_try_or_break(bide_next_entry(&self->entry, &self->directory));
     if (self->entries < 4)
@@ -362,14 +362,14 @@ static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
                         100);
         if (faults[i].function == FAULT_PIPE2 || faults[i].function == FAULT_MMAP ||
             faults[i].function == FAULT_GETDENTS64)
-            continue; /* nothing interrupts these */
+            continue; /* these calls are never interrupted */
         assert_in_range(faults_survive_each_n(faults[i].function, 3, EINTR, run_bulk, point), 1,
                         100);
     }
     faults_clear();
 }
 
-/* What cannot be told of a file, or not be sent so, goes by way of a pipe. */
+/* If the page cache cannot be queried, or the file cannot be sent directly, a pipe is used. */
 static void a_file_that_cannot_be_sent_at_once_is_sent_all_the_same(void **state)
 {
     static const struct {
@@ -400,10 +400,10 @@ static void each_call_that_fails_is_reported(void **state)
         {FAULT_RECV, ECONNRESET},
     };
     (void)state;
-    assert_int_equal(talk(NULL), 0); /* (what is kept from one loop to the next is there now) */
+    assert_int_equal(talk(NULL), 0); /* (whatever one loop keeps for the next one has been allocated by now) */
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, talk, NULL), 1, 10);
-    for (unsigned nth = 1; nth <= 2; nth++) { /* (the third takes out what goes anyway) */
+    for (unsigned nth = 1; nth <= 2; nth++) { /* (the third call removes a descriptor that disappears anyway) */
         faults_clear();
         faults_fail(FAULT_EPOLL_CTL, nth, 1, ENOSPC);
         assert_int_equal(wait_for_five(NULL), -ENOSPC);
@@ -432,7 +432,10 @@ static void short_reads_and_writes_lose_nothing(void **state)
     faults_clear();
 }
 
-/* Where there is no io_uring, and BIDE_IO does not say otherwise, epoll takes over and says why. */
+/*
+ * If there is no io_uring, and BIDE_IO does not request one, epoll is used, and the reason is
+ * reported.
+ */
 static void a_loop_says_why(void **state)
 {
     bide_loop *loop;
@@ -540,7 +543,7 @@ static int join_monitor(void)
     return fd;
 }
 
-/* Until the last record of an answer, or the end. How many bytes. */
+/* Reads up to the last record of an answer, or to the end. Returns the number of bytes. */
 static size_t read_answer(int fd)
 {
     static char text[65536];
@@ -560,13 +563,13 @@ static void look_at_monitor(void)
     char byte = '\0';
     while (byte != '\n' && recv(fd, &byte, 1, 0) == 1) {
     }
-    if (send(fd, "look\n", 5, MSG_NOSIGNAL) == 5) /* (if it was greeted) */
+    if (send(fd, "look\n", 5, MSG_NOSIGNAL) == 5) /* (if there was a greeting) */
         read_answer(fd);
     close(fd);
 }
 
-/* Each look ends, with less in it, or with the connection; and the next has all. */
-static void a_monitor_without_memory_says_less_and_goes_on(void **state)
+/* Each look ends, with fewer records or with the connection. The next look is complete. */
+static void a_monitor_without_memory_reports_less_and_continues(void **state)
 {
     (void)state;
     static const fault functions[] = {FAULT_REALLOC, FAULT_CALLOC};
@@ -602,7 +605,7 @@ int main(void)
         cmocka_unit_test(a_file_that_cannot_be_sent_at_once_is_sent_all_the_same),
         cmocka_unit_test(short_reads_and_writes_lose_nothing),
         cmocka_unit_test(a_monitor_that_cannot_start_leaves_nothing),
-        cmocka_unit_test(a_monitor_without_memory_says_less_and_goes_on),
+        cmocka_unit_test(a_monitor_without_memory_reports_less_and_continues),
         cmocka_unit_test(a_loop_says_why),
         cmocka_unit_test(addresses_are_parsed_and_printed),
         cmocka_unit_test(addresses_are_made_of_bytes),

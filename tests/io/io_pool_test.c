@@ -1,6 +1,6 @@
 /*
- * A pool whose workers each have a loop: coroutines wander from worker to worker, their descriptors stay at home, and
- * nothing is lost, whatever ends an operation and wherever.
+ * A pool whose workers each have a loop. Coroutines move between workers, their descriptors stay with
+ * their owner, and nothing is lost, no matter how and where an operation ends.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -43,11 +43,11 @@ static crew *crew_of(void **state, unsigned threads)
 static void end_crew(crew *crew)
 {
     bide_thread_pool_destroy(crew->pool);
-    /* (descriptors that wake loops are kept for the next ones) */
+    /* (descriptors that wake loops are kept for later loops) */
     assert_in_range(count_descriptors(), crew->descriptors, crew->descriptors + THREADS);
 }
 
-/* So that others are stolen. */
+/* Keeps the worker busy, so that other coroutines are stolen. */
 static void keep_busy(uint64_t *random)
 {
     for (uint64_t i = testing_random(random) % 2000; i != 0; i--)
@@ -97,7 +97,7 @@ bide_coroutine(talker_body)
             bide_return(-EBADMSG);
     }
     bide_finally();
-    bide_close(self->socket); /* at home or not */
+    bide_close(self->socket); /* on its own loop or another */
     bide_end();
 }
 
@@ -112,7 +112,7 @@ static int join(bide_spawned *spawned)
     return spawned->root.status;
 }
 
-static void conversations_go_on_while_their_coroutines_are_stolen(void **state)
+static void conversations_continue_while_their_coroutines_are_stolen(void **state)
 {
     crew *crew = crew_of(state, THREADS);
     static struct talker talkers[MOST];
@@ -190,7 +190,7 @@ bide_coroutine(half_body)
     bide_end();
 }
 
-static void both_directions_of_a_descriptor_go_on_at_once(void **state)
+static void both_directions_of_a_descriptor_work_at_once(void **state)
 {
     crew *crew = crew_of(state, THREADS);
     static struct half halves[4];
@@ -212,7 +212,7 @@ static void both_directions_of_a_descriptor_go_on_at_once(void **state)
     assert_int_equal(halves[0].sum, halves[3].sum);
     assert_int_equal(halves[2].sum, halves[1].sum);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(bide_close(&sockets[i]), 0); /* on a thread outside */
+        assert_int_equal(bide_close(&sockets[i]), 0); /* on a thread outside the pool. */
     end_crew(crew);
 }
 
@@ -302,7 +302,7 @@ static void each_wait_ends_as_it_was_ended(void **state)
         }
         for (unsigned i = 0; i < WAITERS; i++) {
             spawn(crew, &waiters[i].spawned, bide_task_init(&waiters[i].task, &waiter_body));
-            /* Who closes does so on a descriptor that is used. */
+            /* An ender that closes starts once the descriptor is in use. */
             if (waiters[i].how != CLOSED)
                 spawn(crew, &enders[i].spawned, bide_task_init(&enders[i].task, &ender_body));
         }
@@ -330,7 +330,7 @@ static void each_wait_ends_as_it_was_ended(void **state)
     end_crew(crew);
 }
 
-/* ---- Two workers that close what is at home with the other ---- */
+/* ---- Two workers that close each other's descriptors ---- */
 
 struct swapper {
     bide_task task;
@@ -355,7 +355,7 @@ bide_coroutine(swapper_body)
     bide_end();
 }
 
-static void workers_that_close_what_is_the_others_do_not_wait_for_ever(void **state)
+static void workers_that_close_each_others_descriptors_do_not_deadlock(void **state)
 {
     crew *crew = crew_of(state, 2);
     for (uint32_t round = 0; round < rounds_of(1000); round++) {
@@ -438,8 +438,8 @@ static void files_and_connections_are_opened_and_used_anywhere(void **state)
     end_crew(crew);
 }
 
-/* It runs on this thread until it waits first. */
-static void what_begins_on_a_thread_outside_goes_on_in_the_pool(void **state)
+/* It runs on this thread until its first wait. */
+static void an_operation_started_outside_continues_in_the_pool(void **state)
 {
     crew *crew = crew_of(state, 2);
     for (uint32_t round = 0; round < rounds_of(200); round++) {
@@ -495,7 +495,7 @@ static void bytes_that_come_from_outside_wake_a_pool_that_sleeps(void **state)
     end_crew(crew);
 }
 
-static void receiving_into_lent_memory_is_refused(void **state)
+static void receiving_into_a_leased_buffer_is_rejected(void **state)
 {
     crew *crew = crew_of(state, 1);
     static char memory[4 * 64];
@@ -540,14 +540,14 @@ static void a_pool_that_cannot_be_made_leaves_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conversations_go_on_while_their_coroutines_are_stolen),
-        cmocka_unit_test(both_directions_of_a_descriptor_go_on_at_once),
+        cmocka_unit_test(conversations_continue_while_their_coroutines_are_stolen),
+        cmocka_unit_test(both_directions_of_a_descriptor_work_at_once),
         cmocka_unit_test(each_wait_ends_as_it_was_ended),
-        cmocka_unit_test(workers_that_close_what_is_the_others_do_not_wait_for_ever),
+        cmocka_unit_test(workers_that_close_each_others_descriptors_do_not_deadlock),
         cmocka_unit_test(files_and_connections_are_opened_and_used_anywhere),
-        cmocka_unit_test(what_begins_on_a_thread_outside_goes_on_in_the_pool),
+        cmocka_unit_test(an_operation_started_outside_continues_in_the_pool),
         cmocka_unit_test(bytes_that_come_from_outside_wake_a_pool_that_sleeps),
-        cmocka_unit_test(receiving_into_lent_memory_is_refused),
+        cmocka_unit_test(receiving_into_a_leased_buffer_is_rejected),
         cmocka_unit_test(a_pool_that_cannot_be_made_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Receiving into memory that is lent: none is held while nothing has come, who waits for some is served in turn, and
- * neither bytes nor buffers are lost, whatever ends a wait.
+ * Receiving into leased buffers. No buffer is held while no data has arrived, waiters for a buffer are
+ * served in order, and neither bytes nor buffers are lost, no matter how a wait ends.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -28,7 +28,7 @@ static fixture *begin_fixture(world *world, unsigned buffers)
     f->world = world;
     f->memory = malloc((size_t)SIZE * buffers + 1);
     assert_non_null(f->memory);
-    bide_buffer_pool_init(&f->pool, f->memory + 1, SIZE, buffers); /* (aligned to nothing) */
+    bide_buffer_pool_init(&f->pool, f->memory + 1, SIZE, buffers); /* (an unaligned address) */
     return f;
 }
 
@@ -76,7 +76,7 @@ static void give_back(fixture *f, int i)
     bide_buffer_release(&f->pool, bide_provided_buffer(&f->operations[i]));
 }
 
-static void what_comes_is_lent(void **state)
+static void received_data_is_in_leased_buffers(void **state)
 {
     fixture *f = begin_fixture(world_of(state), BUFFERS);
     char large[3 * SIZE / 2];
@@ -92,10 +92,10 @@ static void what_comes_is_lent(void **state)
         assert_int_equal(f->pool.lent, 1);
         give_back(f, 0);
     }
-    if (!world_is("uring")) /* (an older kernel's ring may have none) */
+    if (!world_is("uring")) /* (the ring of an older kernel may have no buffers) */
         assert_null(f->pool.ring);
     else if (f->pool.ring == NULL)
-        printf("# the kernel takes no buffers by itself\n");
+        printf("# the kernel picks no buffers\n");
     memset(large, 'x', sizeof large);
     world_send(f->world, &f->others[0], large, sizeof large);
     assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
@@ -105,7 +105,7 @@ static void what_comes_is_lent(void **state)
     assert_int_equal(f->operations[0].count, sizeof large - SIZE);
     give_back(f, 0);
     assert_int_equal(bide_shutdown(&f->others[0], BIDE_HALF_OUTPUT), 0);
-    for (int i = 0; i < 2 * BUFFERS; i++) { /* the end holds no buffer */
+    for (int i = 0; i < 2 * BUFFERS; i++) { /* the end of the stream holds no buffer */
         assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
         assert_int_equal(f->operations[0].count, 0);
         assert_null(bide_provided_buffer(&f->operations[0]));
@@ -113,7 +113,7 @@ static void what_comes_is_lent(void **state)
     end_fixture(f);
 }
 
-static void those_that_are_idle_hold_none(void **state)
+static void idle_receivers_hold_no_buffer(void **state)
 {
     fixture *f = begin_fixture(world_of(state), 1);
     open_pairs(f, MANY);
@@ -130,7 +130,7 @@ static void those_that_are_idle_hold_none(void **state)
     end_fixture(f);
 }
 
-/* Takes the only buffer for the first, so that the others, whose data are there, wait for it. */
+/* The first takes the only buffer, so the others, whose data has arrived, wait for it. */
 static void take_the_only_one(fixture *f, int count)
 {
     open_pairs(f, count);
@@ -144,7 +144,7 @@ static void take_the_only_one(fixture *f, int count)
     }
 }
 
-static void those_that_wait_for_a_buffer_are_served_in_turn(void **state)
+static void waiters_for_a_buffer_are_served_in_order(void **state)
 {
     enum { COUNT = 8 };
     fixture *f = begin_fixture(world_of(state), 1);
@@ -160,7 +160,7 @@ static void those_that_wait_for_a_buffer_are_served_in_turn(void **state)
     end_fixture(f);
 }
 
-/* Ends the wait of the i-th, by each way but its data. */
+/* Ends the i-th wait in each way except by its data. */
 static void end_early(fixture *f, int i, int how)
 {
     end_by(f->world, &f->runners[i], &f->sockets[i], how);
@@ -186,7 +186,10 @@ static void a_wait_for_data_that_ends_early_loses_nothing(void **state)
     }
 }
 
-/* Its data are there already: a plain receive has them afterwards, and those behind have the buffer. */
+/*
+ * The data has arrived already: a plain receive gets it afterwards, and the waiters behind get the
+ * buffer.
+ */
 static void a_wait_for_a_buffer_that_ends_early_loses_nothing(void **state)
 {
     world *w = world_of(state);
@@ -219,7 +222,9 @@ static void a_wait_for_a_buffer_that_ends_early_loses_nothing(void **state)
     }
 }
 
-/* The data have come, and the coroutine is destroyed before it knows: the buffer is free again. */
+/*
+ * The data has arrived, and the coroutine is destroyed before it resumes: the buffer is released.
+ */
 static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
 {
     fixture *f = begin_fixture(world_of(state), 1);
@@ -240,7 +245,7 @@ static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
     end_fixture(f);
 }
 
-/* Data, requests to stop and buffers given back, in any order: each byte comes once, in order. */
+/* Data, stop requests and released buffers in random order: each byte arrives once, in order. */
 static void none_is_lost_in_a_storm(void **state)
 {
     enum { SOCKETS = 8, HELD = 2 };
@@ -309,9 +314,9 @@ static void none_is_lost_in_a_storm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(what_comes_is_lent),
-        world_test(those_that_are_idle_hold_none),
-        world_test(those_that_wait_for_a_buffer_are_served_in_turn),
+        world_test(received_data_is_in_leased_buffers),
+        world_test(idle_receivers_hold_no_buffer),
+        world_test(waiters_for_a_buffer_are_served_in_order),
         world_test(a_wait_for_data_that_ends_early_loses_nothing),
         world_test(a_wait_for_a_buffer_that_ends_early_loses_nothing),
         world_test(one_that_is_destroyed_after_it_was_done_gives_back),

@@ -1,6 +1,6 @@
 /*
- * Input and output in memory as users' tests have it: what a server takes for granted is found by seeds, and is
- * found again by the same seed; faults fire; what is left is told.
+ * Simulated I/O as users' tests apply it. Seeds reveal wrong assumptions of a server, and the same seed
+ * reveals them again. Injected faults occur. Leaks are reported.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -18,7 +18,7 @@ struct end {
     bide_address address;
     bide_descriptor listener, socket;
     bide_io_operation operation;
-    bool is_careful; /* it does not take for granted that a message comes whole */
+    bool is_careful; /* it does not assume that a message arrives in one piece */
     unsigned i;
     size_t got;
     char data[MESSAGE];
@@ -79,7 +79,7 @@ static int run(bide_sim_loop *loop, void *subject_)
     status = bide_sim_loop_wait(loop, bide_listen(&listen, &server.listener, &client.address, 1));
     bide_awaiter *all = bide_when_all_of(&both, bide_task_init(&server.task, &server_body),
                                          bide_task_init(&client.task, &client_body));
-    if (subject->is_broken) /* (a server whose client was refused would wait for ever) */
+    if (subject->is_broken) /* (a server whose client was rejected would wait forever) */
         all = bide_with_deadline(&limited, bide_now(&loop->context) + 60 * UINT64_C(1000000000),
                                  all);
     int ended = bide_sim_loop_wait(loop, all);
@@ -93,7 +93,7 @@ static int run(bide_sim_loop *loop, void *subject_)
     return status;
 }
 
-static void what_is_taken_for_granted_is_found(void **state)
+static void wrong_assumptions_are_found(void **state)
 {
     struct subject subject = {false, false};
     bide_sim_result first, again;
@@ -108,7 +108,7 @@ static void what_is_taken_for_granted_is_found(void **state)
     fclose(options.out);
 }
 
-static void what_is_careful_passes_where_parts_come(void **state)
+static void a_careful_server_handles_partial_messages(void **state)
 {
     static const char *const faults[] = {"io: short receive", "io: short send", NULL};
     struct subject subject = {true, false};
@@ -123,8 +123,8 @@ static int run_and_take_what_breaks(bide_sim_loop *loop, void *subject)
     return status == -EBUSY ? status : 0;
 }
 
-/* Connections that break end with an error, and leave nothing. */
-static void what_breaks_leaves_nothing(void **state)
+/* Broken connections end with an error and leave nothing. */
+static void broken_connections_leave_nothing(void **state)
 {
     static const char *const faults[] = {"io: reset", "io: refused", "io: aborted", NULL};
     struct subject subject = {true, true};
@@ -151,9 +151,9 @@ static void a_loop_has_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_taken_for_granted_is_found),
-        cmocka_unit_test(what_is_careful_passes_where_parts_come),
-        cmocka_unit_test(what_breaks_leaves_nothing),
+        cmocka_unit_test(wrong_assumptions_are_found),
+        cmocka_unit_test(a_careful_server_handles_partial_messages),
+        cmocka_unit_test(broken_connections_leave_nothing),
         cmocka_unit_test(a_loop_has_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

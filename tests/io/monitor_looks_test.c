@@ -1,10 +1,13 @@
-/* What the monitor says of tasks, loops and pools; also while the loop is held up, and of a crowd. */
+/*
+ * The monitor's reports about tasks, loops and pools, also while the loop is blocked, and about
+ * many tasks.
+ */
 #define _GNU_SOURCE
 #include "monitor_peer.h"
 
 #include <pthread.h>
 
-/* ---- What it says of tasks ---- */
+/* ---- Tasks ---- */
 
 struct inner {
     bide_task task;
@@ -65,7 +68,7 @@ static void a_task_is_shown_with_its_chain(void **state)
              (unsigned long)(uintptr_t)&spawned.root, __FILE__, OUTER_LINE);
     assert_has(text, expected);
     free(text);
-    text = ask(&peer, "look tasks=5 frames=1\n"); /* the innermost alone */
+    text = ask(&peer, "look tasks=5 frames=1\n"); /* only the innermost one */
     assert_has(text, "\"depth\":2");
     assert_null(strstr(text, "\"number\":1"));
     free(text);
@@ -78,8 +81,8 @@ static void a_task_is_shown_with_its_chain(void **state)
     assert_int_equal(bide_monitor_stop(), 0);
 }
 
-/* Looks while nothing moves find the tasks at the same place for longer and longer. */
-static void what_stands_has_an_age_and_what_goes_on_has_none(void **state)
+/* While nothing moves, repeated looks report increasing ages. */
+static void waiting_tasks_have_an_age_and_running_ones_have_none(void **state)
 {
     (void)state;
     bide_event event;
@@ -152,7 +155,7 @@ static void of_a_crowd_the_groups_are_shown_and_some_of_one(void **state)
     free(spawned);
 }
 
-/* Operations of as many names as one likes. */
+/* Operations with any number of names. */
 enum { KINDS = 1100 };
 
 static char kind_names[KINDS][24];
@@ -208,7 +211,7 @@ static void there_is_a_bound_on_the_groups(void **state)
         bide_resume(awaiters[i].frame);
 }
 
-/* ---- What it says of loops and pools ---- */
+/* ---- Loops and pools ---- */
 
 struct receiver {
     bide_task task;
@@ -225,9 +228,9 @@ bide_coroutine(receiver_body)
     bide_end();
 }
 
-/* What a thread that is none of the loop's has found meanwhile. */
+/* The findings of a thread that does not belong to the loop. */
 typedef struct watch {
-    bide_atomic(bool) is_held; /* the loop is */
+    bide_atomic(bool) is_held; /* the loop is blocked */
     bide_atomic(bool) let_go;
     pthread_t thread;
     char *first;
@@ -271,7 +274,7 @@ bide_coroutine(holder_body)
     bide_end();
 }
 
-/* Looks until the loop was seen to be in one turn for a while. */
+/* Looks until the loop has been in one turn for a while. */
 static void *watch_loop(void *argument)
 {
     watch *watch = argument;
@@ -294,7 +297,7 @@ static void *watch_loop(void *argument)
     return NULL;
 }
 
-static void a_loop_that_is_held_up_is_shown_with_who_holds_it(void **state)
+static void a_blocked_loop_is_shown_with_the_blocking_task(void **state)
 {
     (void)state;
     bide_loop *loop;
@@ -382,10 +385,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         MONITOR_TEST(a_task_is_shown_with_its_chain),
-        MONITOR_TEST(what_stands_has_an_age_and_what_goes_on_has_none),
+        MONITOR_TEST(waiting_tasks_have_an_age_and_running_ones_have_none),
         MONITOR_TEST(of_a_crowd_the_groups_are_shown_and_some_of_one),
         MONITOR_TEST(there_is_a_bound_on_the_groups),
-        MONITOR_TEST(a_loop_that_is_held_up_is_shown_with_who_holds_it),
+        MONITOR_TEST(a_blocked_loop_is_shown_with_the_blocking_task),
         MONITOR_TEST(a_pool_is_shown_with_its_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,7 @@
-/* A peer of the monitor, for its tests: connects, asks, and looks at the records. A folder for each test. */
+/*
+ * A client of the monitor for its tests: connects, sends requests, and examines the records. Each test has
+ * a directory of its own.
+ */
 #ifndef MONITOR_PEER_H
 #define MONITOR_PEER_H
 
@@ -13,26 +16,26 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static char folder[64];
+static char directory_path[64];
 static char path[96];
 
-static inline int make_folder(void **state)
+static inline int make_directory(void **state)
 {
     (void)state;
     unsetenv("BIDE_MONITOR");
-    strcpy(folder, "/tmp/bide-monitor-test-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    strcpy(directory_path, "/tmp/bide-monitor-test-XXXXXX");
+    if (mkdtemp(directory_path) == NULL)
         return -1;
-    snprintf(path, sizeof path, "%s/socket", folder);
+    snprintf(path, sizeof path, "%s/socket", directory_path);
     return 0;
 }
 
-static inline int remove_folder(void **state)
+static inline int remove_directory(void **state)
 {
     (void)state;
     bide_monitor_stop();
     unlink(path);
-    return rmdir(folder); /* nothing else is left in it */
+    return rmdir(directory_path); /* nothing else is left in it */
 }
 
 static inline void start(void)
@@ -41,7 +44,7 @@ static inline void start(void)
                      0);
 }
 
-/* The descriptor, or a negative errno. */
+/* Returns the descriptor, or a negative errno. */
 static inline int try_to_connect(const char *to)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -61,7 +64,7 @@ typedef struct peer {
     char line[8192];
 } peer;
 
-/* The next record, or "" at the end. */
+/* Returns the next record, or "" at the end. */
 static inline const char *next_record(peer *peer)
 {
     if (fgets(peer->line, sizeof peer->line, peer->file) == NULL)
@@ -90,7 +93,7 @@ static inline void say(const peer *peer, const char *text)
     assert_int_equal(send(peer->fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* All records of one answer as a text, to be freed. */
+/* Returns all records of one answer as a text. The caller frees it. */
 static inline char *answer(peer *peer)
 {
     char *text = NULL;
@@ -121,7 +124,7 @@ static inline void assert_has(const char *text, const char *expected)
     }
 }
 
-/* The record that has `mark`, copied to `record`. */
+/* Copies the record that contains `mark` to `record`. */
 static inline void find_record(const char *text, const char *mark, char *record, size_t size)
 {
     assert_has(text, mark);
@@ -130,7 +133,7 @@ static inline void find_record(const char *text, const char *mark, char *record,
     snprintf(record, size, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* The number of a record under that name. */
+/* The number of a record with that name. */
 static inline uint64_t number_of(const char *record, const char *name)
 {
     char mark[64];
@@ -141,6 +144,6 @@ static inline uint64_t number_of(const char *record, const char *name)
     return at != NULL ? strtoull(at + strlen(mark), NULL, 10) : 0;
 }
 
-#define MONITOR_TEST(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+#define MONITOR_TEST(test) cmocka_unit_test_setup_teardown(test, make_directory, remove_directory)
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The monitor: where it listens, whom it refuses, and that peers which send nonsense, do not read, or vanish harm nobody.
+ * The monitor: where it listens, which clients it rejects. Clients that send nonsense, do not read, or
+ * disconnect do no harm.
  */
 #define _GNU_SOURCE
 #include "monitor_peer.h"
@@ -7,7 +8,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-/* (ThreadSanitizer knows of no threads that a child of fork starts) */
+/* (ThreadSanitizer does not support threads that the child of a fork starts) */
 #if defined __has_feature
 #if __has_feature(thread_sanitizer)
 #define __SANITIZE_THREAD__ 1
@@ -45,36 +46,36 @@ static void the_environment_names_the_path_and_no_more(void **state)
 {
     (void)state;
     char other[100], found[200];
-    snprintf(other, sizeof other, "%s/other", folder);
+    snprintf(other, sizeof other, "%s/other", directory_path);
     setenv("BIDE_MONITOR", other, 1);
-    assert_int_equal(bide_monitor_path(found, sizeof found), 0); /* by itself it starts nothing */
+    assert_int_equal(bide_monitor_path(found, sizeof found), 0); /* it starts nothing on its own. */
     assert_int_equal(bide_monitor_start(NULL), 0);
     bide_monitor_path(found, sizeof found);
     assert_string_equal(found, other);
     assert_int_equal(bide_monitor_stop(), 0);
-    start(); /* what the program names stands above it */
+    start(); /* a path in the program has priority */
     bide_monitor_path(found, sizeof found);
     assert_string_equal(found, path);
     assert_int_equal(bide_monitor_stop(), 0);
     unsetenv("BIDE_MONITOR");
 }
 
-static void by_itself_it_listens_below_the_runtime_directory(void **state)
+static void by_default_it_listens_below_the_runtime_directory(void **state)
 {
     (void)state;
     char expected[120], found[200];
     struct stat about;
-    setenv("XDG_RUNTIME_DIR", folder, 1);
-    snprintf(expected, sizeof expected, "%s/bide/%d", folder, (int)getpid());
+    setenv("XDG_RUNTIME_DIR", directory_path, 1);
+    snprintf(expected, sizeof expected, "%s/bide/%d", directory_path, (int)getpid());
     assert_int_equal(bide_monitor_start(NULL), 0);
     bide_monitor_path(found, sizeof found);
     assert_string_equal(found, expected);
     assert_int_equal(bide_monitor_stop(), 0);
-    snprintf(expected, sizeof expected, "%s/bide", folder);
+    snprintf(expected, sizeof expected, "%s/bide", directory_path);
     assert_int_equal(lstat(expected, &about), 0);
     assert_int_equal(about.st_mode & 07777, 0700);
 
-    /* one that others may go into is not taken */
+    /* a directory that others may write to is not used. */
     chmod(expected, 0755);
     assert_int_equal(bide_monitor_start(NULL), -EPERM);
     rmdir(expected);
@@ -84,7 +85,7 @@ static void by_itself_it_listens_below_the_runtime_directory(void **state)
     unsetenv("XDG_RUNTIME_DIR");
 }
 
-static void what_stands_there_is_replaced_if_it_is_left_over(void **state)
+static void a_stale_socket_file_is_replaced(void **state)
 {
     (void)state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -99,7 +100,7 @@ static void what_stands_there_is_replaced_if_it_is_left_over(void **state)
     join(&peer);
     leave(&peer);
 
-    /* another's file, which has taken the place of this one, stays when it stops */
+    /* if another process has replaced the socket's file, the file stays when the monitor stops. */
     unlink(path);
     int file = open(path, O_CREAT | O_WRONLY, 0600);
     assert_true(file >= 0);
@@ -110,7 +111,7 @@ static void what_stands_there_is_replaced_if_it_is_left_over(void **state)
     unlink(path);
 }
 
-static void a_path_that_does_not_fit_is_refused(void **state)
+static void a_path_that_does_not_fit_is_rejected(void **state)
 {
     (void)state;
     char much[300];
@@ -121,15 +122,15 @@ static void a_path_that_does_not_fit_is_refused(void **state)
         bide_monitor_start(&(bide_monitor_options){.path = "/nowhere/that/there/is"}), -ENOENT);
 }
 
-static void another_user_is_refused_even_where_the_file_allows_it(void **state)
+static void another_user_is_rejected_even_if_the_file_allows_it(void **state)
 {
     (void)state;
     enum { NOBODY = 65534 };
     int status;
     if (geteuid() != 0)
-        skip(); /* it takes root to become somebody else */
+        skip(); /* only root can become another user. */
     start();
-    chmod(folder, 0755);
+    chmod(directory_path, 0755);
     chmod(path, 0666);
     pid_t child = fork();
     if (child == 0) {
@@ -146,7 +147,7 @@ static void another_user_is_refused_even_where_the_file_allows_it(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     peer peer;
-    join(&peer); /* and the owner is served */
+    join(&peer); /* the owner is served */
     leave(&peer);
     assert_int_equal(bide_monitor_stop(), 0);
 }
@@ -171,7 +172,7 @@ static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
     assert_int_equal(status, 0);
     assert_int_equal(access(path, F_OK), 0);
     child = fork();
-    if (child == 0) { /* one that goes on, and has nothing of it open */
+    if (child == 0) { /* a child that continues and has none of it open */
         pause();
         _exit(0);
     }
@@ -183,7 +184,7 @@ static void a_child_of_fork_has_none_and_may_have_its_own(void **state)
 
 /* ---- Peers ---- */
 
-static void nonsense_is_told_as_such(void **state)
+static void nonsense_is_reported(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"hello\n",        "look x\n",         "look tasks=\n",
@@ -203,7 +204,7 @@ static void nonsense_is_told_as_such(void **state)
     char *text = ask(&peer, much);
     assert_has(text, "a command has at most 255 bytes");
     free(text);
-    say(&peer, "\n\r\nlook\r\nturns off\nlook"); /* several at once, and one in parts */
+    say(&peer, "\n\r\nlook\r\nturns off\nlook"); /* several requests at once, and one in pieces. */
     text = answer(&peer);
     assert_has(text, "\"is\":\"look\"");
     free(text);
@@ -217,8 +218,8 @@ static void nonsense_is_told_as_such(void **state)
     assert_int_equal(bide_monitor_stop(), 0);
 }
 
-/* One has asked, has ended its output, and is answered. */
-static void an_answer_comes_after_the_end_of_what_is_asked(void **state)
+/* A client has sent its request and ended its output: it still gets its answer. */
+static void an_answer_arrives_after_the_end_of_the_requests(void **state)
 {
     (void)state;
     peer peer;
@@ -248,7 +249,7 @@ static void peers_that_do_not_read_or_vanish_harm_nobody(void **state)
     assert_true(recv(refused, text, sizeof text - 1, 0) > 0);
     assert_string_equal(text, "{\"is\":\"error\",\"what\":\"there are too many connections\"}\n");
     close(refused);
-    for (int i = 0; i + 1 < MANY; i++) { /* (until nothing more goes into the socket) */
+    for (int i = 0; i + 1 < MANY; i++) { /* (until the socket is full) */
         while (send(peers[i].fd, "look tasks=1000\n", 16, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
         }
     }
@@ -260,7 +261,7 @@ static void peers_that_do_not_read_or_vanish_harm_nobody(void **state)
     found = ask(&peers[MANY - 1], "look\n");
     assert_has(found, "\"is\":\"end\"");
     free(found);
-    assert_int_equal(bide_monitor_stop(), 0); /* while one is connected */
+    assert_int_equal(bide_monitor_stop(), 0); /* while a client is connected */
     assert_string_equal(next_record(&peers[MANY - 1]), "");
     leave(&peers[MANY - 1]);
 }
@@ -270,13 +271,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         MONITOR_TEST(the_socket_is_the_owners_and_goes_with_the_monitor),
         MONITOR_TEST(the_environment_names_the_path_and_no_more),
-        MONITOR_TEST(by_itself_it_listens_below_the_runtime_directory),
-        MONITOR_TEST(what_stands_there_is_replaced_if_it_is_left_over),
-        MONITOR_TEST(a_path_that_does_not_fit_is_refused),
-        MONITOR_TEST(another_user_is_refused_even_where_the_file_allows_it),
+        MONITOR_TEST(by_default_it_listens_below_the_runtime_directory),
+        MONITOR_TEST(a_stale_socket_file_is_replaced),
+        MONITOR_TEST(a_path_that_does_not_fit_is_rejected),
+        MONITOR_TEST(another_user_is_rejected_even_if_the_file_allows_it),
         MONITOR_TEST(a_child_of_fork_has_none_and_may_have_its_own),
-        MONITOR_TEST(nonsense_is_told_as_such),
-        MONITOR_TEST(an_answer_comes_after_the_end_of_what_is_asked),
+        MONITOR_TEST(nonsense_is_reported),
+        MONITOR_TEST(an_answer_arrives_after_the_end_of_the_requests),
         MONITOR_TEST(peers_that_do_not_read_or_vanish_harm_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

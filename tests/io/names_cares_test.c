@@ -1,6 +1,7 @@
 /*
- * Names by c-ares: what each answer of a name server comes to, how a look-up is cut short, and connecting while one
- * family's answer is still to come. The server is the test's own, on the same loop.
+ * Name resolution by c-ares: how each answer of a name server is handled, how a lookup is cancelled, and
+ * connecting while the answer for one address family is pending. The name server is part of the test and
+ * runs on the same loop.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -10,7 +11,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* ---- Calls of the system that fail when told to ---- */
+/* ---- System calls that fail on request ---- */
 
 static struct {
     int socket, add, create; /* an errno; 0: it does not fail */
@@ -54,7 +55,7 @@ void *__wrap_calloc(size_t count, size_t size)
     return fail.calloc ? NULL : __real_calloc(count, size);
 }
 
-/* ---- Time that stands still ---- */
+/* ---- A stopped clock ---- */
 
 static struct {
     bool stands;
@@ -85,7 +86,7 @@ typedef struct query {
     uint8_t bytes[MESSAGE];
     size_t size;
     uint16_t type;
-    char label[64]; /* the name's first */
+    char label[64]; /* the first label of the name */
     bide_address from;
 } query;
 
@@ -104,7 +105,7 @@ typedef struct server {
     query query, over_tcp;
     uint8_t header[2];
     unsigned queries, tcp_queries, noises;
-    query held; /* the last of those that are not answered at once */
+    query held; /* the last query that is not answered at once */
     unsigned holds;
     bide_auto_event news;
 } server;
@@ -134,7 +135,7 @@ static size_t put_record(const query *it, uint8_t *at, uint8_t last)
     return sizeof begin + size;
 }
 
-/* `code`: what the server says; `count` addresses, which end with 1, 2 and so on. */
+/* `code`: the server's response code; `count` addresses, which end with 1, 2 and so on. */
 static size_t make_reply(const query *it, uint8_t *reply, int code, bool truncated, unsigned count)
 {
     size_t size = it->size;
@@ -156,7 +157,7 @@ static void reply_to(server *s, const query *it, int code, bool truncated, unsig
     (void)!sendto(s->udp.fd, reply, size, 0, &it->from.any.generic, it->from.length);
 }
 
-/* Something that is no answer: of another question, and cut off in the middle. */
+/* Sends invalid answers: to another question, and truncated. */
 static void send_noise(server *s, const query *it)
 {
     uint8_t reply[MESSAGE];
@@ -176,7 +177,7 @@ static void hold(server *s, const query *it)
     s->holds++;
 }
 
-/* Nothing runs between the two. */
+/* Nothing runs between the two answers. */
 static void answer_4_before_6(server *s, const query *it)
 {
     if (s->holds == 0) {
@@ -250,7 +251,7 @@ static void reply_by_tcp(server *s)
     (void)!send(s->tcp.fd, reply, size + 2, MSG_NOSIGNAL);
 }
 
-/* One connection after the other. */
+/* Serves one connection after another. */
 bide_coroutine(tcp_body)
 {
     bide_begin(tcp_body, struct serving * self);
@@ -378,7 +379,7 @@ static void each_family_has_half_of_the_room(void **state)
     end_server(s);
 }
 
-static void an_answer_that_is_too_large_is_asked_for_by_tcp(void **state)
+static void a_large_answer_is_requested_over_tcp(void **state)
 {
     world *w = world_of(state);
     server *s = begin_server(w);
@@ -418,7 +419,7 @@ static void each_failure_has_its_error(void **state)
     end_server(s);
 }
 
-static void a_look_up_is_cut_short(void **state)
+static void a_look_up_ends_early(void **state)
 {
     world *w = world_of(state);
     server *s = begin_server(w);
@@ -442,7 +443,7 @@ static void a_look_up_is_cut_short(void **state)
     end_server(s);
 }
 
-static void a_request_before_it_begins_is_heard(void **state)
+static void an_earlier_stop_request_cancels_it(void **state)
 {
     world *w = world_of(state);
     server *s = begin_server(w);
@@ -456,7 +457,7 @@ static void a_request_before_it_begins_is_heard(void **state)
     end_server(s);
 }
 
-static void many_look_ups_go_on_at_once(void **state)
+static void many_look_ups_run_at_once(void **state)
 {
     enum { MANY = 24 };
     static struct runner runners[MANY];
@@ -466,7 +467,7 @@ static void many_look_ups_go_on_at_once(void **state)
     bide_names *names = make_names(s, 0, 0);
     for (int i = 0; i < MANY; i++)
         begin(w, &runners[i], bide_resolve(&look_ups[i], names, "late-four.test", 80));
-    wait_for(s, &s->holds, MANY); /* none has ended when the last is asked for */
+    wait_for(s, &s->holds, MANY); /* none has ended when the last one is requested */
     for (int i = 0; i < MANY; i++)
         assert_false(runners[i].has_ended);
     for (int i = 0; i < MANY; i++)
@@ -483,7 +484,7 @@ static void many_look_ups_go_on_at_once(void **state)
     end_server(s);
 }
 
-static void what_the_system_lacks_is_said(void **state)
+static void a_lack_of_resources_is_reported(void **state)
 {
     world *w = world_of(state);
     server *s = begin_server(w);
@@ -535,13 +536,13 @@ static void options_are_checked(void **state)
     assert_int_equal(bide_names_create(&names, &options), -EINVAL);
 }
 
-/* ---- Connecting by name: of 127.0.0.1 and ::1 one refuses, or none ---- */
+/* ---- Connecting by name: one of 127.0.0.1 and ::1 refuses, or neither ---- */
 
 typedef struct fixture {
     world *world;
     server *server;
     bide_names *names;
-    bide_descriptor listeners[2]; /* by version 4, by version 6: of the same port */
+    bide_descriptor listeners[2]; /* IPv4 and IPv6, with the same port */
     uint16_t port;
     bide_descriptor connection, accepted;
     bide_io_operation operation;
@@ -562,7 +563,10 @@ static int listen_on(fixture *f, int which, const char *ip)
     return status;
 }
 
-/* Binds the port without listening there: it refuses, and nobody else can have it. */
+/*
+ * Binds the port without listening: connections to it are refused, and no other program can use
+ * it.
+ */
 static int hold_port(fixture *f, int which)
 {
     bide_address address;
@@ -579,7 +583,7 @@ static int hold_port(fixture *f, int which)
     return 0;
 }
 
-/* Listens on one port in the families that are asked for, and holds it in the other. */
+/* Listens on one port in the requested families, and reserves it in the other. */
 static int open_port(fixture *f, bool has_v4, bool has_v6)
 {
     f->port = 0;
@@ -673,7 +677,7 @@ static void do_nothing(void *nothing)
     (void)nothing;
 }
 
-/* Version 6 comes when version 4 is known, and no time has passed. */
+/* The IPv6 answer arrives after the IPv4 answer, and no time has passed. */
 static void version_4_waits_for_version_6(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, true);
@@ -682,7 +686,7 @@ static void version_4_waits_for_version_6(void **state)
     stand_still(true);
     begin(f->world, &runner, connect_to(f, "late-six.test"));
     wait_for(f->server, &f->server->holds, 1);
-    while (f->connect.look_up.answered == 0 || turns++ < 16) /* what is to follow may do so */
+    while (f->connect.look_up.answered == 0 || turns++ < 16) /* lets everything that is ready run */
         call_inside(f->world, do_nothing, NULL);
     unsigned begun = f->connect.connect.begun;
     reply_to(f->server, &f->server->held, 0, false, 1);
@@ -705,8 +709,8 @@ static void version_6_does_not_wait_for_version_4(void **state)
     end_fixture(f);
 }
 
-/* What is there has been tried, and refuses, when more is found. */
-static void what_is_found_later_is_tried(void **state)
+/* The first addresses have been tried, and refuse, when more are found. */
+static void addresses_found_later_are_tried(void **state)
 {
     static const char *const hosts[2] = {"late-four.test", "late-six.test"};
     for (int late = 0; late < 2; late++) {
@@ -728,7 +732,7 @@ static void what_is_found_later_is_tried(void **state)
 static void that_nothing_more_comes_is_the_first_error(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, false);
-    assert_int_equal(shutdown(f->listeners[0].fd, SHUT_RDWR), 0); /* its port refuses now */
+    assert_int_equal(shutdown(f->listeners[0].fd, SHUT_RDWR), 0); /* its port refuses connections from now on */
     assert_int_equal(world_wait(f->world, connect_to(f, "four.test")), -ECONNREFUSED);
     assert_int_equal(world_wait(f->world, connect_to(f, "none.test")), -ENOENT);
     assert_int_equal(world_wait(f->world, connect_to(f, "empty.test")), -ENOENT);
@@ -736,8 +740,8 @@ static void that_nothing_more_comes_is_the_first_error(void **state)
     end_fixture(f);
 }
 
-/* While nothing is found; and while an attempt has failed and more may come. */
-static void connecting_by_name_is_cut_short(void **state)
+/* While nothing is found, and while an attempt has failed and more may follow. */
+static void connecting_by_name_ends_early(void **state)
 {
     for (int how = 0; how < CLOSE; how++) {
         for (int is_late = 0; is_late < 2; is_late++) {
@@ -763,20 +767,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(a_name_has_the_addresses_of_both_families),
         world_test(each_family_has_half_of_the_room),
-        world_test(an_answer_that_is_too_large_is_asked_for_by_tcp),
+        world_test(a_large_answer_is_requested_over_tcp),
         world_test(each_failure_has_its_error),
-        world_test(a_look_up_is_cut_short),
-        world_test(a_request_before_it_begins_is_heard),
-        world_test(many_look_ups_go_on_at_once),
-        world_test(what_the_system_lacks_is_said),
+        world_test(a_look_up_ends_early),
+        world_test(an_earlier_stop_request_cancels_it),
+        world_test(many_look_ups_run_at_once),
+        world_test(a_lack_of_resources_is_reported),
         world_test(options_are_checked),
         world_test(version_6_is_waited_for_no_longer_than_its_delay),
         world_test(version_6_is_first_if_it_comes_within_its_delay),
         world_test(version_4_waits_for_version_6),
         world_test(version_6_does_not_wait_for_version_4),
-        world_test(what_is_found_later_is_tried),
+        world_test(addresses_found_later_are_tried),
         world_test(that_nothing_more_comes_is_the_first_error),
-        world_test(connecting_by_name_is_cut_short),
+        world_test(connecting_by_name_ends_early),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Names: what the system finds for them, how a look-up ends early while its call goes on, and connecting to whichever of
- * several addresses answers first. The system's getaddrinfo is the test's own.
+ * Name resolution: the results of the system, how a lookup ends early while its call continues, and
+ * connecting to the first of several addresses that answers. The test replaces the system's getaddrinfo.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -16,9 +16,9 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool is_held; /* calls wait until it is false */
+    bool is_held; /* calls block until it is false */
     unsigned begun, ended;
-    int error; /* what calls return, and set errno to if it is EAI_SYSTEM */
+    int error; /* the result of calls, and errno if it is EAI_SYSTEM */
     const char *addresses[20];
 } resolver = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -186,8 +186,11 @@ static void no_more_addresses_than_there_is_room_for(void **state)
     bide_names_destroy(names);
 }
 
-/* The call is under way, or waits for a thread, when its operation ends; and ends when nobody waits. */
-static void a_look_up_is_cut_short(void **state)
+/*
+ * A lookup ends while its call is in progress, or while the call waits for a thread. The call completes
+ * without a waiter.
+ */
+static void a_look_up_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int how = 0; how < CLOSE; how++) {
@@ -239,7 +242,7 @@ static void files_do_not_wait_for_names(void **state)
 typedef struct fixture {
     world *world;
     bide_descriptor listeners[2]; /* of both families */
-    bide_descriptor full;         /* does not answer: its line of connections is full */
+    bide_descriptor full;         /* does not answer: its backlog is full */
     int fillers[8];
     bide_address answers[2], refuses, silent;
     bide_descriptor connection, accepted;
@@ -290,7 +293,7 @@ static void end_fixture(fixture *f)
     free(f);
 }
 
-/* It is connected, and can be used by its new place. */
+/* It is connected, and works at its new place. */
 static void check_connection(fixture *f, int listener)
 {
     char byte = 0;
@@ -305,9 +308,9 @@ static void check_connection(fixture *f, int listener)
     assert_int_equal(byte, 'y');
 }
 
-enum { SHORT = 2000000 }; /* an attempt's time, in nanoseconds */
+enum { SHORT = 2000000 }; /* the timeout of an attempt, in nanoseconds */
 
-static void the_first_that_answers_is_taken(void **state)
+static void the_first_address_that_answers_is_used(void **state)
 {
     enum { ANSWERS, REFUSES, SILENT, KINDS };
     for (int number = 0; number < KINDS * KINDS * KINDS; number++) {
@@ -326,7 +329,7 @@ static void the_first_that_answers_is_taken(void **state)
         bool is_silent = kinds[0] == SILENT || kinds[1] == SILENT || kinds[2] == SILENT;
         begin(f->world, &runner,
               bide_connect_any(&f->connect, &f->connection, addresses, 3, is_silent ? SHORT : 0));
-        if (answers < 0 && is_silent) { /* nothing ends it but a request */
+        if (answers < 0 && is_silent) { /* only a stop request ends it */
             turn(f->world);
             call_inside(f->world, stop, &runner);
             assert_int_equal(end(f->world, &runner), -ECANCELED);
@@ -337,7 +340,7 @@ static void the_first_that_answers_is_taken(void **state)
         } else {
             assert_int_equal(end(f->world, &runner), 0);
             assert_int_equal(kinds[f->connect.connected], ANSWERS);
-            if (!is_silent) /* (beside a silent one they are begun soon after each other) */
+            if (!is_silent) /* (next to a silent one, the others start soon after each other) */
                 assert_int_equal(f->connect.connected, answers);
             check_connection(f, 0);
         }
@@ -352,7 +355,7 @@ static void families_are_tried_in_turn(void **state)
         end_fixture(f);
         skip();
     }
-    /* three of one family that refuse stand before one of the other */
+    /* three refusing addresses of one family precede one of the other */
     bide_address addresses[4] = {f->refuses, f->refuses, f->refuses, f->answers[1]};
     assert_int_equal(world_wait(f->world, bide_connect_any(&f->connect, &f->connection, addresses,
                                                            4, 0)),
@@ -363,7 +366,7 @@ static void families_are_tried_in_turn(void **state)
     end_fixture(f);
 }
 
-static void connecting_is_cut_short(void **state)
+static void connecting_ends_early(void **state)
 {
     for (int how = 0; how < CLOSE; how++) {
         for (unsigned count = 1; count <= 3; count++) {
@@ -398,7 +401,7 @@ static void a_name_is_connected_to(void **state)
     bide_names *names = make_names(1);
     bide_connect_by_name_operation it;
     uint16_t port = bide_address_port(&f->answers[0]);
-    answer(0, both); /* nobody listens there by IPv6, as good as certainly */
+    answer(0, both); /* almost certainly nobody listens there over IPv6 */
     assert_int_equal(
         world_wait(f->world, bide_connect_by_name(&it, &f->connection, names, "host.test", port)),
         0);
@@ -420,7 +423,7 @@ static void a_name_is_connected_to(void **state)
     end_fixture(f);
 }
 
-static void connecting_by_name_is_cut_short(void **state)
+static void connecting_by_name_ends_early(void **state)
 {
     for (int how = 0; how < CLOSE; how++) {
         fixture *f = begin_fixture(world_of(state));
@@ -456,14 +459,14 @@ int main(void)
         world_test(digits_need_no_look_up),
         world_test(each_failure_has_its_error),
         world_test(no_more_addresses_than_there_is_room_for),
-        world_test(a_look_up_is_cut_short),
+        world_test(a_look_up_ends_early),
         world_test(files_do_not_wait_for_names),
-        world_test(the_first_that_answers_is_taken),
+        world_test(the_first_address_that_answers_is_used),
         world_test(families_are_tried_in_turn),
-        world_test(connecting_is_cut_short),
+        world_test(connecting_ends_early),
         world_test(no_address_is_an_error),
         world_test(a_name_is_connected_to),
-        world_test(connecting_by_name_is_cut_short),
+        world_test(connecting_by_name_ends_early),
 #if !HAS_CARES
         cmocka_unit_test(c_ares_is_said_to_be_missing),
 #endif

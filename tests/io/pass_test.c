@@ -1,4 +1,4 @@
-/* Descriptors that go to other processes and come from them: each is had once, or closed. Options of sockets. */
+/* Passing descriptors between processes: each is received once, or closed. Options of sockets. */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -34,7 +34,7 @@ static void end_fixture(fixture *f)
     free(f);
 }
 
-/* Sends so many descriptors of /dev/null, with a byte. */
+/* Sends `count` descriptors of /dev/null, with a byte. */
 static int send_some(fixture *f, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ static bide_awaiter *receive(fixture *f, unsigned room)
     return bide_recv_fds(&f->pass, &f->one, f->buffer, sizeof f->buffer, f->got, room);
 }
 
-/* It is one of /dev/null, that is closed on exec. */
+/* It refers to /dev/null and is closed on exec. */
 static void check_null(fixture *f, int fd)
 {
     bide_descriptor file;
@@ -66,7 +66,7 @@ static void check_null(fixture *f, int fd)
     assert_int_equal(bide_descriptor_release(&file), fd);
 }
 
-static void what_is_passed_is_had(void **state)
+static void passed_descriptors_are_received(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     int before = count_descriptors();
@@ -90,7 +90,7 @@ static void what_is_passed_is_had(void **state)
     end_fixture(f);
 }
 
-static void those_without_room_are_closed(void **state)
+static void connections_without_a_slot_are_closed(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     int before = count_descriptors();
@@ -101,11 +101,11 @@ static void those_without_room_are_closed(void **state)
     assert_int_equal(count_descriptors(), before + 2);
     world_close(f->world, f->got[0]);
     world_close(f->world, f->got[1]);
-    if (getenv("MESON_EXE_WRAPPER") != NULL) { /* (QEMU says nothing of what it leaves out) */
+    if (getenv("MESON_EXE_WRAPPER") != NULL) { /* (QEMU does not report what it omits) */
         end_fixture(f);
         return;
     }
-    /* more than the control data hold */
+    /* more than the control data holds */
     enum { TOO_MANY = 2 * BIDE_SCM_MAX_FDS };
     union {
         struct cmsghdr header;
@@ -153,7 +153,7 @@ static void a_wait_that_ends_early_loses_and_leaks_nothing(void **state)
     }
 }
 
-/* A receiver of descriptors, by each operation that can be one. */
+/* A receiver of descriptors, with each operation that can receive them. */
 struct receiver {
     bide_fds_operation pass;
     bide_io_operation operation;
@@ -178,7 +178,7 @@ static bide_awaiter *begin_receiver(fixture *f, struct receiver *it, int by)
     return bide_recv_batch(&it->operation, &f->one, &it->message, 1);
 }
 
-/* Closes what a receiver that knows has got. */
+/* Closes the descriptors of a receiver that has resumed. */
 static void close_received(fixture *f, struct receiver *it, int by)
 {
     struct cmsghdr *header = CMSG_FIRSTHDR(&it->message.header);
@@ -195,7 +195,7 @@ static void close_received(fixture *f, struct receiver *it, int by)
     }
 }
 
-/* Woken by a byte, it destroys the receiver, which was woken by what came next. */
+/* A byte wakes the destroyer. It destroys the receiver, which the next event has woken. */
 struct destroyer {
     bide_task task;
     bide_io_operation operation;
@@ -212,7 +212,10 @@ bide_coroutine(destroyer_body)
     bide_end();
 }
 
-/* Sends both, and the loop looks at neither in between: in memory that is one turn, in the system two calls. */
+/*
+ * Sends both, and the loop polls neither in between: one turn in memory, two system calls
+ * otherwise.
+ */
 struct both {
     bide_task task;
     fixture *fixture;
@@ -254,7 +257,10 @@ bide_coroutine(both_body)
     bide_end();
 }
 
-/* The message has come, and the receiver is destroyed before it knows: its descriptors are closed. */
+/*
+ * The message has arrived, and the receiver is destroyed before it resumes: its descriptors are
+ * closed.
+ */
 static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
 {
     world *w = world_of(state);
@@ -283,7 +289,7 @@ static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
         assert_int_equal(world_wait(w, bide_event_wait(&wait, &spawned.ended)), 0);
         if (f->runner.has_ended)
             close_received(f, &receiver, by);
-        bide_close(&f->one); /* (with what was not received) */
+        bide_close(&f->one); /* (with the descriptors that were not received) */
         assert_int_equal(count_descriptors(), before - 1);
         bide_close(&destroyer.wakes);
         bide_close(&destroyer.writes);
@@ -291,7 +297,7 @@ static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
     }
 }
 
-static void who_sent_it_is_told(void **state)
+static void the_sender_is_reported(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     int value = 0;
@@ -342,7 +348,10 @@ static void options_are_set_and_asked(void **state)
     assert_int_equal(bide_socket_option(&listener, BIDE_OPTION_ERROR, &value), -EBADF);
 }
 
-/* In a child, whose descriptors 3 and 4 may be anything; returns the number of the first line that fails. */
+/*
+ * In a child, whose descriptors 3 and 4 may be anything. Returns the number of the first failing
+ * line.
+ */
 static int inherit(void)
 {
 #define expect(condition)    \
@@ -361,7 +370,7 @@ static int inherit(void)
     setenv("LISTEN_FDS", "2", 1);
     setenv("LISTEN_PID", "1", 1);
     setenv("LISTEN_FDNAMES", "web:admin", 1);
-    expect(bide_inherited_count() == 0); /* they are another process's */
+    expect(bide_inherited_count() == 0); /* they belong to another process */
     snprintf(text, sizeof text, "%d", (int)getpid());
     setenv("LISTEN_PID", text, 1);
     expect(bide_inherited_count() == 2);
@@ -410,11 +419,11 @@ static void the_service_manager_hands_descriptors_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(what_is_passed_is_had),
-        world_test(those_without_room_are_closed),
+        world_test(passed_descriptors_are_received),
+        world_test(connections_without_a_slot_are_closed),
         world_test(a_wait_that_ends_early_loses_and_leaks_nothing),
         world_test(one_that_is_destroyed_after_it_was_done_leaks_nothing),
-        world_test(who_sent_it_is_told),
+        world_test(the_sender_is_reported),
         world_test(options_are_set_and_asked),
         cmocka_unit_test(the_service_manager_hands_descriptors_over),
     };

@@ -1,8 +1,8 @@
 /*
- * Peers that behave badly, alone and in a crowd: slow ones, ones that say nothing, that end one half, that reset, that
- * vanish before they are accepted, that read in pieces. A server answers each with as many bytes as it asks for. What a
- * peer that is still there gets is whole; a peer that is gone ends its own connection and nothing else. BIDE_SOAK is
- * how many seconds the crowd stays; without it, a number of peers.
+ * Misbehaving peers, alone and in a crowd: peers that are slow, say nothing, half-close, reset, vanish
+ * before they are accepted, or read in pieces. A server answers each with the requested number of bytes.
+ * A peer that stays gets a complete answer. A peer that vanishes ends its own connection only. BIDE_SOAK is
+ * the number of seconds for which the crowd stays; without it the number of peers is fixed.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -15,8 +15,8 @@
 enum {
     SLOTS = 40,
     CROWD = 24,
-    HEAD = 4,        /* a request: how many bytes it asks for */
-    LARGE = 3 << 20, /* more than the sockets hold */
+    HEAD = 4,        /* a request: the number of bytes */
+    LARGE = 3 << 20, /* more than the sockets can hold */
     USUAL = 500,
 };
 
@@ -33,8 +33,8 @@ struct client {
 static unsigned char pattern[65536];
 
 static struct {
-    unsigned asked; /* requests that were read whole */
-    unsigned cut;   /* connections that ended in the middle of one */
+    unsigned asked; /* complete requests */
+    unsigned cut;   /* connections that ended within a request */
 } served;
 
 bide_coroutine(client_body)
@@ -88,7 +88,7 @@ typedef struct fixture {
     struct client slots[SLOTS];
     struct peer peers[CROWD];
     uint64_t random;
-    uint64_t until; /* 0: so many */
+    uint64_t until; /* 0: a fixed number */
     uint32_t left;
     unsigned ended[KINDS];
 } fixture;
@@ -98,7 +98,7 @@ static uint32_t draw(fixture *f, uint32_t below)
     return (uint32_t)(testing_random(&f->random) >> 33) % below;
 }
 
-/* So that closing it is a reset. */
+/* Makes closing the socket a reset. */
 static void make_abrupt(struct peer *self)
 {
     struct linger none = {1, 0};
@@ -119,7 +119,7 @@ static void prepare(struct peer *self, unsigned kind)
     bide_descriptor_init_closed(&self->socket);
 }
 
-/* It has read something: is it what was sent? */
+/* Compares the received bytes with the sent ones. */
 static void check_bytes(struct peer *self)
 {
     for (size_t i = 0; i < self->operation.count; i++) {
@@ -137,7 +137,7 @@ bide_coroutine(peer_body)
         make_abrupt(self);
         bide_return(0);
     }
-    if (self->kind == SILENT) { /* until the server ends it, or the test */
+    if (self->kind == SILENT) { /* until the server or the test ends it */
         bide_await(bide_recv(&self->operation, &self->socket, self->buffer, 1));
         bide_return(0);
     }
@@ -206,7 +206,7 @@ static fixture *begin_fixture(world *world)
     return f;
 }
 
-/* Connections that are left are asked to stop. */
+/* Requests a stop of the remaining connections. */
 static void end_fixture(fixture *f)
 {
     bide_event_waiter wait;
@@ -255,7 +255,7 @@ static void each_that_leaves_ends_its_own_connection(void **state)
             start_peer(&f->peers[i], kind);
         for (int i = 0; i < 3 && kind != SILENT; i++)
             end_peer(&f->peers[i]);
-        start_peer(&f->peers[4], POLITE); /* it is served all the same */
+        start_peer(&f->peers[4], POLITE); /* it is served nevertheless */
         end_peer(&f->peers[4]);
         assert_true(f->peers[4].is_whole);
         if (kind == SILENT) {
@@ -287,7 +287,7 @@ static bool goes_on(fixture *f)
     return true;
 }
 
-/* One peer after the other; a silent one is ended by its own stop. */
+/* Runs one peer after another; its own stop ends a silent one. */
 bide_coroutine(member_body)
 {
     bide_begin(member_body, struct crowd_member * self);
@@ -310,9 +310,9 @@ static void a_crowd_of_all_kinds(void **state)
     size_t memory = 0;
     f->until = seconds != NULL ? bide_platform.now() + strtoull(seconds, NULL, 10) * 1000000000 : 0;
     f->left = rounds_of(USUAL);
-    for (int i = CROWD / 2; i < CROWD; i++) /* half of the crowd says nothing, and stays */
+    for (int i = CROWD / 2; i < CROWD; i++) /* half of the crowd stays and says nothing */
         start_peer(&f->peers[i], SILENT);
-    for (int round = 0; round < 2; round++) { /* the first is to warm up: it may keep memory */
+    for (int round = 0; round < 2; round++) { /* the first round warms up: it may allocate memory that is kept */
         uint32_t left = f->left;
         uint64_t until = f->until;
         if (round == 0) {
@@ -329,7 +329,7 @@ static void a_crowd_of_all_kinds(void **state)
             assert_int_equal(
                 world_wait(f->world, bide_event_wait(&wait, &members[i].spawned.ended)), 0);
         }
-        /* the server's ends of what has gone */
+        /* the server's side of disconnected peers */
         while (bide_server_own_stats(&f->server)->live > CROWD / 2) {
             bide_sleep pause;
             assert_int_equal(world_wait(f->world, bide_sleep_for(&pause, 1000000)), 0);

@@ -1,6 +1,6 @@
 /*
- * A server for each worker of a pool: connections are dealt out, bounded, drained and cut short, wherever they run; after
- * each test every slot is free again, and no descriptor is left.
+ * A server on each worker of a pool. Connections are distributed, limited, drained and cancelled, wherever
+ * they run. After each test all slots are free, and no descriptor is left.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -91,7 +91,7 @@ static fixture *begin_pool(void)
 static void end_pool(fixture *f)
 {
     bide_thread_pool_destroy(f->pool);
-    /* (descriptors that wake loops are kept for the next ones) */
+    /* (descriptors that wake loops are kept for later loops) */
     assert_in_range(count_descriptors(), f->descriptors, f->descriptors + THREADS);
 }
 
@@ -126,7 +126,7 @@ static fixture *serve(size_t max)
     return f;
 }
 
-/* Waits for its end, and checks that nothing is left. */
+/* Waits for its end and checks that nothing is left. */
 static int server_end(fixture *f)
 {
     bide_server_stats counts;
@@ -192,8 +192,8 @@ static void connections_are_dealt_out_and_stay(void **state)
             assert_ptr_not_equal(io_of(&f->workers[i].server.listener),
                                  io_of(&f->workers[j].server.listener));
     }
-    assert_int_equal(used, THREADS); /* (none has any once in 10^42 runs) */
-    printf("# %u of %u elsewhere than at their listener's home\n",
+    assert_int_equal(used, THREADS); /* (a worker gets no connection once in 10^42 runs) */
+    printf("# %u of %u not on the thread of their listener\n",
            bide_atomic_load(&echoes.away, relaxed), 3 * CLIENTS);
     for (int i = 0; i < CLIENTS; i++)
         close(clients[i]);
@@ -202,7 +202,7 @@ static void connections_are_dealt_out_and_stay(void **state)
     assert_int_equal(bide_atomic_load(&echoes.cut, relaxed), 0);
 }
 
-/* Many come and go at once, and there are few slots: each is used again and again, by several threads. */
+/* Many clients and few slots: several threads reuse each slot. */
 static void *come_and_go(void *fixture_)
 {
     fixture *f = fixture_;
@@ -285,7 +285,7 @@ static void it_ends_with_its_connections(void **state)
     }
 }
 
-/* ---- What goes wrong ---- */
+/* ---- Failures ---- */
 
 static void one_that_cannot_listen_leaves_none_listening(void **state)
 {
@@ -315,7 +315,7 @@ static void one_that_fails_stops_the_others(void **state)
     (void)state;
     fixture *f = begin_pool();
     listen_on(f, SLOTS);
-    /* its listener is none */
+    /* its listener is invalid */
     assert_int_equal(bide_close(&f->workers[1].server.listener), 0);
     int client = connect_to(f);
     run(f);

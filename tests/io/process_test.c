@@ -1,6 +1,6 @@
 /*
- * Child processes: what they have, how they end, what they are told and what they say; and that none is left, nor any
- * descriptor, however it goes.
+ * Child processes: what they inherit, how they end, their input and output. No process and no descriptor is
+ * left, however it ends.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -13,7 +13,7 @@
 
 /* ---- A kernel without pidfds, or without room for one ---- */
 
-static int refusal; /* of pidfd_open; or 0 */
+static int refusal; /* the error of pidfd_open; or 0 */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
@@ -61,7 +61,7 @@ static int wait_for(world *world, bide_process *process)
     return world_wait(world, bide_process_wait(&wait, process));
 }
 
-/* Talks, and returns what it said, NUL-terminated. */
+/* Talks to the process and returns its output, NUL-terminated. */
 static int talk(world *world, bide_process *process, const char *input, char *output, size_t size)
 {
     static bide_process_communicate_operation operation;
@@ -72,12 +72,12 @@ static int talk(world *world, bide_process *process, const char *input, char *ou
     return status;
 }
 
-/* Without a handle the end is told by a signal. */
+/* Without a pidfd, a signal reports the end. */
 static const int refusals[] = {0, ENOSYS};
 
 /* ---- Ends ---- */
 
-static void it_is_told_how_a_process_has_ended(void **state)
+static void the_end_of_a_process_is_reported(void **state)
 {
     world *world = world_of(state);
     static const struct {
@@ -94,7 +94,7 @@ static void it_is_told_how_a_process_has_ended(void **state)
             assert_int_equal(process.exit_code, ends[i].exit_code);
             assert_int_equal(process.signal, ends[i].signal);
             assert_true(process.max_memory > 0);
-            assert_int_equal(wait_for(world, &process), 0); /* again: at once */
+            assert_int_equal(wait_for(world, &process), 0); /* the second time it returns at once */
             assert_int_equal(bide_process_signal(&process, SIGTERM), -ESRCH);
             bide_process_destroy(&process);
             assert_no_children();
@@ -103,12 +103,12 @@ static void it_is_told_how_a_process_has_ended(void **state)
     refusal = 0;
 }
 
-static void what_cannot_be_started_leaves_nothing(void **state)
+static void a_failed_start_leaves_nothing(void **state)
 {
     world_of(state);
     static const int given[] = {12345};
     int before = count_descriptors();
-    char *const folder[] = {"x", NULL};
+    char *const one_argument[] = {"x", NULL};
     const struct {
         bide_process_options options;
         int error;
@@ -116,8 +116,8 @@ static void what_cannot_be_started_leaves_nothing(void **state)
         {{.program = "/no/such/program"}, -ENOENT},
         {{.program = "no-such-program-anywhere"}, -ENOENT},
         {{.program = "/etc/passwd"}, -EACCES},
-        {{.program = "/", .arguments = folder}, -EACCES},
-        {{.program = "/bin/true", .directory = "/no/such/folder"}, -ENOENT},
+        {{.program = "/", .arguments = one_argument}, -EACCES},
+        {{.program = "/bin/true", .directory = "/no/such/directory"}, -ENOENT},
         {{.program = NULL}, -EINVAL},
         {{.program = "/bin/true", .streams = {{BIDE_STREAM_GIVEN, given[0]}}}, -EBADF},
         {{.program = "/bin/true", .fds = &(bide_process_fd){0, 2}, .fd_count = 1}, -EINVAL},
@@ -130,12 +130,12 @@ static void what_cannot_be_started_leaves_nothing(void **state)
         assert_int_equal(begin(&process, &tries[i].options), tries[i].error);
         assert_no_children();
         assert_int_equal(count_descriptors(), before);
-        bide_process_destroy(&process); /* may be said all the same */
+        bide_process_destroy(&process); /* allowed although the process has ended */
     }
 }
 
-/* With so many descriptors fewer, each in turn. */
-static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
+/* With each limit on the number of descriptors, until it succeeds. */
+static void a_lack_of_descriptors_is_reported_and_leaves_nothing(void **state)
 {
     world *world = world_of(state);
     struct rlimit limit, few;
@@ -159,7 +159,7 @@ static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
         assert_int_equal(count_descriptors(), before);
     }
     assert_true(began);
-    refusal = EMFILE; /* when all but the handle is there, the process is too, and goes again */
+    refusal = EMFILE; /* if only the pidfd cannot be opened, the process exists already and is killed */
     bide_process process;
     assert_int_equal(begin(&process, &(bide_process_options){.program = "/bin/true"}), -EMFILE);
     refusal = 0;
@@ -167,7 +167,7 @@ static void a_lack_of_descriptors_is_told_and_leaves_nothing(void **state)
     assert_int_equal(count_descriptors(), before);
 }
 
-/* ---- What it has ---- */
+/* ---- Inheritance ---- */
 
 static void it_has_its_arguments_its_environment_and_its_directory(void **state)
 {
@@ -196,11 +196,11 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     int fds[2], stray = dup(2); /* not closed on exec */
     bide_process process;
     assert_int_equal(pipe(fds), 0);
-    /* Each goes where the other was. */
+    /* Two descriptors exchange their numbers. */
     bide_process_fd passes[] = {{fds[0], fds[1]}, {fds[1], fds[0]}, {fds[1], 9}};
     assert_int_equal(write(fds[1], "passed", 6), 6);
     char command[100];
-    /* (the shell has no pipe of its own then, and waits for ls) */
+    /* (the shell then has no pipe of its own, and waits for ls) */
     snprintf(command, sizeof command, "head -c 6 <&%d; echo; echo more >&9; ls /proc/$$/fd; :", fds[1]);
     assert_int_equal(
         begin(&process, &(bide_process_options){.program = "/bin/sh",
@@ -223,7 +223,7 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
             found |= (unsigned)(fd == there[i]) << i;
     }
     assert_int_equal(found, 63);
-    assert_int_equal(count, fds[0] == 9 || fds[1] == 9 ? 5 : 6); /* nothing but those */
+    assert_int_equal(count, fds[0] == 9 || fds[1] == 9 ? 5 : 6); /* only these */
     char more[8];
     assert_int_equal(read(fds[0], more, sizeof more), 5);
     assert_memory_equal(more, "more\n", 5);
@@ -232,7 +232,7 @@ static void it_has_the_descriptors_that_it_is_given_and_no_others(void **state)
     close(stray);
 }
 
-static void its_streams_are_what_was_asked_for(void **state)
+static void its_streams_are_the_requested_ones(void **state)
 {
     world *world = world_of(state);
     char path[] = "/tmp/bide-process-XXXXXX", text[64] = "";
@@ -279,7 +279,7 @@ static void it_blocks_no_signal_and_ignores_none(void **state)
 
 enum { MUCH = 3 << 20 };
 
-static void both_outputs_and_the_input_go_on_at_once(void **state)
+static void both_outputs_and_the_input_work_at_once(void **state)
 {
     world *world = world_of(state);
     static char input[MUCH], output[MUCH + 1], error[MUCH + 1];
@@ -340,7 +340,7 @@ static void more_than_there_is_room_for_is_an_error(void **state)
     }
 }
 
-/* ---- Cut short ---- */
+/* ---- Cancelled ---- */
 
 struct patient {
     bide_task task;
@@ -368,7 +368,7 @@ bide_coroutine(patient_body)
 
 enum { BY_STOP, BY_DEADLINE, BY_DESTROY, WAYS };
 
-static void a_wait_that_is_cut_short_leaves_the_process_running(void **state)
+static void a_wait_that_ends_early_leaves_the_process_running(void **state)
 {
     world *world = world_of(state);
     for (int i = 0; i < 2 * WAYS * 2; i++) {
@@ -490,10 +490,10 @@ static void a_group_is_signalled_and_killed_as_one(void **state)
         assert_int_equal(begin(&process, &options), 0);
         assert_int_equal(world_wait(world, bide_read(&read, &process.streams[1], output, 1)), 0);
         if (i == 2) {
-            bide_process_destroy(&process); /* the sleeper too: nobody else would end it */
+            bide_process_destroy(&process); /* the sleeper too: otherwise it would not end */
         } else {
             assert_int_equal(bide_process_signal_group(&process, SIGTERM), 0);
-            /* The end of the output says that the sleeper has gone as well. */
+            /* The end of the output shows that the sleeper has ended too. */
             assert_int_equal(
                 world_wait(world, bide_process_communicate(&operation, &process, NULL, 0, output,
                                                            sizeof output, NULL, 0)),
@@ -509,7 +509,7 @@ static void a_group_is_signalled_and_killed_as_one(void **state)
     bide_process_destroy(&alone);
 }
 
-static void a_status_that_somebody_else_took_is_told(void **state)
+static void a_status_that_another_caller_took_is_reported(void **state)
 {
     world *world = world_of(state);
     bide_process process;
@@ -523,21 +523,21 @@ static void a_status_that_somebody_else_took_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(it_is_told_how_a_process_has_ended),
-        world_test(what_cannot_be_started_leaves_nothing),
-        world_test(a_lack_of_descriptors_is_told_and_leaves_nothing),
+        world_test(the_end_of_a_process_is_reported),
+        world_test(a_failed_start_leaves_nothing),
+        world_test(a_lack_of_descriptors_is_reported_and_leaves_nothing),
         world_test(it_has_its_arguments_its_environment_and_its_directory),
         world_test(it_has_the_descriptors_that_it_is_given_and_no_others),
-        world_test(its_streams_are_what_was_asked_for),
+        world_test(its_streams_are_the_requested_ones),
         world_test(it_blocks_no_signal_and_ignores_none),
-        world_test(both_outputs_and_the_input_go_on_at_once),
+        world_test(both_outputs_and_the_input_work_at_once),
         world_test(a_process_that_reads_nothing_is_no_error),
         world_test(more_than_there_is_room_for_is_an_error),
-        world_test(a_wait_that_is_cut_short_leaves_the_process_running),
+        world_test(a_wait_that_ends_early_leaves_the_process_running),
         world_test(two_hundred_at_once_leave_nobody),
         world_test(several_wait_for_one),
         world_test(a_group_is_signalled_and_killed_as_one),
-        world_test(a_status_that_somebody_else_took_is_told),
+        world_test(a_status_that_another_caller_took_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

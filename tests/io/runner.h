@@ -48,14 +48,14 @@ static inline int end(world *world, struct runner *runner)
     return runner->status;
 }
 
-/* Lets what is ready run, and what has completed. */
+/* Runs everything that is ready or has completed. */
 static inline void turn(world *world)
 {
     bide_sleep sleep;
     assert_int_equal(world_wait(world, bide_sleep_for(&sleep, 1000000)), 0);
 }
 
-/* ---- Calls that are made on the loop ---- */
+/* ---- Calls on the loop ---- */
 
 struct caller {
     bide_task task;
@@ -76,7 +76,7 @@ static inline void call_inside(world *world, void (*function)(void *), void *arg
     assert_int_equal(world_wait(world, bide_task_init(&caller.task, &caller_body)), 0);
 }
 
-/* One that may be destroyed while it waits. */
+/* Starts a coroutine that may be destroyed while it waits. */
 static inline void start_inside(void *runner)
 {
     struct runner *it = runner;
@@ -102,7 +102,7 @@ static inline void destroy(world *world, struct runner *runner)
     call_inside(world, destroy_inside, runner);
 }
 
-/* ---- All ways in which a wait ends that gets nothing ---- */
+/* ---- Ways to end a wait early ---- */
 
 static inline void stop(void *runner)
 {
@@ -126,7 +126,7 @@ static inline void begin_by(world *world, struct runner *runner, bide_awaiter *a
         begin(world, runner, awaiter);
 }
 
-/* `descriptor` is what it waits on. */
+/* `descriptor` is the one on which it waits. */
 static inline void end_by(world *world, struct runner *runner, bide_descriptor *descriptor, int how)
 {
     static const int statuses[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0, -EPIPE};

@@ -1,6 +1,7 @@
 /*
- * Files that are sent to sockets: as far as the system has them in memory by the loop itself, and otherwise by way of a pipe.
- * Which it is the test says, by calls of its own around those that tell and send; each test goes through all of it.
+ * Sending files to sockets. The loop sends pages of the page cache itself, and other pages through a pipe.
+ * The test replaces the calls that query the cache and send, so it chooses the way; each test runs in all
+ * of them.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -14,27 +15,27 @@
 
 enum { LARGE = 8 << 20 };
 
-/* ---- What the system has in memory ---- */
+/* ---- The page cache ---- */
 
 enum {
-    HOT,    /* all of it */
-    COLD,   /* nothing: each piece goes by the pipe */
-    MIXED,  /* now and then something is not */
-    UNSAID, /* the file system cannot say */
+    HOT,    /* all pages */
+    COLD,   /* no pages: each piece takes the pipe */
+    MIXED,  /* some pages are missing */
+    UNSAID, /* the file system cannot tell */
     MEMORIES
 };
 
 static struct {
     int memory;
-    unsigned looks; /* at what is in memory */
-    unsigned sends; /* that moved something */
+    unsigned looks; /* queries of the cache */
+    unsigned sends; /* sends that moved bytes */
     unsigned pipes;
-    size_t max;     /* that a send takes; 0: as many as the socket takes */
-    bool interrupts; /* each other send */
-    bool pretends;   /* sends are no more than told of: a socket that is never full */
+    size_t max;     /* the limit of a send; 0: what the socket accepts */
+    bool interrupts; /* every other send */
+    bool pretends;   /* sends only pretend: the socket is never full */
     unsigned turn;
-    int to;           /* which socket the last one was to */
-    unsigned changes; /* of that */
+    int to;           /* the socket of the last send */
+    unsigned changes; /* of the socket */
 } calls;
 
 ssize_t __wrap_preadv64v2(int fd, const struct iovec *vectors, int count, off_t offset, int flags);
@@ -46,7 +47,7 @@ int __real_pipe2(int *fds, int flags);
 
 ssize_t __wrap_preadv64v2(int fd, const struct iovec *vectors, int count, off_t offset, int flags)
 {
-    if (offset < 0 || calls.memory < 0) /* not of a file; or as the system says */
+    if (offset < 0 || calls.memory < 0) /* not a file; or as the system reports */
         return __real_preadv64v2(fd, vectors, count, offset, flags);
     unsigned look = calls.looks++;
     if (calls.memory == UNSAID) {
@@ -91,7 +92,7 @@ typedef struct fixture {
     struct runner runner;
     bide_send_file_operation send;
     char path[64];
-    bool changes; /* the file, so that nothing is known of what comes */
+    bool changes; /* the file, so the expected bytes are unknown */
 } fixture;
 
 static char *large(void)
@@ -160,8 +161,8 @@ static bide_awaiter *send_all(fixture *f)
 }
 
 /*
- * Takes what comes, of which it has `total`, until it has `max`, or the end; or until nothing has come for so
- * many nanoseconds. Returns how much it has.
+ * Receives bytes of a total of `total`, until it has `max`, or until the end, or until nothing has arrived
+ * for `patience` nanoseconds. Returns the number of bytes.
  */
 static size_t drain_on(fixture *f, size_t total, size_t max, uint64_t patience)
 {
@@ -185,7 +186,7 @@ static size_t drain(fixture *f, size_t max)
     return drain_on(f, 0, max, 20000000000);
 }
 
-/* Takes what comes, of which it has `total`, until the sender has ended, and then the rest. */
+/* Receives bytes of a total of `total` until the sender has ended, and then the rest. */
 static size_t drain_until_it_ends(fixture *f, size_t total)
 {
     while (!f->runner.has_ended)
@@ -194,7 +195,7 @@ static size_t drain_until_it_ends(fixture *f, size_t total)
     return drain_on(f, total, LARGE, 20000000000);
 }
 
-/* It went the way that it should. */
+/* The file was sent in the expected way. */
 static void check_way(const fixture *f)
 {
     if (f->world->memory != NULL)
@@ -208,7 +209,7 @@ static void check_way(const fixture *f)
         assert_int_equal(calls.looks, 1);
 }
 
-/* ---- All of it, or a part ---- */
+/* ---- A whole file, or a part ---- */
 
 static void a_file_is_sent(void **state)
 {
@@ -239,7 +240,7 @@ static void a_part_of_a_file_is_sent(void **state)
         assert_int_equal(world_wait(w, bide_recv(&f->helper, &f->other, rest, sizeof rest)), 0);
         assert_int_equal(f->helper.count, 5);
         assert_memory_equal(rest, "\3\4\5\6\7", 5);
-        /* nothing, to the end, at it and behind it */
+        /* nothing, up to the end, at the end and behind it */
         assert_int_equal(world_wait(w, bide_send_file(send, &f->one, &f->file, 0, 0)), 0);
         assert_int_equal(send->count, 0);
         assert_int_equal(world_wait(w, bide_send_file(send, &f->one, &f->file, 999990, 100)), 0);
@@ -254,10 +255,10 @@ static void a_part_of_a_file_is_sent(void **state)
     }
 }
 
-/* Sends that take little, or are interrupted. */
+/* Sends that are short or interrupted. */
 static void short_sends_lose_nothing(void **state)
 {
-    world *w = world_of_the_system(state, "the calls of the system are cut short");
+    world *w = world_of_the_system(state, "the system calls are shortened");
     for (int memory = HOT; memory <= MIXED; memory += MIXED - HOT) {
         fixture *f = begin_fixture(w, memory, true, 1000000);
         calls.max = 4097;
@@ -273,7 +274,7 @@ static void short_sends_lose_nothing(void **state)
 
 /* ---- Ends ---- */
 
-static void to_an_end_that_is_gone_is_an_error_and_no_signal(void **state)
+static void a_splice_to_a_closed_end_is_an_error_and_no_signal(void **state)
 {
     world *w = world_of(state);
     for (int memory = 0; memory < memories_of(w); memory++) {
@@ -284,7 +285,7 @@ static void to_an_end_that_is_gone_is_an_error_and_no_signal(void **state)
             for (int i = 0; i < 3 && status == 0; i++)
                 status = world_wait(w, send_all(f));
             assert_true(status == -EPIPE || status == -ECONNRESET);
-            /* and while it waits for room */
+            /* while it waits for room */
             bide_close(&f->one);
             if (local)
                 assert_int_equal(world_wait(w, bide_socket_pair(&f->helper, &f->one, &f->other)),
@@ -303,10 +304,10 @@ static void to_an_end_that_is_gone_is_an_error_and_no_signal(void **state)
     }
 }
 
-/* One that waits already, and is blocked, is still there afterwards. */
-static void a_signal_of_others_is_not_taken(void **state)
+/* A signal that is pending and blocked is still pending afterwards. */
+static void a_pending_signal_of_the_program_stays_pending(void **state)
 {
-    world *w = world_of_the_system(state, "there are no signals");
+    world *w = world_of_the_system(state, "memory has no signals");
     sigset_t pipe_signal, before, pending;
     int taken;
     world_of_a_loop(w);
@@ -339,7 +340,7 @@ static void cut_short(fixture *f, int how)
     end_by(f->world, &f->runner, &f->one, how);
 }
 
-static void the_sending_of_a_file_is_cut_short(void **state)
+static void sending_a_file_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int memory = 0; memory < memories_of(w); memory++) {
@@ -361,8 +362,8 @@ static void the_sending_of_a_file_is_cut_short(void **state)
     }
 }
 
-/* At each point before it waits for the socket: as soon as it has begun. */
-static void one_that_has_just_begun_is_cut_short(void **state)
+/* Cancelled at each point before it waits for the socket: right after its start. */
+static void a_send_that_has_just_started_ends_early(void **state)
 {
     world *w = world_of(state);
     for (int memory = 0; memory < memories_of(w); memory++) {
@@ -390,7 +391,7 @@ static void one_that_has_just_begun_is_cut_short(void **state)
     }
 }
 
-static void what_is_closed_before_is_refused(void **state)
+static void a_closed_descriptor_is_rejected(void **state)
 {
     world *w = world_of(state);
     for (int which = 0; which < 2; which++) {
@@ -401,8 +402,8 @@ static void what_is_closed_before_is_refused(void **state)
     }
 }
 
-/* While the socket is full the file is closed, and its number is another's. */
-static void a_file_that_is_closed_meanwhile_is_not_mistaken(void **state)
+/* While the socket is full, the file is closed, and its number is reused. */
+static void a_file_that_is_closed_during_a_send_is_not_confused(void **state)
 {
     world *w = world_of(state);
     for (int memory = 0; memory < memories_of(w); memory++) {
@@ -430,7 +431,10 @@ static void a_file_that_is_closed_meanwhile_is_not_mistaken(void **state)
     }
 }
 
-/* While it is sent it shrinks: what was sent by then is told, and the end is the end. */
+/*
+ * The file shrinks while it is sent: the sent bytes are reported, and the end of the file is its
+ * end.
+ */
 static void a_file_that_shrinks_ends_early(void **state)
 {
     world *w = world_of(state);
@@ -441,7 +445,7 @@ static void a_file_that_shrinks_ends_early(void **state)
                   bide_send_file(&f->send, &f->one, &f->file, 0, max ? LARGE : UINT64_MAX));
             size_t came = drain(f, 1);
             assert_false(f->runner.has_ended);
-            f->changes = true; /* (what the socket has is pages of the file) */
+            f->changes = true; /* (the socket refers to pages of the file) */
             assert_int_equal(world_wait(w, bide_truncate(&f->on_file, &f->file, 1000)), 0);
             came = drain_until_it_ends(f, came);
             assert_int_equal(end(w, &f->runner), 0);
@@ -452,9 +456,9 @@ static void a_file_that_shrinks_ends_early(void **state)
     }
 }
 
-/* ---- What it takes ---- */
+/* ---- Resources ---- */
 
-/* Without descriptors it fails where it needs a pipe, and leaves nothing. */
+/* Without descriptors it fails if it needs a pipe, and leaves nothing. */
 static void only_where_the_file_is_waited_for_it_needs_descriptors(void **state)
 {
     world *w = world_of(state);
@@ -473,10 +477,10 @@ static void only_where_the_file_is_waited_for_it_needs_descriptors(void **state)
     }
 }
 
-/* A socket that is never full does not hold the loop: two are sent to by turns. */
+/* A socket that is never full does not block the loop: two sends alternate. */
 static void a_large_file_lets_others_run(void **state)
 {
-    world *w = world_of_a_loop(world_of_the_system(state, "there is only the pipe"));
+    world *w = world_of_a_loop(world_of_the_system(state, "memory has only the pipe"));
     if (BIDE_BUDGET == 0)
         skip();
     fixture *f = begin_fixture(w, HOT, true, LARGE);
@@ -495,10 +499,10 @@ static void a_large_file_lets_others_run(void **state)
     end_fixture(f);
 }
 
-/* A file system that is memory cannot say what it has in memory; it has all. */
+/* A file system in memory cannot report cached pages. All its pages are in memory. */
 static void a_file_in_memory_is_sent_at_once(void **state)
 {
-    world *w = world_of_the_system(state, "it is about a file system");
+    world *w = world_of_the_system(state, "the test is about a file system");
     static const char path[] = "/dev/shm/bide-send-file";
     bide_send_file_operation send;
     bide_descriptor file;
@@ -525,12 +529,12 @@ int main(void)
         world_test(a_file_is_sent),
         world_test(a_part_of_a_file_is_sent),
         world_test(short_sends_lose_nothing),
-        world_test(to_an_end_that_is_gone_is_an_error_and_no_signal),
-        world_test(a_signal_of_others_is_not_taken),
-        world_test(the_sending_of_a_file_is_cut_short),
-        world_test(one_that_has_just_begun_is_cut_short),
-        world_test(what_is_closed_before_is_refused),
-        world_test(a_file_that_is_closed_meanwhile_is_not_mistaken),
+        world_test(a_splice_to_a_closed_end_is_an_error_and_no_signal),
+        world_test(a_pending_signal_of_the_program_stays_pending),
+        world_test(sending_a_file_ends_early),
+        world_test(a_send_that_has_just_started_ends_early),
+        world_test(a_closed_descriptor_is_rejected),
+        world_test(a_file_that_is_closed_during_a_send_is_not_confused),
         world_test(a_file_that_shrinks_ends_early),
         world_test(only_where_the_file_is_waited_for_it_needs_descriptors),
         world_test(a_large_file_lets_others_run),

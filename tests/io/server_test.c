@@ -1,6 +1,6 @@
 /*
- * Servers: connections are served, bounded, drained, cut short and destroyed; what the system lacks or refuses stops no server, and
- * makes none spin. After each test no descriptor is left, and every slot is free again.
+ * Servers: connections are served, limited, drained, cancelled and destroyed. Failures of the system
+ * neither stop a server nor make it spin. After each test no descriptor is left and all slots are free.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -19,14 +19,14 @@
 
 static struct {
     unsigned calls;
-    int errors[8]; /* the next of these, if it is not 0, is what the next call fails with */
+    int errors[8]; /* errors of the next calls; 0: no error */
     unsigned next;
 } accepts;
 
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 {
-    __atomic_fetch_add(&accepts.calls, 1, __ATOMIC_RELAXED); /* (of several loops' threads) */
+    __atomic_fetch_add(&accepts.calls, 1, __ATOMIC_RELAXED); /* (called by the threads of several loops) */
     int error = accepts.errors[accepts.next];
     if (error != 0) {
         accepts.next++;
@@ -49,13 +49,13 @@ struct client {
 };
 
 static struct {
-    unsigned operations; /* that connections have begun */
+    unsigned operations; /* started by connections */
     unsigned begun;
     unsigned ended;
-    unsigned cut; /* of those, with a request to stop */
+    unsigned cut; /* of those, cancelled */
     unsigned max_live;
-    bool fails;       /* connections end with an error */
-    bool is_stubborn; /* one that is asked to stop waits on, for what does not come */
+    bool fails;       /* connections end with an error. */
+    bool is_stubborn; /* a stubborn connection that is cancelled keeps waiting for data that does not arrive */
 } echoes;
 
 static bide_event never;
@@ -131,7 +131,7 @@ static fixture *serve(void **state, size_t max)
     return &only;
 }
 
-/* Runs until nothing more is ready for a while. */
+/* Runs until nothing more becomes ready for a while. */
 static void turn(fixture *f)
 {
     bide_sleep sleep;
@@ -149,7 +149,7 @@ static void say(fixture *f, int i)
     assert_int_equal(world_wait(f->world, bide_send(&f->operation, &f->clients[i], "hello", 5)), 0);
 }
 
-/* What comes back: how many bytes, or an error; in 5 s. */
+/* Receives the response: a number of bytes, or an error; with a timeout of 5 s. */
 static int hear(fixture *f, int i)
 {
     bide_with_deadline_operation limited;
@@ -181,7 +181,7 @@ static void close_clients(fixture *f)
     }
 }
 
-/* Waits for its end, and checks that nothing is left. */
+/* Waits for its end and checks that nothing is left. */
 static int server_end(fixture *f)
 {
     bide_event_waiter wait;
@@ -255,7 +255,7 @@ static void an_error_of_a_connection_ends_that_alone(void **state)
     shut_down_and_end(f);
 }
 
-static void options_that_mean_nothing_are_refused(void **state)
+static void invalid_options_are_rejected(void **state)
 {
     bide_server server;
     bide_server_options good = {
@@ -271,7 +271,7 @@ static void options_that_mean_nothing_are_refused(void **state)
         assert_int_equal(bide_server_init(&server, &bad[i]), -EINVAL);
 }
 
-static void a_listener_that_is_none_is_told_of(void **state)
+static void an_invalid_listener_is_reported(void **state)
 {
     fixture *f = serve(state, 1);
     bide_server_shut_down(&f->server, 0);
@@ -286,7 +286,7 @@ static void a_listener_that_is_none_is_told_of(void **state)
     assert_int_equal(
         world_wait(f->world, bide_bind(&f->operation, &f->server.listener, &f->address, 0)), 0);
     bide_spawn(&f->running, f->world->context, bide_server_run(&f->server));
-    assert_in_range(-server_end(f), 1, 4095); /* a datagram socket accepts nothing */
+    assert_in_range(-server_end(f), 1, 4095); /* a datagram socket cannot accept */
 }
 
 /* ---- Memory from an allocator ---- */
@@ -350,7 +350,7 @@ static void memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end(
         begin_client(f, i);
         talk(f, i);
     }
-    assert_int_equal(counting.live, 5); /* and one for the next that comes */
+    assert_int_equal(counting.live, 5); /* and one for the next connection */
     for (int i = 0; i < 4; i++)
         bide_close(&f->clients[i]);
     while (f->server.stats.live != 0)
@@ -370,7 +370,7 @@ static void memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end(
 
 /* ---- Shutting down ---- */
 
-static void shutting_down_waits_for_those_that_end_in_time(void **state)
+static void shutting_down_waits_for_connections_that_end_in_time(void **state)
 {
     fixture *f = serve(state, SLOTS);
     begin_client(f, 0);
@@ -379,13 +379,13 @@ static void shutting_down_waits_for_those_that_end_in_time(void **state)
     turn(f);
     assert_int_equal(world_wait(f->world, bide_connect(&f->operation, &f->clients[1], &f->address)),
                      -ECONNREFUSED);
-    talk(f, 0); /* it is served as ever */
+    talk(f, 0); /* it is served as usual */
     bide_close(&f->clients[0]);
     assert_int_equal(server_end(f), 0);
     assert_int_equal(echoes.cut, 0);
 }
 
-static void after_the_deadline_the_rest_is_asked_to_stop(void **state)
+static void after_the_deadline_the_rest_is_cancelled(void **state)
 {
     fixture *f = serve(state, SLOTS);
     begin_client(f, 0);
@@ -481,7 +481,10 @@ static void a_request_to_stop_ends_it_with_its_connections(void **state)
 
 /* ---- Destroyed ---- */
 
-/* Who has the server run: its root, a coroutine under a wrapper, or one that has it in a scope. */
+/*
+ * The server's runner: the root, a coroutine under a wrapper, or a coroutine with the server in a
+ * scope.
+ */
 enum { ROOT, WRAPPER, SCOPE, OWNERS };
 
 struct owner {
@@ -538,14 +541,14 @@ bide_coroutine(destroyer_body)
     bide_end();
 }
 
-/* After so many turns. */
+/* Destroys it after `delay` turns. */
 static void destroy_after(fixture *f, unsigned delay)
 {
     struct destroyer destroyer = {.frame = &f->running.root.frame, .delay = delay};
     assert_int_equal(world_wait(f->world, bide_task_init(&destroyer.task, &destroyer_body)), 0);
 }
 
-/* Nothing is left of it: not a slot, a connection, a descriptor, or a wait. */
+/* Nothing of it is left: no slot, connection, descriptor or wait. */
 static void check_that_it_is_gone(fixture *f, bool has_run)
 {
     assert_int_equal(bide_close(&f->server.listener), has_run ? -EBADF : 0);
@@ -554,25 +557,25 @@ static void check_that_it_is_gone(fixture *f, bool has_run)
     assert_int_equal(echoes.ended, echoes.begun);
     if (f->server.options.slots != NULL)
         assert_int_equal(free_slots(f), f->server.options.max_connections);
-    memset(slots, 0xa5, sizeof slots); /* (their memory is the caller's again) */
+    memset(slots, 0xa5, sizeof slots); /* (their memory belongs to the caller again) */
     close_clients(f);
     turn(f);
 }
 
-/* The states in which it may be. */
+/* The states of the server. */
 enum state {
     IS_NEW, /* it has not run */
     ACCEPTS,
-    SERVES, /* of its connections one is about to go on */
+    SERVES, /* one of its connections is about to resume */
     IS_FULL,
     LACKS_MEMORY, /* it pauses */
     LACKS_DESCRIPTORS,
     DRAINS,
-    CANCELS, /* those that were asked to stop do not */
+    CANCELS, /* cancelled connections do not end */
     STATES
 };
 
-/* The next client comes, and there is no descriptor for its connection. */
+/* The next client connects, and there is no descriptor for the connection. */
 static void let_one_come_in_vain(fixture *f)
 {
     if (f->world->memory != NULL) {
@@ -587,7 +590,7 @@ static void let_one_come_in_vain(fixture *f)
     assert_int_equal(f->server.stats.pauses, 1);
 }
 
-/* Brings it there. How many connections there are then. */
+/* Brings the server into the state. Returns the number of connections. */
 static unsigned bring_it(fixture *f, enum state into)
 {
     if (into == IS_NEW)
@@ -601,7 +604,7 @@ static unsigned bring_it(fixture *f, enum state into)
         talk(f, i);
     }
     if (into == LACKS_DESCRIPTORS) {
-        let_one_come_in_vain(f); /* (a ring has asked for the limit before, and takes one more) */
+        let_one_come_in_vain(f); /* (a ring has checked the limit before, and accepts one more) */
         return (unsigned)f->server.stats.accepted;
     }
     begin_client(f, 2);
@@ -648,7 +651,7 @@ static void destroyed_in_any_state_it_leaves_nothing(void **state)
         assert_int_equal(f->server.stats.live, live);
         assert_int_equal(echoes.begun, live);
         if (into % STATES == IS_NEW)
-            bide_destroy(&f->running.root.frame); /* (on the loop it would begin before) */
+            bide_destroy(&f->running.root.frame); /* (on the loop it would start first) */
         else
             destroy_after(f, 0);
         check_that_it_is_gone(f, into % STATES != IS_NEW);
@@ -656,7 +659,7 @@ static void destroyed_in_any_state_it_leaves_nothing(void **state)
     }
 }
 
-/* One that connects and talks for as long as there is an answer. */
+/* A client that connects and talks as long as it gets answers. */
 struct talker {
     bide_task task;
     fixture *fixture;
@@ -698,7 +701,7 @@ struct watcher {
     bide_schedule_operation yield;
 };
 
-/* Destroys it between the accept of a connection and the beginning of its coroutine. */
+/* Destroys the server between the accept of a connection and the start of its coroutine. */
 bide_coroutine(watcher_body)
 {
     bide_begin(watcher_body, struct watcher * self);
@@ -742,7 +745,7 @@ static void destroyed_at_any_moment_it_leaves_nothing(void **state)
             begin_talker(f, &talkers[i]);
         destroy_after(f, 5 * moment);
         busy += echoes.begun > 1;
-        bide_close(&f->server.listener); /* (if it has not begun) */
+        bide_close(&f->server.listener); /* (if it has not started) */
         for (int i = 0; i < TALKERS; i++)
             end_talker(f, &talkers[i]);
         check_that_it_is_gone(f, true);
@@ -751,11 +754,14 @@ static void destroyed_at_any_moment_it_leaves_nothing(void **state)
     assert_true(busy != 0);
 }
 
-/* ---- What the system lacks, or refuses ---- */
+/* ---- Failures of the system ---- */
 
 enum { MANY = 200, DESCRIPTORS = 64 };
 
-/* Waits until one of the connections was closed: those that are served stay, so the server runs out. */
+/*
+ * Waits until a connection is closed. The served connections stay, so the server runs out of
+ * descriptors.
+ */
 static void wait_for_a_refusal(const int *clients)
 {
     struct pollfd wait[MANY];
@@ -773,7 +779,7 @@ static void wait_for_a_refusal(const int *clients)
     }
 }
 
-/* The exit status of the process that is all clients: 0, if each was served. */
+/* The exit status of the process with all clients: 0 if each was served. */
 static int be_clients(const bide_address *address)
 {
     static int clients[MANY];
@@ -827,7 +833,7 @@ static void *reap(void *argument)
 
 static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **state)
 {
-    (void)world_of_a_loop(world_of_the_system(state, "its clients are another process"));
+    (void)world_of_a_loop(world_of_the_system(state, "the clients are another process"));
     struct rlimit before, few;
     struct reaper reaper;
     pthread_t thread;
@@ -861,8 +867,8 @@ static void two_hundred_clients_are_served_with_sixty_four_descriptors(void **st
            (unsigned)counts->pauses, (unsigned)operations, accepts.calls);
     assert_true(counts->accepted >= MANY);
     assert_true(echoes.max_live < DESCRIPTORS);
-    assert_true(counts->pauses > 0); /* the bound was met */
-    /* each two took a connection or were followed by a pause */
+    assert_true(counts->pauses > 0); /* the limit was reached */
+    /* of two operations, one accepted a connection or was followed by a pause */
     assert_true(operations <= 2 * (came + counts->pauses) + 2);
     assert_true(accepts.calls <= 2 * operations);
     shut_down_and_end(f);
@@ -879,7 +885,7 @@ static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
     fixture *f = &only;
     if (!world_is("epoll")) {
         (void)world_of(state);
-        return; /* a ring makes no call that could be made to fail here */
+        return; /* a ring makes no call that could fail here */
     }
     serve_with(f, state, &options);
     memcpy(accepts.errors, errors, sizeof errors);
@@ -891,7 +897,10 @@ static void errors_of_connections_are_skipped_and_lacks_waited_out(void **state)
     shut_down_and_end(f);
 }
 
-/* The descriptor for the connection is there only because the reserve was closed; then another is free. */
+/*
+ * A descriptor for the connection exists only because the reserve was closed. Then another becomes
+ * free.
+ */
 static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **state)
 {
     fixture *f = &only;
@@ -911,7 +920,7 @@ static void with_the_reserve_a_connection_is_kept_if_it_can_be_had_again(void **
     shut_down_and_end(f);
 }
 
-/* ---- Beside others ---- */
+/* ---- Fairness ---- */
 
 struct bystander {
     bide_task task;
@@ -934,14 +943,14 @@ bide_coroutine(bystander_body)
     bide_end();
 }
 
-/* All wait to be accepted when the server begins. */
+/* All connections are pending when the server starts. */
 static void a_storm_of_connections_leaves_others_their_turns(void **state)
 {
     enum { STORM = 300 };
     static bide_descriptor clients[STORM];
     struct bystander bystander = {.server = &only.server};
     fixture *f = serve(state, SLOTS);
-    bide_server_shut_down(&f->server, 0); /* (its listener is wanted before it runs) */
+    bide_server_shut_down(&f->server, 0); /* (a listener is needed before it runs) */
     assert_int_equal(server_end(f), 0);
     bide_server_options options = f->server.options;
     assert_int_equal(bide_server_init(&f->server, &options), 0);
@@ -960,7 +969,7 @@ static void a_storm_of_connections_leaves_others_their_turns(void **state)
     shut_down_and_end(f);
 }
 
-/* ---- A thread each ---- */
+/* ---- One server a thread ---- */
 
 enum { THREADS = 3, SHARED = 60 };
 
@@ -1024,7 +1033,7 @@ static void several_threads_share_an_address(void **state)
     static struct shard shards[THREADS];
     static struct quiet memory[THREADS][SHARED];
     bide_address address;
-    (void)world_of_the_system(state, "a loop a thread");
+    (void)world_of_the_system(state, "needs one loop a thread");
     bide_address_ip(&address, "127.0.0.1", 0);
     for (int i = 0; i < THREADS; i++) {
         bide_server_options options = {
@@ -1053,7 +1062,7 @@ static void several_threads_share_an_address(void **state)
     assert_int_equal(accepted, SHARED);
 }
 
-/* (each loop keeps a descriptor for the next one that wakes it) */
+/* (each loop keeps a descriptor for the next loop that wakes it) */
 static int end_without_counting(void **state)
 {
     world *world = *state;
@@ -1069,12 +1078,12 @@ int main(void)
         world_test(each_client_is_served_and_counted),
         world_test(no_more_than_the_bound_are_accepted),
         world_test(an_error_of_a_connection_ends_that_alone),
-        cmocka_unit_test(options_that_mean_nothing_are_refused),
-        world_test(a_listener_that_is_none_is_told_of),
+        cmocka_unit_test(invalid_options_are_rejected),
+        world_test(an_invalid_listener_is_reported),
         world_test(memory_comes_from_an_allocator_and_its_lack_is_waited_out),
         world_test(memory_that_was_given_back_is_kept_as_far_as_was_said_until_the_end),
-        world_test(shutting_down_waits_for_those_that_end_in_time),
-        world_test(after_the_deadline_the_rest_is_asked_to_stop),
+        world_test(shutting_down_waits_for_connections_that_end_in_time),
+        world_test(after_the_deadline_the_rest_is_cancelled),
         world_test(a_second_deadline_counts),
         world_test(it_may_be_shut_down_before_it_runs_and_while_it_is_full),
         world_test(another_thread_may_shut_it_down),

@@ -1,4 +1,4 @@
-/* A signal that comes right before its loop falls asleep wakes it, with each sanitizer too. */
+/* A signal right before its loop sleeps wakes the loop, also under each sanitizer. */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -8,17 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* (those of liburing are weak: it may not be there) */
+/* (liburing's functions are weak: it may be missing) */
 struct io_uring;
 struct io_uring_cqe;
 struct __kernel_timespec;
 
 static bool is_armed;
-static int asleep; /* loops that were about to sleep when it came */
+static int asleep; /* loops that were about to sleep when the signal arrived */
 
 long __real_syscall(long number, ...);
 
-/* To this thread, by a call that no sanitizer knows. */
+/* Signals this thread, with a call that no sanitizer intercepts. */
 static void send_before_sleep(void)
 {
     if (!is_armed)
@@ -77,7 +77,7 @@ int __wrap_io_uring_submit_and_wait_timeout(struct io_uring *ring, struct io_uri
     return __real_io_uring_submit_and_wait_timeout(ring, entry, count, time, set);
 }
 
-/* With a deadline, which is not to come first; or without. */
+/* With a deadline, which should not come first; or without. */
 static void wait_for_it(world *w, bide_signal *signal, uint64_t deadline)
 {
     bide_signal_waiter wait;

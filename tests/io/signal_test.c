@@ -1,4 +1,4 @@
-/* Signals: none is missed, each wait ends once, and afterwards all is as it was before. */
+/* Signals: none is missed, each wait ends once, and everything is restored afterwards. */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -45,8 +45,9 @@ static void do_nothing(int number)
 #endif
 
 /*
- * TSan puts handlers off until the thread makes a call that it knows, and it knows none of the waits of a futex. So
- * under it a test whose signals come from other threads has them blocked on those that wait.
+ * ThreadSanitizer defers handlers until the thread makes a call that it intercepts, and it intercepts no
+ * wait on a futex. Under it, tests whose signals come from other threads block the signals on the waiting
+ * threads.
  */
 static void block_under_tsan(int how)
 {
@@ -63,7 +64,7 @@ static void block_under_tsan(int how)
 
 static int sigaction_fails_after = -1, pthread_create_fails_after = -1;
 
-static atomic_int threads; /* that are not joined */
+static atomic_int threads; /* threads that are not joined */
 
 static bool fails(int *after)
 {
@@ -102,7 +103,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
     return __real_pthread_join(thread, result);
 }
 
-/* ---- What is heard ---- */
+/* ---- Delivery ---- */
 
 static void a_signal_ends_a_wait(void **state)
 {
@@ -128,7 +129,7 @@ static void a_signal_that_comes_before_the_wait_is_remembered_once(void **state)
     assert_int_equal(bide_signal_listen(&signal, SIGUSR1), 0);
     for (int i = 0; i < 3; i++) {
         send_signal(SIGUSR1);
-        send_signal(SIGUSR2); /* (is told with what has come before) */
+        send_signal(SIGUSR2); /* (reported together with earlier signals) */
         assert_int_equal(bide_signal_wait_blocking(&witness, BIDE_FOREVER), 0);
     }
     send_signal(SIGUSR2);
@@ -141,7 +142,7 @@ static void a_signal_that_comes_before_the_wait_is_remembered_once(void **state)
 
 enum { LOOPS = 3, EACH = 5 };
 
-/* A loop of a thread, on which several wait. */
+/* A loop on a thread of its own, with several waiters. */
 struct hearer {
     pthread_t thread;
     bide_signal signals[EACH];
@@ -222,7 +223,7 @@ static void of_the_waits_on_one_listener_each_signal_ends_the_first(void **state
     assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
-static void several_signals_are_told_apart(void **state)
+static void several_signals_are_distinguished(void **state)
 {
     static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGWINCH, SIGURG};
     enum { COUNT = sizeof numbers / sizeof numbers[0] };
@@ -243,7 +244,7 @@ static void several_signals_are_told_apart(void **state)
     }
 }
 
-static void a_signal_of_real_time_is_heard(void **state)
+static void a_real_time_signal_is_received(void **state)
 {
     world *w = world_of(state);
     bide_signal signal;
@@ -254,7 +255,7 @@ static void a_signal_of_real_time_is_heard(void **state)
     assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
-/* ---- Waits that get nothing ---- */
+/* ---- Waits that end early ---- */
 
 static void end_it(void *signal)
 {
@@ -283,7 +284,7 @@ static void a_wait_that_ends_early_takes_no_signal(void **state)
     }
 }
 
-/* The signal comes and the wait is cut short, at once: one of the two has it, and it is not lost. */
+/* The signal and the cancellation arrive together: one of them wins, and the signal is not lost. */
 static void a_signal_and_a_request_to_stop_at_once(void **state)
 {
     world *w = world_of(state);
@@ -311,9 +312,9 @@ static void a_signal_and_a_request_to_stop_at_once(void **state)
     end_it(&signal);
 }
 
-/* ---- Others who have to do with the signal ---- */
+/* ---- Other users of the signal ---- */
 
-static void what_was_done_before_is_done_again(void **state)
+static void the_previous_disposition_is_restored(void **state)
 {
     static void (*const before[])(int) = {SIG_DFL, SIG_IGN};
     (void)state;
@@ -342,7 +343,7 @@ static void somebody_elses_handler_stays(void **state)
     assert_true(handler_of(SIGUSR1) == do_nothing);
     set_handler(SIGUSR1, SIG_DFL);
 
-    /* one that is set meanwhile */
+    /* a handler that is set meanwhile. */
     assert_int_equal(bide_signal_listen(&one, SIGUSR1), 0);
     set_handler(SIGUSR1, do_nothing);
     assert_int_equal(bide_signal_listen(&other, SIGUSR1), -EBUSY);
@@ -353,7 +354,7 @@ static void somebody_elses_handler_stays(void **state)
     assert_int_equal(bide_signal_destroy(&one), 0);
 }
 
-static void what_is_no_signal_or_cannot_be_caught_is_refused(void **state)
+static void invalid_signals_are_rejected(void **state)
 {
     static const int numbers[] = {-1,      0,      65,      INT_MAX, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,
                                   SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
@@ -363,7 +364,7 @@ static void what_is_no_signal_or_cannot_be_caught_is_refused(void **state)
         assert_int_equal(bide_signal_listen(&signal, numbers[i]), -EINVAL);
 }
 
-static void a_signal_that_all_threads_block_is_heard(void **state)
+static void a_signal_that_all_threads_block_is_received(void **state)
 {
     world *w = world_of(state);
     bide_signal signal;
@@ -377,7 +378,7 @@ static void a_signal_that_all_threads_block_is_heard(void **state)
     send_signal(SIGUSR1);
     assert_int_equal(world_wait(w, bide_signal_wait(&wait, &signal)), 0);
 
-    /* after the end it stays pending, and does nothing on the thread that told of it */
+    /* after the end, it stays pending and does nothing on the thread that reported it */
     assert_int_equal(bide_signal_destroy(&signal), 0);
     send_signal(SIGUSR1);
     assert_int_equal(sigpending(&set), 0);
@@ -396,7 +397,7 @@ static void *wait_for_permission(void *status)
     return NULL;
 }
 
-/* A thread that knows nothing of it is in a call of the system, which goes on. */
+/* A thread without a listener is in a system call, which continues. */
 static void a_thread_in_a_call_is_not_disturbed(void **state)
 {
     bide_signal signal;
@@ -417,7 +418,7 @@ static void a_thread_in_a_call_is_not_disturbed(void **state)
     assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
-/* Listening that fails leaves nothing: no handler, no thread, and the next one is good. */
+/* A failed listen leaves no handler and no thread, and the next one succeeds. */
 static void a_call_that_fails_is_reported(void **state)
 {
     bide_signal signal;
@@ -453,7 +454,7 @@ static void the_last_listener_leaves_no_thread(void **state)
 
 /* ---- Children ---- */
 
-/* How the child has ended: an exit code, or a signal that ended it, negative. */
+/* How the child has ended: its exit code, or the negative number of a signal. */
 static int end_of(pid_t child)
 {
     int status;
@@ -461,7 +462,7 @@ static int end_of(pid_t child)
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* In the child: it may listen by itself. */
+/* In the child: it may listen on its own. */
 static bool hears_by_itself(void)
 {
     bide_signal own;
@@ -480,7 +481,7 @@ static void in_a_child_of_fork_it_is_as_before(void **state)
     if (child == 0) {
         if (handler_of(SIGUSR1) != SIG_DFL || bide_signal_destroy(&signal) != 0)
             _exit(1);
-        if (!UNDER_TSAN && /* (which allows no thread there) */
+        if (!UNDER_TSAN && /* (ThreadSanitizer allows no thread there) */
             !hears_by_itself())
             _exit(2);
         send_signal(SIGUSR1);
@@ -508,7 +509,7 @@ static void a_program_that_is_begun_has_what_was_before(void **state)
     assert_int_equal(bide_signal_destroy(&signal), 0);
 }
 
-/* ---- Inline, on the thread that tells ---- */
+/* ---- Inline, on the dispatcher thread ---- */
 
 struct leaver {
     bide_task task;
@@ -578,7 +579,7 @@ static void listeners_come_and_go_on_all_threads(void **state)
     bide_signal witnesses[3];
     static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP};
     (void)state;
-    /* (a signal that comes when nobody listens any more would end the program: so they are ignored) */
+    /* (a signal after the last listener would end the program, so signals are ignored) */
     for (int i = 0; i < 3; i++)
         set_handler(numbers[i], SIG_IGN);
     block_under_tsan(SIG_BLOCK);
@@ -597,7 +598,7 @@ static void listeners_come_and_go_on_all_threads(void **state)
     block_under_tsan(SIG_UNBLOCK);
 }
 
-/* (what wakes a loop is kept for the next one: as many are there now as there are loops at a time) */
+/* (a loop's wake-up descriptor is kept for later loops: as many exist as loops existed at once) */
 static int make_loops(void **state)
 {
     bide_loop *loops[LOOPS + 1];
@@ -614,20 +615,20 @@ static int make_loops(void **state)
 
 int main(void)
 {
-    signal(SIGHUP, SIG_DFL); /* whoever began this may have had it ignored */
+    signal(SIGHUP, SIG_DFL); /* the parent of this process may have ignored it */
     const struct CMUnitTest tests[] = {
         world_test(a_signal_ends_a_wait),
         world_test(a_signal_that_comes_before_the_wait_is_remembered_once),
         world_test(each_listener_on_each_loop_hears_of_it),
         world_test(of_the_waits_on_one_listener_each_signal_ends_the_first),
-        world_test(several_signals_are_told_apart),
-        world_test(a_signal_of_real_time_is_heard),
+        world_test(several_signals_are_distinguished),
+        world_test(a_real_time_signal_is_received),
         world_test(a_wait_that_ends_early_takes_no_signal),
         world_test(a_signal_and_a_request_to_stop_at_once),
-        cmocka_unit_test(what_was_done_before_is_done_again),
+        cmocka_unit_test(the_previous_disposition_is_restored),
         cmocka_unit_test(somebody_elses_handler_stays),
-        cmocka_unit_test(what_is_no_signal_or_cannot_be_caught_is_refused),
-        world_test(a_signal_that_all_threads_block_is_heard),
+        cmocka_unit_test(invalid_signals_are_rejected),
+        world_test(a_signal_that_all_threads_block_is_received),
         cmocka_unit_test(a_thread_in_a_call_is_not_disturbed),
         cmocka_unit_test(a_call_that_fails_is_reported),
         cmocka_unit_test(the_last_listener_leaves_no_thread),

@@ -1,7 +1,7 @@
 /*
- * Operations on sockets, each by each of its ends: done, asked to stop (on the loop, from outside, by another thread,
- * before it was begun), timed out, closed under it, destroyed. After each end nothing is in flight, no descriptor is
- * left, and what was not taken can be had by the next.
+ * Operations on sockets, each with each of its ends: completed, cancelled (on the loop, from outside, by
+ * another thread, before its start), timed out, closed, destroyed. After each end nothing is in flight, no
+ * descriptor is left, and data that was not taken is available to the next operation.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -13,7 +13,7 @@
 
 enum { LARGE = 8 << 20 };
 
-/* What does not fit into a socket. (It is filled once: a sanitizer looks at each byte that is written.) */
+/* More than fits into a socket. (It is filled once: a sanitizer checks each written byte.) */
 static char large[LARGE];
 
 typedef struct fixture {
@@ -26,7 +26,7 @@ typedef struct fixture {
     struct iovec bytes;
     char buffer[64];
 
-    /* the coroutine that waits */
+    /* the waiting coroutine */
     struct runner {
         bide_task task;
         bide_awaiter *awaiter;
@@ -41,7 +41,7 @@ typedef struct fixture {
     bool knew; /* it had ended when it was destroyed */
 } fixture;
 
-/* ---- The coroutine that waits, and calls that are made on the loop ---- */
+/* ---- The waiter, and calls on the loop ---- */
 
 bide_coroutine(runner_body)
 {
@@ -64,14 +64,14 @@ bide_coroutine(caller_body)
     bide_end();
 }
 
-/* Calls a function in a coroutine of the loop. */
+/* Calls a function in a coroutine on the loop. */
 static void call_inside(fixture *f, void (*function)(fixture *))
 {
     struct caller caller = {.function = function, .fixture = f};
     assert_int_equal(world_wait(f->world, bide_task_init(&caller.task, &caller_body)), 0);
 }
 
-/* Lets what is ready run, and what has completed. */
+/* Runs everything that is ready or has completed. */
 static void turn(fixture *f)
 {
     bide_sleep sleep;
@@ -102,7 +102,7 @@ typedef struct subject {
     const char *name;
     void (*open)(fixture *);
     bide_awaiter *(*begin)(fixture *);
-    void (*complete)(fixture *); /* makes it end */
+    void (*complete)(fixture *); /* completes it */
     void (*check)(fixture *);    /* it ended with 0 */
 } subject;
 
@@ -160,7 +160,10 @@ static bide_awaiter *begin_send(fixture *f)
     return bide_send(&f->operation, &f->one, large, LARGE);
 }
 
-/* Reads until `max` have come, or the end; or, when all that comes was sent, until there is nothing more. */
+/*
+ * Reads until it has `max` bytes, or until the end; if everything was sent, until nothing is
+ * left.
+ */
 static size_t drain(fixture *f, size_t max, bool is_sent)
 {
     char *got = malloc(LARGE);
@@ -172,7 +175,7 @@ static size_t drain(fixture *f, size_t max, bool is_sent)
             more = bide_with_deadline(&limited, world_now(f->world) + 50000000, more);
         int status = world_wait(f->world, more);
         ptrdiff_t count = status == 0 ? (ptrdiff_t)f->helper.count : status;
-        if (status == -ETIMEDOUT) /* for us; is there something? */
+        if (status == -ETIMEDOUT) /* our deadline has passed: check once more */
             count = world_receive_now(f->world, &f->other, got, LARGE);
         if (count <= 0)
             break;
@@ -280,7 +283,7 @@ static void is_done(fixture *f, const subject *s)
     s->check(f);
 }
 
-/* It ended early, with that; then the next has all of what there is. */
+/* It ended early with `expected`; then the next operation gets all data. */
 static void ended_early(fixture *f, const subject *s, int expected)
 {
     assert_int_equal(wait_for_end(f), expected);
@@ -379,7 +382,7 @@ static void is_destroyed(fixture *f, const subject *s)
         is_done(f, s);
 }
 
-/* The end has come, and the coroutine is destroyed before it knows. */
+/* It has completed, and the coroutine is destroyed before it resumes. */
 static void is_destroyed_after_it_was_done(fixture *f, const subject *s)
 {
     f->runner.has_ended = false;
@@ -440,7 +443,7 @@ static void each_operation_by_each_end(void **state)
             if (world_is("memory") && ends[e].run == is_asked_by_a_thread)
                 continue; /* (a test loop has one thread) */
             if (world_is("pool") && ends[e].run == is_asked_before)
-                continue; /* (its worker may have begun) */
+                continue; /* (its worker may have started) */
             printf("# %s: %s\n", subjects[s].name, ends[e].name);
             fixture *f = begin_fixture(world);
             int before = count_descriptors();
@@ -464,14 +467,14 @@ static void an_end_is_a_count_of_zero(void **state)
         assert_int_equal(world_wait(f->world, begin_receive(f)), 0);
         assert_int_equal(f->operation.count, 0);
     }
-    /* the other half goes on */
+    /* the other half keeps working */
     assert_int_equal(world_wait(f->world, bide_send(&f->helper, &f->one, "hello", 5)), 0);
     assert_int_equal(world_wait(f->world, bide_recv(&f->helper, &f->other, f->buffer, 64)), 0);
     assert_int_equal(f->helper.count, 5);
     end_fixture(f);
 }
 
-static void to_send_to_an_end_that_is_gone_is_an_error(void **state)
+static void sending_to_a_closed_end_is_an_error(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     int status = 0;
@@ -502,8 +505,8 @@ static void a_closed_descriptor_is_an_error(void **state)
     end_fixture(f);
 }
 
-/* Ten wait for one descriptor, and are served in turn. */
-static void those_that_wait_are_served_in_order(void **state)
+/* Ten waiters on one descriptor are served in order. */
+static void waiters_are_served_in_order(void **state)
 {
     enum { MANY = 10 };
     fixture *f = begin_fixture(world_of(state));
@@ -528,7 +531,7 @@ static void those_that_wait_are_served_in_order(void **state)
     end_fixture(f);
 }
 
-static void both_directions_go_on_at_once(void **state)
+static void both_directions_work_at_once(void **state)
 {
     fixture *f = begin_fixture(world_of(state));
     open_tcp(f);
@@ -608,7 +611,7 @@ static void sockets_of_a_path(void **state)
     end_fixture(f);
 }
 
-static void the_loop_says_what_it_runs_on(void **state)
+static void the_loop_reports_its_back_end(void **state)
 {
     world *world = world_of_a_loop(world_of(state));
     if (world_is("memory")) {
@@ -627,8 +630,8 @@ static void the_loop_says_what_it_runs_on(void **state)
         assert_string_equal(back_end.why, "the options ask for it");
 }
 
-/* A child of fork has no use of the loop, and does not disturb its parent's. */
-static void a_child_is_refused(void **state)
+/* The child of a fork cannot use the loop, and does not disturb its parent's. */
+static void a_child_of_fork_is_rejected(void **state)
 {
     fixture *f = begin_fixture(
         world_of_a_loop(world_of_the_system(state, "a child of fork has a loop of its own")));
@@ -660,15 +663,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(each_operation_by_each_end),
         world_test(an_end_is_a_count_of_zero),
-        world_test(to_send_to_an_end_that_is_gone_is_an_error),
+        world_test(sending_to_a_closed_end_is_an_error),
         world_test(a_connection_is_refused),
         world_test(a_closed_descriptor_is_an_error),
-        world_test(those_that_wait_are_served_in_order),
-        world_test(both_directions_go_on_at_once),
+        world_test(waiters_are_served_in_order),
+        world_test(both_directions_work_at_once),
         world_test(a_descriptor_is_passed_to_another),
         world_test(sockets_of_a_path),
-        world_test(the_loop_says_what_it_runs_on),
-        world_test(a_child_is_refused),
+        world_test(the_loop_reports_its_back_end),
+        world_test(a_child_of_fork_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
-/* Bytes are moved in the kernel; each is told of once, where it is, whatever ends the operation. */
+/*
+ * Moving bytes inside the kernel. Each byte is accounted for once, no matter how the operation
+ * ends.
+ */
 #define _GNU_SOURCE
 #include "runner.h"
 
@@ -16,7 +19,7 @@ struct fixture {
     bide_descriptor one, one_end, other, other_end; /* two pairs of sockets */
     bide_descriptor input, output;                  /* a pipe */
     bide_descriptor tap_input, tap_output;          /* another */
-    bide_descriptor dead; /* a connection to nobody; or closed */
+    bide_descriptor dead; /* a connection whose peer is gone; or closed */
     bide_splice_operation splice;
     bide_between copy;
     struct runner runner;
@@ -51,7 +54,7 @@ static void tear_down(struct fixture *f)
     call_inside(f->world, close_all, f);
 }
 
-/* How many bytes; 0: the end. */
+/* Returns the number of bytes; 0: the end. */
 static ptrdiff_t read_pipe(world *world, bide_descriptor *pipe, void *data, size_t size)
 {
     bide_file_operation operation;
@@ -65,7 +68,7 @@ static void write_pipe(world *world, bide_descriptor *pipe, const void *data, si
     assert_int_equal(world_wait(world, bide_write(&operation, pipe, data, size)), 0);
 }
 
-/* As many as fit; 0: none. */
+/* Sends as many bytes as fit; 0: none. */
 static ptrdiff_t send_now(world *world, bide_descriptor *socket, const void *data, size_t size)
 {
     bide_io_operation operation;
@@ -111,7 +114,7 @@ static void count_pipe_signal(int number)
     atomic_fetch_add(&pipe_signals, 1);
 }
 
-/* A connection whose other end is closed, and does not know it. */
+/* A connection that does not know that its peer is closed. */
 static void connect_to_nobody(bide_descriptor *dead)
 {
     const int room = 4 << 20;
@@ -133,15 +136,15 @@ static void connect_to_nobody(bide_descriptor *dead)
 }
 
 /*
- * The kernel gives a socket sixteen buffers of a pipe at a time. The end that is gone answers the
- * first of them with a reset, which the next ones find: the splice has moved some, and still raises
- * the signal.
+ * The kernel passes sixteen buffers of a pipe at a time to a socket. The closed peer answers the first of
+ * them with a reset, which the next ones detect: the splice has moved some bytes and still raises the
+ * signal.
  */
 static void a_splice_that_has_moved_some_leaves_no_signal(void **state)
 {
     static const char much[1 << 20];
     struct fixture *f = set_up(state);
-    if (f->world->memory != NULL) { /* it knows no signals */
+    if (f->world->memory != NULL) { /* there are no signals in memory */
         tear_down(f);
         return;
     }
@@ -161,7 +164,7 @@ static void a_splice_that_has_moved_some_leaves_no_signal(void **state)
     tear_down(f);
 }
 
-static void a_splice_that_is_cut_short_has_moved_nothing(void **state)
+static void a_splice_that_ends_early_has_moved_nothing(void **state)
 {
     for (int how = 0; how < WAYS; how++) {
         struct fixture *f = set_up(state);
@@ -179,8 +182,8 @@ static void a_splice_that_is_cut_short_has_moved_nothing(void **state)
     }
 }
 
-/* The other end does not read: no more is taken than fits, and where each byte is is told. */
-static void a_copy_that_is_cut_short_loses_nothing(void **state)
+/* The peer does not read. No more is taken than fits, and the place of each byte is reported. */
+static void a_copy_that_ends_early_loses_nothing(void **state)
 {
     enum { LARGE = 8 << 20 };
     static char data[65536];
@@ -204,7 +207,7 @@ static void a_copy_that_is_cut_short_loses_nothing(void **state)
         }
         assert_true(sent < LARGE);
         end_by(f->world, &f->runner, &f->other, how);
-        if (how != CLOSE) { /* it goes on */
+        if (how != CLOSE) { /* it continues */
             start(f->world, &f->runner, bide_copy_between(&f->copy));
             call_inside(f->world, close_it, &f->one_end);
         }
@@ -241,7 +244,7 @@ static void a_copy_that_is_cut_short_loses_nothing(void **state)
 
 /* ---- Tees ---- */
 
-static void what_is_copied_to_another_pipe_stays(void **state)
+static void a_tee_leaves_the_bytes_in_the_pipe(void **state)
 {
     struct fixture *f = set_up(state);
     world *w = f->world;
@@ -281,7 +284,7 @@ static void a_tee_is_between_two_pipes(void **state)
 }
 
 /* It waits for bytes, or for room. */
-static void a_tee_that_is_cut_short_has_copied_nothing(void **state)
+static void a_tee_that_ends_early_has_copied_nothing(void **state)
 {
     static char much[1 << 16];
     for (int how = 0; how < 2 * WAYS; how++) {
@@ -309,13 +312,13 @@ static void a_tee_that_is_cut_short_has_copied_nothing(void **state)
     }
 }
 
-/* From a socket to another by way of a pipe, and a copy of all to a second pipe. */
+/* From one socket through a pipe to another, with a copy of everything to a second pipe. */
 struct tap {
     bide_task task;
     struct fixture *f;
     bide_splice_operation splice;
-    size_t held;   /* in the pipe, and not copied */
-    size_t copied; /* in the pipe, and to be sent on */
+    size_t held;   /* in the pipe, not copied yet */
+    size_t copied; /* in the pipe, to be forwarded */
     bide_spawned spawned;
 };
 
@@ -370,7 +373,7 @@ bide_coroutine(source_body)
     bide_end();
 }
 
-/* Takes all, by pieces of another size each time. */
+/* Receives everything, in pieces of a different size each time. */
 struct sink {
     bide_task task;
     bide_descriptor *from;
@@ -395,7 +398,7 @@ bide_coroutine(sink_body)
     bide_end();
 }
 
-static void all_of_a_stream_is_copied_and_goes_on(void **state)
+static void a_stream_is_copied_and_forwarded(void **state)
 {
     static struct source source;
     static struct sink sinks[2];
@@ -433,12 +436,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(bytes_are_moved_by_way_of_a_pipe),
         world_test(a_splice_that_has_moved_some_leaves_no_signal),
-        world_test(a_splice_that_is_cut_short_has_moved_nothing),
-        world_test(a_copy_that_is_cut_short_loses_nothing),
-        world_test(what_is_copied_to_another_pipe_stays),
+        world_test(a_splice_that_ends_early_has_moved_nothing),
+        world_test(a_copy_that_ends_early_loses_nothing),
+        world_test(a_tee_leaves_the_bytes_in_the_pipe),
         world_test(a_tee_is_between_two_pipes),
-        world_test(a_tee_that_is_cut_short_has_copied_nothing),
-        world_test(all_of_a_stream_is_copied_and_goes_on),
+        world_test(a_tee_that_ends_early_has_copied_nothing),
+        world_test(a_stream_is_copied_and_forwarded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * Ends of all kinds against completions, at random: actors receive, send, accept, connect and poll on a few descriptors
- * that they share, asked to stop by the loop and by another thread, with deadlines, destroyed, and closed under their
- * hands. Afterwards nothing is in flight, no descriptor is left, and each byte that was sent is counted once, by a
- * receive or by what is still in the socket, however the two operations ended.
+ * Completions race with every way to end an operation, at random. Actors receive, send, accept, connect and
+ * poll on a few shared descriptors. They are cancelled by the loop and by another thread, have deadlines,
+ * are destroyed, and have their descriptors closed. Afterwards nothing is in flight, no descriptor is left,
+ * and each sent byte is counted once: by a receive, or in the socket.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 enum {
-    PAIRS = 6,      /* of Unix sockets, and as many of TCP: bytes are counted on them */
-    FRAGILE = 4,    /* pairs whose ends are closed and opened again */
+    PAIRS = 6,      /* of Unix sockets, and as many of TCP, on which bytes are counted */
+    FRAGILE = 4,    /* pairs whose ends are closed and reopened. */
     ACTORS = 48,
-    VICTIMS = 8,    /* that are destroyed while they wait */
-    PIECE = 4096,   /* at most so many bytes at once */
-    USUAL = 20000,  /* operations; times BIDE_ROUNDS */
+    VICTIMS = 8,    /* actors that are destroyed while they wait */
+    PIECE = 4096,   /* the maximum number of bytes at once */
+    USUAL = 20000,  /* operations; multiplied by BIDE_ROUNDS */
 };
 
 typedef struct pair {
@@ -28,10 +28,10 @@ typedef struct pair {
     uint64_t sent[2], received[2]; /* by each end */
 } pair;
 
-/* How an operation may be cut short. */
+/* How an operation may be cancelled. */
 enum { NOT_AT_ALL, STOPPED_BEFORE, STOPPED_INSIDE, STOPPED_OUTSIDE, DEADLINE, DEADLINE_AND_STOP, CUTS };
 
-/* A request that another thread may make: offered by the actor, taken by the thread. */
+/* A request that another thread may make: the actor offers it, the thread takes it. */
 enum { NOTHING, OFFERED, TAKEN, MADE };
 
 typedef struct storm storm;
@@ -59,7 +59,7 @@ struct actor {
 struct storm {
     world *world;
     uint64_t random;
-    uint32_t left;    /* operations that have not begun */
+    uint32_t left;    /* operations that have not started */
     unsigned running; /* actors */
     pair pairs[2 * PAIRS];
     pair fragile[FRAGILE];
@@ -67,7 +67,7 @@ struct storm {
     bide_address address;
     struct actor actors[ACTORS];
     struct actor victims[VICTIMS];
-    unsigned ends[4]; /* done, cancelled, timed out, else */
+    unsigned ends[4]; /* completed, cancelled, timed out, other. */
     bide_atomic(uint32_t) is_over;
 };
 
@@ -76,7 +76,7 @@ static uint32_t draw(storm *s, uint32_t below)
     return (uint32_t)(testing_random(&s->random) >> 33) % below;
 }
 
-/* ---- What they wait for ---- */
+/* ---- Waits ---- */
 
 static void open_tcp_pair(storm *s, pair *it)
 {
@@ -150,7 +150,7 @@ static void check_end(struct actor *self)
         s->ends[2]++;
         assert_true(self->cut == DEADLINE || self->cut == DEADLINE_AND_STOP);
         break;
-    default: /* only where somebody closes */
+    default: /* only if the descriptor is closed */
         s->ends[3]++;
         assert_true(self->pair == NULL || (self->pair >= s->fragile &&
                                            self->pair < s->fragile + FRAGILE));
@@ -183,7 +183,7 @@ static bide_awaiter *wrap(struct actor *self, bide_awaiter *inner)
     bide_stop_source_init(&self->source);
     if (has_deadline)
         inner = bide_with_deadline(&self->limited, world_now(s->world) + draw(s, 200000), inner);
-    if (self->cut == NOT_AT_ALL) /* somebody has to end it: a deadline that the actor does not expect */
+    if (self->cut == NOT_AT_ALL) /* it needs an end: a deadline that the actor does not expect */
         return bide_with_deadline(&self->limited, world_now(s->world) + 2000000, inner);
     if (self->cut == DEADLINE)
         return inner;
@@ -224,7 +224,7 @@ bide_coroutine(victim_body)
     bide_end();
 }
 
-/* ---- What ends them: on the loop, and on a thread ---- */
+/* ---- Ends of waits, on the loop and on a thread ---- */
 
 static void end_victim(struct actor *victim)
 {
@@ -249,7 +249,7 @@ struct weather {
     bide_io_operation open;
 };
 
-/* A pair that is to be opened again; or NULL. */
+/* Returns a pair that has to be reopened, or NULL. */
 static pair *disturb(storm *s)
 {
     struct actor *actor = &s->actors[draw(s, ACTORS)];
@@ -298,7 +298,7 @@ static void *request_elsewhere(void *storm_)
             if (!bide_atomic_compare_exchange(&actor->request, &offered, TAKEN, acquire, relaxed))
                 continue;
             bide_stop_request(&actor->source);
-            bide_atomic_store(&actor->request, MADE, release); /* the actor goes on */
+            bide_atomic_store(&actor->request, MADE, release); /* the actor continues */
         }
         sched_yield();
     }
@@ -307,7 +307,7 @@ static void *request_elsewhere(void *storm_)
 
 /* ---- The storm ---- */
 
-/* What was sent by one end has been received by the other, or is there still. */
+/* Each byte that one end sent was received by the other end, or is still in the socket. */
 static void count_bytes(storm *s, pair *it, int end)
 {
     static char rest[65536];

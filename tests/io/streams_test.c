@@ -1,7 +1,7 @@
 /*
- * Readers, writers and copies: each operation over each kind of stream, with the other side going byte by byte, in
- * drawn pieces or all at once; each wait goes on to its end, or is asked to stop, timed out or destroyed and begun
- * again, as drawn. Whatever happens, the bytes are those that were sent, each once and in order.
+ * Readers, writers and copies: each operation over each kind of stream, while the peer acts byte by byte,
+ * in random pieces, or all at once. Each wait completes, or is cancelled, times out or is destroyed and then
+ * repeated, at random. In every case the received bytes are the sent bytes, each once and in order.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -21,14 +21,14 @@ typedef struct fixture {
     bide_context *context, run_context;
     uint64_t random;
 
-    /* the streams: what is put into `output` comes out of `input` */
+    /* the streams: bytes written to `output` arrive at `input` */
     bide_descriptor one, other, listener;
     bide_memory_pipe pipe, second;
     char memory[MEMORY], second_memory[MEMORY];
     bide_memory_end from, to;
     bide_stream input, output;
 
-    /* those who act */
+    /* the actors */
     struct actor {
         bide_task task;
         bide_awaiter *awaiter;
@@ -50,7 +50,7 @@ typedef struct fixture {
     bide_copy_operation copy;
     struct iovec vectors[6];
 
-    char *text; /* what is sent */
+    char *text; /* the sent text */
     size_t size, fed, drained, position, asked;
     bool has_drained, has_fed_end;
     char *got;
@@ -90,7 +90,7 @@ static void act(fixture *f, struct actor *actor, bide_awaiter *awaiter)
     bide_spawn(&actor->spawned, &actor->context, bide_task_init(&actor->task, &actor_body));
 }
 
-/* Also for the thread on which it ran: it may act again. */
+/* Also for the thread on which it ran: the actor may act again. */
 static bool is_over(struct actor *actor)
 {
     return bide_event_is_set(&actor->spawned.ended);
@@ -182,7 +182,7 @@ static void open_pipe(fixture *f)
     f->output = bide_file_stream(&f->other);
 }
 
-/* (a program of its own has TLS between, where that is) */
+/* (where TLS is available, a second program runs this with TLS) */
 #ifndef STREAMS_OF_TLS
 #define STREAMS_OF_TLS 0
 #endif
@@ -250,7 +250,7 @@ static void feed(fixture *f, chunking chunking)
     }
 }
 
-/* Takes the next piece of what comes out of there. */
+/* Receives the next piece of the output. */
 static void drain(fixture *f, bide_stream stream, chunking chunking)
 {
     if (f->drainer.has_begun) {
@@ -272,7 +272,7 @@ static void drain(fixture *f, bide_stream stream, chunking chunking)
 
 /* ---- The subject ---- */
 
-/* Begins it; takes note of what it has ended with: true, that was all. */
+/* Starts an operation, and handles its result. Returns true when it is finished. */
 typedef struct subject {
     const char *name;
     bide_awaiter *(*begin)(fixture *);
@@ -412,7 +412,7 @@ static bide_awaiter *begin_until(fixture *f)
     return bide_reader_read_until(&f->read, &f->reader, ';');
 }
 
-/* What does not fit, or has no delimiter, is all there. */
+/* A text that does not fit, or has no delimiter, is still complete. */
 static void take_buffered(fixture *f)
 {
     size_t count = bide_reader_buffered(&f->reader);
@@ -513,7 +513,7 @@ static bool note_skip(fixture *f, int status)
     if (status == 0)
         assert_int_equal(f->read.count, f->asked);
     if (status == 0 || was_cut(status) || status == -ENODATA) {
-        /* those that follow are the next */
+        /* the following bytes are the next ones */
         size_t buffered = bide_reader_buffered(&f->reader);
         assert_true(f->position + buffered <= f->size);
         assert_memory_equal(bide_reader_peek(&f->reader), f->text + f->position, buffered);
@@ -527,7 +527,7 @@ static void drains(fixture *f, chunking chunking)
     drain(f, f->input, chunking);
 }
 
-/* Writes pieces, and then the end; what was not taken is written again. */
+/* Writes pieces and then the end. Bytes that were not accepted are written again. */
 static bide_awaiter *begin_write(fixture *f)
 {
     size_t left = f->size - f->position;
@@ -648,7 +648,7 @@ static fixture *begin_fixture(world *world, uint64_t seed)
     return f;
 }
 
-/* Lines of 0 to 20 bytes, with either end, and delimiters; the last line may have no end. */
+/* Lines of 0 to 20 bytes with either line end, and delimiters. The last line may have no end. */
 static void draw_text(fixture *f, size_t size)
 {
     static const char letters[] = "abcdefghij;\n\n;xyz\r";
@@ -713,9 +713,9 @@ static void each_operation_of_each_stream_by_each_end(void **state)
                     }
 }
 
-/* ---- By name ---- */
+/* ---- Single cases ---- */
 
-/* A memory pipe with a text in it, and its end; on a run loop. */
+/* A memory pipe with a text and its end, on a run loop. */
 static fixture *begin_with(void **state, const char *text)
 {
     fixture *f = begin_fixture(world_of(state), 1);
@@ -758,7 +758,7 @@ static void a_line_that_is_too_long_stays(void **state)
 }
 
 /* With its end it fits exactly. */
-static void a_line_as_long_as_the_buffer_is_had(void **state)
+static void a_line_as_long_as_the_buffer_is_read(void **state)
 {
     fixture *f = begin_with(state, "ab\n0123456789abcde\nx");
     assert_int_equal(run(f, begin_line(f)), 0);
@@ -768,7 +768,7 @@ static void a_line_as_long_as_the_buffer_is_had(void **state)
     end_fixture(f);
 }
 
-static void the_end_in_the_middle_is_told_and_loses_nothing(void **state)
+static void an_early_end_is_reported_and_loses_nothing(void **state)
 {
     fixture *f = begin_with(state, "abc");
     assert_int_equal(run(f, bide_reader_read_exact(&f->read, &f->reader, f->mine, 4)), -ENODATA);
@@ -806,7 +806,7 @@ static void put_and_destroy(fixture *f)
     bide_destroy(&f->subject.task.frame);
 }
 
-static void what_a_destroyed_coroutine_was_to_have_is_the_nexts(void **state)
+static void data_of_a_destroyed_receiver_goes_to_the_next(void **state)
 {
     fixture *f = begin_with(state, "");
     f->subject.has_ended = false;
@@ -822,14 +822,14 @@ static void what_a_destroyed_coroutine_was_to_have_is_the_nexts(void **state)
 }
 
 /* Operations that were ready, and whose result nobody takes. */
-static void what_is_given_back_is_the_nexts(void **state)
+static void a_returned_result_goes_to_the_next(void **state)
 {
     fixture *f = begin_with(state, "0123456789\nabc\n");
     for (int past = 0; past < 2; past++) {
         bide_awaiter *begun[] = {
             bide_reader_read(&f->read, &f->reader, f->mine, past ? 64 : 3),
         };
-        if (past) { /* nothing is buffered: it is read past the buffer */
+        if (past) { /* nothing is buffered: the read bypasses the buffer */
             assert_int_equal(run(f, begun[0]), 0);
             begun[0] = &f->read.task.frame.awaiter;
         } else {
@@ -845,7 +845,7 @@ static void what_is_given_back_is_the_nexts(void **state)
         assert_int_equal(run(f, bide_reader_read_exact(&again, &f->reader, f->mine + 32, count)),
                          0);
         assert_memory_equal(f->mine + 32, f->mine, count);
-        if (!past) /* the rest of what is buffered */
+        if (!past) /* the rest of the buffer */
             assert_int_equal(
                 run(f, bide_reader_skip(&again, &f->reader, bide_reader_buffered(&f->reader))), 0);
         if (!past) { /* a new text */
@@ -858,8 +858,8 @@ static void what_is_given_back_is_the_nexts(void **state)
     end_fixture(f);
 }
 
-/* A request to stop does not take from a coroutine what is there. */
-static void what_is_buffered_is_had_after_a_request_too(void **state)
+/* A stop request does not deprive a coroutine of data that has arrived. */
+static void buffered_data_is_delivered_after_a_stop_request(void **state)
 {
     fixture *f = begin_with(state, "a\nb\nc");
     bide_reader_operation fill;
@@ -872,7 +872,7 @@ static void what_is_buffered_is_had_after_a_request_too(void **state)
     end_fixture(f);
 }
 
-/* Small writes are gathered; one that does not fit waits for the reader, and for no other. */
+/* Small writes are gathered. A write that does not fit waits for the reader only. */
 static void a_writer_waits_for_a_slow_reader(void **state)
 {
     fixture *f = begin_with(state, "");
@@ -895,7 +895,7 @@ static void a_writer_waits_for_a_slow_reader(void **state)
     end_fixture(f);
 }
 
-static void to_write_to_nobody_is_an_error(void **state)
+static void writing_without_a_reader_is_an_error(void **state)
 {
     fixture *f = begin_with(state, "");
     assert_int_equal(bide_stream_close(f->input), 0);
@@ -907,8 +907,8 @@ static void to_write_to_nobody_is_an_error(void **state)
     end_fixture(f);
 }
 
-/* To refuse wakes the writer that waits for room, and the reader that waits for bytes. */
-static void to_close_wakes_what_waits(void **state)
+/* Rejecting input wakes the writer that waits for room, and the reader that waits for bytes. */
+static void closing_wakes_waiters(void **state)
 {
     for (int reads = 0; reads < 2; reads++) {
         bide_event_waiter wait;
@@ -926,7 +926,7 @@ static void to_close_wakes_what_waits(void **state)
     }
 }
 
-/* A stream that gives five bytes, and breaks. */
+/* A stream that delivers five bytes and then fails. */
 static bide_awaiter *read_and_break(bide_stream stream, bide_stream_operation *operation,
                                     void *data, size_t size)
 {
@@ -944,7 +944,7 @@ static size_t count_five(const bide_stream_operation *operation)
     return five;
 }
 
-static void what_came_before_an_error_is_the_nexts(void **state)
+static void data_before_an_error_goes_to_the_next(void **state)
 {
     static const bide_stream_table table = {
         .name = "breaks", .read = read_and_break, .count = count_five};
@@ -1021,7 +1021,7 @@ static void a_pipe_in_memory_joins_two_threads(void **state)
     end_fixture(f);
 }
 
-/* Both on the inline scheduler: who waits goes on where the other acts. */
+/* Both use the inline scheduler: a waiter resumes on the thread of the other end. */
 static void a_pipe_in_memory_needs_no_loop(void **state)
 {
     fixture *f = begin_with(state, "");
@@ -1043,15 +1043,15 @@ int main(void)
         world_test(each_operation_of_each_stream_by_each_end),
         world_test(the_last_line_needs_no_end),
         world_test(a_line_that_is_too_long_stays),
-        world_test(a_line_as_long_as_the_buffer_is_had),
-        world_test(the_end_in_the_middle_is_told_and_loses_nothing),
-        world_test(what_a_destroyed_coroutine_was_to_have_is_the_nexts),
-        world_test(what_is_given_back_is_the_nexts),
-        world_test(what_is_buffered_is_had_after_a_request_too),
+        world_test(a_line_as_long_as_the_buffer_is_read),
+        world_test(an_early_end_is_reported_and_loses_nothing),
+        world_test(data_of_a_destroyed_receiver_goes_to_the_next),
+        world_test(a_returned_result_goes_to_the_next),
+        world_test(buffered_data_is_delivered_after_a_stop_request),
         world_test(a_writer_waits_for_a_slow_reader),
-        world_test(to_write_to_nobody_is_an_error),
-        world_test(to_close_wakes_what_waits),
-        world_test(what_came_before_an_error_is_the_nexts),
+        world_test(writing_without_a_reader_is_an_error),
+        world_test(closing_wakes_waiters),
+        world_test(data_before_an_error_goes_to_the_next),
         world_test(a_pipe_in_memory_joins_two_threads),
         world_test(a_pipe_in_memory_needs_no_loop),
     };

@@ -1,4 +1,7 @@
-/* For streams_test.c: the streams are of TLS, over a pipe in memory that is smaller than a record, or over sockets. */
+/*
+ * For streams_test.c: streams of TLS, over a pipe in memory that is smaller than a record, or over
+ * sockets.
+ */
 #ifndef BIDE_TESTS_IO_STREAMS_TLS_H
 #define BIDE_TESTS_IO_STREAMS_TLS_H
 

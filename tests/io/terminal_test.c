@@ -1,6 +1,6 @@
 /*
- * Standard streams of every kind: they are read and written without a change of what others share, and nothing is lost.
- * Terminals are raw, and are as they were afterwards.
+ * Standard streams of every kind. Reading and writing them changes no state that other processes share, and
+ * nothing is lost. Raw terminals are restored.
  */
 #define _GNU_SOURCE
 #include "runner.h"
@@ -29,7 +29,7 @@
 
 static bool refuses_to_reopen;
 static int fail_tcsetattr;
-static int steal_from = -1; /* what it has is taken right after it was asked */
+static int steal_from = -1; /* its data is taken right after it was polled */
 
 int __real_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...);
@@ -82,7 +82,7 @@ int __wrap_tcsetattr(int fd, int when, const struct termios *mode)
 
 /* ---- Kinds of standard streams ---- */
 
-/* (the last two are not opened anew) */
+/* (the last two are not reopened) */
 enum { TERMINAL, PIPE, SOCKET, SHARED_TERMINAL, SHARED_PIPE, KINDS };
 
 static int open_terminal(int *master)
@@ -98,7 +98,7 @@ static int open_terminal(int *master)
 
 struct fixture {
     world *world;
-    int here;  /* what is at the standard stream */
+    int here;  /* the standard stream */
     int there; /* its other end */
     bide_descriptor opened;
     bide_file_operation operation;
@@ -106,7 +106,7 @@ struct fixture {
     char buffer[64];
 };
 
-/* Opens what is at `number`, which is `fd` for the moment. */
+/* Opens the stream at `number`, which `fd` replaces meanwhile. */
 static int open_at(int number, int fd, bide_descriptor *opened)
 {
     int saved = fcntl(number, F_DUPFD_CLOEXEC, 10);
@@ -133,10 +133,10 @@ static struct fixture *set_up(void **state, int kind, int number)
     static struct fixture only;
     struct fixture *f = &only;
     int fds[2];
-    f->world = world_of_the_system(state, "it has no standard streams");
+    f->world = world_of_the_system(state, "memory has no standard streams");
     if (kind == TERMINAL || kind == SHARED_TERMINAL) {
         fds[0] = open_terminal(&fds[1]);
-        if (number != 0) { /* (what is written is not changed) */
+        if (number != 0) { /* (output is not translated) */
             struct termios mode;
             tcgetattr(fds[0], &mode);
             cfmakeraw(&mode);
@@ -205,7 +205,7 @@ static void input_is_read(void **state)
         assert_int_equal(end(f->world, &f->runner), 0);
         expect(f, "two\n");
         if (kind == TERMINAL || kind == SHARED_TERMINAL) {
-            say(f, "\4"); /* (the key for the end) */
+            say(f, "\4"); /* (the key that ends the input) */
         } else {
             close(f->there);
             f->there = -1;
@@ -216,7 +216,7 @@ static void input_is_read(void **state)
     }
 }
 
-static void a_read_that_is_cut_short_loses_nothing(void **state)
+static void a_read_that_ends_early_loses_nothing(void **state)
 {
     for (int kind = 0; kind < KINDS; kind++) {
         for (int how = 0; how < WAYS; how++) {
@@ -234,7 +234,7 @@ static void a_read_that_is_cut_short_loses_nothing(void **state)
     }
 }
 
-/* Somebody else reads what was there, between the question and the call: the loop goes on. */
+/* Another process reads the data between the poll and the call: the loop continues. */
 static void a_thief_stops_no_loop(void **state)
 {
     static const int kinds[] = {SOCKET, SHARED_PIPE};
@@ -242,7 +242,7 @@ static void a_thief_stops_no_loop(void **state)
         struct fixture *f = set_up(state, kinds[i], 0);
         if (!world_is("epoll")) {
             tear_down(f);
-            skip(); /* (the kernel asks and calls) */
+            skip(); /* (the kernel polls and reads) */
         }
         say(f, "one\n");
         steal_from = f->here;
@@ -259,7 +259,7 @@ static void a_thief_stops_no_loop(void **state)
 
 static void files_and_devices_are_read(void **state)
 {
-    world *w = world_of_the_system(state, "it has no standard streams");
+    world *w = world_of_the_system(state, "memory has no standard streams");
     bide_descriptor opened;
     bide_file_operation operation;
     char path[] = "/tmp/bide-terminal-XXXXXX", buffer[4];
@@ -270,7 +270,7 @@ static void files_and_devices_are_read(void **state)
     assert_int_equal(world_wait(w, bide_read(&operation, &opened, buffer, 3)), 0);
     assert_int_equal(operation.operation.count, 3);
     assert_memory_equal(buffer, "bcd", 3);
-    assert_int_equal(lseek(fd, 0, SEEK_CUR), 4); /* its position is that of all */
+    assert_int_equal(lseek(fd, 0, SEEK_CUR), 4); /* its position is shared by all */
     assert_int_equal(world_wait(w, bide_read(&operation, &opened, buffer, 4)), 0);
     assert_int_equal(operation.operation.count, 2);
     assert_int_equal(world_wait(w, bide_read(&operation, &opened, buffer, 4)), 0);
@@ -295,10 +295,10 @@ static void files_and_devices_are_read(void **state)
     }
 }
 
-/* An end of a pipe stays that end: it is not opened with the other access. */
-static void the_wrong_end_is_refused(void **state)
+/* An end of a pipe keeps its direction: it is not reopened with the other access. */
+static void the_wrong_end_is_rejected(void **state)
 {
-    world *w = world_of_the_system(state, "it has no standard streams");
+    world *w = world_of_the_system(state, "memory has no standard streams");
     bide_descriptor opened;
     bide_file_operation operation;
     char buffer[4];
@@ -328,7 +328,10 @@ static void drain(struct fixture *f, size_t size)
     }
 }
 
-/* More than there is room for: the loop goes on, and what ends early says what was written. */
+/*
+ * More than there is room for: the loop continues, and an operation that ends early reports the written
+ * bytes.
+ */
 static void output_that_is_not_read_stops_no_loop(void **state)
 {
     enum { LARGE = 1 << 20 };
@@ -336,7 +339,7 @@ static void output_that_is_not_read_stops_no_loop(void **state)
     memset(data, 'x', sizeof data);
     for (int kind = 0; kind < KINDS; kind++) {
         if (kind == SHARED_TERMINAL)
-            continue; /* (how much room one has nobody can ask) */
+            continue; /* (the room of such a stream cannot be queried) */
         for (int how = 0; how < WAYS; how++) {
             struct fixture *f = set_up(state, kind, 1 + how % 2);
             begin_by(f->world, &f->runner, bide_write(&f->operation, &f->opened, data, LARGE), how);
@@ -345,7 +348,7 @@ static void output_that_is_not_read_stops_no_loop(void **state)
                 assert_false(f->runner.has_ended);
             end_by(f->world, &f->runner, &f->opened, how);
             size_t count = f->operation.operation.count;
-            /* (its time may be over before it has begun) */
+            /* (it may time out before it starts) */
             assert_in_range(count, how == TIME_OUT ? 0 : 1, LARGE - 1);
             drain(f, count);
             if (how != CLOSE) {
@@ -360,7 +363,7 @@ static void output_that_is_not_read_stops_no_loop(void **state)
 
 static void descriptors_run_out(void **state)
 {
-    world_of_the_system(state, "it has no standard streams");
+    world_of_the_system(state, "memory has no standard streams");
     struct rlimit before, none;
     bide_descriptor opened, slave;
     bide_terminal terminal;
@@ -376,7 +379,7 @@ static void descriptors_run_out(void **state)
     int status = bide_standard_input(&opened);
     int raw = bide_terminal_start_raw(&terminal, &slave, 0);
     setrlimit(RLIMIT_NOFILE, &before);
-    assert_true(status == -EMFILE || status == -EINVAL); /* (of F_DUPFD beyond the limit) */
+    assert_true(status == -EMFILE || status == -EINVAL); /* (the error of F_DUPFD beyond the limit) */
     assert_true(raw == -EMFILE || raw == -EINVAL);
     assert_false(bide_descriptor_is_open(&opened));
     assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
@@ -427,7 +430,7 @@ static void a_raw_terminal_tells_of_each_key(void **state)
     tear_down(f);
 }
 
-/* What a process does in a child: exits, as one does that has not ended it. */
+/* Runs `function` in a child, which exits like a process that has not ended it. */
 static void in_child(void (*function)(struct fixture *), struct fixture *f)
 {
     int status;
@@ -469,7 +472,7 @@ static void a_terminal_is_as_it_was_after_exit(void **state)
     in_child(begin_and_exit, f);
     assert_true(is_cooked(f->here));
     assert_int_equal(bide_terminal_start_raw(&of_parent, &f->opened, 0), 0);
-    in_child(only_exit, f); /* a child that has not made it raw leaves it so */
+    in_child(only_exit, f); /* a child that has not made the terminal raw does not change it */
     assert_false(is_cooked(f->here));
     in_child(end_that_of_the_parent, f);
     assert_false(is_cooked(f->here));
@@ -487,7 +490,7 @@ static void failures_leave_a_terminal_as_it_was(void **state)
     assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), -EIO);
     assert_true(is_cooked(f->here));
     assert_int_equal(bide_terminal_stop_raw(&terminal), 0);
-    fail_tcsetattr = EINTR; /* made again */
+    fail_tcsetattr = EINTR; /* repeated */
     assert_int_equal(bide_terminal_start_raw(&terminal, &f->opened, 0), 0);
     fail_tcsetattr = EIO;
     assert_int_equal(bide_terminal_stop_raw(&terminal), -EIO);
@@ -510,13 +513,13 @@ static void a_window_changes_its_size(void **state)
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), 0);
     assert_int_equal(size.columns, 80);
     assert_int_equal(size.rows, 24);
-#if !IS_WITH_TSAN /* (it puts handlers off) */
+#if !IS_WITH_TSAN /* (it defers handlers) */
     bide_signal resized;
     bide_signal_waiter wait;
     assert_int_equal(bide_signal_listen(&resized, SIGWINCH), 0);
     window.ws_col = 100;
     assert_int_equal(ioctl(f->there, TIOCSWINSZ, &window), 0);
-    raise(SIGWINCH); /* (as the system does to the processes of that terminal) */
+    raise(SIGWINCH); /* (as the system does for the processes of that terminal) */
     assert_int_equal(world_wait(f->world, bide_signal_wait(&wait, &resized)), 0);
     assert_int_equal(bide_signal_destroy(&resized), 0);
     assert_int_equal(bide_terminal_get_size(&f->opened, &size), 0);
@@ -545,10 +548,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(input_is_read),
-        world_test(a_read_that_is_cut_short_loses_nothing),
+        world_test(a_read_that_ends_early_loses_nothing),
         world_test(a_thief_stops_no_loop),
         world_test(files_and_devices_are_read),
-        world_test(the_wrong_end_is_refused),
+        world_test(the_wrong_end_is_rejected),
         world_test(output_that_is_not_read_stops_no_loop),
         world_test(descriptors_run_out),
         world_test(a_raw_terminal_tells_of_each_key),

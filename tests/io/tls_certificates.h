@@ -1,4 +1,7 @@
-/* Certificates for tests of TLS, made when they run: authorities, and who is vouched for by them. */
+/*
+ * Certificates for tests of TLS, made at run time: authorities, and the certificates that they
+ * sign.
+ */
 #ifndef BIDE_TESTS_IO_TLS_CERTIFICATES_H
 #define BIDE_TESTS_IO_TLS_CERTIFICATES_H
 
@@ -15,7 +18,7 @@
 typedef struct maker {
     X509 *certificate;
     EVP_PKEY *key;
-    char chain[4096]; /* PEM: its own, and its maker's unless that is its own maker */
+    char chain[4096]; /* PEM: its own, and its issuer's unless it is self-signed */
     char secret[2048];
 } maker;
 
@@ -82,7 +85,7 @@ static inline void make_certificate(maker *made, const certificate_wish *wish)
     BIO *memory = BIO_new(BIO_s_mem());
     assert_int_equal(PEM_write_bio_X509(memory, certificate), 1);
     if (by != made && X509_check_issued(by->certificate, by->certificate) != X509_V_OK)
-        BIO_puts(memory, by->chain); /* whoever made it stands between it and an authority */
+        BIO_puts(memory, by->chain); /* its issuer is an intermediate authority */
     take_text(memory, made->chain, sizeof made->chain);
     memory = BIO_new(BIO_s_mem());
     assert_int_equal(PEM_write_bio_PrivateKey(memory, made->key, NULL, NULL, 0, NULL, NULL), 1);

@@ -1,6 +1,7 @@
 /*
- * A side of a TLS connection is cut short at each operation of the stream below: asked to stop, timed out, destroyed or
- * closed. A handshake is over then, for both. What was cut short after it goes on where it was, and nothing is lost.
+ * A side of a TLS connection is ended at each operation of the stream below: cancelled, timed out, destroyed
+ * or closed. A handshake then fails, for both sides. An operation after the handshake resumes where it was,
+ * and nothing is lost.
  */
 #include "tls_pair.h"
 
@@ -8,7 +9,7 @@
 
 static pair p;
 
-enum { TEXT = 60000 }; /* less than a pipe holds, because both write first */
+enum { TEXT = 60000 }; /* less than the capacity of a pipe, because both sides write first */
 
 /* ---- A stream whose nth operation does not end ---- */
 
@@ -84,7 +85,7 @@ static bide_stream set_trap(world *world, bide_stream under, unsigned nth)
     return (bide_stream){&table, &trap};
 }
 
-/* ---- What a side does ---- */
+/* ---- The script of a side ---- */
 
 struct script {
     bide_task task;
@@ -117,7 +118,7 @@ static bide_awaiter *greet(struct script *self)
                : bide_tls_accept(&s->handshake, &s->tls, self->config, s->below);
 }
 
-/* From where it stands. */
+/* Continues at its current step. */
 bide_coroutine(script_body)
 {
     bide_begin(script_body, struct script * self);
@@ -152,14 +153,14 @@ static void begin_script(struct script *script, side *side, bide_tls_config *con
         .side = side, .config = config, .is_client = is_client, .got = got, .text = text};
 }
 
-/* ---- Cutting it short ---- */
+/* ---- Early ends ---- */
 
 static void end_connection(void *side)
 {
     close_side(side);
 }
 
-/* Returns whether it was cut short. */
+/* Returns whether it was ended early. */
 static bool cut_at(world *world, bool is_client, int how, unsigned nth, bide_tls_config *client,
                    bide_tls_config *server)
 {
@@ -264,7 +265,7 @@ static void closed_at_each_await(void **state)
     cut_everywhere(state, CLOSE);
 }
 
-/* ---- Requests that came before ---- */
+/* ---- Earlier stop requests ---- */
 
 static void a_handshake_has_a_deadline(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * The memory of TLS: how much an idle connection has, that nothing is left, and what happens where there is none. All
- * of it comes from OpenSSL's allocator, which is the test's own here.
+ * The memory of TLS: the size of an idle connection, that nothing leaks, and what happens without memory.
+ * All of it comes from OpenSSL's allocator, which the test replaces.
  */
 #include "tls_pair.h"
 
@@ -12,11 +12,11 @@ static pair p;
 
 /* ---- The allocator ---- */
 
-/* Bytes and blocks that are in use; allocations of the library's own until one fails. */
-static size_t bytes, blocks; /* (each block with the word before it) */
+/* Bytes and blocks in use; the number of the library's own allocations until one fails. */
+static size_t bytes, blocks; /* (each block includes the word before it) */
 static unsigned own, failing;
 
-/* The library's own files are those that fail: how OpenSSL bears it is its affair. */
+/* Only allocations by the library's own files fail; OpenSSL's own robustness is not tested. */
 static bool has_to_fail(const char *file)
 {
     if (file == NULL || strstr(file, "src/tls/") == NULL)
@@ -57,11 +57,11 @@ static void *counting_realloc(void *block, size_t size, const char *file, int li
     return other;
 }
 
-/* ---- How much ---- */
+/* ---- Sizes ---- */
 
 enum { CROWD = 50, MOST = 16 * 1024 };
 
-/* What a server has for a connection that waits for its next request: that is freed when it closes. */
+/* The memory of a server's connection that waits for its next request: it is freed on close. */
 static size_t measure(pair *one, world *world)
 {
     static char byte;
@@ -85,7 +85,7 @@ static void an_idle_connection_of_a_server_has_less_than_16_kilobytes(void **sta
         size_t sum = 0, max = 0;
         bide_tls_options options = options_of(NULL, &room);
         options.protocols = protocols;
-        options.keeps_no_sessions = true; /* whole handshakes */
+        options.keeps_no_sessions = true; /* full handshakes */
         bide_tls_config *client = client_with(&options);
         options = options_of(&server_proof, &room);
         options.protocols = protocols;
@@ -95,7 +95,7 @@ static void an_idle_connection_of_a_server_has_less_than_16_kilobytes(void **sta
             pair_open(&crowd[i], world, PIPES);
             pair_greet_well(&crowd[i], client, server, "server.test");
             if (i % 3 == 0)
-                continue; /* nothing was asked yet */
+                continue; /* no request yet */
             pair_send(&crowd[i], &crowd[i].client, &crowd[i].server, "GET", 3);
             pair_send(&crowd[i], &crowd[i].server, &crowd[i].client, data, sizeof data);
             pair_send(&crowd[i], &crowd[i].client, &crowd[i].server, data, sizeof data);
@@ -105,7 +105,7 @@ static void an_idle_connection_of_a_server_has_less_than_16_kilobytes(void **sta
             sum += its;
             max = its > max ? its : max;
         }
-        printf("# %s: %zu bytes an idle connection, at most %zu\n",
+        printf("# %s: %zu bytes for an idle connection, at most %zu\n",
                version == TLS1_2_VERSION ? "TLS 1.2" : "TLS 1.3", sum / CROWD, max);
         assert_in_range(max, 1000, MOST);
         for (int i = 0; i < CROWD; i++)
@@ -115,13 +115,13 @@ static void an_idle_connection_of_a_server_has_less_than_16_kilobytes(void **sta
     }
 }
 
-/* ---- None ---- */
+/* ---- Failing allocations ---- */
 
 struct result {
     int client_config, server_config, client, server, sent, received;
 };
 
-/* All that there is to be done, as far as it goes. */
+/* Runs everything, as far as it gets. */
 static struct result do_everything(world *world)
 {
     static const char *const protocols[] = {"h2", "http/1.1", NULL};
@@ -159,7 +159,7 @@ static struct result do_everything(world *world)
     return result;
 }
 
-/* It is told, or done without. */
+/* The failure is reported, or worked around. */
 static bool is_out_of_memory(const struct result *result)
 {
     return result->client_config == -ENOMEM || result->server_config == -ENOMEM ||
@@ -172,7 +172,7 @@ static void each_allocation_may_fail_and_nothing_is_left(void **state)
     static const struct result good;
     unsigned told = 0;
     world *world = world_of(state);
-    do_everything(world); /* (what is made once) */
+    do_everything(world); /* (allocations that are made only once) */
     do_everything(world);
     size_t blocks_before = blocks;
     for (unsigned nth = 1;; nth++) {
@@ -186,7 +186,7 @@ static void each_allocation_may_fail_and_nothing_is_left(void **state)
             assert_memory_equal(&result, &good, sizeof good);
         assert_int_equal(blocks, blocks_before);
         if (!has_failed) {
-            printf("# %u allocations, of which %u have to be told of\n", nth - 1, told);
+            printf("# %u allocations, %u of which must be reported\n", nth - 1, told);
             assert_in_range(told, 15, nth - 1);
             break;
         }

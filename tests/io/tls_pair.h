@@ -19,7 +19,7 @@ enum { PIPE = 65536, SMALL_PIPE = 700 };
 typedef struct side {
     bide_tls tls;
     bide_tls_handshake handshake;
-    bide_stream stream; /* above */
+    bide_stream stream; /* the TLS stream */
     bide_stream below;
     bide_stream_operation read, write;
     struct runner reading, writing;
@@ -35,7 +35,7 @@ typedef struct pair {
     char memory[2][PIPE];
 } pair;
 
-/* The streams below. */
+/* Opens the streams below. */
 static inline void pair_open(pair *p, world *world, below kind)
 {
     size_t size = kind == SMALL_PIPES ? SMALL_PIPE : PIPE;
@@ -79,7 +79,7 @@ static inline void pair_close(pair *p)
     assert_null(p->server.tls.ssl);
 }
 
-/* Both sides shake hands; what each ended with. */
+/* Both sides shake hands. Sets the status of both. */
 static inline void pair_greet(pair *p, bide_tls_config *client, bide_tls_config *server,
                               const char *name, int *client_status, int *server_status)
 {
@@ -91,7 +91,7 @@ static inline void pair_greet(pair *p, bide_tls_config *client, bide_tls_config 
         turn(p->world);
     side *first = p->client.reading.has_ended ? &p->client : &p->server;
     if (first->reading.status != 0)
-        call_inside(p->world, close_side, first); /* (the other may wait for more) */
+        call_inside(p->world, close_side, first); /* (the other side may wait for more) */
     *client_status = end(p->world, &p->client.reading);
     if (*client_status != 0)
         call_inside(p->world, close_side, &p->client);
@@ -110,7 +110,7 @@ static inline void pair_greet_well(pair *p, bide_tls_config *client, bide_tls_co
     assert_int_equal(server_status, 0);
 }
 
-/* One side sends what the other receives, in one piece if it is small. */
+/* One side sends data and the other receives it, in one piece if it is small. */
 static inline void pair_send(pair *p, side *from, side *to, const void *data, size_t size)
 {
     static char got[1 << 20];
@@ -139,7 +139,7 @@ static inline void pair_end(pair *p, side *from, side *to)
     assert_int_equal(end(p->world, &from->writing), 0);
 }
 
-/* ---- Who they are ---- */
+/* ---- Identities ---- */
 
 static maker authority, stranger, server_proof, client_proof;
 
@@ -166,7 +166,7 @@ static inline int free_everyone(void **state)
     return 0;
 }
 
-/* Options of one who is that, and trusts the authority. */
+/* Options for a side with this certificate that trusts the authority. */
 static inline bide_tls_options options_of(const maker *proof, bide_tls_certificate *room)
 {
     if (proof != NULL)

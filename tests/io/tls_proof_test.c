@@ -1,6 +1,6 @@
 /*
- * Who proves what to whom over TLS: certificates and names, protocols, sessions that are resumed, and configs that are
- * replaced. Each case over pipes in memory and over sockets, in TLS 1.2 and 1.3.
+ * Authentication over TLS: certificates and names, protocols, resumed sessions, and configs that are
+ * replaced. Each case runs over pipes in memory and over sockets, with TLS 1.2 and 1.3.
  */
 #include "tls_pair.h"
 
@@ -8,7 +8,7 @@
 
 static pair p;
 
-/* What a case is run with. */
+/* The environment of a case. */
 typedef struct way {
     below below;
     int version;
@@ -28,7 +28,10 @@ static void limit(bide_tls_config *config, int version)
     assert_int_equal(SSL_CTX_set_max_proto_version(config->context, version), 1);
 }
 
-/* Both handshakes end with these, and the client's or the server's reason has that in it. */
+/*
+ * Both handshakes end with these statuses, and the client's or the server's reason contains the
+ * text.
+ */
 static void expect(world *world, const way *way, bide_tls_config *client, bide_tls_config *server,
                    const char *name, int client_expected, int server_expected, const char *reason)
 {
@@ -37,7 +40,7 @@ static void expect(world *world, const way *way, bide_tls_config *client, bide_t
     pair_open(&p, world, way->below);
     pair_greet(&p, client, server, name, &client_status, &server_status);
     if (client_status == 0 && client_expected == -EREMOTEIO && way->version == TLS1_3_VERSION) {
-        /* the client has said all by then, and is refused later */
+        /* the client has finished its handshake by then, and is rejected later */
         char byte;
         client_status =
             world_wait(world, bide_stream_read(&p.client.read, p.client.stream, &byte, 1));
@@ -55,7 +58,7 @@ static void expect(world *world, const way *way, bide_tls_config *client, bide_t
 
 /* ---- Servers ---- */
 
-static void whoever_proves_its_name_is_accepted(void **state)
+static void a_proven_name_is_accepted(void **state)
 {
     static const char *const names[] = {"server.test", "SERVER.test", "server.test.", "a.wild.test",
                                         "127.0.0.1"};
@@ -71,7 +74,7 @@ static void whoever_proves_its_name_is_accepted(void **state)
     bide_tls_config_release(server);
 }
 
-static void other_names_are_refused(void **state)
+static void other_names_are_rejected(void **state)
 {
     static const char *const names[] = {"other.test", "a.b.wild.test", "wild.test", "server.tes",
                                         "127.0.0.2",  "::1",           "."};
@@ -117,7 +120,7 @@ static const struct bad_server {
     {"by a stranger", {.names = "DNS:server.test"}, false, true, -EKEYREJECTED, "issuer"},
 };
 
-static void bad_certificates_are_refused(void **state)
+static void bad_certificates_are_rejected(void **state)
 {
     world *world = world_of(state);
     for (size_t i = 0; i < sizeof bad_servers / sizeof *bad_servers; i++) {
@@ -161,7 +164,7 @@ static void a_chain_is_followed_to_its_authority(void **state)
     for_each_way(way) expect(world, way, client, server, "far.test", 0, 0, "");
     bide_tls_config_release(server);
     room.chain_size = (size_t)(strstr(made.chain, "-----END") - made.chain) +
-                      strlen("-----END CERTIFICATE-----\n"); /* without what is between */
+                      strlen("-----END CERTIFICATE-----\n"); /* without the intermediate authority */
     server = server_with(&options);
     for_each_way(way)
         expect(world, way, client, server, "far.test", -EKEYREJECTED, -EREMOTEIO, "issuer");
@@ -171,7 +174,7 @@ static void a_chain_is_followed_to_its_authority(void **state)
     free_certificate(&made);
 }
 
-/* Which certificate the server has shown. */
+/* Checks which certificate the server has presented. */
 static void expect_subject(world *world, const way *way, bide_tls_config *client,
                            bide_tls_config *server, const char *name, const char *subject)
 {
@@ -214,7 +217,7 @@ static void a_server_chooses_its_certificate_by_name(void **state)
         expect_subject(world, way, client, server, "127.0.0.1", "CN=server");
         expect(world, way, client, server, "none.test", -EKEYREJECTED, -EREMOTEIO, "mismatch");
     }
-    /* a client that only knows the other kind of key has the certificate with that */
+    /* a client that supports only the other kind of key gets the certificate with that key */
     bide_tls_config *rsa = usual_client();
     assert_int_equal(SSL_CTX_set1_sigalgs_list(rsa->context, "RSA-PSS+SHA256:RSA+SHA256"), 1);
     SSL_CTX_set_security_level(rsa->context, 1);
@@ -262,7 +265,7 @@ static void clients_prove_themselves(void **state)
     free_certificate(&unknown);
 }
 
-static void a_server_is_told_who_the_client_is(void **state)
+static void a_server_learns_the_name_of_the_client(void **state)
 {
     char text[64];
     world *world = world_of(state);
@@ -272,7 +275,7 @@ static void a_server_is_told_who_the_client_is(void **state)
     options.clients = BIDE_TLS_CLIENTS_REQUIRED;
     bide_tls_config *server = server_with(&options);
     bide_tls_config *client = client_with(&client_options);
-    for (int i = 0; i < 2; i++) { /* the second time by a session that is resumed */
+    for (int i = 0; i < 2; i++) { /* the second time with a resumed session */
         pair_open(&p, world, PIPES);
         pair_greet_well(&p, client, server, "server.test");
         assert_int_equal(bide_tls_was_resumed(&p.server.tls), i);
@@ -337,7 +340,7 @@ static void protocols_are_agreed_on(void **state)
     }
 }
 
-static void versions_that_differ_are_refused(void **state)
+static void different_versions_are_rejected(void **state)
 {
     world *world = world_of(state);
     bide_tls_certificate room;
@@ -359,7 +362,10 @@ static void versions_that_differ_are_refused(void **state)
 
 /* ---- Sessions ---- */
 
-/* A connection on which the server says something, and with it what tickets it has: was it resumed? */
+/*
+ * A connection on which the server sends data, and with it its tickets. Returns whether it was
+ * resumed.
+ */
 static bool visit(world *world, const way *way, bide_tls_config *client, bide_tls_config *server,
                   const char *name)
 {
@@ -394,7 +400,7 @@ static void sessions_are_resumed(void **state)
     bide_tls_config_release(server);
 }
 
-static void no_more_sessions_are_kept_than_asked_for(void **state)
+static void no_more_sessions_are_kept_than_requested(void **state)
 {
     world *world = world_of(state);
     bide_tls_certificate room;
@@ -468,7 +474,7 @@ static void a_new_config_leaves_connections_alone(void **state)
     free_certificate(&renewed);
 }
 
-static void who_proved_nothing_does_not_resume_where_it_must(void **state)
+static void a_client_without_a_certificate_cannot_resume_where_one_is_required(void **state)
 {
     world *world = world_of(state);
     bide_tls_certificate room;
@@ -491,20 +497,20 @@ static void who_proved_nothing_does_not_resume_where_it_must(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(whoever_proves_its_name_is_accepted),
-        world_test(other_names_are_refused),
+        world_test(a_proven_name_is_accepted),
+        world_test(other_names_are_rejected),
         world_test(no_name_is_no_way_around),
-        world_test(bad_certificates_are_refused),
+        world_test(bad_certificates_are_rejected),
         world_test(a_chain_is_followed_to_its_authority),
         world_test(a_server_chooses_its_certificate_by_name),
         world_test(clients_prove_themselves),
-        world_test(a_server_is_told_who_the_client_is),
+        world_test(a_server_learns_the_name_of_the_client),
         world_test(protocols_are_agreed_on),
-        world_test(versions_that_differ_are_refused),
+        world_test(different_versions_are_rejected),
         world_test(sessions_are_resumed),
-        world_test(no_more_sessions_are_kept_than_asked_for),
+        world_test(no_more_sessions_are_kept_than_requested),
         world_test(a_new_config_leaves_connections_alone),
-        world_test(who_proved_nothing_does_not_resume_where_it_must),
+        world_test(a_client_without_a_certificate_cannot_resume_where_one_is_required),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

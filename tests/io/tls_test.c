@@ -1,4 +1,7 @@
-/* TLS over pipes in memory and over sockets: what goes through, in both directions at once, and how it ends. */
+/*
+ * TLS over pipes in memory and over sockets: data in both directions at once, and how connections
+ * end.
+ */
 #include "tls_pair.h"
 
 #include "../../src/tls/internal.h"
@@ -13,7 +16,7 @@ static void fill(char *data, size_t size, uint64_t seed)
     }
 }
 
-/* Runs it over each, in both versions. */
+/* Runs it over each kind of stream, in both versions. */
 static void for_each_below(void **state, void (*run)(void))
 {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -34,14 +37,14 @@ static void for_each_below(void **state, void (*run)(void))
     }
 }
 
-/* What one side reads next: nothing is there. */
+/* The next read of one side finds nothing. */
 static int read_byte(side *side)
 {
     char byte;
     return world_wait(p.world, bide_stream_read(&side->read, side->stream, &byte, 1));
 }
 
-/* ---- What goes through ---- */
+/* ---- Data ---- */
 
 static void talk(void)
 {
@@ -58,12 +61,12 @@ static void talk(void)
                         SSL_get_version(bide_tls_native(&p.client.tls)));
 }
 
-static void what_is_written_is_read(void **state)
+static void written_data_is_read(void **state)
 {
     for_each_below(state, talk);
 }
 
-/* Both send, and nobody reads before both are stuck, if they are. */
+/* Both send, and neither reads until both are blocked, if they block. */
 static void talk_at_once(void)
 {
     static char data[2][400000], got[2][400000];
@@ -89,12 +92,12 @@ static void talk_at_once(void)
         assert_int_equal(end(p.world, &sides[i]->writing), 0);
 }
 
-static void two_that_only_send_go_on_when_one_reads(void **state)
+static void two_senders_continue_when_one_reads(void **state)
 {
     for_each_below(state, talk_at_once);
 }
 
-/* A coroutine that writes much, and one that reads it. */
+/* A coroutine that writes much data, and one that reads it. */
 struct flow {
     bide_task task;
     side *side;
@@ -124,7 +127,7 @@ bide_coroutine(writer_body)
     bide_end();
 }
 
-/* Draws the same sizes as its writer, so that it knows what comes. */
+/* Draws the same sizes as its writer, so it knows the expected bytes. */
 bide_coroutine(reader_body)
 {
     bide_begin(reader_body, struct flow * self);
@@ -170,7 +173,7 @@ static void both_directions_flow_at_once(void **state)
     for_each_below(state, flow_both_ways);
 }
 
-/* On threads of their own, which differ from turn to turn. */
+/* Each runs on threads that change from turn to turn. */
 static void readers_and_writers_may_be_on_different_threads(void **state)
 {
     static struct flow flows[4];
@@ -268,7 +271,7 @@ static void pieces_come_in_order(void **state)
     for_each_below(state, write_pieces);
 }
 
-/* ---- How it ends ---- */
+/* ---- Ends ---- */
 
 static void end_one_half(void)
 {
@@ -279,7 +282,7 @@ static void end_one_half(void)
     assert_int_equal(
         world_wait(p.world, bide_stream_write(&p.client.write, p.client.stream, &byte, 1)), -EPIPE);
     assert_int_equal(bide_stream_count(&p.client.write, p.client.stream), 0);
-    for (int i = 0; i < 2; i++) { /* the end stays */
+    for (int i = 0; i < 2; i++) { /* the end is permanent */
         assert_int_equal(read_byte(&p.server), 0);
         assert_int_equal(bide_stream_count(&p.server.read, p.server.stream), 0);
     }
@@ -288,7 +291,7 @@ static void end_one_half(void)
                      0);
 }
 
-static void one_half_ends_while_the_other_goes_on(void **state)
+static void one_half_ends_while_the_other_continues(void **state)
 {
     for_each_below(state, end_one_half);
 }
@@ -306,7 +309,7 @@ static void be_cut_off(void)
     pair_send(&p, &p.server, &p.client, "the other half", 14);
 }
 
-static void an_end_without_close_notify_is_told_apart(void **state)
+static void an_end_without_close_notify_is_distinguished(void **state)
 {
     for_each_below(state, be_cut_off);
 }
@@ -324,7 +327,7 @@ static void close_while_reading(void)
     assert_int_equal(read_byte(&p.server), -ECONNABORTED);
 }
 
-static void what_waits_is_ended_by_close(void **state)
+static void a_close_ends_waits(void **state)
 {
     for_each_below(state, close_while_reading);
 }
@@ -346,12 +349,12 @@ static void tamper(void)
     }
 }
 
-static void what_is_tampered_with_is_refused_by_an_alert(void **state)
+static void tampered_data_is_rejected_with_an_alert(void **state)
 {
     for_each_below(state, tamper);
 }
 
-static void what_is_not_tls_is_refused(void **state)
+static void plain_text_is_rejected(void **state)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: server.test\r\n\r\n";
     world *world = world_of(state);
@@ -371,9 +374,9 @@ static void what_is_not_tls_is_refused(void **state)
     }
 }
 
-/* ---- What comes besides ---- */
+/* ---- Key updates ---- */
 
-/* A side that only reads is asked for new keys, and answers when it writes. */
+/* A side that only reads is asked to update its keys, and answers when it writes. */
 static void update_keys(void)
 {
     if (strcmp(bide_tls_version(&p.client.tls), "TLSv1.3") != 0)
@@ -408,14 +411,14 @@ static void update_keys_for_ever(void)
     assert_int_equal(status, -EPROTO);
 }
 
-static void nobody_is_made_to_keep_answers_for_ever(void **state)
+static void endless_key_update_requests_are_bounded(void **state)
 {
     for_each_below(state, update_keys_for_ever);
 }
 
 /* ---- Configs ---- */
 
-static void configs_that_make_no_sense_are_refused(void **state)
+static void invalid_configs_are_rejected(void **state)
 {
     static const char *const empty[] = {"", NULL};
     bide_tls_certificate other_key = proof_of(&server_proof), good = proof_of(&server_proof);
@@ -465,20 +468,20 @@ static void configs_that_make_no_sense_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(what_is_written_is_read),
-        world_test(two_that_only_send_go_on_when_one_reads),
+        world_test(written_data_is_read),
+        world_test(two_senders_continue_when_one_reads),
         world_test(both_directions_flow_at_once),
         world_test(readers_and_writers_may_be_on_different_threads),
         world_test(it_is_a_stream_for_readers_and_writers),
         world_test(pieces_come_in_order),
-        world_test(one_half_ends_while_the_other_goes_on),
-        world_test(an_end_without_close_notify_is_told_apart),
-        world_test(what_waits_is_ended_by_close),
-        world_test(what_is_tampered_with_is_refused_by_an_alert),
-        world_test(what_is_not_tls_is_refused),
+        world_test(one_half_ends_while_the_other_continues),
+        world_test(an_end_without_close_notify_is_distinguished),
+        world_test(a_close_ends_waits),
+        world_test(tampered_data_is_rejected_with_an_alert),
+        world_test(plain_text_is_rejected),
         world_test(keys_are_renewed),
-        world_test(nobody_is_made_to_keep_answers_for_ever),
-        world_test(configs_that_make_no_sense_are_refused),
+        world_test(endless_key_update_requests_are_bounded),
+        world_test(invalid_configs_are_rejected),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);
 }

@@ -1,4 +1,4 @@
-/* Both ends of a websocket in a test: over memory, a pair of sockets and TCP, in each world. */
+/* Both ends of a WebSocket in a test: over memory, a socket pair and TCP, in each world. */
 #ifndef BIDE_TESTS_IO_WEBSOCKET_ENDS_H
 #define BIDE_TESTS_IO_WEBSOCKET_ENDS_H
 
@@ -9,7 +9,7 @@ enum { MEMORY = 200, LARGE = 140000 };
 
 typedef struct fixture fixture;
 
-/* One end of it. */
+/* One end. */
 typedef struct end_point {
     bide_websocket websocket;
     bide_stream stream;

@@ -1,6 +1,6 @@
 /*
- * Each row of frames is received as a server and as a client, in whole and in pieces, cut in two at every byte, and byte by
- * byte; and with waits that are stopped, or destroyed, at every byte.
+ * Each row of frames is received as a server and as a client: in one piece, split in two at every byte, and
+ * byte by byte; and with waits that are cancelled or destroyed at every byte.
  */
 #define _GNU_SOURCE
 #include "websocket_rows.h"
@@ -24,7 +24,7 @@ typedef struct fixture {
     char in[BIDE_WEBSOCKET_BUFFER_MIN], out[BIDE_WEBSOCKET_BUFFER_MIN];
     char log[LOG];
     size_t logged;
-    char *sent; /* by the row */
+    char *sent; /* according to the row */
     size_t size;
 } fixture;
 
@@ -38,7 +38,7 @@ static void say(fixture *f, const char *format, ...)
     assert_true(f->logged < LOG);
 }
 
-/* "name(bytes)", or of long ones "name[size]". */
+/* "name(bytes)", or, for long bytes, "name[size]". */
 static void say_bytes(fixture *f, const char *name, const char *data, size_t size)
 {
     if (size > 124) {
@@ -118,7 +118,7 @@ bide_coroutine(receiver_body)
     bide_end();
 }
 
-/* The row's bytes, masked or not. */
+/* Composes the bytes of the row, masked or not. */
 static void lay_out(fixture *f, const row *row, bool is_masked)
 {
     uint8_t key[4] = {0x37, 0xfa, 0x21, 0x3d};
@@ -144,7 +144,7 @@ static void lay_out(fixture *f, const row *row, bool is_masked)
     f->size = (size_t)((char *)at - f->sent);
 }
 
-/* What has been sent to the other side, frame by frame. */
+/* Logs the frames that were sent to the other side. */
 static void say_answers(fixture *f, bool is_masked)
 {
     static char answers[PIPE];
@@ -228,7 +228,7 @@ static void open_websocket(fixture *f, const bide_websocket_options *options,
     f->log[0] = '\0';
 }
 
-/* The first `cut` bytes, then the others, by `step`; then the end. */
+/* Feeds the first `cut` bytes, then the others in steps of `step`, then the end. */
 static void receive_row(fixture *f, const row *row, bide_websocket_role role, bool in_pieces,
                         size_t cut, size_t step)
 {
@@ -251,7 +251,10 @@ static void receive_row(fixture *f, const row *row, bide_websocket_role role, bo
                  in_pieces ? "in pieces" : "in whole", cut, step, f->log);
 }
 
-/* After each byte the receive is asked to stop, or destroyed; and then begun again, with the same memory. */
+/*
+ * After each byte the receive is cancelled or destroyed, and then started again with the same
+ * memory.
+ */
 static void receive_again_and_again(fixture *f, const row *row, bide_websocket_role role,
                                     bool in_pieces, bool is_destroyed)
 {
@@ -292,7 +295,7 @@ static void receive_again_and_again(fixture *f, const row *row, bide_websocket_r
                  f->log);
 }
 
-static void a_receive_that_is_cut_short_or_destroyed_loses_nothing(void **state)
+static void a_receive_that_ends_early_or_is_destroyed_loses_nothing(void **state)
 {
     fixture *f = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -307,17 +310,17 @@ static void a_receive_that_is_cut_short_or_destroyed_loses_nothing(void **state)
     }
 }
 
-/* Of long rows not every byte: those around headers, and some. */
+/* For long rows not every byte: the bytes around headers, and some others. */
 static size_t next_cut(const fixture *f, size_t cut)
 {
     return cut < 300 || cut + 60 > f->size ? cut + 1 : cut + (f->size - cut > 4000 ? 3989 : 59);
 }
 
-static void each_row_comes_to_the_same_however_it_is_cut(void **state)
+static void each_row_has_the_same_result_however_it_is_split(void **state)
 {
     fixture *f = *state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        /* (with more at once only the last ping is answered) */
+        /* (if more arrive at once, only the last ping is answered) */
         bool has_pings =
             strstr(rows[i].name, "many") != NULL || strstr(rows[i].name, "5.19") != NULL;
         for (int way = 0; way < 4; way++) {
@@ -335,7 +338,7 @@ static void each_row_comes_to_the_same_however_it_is_cut(void **state)
     }
 }
 
-/* ---- What no row can say ---- */
+/* ---- Cases beyond the rows ---- */
 
 static void expect(fixture *f, const char *name, const char *bytes, size_t size,
                    bide_websocket_role role, const char *expected)
@@ -380,8 +383,8 @@ static void the_end_within_a_frame_is_no_close(void **state)
     EXPECT(SERVER, "\x81\x85\0\0\0", "ENODATA 1006");
 }
 
-/* Any bytes come to an end, which is one of those that there are. */
-static void whatever_comes_it_ends(void **state)
+/* Any bytes lead to one of the defined ends. */
+static void any_input_leads_to_an_end(void **state)
 {
     fixture *f = *state;
     uint64_t random = testing_seed();
@@ -395,7 +398,7 @@ static void whatever_comes_it_ends(void **state)
         f->size = 1 + (drawn >> 8) % 600;
         for (size_t i = 0; i < f->size; i++)
             f->sent[i] = (char)testing_random(&random);
-        /* mostly frames, with something wrong here and there */
+        /* mostly frames, with occasional errors */
         for (size_t i = 0; drawn % 8 != 4 && i + 2 < f->size;) {
             size_t size = testing_random(&random) % 40;
             bool is_wrong = testing_random(&random) % 50 == 0;
@@ -428,7 +431,7 @@ static void whatever_comes_it_ends(void **state)
     }
 }
 
-static void what_came_with_the_handshake_is_received_first(void **state)
+static void data_behind_the_handshake_is_received_first(void **state)
 {
     fixture *f = *state;
     struct receiver receiver = {.fixture = f, .message = malloc(MESSAGE)};
@@ -524,7 +527,7 @@ static void an_answer_is_checked(void **state)
     it.connection = value("close");
     assert_int_equal(bide_websocket_check_answer(101, &it, key, NULL), -EPROTO);
     it = good;
-    it.extensions = value("permessage-deflate"); /* that nobody asked for */
+    it.extensions = value("permessage-deflate"); /* that the client did not offer */
     assert_int_equal(bide_websocket_check_answer(101, &it, key, NULL), -EPROTO);
     it = good;
     it.protocol = value("chat");
@@ -533,7 +536,7 @@ static void an_answer_is_checked(void **state)
     assert_int_equal(bide_websocket_check_answer(101, &it, key, "superchat, chat"), 0);
 }
 
-static void a_key_is_new_and_is_taken(void **state)
+static void keys_are_unique_and_accepted(void **state)
 {
     (void)state;
     char keys[2][BIDE_WEBSOCKET_KEY + 1], accept[BIDE_WEBSOCKET_ACCEPT + 1];
@@ -568,16 +571,16 @@ static void the_first_protocol_of_ours_that_is_offered_is_chosen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        test(each_row_comes_to_the_same_however_it_is_cut),
-        test(a_receive_that_is_cut_short_or_destroyed_loses_nothing),
+        test(each_row_has_the_same_result_however_it_is_split),
+        test(a_receive_that_ends_early_or_is_destroyed_loses_nothing),
         test(a_server_wants_masks_and_a_client_none),
         test(a_size_is_written_in_as_few_bytes_as_it_can_be),
         test(the_end_within_a_frame_is_no_close),
-        test(whatever_comes_it_ends),
-        test(what_came_with_the_handshake_is_received_first),
+        test(any_input_leads_to_an_end),
+        test(data_behind_the_handshake_is_received_first),
         cmocka_unit_test(a_request_is_checked_and_answered),
         cmocka_unit_test(an_answer_is_checked),
-        cmocka_unit_test(a_key_is_new_and_is_taken),
+        cmocka_unit_test(keys_are_unique_and_accepted),
         cmocka_unit_test(the_first_protocol_of_ours_that_is_offered_is_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /*
- * A websocket for the clients and servers of others, without HTTP but for the handshake:
+ * A WebSocket for third-party clients and servers; it uses HTTP only for the handshake:
  *
- *     websocket_peer server          echoes; its first line is the port; ends when its input does
- *     websocket_peer client PORT     sends messages to a server that echoes, and closes; 0: all was right
+ *     websocket_peer server          echoes; prints the port to its first line; ends with its input
+ *     websocket_peer client PORT     sends messages to a server that echoes, and closes; 0: success
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>

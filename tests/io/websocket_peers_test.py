@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Websockets with the clients and servers of others: websocket_peers_test.py WEBSOCKET_PEER
+"""WebSockets with third-party clients and servers: websocket_peers_test.py WEBSOCKET_PEER
 
 Python's websockets, Python's websocket-client and node's ws, each where it is installed. TAP.
 """
@@ -24,7 +24,7 @@ number = failures = 0
 
 
 def report(name, run, reason):
-    """Runs one, or says why not."""
+    """Runs a test, or reports why it is skipped."""
     global number, failures
     number += 1
     if reason:
@@ -40,7 +40,7 @@ def report(name, run, reason):
 
 
 class Server:
-    """bide's, which echoes."""
+    """The server of bide, which echoes."""
 
     def __enter__(self):
         self.process = subprocess.Popen([peer, "server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -60,7 +60,7 @@ def has_node():
     return subprocess.run(["node", "-e", "require('ws')"], capture_output=True).returncode == 0
 
 
-# ---- Their clients ----
+# ---- Third-party clients ----
 
 async def with_websockets(port):
     async with websockets.connect(f"ws://127.0.0.1:{port}/") as client:
@@ -133,7 +133,7 @@ def node_client():
         node(NODE_CLIENT, port)
 
 
-# ---- Their servers ----
+# ---- Third-party servers ----
 
 async def serve_websockets():
     closes = []

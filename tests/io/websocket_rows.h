@@ -1,6 +1,6 @@
 /*
- * Frames from the other side, as a table: what they are, and what comes of them. The rows go by the RFC, and their numbers
- * are those of the Autobahn test suite's cases that ask the same.
+ * Frames from the other side, as a table: the frames, and the expected log. The rows follow the RFC; their
+ * numbers are those of the corresponding cases of the Autobahn test suite.
  */
 #ifndef BIDE_TESTS_IO_WEBSOCKET_ROWS_H
 #define BIDE_TESTS_IO_WEBSOCKET_ROWS_H
@@ -13,12 +13,12 @@ typedef struct frame {
     unsigned first; /* byte */
     const char *data;
     size_t size;
-    size_t repeated; /* so many times; 0: once */
+    size_t repeated; /* how often; 0: once */
 } frame;
 
 typedef struct row {
     const char *name;
-    const char *expected; /* what is logged */
+    const char *expected; /* the expected log */
     frame frames[MAX_FRAMES];
 } row;
 
@@ -44,7 +44,10 @@ typedef struct row {
 #define OF_123      HUNDRED TEN TEN "012"
 #define NORMAL      CLOSE("\x03\xe8")
 
-/* The frames are followed by the stream's end. "EPIPE" is a clean close, "ENODATA" an end without one. */
+/*
+ * The frames are followed by the end of the stream. "EPIPE" is a clean close, "ENODATA" any other
+ * end.
+ */
 static const row rows[] = {
     /* 1: sizes */
     {"1.1.1", "t() EPIPE 1000 >close(1000)", {TEXT(""), NORMAL}},
@@ -75,7 +78,7 @@ static const row rows[] = {
     {"3.5, binary", "EPROTO 1006 >close(1002)", {F(0xd2, "hello")}},
     {"3.6, ping", "EPROTO 1006 >close(1002)", {F(0xe9, "hello")}},
     {"3.7, close", "EPROTO 1006 >close(1002)", {F(0xf8, "")}},
-    /* 4: opcodes that nobody has */
+    /* 4: undefined opcodes */
     {"4.1.1", "EPROTO 1006 >close(1002)", {F(0x83, "")}},
     {"4.1.2", "EPROTO 1006 >close(1002)", {F(0x84, "reserved")}},
     {"4.1.3", "t(first) EPROTO 1006 >close(1002)", {TEXT("first"), F(0x85, ""), PING("")}},
@@ -198,7 +201,7 @@ static const row rows[] = {
     /* the stream's end */
     {"nothing", "ENODATA 1006", {{0, NULL, 0, 0}}},
     {"after a message", "t(hello) ENODATA 1006", {TEXT("hello")}},
-    /* 9: bounds (70,000 bytes) */
+    /* 9: limits (70,000 bytes) */
     {"9, as large as it may be",
      "b[70000] EPIPE 1000 >close(1000)",
      {MANY(0x82, TEN, 7000), NORMAL}},

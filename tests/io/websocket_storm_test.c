@@ -1,6 +1,7 @@
 /*
- * Both ends of a websocket send at once, in all ways, while each wait of the receivers is cut short as drawn. Each message
- * says who sent it and as which, so whatever happens, each sender's messages come whole, once and in order.
+ * Both ends of a WebSocket send at once, in all ways, while waits of the receivers are ended early at random.
+ * Each message names its sender and its number, so the test can check that the messages of each sender
+ * arrive complete, once and in order.
  */
 #include "websocket_ends.h"
 #include "bide/http.h"
@@ -11,9 +12,9 @@ static size_t drawn(fixture *f, size_t from, size_t to)
 {
     return from + (size_t)(testing_random(&f->random) % (to - from + 1));
 }
-/* ---- Messages that say what they are ---- */
+/* ---- Self-describing messages ---- */
 
-/* Sender, number, and then what follows from both; it is ASCII, with other characters in between. */
+/* A sender, a number, and bytes that follow from both: ASCII, with other characters in between. */
 static void write_message(char *data, size_t size, unsigned sender, unsigned number)
 {
     for (size_t i = 0; i < size; i++)
@@ -50,7 +51,7 @@ static bide_websocket_kind kind_of(unsigned sent)
     return sent % 3 == 0 ? BIDE_WEBSOCKET_BINARY : BIDE_WEBSOCKET_TEXT;
 }
 
-/* Sends its messages: in whole, in fragments, or into the buffer; and a ping now and then. */
+/* Sends its messages: whole, in fragments, or into the buffer; and an occasional ping. */
 bide_coroutine(sender_body)
 {
     bide_begin(sender_body, struct sender * self);
@@ -88,7 +89,7 @@ bide_coroutine(sender_body)
     bide_end();
 }
 
-/* ---- A receiver whose waits are cut short ---- */
+/* ---- A receiver whose waits end early ---- */
 
 typedef struct receiver {
     fixture *fixture;
@@ -96,7 +97,7 @@ typedef struct receiver {
     struct runner runner;
     bide_websocket_recv_operation receive;
     size_t count;
-    unsigned next[SENDERS]; /* message of each */
+    unsigned next[SENDERS]; /* the next message of each sender */
     unsigned received, expected;
     bool in_pieces, is_under_way;
     int how;
@@ -137,7 +138,7 @@ static void note(receiver *r)
     }
 }
 
-/* Begins a receive, or sees to the end of the one that is under way. */
+/* Starts a receive, or handles the end of the current one. */
 static void go_on(receiver *r)
 {
     world *world = r->fixture->world;
@@ -229,7 +230,7 @@ static void exchange(fixture *f, unsigned max)
     }
 }
 
-static void messages_come_whole_and_in_each_senders_order_whatever_is_cut_short(void **state)
+static void messages_arrive_whole_and_in_each_senders_order(void **state)
 {
     uint64_t random = testing_seed();
     for (uint32_t round = 0; round < rounds_of(6); round++) {
@@ -245,7 +246,7 @@ static void messages_come_whole_and_in_each_senders_order_whatever_is_cut_short(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(messages_come_whole_and_in_each_senders_order_whatever_is_cut_short),
+        world_test(messages_arrive_whole_and_in_each_senders_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Both ends of a websocket: how it is closed, sends that are cut short, and other sides that vanish. */
+/* Both ends of a WebSocket: closing, cancelled sends, and peers that vanish. */
 #include "websocket_ends.h"
 #include "bide/http.h"
 
@@ -37,7 +37,7 @@ static void each_side_hears_why_the_other_closes(void **state)
     }
 }
 
-static void a_close_that_may_not_be_sent_is_refused(void **state)
+static void an_invalid_close_code_is_rejected(void **state)
 {
     fixture *f = open_fixture(state);
     open_both(f, 0, NULL);
@@ -58,7 +58,7 @@ static void a_close_that_may_not_be_sent_is_refused(void **state)
     drop_fixture(f);
 }
 
-static void a_close_that_nobody_answers_is_cut_short_and_goes_on(void **state)
+static void an_unanswered_close_can_end_early_and_resume(void **state)
 {
     fixture *f = open_fixture(state);
     open_both(f, 1, NULL);
@@ -79,8 +79,11 @@ static void a_close_that_nobody_answers_is_cut_short_and_goes_on(void **state)
     drop_fixture(f);
 }
 
-/* The other side takes nothing: one send is stuck, others are in line; a close ends those. */
-static void a_close_ends_those_in_line(void **state)
+/*
+ * The other side receives nothing: one send is blocked, others are queued. A close ends the queued
+ * ones.
+ */
+static void a_close_ends_queued_sends(void **state)
 {
     fixture *f = open_fixture(state);
     open_both(f, 0, NULL);
@@ -99,7 +102,7 @@ static void a_close_ends_those_in_line(void **state)
     assert_int_equal(end(f->world, &runners[2]), -EPIPE);
     assert_int_equal(sends[1].count, 0);
     assert_false(runners[0].has_ended);
-    struct listening listening; /* now it takes */
+    struct listening listening; /* now it receives */
     listen_to(f->world, &listening, &f->points[1]);
     assert_int_equal(end(f->world, &runners[0]), 0);
     assert_int_equal(end(f->world, &closing), 0);
@@ -109,9 +112,9 @@ static void a_close_ends_those_in_line(void **state)
     drop_fixture(f);
 }
 
-/* ---- Sends that are cut short ---- */
+/* ---- Cancelled sends ---- */
 
-static void a_message_that_was_taken_goes_out_later(void **state)
+static void a_buffered_message_is_sent_later(void **state)
 {
     fixture *f = open_fixture(state);
     open_both(f, 0, NULL);
@@ -119,7 +122,7 @@ static void a_message_that_was_taken_goes_out_later(void **state)
     bide_websocket_send_operation send;
     struct runner runner;
     memset(f->points[1].memory, 'x', 250);
-    for (int how = STOP; how <= DESTROY; how++) { /* the pipe has 200 bytes */
+    for (int how = STOP; how <= DESTROY; how++) { /* the pipe has 200 bytes. */
         begin_by(f->world, &runner,
                  bide_websocket_send(&send, client, BIDE_WEBSOCKET_TEXT, f->points[1].memory, 250),
                  how);
@@ -168,7 +171,7 @@ static void nothing_follows_a_frame_that_was_cut_off(void **state)
     }
 }
 
-/* Whatever waits ends at once, wherever it is cut short, and nothing of it is left. */
+/* Every waiter ends at once, wherever it is cancelled, and nothing of it is left. */
 static bide_awaiter *begin_one(fixture *f, int which, bide_websocket_send_operation *send,
                                bide_websocket_close_operation *close,
                                bide_websocket_recv_operation *receive)
@@ -192,7 +195,7 @@ static bide_awaiter *begin_one(fixture *f, int which, bide_websocket_send_operat
     }
 }
 
-static void each_wait_can_be_cut_short_at_each_point(void **state)
+static void each_wait_can_end_early_at_each_point(void **state)
 {
     for (int which = 0; which < 12; which++) {
         for (size_t taken = 0; taken < 2000; taken += 111) {
@@ -242,7 +245,9 @@ static void each_wait_can_be_cut_short_at_each_point(void **state)
     }
 }
 
-/* Receives messages of one byte each, all of which are there; it gives way to others after so many. */
+/*
+ * Receives messages of one byte each, all of which have arrived. It yields after a number of them.
+ */
 struct eater {
     bide_task task;
     bide_websocket *websocket;
@@ -288,11 +293,11 @@ static void start_and_destroy_eater(void *eater)
     destroy_eater(eater);
 }
 
-static void what_nobody_was_told_of_is_received_again(void **state)
+static void an_undelivered_message_is_received_again(void **state)
 {
     enum {
         MESSAGES = 70000
-    }; /* four times what a thread does before others have their turn, and more */
+    }; /* four times the budget of a thread, and more */
     for (int in_pieces = 0; in_pieces < 2; in_pieces++) {
         fixture *f = open_fixture(state);
         static char in[3 * MESSAGES + 1];
@@ -386,7 +391,7 @@ static void fragments_are_one_senders(void **state)
 
 /* ---- The other side vanishes ---- */
 
-static void one_that_is_silent_is_asked_and_then_given_up(void **state)
+static void a_silent_peer_is_pinged_and_then_dropped(void **state)
 {
     for (int kind = 0; kind < KINDS; kind++) {
         fixture *f = open_fixture(state);
@@ -408,7 +413,7 @@ static void one_that_is_silent_is_asked_and_then_given_up(void **state)
     }
 }
 
-static void one_that_answers_is_not_given_up(void **state)
+static void an_answering_peer_is_not_dropped(void **state)
 {
     fixture *f = open_fixture(state);
     bide_websocket_options options = {.ping_interval = 1000000, .silence = 1000000000};
@@ -449,17 +454,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(each_side_hears_why_the_other_closes),
-        world_test(a_close_that_may_not_be_sent_is_refused),
-        world_test(a_close_that_nobody_answers_is_cut_short_and_goes_on),
-        world_test(a_close_ends_those_in_line),
-        world_test(a_message_that_was_taken_goes_out_later),
+        world_test(an_invalid_close_code_is_rejected),
+        world_test(an_unanswered_close_can_end_early_and_resume),
+        world_test(a_close_ends_queued_sends),
+        world_test(a_buffered_message_is_sent_later),
         world_test(nothing_follows_a_frame_that_was_cut_off),
-        world_test(each_wait_can_be_cut_short_at_each_point),
-        world_test(what_nobody_was_told_of_is_received_again),
+        world_test(each_wait_can_end_early_at_each_point),
+        world_test(an_undelivered_message_is_received_again),
         world_test(without_random_bytes_a_client_sends_nothing),
         world_test(fragments_are_one_senders),
-        world_test(one_that_is_silent_is_asked_and_then_given_up),
-        world_test(one_that_answers_is_not_given_up),
+        world_test(a_silent_peer_is_pinged_and_then_dropped),
+        world_test(an_answering_peer_is_not_dropped),
         world_test(one_that_goes_without_a_close_has_gone_abnormally),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

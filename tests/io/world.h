@@ -1,15 +1,15 @@
 /*
- * What carries input and output out in a test: a loop by io_uring or by epoll, or memory under a test loop. A test
- * program is run once for each, with its name in BIDE_TEST_WORLD, and means the same.
+ * The world of a test performs its input and output: a loop with io_uring or epoll, or memory under a test
+ * loop. A test program runs once in each, with its name in BIDE_TEST_WORLD, and its meaning is the same.
  *
- *     uring            an io_uring; the tests are skipped where it is refused
- *     uring-polls      the same as on kernels that cannot wait on a word in a ring
+ *     uring            an io_uring; tests are skipped if it is unavailable
+ *     uring-polls      the same, as on kernels that cannot wait on a word in a ring
  *     epoll
- *     any              what the library chooses
- *     pool             a pool whose one worker has a loop by what the library chooses; all else is on another thread
- *     memory           nothing of it is the system's: not descriptors, nor files, nor time
+ *     any              the library's choice
+ *     pool             a pool whose one worker has a loop of the library's choice; the test is on another thread
+ *     memory           nothing belongs to the system: neither descriptors nor files nor time
  *
- * What is asked of the system elsewhere is asked of the world: world_now, world_pipe and their like.
+ * Tests ask the world instead of the system: world_now, world_pipe and so on.
  */
 #ifndef BIDE_TESTS_IO_WORLD_H
 #define BIDE_TESTS_IO_WORLD_H
@@ -32,7 +32,7 @@
 
 typedef struct world {
     bide_loop *loop; /* NULL: there is none */
-    bide_thread_pool *pool; /* likewise */
+    bide_thread_pool *pool; /* NULL: there is none */
     bide_sim_loop test;
     bide_sim_record_ record;
     bide_memory_io *memory; /* NULL: not under a test loop */
@@ -51,14 +51,14 @@ static inline bool world_is(const char *name)
     return strcmp(world_name(), name) == 0;
 }
 
-/* The only one. */
+/* The only world. */
 static inline world *world_only(void)
 {
     static world only;
     return &only;
 }
 
-/* How many descriptors there are, in the process or in the world's memory. */
+/* The number of descriptors, in the process or in the world's memory. */
 static inline int count_descriptors(void)
 {
     int count = 0;
@@ -67,15 +67,15 @@ static inline int count_descriptors(void)
         bide_memory_io_get_stats(world_only()->memory, &counts);
         return (int)counts.descriptors;
     }
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder) != NULL)
+    DIR *descriptors = opendir("/proc/self/fd");
+    assert_non_null(descriptors);
+    while (readdir(descriptors) != NULL)
         count++;
-    closedir(folder);
+    closedir(descriptors);
     return count;
 }
 
-/* Waits on the world until it has ended. */
+/* Waits on the world until the awaiter has ended. */
 static inline int world_wait(world *world, bide_awaiter *awaiter)
 {
     if (world->pool != NULL)
@@ -84,13 +84,12 @@ static inline int world_wait(world *world, bide_awaiter *awaiter)
                                  : bide_loop_wait(world->loop, awaiter);
 }
 
-/* Its time. */
 static inline uint64_t world_now(const world *world)
 {
     return bide_now(world->context);
 }
 
-/* Makes the world, as cmocka's setup. */
+/* Creates the world, as cmocka's setup. */
 static inline int world_begin(void **state)
 {
     world *world = world_only();
@@ -104,7 +103,7 @@ static inline int world_begin(void **state)
     world->context = NULL;
     if (world_is("memory")) {
         static const uint16_t plain = 0;
-        world->record = (bide_sim_record_){.given = &plain}; /* whatever is drawn is 0 */
+        world->record = (bide_sim_record_){.given = &plain}; /* all random choices are 0 */
         bide_sim_loop_init(&world->test, 1);
         world->test.record = &world->record;
         world->test.max_turns = UINT64_MAX;
@@ -133,7 +132,7 @@ static inline int world_begin(void **state)
     return 0;
 }
 
-/* Nothing is left in it. */
+/* Checks that nothing is left in memory. */
 static inline void world_end_memory(world *world)
 {
     bide_memory_io_stats counts;
@@ -146,7 +145,7 @@ static inline void world_end_memory(world *world)
     bide_sim_loop_destroy(&world->test);
 }
 
-/* Ends it, as cmocka's teardown: nothing is left in it, and no descriptor. */
+/* Destroys the world, as cmocka's teardown. Checks that nothing is left, and no descriptor. */
 static inline int world_end(void **state)
 {
     world *world = *state;
@@ -176,7 +175,7 @@ static inline world *world_of(void **state)
     return world;
 }
 
-/* The test asks what only the system can answer, or does what only threads can: it is skipped in memory. */
+/* For tests that need the system or threads: skipped in memory. */
 static inline world *world_of_the_system(void **state, const char *why)
 {
     if (world_is("memory")) {
@@ -186,17 +185,17 @@ static inline world *world_of_the_system(void **state, const char *why)
     return world_of(state);
 }
 
-/* The test asks a loop itself: it is skipped in a pool. */
+/* For tests that use a loop directly: skipped in a pool. */
 static inline world *world_of_a_loop(world *world)
 {
     if (world->pool != NULL) {
-        printf("# not in a pool: it is about a loop\n");
+        printf("# not in a pool: the test is about one loop\n");
         skip();
     }
     return world;
 }
 
-/* A pipe: what is written to *output is read from *input. */
+/* A pipe: bytes written to *output are read from *input. */
 static inline void world_pipe_with(world *world, bide_descriptor *input, bide_descriptor *output, int flags)
 {
     int fds[2];
@@ -214,7 +213,7 @@ static inline void world_pipe(world *world, bide_descriptor *input, bide_descrip
     world_pipe_with(world, input, output, 0);
 }
 
-/* ---- Clients that are no part of the loop; in memory they are, there is nothing else ---- */
+/* ---- Clients outside the loop (in memory: on it) ---- */
 
 static inline void world_connect(world *world, bide_descriptor *client, const bide_address *address)
 {
@@ -229,7 +228,7 @@ static inline void world_connect(world *world, bide_descriptor *client, const bi
     bide_descriptor_init(client, fd);
 }
 
-/* How many bytes; 0: the end; or a negative errno. */
+/* Returns the number of bytes; 0: the end; or a negative errno. */
 static inline ptrdiff_t world_receive(world *world, bide_descriptor *client, void *data, size_t size)
 {
     bide_io_operation operation;
@@ -250,7 +249,7 @@ static inline void world_send(world *world, bide_descriptor *client, const void 
         assert_int_equal(send(client->fd, data, size, MSG_NOSIGNAL), size);
 }
 
-/* The same as world_receive; -EAGAIN: there is nothing. */
+/* As world_receive; -EAGAIN: there is nothing. */
 static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client, void *data, size_t size)
 {
     bide_io_operation operation;
@@ -264,7 +263,7 @@ static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client,
     return status == 0 ? (ptrdiff_t)operation.count : status == -ETIMEDOUT ? -EAGAIN : status;
 }
 
-/* Two that are connected, of a Unix socket; in the system they block. */
+/* Two connected Unix sockets; in the system they block. */
 static inline void world_socket_pair(world *world, bide_descriptor *one, bide_descriptor *other)
 {
     bide_io_operation operation;
@@ -278,7 +277,7 @@ static inline void world_socket_pair(world *world, bide_descriptor *one, bide_de
     bide_descriptor_init(other, fds[1]);
 }
 
-/* A number of a descriptor; and closes one. */
+/* Opens a plain descriptor number; and closes one. */
 static inline int world_open(world *world, const char *path, int flags)
 {
     bide_file_operation operation;
@@ -298,7 +297,7 @@ static inline void world_close(world *world, int fd)
     assert_int_equal(bide_close(&descriptor), 0);
 }
 
-/* No more descriptors are to be had, although one is open at least; or as many as before. */
+/* Makes opening fail for lack of descriptors, although at least one is open; or restores it. */
 static inline void world_lack_descriptors(world *world, bool lacks)
 {
     static struct rlimit before;
@@ -316,7 +315,10 @@ static inline void world_lack_descriptors(world *world, bool lacks)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-/* In memory: any order, delays and short transfers from now on, drawn from `seed`. Nothing breaks, or is lost. */
+/*
+ * In memory: random order, delays and short transfers from now on, drawn from `seed`. Nothing fails, and
+ * nothing is lost.
+ */
 static inline void world_roughen(world *world, uint64_t seed)
 {
     bide_memory_io_options options = {.delay = 1000000,
@@ -330,8 +332,8 @@ static inline void world_roughen(world *world, uint64_t seed)
     bide_memory_io_change(world->memory, &options);
 }
 
-/* A folder for the files of a test program, in the system or in each world's memory. */
-static inline void world_make_folder(world *world, const char *path)
+/* Creates a directory for the files of a test program, in the system or in each world's memory. */
+static inline void world_make_directory(world *world, const char *path)
 {
     bide_file_operation operation;
     if (world->memory != NULL)

@@ -3,7 +3,7 @@
  *
  *     bide_stall_detector_start(10000000, NULL, NULL);                // 10 ms; tells on stderr
  *
- *     bide: parse_body has held thread 4711 (server) for 24 ms since conn.c:42, and goes on
+ *     bide: parse_body has held thread 4711 (server) for 24 ms since conn.c:42, and still runs
  *
  * A coroutine that computes for long, or calls what blocks, keeps all others of its loop waiting. A
  * thread of the watch looks at all threads that run coroutines, and tells of a turn that lasts

@@ -61,9 +61,6 @@ typedef void bide_describe_operation_(const bide_awaiter_ops *ops, const bide_aw
                                       bide_described_ *described);
 extern bide_atomic(bide_describe_operation_ *) bide_describe_operation;
 
-/* In the child of a fork, which has one thread: nobody observes. */
-void bide_observer_in_child_(void);
-
 /* relaxed: what it points at is constant. */
 #define BIDE_OBSERVER_() bide_atomic_load(&bide_observing_, relaxed)
 

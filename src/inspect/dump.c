@@ -1,4 +1,4 @@
-/* The live tasks as text. What there is to argue about is in walk.c. */
+/* The live tasks as text. The argument is in walk.c. */
 #define _GNU_SOURCE
 #include "bide/dump.h"
 
@@ -11,7 +11,7 @@ typedef struct dump {
     size_t tasks;
 } dump;
 
-static void print_what(FILE *file, const walk_task *task, const bide_described_ *described)
+static void dump_print_wait(FILE *file, const walk_task *task, const bide_described_ *described)
 {
     fprintf(file, "waiting for %s", task->waiting_for.bytes);
     if (described->descriptor >= 0)
@@ -23,29 +23,29 @@ static void print_what(FILE *file, const walk_task *task, const bide_described_ 
     fputc('\n', file);
 }
 
-static void print_doing(FILE *file, const walk_task *task, const bide_described_ *described,
-                        const char *running)
+static void dump_print_state(FILE *file, const walk_task *task, const bide_described_ *described,
+                             const char *running)
 {
     if (task->doing == WALK_WAITING)
-        print_what(file, task, described);
+        dump_print_wait(file, task, described);
     else
         fprintf(file, "%s\n", task->doing == WALK_RUNNING ? running : "not started");
 }
 
-static void print_level(FILE *file, const walk_task *task, size_t number,
-                        const bide_described_ *described)
+static void dump_print_level(FILE *file, const walk_task *task, size_t number,
+                             const bide_described_ *described)
 {
     const walk_level *level = bide_walk_level_of_(task, number);
     fprintf(file, "  #%zu %s at %s:%u", number, level->name.bytes, level->file.bytes, level->line);
     if (number == 0) {
         fputc(' ', file);
-        print_doing(file, task, described, "(running)");
+        dump_print_state(file, task, described, "(running)");
     } else {
         fputc('\n', file);
     }
 }
 
-static bool print_task(void *argument, const walk_task *task)
+static bool dump_print_task(void *argument, const walk_task *task)
 {
     dump *dump = argument;
     FILE *file = dump->file;
@@ -55,9 +55,9 @@ static bool print_task(void *argument, const walk_task *task)
     bide_walk_describe_(task, &described);
     fprintf(file, "task %p %s%s%s: ", task->address, task->name.bytes, named ? " in " : "",
             named ? task->context.bytes : "");
-    print_doing(file, task, &described, "running");
+    dump_print_state(file, task, &described, "running");
     for (size_t i = 0; i < shown; i++)
-        print_level(file, task, i, &described);
+        dump_print_level(file, task, i, &described);
     if (task->depth > shown)
         fprintf(file, "  ... and %zu more\n", task->depth - shown);
     dump->tasks++;
@@ -67,7 +67,7 @@ static bool print_task(void *argument, const walk_task *task)
 int bide_dump(FILE *file)
 {
     dump dump = {file, 0};
-    int error = bide_walk_tasks_(print_task, &dump);
+    int error = bide_walk_tasks_(dump_print_task, &dump);
     if (error != 0)
         return error;
     fprintf(file, "%zu task%s\n", dump.tasks, dump.tasks == 1 ? "" : "s");

@@ -1,7 +1,7 @@
 /*
- * Reading memory of this process that may change meanwhile, or be gone, a page at a time: what was
- * copied is read again and again until it is forgotten. One call of the system then serves many
- * reads of what stands close together.
+ * A cache of pages of this process, for memory that may change or be freed meanwhile: each page is
+ * copied by the kernel once, and read from the copy until the cache is cleared. So one system call
+ * serves many reads that are close together. One thread at a time.
  */
 #ifndef BIDE_INSPECT_PAGES_H
 #define BIDE_INSPECT_PAGES_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As bide_peek_, but what it finds may have been copied at any time since bide_page_cache_discard_. */
+/* As bide_peek_, but the bytes may have been copied at any time since the cache was cleared. */
 bool bide_page_cache_read_(const void *address, void *to, size_t size);
 
-void bide_page_cache_discard_(void);
+void bide_page_cache_clear_(void);
 
 #endif

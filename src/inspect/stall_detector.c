@@ -1,10 +1,10 @@
 /*
- * The watch over turns.
+ * The turn watch: reports turns that hold a thread for too long.
  *
- * Its thread sleeps for half a bound, then looks at each thread's outermost turn under that thread's
- * lock (observer.c, 1). What it reports it has copied, and the lock is free by then, but for the
- * report at a turn's end, which is made under the lock: so the end of the watch waits for that too
- * (observer.c, 2). `stopping` is what the thread sleeps on.
+ * Its thread sleeps for half the bound, and then checks the outermost turn of each thread under the
+ * lock of that thread's record (observer.c, 1). It copies what it reports, and releases the lock
+ * before the report. Only the report at a turn's end is made under the lock, so the stop of the watch
+ * waits for it too (observer.c, 2). The thread sleeps on `stopping`.
  */
 #define _GNU_SOURCE
 #include "bide/stall_detector.h"
@@ -25,22 +25,21 @@ static struct {
     void *argument;
     pthread_t thread;
     bide_atomic(uint32_t) stopping;
-    uint32_t
-        ending_in; /* the generation of the process in which a stop waits for the thread, and 1 */
+    uint32_t stopping_in; /* the process's generation, plus 1, while the stop joins the thread */
 } watch;
 
-static void tell_on_stderr(void *argument, const bide_stall *turn)
+static void watch_print(void *argument, const bide_stall *turn)
 {
     unsigned long long tenths = turn->nanoseconds / 100000;
     (void)argument;
     fprintf(stderr, "bide: %s has held thread %d%s%s%s for %llu.%llu ms since %s:%u%s\n",
             turn->name, turn->thread, turn->thread_name[0] != '\0' ? " (" : "", turn->thread_name,
             turn->thread_name[0] != '\0' ? ")" : "", tenths / 10, tenths % 10, turn->file,
-            turn->line, turn->has_ended ? "" : ", and goes on");
+            turn->line, turn->has_ended ? "" : ", and still runs");
 }
 
-static void report(const observed_thread *thread, const observed_turn *turn, uint64_t now,
-                   bool has_ended)
+static void watch_report(const observed_thread *thread, const observed_turn *turn, uint64_t now,
+                         bool has_ended)
 {
     const bide_stall told = {
         .name = bide_point_name_(turn->point),
@@ -54,14 +53,18 @@ static void report(const observed_thread *thread, const observed_turn *turn, uin
     watch.report(watch.argument, &told);
 }
 
-void bide_stall_detector_run_ended_(observed_thread *thread, const observed_turn *turn)
+static void bide_stall_detector_run_ended_(observed_thread *thread, const observed_turn *turn)
 {
+    if (thread->depth != 0)
+        return;
     uint64_t now = bide_platform.now();
     if (now - turn->began >= watch.bound)
-        report(thread, turn, now, true);
+        watch_report(thread, turn, now, true);
 }
 
-static void look_at(observed_thread *thread)
+static const observer_user watch_user = {.turn_ends = bide_stall_detector_run_ended_};
+
+static void watch_check_thread(observed_thread *thread)
 {
     observed_thread copy;
     uint64_t now = bide_platform.now();
@@ -76,10 +79,10 @@ static void look_at(observed_thread *thread)
     }
     pthread_mutex_unlock(&thread->lock);
     if (is_long)
-        report(&copy, &copy.turns[0], now, false);
+        watch_report(&copy, &copy.turns[0], now, false);
 }
 
-static void *look(void *argument)
+static void *watch_main(void *argument)
 {
     uint64_t pause = watch.bound / 2 + 1;
     (void)argument;
@@ -89,18 +92,18 @@ static void *look(void *argument)
         observed_thread *thread = bide_observer_threads_();
         pthread_mutex_unlock(&bide_observer_lock_);
         for (; thread != NULL; thread = thread->next)
-            look_at(thread);
+            watch_check_thread(thread);
     }
     return NULL;
 }
 
-/* All signals are the program's other threads'. */
-static int start_thread(void)
+/* The thread blocks all signals: they are for the program's own threads. */
+static int watch_start_thread(void)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&watch.thread, NULL, look, NULL);
+    int error = pthread_create(&watch.thread, NULL, watch_main, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         pthread_setname_np(watch.thread, "turn watch");
@@ -111,15 +114,15 @@ int bide_stall_detector_start(uint64_t bound, bide_stall_report *report, void *a
 {
     int status = -EALREADY;
     pthread_mutex_lock(&bide_observer_lock_);
-    if (!bide_observer_is_active_(OBSERVE_TURNS) && watch.ending_in != bide_generation_ + 1) {
+    if (!bide_observer_is_active_(&watch_user) && watch.stopping_in != bide_generation_ + 1) {
         watch.bound = bound;
-        watch.report = report != NULL ? report : tell_on_stderr;
+        watch.report = report != NULL ? report : watch_print;
         watch.argument = argument;
         bide_atomic_store(&watch.stopping, 0, relaxed);
-        bide_observer_start_(OBSERVE_TURNS);
-        status = start_thread();
+        bide_observer_start_(&watch_user);
+        status = watch_start_thread();
         if (status != 0)
-            bide_observer_stop_(OBSERVE_TURNS);
+            bide_observer_stop_(&watch_user);
     }
     pthread_mutex_unlock(&bide_observer_lock_);
     return status;
@@ -128,11 +131,11 @@ int bide_stall_detector_start(uint64_t bound, bide_stall_report *report, void *a
 int bide_stall_detector_stop(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
-    bool was_on = bide_observer_is_active_(OBSERVE_TURNS);
+    bool was_on = bide_observer_is_active_(&watch_user);
     pthread_t thread = watch.thread;
     if (was_on) {
-        watch.ending_in = bide_generation_ + 1;
-        bide_observer_stop_(OBSERVE_TURNS);
+        watch.stopping_in = bide_generation_ + 1;
+        bide_observer_stop_(&watch_user);
         bide_atomic_store(&watch.stopping, 1, relaxed);
         bide_platform.wake(&watch.stopping, 1);
     }
@@ -141,7 +144,7 @@ int bide_stall_detector_stop(void)
         return -EALREADY;
     pthread_join(thread, NULL);
     pthread_mutex_lock(&bide_observer_lock_);
-    watch.ending_in = 0;
+    watch.stopping_in = 0;
     pthread_mutex_unlock(&bide_observer_lock_);
     return 0;
 }

@@ -1,27 +1,27 @@
 /*
- * Every task, while it runs. The lists of roots and branches give addresses (roots.h). From there on
- * everything is read by the kernel (peek.h), since it changes and goes away under the reader's eyes,
- * and nothing that was read is believed:
+ * The walk over all tasks while they run. The lists of roots and branches give addresses (roots.h). From
+ * there on everything is read by the kernel (peek.h), because it changes or is freed meanwhile. No
+ * value that was read is trusted:
  *
- *   1. A frame is what begins with a pointer to a point. Points are constants of the program or of
- *      a library that is loaded (objects.h), aligned, with the mark that awaiters that are frames
- *      have (bide_awaiter_is_frame), a state that there is, and a step function that is code. Texts
- *      are such constants too, are printable, and have an end.
- *   2. What a frame waits for is read between two readings of the frame, which must be alike; they
- *      are tried a few times. It could still have changed twice in between: what is shown is
+ *   1. A frame starts with a pointer to a point. Points are constants of the program or of a loaded
+ *      library (objects.h): aligned, with the mark of awaiters that are frames
+ *      (bide_awaiter_is_frame), with a valid state, and with a step function that is code. Texts are
+ *      such constants too, are printable, and end.
+ *   2. The operation of a frame is read between two readings of the frame, which have to be equal;
+ *      there are a few attempts. The frame could still have changed twice in between: the result is
  *      likely, not certain.
- *   3. A chain has an end, because its length is bounded and a cycle is seen.
- *   4. A task that is no longer in the list at the end ended meanwhile, and its memory may have
- *      been anything: what was read of it is not shown.
- *   5. Points and tables of operations are constants, so each is read once a walk, as far as there is
- *      room to remember them. Of a crowd nearly all stand at the same few.
- *   6. So many tasks are read twice, each time from copies of pages (pages.h). Those of the second
- *      time are copied when the first has ended. If it finds the same addresses, then what was read
- *      of the task lies between two readings, as in 2, and the task was in the list after it, as in 4.
- *      If not, it moves, and is read once more by itself, each word by the kernel. A call of the
- *      system costs more than all else, and so there is less than one for a task.
+ *   3. A chain ends, because its length is bounded and a cycle is detected.
+ *   4. A task that is not in the list at the end has ended meanwhile, and its memory may have been
+ *      anything: it is not shown.
+ *   5. Points and tables of operations are constants, so each is read once in a walk, if there is room
+ *      to remember it. Nearly all tasks of a crowd are at the same few points.
+ *   6. A batch of tasks is read twice, each time from copies of pages (pages.h). The second copies are
+ *      made after the first reading. If the second reading finds the same addresses, then what was
+ *      read lies between two readings, as in 2, and the task was in the list after it, as in 4.
+ *      Otherwise the task moves, and is read once more, each word by the kernel. System calls
+ *      dominate the cost, and so there is less than one for each task.
  *
- * One walk at a time has what is static here.
+ * One walk at a time uses the static state of this file.
  */
 #define _GNU_SOURCE
 #include "walk.h"
@@ -39,24 +39,24 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 32, TRIES = 4, MAX_DEPTH = 1000000, PAGE = 4096, KNOWN = 64 };
+enum { WALK_BATCH = 32, WALK_TRIES = 4, DEPTH_MAX = 1000000, WALK_PAGE = 4096, WALK_KNOWN = 64 };
 
 /* ---- Reading: 6 ---- */
 
-static bool from_pages;
+static bool from_pages; /* walk_read reads the copies */
 
-/* Of the addresses that were found. */
-static uint64_t mark;
+/* A hash of the addresses that were found. */
+static uint64_t walk_mark;
 
-static bool peek(const void *address, void *to, size_t size)
+static bool walk_read(const void *address, void *to, size_t size)
 {
     return from_pages ? bide_page_cache_read_(address, to, size) : bide_peek_(address, to, size);
 }
 
-static void note(const volatile void *address)
+static void walk_note(const volatile void *address)
 {
-    mark = (mark ^ (uintptr_t)address) * UINT64_C(0x9e3779b97f4a7c15);
-    mark ^= mark >> 29;
+    walk_mark = (walk_mark ^ (uintptr_t)address) * UINT64_C(0x9e3779b97f4a7c15);
+    walk_mark ^= walk_mark >> 29;
 }
 
 static bool is_aligned(const void *address, size_t alignment)
@@ -71,7 +71,7 @@ static bool is_constant(const void *address, size_t size)
 
 /* ---- Texts ---- */
 
-/* Is it printable up to its end, which is there? What is too long is cut. */
+/* Whether the bytes are a printable text that ends; one that is too long is cut. */
 static bool is_text(walk_text *read, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ static bool read_text(const char *address, walk_text *to)
 {
     size_t count = 0;
     while (count < WALK_TEXT) {
-        size_t size = PAGE - (uintptr_t)(address + count) % PAGE;
+        size_t size = WALK_PAGE - (uintptr_t)(address + count) % WALK_PAGE;
         if (size > WALK_TEXT - count)
             size = WALK_TEXT - count;
         if (!bide_peek_(address + count, to->bytes + count, size))
@@ -108,7 +108,7 @@ static bool read_constant_text(const char *address, walk_text *to)
 
 /* ---- Constants: 5 ---- */
 
-/* A point, and its coroutine's code; or an address where there is none. */
+/* A point and its coroutine's code; or an address that is no point. */
 typedef struct known_point {
     const bide_point *address;
     bool is_good;
@@ -118,28 +118,28 @@ typedef struct known_point {
     walk_text file;
 } known_point;
 
-/* A table of operations, and of a wrapper's. */
+/* A table of operations, possibly of a wrapper. */
 typedef struct known_ops {
     const bide_awaiter_ops *address;
     bool is_good;
-    bool has_name; /* false: it has one that is no text */
+    bool has_name; /* false: its name is no text */
     bide_wrapper_ops wrapper;
-    walk_text name; /* empty: it has none */
+    walk_text name; /* empty: it has no name */
 } known_ops;
 
-static known_point points[KNOWN];
-static known_ops tables[KNOWN];
+static known_point points[WALK_KNOWN];
+static known_ops tables[WALK_KNOWN];
 
-/* The name of a context that was read last: many tasks have the same. */
+/* The last name of a context that was read: many tasks have the same. */
 static const char *context_address;
 static walk_text context_name;
 
-static size_t place_of(const void *address)
+static size_t known_place(const void *address)
 {
-    return (uint32_t)((uintptr_t)address >> 3) * UINT32_C(0x9e3779b1) >> 16 & (KNOWN - 1);
+    return (uint32_t)((uintptr_t)address >> 3) * UINT32_C(0x9e3779b1) >> 16 & (WALK_KNOWN - 1);
 }
 
-static void forget_constants(void)
+static void clear_known_constants(void)
 {
     memset(points, 0, sizeof points);
     memset(tables, 0, sizeof tables);
@@ -162,10 +162,10 @@ static void read_point(const bide_point *address, known_point *known)
                        read_constant_text(code.file, &known->file);
 }
 
-/* NULL: there is none at this address. Until the next is asked for. */
-static const known_point *point_at(const bide_point *address)
+/* NULL: not a point. Valid until the next call. */
+static const known_point *known_point_at(const bide_point *address)
 {
-    known_point *known = &points[place_of(address)];
+    known_point *known = &points[known_place(address)];
     if (known->address != address || address == NULL)
         read_point(address, known);
     return known->is_good ? known : NULL;
@@ -187,10 +187,10 @@ static void read_ops(const bide_awaiter_ops *address, known_ops *known)
         known->is_good && (ops->name == NULL || read_constant_text(ops->name, &known->name));
 }
 
-/* As point_at. */
-static const known_ops *ops_at(const bide_awaiter_ops *address)
+/* NULL: not a table of operations. Valid until the next call. */
+static const known_ops *known_ops_at(const bide_awaiter_ops *address)
 {
-    known_ops *known = &tables[place_of(address)];
+    known_ops *known = &tables[known_place(address)];
     if (known->address != address || address == NULL)
         read_ops(address, known);
     return known->is_good ? known : NULL;
@@ -198,57 +198,58 @@ static const known_ops *ops_at(const bide_awaiter_ops *address)
 
 /* ---- Frames ---- */
 
-/* A frame, and where it stood: 1. */
+/* A frame and its point: 1. */
 typedef struct snapshot {
     bide_frame frame;
-    const known_point *at; /* until the next is read */
+    const known_point *at; /* until the next snapshot is read */
 } snapshot;
 
 static bool find_point(snapshot *read)
 {
-    note(read->frame.awaiter.ops);
-    note(read->frame.awaiter.link);
-    read->at = point_at(bide_frame_point(&read->frame));
+    walk_note(read->frame.awaiter.ops);
+    walk_note(read->frame.awaiter.link);
+    read->at = known_point_at(bide_frame_point(&read->frame));
     return read->at != NULL;
 }
 
 static bool read_frame(const bide_frame *address, snapshot *read)
 {
-    note(address);
+    walk_note(address);
     return is_aligned(address, sizeof(void *)) &&
-           peek(address, &read->frame, sizeof read->frame) && find_point(read);
+           walk_read(address, &read->frame, sizeof read->frame) && find_point(read);
 }
 
-/* Does the frame still stand where it stood, with the same operation? */
+/* Whether the frame is still at the same point, with the same operation. */
 static bool is_unchanged(const bide_frame *address, const snapshot *read)
 {
     bide_frame now;
-    return from_pages || (peek(address, &now, sizeof now) && now.awaiter.ops == read->frame.awaiter.ops &&
-           now.awaiter.link == read->frame.awaiter.link);
+    return from_pages ||
+           (walk_read(address, &now, sizeof now) && now.awaiter.ops == read->frame.awaiter.ops &&
+            now.awaiter.link == read->frame.awaiter.link);
 }
 
-/* What an awaiter is: a coroutine that is awaited, or an operation with a name. */
+/* An awaiter as it was read: an awaited coroutine, or an operation with a name. */
 typedef struct seen_operation {
     const bide_frame *child; /* or NULL */
     walk_text name;
-    unsigned depth;                 /* how many wrappers it is inside of */
+    unsigned depth;                /* wrappers around it */
     const bide_awaiter *operation; /* inside of all wrappers */
     bide_awaiter_ops ops;
 } seen_operation;
 
-/* What is looked into at most: a wrapper's struct, and wrappers in each other. */
-enum { MAX_WRAPPER = 65536, MAX_WRAPPERS = 8 };
+/* Limits: the size of a wrapper's struct, and nested wrappers. */
+enum { WRAPPER_MAX = 65536, WRAPPERS_MAX = 8 };
 
 static bool read_operation(const bide_awaiter *address, seen_operation *read);
 
-/* Of a wrapper: adds what it waits for; or that is a coroutine, which is looked into in its place. */
+/* Of a wrapper: adds the name of the inner operation, or takes the inner coroutine in its place. */
 static void read_inner(size_t inner_at, const bide_awaiter *address, seen_operation *read)
 {
     const bide_awaiter *inner;
     seen_operation inside;
-    if (inner_at == 0 || inner_at > MAX_WRAPPER ||
-        !peek((const char *)address + inner_at, &inner, sizeof inner) ||
-        read->depth == MAX_WRAPPERS)
+    if (inner_at == 0 || inner_at > WRAPPER_MAX ||
+        !walk_read((const char *)address + inner_at, &inner, sizeof inner) ||
+        read->depth == WRAPPERS_MAX)
         return;
     inside.depth = read->depth + 1;
     if (!read_operation(inner, &inside))
@@ -262,19 +263,19 @@ static void read_inner(size_t inner_at, const bide_awaiter *address, seen_operat
                  (int)(WALK_TEXT - length), inside.name.bytes);
 }
 
-/* `read->depth` is there. */
+/* `read->depth` is set. */
 static bool read_operation(const bide_awaiter *address, seen_operation *read)
 {
     bide_awaiter awaiter;
     const known_ops *known;
     read->child = NULL;
     read->operation = address;
-    note(address);
+    walk_note(address);
     strcpy(read->name.bytes, "an operation");
-    if (!is_aligned(address, sizeof(void *)) || !peek(address, &awaiter, sizeof awaiter) ||
-        (known = ops_at(awaiter.ops)) == NULL)
+    if (!is_aligned(address, sizeof(void *)) || !walk_read(address, &awaiter, sizeof awaiter) ||
+        (known = known_ops_at(awaiter.ops)) == NULL)
         return false;
-    note(awaiter.ops);
+    walk_note(awaiter.ops);
     read->ops = known->wrapper.ops;
     if (read->ops.withdraw == bide_frame_withdraw_) {
         read->child = (const bide_frame *)(const void *)address;
@@ -290,15 +291,15 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
     return true;
 }
 
-/* Reads a frame and what it waits for, if it does: 2. */
+/* Reads a frame, and its operation if it waits: 2. */
 static bool read_waiting(const bide_frame *address, snapshot *frame, seen_operation *operation)
 {
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < WALK_TRIES; i++) {
         if (!read_frame(address, frame))
             return false;
         operation->depth = 0;
-        bool waits = frame->at->point.state == BIDE_AT_AWAIT &&
-                     frame->frame.awaiter.link != &bide_running_;
+        bool waits =
+            frame->at->point.state == BIDE_AT_AWAIT && frame->frame.awaiter.link != &bide_running_;
         if (waits && !read_operation(frame->frame.awaiter.link, operation))
             continue;
         if (is_unchanged(address, frame))
@@ -330,16 +331,16 @@ static void note_wait(walk_task *task, const seen_operation *operation)
 }
 
 /*
- * Follows a chain inwards from the coroutine that the task awaits. What is not as it must be, and a
- * coroutine that is awaited but does not wait, is one that runs.
+ * Follows a chain inwards from the coroutine that the task awaits. The task counts as running if the
+ * chain is inconsistent, or if its innermost coroutine does not wait.
  */
-static void follow(walk_task *task, const bide_frame *address)
+static void walk_follow_chain(walk_task *task, const bide_frame *address)
 {
     const bide_frame *seen_before = NULL;
     snapshot frame;
     seen_operation operation;
     task->doing = WALK_RUNNING;
-    for (size_t i = 1; i <= MAX_DEPTH && address != seen_before; i++) {
+    for (size_t i = 1; i <= DEPTH_MAX && address != seen_before; i++) {
         if (!read_waiting(address, &frame, &operation))
             return;
         bide_state state = frame.at->point.state;
@@ -352,14 +353,12 @@ static void follow(walk_task *task, const bide_frame *address)
             note_wait(task, &operation);
             return;
         }
-        if ((i & (i - 1)) ==
-            0) /* 3: a walk that goes round in a circle meets the last of these again */
+        if ((i & (i - 1)) == 0) /* 3: a walk in a cycle meets the last of these again */
             seen_before = address;
         address = operation.child;
     }
 }
 
-/* The name of what the task awaits. */
 static void name_task(walk_task *task, const seen_operation *awaited)
 {
     snapshot frame;
@@ -386,16 +385,15 @@ static bool seems_listed(const bide_root_links_ *address)
 {
     bide_root_links_ links;
     const bide_root_links_ *there;
-    return peek(address, &links, sizeof links) &&
-           peek((const void *)links.place, (void *)&there, sizeof(void *)) &&
-           there == address;
+    return walk_read(address, &links, sizeof links) &&
+           walk_read((const void *)links.place, (void *)&there, sizeof(void *)) && there == address;
 }
 
 /*
- * 4. What leads to a link in the list leads to it. While its neighbours come and go it may not seem
- *    so; then the list is held for a second look.
+ * 4. `place` of a link in the list points at a pointer to the link. That may seem false while its
+ *    neighbours change; then it is checked again under the list's lock.
  */
-static bool is_listed(bide_root_list_ *list, const bide_root_links_ *links)
+static bool is_task_listed(bide_root_list_ *list, const bide_root_links_ *links)
 {
     bool listed = seems_listed(links);
     if (listed || from_pages)
@@ -406,7 +404,7 @@ static bool is_listed(bide_root_list_ *list, const bide_root_links_ *links)
     return listed;
 }
 
-/* What roots and branches have in common, as it was read. */
+/* The common members of roots and branches, as they were read. */
 typedef struct seen_head {
     snapshot frame;
     const bide_awaiter *awaited;
@@ -430,20 +428,20 @@ static bool read_head(walk_task *task, const bide_root_links_ *links, seen_head 
     bide_root root;
     if (task->is_branch) {
         task->address = bide_container_of(links, bide_branch, links);
-        return peek(task->address, &branch, sizeof branch) &&
+        return walk_read(task->address, &branch, sizeof branch) &&
                fill_head(head, &branch.frame, branch.awaited, &branch.context, &bide_branch_code_);
     }
     task->address = bide_container_of(links, bide_root, links);
-    return peek(task->address, &root, sizeof root) &&
+    return walk_read(task->address, &root, sizeof root) &&
            fill_head(head, &root.frame, root.awaited, &root.context, &bide_root_code_);
 }
 
-/* False: it has ended. `task->is_branch` is there. */
+/* False: the task has ended. `task->is_branch` is set. */
 static bool read_task(bide_root_list_ *list, const bide_root_links_ *links, walk_task *task)
 {
     seen_head head;
     seen_operation awaited;
-    if (!is_listed(list, links) || !read_head(task, links, &head))
+    if (!is_task_listed(list, links) || !read_head(task, links, &head))
         return false;
     bool has_begun = head.frame.at->point.state != BIDE_AT_START;
     awaited.depth = 0;
@@ -458,10 +456,10 @@ static bool read_task(bide_root_list_ *list, const bide_root_links_ *links, walk
     if (!has_begun)
         task->doing = WALK_NOT_STARTED;
     else if (awaited.child != NULL)
-        follow(task, awaited.child);
+        walk_follow_chain(task, awaited.child);
     else
         note_wait(task, &awaited);
-    return is_listed(list, links);
+    return is_task_listed(list, links);
 }
 
 size_t bide_walk_levels_(const walk_task *task)
@@ -476,7 +474,7 @@ const walk_level *bide_walk_level_of_(const walk_task *task, size_t number)
 
 void bide_walk_describe_(const walk_task *task, bide_described_ *described)
 {
-    /* relaxed: a function is there from the begin. */
+    /* relaxed: it points at a function. */
     bide_describe_operation_ *describe = bide_atomic_load(&bide_describe_operation, relaxed);
     described->descriptor = -1;
     if (describe != NULL && task->doing == WALK_WAITING)
@@ -491,22 +489,22 @@ typedef struct walk {
     walk_task task;
 } walk;
 
-/* So many at a time: some of each list. What was begun together stands close together, and is in all. */
+/* Some tasks of each list at a time: tasks that were started together are close in memory. */
 typedef struct batch {
     size_t count;
     struct {
         bide_root_list_ *list;
         const bide_root_links_ *links;
         uint64_t mark;
-    } tasks[BATCH * BIDE_ROOT_LISTS_];
+    } tasks[WALK_BATCH * BIDE_ROOT_LISTS_];
 } batch;
 
 static void take_batch(bide_root_list_ *lists, batch *batch)
 {
-    const bide_root_links_ *links[BATCH];
+    const bide_root_links_ *links[WALK_BATCH];
     batch->count = 0;
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
-        size_t count = bide_roots_next_(&lists[i], links, BATCH);
+        size_t count = bide_roots_next_(&lists[i], links, WALK_BATCH);
         for (size_t j = 0; j < count; j++) {
             batch->tasks[batch->count].list = &lists[i];
             batch->tasks[batch->count++].links = links[j];
@@ -514,31 +512,31 @@ static void take_batch(bide_root_list_ *lists, batch *batch)
     }
 }
 
-/* The mark of a task, and what is read of it, from copies; 0: it cannot be had from those. */
+/* Reads a task from copies of pages, and returns its mark; 0: it cannot be read from these. */
 static uint64_t read_from_pages(bide_root_list_ *list, const bide_root_links_ *links,
                                 walk_task *task)
 {
-    mark = 1;
+    walk_mark = 1;
     from_pages = true;
     bool was_read = read_task(list, links, task);
     from_pages = false;
-    return was_read ? mark : 0;
+    return was_read ? walk_mark : 0;
 }
 
-/* 6. False: no more are wanted. */
+/* 6. False: the visitor wants no more. */
 static bool walk_batch(walk *walk, batch *batch)
 {
     walk_task *task = &walk->task;
-    bide_page_cache_discard_();
+    bide_page_cache_clear_();
     for (size_t i = 0; i < batch->count; i++)
         batch->tasks[i].mark = read_from_pages(batch->tasks[i].list, batch->tasks[i].links, task);
-    bide_page_cache_discard_();
+    bide_page_cache_clear_();
     for (size_t i = 0; i < batch->count; i++) {
         bide_root_list_ *list = batch->tasks[i].list;
         const bide_root_links_ *links = batch->tasks[i].links;
-        bool stands = batch->tasks[i].mark != 0 &&
-                      read_from_pages(list, links, task) == batch->tasks[i].mark;
-        if ((stands || read_task(list, links, task)) && !walk->visit(walk->argument, task))
+        bool is_stable =
+            batch->tasks[i].mark != 0 && read_from_pages(list, links, task) == batch->tasks[i].mark;
+        if ((is_stable || read_task(list, links, task)) && !walk->visit(walk->argument, task))
             return false;
     }
     return true;
@@ -547,14 +545,14 @@ static bool walk_batch(walk *walk, batch *batch)
 static bool walk_lists(walk *walk, bide_root_list_ *lists)
 {
     static batch batch;
-    bool goes_on = true;
+    bool continues = true;
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
         bide_roots_enter_(&lists[i]);
-    while (goes_on && (take_batch(lists, &batch), batch.count != 0))
-        goes_on = walk_batch(walk, &batch);
+    while (continues && (take_batch(lists, &batch), batch.count != 0))
+        continues = walk_batch(walk, &batch);
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++)
         bide_roots_leave_(&lists[i]);
-    return goes_on;
+    return continues;
 }
 
 static void walk_all(walk *walk)
@@ -573,7 +571,7 @@ int bide_walk_tasks_(bool (*visit)(void *argument, const walk_task *task), void 
     int error = bide_peek_begin_();
     if (error == 0) {
         bide_objects_note_();
-        forget_constants();
+        clear_known_constants();
         walk.visit = visit;
         walk.argument = argument;
         walk_all(&walk);

@@ -1,8 +1,8 @@
 /*
- * The live tasks, one after the other, as they are read while they run: what dumps and the monitor
- * are made of. Floor: schedule.
+ * The live tasks, one after another, as they are read while they run: for dumps and the monitor. Floor:
+ * inspect.
  *
- * Everything here is under one lock, that of whoever looks at the live roots: bide_walk_tasks_ holds it.
+ * Everything here is under the lock of readers of the live roots, which bide_walk_tasks_ holds.
  */
 #ifndef BIDE_INSPECT_WALK_H
 #define BIDE_INSPECT_WALK_H
@@ -13,12 +13,12 @@
 
 enum { WALK_SHOWN = 64, WALK_TEXT = 160 };
 
-/* Printable, and has an end. */
+/* Printable, and terminated. */
 typedef struct walk_text {
     char bytes[WALK_TEXT];
 } walk_text;
 
-/* A coroutine of a chain, as it was read. */
+/* A coroutine of a chain. */
 typedef struct walk_level {
     walk_text name;
     walk_text file;
@@ -27,38 +27,38 @@ typedef struct walk_level {
 
 typedef enum walk_doing { WALK_NOT_STARTED, WALK_WAITING, WALK_RUNNING } walk_doing;
 
-/* A root, or a branch of a scope, and what it awaits, as they were read. */
+/* A root, or a branch of a scope, and what it awaits. */
 typedef struct walk_task {
     const void *address; /* of the root or the branch */
     bool is_branch;
-    const bide_scheduler *scheduler; /* that it was begun on */
+    const bide_scheduler *scheduler; /* that it was started on */
     walk_text name;
     walk_text context; /* or empty */
     walk_doing doing;
     walk_text waiting_for;
 
-    /* of one that waits: the operation, inside of all wrappers, and its table; for bide_walk_describe_ */
+    /* Of a waiting task: the operation inside all wrappers, and its table; for bide_walk_describe_. */
     const bide_awaiter *operation;
     bide_awaiter_ops ops;
 
-    const bide_frame *innermost; /* that was read; or NULL */
-    size_t depth;                /* coroutines in the chain; the last WALK_SHOWN of them are in `levels` */
+    const bide_frame *innermost; /* that was read, or NULL */
+    size_t depth; /* coroutines in the chain; the last WALK_SHOWN of them are in `levels` */
     walk_level levels[WALK_SHOWN];
 } walk_task;
 
-/* How many levels there are to be had, and one of those, from the innermost, 0, on. */
+/* The number of levels that are kept, and one of these; 0 is the innermost. */
 size_t bide_walk_levels_(const walk_task *task);
 const walk_level *bide_walk_level_of_(const walk_task *task, size_t number);
 
 /*
- * What the operation that a task waits for is on. It may have ended since the task was read; then it
- * is on nothing, or on what has come to be there. In `visit` of bide_walk_tasks_.
+ * Describes the object of the operation that a task waits for, inside `visit` of bide_walk_tasks_. The
+ * operation may have ended since the task was read: then this is nothing, or a later object.
  */
 void bide_walk_describe_(const walk_task *task, bide_described_ *described);
 
 /*
- * Calls `visit` with each task that lives during the whole call, and some of those that begin or end
- * meanwhile; until it returns false. It may not walk itself. 0, -ENOSYS, or an errno of pipe(2): dump.h.
+ * Calls `visit` with each task that lives during the whole call, and with some that start or end
+ * meanwhile, until it returns false. It may not walk itself. 0, -ENOSYS, or an errno of pipe(2): dump.h.
  */
 int bide_walk_tasks_(bool (*visit)(void *argument, const walk_task *task), void *argument);
 

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static bide_atomic(const bide_io_describer_ *) table_describer; /* of a constant; NULL: none */
+
 /* `get` is one of bide_peer_address and bide_local_address. */
 static bool has_name(int (*get)(const bide_descriptor *, bide_address *),
                      const bide_descriptor *socket, const char *relation,
@@ -56,15 +58,18 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address,
     described->is_in_memory = false;
     described->relation = "";
     described->other[0] = '\0';
-    if (io.table == &bide_io_memory_table_)
-        bide_io_memory_describe_(operation.io, descriptor.fd, described);
+    const bide_io_describer_ *describer = bide_atomic_load(&table_describer, relaxed);
+    if (describer != NULL && io.table == describer->table)
+        describer->describe(operation.io, descriptor.fd, described);
     else if (table.calls == NULL && /* otherwise its numbers mean something there alone */
              !has_name(bide_peer_address, &descriptor, "peer", described) &&
              !has_name(bide_local_address, &descriptor, "at", described))
         name_file(descriptor.fd, described);
 }
 
-void bide_io_describe_operations_(void)
+void bide_io_describe_operations_(const bide_io_describer_ *describer)
 {
+    if (describer != NULL)
+        bide_atomic_store(&table_describer, describer, relaxed);
     bide_atomic_store(&bide_describe_operation, describe, relaxed);
 }

@@ -197,7 +197,7 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
     bide_run_loop_init(&loop->run);
     loop->run.spins = 0;
     loop->run.scheduler.io = io_of_run_loop;
-    bide_io_describe_operations_();
+    bide_io_describe_operations_(NULL);
     loop->run.times_runs = options->times_runs;
     loop->files = options->files;
     int error = make_back_end(loop, options->kind, options->entries);

@@ -92,13 +92,18 @@ BIDE_INLINE bool io_opens(const bide_io_operation *operation)
     }
 }
 
-/* The table of the io in memory (memory/), and what a dump says of a descriptor of it. */
-extern const bide_io_table bide_io_memory_table_;
+/* How a dump describes descriptors of a table whose numbers mean nothing to the system. */
 struct bide_described_;
-void bide_io_memory_describe_(const bide_io *io, int fd, struct bide_described_ *described);
+typedef struct bide_io_describer_ {
+    const bide_io_table *table;
+    void (*describe)(const bide_io *io, int fd, struct bide_described_ *described);
+} bide_io_describer_;
 
-/* Has dumps show of operations what they are on (describe.c). */
-void bide_io_describe_operations_(void);
+/*
+ * From now on dumps show the descriptors of operations (describe.c). `describer` is for its own
+ * table, or NULL. The program has at most one table with a describer.
+ */
+void bide_io_describe_operations_(const bide_io_describer_ *describer);
 
 /* Puts it into its line and counts it, without telling those that observe operations. */
 void bide_io_enqueue_(bide_io *io, bide_io_operation *operation);

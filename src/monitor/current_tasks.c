@@ -7,10 +7,23 @@
 
 #include <string.h>
 
+static void note_longest_turn(observed_thread *thread, const observed_turn *turn)
+{
+    if (thread->depth != 0)
+        return;
+    uint64_t time = bide_platform.now() - turn->began;
+    if (time > thread->longest_time) {
+        thread->longest_time = time;
+        thread->longest = *turn;
+    }
+}
+
+static const observer_user longest_turns = {.turn_ends = note_longest_turn};
+
 void bide_current_tasks_start_(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
-    bide_observer_start_(OBSERVE_LONGEST);
+    bide_observer_start_(&longest_turns);
     for (observed_thread *thread = bide_observer_threads_(); thread != NULL; thread = thread->next) {
         pthread_mutex_lock(&thread->lock);
         thread->longest_time = 0;
@@ -22,7 +35,7 @@ void bide_current_tasks_start_(void)
 void bide_current_tasks_stop_(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
-    bide_observer_stop_(OBSERVE_LONGEST);
+    bide_observer_stop_(&longest_turns);
     pthread_mutex_unlock(&bide_observer_lock_);
 }
 

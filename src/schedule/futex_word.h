@@ -1,13 +1,13 @@
-/* A word that holds a pointer or a small odd number, as what a thread sleeps on. */
+/* A futex word inside a word that holds a pointer or a small odd number. Floor: schedule. */
 #ifndef BIDE_SCHEDULE_LOW_HALF_H
 #define BIDE_SCHEDULE_LOW_HALF_H
 
 #include "bide/atomic.h"
 
 /*
- * The half of `word` that holds its low 32 bits: the system compares no more than that. It is odd
- * while the word holds an odd number, and even while it holds a pointer, so it differs when the
- * word does. Only the address is used.
+ * The half of `word` that holds its low 32 bits, which is what the system compares. It is odd while
+ * the word holds an odd number, and even while the word holds a pointer: so it changes when the word
+ * changes from one to the other. Only the address is used.
  */
 BIDE_INLINE bide_atomic(uint32_t) * bide_low_half_(bide_atomic(uintptr_t) * word)
 {

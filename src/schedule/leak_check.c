@@ -1,4 +1,4 @@
-/* What is left of a scheduler's: see the header. */
+/* A check for waiters that a scheduler's destruction would leave behind. See the header. */
 #include "leak_check.h"
 
 #include "../coroutine/internal.h"
@@ -6,8 +6,8 @@
 
 #include "bide/create.h"
 
-/* The nearest, outwards, that was written as a body: an operation's own frames say little. */
-static const bide_frame *body_around(const bide_frame *frame)
+/* The innermost body around a frame: an operation's own frames say little. */
+static const bide_frame *enclosing_body(const bide_frame *frame)
 {
     const bide_frame *f = frame;
     for (;;) {
@@ -20,26 +20,26 @@ static const bide_frame *body_around(const bide_frame *frame)
     }
 }
 
-static void tell_of_timer(const char *what, const bide_timer *timer)
+static void report_leaked_timer(const char *what, const bide_timer *timer)
 {
-    bide_misused_(what, bide_frame_point(body_around(timer->awaiter.frame)));
+    bide_misused_(what, bide_frame_point(enclosing_body(timer->awaiter.frame)));
 }
 
-static void tell_of_task(const char *what, const bide_root *root)
+static void report_leaked_task(const char *what, const bide_root *root)
 {
     const bide_frame *frame = bide_awaited_frame(root->awaited);
-    if (frame == NULL) /* an operation by itself */
+    if (frame == NULL) /* an operation, not a coroutine */
         bide_platform.misuse(what, root->awaited->ops->name, __FILE__, __LINE__);
     else
         bide_misused_(what, bide_frame_point(frame));
 }
 
-void bide_tell_what_is_left_(const bide_scheduler *scheduler, const bide_timers *timers,
-                             const char *timer_left, const char *task_left)
+void bide_report_leaked_waiters_(const bide_scheduler *scheduler, const bide_timers *timers,
+                                 const char *timer_left, const char *task_left)
 {
     const bide_root *root = bide_roots_find_(scheduler);
     if (timers->first != NULL)
-        tell_of_timer(timer_left, bide_container_of(timers->first, bide_timer, awaiter));
+        report_leaked_timer(timer_left, bide_container_of(timers->first, bide_timer, awaiter));
     if (root != NULL)
-        tell_of_task(task_left, root);
+        report_leaked_task(task_left, root);
 }

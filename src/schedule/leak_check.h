@@ -1,15 +1,15 @@
-/* What is left of a scheduler's when that ends. */
+/* A check for waiters that a scheduler's destruction would leave behind. Floor: schedule. */
 #ifndef BIDE_SCHEDULE_LEFT_H
 #define BIDE_SCHEDULE_LEFT_H
 
 #include "bide/extend/timer.h"
 
 /*
- * A scheduler ends: is one of its timers set, or was something begun on it that has not ended? Then
- * that would use it later: misuse, with the name of the coroutine and where it stands. On a thread
- * that sees what its coroutines did, while none of them runs.
+ * Reports misuse if a timer of the scheduler is set, or a coroutine that was started on it has not
+ * ended: either would use the scheduler later. The report names the coroutine and its place. Called
+ * when the scheduler is destroyed, by a thread that sees what its coroutines did, while none runs.
  */
-void bide_tell_what_is_left_(const bide_scheduler *scheduler, const bide_timers *timers,
-                             const char *timer_left, const char *task_left);
+void bide_report_leaked_waiters_(const bide_scheduler *scheduler, const bide_timers *timers,
+                                 const char *timer_left, const char *task_left);
 
 #endif

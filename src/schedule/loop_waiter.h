@@ -1,4 +1,4 @@
-/* What a loop awaits on its own thread until it has ended: for bide_run_loop_wait and its like. */
+/* A root whose end stops a loop: for bide_run_loop_wait and the like. Floor: schedule. */
 #ifndef BIDE_SCHEDULE_LOOP_WAITER_H
 #define BIDE_SCHEDULE_LOOP_WAITER_H
 

@@ -1,24 +1,23 @@
 /*
- * Operations whose end makes a descriptor readable.
+ * Operations whose end makes a descriptor readable, for foreign event loops. The owner starts,
+ * cancels and finishes; the operation may end on any thread, the ender.
  *
- *     state   IDLE --start--> BEGUN --the end--> ENDED --finish--> IDLE
+ *     state   IDLE --start--> STARTED --the operation ends--> ENDED --finish--> IDLE
  *
- * The ender of the operation, on any thread, stores ENDED, and then writes to the eventfd.
- * Finishing reads the eventfd, which says whether that has been written, and looks at the state
- * only then.
+ * The ender stores ENDED, and then writes to the eventfd. To finish, the owner reads the eventfd first,
+ * which succeeds only after that write, and then looks at the state.
  *
- * 1. The write is the last that the ender does, and it uses the number of the descriptor alone:
- *    that was copied before, while the operation held the struct. A read that succeeds comes after
- *    the write has done what it does. So from then on the struct may be used for the next
- *    operation, or go, and the descriptor be closed: the ender is on its way out of the kernel,
- *    which holds the file for it. If the state decided instead, the owner could see ENDED, and
- *    close the descriptor, before the write; and the write would go to whatever has that number
- *    then.
- * 2. ENDED is stored with release, and read with acquire after the eventfd was: so the result, and
- *    what the operation wrote, is seen. The kernel's locks give that order too, but the language
- *    knows nothing of those.
- * 3. So the counter is 0, or 1 from the end to the finish: to write never waits nor fails for being
- *    full, and one read makes it unreadable.
+ * 1. The write is the ender's last action, and it uses only the number of the descriptor, which it
+ *    copied while the operation held the struct. A read that succeeds comes after the effect of the
+ *    write. From then on the owner may use the struct for the next operation, free it, or close the
+ *    descriptor: the ender is on its way out of the kernel, which holds the file for it. If the state
+ *    decided instead, the owner could see ENDED and close the descriptor before the write. The write
+ *    would then go to whatever file has that number.
+ * 2. ENDED is stored with release, and loaded with acquire after the read of the eventfd: so the owner
+ *    sees the result, and what the operation wrote. The kernel's locks give this order too, but the
+ *    language does not know them.
+ * 3. The counter is 1 from the end to the finish, and 0 otherwise. So the write neither blocks nor
+ *    fails, and one read makes the descriptor unreadable.
  */
 #include "bide/pollable.h"
 
@@ -27,7 +26,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { IDLE, BEGUN, ENDED };
+enum { POLLABLE_IDLE, POLLABLE_STARTED, POLLABLE_ENDED };
 
 static void pollable_ended(bide_root *root)
 {
@@ -36,7 +35,7 @@ static void pollable_ended(bide_root *root)
     int saved = errno;
     uint64_t one = 1;
     ssize_t written;
-    bide_atomic_store(&pollable->state, ENDED, release); /* 2, partner is finish's load */
+    bide_atomic_store(&pollable->state, POLLABLE_ENDED, release); /* 2, partner is finish's load */
     do {
         written = write(fd, &one, sizeof one); /* 1 */
     } while (written < 0 && errno == EINTR);
@@ -51,21 +50,21 @@ int bide_pollable_init(bide_pollable *pollable)
     pollable->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (pollable->fd < 0)
         return -errno;
-    bide_atomic_init(&pollable->state, IDLE);
+    bide_atomic_init(&pollable->state, POLLABLE_IDLE);
     pollable->deadline = BIDE_FOREVER;
     return 0;
 }
 
-static uint32_t state_of(bide_pollable *pollable)
+static uint32_t pollable_state(bide_pollable *pollable)
 {
-    /* relaxed: between IDLE and the rest it changes by its owner alone. */
+    /* relaxed: only the owner changes it from or to IDLE. */
     return bide_atomic_load(&pollable->state, relaxed);
 }
 
 void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const char *where,
                             const char *file, unsigned line)
 {
-    if (state_of(pollable) != IDLE)
+    if (pollable_state(pollable) != POLLABLE_IDLE)
         bide_platform.misuse(what, where, file, line);
     close(pollable->fd);
 }
@@ -73,18 +72,18 @@ void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const cha
 void bide_pollable_start(bide_pollable *pollable, const bide_context *context,
                          bide_awaiter *awaiter)
 {
-    if (state_of(pollable) != IDLE)
+    if (pollable_state(pollable) != POLLABLE_IDLE)
         bide_platform.misuse("a pollable is started that has not been finished",
                              "bide_pollable_start", __FILE__, __LINE__);
-    bide_atomic_store(&pollable->state, BEGUN, relaxed); /* relaxed: it is the owner's still */
+    bide_atomic_store(&pollable->state, POLLABLE_STARTED, relaxed); /* relaxed: still the owner's */
     pollable->deadline = BIDE_FOREVER;
     bide_root_prepare(&pollable->root, context != NULL ? context : &bide_default_context, awaiter,
                       pollable_ended, true);
     bide_root_post(&pollable->root);
 }
 
-/* Makes it unreadable: 0. Or -EINPROGRESS if it was not readable. */
-static int take(bide_pollable *pollable)
+/* Makes the descriptor unreadable. -EINPROGRESS: it was not readable. */
+static int pollable_clear(bide_pollable *pollable)
 {
     uint64_t count;
     while (read(pollable->fd, &count, sizeof count) < 0) {
@@ -96,19 +95,19 @@ static int take(bide_pollable *pollable)
 
 int bide_pollable_finish(bide_pollable *pollable, int *status)
 {
-    if (state_of(pollable) == IDLE)
+    if (pollable_state(pollable) == POLLABLE_IDLE)
         return -EINVAL;
-    int error = take(pollable);
+    int error = pollable_clear(pollable);
     if (error == -EINPROGRESS && pollable->deadline != BIDE_FOREVER &&
         bide_platform.now() >= pollable->deadline) {
         bide_pollable_cancel(pollable, -ETIMEDOUT);
-        error = take(pollable);
+        error = pollable_clear(pollable);
     }
     if (error != 0)
         return error;
-    while (bide_atomic_load(&pollable->state, acquire) != ENDED) /* 2 */
+    while (bide_atomic_load(&pollable->state, acquire) != POLLABLE_ENDED) /* 2 */
         bide_cpu_relax();
-    bide_atomic_store(&pollable->state, IDLE, relaxed); /* relaxed: it is the owner's again */
+    bide_atomic_store(&pollable->state, POLLABLE_IDLE, relaxed); /* relaxed: the owner's again */
     pollable->deadline = BIDE_FOREVER;
     *status = pollable->root.status;
     return 0;
@@ -116,7 +115,7 @@ int bide_pollable_finish(bide_pollable *pollable, int *status)
 
 void bide_pollable_cancel(bide_pollable *pollable, int reason)
 {
-    if (state_of(pollable) == IDLE)
+    if (pollable_state(pollable) == POLLABLE_IDLE)
         return;
     pollable->deadline = BIDE_FOREVER;
     bide_stop_request_with(&pollable->root.stop, reason);

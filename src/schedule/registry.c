@@ -1,70 +1,86 @@
+/* The registry of the process's loops and pools: a list under a lock. See the header. */
 #include "registry.h"
 
 #include "../coroutine/lock.h"
+#include "../system/fork.h"
 
 static struct {
     bide_atomic(uint32_t) lock; /* LOCK_FREE */
     bide_live_ *first;
-    bide_live_ **end; /* where the next goes; NULL: there has been none */
-    uint32_t numbers; /* that were given */
-} all;
+    bide_live_ **end; /* the last link; NULL: nothing was ever added */
+    uint32_t numbers; /* given so far */
+} registry;
 
 void bide_live_add_(bide_live_ *live, bide_live_kind_ kind)
 {
-    lock_take(&all.lock);
-    if (all.end == NULL)
-        all.end = &all.first;
+    lock_take(&registry.lock);
+    if (registry.end == NULL)
+        registry.end = &registry.first;
     live->kind = kind;
-    live->number = ++all.numbers;
+    live->number = ++registry.numbers;
     live->next = NULL;
-    live->place = all.end;
-    *all.end = live;
-    all.end = &live->next;
-    lock_free(&all.lock);
+    live->place = registry.end;
+    *registry.end = live;
+    registry.end = &live->next;
+    lock_free(&registry.lock);
 }
 
 void bide_live_remove_(bide_live_ *live)
 {
-    lock_take(&all.lock);
-    if (live->place != NULL) { /* (it may have been the parent's) */
+    lock_take(&registry.lock);
+    if (live->place != NULL) { /* NULL: it was registered before a fork */
+        bide_assert(*live->place == live);
         *live->place = live->next;
         if (live->next != NULL)
             live->next->place = live->place;
         else
-            all.end = live->place;
+            registry.end = live->place;
         live->place = NULL;
     }
-    lock_free(&all.lock);
+    lock_free(&registry.lock);
 }
 
 const bide_live_ *bide_live_hold_(void)
 {
-    lock_take(&all.lock);
-    return all.first;
+    lock_take(&registry.lock);
+    return registry.first;
 }
 
 void bide_live_let_go_(void)
 {
-    lock_free(&all.lock);
+    lock_free(&registry.lock);
 }
 
-void bide_live_before_fork_(void)
+/* ---- Forks ---- */
+
+static void live_before_fork(void)
 {
-    lock_take(&all.lock);
+    lock_take(&registry.lock);
 }
 
-void bide_live_after_fork_(void)
+static void live_after_fork(void)
 {
-    lock_free(&all.lock);
+    lock_free(&registry.lock);
 }
 
-void bide_live_in_child_(void)
+/* The parent's loops and pools are not the child's. */
+static void live_in_child(bool was_alone)
 {
-    for (bide_live_ *next, *live = all.first; live != NULL; live = next) {
+    (void)was_alone;
+    for (bide_live_ *next, *live = registry.first; live != NULL; live = next) {
         next = live->next;
         live->place = NULL;
     }
-    all.first = NULL;
-    all.end = NULL;
-    bide_atomic_init(&all.lock, LOCK_FREE);
+    registry.first = NULL;
+    registry.end = NULL;
+    bide_atomic_init(&registry.lock, LOCK_FREE);
+}
+
+static const bide_fork_handlers_ live_fork_handlers = {BIDE_FORK_SCHEDULE_, live_before_fork,
+                                                       live_after_fork, live_in_child};
+
+__attribute__((constructor)) static void live_register(void)
+{
+    static bide_fork_registration_ registration = {&live_fork_handlers, NULL};
+    bide_fork_register_(&registration);
 }

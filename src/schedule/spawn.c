@@ -1,6 +1,8 @@
 /*
- * Setting the event is the last thing that is done with a bide_spawned, and bide_event_set touches
- * nothing of the event once its waiters can see it set.
+ * Spawned coroutines: roots whose end sets an event. Any thread may wait for it.
+ *
+ * Setting the event is the last use of a bide_spawned, and bide_event_set does not touch the event
+ * after its waiters can see it set. So a waiter may free it.
  */
 #include "bide/spawn.h"
 

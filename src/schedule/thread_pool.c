@@ -1,5 +1,7 @@
 /*
- * The thread pool: how it begins and ends. What its workers do is in pool/worker.c.
+ * The thread pool: its creation, its threads, and its destruction. The workers are in pool/worker.c.
+ *
+ * One thread creates and one destroys a pool. No thread may use the pool during either.
  */
 #define _GNU_SOURCE
 #include "bide/thread_pool.h"
@@ -17,14 +19,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* With other threads it would depend on what those do. */
-static bool runs_here_only(bide_scheduler *scheduler)
+/* True for the thread of a pool that has one thread. */
+static bool pool_runs_here_only(bide_scheduler *scheduler)
 {
     const bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     return bide_pool_worker_of_(pool) != NULL && pool->count == 1;
 }
 
-static void *begin_worker(void *argument)
+static void *pool_worker_main(void *argument)
 {
     bide_thread_pool *pool = argument;
     unsigned index = bide_atomic_fetch_add(&pool->begun, 1, relaxed);
@@ -48,23 +50,23 @@ static void *begin_worker(void *argument)
     return NULL;
 }
 
-static void end(void *argument)
+static void pool_end_all(void *argument)
 {
     bide_pool_end_(argument);
 }
 
-static void init_worker(bide_thread_pool *pool, unsigned index)
+static void pool_init_worker(bide_thread_pool *pool, unsigned index)
 {
     bide_pool_worker *worker = &pool->workers[index];
     bide_run_queue_init_(&worker->queue);
-    bide_pool_slot_init_(&worker->slot);
+    bide_pool_slot_init_(&worker->lifo_slot);
     bide_atomic_init(&worker->turns, 0);
     bide_atomic_init(&worker->parked, 0);
     worker->pool = pool;
     worker->index = index;
     bide_atomic_init(&worker->thread, 0);
-    worker->until_look = BIDE_POOL_LOOK_TURNS_;
-    worker->streak = 0;
+    worker->maintenance_countdown = BIDE_POOL_MAINTENANCE_TURNS_;
+    worker->lifo_polls = 0;
     worker->is_searching = false;
     worker->random = index;
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
@@ -76,28 +78,27 @@ static void init_worker(bide_thread_pool *pool, unsigned index)
     bide_atomic_init(&worker->seen_turns, 0);
 }
 
-static void init_scheduler(bide_scheduler *scheduler, bool may_look)
+static void pool_init_scheduler(bide_scheduler *scheduler, bool may_spin)
 {
     scheduler->post = bide_pool_post_;
     scheduler->one_thread = false;
-    scheduler->idle = may_look ? bide_pool_is_idle_ : NULL;
+    scheduler->idle = may_spin ? bide_pool_is_idle_ : NULL;
     scheduler->take_back = bide_pool_take_back_;
     scheduler->set_timer = bide_pool_set_timer_;
     scheduler->clear_timer = bide_pool_clear_timer_;
-    scheduler->runs_here_only = runs_here_only;
+    scheduler->runs_here_only = pool_runs_here_only;
     scheduler->post_last = bide_pool_post_last_;
     scheduler->environment = NULL;
     scheduler->io = NULL;
     bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MAX);
 }
 
-/* Memory for the pool and `threads` workers; NULL: there is none. */
-static bide_thread_pool *allocate(unsigned threads)
+static bide_thread_pool *thread_pool_allocate(unsigned threads)
 {
     enum { ALIGNMENT = _Alignof(bide_pool_worker) };
     BIDE_STATIC_ASSERT(sizeof(bide_thread_pool) % ALIGNMENT == 0 &&
                            sizeof(bide_pool_worker) % ALIGNMENT == 0,
-                       "the workers stand behind the pool");
+                       "the workers are behind the pool in memory");
     size_t size =
         sizeof(bide_thread_pool) + threads * (sizeof(bide_pool_worker) + sizeof(pthread_t));
     void *memory = malloc(size + ALIGNMENT - 1);
@@ -111,7 +112,7 @@ static bide_thread_pool *allocate(unsigned threads)
     return pool;
 }
 
-static void take_options(bide_thread_pool *pool, const bide_thread_pool_options *options)
+static void pool_apply_options(bide_thread_pool *pool, const bide_thread_pool_options *options)
 {
     pool->are_turns_timed = options->times_runs;
     pool->hooks = options->hooks;
@@ -124,17 +125,17 @@ static void take_options(bide_thread_pool *pool, const bide_thread_pool_options 
         pool->workers[i].processor = pool->are_placed ? options->processors[i] : 0;
 }
 
-static void init(bide_thread_pool *pool)
+static void pool_init(bide_thread_pool *pool)
 {
-    bool may_look = bide_processors_() > 1;
-    init_scheduler(&pool->scheduler, may_look);
-    pool->may_look = may_look;
+    bool may_spin = bide_processors_() > 1;
+    pool_init_scheduler(&pool->scheduler, may_spin);
+    pool->may_spin = may_spin;
     pool->are_turns_timed = false;
     pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
     pool->name[0] = '\0';
     pool->are_placed = false;
     pool->driver = NULL;
-    bide_atomic_init(&pool->extra, NULL);
+    bide_atomic_init(&pool->deque_hooks, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->calls, 0);
     bide_atomic_init(&pool->idle, 0);
@@ -146,22 +147,23 @@ static void init(bide_thread_pool *pool)
     pthread_mutex_init(&pool->lock, NULL);
     pool->injected.first = NULL;
     pool->first_idle = NULL;
-    pool->keeper = NULL;
+    pool->timekeeper = NULL;
     pool->ending = false;
     for (unsigned i = 0; i < pool->count; i++)
-        init_worker(pool, i);
+        pool_init_worker(pool, i);
 }
 
 bide_thread_pool *bide_pool_make_(unsigned threads)
 {
-    bide_thread_pool *pool = allocate(threads);
+    bide_thread_pool *pool = thread_pool_allocate(threads);
     if (pool != NULL)
-        init(pool);
+        pool_init(pool);
     return pool;
 }
 
 void bide_pool_free_(bide_thread_pool *pool)
 {
+    bide_assert(pool->first_idle == NULL && pool->timekeeper == NULL);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->timers_lock);
     for (unsigned i = 0; i < pool->count; i++)
@@ -169,7 +171,7 @@ void bide_pool_free_(bide_thread_pool *pool)
     free(pool->memory);
 }
 
-static bool are_there(const unsigned *processors, unsigned count)
+static bool pool_may_use(const unsigned *processors, unsigned count)
 {
     for (unsigned i = 0; processors != NULL && i < count; i++) {
         if (!bide_threads_may_use_(processors[i]))
@@ -182,15 +184,15 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
                       bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler))
 {
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
-    if (threads > BIDE_THREADS_MAX_ || !are_there(options->processors, threads))
+    if (threads > BIDE_THREADS_MAX_ || !pool_may_use(options->processors, threads))
         return -EINVAL;
     bide_thread_pool *pool = bide_pool_make_(threads);
     if (pool == NULL)
         return -ENOMEM;
-    take_options(pool, options);
+    pool_apply_options(pool, options);
     pool->driver = driver;
     pool->scheduler.io = io;
-    int error = bide_threads_start_(pool->threads, threads, begin_worker, pool, end);
+    int error = bide_threads_start_(pool->threads, threads, pool_worker_main, pool, pool_end_all);
     if (error != 0) {
         bide_pool_free_(pool);
         return error;
@@ -227,9 +229,9 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
 #endif
     bide_pool_end_(pool);
     bide_threads_join_(pool->threads, pool->count);
-    bide_tell_what_is_left_(&pool->scheduler, &pool->timers,
-                            "a thread pool is destroyed while a timer of it is set",
-                            "a thread pool is destroyed while a task of it waits");
+    bide_report_leaked_waiters_(&pool->scheduler, &pool->timers,
+                                "a thread pool is destroyed while a timer of it is set",
+                                "a thread pool is destroyed while a task of it waits");
     if (pool->driver != NULL)
         pool->driver->destroy(pool->driver);
     bide_pool_free_(pool);

@@ -1,24 +1,25 @@
 /*
- * The token bucket. What is there at a time is a whole number of parts, 1/period of a token each:
+ * The token bucket: takers on any thread take tokens, which arrive at a constant rate. The content at a
+ * time is a whole number of parts, each 1/period of a token:
  *
  *     level * period + parts,  where parts < period
  *
- * In a nanosecond there come `rate` such parts. So the time that has passed, times the rate, plus
- * the parts that were there, is divided by the period: the quotient is new tokens, the remainder is
- * the parts. Nothing is rounded, whatever the times at which it is asked.
+ * In a nanosecond `rate` parts arrive. So the elapsed time, times the rate, plus the old parts, is
+ * divided by the period: the quotient is new tokens, the remainder the new parts. Nothing is rounded,
+ * no matter when it is computed.
  *
- * 1. Products have 128 bits: a product of two 64-bit numbers, plus a 64-bit number, fits into them.
- * 2. The taker that has the turn sleeps until the time at which, by a division that is rounded up,
- *    its tokens are there; then it asks again. Nobody else takes meanwhile, since to take needs the
- *    turn. So it sleeps once, unless a clock of another scheduler is behind.
- * 3. The turn is a mutex that is handed over in order; a taker that is cut short or destroyed lets
- *    go of it, and has taken nothing before.
- * 4. The numbers have a lock of their own beside the turn, which is had for the length of an
- *    addition: for those that ask without the turn, and for a taker that is destroyed after it has
- *    taken, which gives its tokens back.
- * 5. A taker that sleeps goes on after its tokens have come, by less than a nanosecond or as late
- *    as its scheduler is. The bucket was not full meanwhile, for it had them when they came. So they
- *    are taken from what has come before that is cut to the burst, and what came since is kept.
+ * 1. Products have 128 bits: the product of two 64-bit numbers, plus a 64-bit number, fits.
+ * 2. The taker that has the turn sleeps until its tokens are there, by a division that is rounded up,
+ *    and then tries again. Nobody else takes meanwhile, since taking needs the turn. So it sleeps
+ *    once, unless the clock of another scheduler is behind.
+ * 3. The turn is a mutex that is handed over in order. A cancelled or destroyed taker releases it, and
+ *    has taken nothing.
+ * 4. The numbers have a lock of their own beside the turn, held for the length of an addition: for
+ *    readers without the turn, and for a taker that is destroyed after it has taken, which gives its
+ *    tokens back.
+ * 5. A taker that sleeps resumes after its tokens have arrived, by less than a nanosecond, or by as
+ *    much as its scheduler is late. The bucket was not full meanwhile, since these tokens were still
+ *    its own. So they are taken before the content is cut to the burst, and later arrivals are kept.
  */
 #include "bide/token_bucket.h"
 
@@ -35,7 +36,7 @@ struct wide {
 };
 
 /* a * b + c: 1 */
-static struct wide multiply_add(uint64_t a, uint64_t b, uint64_t c)
+static struct wide wide_multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t half = UINT32_MAX;
     uint64_t low = (a & half) * (b & half);
@@ -48,8 +49,8 @@ static struct wide multiply_add(uint64_t a, uint64_t b, uint64_t c)
     return product;
 }
 
-/* The quotient, or UINT64_MAX if that is less; *rest is the remainder then. */
-static uint64_t divide(struct wide dividend, uint64_t divisor, uint64_t *rest)
+/* The quotient, at most UINT64_MAX; *rest is the remainder, or 0 if that was exceeded. */
+static uint64_t wide_divide(struct wide dividend, uint64_t divisor, uint64_t *rest)
 {
     uint64_t quotient = 0;
     if (dividend.high == 0) {
@@ -90,19 +91,20 @@ int bide_token_bucket_init(bide_token_bucket *bucket, uint64_t tokens, uint64_t 
 }
 
 /*
- * What has come by `now`, of which `waited` tokens, at most as many as there can be, were taken by
- * one that waited for them, when they were there: 5. Under the lock. False: they are not there yet.
+ * Adds what has arrived by `now`. `waited` tokens, at most `burst`, belong to a taker that slept until
+ * they were there, and are taken: 5. Under the lock. False: they are not there yet.
  */
-static bool fill(bide_token_bucket *bucket, uint64_t now, uint64_t waited)
+static bool token_bucket_fill(bide_token_bucket *bucket, uint64_t now, uint64_t waited)
 {
     uint64_t parts;
     uint64_t span = now > bucket->since ? now - bucket->since : 0;
-    uint64_t come = divide(multiply_add(span, bucket->rate, bucket->parts), bucket->period, &parts);
+    uint64_t come =
+        wide_divide(wide_multiply_add(span, bucket->rate, bucket->parts), bucket->period, &parts);
     if (span == 0)
         come = 0;
     bool is_there = come >= waited || bucket->level >= waited - come;
     bucket->since += span;
-    if (is_there) { /* (one of the two has them all, or what they lack is in the other) */
+    if (is_there) { /* from the old level first, the rest from the arrivals */
         uint64_t of_level = bucket->level < waited ? bucket->level : waited;
         bucket->level -= of_level;
         come -= waited - of_level;
@@ -114,34 +116,35 @@ static bool fill(bide_token_bucket *bucket, uint64_t now, uint64_t waited)
         bucket->level = bucket->burst;
         bucket->parts = 0;
     }
+    bide_assert(bucket->level <= bucket->burst && bucket->parts < bucket->period);
     return is_there;
 }
 
-/* When there are `tokens`, more than there are now. Under the lock. 2 */
-static uint64_t time_of(const bide_token_bucket *bucket, uint64_t tokens)
+/* The time at which there are `tokens`, which are more than now. Under the lock. 2 */
+static uint64_t token_bucket_time(const bide_token_bucket *bucket, uint64_t tokens)
 {
     uint64_t rest;
-    struct wide missing = multiply_add(tokens - bucket->level, bucket->period, 0);
+    struct wide missing = wide_multiply_add(tokens - bucket->level, bucket->period, 0);
     missing.high -= missing.low < bucket->parts;
     missing.low -= bucket->parts;
-    uint64_t span = divide(missing, bucket->rate, &rest);
+    uint64_t span = wide_divide(missing, bucket->rate, &rest);
     if (rest != 0 && span != UINT64_MAX)
         span++;
     return span < BIDE_FOREVER - bucket->since ? bucket->since + span : BIDE_FOREVER;
 }
 
-/* Takes them, or says when it would. By the one that has the turn, which may have slept. */
-static bool take_now(bide_token_bucket *bucket, uint64_t now, uint64_t tokens, bool has_slept,
-                     uint64_t *time)
+/* Takes the tokens, or returns false and the time to try again. By the taker that has the turn. */
+static bool token_bucket_take_now(bide_token_bucket *bucket, uint64_t now, uint64_t tokens,
+                                  bool has_slept, uint64_t *time)
 {
     lock_take(&bucket->lock);
-    bool is_there = fill(bucket, now, has_slept ? tokens : 0) && has_slept;
+    bool is_there = token_bucket_fill(bucket, now, has_slept ? tokens : 0) && has_slept;
     if (!is_there && bucket->level >= tokens) {
         bucket->level -= tokens;
         is_there = true;
     }
     if (!is_there)
-        *time = time_of(bucket, tokens);
+        *time = token_bucket_time(bucket, tokens);
     lock_free(&bucket->lock);
     return is_there;
 }
@@ -153,7 +156,7 @@ bool bide_token_bucket_try_take(bide_token_bucket *bucket, const bide_context *c
     uint64_t time;
     if (tokens > bucket->burst || !bide_mutex_try_lock(&turn, &bucket->turn))
         return false;
-    bool taken = take_now(bucket, bide_now(context), tokens, false, &time);
+    bool taken = token_bucket_take_now(bucket, bide_now(context), tokens, false, &time);
     bide_mutex_unlock(&turn);
     return taken;
 }
@@ -161,14 +164,14 @@ bool bide_token_bucket_try_take(bide_token_bucket *bucket, const bide_context *c
 uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_context *context)
 {
     lock_take(&bucket->lock);
-    fill(bucket, bide_now(context), 0);
+    token_bucket_fill(bucket, bide_now(context), 0);
     uint64_t level = bucket->level;
     lock_free(&bucket->lock);
     return level;
 }
 
-/* It has taken, and its coroutine will never know. 4 */
-static void give_back(bide_frame *frame)
+/* The coroutine is destroyed after it has taken, before it resumes. 4 */
+static void token_bucket_give_back(bide_frame *frame)
 {
     bide_token_take_operation *taking = bide_container_of(frame, bide_token_take_operation, task.frame);
     bide_token_bucket *bucket = taking->bucket;
@@ -180,9 +183,10 @@ static void give_back(bide_frame *frame)
     lock_free(&bucket->lock);
 }
 
-static const bide_coroutine_type taking_type = {.name = "task", .release = give_back};
+static const bide_coroutine_type token_bucket_taking_type = {.name = "task",
+                                                             .release = token_bucket_give_back};
 
-bide_coroutine_of(taking_type, bide_token_bucket_taking)
+bide_coroutine_of(token_bucket_taking_type, bide_token_bucket_taking)
 {
     bide_begin(bide_token_bucket_taking, bide_token_take_operation * self);
     uint64_t time;
@@ -191,8 +195,8 @@ bide_coroutine_of(taking_type, bide_token_bucket_taking)
     bide_try(bide_mutex_lock(&self->wait, &self->bucket->turn));
     self->has_turn = true;
     self->has_slept = false;
-    while (!take_now(self->bucket, bide_now(bide_this_context()), self->tokens, self->has_slept,
-                     &time)) {
+    while (!token_bucket_take_now(self->bucket, bide_now(bide_this_context()), self->tokens,
+                                  self->has_slept, &time)) {
         self->has_slept = true;
         bide_try(bide_sleep_until(&self->sleep, time));
     }

@@ -375,6 +375,9 @@ BIDE_INLINE bool memory_fault(memory_world *world, const char *name, uint32_t ra
     return rate != 0 && bide_sim_loop_fault_(world->loop, name, rate);
 }
 
+/* Describes a descriptor for a dump (describe.c). */
+void bide_io_memory_describe_(const bide_io *io, int fd, struct bide_described_ *described);
+
 /* How many of `size` bytes, 1 or more, are moved: all, or, if it is drawn, a part. */
 size_t bide_simulated_part_(memory_world *world, const char *fault, size_t size);
 

@@ -1,14 +1,14 @@
 /*
- * Exploring: many runs of a test, and the failing one made simpler.
+ * Exploration: many runs of a test, and a simpler version of the failing one.
  *
- * Runs are made in a child, one after another, so that a crash or a deadlock ends the child and
- * nothing else. What a run draws stands in memory that is shared, where the parent finds it. A run
- * that fails ends its child at once: nobody cleans up behind a deadlock.
+ * Runs are made in a child process, one after another, so a crash or a deadlock ends only the child. The
+ * draws of a run are in memory that is shared with the parent. A run that fails ends its child at once,
+ * since nothing can be cleaned up after a deadlock.
  *
- *     search    one child runs seed after seed; the one that fails leaves its draws
+ *     search    one child runs seed after seed; the failing one leaves its draws
  *     again     a child runs those draws: it must fail alike, or the test is not deterministic
- *     simplify  a child a try, with simpler draws (test_loop_simplify.c)
- *     trace     a child runs the simplest draws, and notes its turns
+ *     simplify  one child for each attempt with simpler draws (test_loop_simplify.c)
+ *     trace     a child runs the simplest draws, and records its turns
  */
 #define _GNU_SOURCE
 #include "sim_explorer.h"
@@ -23,14 +23,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINES_SHOWN = 120 }; /* of a trace: its last, and all that leave the plain order */
+enum { LINES_SHOWN = 120 }; /* at the end of a trace; before them, lines out of order only */
 
-static explorer *exploring; /* by the child */
+static explorer *exploring; /* the child's */
 
 /* ---- One run ---- */
 
-/* The run of a child has failed. */
-static void child_fails(bide_sim_loop *loop, bide_sim_failure failure, int status)
+static void explorer_child_fails(bide_sim_loop *loop, bide_sim_failure failure, int status)
 {
     shared *s = exploring->shared;
     s->failure = failure;
@@ -42,10 +41,10 @@ static void child_fails(bide_sim_loop *loop, bide_sim_failure failure, int statu
 }
 
 /*
- * Keeps what the body had on the stack as it was while what is left of it is looked at, after its
- * return.
+ * Calls the body far down on the stack. So its frames stay intact after its return, while leaked
+ * coroutines on them are reported.
  */
-static BIDE_NOINLINE int call_deep(explorer *self, bide_sim_loop *loop)
+static BIDE_NOINLINE int explorer_call_body(explorer *self, bide_sim_loop *loop)
 {
     volatile char below[1 << 15];
     below[0] = 0;
@@ -54,13 +53,12 @@ static BIDE_NOINLINE int call_deep(explorer *self, bide_sim_loop *loop)
     return status + below[0];
 }
 
-/* What the body returned, or how else it has failed. */
-static bide_sim_failure run(explorer *self, bide_sim_loop *loop, int *status)
+static bide_sim_failure explorer_run(explorer *self, bide_sim_loop *loop, int *status)
 {
     if (self->options->max_turns != 0)
         loop->max_turns = self->options->max_turns;
     bide_sim_loop_running_ = loop;
-    *status = call_deep(self, loop);
+    *status = explorer_call_body(self, loop);
     bide_sim_loop_running_ = NULL;
     if (*status == -EDEADLK || *status == -ELOOP)
         return *status == -EDEADLK ? BIDE_SIM_DEADLOCK : BIDE_SIM_LIVELOCK;
@@ -72,7 +70,7 @@ static bide_sim_failure run(explorer *self, bide_sim_loop *loop, int *status)
     return BIDE_SIM_LEFT;
 }
 
-static void add_faults(bide_sim_fault *to, size_t *count, const bide_sim_loop *loop)
+static void explorer_add_faults(bide_sim_fault *to, size_t *count, const bide_sim_loop *loop)
 {
     for (size_t i = 0; i < loop->faults_count; i++) {
         const bide_sim_fault *fault = &loop->faults[i];
@@ -89,8 +87,8 @@ static void add_faults(bide_sim_fault *to, size_t *count, const bide_sim_loop *l
 }
 
 /* Runs a seed in the child; returns if it passes. */
-static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size_t given_count,
-                      bool with_trace)
+static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *given,
+                              size_t given_count, bool with_trace)
 {
     static bide_sim_loop loop;
     static bide_sim_record_ record;
@@ -99,30 +97,30 @@ static void child_run(explorer *self, uint64_t seed, const uint16_t *given, size
     memset(&record, 0, sizeof record);
     record.draws = s->draws;
     record.kinds = s->kinds;
-    record.capacity = MAX_DRAWS;
+    record.capacity = DRAWS_MAX;
     record.given = given;
     record.given_count = given_count;
     record.lines = with_trace ? s->lines : NULL;
-    record.lines_capacity = with_trace ? MAX_LINES : 0;
+    record.lines_capacity = with_trace ? LINES_MAX : 0;
     record.text = s->text;
-    record.text_size = MAX_TEXT;
-    record.fails = child_fails;
+    record.text_size = TEXT_MAX;
+    record.fails = explorer_child_fails;
     s->text[0] = '\0';
     s->seed = seed;
     bide_sim_loop_init(&loop, seed);
     loop.record = &record;
     alarm(self->options->seconds != 0 ? self->options->seconds : 60);
-    bide_sim_failure failure = run(self, &loop, &status);
+    bide_sim_failure failure = explorer_run(self, &loop, &status);
     if (failure != BIDE_SIM_PASSED)
-        child_fails(&loop, failure, status);
-    add_faults(s->faults, &s->faults_count, &loop);
+        explorer_child_fails(&loop, failure, status);
+    explorer_add_faults(s->faults, &s->faults_count, &loop);
     s->runs++;
 }
 
 /* ---- Children ---- */
 
-/* A child that is only tried says nothing, and leaves no core: of the one that is shown at last there is one. */
-static void be_quiet(void)
+/* The child of an attempt prints nothing and leaves no core; the child that is shown last does. */
+static void explorer_mute(void)
 {
     struct rlimit core;
     if (getrlimit(RLIMIT_CORE, &core) == 0) {
@@ -136,8 +134,8 @@ static void be_quiet(void)
     dup2(fileno(nowhere), STDERR_FILENO);
 }
 
-/* In the parent: how did the child end? What it did not say itself is put into `shared`. */
-static void read_end(shared *s, int status)
+/* In the parent: completes `shared` by how the child ended. */
+static void explorer_read_status(shared *s, int status)
 {
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_FAILED))
         return;
@@ -150,10 +148,10 @@ static void read_end(shared *s, int status)
 }
 
 /*
- * Begins a child; in the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
+ * Forks a child; the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
  * negative errno.
  */
-static int child(explorer *self)
+static int explorer_fork(explorer *self)
 {
     int status;
     shared *s = self->shared;
@@ -167,59 +165,58 @@ static int child(explorer *self)
         signal(SIGALRM, SIG_DFL);
         setenv("CMOCKA_TEST_ABORT", "1", 1);
         if (self->is_quiet)
-            be_quiet();
+            explorer_mute();
         return 0;
     }
     while (waitpid(id, &status, 0) < 0) {
         if (errno != EINTR)
             return -errno;
     }
-    read_end(s, status);
+    explorer_read_status(s, status);
     return 1;
 }
 
 /* Runs the seeds until one fails. */
-static int search(explorer *self, uint64_t first, uint64_t seeds)
+static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
 {
-    int made = child(self);
+    int made = explorer_fork(self);
     if (made != 0)
         return made;
     for (uint64_t i = 0; i < seeds; i++)
-        child_run(self, first + i, NULL, 0, false);
+        explorer_run_seed(self, first + i, NULL, 0, false);
     fflush(NULL);
     _exit(0);
 }
 
 /* Runs the failing seed with these draws. */
-static int try_draws(explorer *self, const uint16_t *draws, size_t count, bool with_trace)
+static int explorer_try_draws(explorer *self, const uint16_t *draws, size_t count, bool with_trace)
 {
-    int made = child(self);
+    int made = explorer_fork(self);
     if (made != 0)
         return made;
-    child_run(self, self->seed, draws, count, with_trace);
+    explorer_run_seed(self, self->seed, draws, count, with_trace);
     fflush(NULL);
     _exit(0);
 }
 
-/* A run with the draws of `r` fails in the same way; then what the run was is known of `r`. */
 bool bide_sim_fails_alike_(explorer *self, recipe *r)
 {
     shared *s = self->shared;
-    memset(s->kinds, DRAW_OWN, r->count); /* a shorter run leaves the last as they were */
-    if (try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
+    memset(s->kinds, DRAW_OWN, r->count); /* of a shorter run the last kinds stay */
+    if (explorer_try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
         s->status != self->status)
         return false;
-    /* A run that crashed has not counted its draws. */
+    /* A crashed run has not counted its draws. */
     r->length = s->draws_count > r->count ? s->draws_count : r->count;
-    if (r->length > MAX_DRAWS)
-        r->length = MAX_DRAWS;
+    if (r->length > DRAWS_MAX)
+        r->length = DRAWS_MAX;
     memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
     return true;
 }
 
-/* ---- What is said ---- */
+/* ---- Reports ---- */
 
-static const char *what_failed(bide_sim_failure failure)
+static const char *explorer_failure_text(bide_sim_failure failure)
 {
     static const char *const texts[] = {
         [BIDE_SIM_PASSED] = "passes",
@@ -236,9 +233,10 @@ static const char *what_failed(bide_sim_failure failure)
     return texts[failure];
 }
 
-static void say_failure(explorer *self)
+static void explorer_print_failure(explorer *self)
 {
-    fprintf(self->out, "bide: seed %" PRIu64 " %s", self->seed, what_failed(self->failure));
+    fprintf(self->out, "bide: seed %" PRIu64 " %s", self->seed,
+            explorer_failure_text(self->failure));
     if (self->failure == BIDE_SIM_CRASH)
         fprintf(self->out, " %d (%s)", self->status, strsignal(self->status));
     else if (self->failure == BIDE_SIM_STATUS)
@@ -248,28 +246,28 @@ static void say_failure(explorer *self)
     fprintf(self->out, ", after %" PRIu64 " runs that passed\n", self->result->runs);
 }
 
-static bool is_plain(const test_line *line)
+static bool is_plain_line(const test_line *line)
 {
     return line->kind == DRAW_TURN && line->value == 0;
 }
 
-static size_t lines_of(const shared *s)
+static size_t explorer_count_lines(const shared *s)
 {
     size_t count = s->lines_count;
-    /* A run that crashed has not counted its lines. */
-    while (count == 0 ? s->lines[0].time != 0 : count < MAX_LINES && s->lines[count].time != 0)
+    /* A crashed run has not counted its lines. */
+    while (count == 0 ? s->lines[0].time != 0 : count < LINES_MAX && s->lines[count].time != 0)
         count++;
-    return count < MAX_LINES ? count : MAX_LINES;
+    return count < LINES_MAX ? count : LINES_MAX;
 }
 
-/* The trace of the run before: its last lines, and before these what is not plain. */
-static void say_trace(explorer *self)
+/* Prints the trace of the last run: its last lines, and the lines out of order before these. */
+static void explorer_print_trace(explorer *self)
 {
     const shared *s = self->shared;
-    size_t count = lines_of(s);
+    size_t count = explorer_count_lines(s);
     size_t left_out = 0;
     for (size_t i = 0; i < count; i++) {
-        if (count - i > LINES_SHOWN && is_plain(&s->lines[i])) {
+        if (count - i > LINES_SHOWN && is_plain_line(&s->lines[i])) {
             left_out++;
             continue;
         }
@@ -281,14 +279,14 @@ static void say_trace(explorer *self)
     fputs(s->text, self->out);
 }
 
-static void trace(explorer *self, const recipe *r)
+static void explorer_trace(explorer *self, const recipe *r)
 {
     memset(self->shared->lines, 0, sizeof self->shared->lines);
-    try_draws(self, r->draws, r->count, true);
-    say_trace(self);
+    explorer_try_draws(self, r->draws, r->count, true);
+    explorer_print_trace(self);
 }
 
-static void say_how(explorer *self)
+static void explorer_print_reproduction(explorer *self)
 {
     bool first = true;
     fprintf(self->out,
@@ -306,7 +304,7 @@ static void say_how(explorer *self)
 
 /* ---- From the environment ---- */
 
-/* "12:1,40:2": draws, and 0 for all others. Returns how many are given. */
+/* "12:1,40:2": these draws; all others are 0. Returns the number of the last, plus 1. */
 static size_t parse_draws(const char *text, uint16_t *draws)
 {
     size_t count = 0;
@@ -314,7 +312,7 @@ static size_t parse_draws(const char *text, uint16_t *draws)
         char *end;
         uint64_t number = strtoull(text, &end, 10);
         uint64_t value = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
-        if (end == text || number >= MAX_DRAWS || value > UINT16_MAX)
+        if (end == text || number >= DRAWS_MAX || value > UINT16_MAX)
             break;
         draws[number] = (uint16_t)value;
         if (number + 1 > count)
@@ -324,7 +322,7 @@ static size_t parse_draws(const char *text, uint16_t *draws)
     return count;
 }
 
-static int error_of(bide_sim_failure failure, int status)
+static int explorer_error(bide_sim_failure failure, int status)
 {
     static const int errors[] = {
         [BIDE_SIM_DEADLOCK] = -EDEADLK, [BIDE_SIM_LIVELOCK] = -ELOOP,
@@ -335,16 +333,16 @@ static int error_of(bide_sim_failure failure, int status)
     return failure == BIDE_SIM_STATUS ? status : failure == BIDE_SIM_PASSED ? 0 : errors[failure];
 }
 
-/* One run, in this process. */
-static int run_here(explorer *self, const char *seed, const char *draws)
+/* One run in this process. */
+static int explorer_run_here(explorer *self, const char *seed, const char *draws)
 {
-    bide_sim_record_ record = {.is_live = true, .lines_capacity = MAX_LINES};
+    bide_sim_record_ record = {.is_live = true, .lines_capacity = LINES_MAX};
     bide_sim_loop loop;
     int status;
     record.lines = self->shared->lines;
     record.draws = self->shared->draws;
     record.kinds = self->shared->kinds;
-    record.capacity = MAX_DRAWS;
+    record.capacity = DRAWS_MAX;
     if (draws != NULL) {
         record.given_count = parse_draws(draws, self->best.draws);
         record.given = self->best.draws;
@@ -352,18 +350,18 @@ static int run_here(explorer *self, const char *seed, const char *draws)
     self->seed = strtoull(seed, NULL, 0);
     bide_sim_loop_init(&loop, self->seed);
     loop.record = &record;
-    self->failure = run(self, &loop, &status);
+    self->failure = explorer_run(self, &loop, &status);
     self->status = status;
     self->result->runs = self->failure == BIDE_SIM_PASSED;
     if (self->failure != BIDE_SIM_PASSED)
-        say_failure(self);
-    return error_of(self->failure, status);
+        explorer_print_failure(self);
+    return explorer_error(self->failure, status);
 }
 
-/* ---- All of it ---- */
+/* ---- Exploration ---- */
 
-/* Those that must have fired, and did not. */
-static int look_at_faults(explorer *self)
+/* Reports faults that must have fired and have not. */
+static int explorer_check_faults(explorer *self)
 {
     const bide_sim_result *result = self->result;
     bool missing = false;
@@ -380,28 +378,28 @@ static int look_at_faults(explorer *self)
         missing = true;
     }
     self->failure = missing ? BIDE_SIM_NO_FAULT : BIDE_SIM_PASSED;
-    return error_of(self->failure, 0);
+    return explorer_error(self->failure, 0);
 }
 
-/* The draws of the failing seed, which a run of it alone finds; true: it fails as it did. */
-static bool find_draws(explorer *self)
+/* Finds the draws of the failing seed. True: a run with them fails in the same way. */
+static bool explorer_find_draws(explorer *self)
 {
     shared *s = self->shared;
     size_t count = s->draws_count;
-    /* A run that crashed has not counted its draws: they are noted, and zeroes behind them. */
+    /* A crashed run has recorded its draws, but not their count: runs it again over zeroes. */
     if (self->failure >= BIDE_SIM_CRASH) {
         memset(s->draws, 0, sizeof s->draws);
         self->is_quiet = true;
-        int made = child(self);
+        int made = explorer_fork(self);
         if (made == 0) {
-            child_run(self, self->seed, NULL, 0, false);
+            explorer_run_seed(self, self->seed, NULL, 0, false);
             _exit(0);
         }
         self->is_quiet = false;
-        count = MAX_DRAWS;
+        count = DRAWS_MAX;
     }
-    if (count > MAX_DRAWS)
-        count = MAX_DRAWS;
+    if (count > DRAWS_MAX)
+        count = DRAWS_MAX;
     memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
     self->is_quiet = true;
     bool alike = bide_sim_best_is_(self, count);
@@ -409,11 +407,11 @@ static bool find_draws(explorer *self)
     return alike;
 }
 
-static int explain(explorer *self)
+static int explorer_explain(explorer *self)
 {
     bide_sim_result *result = self->result;
-    say_failure(self);
-    if (!find_draws(self)) {
+    explorer_print_failure(self);
+    if (!explorer_find_draws(self)) {
         fprintf(self->out, "bide: run again it %s: something in it is not drawn from the seed\n",
                 self->shared->failure == BIDE_SIM_PASSED ? "passes" : "fails otherwise");
         self->failure = BIDE_SIM_NOT_ALIKE;
@@ -422,7 +420,7 @@ static int explain(explorer *self)
     result->draws = self->best.nonzero;
     result->preemptions = self->best.preemptions;
     self->is_quiet = true;
-    trace(self, &self->best);
+    explorer_trace(self, &self->best);
     bide_sim_simplify_(self);
     self->is_quiet = false;
     result->draws_left = self->best.nonzero;
@@ -431,19 +429,19 @@ static int explain(explorer *self)
             "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
             "preempt %zu, of %zu\n",
             result->draws_left, result->draws, result->preemptions_left, result->preemptions);
-    trace(self, &self->best);
-    say_how(self);
+    explorer_trace(self, &self->best);
+    explorer_print_reproduction(self);
     fflush(self->out);
-    return error_of(self->failure, self->status);
+    return explorer_error(self->failure, self->status);
 }
 
-static int explore(explorer *self, uint64_t seeds)
+static int explorer_explore(explorer *self, uint64_t seeds)
 {
     const char *seed = getenv("BIDE_TEST_SEED");
     if (seed != NULL)
-        return run_here(self, seed, getenv("BIDE_TEST_DRAWS"));
+        return explorer_run_here(self, seed, getenv("BIDE_TEST_DRAWS"));
     uint64_t first = self->options->first_seed != 0 ? self->options->first_seed : 1;
-    int made = search(self, first, seeds);
+    int made = explorer_search(self, first, seeds);
     if (made < 0)
         return made;
     shared *s = self->shared;
@@ -454,10 +452,10 @@ static int explore(explorer *self, uint64_t seeds)
     self->failure = s->failure;
     self->status = s->status;
     self->seed = s->seed;
-    return self->failure == BIDE_SIM_PASSED ? look_at_faults(self) : explain(self);
+    return self->failure == BIDE_SIM_PASSED ? explorer_check_faults(self) : explorer_explain(self);
 }
 
-static void *zeroed(size_t size)
+static void *map_zeroed(size_t size)
 {
     void *memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -475,16 +473,16 @@ int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
     self.result = self.options->result != NULL ? self.options->result : &own;
     self.out = self.options->out != NULL ? self.options->out : stderr;
     memset(self.result, 0, sizeof *self.result);
-    self.shared = zeroed(sizeof *self.shared);
-    uint16_t(*draws)[MAX_DRAWS] = zeroed(RECIPES * sizeof *draws);
-    uint8_t(*kinds)[MAX_DRAWS] = zeroed(RECIPES * sizeof *kinds);
+    self.shared = map_zeroed(sizeof *self.shared);
+    uint16_t(*draws)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *draws);
+    uint8_t(*kinds)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *kinds);
     if (self.shared != NULL && draws != NULL && kinds != NULL) {
         recipe *recipes[RECIPES] = {&self.best, &self.trial, &self.found, &self.other};
         for (int i = 0; i < RECIPES; i++) {
             recipes[i]->draws = draws[i];
             recipes[i]->kinds = kinds[i];
         }
-        error = explore(&self, seeds);
+        error = explorer_explore(&self, seeds);
     }
     self.result->failure = self.failure;
     self.result->seed = self.seed;

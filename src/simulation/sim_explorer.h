@@ -1,4 +1,4 @@
-/* What the files of exploring ask of each other: runs by given draws, and their making simpler. */
+/* Between test_loop_explore.c and test_loop_simplify.c. Floor: simulation. */
 #ifndef BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 #define BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 
@@ -7,13 +7,13 @@
 #include <stdio.h>
 
 enum {
-    MAX_DRAWS = 1 << 20,
-    MAX_LINES = 1 << 16,
-    MAX_TEXT = 1 << 15,
+    DRAWS_MAX = 1 << 20,
+    LINES_MAX = 1 << 16,
+    TEXT_MAX = 1 << 15,
     EXIT_FAILED = 99,
 };
 
-/* What a child tells. */
+/* The memory that a child shares with its parent. */
 typedef struct shared {
     uint64_t seed;
     uint64_t runs; /* that passed */
@@ -23,22 +23,22 @@ typedef struct shared {
     size_t lines_count;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of runs that passed */
     size_t faults_count;
-    char text[MAX_TEXT];
-    uint16_t draws[MAX_DRAWS];
-    uint8_t kinds[MAX_DRAWS];
-    test_line lines[MAX_LINES];
+    char text[TEXT_MAX];
+    uint16_t draws[DRAWS_MAX];
+    uint8_t kinds[DRAWS_MAX];
+    test_line lines[LINES_MAX];
 } shared;
 
-/* Draws that fail. Behind the first `count` all are 0. */
+/* Draws that fail; all after the first `count` are 0. */
 typedef struct recipe {
     uint16_t *draws;
     size_t count;
     size_t nonzero;
     uint64_t sum;
 
-    /* As its run has told. */
+    /* Of its last run. */
     uint8_t *kinds;
-    size_t length; /* how many draws it made, as far as that is known; not less than count */
+    size_t length; /* draws that were made, as far as known; at least count */
     size_t preemptions;
 } recipe;
 
@@ -49,25 +49,22 @@ typedef struct explorer {
     FILE *out;
     shared *shared;
     bool is_child;
-    bool is_quiet; /* what the children write to stdout and stderr is dropped */
+    bool is_quiet; /* children write to /dev/null */
     bide_sim_failure failure;
     int status;
     uint64_t seed;
     uint64_t max_retries;
-    bool draws_first; /* fewer draws are simpler than fewer preemptions */
+    bool draws_first; /* fewer draws count as simpler than fewer preemptions */
     recipe best;
     recipe trial;
-    recipe found; /* before it was made simpler */
-    recipe other; /* by another order */
+    recipe found; /* before simplification */
+    recipe other; /* of the other order */
 } explorer;
 
-/*
- * Runs the draws of `r` in a child. Does it fail in the same way? Then the kinds of its draws, and
- * how many they were, are put into `r`.
- */
+/* Runs the draws of `r` in a child. True: it fails in the same way, and `r` has the run's kinds. */
 bool bide_sim_fails_alike_(explorer *self, recipe *r);
 
-/* The first `count` of best.draws have failed. False: they do not fail again in the same way. */
+/* Runs the first `count` of best.draws again. False: they do not fail in the same way. */
 bool bide_sim_best_is_(explorer *self, size_t count);
 
 /* Makes `best` simpler. */

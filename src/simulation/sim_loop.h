@@ -1,30 +1,30 @@
-/* What the files of the test loop ask of each other: draws, and what is noted of a run. */
+/* Between the files of the test loop, and for what is simulated under it. Floor: simulation. */
 #ifndef BIDE_SCHEDULE_TEST_LOOP_H
 #define BIDE_SCHEDULE_TEST_LOOP_H
 
 #include "bide/sim_loop.h"
 
-/* What is drawn. */
+/* The kinds of draws. */
 typedef enum test_draw {
-    DRAW_TURN, /* 0: the first that is ready; below HOLDS: the one behind so many; above: holds */
-    DRAW_LATE, /* 1: the next timer comes before what is ready */
+    DRAW_TURN, /* n < CHOICES: the ready coroutine behind n others; above: holds the first back */
+    DRAW_LATE, /* 1: the next timer expires before ready coroutines run */
     DRAW_BUDGET,
     DRAW_POINT,
     DRAW_RATE, /* of a fault */
     DRAW_FAULT,
-    DRAW_CALL,  /* how long until it is made, and then until it is known */
-    DRAW_DELAY, /* of something else: which of a few */
-    DRAW_OWN,  /* the test's */
+    DRAW_CALL,  /* the delay until a blocking call is made, and then until its coroutine is woken */
+    DRAW_DELAY, /* another delay: one of a few */
+    DRAW_OWN,   /* the test's */
 } test_draw;
 
-/* Does such a draw, if it is not 0, put one that would go on behind another? */
+/* Whether such a draw, if it is not 0, delays a coroutine behind another. */
 BIDE_INLINE bool test_draw_preempts(test_draw kind)
 {
     return kind <= DRAW_POINT;
 }
 
 enum {
-    CHOICES = 64, /* of the first so many that are ready one is drawn */
+    CHOICES = 64, /* ready coroutines, from the oldest on, of which one is drawn */
     HOLDS = 8,    /* CHOICES + n: the first is held back for 2 << n turns */
 };
 
@@ -43,13 +43,13 @@ typedef struct test_line {
 enum { TASKS = 256 };
 
 struct bide_sim_record_ {
-    /* What was drawn, and of which kinds. Past the capacity it is only counted. */
+    /* The draws and their kinds. Draws past the capacity are only counted. */
     uint16_t *draws;
     uint8_t *kinds;
     size_t count;
     size_t capacity;
 
-    /* To be drawn, and 0 behind it; NULL: by the seed. */
+    /* The draws to make, then 0; NULL: the seed's. */
     const uint16_t *given;
     size_t given_count;
 
@@ -61,7 +61,7 @@ struct bide_sim_record_ {
     const bide_frame *tasks[TASKS];
     uint32_t tasks_count;
 
-    /* What is said of a failure; a text that ends in a zero. */
+    /* The text of a failure, with a terminating zero. */
     char *text;
     size_t text_size;
 
@@ -75,18 +75,72 @@ struct bide_sim_record_ {
 #define TEST_RATE_DRAWN UINT32_MAX
 
 /*
- * Does the fault `name` fire here? Once in `rate` times; 0: never, and nothing is drawn. It is noted
- * as those of bide_maybe are.
+ * Draws whether the fault `name` fires, once in `rate` times; 0: never, and nothing is drawn. It is
+ * recorded as a fault of bide_maybe is.
  */
 bool bide_sim_loop_fault_(bide_sim_loop *loop, const char *name, uint32_t rate);
 
 /*
- * Draws how long something takes, in nanoseconds: 0, `max`, or a part of it; `what` is for the
- * trace. Nothing is drawn if `max` is 0.
+ * Draws a duration in nanoseconds: 0, `max`, or a part of it; `what` is for the trace. Nothing is
+ * drawn if `max` is 0.
  */
 uint64_t bide_sim_loop_delay_(bide_sim_loop *loop, const char *what, uint64_t max);
 
 /* Writes a line of a trace. */
 void bide_sim_line_print_(FILE *file, const test_line *line);
+
+/* ---- test_loop_draw.c ---- */
+
+/* The next number of the sequence whose state is *state. */
+uint64_t bide_test_next_number_(uint64_t *state);
+
+/* The seed's next number below `below`; and true once in 2^exponent. */
+uint32_t bide_test_number_below_(bide_sim_loop *loop, uint32_t below);
+bool bide_test_chance_(bide_sim_loop *loop, unsigned exponent);
+
+/* Draws below `below`. `number` is the seed's draw, made before; it is replaced if there is a list. */
+uint32_t bide_test_draw_(bide_sim_loop *loop, test_draw kind, uint32_t number, uint32_t below);
+
+/* Adds a line to the trace, if it is kept. */
+void bide_test_note_line_(bide_sim_loop *loop, test_line line);
+
+/* ---- test_loop_report.c ---- */
+
+/* Adds the line of a turn to the trace; `value` of `of` was drawn for it. */
+void bide_test_note_turn_(bide_sim_loop *loop, const bide_awaiter *awaiter, uint32_t value,
+                          uint32_t of);
+
+/* Reports that the run has failed, with the tasks that wait. Returns `error`. */
+int bide_test_fail_(bide_sim_loop *loop, bide_sim_failure failure, int error, const char *what);
+
+/* ---- test_loop.c ---- */
+
+/* Names a turn of the library's own, such as a blocking call's; NULL: it is a coroutine's. */
+const char *bide_test_turn_name_(const bide_frame *frame);
+
+/* ---- The style of a seed ---- */
+
+enum { TEST_SECOND = 1000000000 };
+
+/* 0: any turn; 1: any turn, now and then; 2: holds; 3: both. */
+BIDE_INLINE unsigned test_turn_style(const bide_sim_loop *loop)
+{
+    return loop->style & 3;
+}
+
+BIDE_INLINE unsigned test_turn_exponent(const bide_sim_loop *loop)
+{
+    return 1 + (loop->style >> 2 & 0xff) % 6;
+}
+
+BIDE_INLINE bool test_may_be_late(const bide_sim_loop *loop)
+{
+    return (loop->style >> 10 & 1) != 0;
+}
+
+BIDE_INLINE bool test_may_yield_early(const bide_sim_loop *loop)
+{
+    return (loop->style >> 11 & 1) != 0;
+}
 
 #endif

@@ -1,30 +1,27 @@
 /*
- * A failing run of a test loop is made simpler: other draws are tried, each in a child, and kept if
- * they fail in the same way.
+ * Simplifies a failing run of a test loop: other draws are tried, each in a child, and kept if they fail
+ * in the same way.
  *
- * Simpler is: fewer preemptions, then fewer draws that are not 0, then fewer draws, then smaller
- * ones. That is looked for in two ways, and the simpler outcome is taken:
+ * Simpler means: fewer preemptions, then fewer draws that are not 0, then fewer draws, then smaller
+ * ones. There are two ways, and the simpler outcome is taken:
  *
- *     fewest draws first  whatever they are. What is left is few. Then each preemption that is left
- *                         is made 0 with another draw, which was 0, in place of it.
- *     preemptions first   what is left may be many draws, whose times happen to agree.
+ *     draws first        few draws remain, of any kind. Then each remaining preemption is replaced by
+ *                        a draw of another kind, which was 0.
+ *     preemptions first  many draws may remain, whose times happen to agree.
  *
- * In both draws are left out then, and made smaller, until nothing more can be done alone.
+ * Both then leave out draws, and reduce values, until no single change helps.
  */
 #include "sim_explorer.h"
 
 #include <string.h>
 
-/* How many values are tried for a draw. */
-enum { FEW = 8, FEWER = 4 };
+/* The number of values to try for a draw. */
+enum { SMALL_VALUES = 8, REPLACEMENT_VALUES = 4 };
 
-/* ---- What is simpler ---- */
+/* ---- The order of simplicity ---- */
 
-/*
- * A child that crashed could not say how many draws it made: those that it was given, and zeroes,
- * are as good.
- */
-static void measure(recipe *r)
+/* Zeroes at the end do not count: a crashed run has not reported how many draws it made. */
+static void recipe_measure(recipe *r)
 {
     while (r->count != 0 && r->draws[r->count - 1] == 0)
         r->count--;
@@ -36,22 +33,22 @@ static void measure(recipe *r)
     }
 }
 
-static bool preempts(const recipe *r, size_t at)
+static bool recipe_preempts(const recipe *r, size_t at)
 {
     return r->draws[at] != 0 && test_draw_preempts(r->kinds[at]);
 }
 
-static bool fails_alike(explorer *self, recipe *r)
+static bool recipe_fails_alike(explorer *self, recipe *r)
 {
     if (!bide_sim_fails_alike_(self, r))
         return false;
     r->preemptions = 0;
     for (size_t i = 0; i < r->count; i++)
-        r->preemptions += preempts(r, i);
+        r->preemptions += recipe_preempts(r, i);
     return true;
 }
 
-static bool is_simpler(const explorer *self, const recipe *a, const recipe *b)
+static bool recipe_is_simpler(const explorer *self, const recipe *a, const recipe *b)
 {
     if (a->preemptions != b->preemptions && (!self->draws_first || a->nonzero == b->nonzero))
         return a->preemptions < b->preemptions;
@@ -60,13 +57,13 @@ static bool is_simpler(const explorer *self, const recipe *a, const recipe *b)
     return a->count != b->count ? a->count < b->count : a->sum < b->sum;
 }
 
-static bool may_try(const explorer *self)
+static bool simplify_may_try(const explorer *self)
 {
     return self->result->retries < self->max_retries;
 }
 
-/* Copies draws, and what is known of them, into the memory of `to`. */
-static void copy_recipe(recipe *to, const recipe *from)
+/* Copies the draws and what is known of them into the memory of `to`. */
+static void recipe_copy(recipe *to, const recipe *from)
 {
     recipe room = *to;
     memcpy(room.draws, from->draws, from->count * sizeof *room.draws);
@@ -79,14 +76,14 @@ static void copy_recipe(recipe *to, const recipe *from)
 bool bide_sim_best_is_(explorer *self, size_t count)
 {
     self->best.count = count;
-    measure(&self->best);
-    return fails_alike(self, &self->best);
+    recipe_measure(&self->best);
+    return recipe_fails_alike(self, &self->best);
 }
 
-/* ---- One try ---- */
+/* ---- One attempt ---- */
 
-/* Makes the trial's draws those of the best, to be changed, and 0 up to `count`. */
-static void copy_best(explorer *self, size_t count)
+/* Copies the best draws to the trial, and fills it with 0 up to `count`. */
+static void simplify_copy_best(explorer *self, size_t count)
 {
     const recipe *best = &self->best;
     uint16_t *draws = self->trial.draws;
@@ -96,19 +93,19 @@ static void copy_best(explorer *self, size_t count)
 }
 
 /*
- * Do the first `count` of the trial's draws fail in the same way, and are they simpler? Then they
- * are best. They are not tried if they would not be simpler with so many preemptions.
+ * Tries the first `count` of the trial's draws. True: they fail in the same way and are simpler, and are
+ * the best now. They are not run if they would not be simpler with that many preemptions.
  */
-static bool improves(explorer *self, size_t count, size_t preemptions)
+static bool simplify_try(explorer *self, size_t count, size_t preemptions)
 {
     recipe *trial = &self->trial;
     trial->count = count;
     trial->preemptions = preemptions;
-    measure(trial);
-    if (!is_simpler(self, trial, &self->best) || !may_try(self))
+    recipe_measure(trial);
+    if (!recipe_is_simpler(self, trial, &self->best) || !simplify_may_try(self))
         return false;
     self->result->retries++;
-    if (!fails_alike(self, trial) || !is_simpler(self, trial, &self->best))
+    if (!recipe_fails_alike(self, trial) || !recipe_is_simpler(self, trial, &self->best))
         return false;
     recipe before = self->best;
     self->best = *trial;
@@ -118,28 +115,28 @@ static bool improves(explorer *self, size_t count, size_t preemptions)
 
 /* ---- Changes ---- */
 
-/* Makes `size` of those that are not 0, or of the preemptions, from the `from`th on, 0. */
-static bool zero_some(explorer *self, bool preemptions, size_t from, size_t size)
+/* Zeroes `size` of the draws that are not 0, or of the preemptions, from number `from` on. */
+static bool simplify_zero(explorer *self, bool preemptions, size_t from, size_t size)
 {
     size_t seen = 0;
-    copy_best(self, 0);
+    simplify_copy_best(self, 0);
     for (size_t i = 0; i < self->best.count; i++) {
-        if (self->best.draws[i] == 0 || (preemptions && !preempts(&self->best, i)))
+        if (self->best.draws[i] == 0 || (preemptions && !recipe_preempts(&self->best, i)))
             continue;
         if (seen >= from && seen < from + size)
             self->trial.draws[i] = 0;
         seen++;
     }
-    return improves(self, self->best.count, self->best.preemptions);
+    return simplify_try(self, self->best.count, self->best.preemptions);
 }
 
-static bool zero_chunks(explorer *self, bool preemptions)
+static bool simplify_zero_chunks(explorer *self, bool preemptions)
 {
     bool any = false;
     const size_t *count = preemptions ? &self->best.preemptions : &self->best.nonzero;
     for (size_t size = *count; size != 0; size /= 2) {
-        for (size_t from = 0; from < *count && may_try(self);) {
-            if (zero_some(self, preemptions, from, size))
+        for (size_t from = 0; from < *count && simplify_may_try(self);) {
+            if (simplify_zero(self, preemptions, from, size))
                 any = true;
             else
                 from += size;
@@ -148,16 +145,16 @@ static bool zero_chunks(explorer *self, bool preemptions)
     return any;
 }
 
-/* Leaves draws out, so that those behind come earlier. */
-static bool leave_out(explorer *self)
+/* Leaves draws out; the later ones move forward. */
+static bool simplify_leave_out(explorer *self)
 {
     bool any = false;
     for (size_t size = 8; size != 0; size /= 2) {
-        for (size_t at = 0; at + size <= self->best.count && may_try(self);) {
-            copy_best(self, 0);
+        for (size_t at = 0; at + size <= self->best.count && simplify_may_try(self);) {
+            simplify_copy_best(self, 0);
             memmove(self->trial.draws + at, self->trial.draws + at + size,
                     (self->best.count - at - size) * sizeof *self->trial.draws);
-            if (improves(self, self->best.count - size, self->best.preemptions))
+            if (simplify_try(self, self->best.count - size, self->best.preemptions))
                 any = true;
             else
                 at += size;
@@ -166,30 +163,30 @@ static bool leave_out(explorer *self)
     return any;
 }
 
-/* Makes the `at`th draw `value`, if that fails alike. */
-static bool set_one(explorer *self, size_t at, uint16_t value)
+static bool simplify_set(explorer *self, size_t at, uint16_t value)
 {
-    copy_best(self, 0);
+    simplify_copy_best(self, 0);
     self->trial.draws[at] = value;
-    return improves(self, self->best.count, self->best.preemptions);
+    return simplify_try(self, self->best.count, self->best.preemptions);
 }
 
-/* Makes each draw small: the smallest of a few that fails alike, then by halves. */
-static bool make_smaller(explorer *self)
+/* Reduces each draw: tries the smallest values, then bisects. */
+static bool simplify_reduce_values(explorer *self)
 {
     bool any = false;
-    for (size_t i = 0; i < self->best.count && may_try(self); i++) {
+    for (size_t i = 0; i < self->best.count && simplify_may_try(self); i++) {
         uint16_t passes = 0;
-        while (passes < FEW && passes + 1 < self->best.draws[i] && may_try(self)) {
-            if (set_one(self, i, passes + 1)) {
+        while (passes < SMALL_VALUES && passes + 1 < self->best.draws[i] &&
+               simplify_may_try(self)) {
+            if (simplify_set(self, i, passes + 1)) {
                 any = true;
                 break;
             }
             passes++;
         }
-        while (i < self->best.count && passes + 1 < self->best.draws[i] && may_try(self)) {
+        while (i < self->best.count && passes + 1 < self->best.draws[i] && simplify_may_try(self)) {
             uint16_t middle = (uint16_t)((passes + self->best.draws[i]) / 2);
-            if (set_one(self, i, middle))
+            if (simplify_set(self, i, middle))
                 any = true;
             else
                 passes = middle;
@@ -198,82 +195,81 @@ static bool make_smaller(explorer *self)
     return any;
 }
 
-/* Makes a preemption 0, and another draw, which is 0, `value`. */
-static bool put_elsewhere(explorer *self, size_t preemption, size_t at, uint16_t value)
+/* Zeroes a preemption, and makes another draw, which is 0, `value`. */
+static bool simplify_move_preemption(explorer *self, size_t preemption, size_t at, uint16_t value)
 {
     size_t count = at < self->best.count ? self->best.count : at + 1;
-    copy_best(self, count);
+    simplify_copy_best(self, count);
     self->trial.draws[preemption] = 0;
     self->trial.draws[at] = value;
-    return improves(self, count, self->best.preemptions - 1);
+    return simplify_try(self, count, self->best.preemptions - 1);
 }
 
-/* Is another draw, by which nobody is preempted, as good as this preemption? */
-static bool replace_one(explorer *self, size_t preemption)
+/* Looks for a draw of another kind that fails alike in place of the preemption. */
+static bool simplify_replace_preemption(explorer *self, size_t preemption)
 {
-    for (size_t at = 0; at < self->best.length && may_try(self); at++) {
+    for (size_t at = 0; at < self->best.length && simplify_may_try(self); at++) {
         bool is_free = at >= self->best.count || self->best.draws[at] == 0;
         if (!is_free || test_draw_preempts(self->best.kinds[at]))
             continue;
-        for (uint16_t value = 1; value <= FEWER; value++) {
-            if (put_elsewhere(self, preemption, at, value))
+        for (uint16_t value = 1; value <= REPLACEMENT_VALUES; value++) {
+            if (simplify_move_preemption(self, preemption, at, value))
                 return true;
         }
     }
     return false;
 }
 
-static bool replace_preemptions(explorer *self)
+static bool simplify_replace_preemptions(explorer *self)
 {
     bool any = false;
-    for (size_t i = 0; i < self->best.count && may_try(self); i++) {
-        if (preempts(&self->best, i))
-            any |= replace_one(self, i);
+    for (size_t i = 0; i < self->best.count && simplify_may_try(self); i++) {
+        if (recipe_preempts(&self->best, i))
+            any |= simplify_replace_preemption(self, i);
     }
     return any;
 }
 
-/* ---- Both ways ---- */
+/* ---- The two ways ---- */
 
-/* Until nothing more can be done. */
-static void polish(explorer *self)
+static void simplify_until_stable(explorer *self)
 {
     bool any = true;
-    while (any && may_try(self)) {
-        any = leave_out(self);
-        any |= make_smaller(self);
-        any |= zero_chunks(self, true);
-        any |= zero_chunks(self, false);
+    while (any && simplify_may_try(self)) {
+        any = simplify_leave_out(self);
+        any |= simplify_reduce_values(self);
+        any |= simplify_zero_chunks(self, true);
+        any |= simplify_zero_chunks(self, false);
     }
 }
 
-static void draws_first(explorer *self)
+static void simplify_draws_first(explorer *self)
 {
     self->draws_first = true;
-    zero_chunks(self, false);
-    polish(self);
+    simplify_zero_chunks(self, false);
+    simplify_until_stable(self);
     self->draws_first = false;
-    if (replace_preemptions(self))
-        polish(self);
+    if (simplify_replace_preemptions(self))
+        simplify_until_stable(self);
 }
 
-static void preemptions_first(explorer *self)
+static void simplify_preemptions_first(explorer *self)
 {
-    zero_chunks(self, true);
-    zero_chunks(self, false);
-    polish(self);
+    simplify_zero_chunks(self, true);
+    simplify_zero_chunks(self, false);
+    simplify_until_stable(self);
 }
 
 void bide_sim_simplify_(explorer *self)
 {
-    uint64_t max = self->options->retries != 0 ? self->options->retries : 2000;
-    copy_recipe(&self->found, &self->best);
-    self->max_retries = max / 2;
-    draws_first(self);
-    copy_recipe(&self->other, &self->best);
-    copy_recipe(&self->best, &self->found);
-    self->max_retries = max;
-    preemptions_first(self);
-    if (is_simpler(self, &self->other, &self->best))
-        copy_recipe(&self->best, &self->other);
+    uint64_t limit = self->options->retries != 0 ? self->options->retries : 2000;
+    recipe_copy(&self->found, &self->best);
+    self->max_retries = limit / 2;
+    simplify_draws_first(self);
+    recipe_copy(&self->other, &self->best);
+    recipe_copy(&self->best, &self->found);
+    self->max_retries = limit;
+    simplify_preemptions_first(self);
+    if (recipe_is_simpler(self, &self->other, &self->best))
+        recipe_copy(&self->best, &self->other);
 }

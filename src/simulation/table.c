@@ -180,9 +180,8 @@ static const struct bide_buffer_hooks_ buffer_hooks = {retry, NULL, NULL};
 /* What it leaves, the next in its line may have. */
 static void leave_line(memory_world *world, bide_io_operation *operation)
 {
-    memory_node *node = operation->descriptor != NULL
-                            ? bide_simulated_node_of_(world, operation->descriptor->fd)
-                            : NULL;
+    memory_node *node =
+        operation->descriptor != NULL ? bide_simulated_node_of_(world, operation->descriptor->fd) : NULL;
     bide_io_remove(&world->io, operation);
     if (node != NULL)
         bide_simulated_changed_(node);
@@ -347,7 +346,10 @@ static void release(bide_io *io, bide_descriptor *descriptor)
     bide_simulated_settle_(world);
 }
 
-const bide_io_table bide_io_memory_table_ = {"memory", begin, cancel, forget, release, &bide_simulated_calls_};
+static const bide_io_table bide_io_memory_table_ = {"memory", begin,   cancel,
+                                              forget,   release, &bide_simulated_calls_};
+
+static const bide_io_describer_ describer = {&bide_io_memory_table_, bide_io_memory_describe_};
 
 /* ---- Beginning and end ---- */
 
@@ -368,7 +370,7 @@ int bide_memory_io_create(bide_memory_io **created, bide_sim_loop *loop,
         return error;
     }
     bide_io_init(&world->io, &bide_io_memory_table_, &loop->scheduler);
-    bide_io_describe_operations_();
+    bide_io_describe_operations_(&describer);
     loop->io = &world->io;
     *created = world;
     return 0;

@@ -1,6 +1,6 @@
 /*
- * What is kept stands in a few places, each of which is taken and filled by an exchange. The
- * number goes from one owner to the next, and nothing else: so the orders are relaxed.
+ * Released descriptors are kept in a few slots, each of which is emptied and filled by an exchange. Only
+ * the number passes from one owner to the next, so the orders are relaxed.
  */
 #define _GNU_SOURCE
 #include "descriptors.h"
@@ -40,16 +40,16 @@ void bide_descriptor_lower_(int fd)
 
 #else
 
-enum { PLACES = 64 };
+enum { SPARE_FDS = 64 };
 
-/* 0: none; otherwise the number and 1. What finds no place is left open, and forgotten. */
-static bide_atomic(int) kept[PLACES];
+/* 0: empty; otherwise the number plus 1. A descriptor that finds no slot stays open, unused. */
+static bide_atomic(int) spare_fds[SPARE_FDS];
 
 int bide_descriptor_take_(void)
 {
-    for (int i = 0; i < PLACES; i++) {
-        int fd = bide_atomic_load(&kept[i], relaxed);
-        if (fd != 0 && (fd = bide_atomic_exchange(&kept[i], 0, relaxed)) != 0)
+    for (int i = 0; i < SPARE_FDS; i++) {
+        int fd = bide_atomic_load(&spare_fds[i], relaxed);
+        if (fd != 0 && (fd = bide_atomic_exchange(&spare_fds[i], 0, relaxed)) != 0)
             return fd - 1;
     }
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -58,9 +58,9 @@ int bide_descriptor_take_(void)
 
 void bide_descriptor_give_(int fd)
 {
-    for (int i = 0; i < PLACES; i++) {
+    for (int i = 0; i < SPARE_FDS; i++) {
         int none = 0;
-        if (bide_atomic_compare_exchange(&kept[i], &none, fd + 1, relaxed, relaxed))
+        if (bide_atomic_compare_exchange(&spare_fds[i], &none, fd + 1, relaxed, relaxed))
             return;
     }
 }
@@ -71,7 +71,7 @@ void bide_descriptor_raise_(int fd)
     uint64_t one = 1;
     ssize_t written;
     do {
-        written = write(fd, &one, sizeof one); /* if the counter is full, it is readable */
+        written = write(fd, &one, sizeof one); /* a full counter is readable, too */
     } while (written < 0 && errno == EINTR);
     errno = saved;
 }
@@ -89,8 +89,8 @@ void bide_descriptor_lower_(int fd)
 
 void bide_descriptors_in_child_(void)
 {
-    for (int i = 0; i < PLACES; i++)
-        bide_atomic_init(&kept[i], 0);
+    for (int i = 0; i < SPARE_FDS; i++)
+        bide_atomic_init(&spare_fds[i], 0);
 }
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * malloc as an allocator. It aligns to at least BIDE_ALLOCATOR_ALIGN or, on 32-bit systems, may
- * not: then more is asked for.
+ * malloc as an allocator. On 32-bit systems malloc may align to less than BIDE_ALLOCATOR_ALIGN; then
+ * aligned_alloc is used. Any thread.
  */
 #include "bide/allocator.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
 
-static void *allocate(bide_allocator *allocator, size_t size)
+static void *heap_allocate(bide_allocator *allocator, size_t size)
 {
     (void)allocator;
     if (alignof(max_align_t) >= BIDE_ALLOCATOR_ALIGN)
@@ -16,11 +16,11 @@ static void *allocate(bide_allocator *allocator, size_t size)
     return all < size ? NULL : aligned_alloc(BIDE_ALLOCATOR_ALIGN, all);
 }
 
-static void deallocate(bide_allocator *allocator, void *memory, size_t size)
+static void heap_deallocate(bide_allocator *allocator, void *memory, size_t size)
 {
     (void)allocator;
     (void)size;
     free(memory);
 }
 
-bide_allocator bide_heap = {allocate, deallocate};
+bide_allocator bide_heap = {heap_allocate, heap_deallocate};

@@ -1,12 +1,13 @@
 /*
- * The platform table for Linux: futexes, the monotonic clock, membarrier.
+ * The platform table for Linux: futexes, the monotonic clock, membarrier. Any thread may call its
+ * functions.
  */
 #define _GNU_SOURCE
 #include "bide/extend/fence.h"
 #include "bide/platform.h"
 
 #include "fork.h"
-#include "../schedule/timer_service.h"
+#include "timer_service.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* For what takes no time, either will do. */
+/* For calls without a timeout, either call will do. */
 #if defined SYS_futex
 #define FUTEX_CALL SYS_futex
 #else
@@ -34,9 +35,9 @@ static long futex_wait(long call, void *word, uint32_t expected, const void *tim
 }
 
 /*
- * Sleeps until `deadline`, whatever the size of time_t. 32-bit systems have two calls: one with 64
- * bits of seconds (Linux 5.1), and one with a long, for older kernels: what lies beyond its range
- * is forever there.
+ * Sleeps until `deadline`, whatever the size of time_t. 32-bit systems have two calls: one with 64 bits
+ * of seconds (Linux 5.1), and one with a long, for older kernels. A deadline beyond the range of the
+ * latter means forever.
  */
 static long futex_wait_until(void *word, uint32_t expected, uint64_t deadline)
 {
@@ -60,7 +61,7 @@ static int linux_wait(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t 
 {
     long r = deadline == BIDE_FOREVER ? futex_wait(FUTEX_CALL, word, expected, NULL)
                                       : futex_wait_until(word, expected, deadline);
-    /* EAGAIN (the word has changed) and EINTR are returns "for no reason". */
+    /* EAGAIN (the word has changed) and EINTR are spurious returns. */
     return r < 0 && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
 }
 
@@ -88,28 +89,27 @@ static void linux_misuse(const char *what, const char *where, const char *file, 
     abort();
 }
 
-static int membarrier(int command)
+static int linux_membarrier(int command)
 {
     return syscall(SYS_membarrier, command, 0, 0) == 0 ? 0 : -errno;
 }
 
 /*
- * Linux 4.14. To register is allowed more than once; a program that forked is registered as its
- * parent was.
+ * Linux 4.14. A process may register more than once; the child of a fork inherits the registration.
  */
 static int linux_barrier(void)
 {
-    int error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    if (error == -EPERM && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
-        error = membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    int error = linux_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    if (error == -EPERM && linux_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0)
+        error = linux_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     return error;
 }
 
 /*
- * To register for the fence takes microseconds while the program has one thread, and tens of
- * milliseconds later; and light fences are full ones until a heavy one has succeeded.
+ * Registering for the fence takes microseconds while the program has one thread, and tens of milliseconds
+ * later. Light fences are full fences until a heavy one has succeeded.
  */
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void linux_init(void)
 {
     bide_atomic_fence_heavy();
     bide_survive_forks_();

@@ -1,3 +1,4 @@
+/* The processors that the scheduler may use for this process. */
 #define _GNU_SOURCE
 #include "processors.h"
 

@@ -1,4 +1,4 @@
-/* Has the process one thread? */
+/* Whether the process has one thread, where the C library knows. */
 #ifndef BIDE_SYSTEM_ALONE_H
 #define BIDE_SYSTEM_ALONE_H
 

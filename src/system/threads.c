@@ -1,3 +1,4 @@
+/* The library's own threads, by pthreads. See the header. */
 #define _GNU_SOURCE
 #include "threads.h"
 
@@ -21,10 +22,9 @@ void bide_threads_join_(pthread_t *threads, unsigned count)
 }
 
 /*
- * What a thread of the library does not take: all signals but those that an instruction or a call
- * of its own raises. If those were blocked, the system would end the program without asking its
- * handlers. It stands for the creator too while that creates, because a thread begins with its
- * creator's mask.
+ * Blocks all signals except faults, which a thread's own instructions or calls raise. If these were
+ * blocked, the system would kill the program without calling its handlers. The creator blocks the
+ * signals while it creates, because a thread starts with its creator's mask.
  */
 static void block_signals(sigset_t *before)
 {
@@ -58,9 +58,9 @@ int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(vo
 
 void bide_threads_name_this_(const char *name, unsigned number)
 {
-    enum { MOST = 16 }; /* with the 0 at the end: Linux */
-    char whole[2 * MOST];
-    int length = MOST - 1 - 2; /* of `name`, so that the dash and a digit follow */
+    enum { NAME_MAX_ = 16 }; /* Linux: with the terminating 0 */
+    char whole[2 * NAME_MAX_];
+    int length = NAME_MAX_ - 1 - 2; /* of `name`, so that the dash and a digit follow */
     for (unsigned rest = number; rest >= 10; rest /= 10)
         length--;
     (void)snprintf(whole, sizeof whole, "%.*s-%u", length, name, number);

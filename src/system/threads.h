@@ -1,6 +1,6 @@
 /*
- * Threads of the library's own. They block the signals that are sent to the program, so that those
- * handlers run on the user's threads; a fault of what runs on them is handled where it is.
+ * The library's own threads. They block signals that are sent to the program, so these are handled on
+ * the user's threads. Signals for faults stay unblocked.
  */
 #ifndef BIDE_SYSTEM_THREADS_H
 #define BIDE_SYSTEM_THREADS_H
@@ -8,28 +8,28 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* More than any machine runs, and few enough that sizes cannot overflow. */
+/* A limit that no machine reaches, and by which sizes cannot overflow. */
 enum { BIDE_THREADS_MAX_ = 65536 };
 
 /*
- * Starts `count` threads that run function(argument). 0, or a negative errno with none left
- * running, after `give_up(argument)`, which tells those that were started to end.
+ * Starts `count` threads that run function(argument). On failure it calls give_up(argument), which makes
+ * the started threads return, joins them, and returns a negative errno.
  */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
 
-/* Is the calling thread one of them? Then they cannot be joined here. */
+/* Whether the calling thread is one of them, and so cannot join them. */
 bool bide_threads_have_this_(const pthread_t *threads, unsigned count);
 
 void bide_threads_join_(pthread_t *threads, unsigned count);
 
-/* Names the calling thread: `name`, a dash and the number, cut to what the system takes. */
+/* Names the calling thread: `name`, a dash and the number, cut to the system's limit. */
 void bide_threads_name_this_(const char *name, unsigned number);
 
-/* May this process use the processor of this number? */
+/* Whether this process may use the processor. */
 bool bide_threads_may_use_(unsigned processor);
 
-/* Has the calling thread stay on it. */
+/* Pins the calling thread to the processor. */
 void bide_threads_keep_this_on_(unsigned processor);
 
 #endif

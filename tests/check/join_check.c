@@ -303,12 +303,12 @@ int main(int argc, char **argv)
          "the thief would have to read what is written after its exchange: RC11 has no such loads"},
         {"bide_join_steal_", "compare_exchange", "&victim->top", "relaxed",
          "the thief would have to read what is written after its exchange: RC11 has no such loads"},
-        {"sleep_on", "fetch_or", "&deque->alert", "relaxed",
+        {"join_sleep_on", "fetch_or", "&deque->alert", "relaxed",
          "the joiner would have to read what is written after it asked: RC11 has no such loads"},
         {"bide_join_alerted_", "exchange", "&deque->alert", "relaxed",
          "the joiner would have to read what is written after it asked: RC11 has no such loads; "
          "and an owner that sees POOL before the fence of the one worker leaves it a half to see"},
-        {"is_there", "fetch_or", "&deque->alert", "relaxed",
+        {"join_has_work", "fetch_or", "&deque->alert", "relaxed",
          "an owner that sees POOL before the fence of the one worker leaves it a half to see"},
         {NULL, NULL, NULL, NULL, NULL},
     };

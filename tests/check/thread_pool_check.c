@@ -316,13 +316,13 @@ int main(int argc, char **argv)
                                                      &handed_over, &stolen_to_meet, &timed,
                                                      &created,     &set_outside,    NULL};
 #endif
-    static const char *const files[] = {"thread_pool.c", "worker.c", "worker.h", "threads.c", NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c", "search.c", "parking.c", "worker.h", "threads.c", NULL};
     static const bide_check_reason reasons[] = {
-        {"bide_pool_run_one_", "load", "&pool->extra", "relaxed",
+        {"bide_pool_run_one_", "load", "&pool->deque_hooks", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},
         {"bide_pool_stop_searching_", "fetch_sub", "&pool->idle", "relaxed",
          "it counts where light and heavy fences are plain ones, and here they are not"},
-        {"is_work_in_rings", "load", "&pool->extra", "relaxed",
+        {"bide_pool_has_work_", "load", "&pool->deque_hooks", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},
         {NULL, NULL, NULL, NULL, NULL}};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});

@@ -1,6 +1,6 @@
 /*
- * Six tasks for gdb_test.sh: one waits behind two others, three each for something else, one has not started, and one
- * runs; then breakpoint() is called by the one that runs.
+ * Six tasks for gdb_test.sh: one waits behind two others, three wait for different operations, one has not started, and
+ * the last runs and calls breakpoint().
  */
 #include "bide/channel.h"
 #include "bide/counted_queue.h"
@@ -90,7 +90,7 @@ bide_coroutine(runner_body)
     bide_end();
 }
 
-/* What gdb prints. (Not static: they are there whatever the optimiser thinks of them.) */
+/* Printed by gdb. (Not static, so that the optimiser keeps them.) */
 struct trunk trunk;
 bide_event event, finished;
 bide_run_loop loop;

@@ -1,5 +1,5 @@
-"""Reads the trace that a program writes: it is JSON, on each thread what began last ends first, and
-on each line of a task or an operation too; nothing ends before it begins."""
+"""Reads the trace that a program writes: it is JSON; on each thread, and on each line of a task or an operation, the
+last event that started ends first; no event ends before it starts."""
 
 import json
 import subprocess

@@ -141,7 +141,7 @@ compilers=0
 for cc in ${BIDE_COMPILERS:-gcc clang}; do
     command -v $cc >/dev/null || continue
     compilers=$((compilers + 1))
-    # What the optimiser leaves of the arguments is found, with debug information or without.
+    # The arguments that the optimiser keeps are found, with debug information or without.
     for variant in '-O0 -g:-O0 -g:all' '-O2 -g:-O2 -g:all' '-O2 -g -DBIDE_STANDARD_C=1:-O2:all' '-O2:-O2:tasks'; do
         case "${BIDE_COMPILERS-}:$variant" in
         :* | *' -g:-O'[02]' -g:all') ;;

@@ -1,6 +1,6 @@
 /*
- * Traces and the watch over turns. With the argument "write", writes a trace of a bit of everything to
- * the standard output, which check_trace.py reads.
+ * Traces and the turn watch. With the argument "write", writes a trace of various tasks to the standard
+ * output, for check_trace.py.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- What is traced ---- */
+/* ---- The traced tasks ---- */
 
 struct waiter {
     bide_task task;
@@ -346,7 +346,7 @@ static void hear(void *argument, const bide_stall *turn)
                   turn->thread != 0;
     if (is_hog)
         bide_atomic_fetch_add(&heard->in_hog, 1, relaxed);
-    /* release: the hog that has seen it ends, and is told after it */
+    /* release: the hog ends after it has seen this, and its end is reported later */
     bide_atomic_fetch_add(turn->has_ended ? &heard->ended : &heard->going_on, 1, release);
     bide_atomic_store(&heard->shortest, turn->nanoseconds, relaxed);
 }
@@ -434,7 +434,7 @@ static void the_watch_without_a_thread_does_not_begin(void **state)
     assert_int_equal(bide_stall_detector_stop(), -EALREADY);
 }
 
-/* ---- What an operation is on, and what a loop has done ---- */
+/* ---- Descriptors of operations, and counts of loops ---- */
 
 struct receiver {
     bide_task task;
@@ -544,7 +544,7 @@ static void a_dump_says_what_an_operation_is_on_and_a_loop_counts(void **state)
         text dumped = {.bytes = self.text};
         assert_has(&dumped, self.expected[0]);
         assert_has(&dumped, self.expected[1]);
-        assert_has(&dumped, "waiting for bide_recv on descriptor"); /* in what is called */
+        assert_has(&dumped, "waiting for bide_recv on descriptor"); /* inside the call */
         assert_has(&dumped, "called_body");
         free(self.text);
         bide_loop_get_stats(loop, &counts);

@@ -1,6 +1,6 @@
 /*
- * Blocking calls: made on threads of their own, while the coroutine's loop goes on; reading files and
- * pipes; interrupting reads.
+ * Blocking calls: they run on threads of a pool while the coroutine's loop continues. Reads of files and
+ * pipes, and their interruption.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -103,7 +103,7 @@ static void as_many_calls_as_threads_run_side_by_side(void **state)
     bide_blocking_destroy(blocking);
 }
 
-/* ---- Calls that are cut short ---- */
+/* ---- Cancelled calls ---- */
 
 struct gate {
     bide_atomic(bool) begun, open;
@@ -529,7 +529,7 @@ static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *), uint64_t
     }
     assert_int_equal(bide_run_loop_run_ready(&loop), READS);
     for (uint64_t i = testing_random(random) % 32; i > 0; i--)
-        schedule_jitter(random); /* in most rounds they have come to wait when it ends */
+        schedule_jitter(random); /* in most rounds they wait already when it ends */
     interrupt(blocking);
     for (int i = 0; i < READS; i++) {
         bide_event_waiter wait;
@@ -537,7 +537,7 @@ static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *), uint64_t
         assert_int_equal(spawned[i].root.status, -ECANCELED);
         assert_int_equal(readers[i].result, -ECANCELED);
     }
-    /* For good; and what is there is not taken. */
+    /* It stays interrupted; and the bytes that are there are not read. */
     assert_int_equal(write(pipes[0].in, "a", 1), 1);
     assert_int_equal(read_now(blocking, pipes[0].out, &bytes[0], 1), -ECANCELED);
     interrupt(blocking);
@@ -593,7 +593,7 @@ static bide_blocking_stats counts_of(bide_blocking *blocking)
     return counts;
 }
 
-/* Runs what it is to end with, on its thread. */
+/* Runs the function whose result is its status, on its thread. */
 static int wait_on(bide_run_loop *loop, bide_spawned *spawned)
 {
     bide_event_waiter wait;
@@ -754,8 +754,8 @@ static void no_signal_waits(void *argument)
 }
 
 /*
- * A request comes before the system call begins, while it waits, or when it has ended. The byte has been read, or it
- * has not and the wait was cut short. And the next call on the thread knows nothing of it.
+ * The request comes before the system call starts, while it waits, or after it has ended. Either the byte was read, or
+ * the wait was cancelled and the byte is still there. The next call on the thread is not affected.
  */
 static void a_call_that_waits_in_the_system_is_interrupted_wherever_it_is(void **state)
 {
@@ -829,7 +829,7 @@ static void a_computation_may_ask_whether_it_is_interrupted(void **state)
     bide_run_loop_run_ready(&loop);
     schedule_until(bide_atomic_load(&begun, acquire));
     bide_stop_request(&stop);
-    assert_int_equal(wait_on(&loop, &spawned), -EDOM); /* what it returns is what it ends with */
+    assert_int_equal(wait_on(&loop, &spawned), -EDOM); /* its return value is the status */
     bide_blocking_destroy(blocking);
     bide_run_loop_destroy(&loop);
 }
@@ -902,7 +902,7 @@ static void without_a_signal_a_call_goes_on_to_its_end(void **state)
 
 /* ---- Misuse ---- */
 
-/* Without a scheduler of its own the coroutine goes on where the call was made. */
+/* Without a scheduler of its own the coroutine resumes on the thread that made the call. */
 struct destroyer {
     bide_task task;
     bide_blocking *blocking;

@@ -1,6 +1,5 @@
 /*
- * Deadlines, and sleeps that are cut short: what waits ends with the reason, and afterwards nothing refers to
- * what is gone.
+ * Deadlines and cancelled sleeps: the wait ends with the reason, and afterwards nothing refers to freed memory.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -26,14 +25,14 @@ static bool is_parked(bide_run_loop *loop)
     return bide_atomic_load(&loop->posted, relaxed) == 1;
 }
 
-/* Waits for the event, or sleeps for an hour, and then does it again; notes with what. */
+/* Waits for the event, or sleeps for an hour, twice; records both statuses. */
 struct waiter {
     bide_task task;
     bide_event *event; /* or NULL */
     bide_event_waiter wait;
     bide_sleep sleep;
     int first, second;
-    int status; /* what to end with */
+    int status; /* to end with */
 };
 
 bide_coroutine(waiter_body)
@@ -196,7 +195,7 @@ static void *ask_when_parked(void *argument)
     return NULL;
 }
 
-/* A sleep by itself, and under a deadline. */
+/* A sleep alone, and under a deadline. */
 static void a_request_cuts_a_sleep_short(void **state)
 {
     (void)state;
@@ -387,7 +386,7 @@ static void begin_under_deadline(struct timed_by_hand *self, struct locks *locks
 
 static void destroy_at_its_end(struct timed_by_hand *self, struct locks *locks)
 {
-    assert_int_equal(self->by_hand.posted, 1); /* what it waits for has ended */
+    assert_int_equal(self->by_hand.posted, 1); /* its operation has ended */
     bide_awaiter *timer = &self->timer->awaiter;
     timer->link = NULL;
     self->timer = NULL;

@@ -1,6 +1,6 @@
 /*
- * Destroying through wrappers: nothing that was handed over is lost, nothing is left, each branch is told, and the stack
- * stays small.
+ * Destruction through wrappers: nothing that was handed over is lost or leaked, each branch is ended, and the stack stays
+ * small.
  */
 #include "wrapping.h"
 
@@ -49,7 +49,7 @@ static void destroying_a_spawned_root_that_has_ended_does_nothing(void **state)
     bide_stop_request(&source);
 }
 
-/* ---- What was handed over ---- */
+/* ---- Results that were handed over ---- */
 
 /* Waits for a mutex behind a wrapper. */
 struct waiter {
@@ -84,7 +84,7 @@ bide_coroutine(waiter_body)
     bide_end();
 }
 
-/* Hands over what is waited for, lets the loop go on for `turns` turns, then destroys the waiter. */
+/* Hands over the awaited result, runs the loop for `turns` turns, then destroys the waiter. */
 struct destroyer {
     bide_task task;
     bide_mutex_waiter *unlock;  /* or NULL */
@@ -111,7 +111,7 @@ enum { TURNS = 6 };
 
 static bide_run_loop loop;
 
-/* Destroys the waiter after so many turns; returns whether it had what it waited for. */
+/* Destroys the waiter after `turns` turns; returns whether it had the result. */
 static bool destroy_after(struct waiter *waiter, bide_spawned *spawned, int turns,
                           bide_mutex_waiter *unlock, bide_condition *notify_one)
 {
@@ -267,7 +267,7 @@ static void a_destroyed_owner_tells_each_branch_of_its_end_once(void **state)
     }
 }
 
-/* ---- What is never begun ---- */
+/* ---- Operations that never start ---- */
 
 struct counting {
     bide_allocator allocator;
@@ -297,7 +297,7 @@ static void what_is_never_begun_is_freed_behind_any_wrapper(void **state)
         for (size_t j = 0; j < WRAPPER_ROWS; j++) {
             bide_spawned spawned;
             if (wrapper_rows[i].wrap == wrap_scope || wrapper_rows[j].wrap == wrap_scope)
-                continue; /* a task of the test's own, which has not begun what it is given */
+                continue; /* a task of the test's own, which has not started its operation */
             inner.scheduler = outer.scheduler = &loop.scheduler;
             struct brief *brief = bide_create(sizeof *brief, &brief_body, &counting.allocator);
             brief->status = 0;

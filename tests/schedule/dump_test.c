@@ -1,6 +1,6 @@
 /*
- * bide_dump: what it says of tasks that stand still, and that it says nothing impossible, and does no harm, while
- * tasks begin and end on other threads. With the argument "pipe", where process_vm_readv is not permitted.
+ * bide_dump: its text for suspended tasks; and that it reports nothing impossible, and does no harm, while tasks start
+ * and end on other threads. With the argument "pipe", process_vm_readv is not permitted.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -42,7 +42,7 @@ static void assert_contains(const char *text, const char *expected)
     }
 }
 
-/* ---- Tasks that stand still ---- */
+/* ---- Suspended tasks ---- */
 
 struct inner {
     bide_task task;
@@ -195,7 +195,7 @@ bide_coroutine(scoped_body)
     bide_end();
 }
 
-/* Also before the scope is joined; and what is destroyed is shown no more. */
+/* Also before the scope is joined; destroyed tasks are not shown any more. */
 static void what_runs_in_a_scope_is_shown_as_tasks(void **state)
 {
     (void)state;
@@ -323,7 +323,7 @@ static void an_error_of_the_file_is_told(void **state)
     fclose(full);
 }
 
-/* ---- What is not what it was ---- */
+/* ---- Memory that has changed ---- */
 
 /* Frames overwritten with anything are shown as running, or not at all, and nothing faults. */
 static void whatever_frames_hold_nothing_faults(void **state)
@@ -353,7 +353,7 @@ static void whatever_frames_hold_nothing_faults(void **state)
         bide_event_init(&event, false);
         self.inner.event = &event;
         bide_spawn(&spawned, &bide_default_context, bide_task_init(&self.task, &outer_body));
-        /* Any word of the two frames, of the root's frame and of what it awaits, and of the operation. */
+        /* Any word of the two frames, of the root's frame and its awaiter, and of the operation. */
         void **words[] = {
             (void **)(void *)&self.task.frame, (void **)(void *)&self.inner.task.frame,
             (void **)(void *)&spawned.root.frame, (void **)(void *)&self.inner.wait.listed.awaiter};
@@ -459,7 +459,7 @@ static void assert_sane(const char *text)
         regfree(&compiled[i]);
 }
 
-/* One that stands still meanwhile is in each dump, as it stands. */
+/* A task that stays suspended is in each dump, at its place. */
 static void nothing_stops_while_others_are_shown(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * What the schedulers do when the system fails: what cannot be made is reported and leaves nothing, and
- * reads survive interruptions.
+ * The schedulers when system calls fail: a failed creation is reported and leaks nothing, and reads survive
+ * interruptions.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -22,7 +22,7 @@ enum { THREADS = 4 };
 
 /* ---- Creating ---- */
 
-/* Creates, and destroys what was created; returns the status. */
+/* Creates and destroys one; returns the status of the creation. */
 static int make_pool(void *argument)
 {
     (void)argument;
@@ -43,7 +43,7 @@ static int make_blocking(void *argument)
     return status;
 }
 
-/* Threads are started with all signals blocked; what was blocked before is blocked after it. */
+/* Threads are started with all signals blocked; the creator's own mask is restored. */
 static void assert_each_is_reported(faults_scenario *make, fault function, int error,
                                     unsigned calls)
 {
@@ -245,7 +245,7 @@ static int read_in_pieces(void *argument)
     return 0;
 }
 
-/* Makes each call of `function` in turn fail, `times` times, while the text is read: nobody notices. */
+/* Makes each call of `function` in turn fail, `times` times; the text is read all the same. */
 static void survive_each(fault function, unsigned times, int error)
 {
     assert_int_equal(faults_survive_each_n(function, times, error, read_in_pieces, &function),
@@ -279,7 +279,7 @@ static void a_read_that_finds_nothing_waits_again(void **state)
     end_reading(&reading);
 }
 
-/* `function` fails once with `error`: so does the read, and the next one goes on. */
+/* `function` fails once with `error`: so does the read, and the next read works. */
 static void report(fault function, int error)
 {
     struct reading reading;
@@ -313,7 +313,7 @@ static void an_error_of_fcntl_is_reported_and_a_later_read_goes_on(void **state)
     report(FAULT_FCNTL, EBADF);
 }
 
-/* The only error that a full count of interrupts can give is not one: whoever reads sees it. */
+/* A full counter of interrupts is the only possible error, and not one: readers see the interrupt. */
 static void an_interrupt_that_cannot_be_written_leaves_errno_alone(void **state)
 {
     (void)state;

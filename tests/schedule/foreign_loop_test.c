@@ -1,6 +1,6 @@
 /*
- * A run loop in a foreign one: its descriptor is readable when there is something to run, whoever woke it, and no
- * wake-up is lost between running and polling.
+ * A run loop in a foreign one: its descriptor is readable when there is something to run, no matter which thread woke it,
+ * and no wake-up is lost between running and polling.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -131,7 +131,7 @@ static void a_loop_that_is_never_idle_lets_the_foreign_loop_go_on(void **state)
 
 enum { PAIRS = 4, ROUNDS = 5000 };
 
-/* Waits for what a thread sets, and tells it to go on. */
+/* Waits for an event that a thread sets, and lets the thread continue. */
 struct answerer {
     bide_task task;
     bide_spawned spawned;
@@ -263,7 +263,7 @@ static void one_that_cannot_be_opened_is_reported(void **state)
 {
     (void)state;
     bide_run_loop loops[2];
-    open_loop(&loops[0]); /* takes the one that is kept */
+    open_loop(&loops[0]); /* takes the kept descriptor */
     bide_run_loop_init(&loops[1]);
     faults_clear();
     faults_fail(FAULT_EVENTFD, 1, 1, EMFILE);

@@ -1,7 +1,7 @@
 /*
- * Trees of when_all, when_all_ready, when_any and scopes on four threads, while events are set and some are asked
- * to stop: each leaf that began ends once, with what may be; who waits for several ends after all of them; and
- * nobody is left waiting. A test that hangs has found one who is. BIDE_ROUNDS times as many rounds.
+ * Trees of when_all, when_all_ready, when_any and scopes on four threads, while events are set and some trees are
+ * cancelled: each leaf that started ends once, with a possible status; a waiter for several leaves ends after all of
+ * them; and no waiter is left. A test that hangs has found one. BIDE_ROUNDS times as many rounds.
  */
 #define _GNU_SOURCE
 #include "testing.h"

@@ -1,6 +1,6 @@
 /*
- * Forks: a child may use the library though other threads of its parent were in the middle of it, and keeps away from
- * memory that was theirs. And the lock of the live roots, which a child must find free.
+ * Forks: a child may use the library although other threads of its parent were in the middle of its functions, and does
+ * not touch memory of these threads. And the lock of the live roots, which a child has to find free.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A child that hangs is killed, and has failed. Returns what the function said. */
+/* Returns the result of the function in a child. A child that hangs is killed, and has failed. */
 enum { MAX_SECONDS = 60 };
 
 static int in_a_child(int (*function)(void *), void *argument)
@@ -249,7 +249,7 @@ static void a_child_does_not_touch_what_other_threads_had_begun(void **state)
     assert_int_equal(shown(), 0);
 }
 
-/* What the forking thread itself has begun ends in the child as ever. */
+/* Tasks that the forking thread itself has started end in the child as usual. */
 static int end_own(void *argument)
 {
     int status = begin_some(NULL);
@@ -269,7 +269,7 @@ static void what_goes_on_in_the_child_of_several_threads_ends_there(void **state
     assert_int_equal(go_on(&begun), 0);
 }
 
-/* ---- Who finds a list held sleeps ---- */
+/* ---- A thread sleeps while it waits for a held list ---- */
 
 struct contender {
     bide_root root;

@@ -1,7 +1,7 @@
 /*
- * Forks of coroutines: each child runs once, beside its parent or before it; what the children have
- * written is there after the join; frames come from stacks that go with their strands; and nothing is
- * lost where memory ends, or where the family is asked to stop.
+ * Forks of coroutines: each child runs once, beside its parent or before it; the children's writes are visible
+ * after the join; frames are on stacks that end with their strands; and nothing is lost when memory runs
+ * out, or when the family is cancelled.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -168,7 +168,7 @@ bide_fork_coroutine(meet_body)
     bide_end();
 }
 
-/* The other worker sleeps, or is about to: it comes to go on with the parent. */
+/* The other worker sleeps, or is about to: it is woken to continue the parent. */
 static void a_sleeping_worker_goes_on_with_a_parent(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void a_sleeping_worker_goes_on_with_a_parent(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* ---- What is awaited besides ---- */
+/* ---- Other awaits ---- */
 
 struct waiting {
     bide_fork_task forking;
@@ -308,7 +308,7 @@ bide_fork_coroutine(failing_body)
                       bide_fork_call(self, struct failing, &failed_body, error = self->call_error));
     if (self->joins) {
         bide_await_status(self->joined[0], bide_fork_join(self));
-        bide_await_status(self->joined[2], bide_fork_join(self)); /* it was told once */
+        bide_await_status(self->joined[2], bide_fork_join(self)); /* it was reported once */
     }
     bide_return(self->error);
     bide_end();
@@ -345,7 +345,7 @@ static void an_error_that_was_not_joined_is_that_of_the_end(void **state)
     }
 }
 
-/* ---- Being asked to stop ---- */
+/* ---- Cancellation ---- */
 
 struct stopping {
     bide_fork_task forking;
@@ -429,7 +429,7 @@ bide_fork_coroutine(large_body)
     bide_end();
 }
 
-/* What has begun has ended, whichever call fails. */
+/* All children that started have ended, no matter which allocation fails. */
 static int run_large(void *argument)
 {
     bide_thread_pool *pool = NULL;

@@ -1,7 +1,7 @@
 /*
- * A coroutine whose operations are always ready gives way after so many: timers, requests to stop, and other coroutines
- * get their turn, on a run loop and on a pool; what it has taken is not lost if it is destroyed then.
- * (tests/sync/composition_test.c does so at each operation, in all that can stand around it.)
+ * A coroutine whose operations are always ready yields after a number of them: timers, cancellations, and other
+ * coroutines get their turn, on a run loop and on a pool. The result of the last operation is not lost if the coroutine
+ * is destroyed then. (tests/sync/composition_test.c yields at each operation, inside all wrappers.)
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -26,7 +26,7 @@ enum { MILLISECOND = 1000000, CAPACITY = 4 };
 
 typedef bide_channel(unsigned) numbers;
 
-/* It has a channel of its own, in which something is always there, until it is told to end. */
+/* It has a channel of its own that always holds a value, until it has to end. */
 typedef struct hog {
     bide_task task;
     bide_channel_slot(unsigned) memory[CAPACITY];
@@ -178,7 +178,7 @@ static void the_loop_can_be_stopped_by_another_thread(void **state)
     bide_run_loop_destroy(&loop);
 }
 
-/* Awaits that end in suspend, because a request has come, count too. */
+/* Awaits that end in suspend, because of a stop request, count too. */
 struct stubborn {
     bide_task task;
     bide_event *event;
@@ -232,7 +232,7 @@ static void one_that_waits_on_although_it_is_asked_to_stop_gives_way(void **stat
     bide_run_loop_destroy(&loop);
 }
 
-/* It has another coroutine begin, and then finds what it waits for ready until that one has run. */
+/* It starts another coroutine, and then its operations are ready until that one has run. */
 struct beginner {
     bide_task task;
     bide_event *event;
@@ -293,7 +293,7 @@ static void a_strand_goes_on_behind_what_is_ready_in_its_pool(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* A wrapper around what is ready, again and again. */
+/* A wrapper around a ready operation, again and again. */
 struct wrapped {
     bide_task task;
     bide_event *event;
@@ -361,7 +361,7 @@ static void inline_it_does_not_give_way(void **state)
     bide_event_destroy(&event);
 }
 
-/* Destroyed while it has given way, it does not keep what it was handed. */
+/* If it is destroyed after it has yielded, it does not keep the result. */
 struct holder {
     bide_task task;
     bide_mutex *mutex;

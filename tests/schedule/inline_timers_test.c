@@ -1,6 +1,6 @@
 /*
- * Times where there is no loop and no pool: coroutines of the inline scheduler sleep under a plain bide_sync_wait, on
- * its thread, and by a thread of the library's own where nobody waits.
+ * Timers without a loop or a pool: coroutines of the inline scheduler sleep under a plain bide_sync_wait, on its thread,
+ * or by the library's own thread if no thread waits.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -199,7 +199,7 @@ struct outer {
     int status;
 };
 
-/* A wait inside a coroutine, for what only a timer further out on the same thread brings about. */
+/* A wait inside a coroutine, which only a timer further out on the same thread ends. */
 bide_coroutine(outer_body)
 {
     bide_begin(outer_body, struct outer * self);
@@ -246,7 +246,7 @@ static void what_no_thread_waits_for_sleeps_too(void **state)
     }
 }
 
-/* An hour first, and then what is earlier: the library's thread sleeps, and has to be woken. */
+/* A timer of an hour, then an earlier one: the library's thread sleeps, and has to be woken. */
 static void an_earlier_time_is_not_missed(void **state)
 {
     (void)state;
@@ -393,11 +393,11 @@ static void a_sleep_of_the_librarys_thread_is_cut_short_or_ends(void **state)
     }
 }
 
-/* ---- Forks, and no threads to be had ---- */
+/* ---- Forks, and failing thread creation ---- */
 
 /*
- * What the function says in a child; -1 if it hangs, and is killed. The child is ended by a signal: what the parent's other
- * threads had is nobody's there, and would be told of as leaked.
+ * The result of the function in a child; -1 if it hangs, and is killed. The child is ended by a signal: otherwise memory of
+ * the parent's other threads, which has no owner there, would be reported as leaked.
  */
 static int in_a_child(int (*function)(void *), void *argument)
 {
@@ -447,7 +447,7 @@ static int sleep_in_the_child(void *argument)
         return 1;
     if (bide_sync_wait(bide_sleep_for(&sleep, MILLISECOND)) != 0)
         return 2;
-    /* What the parent's thread was to serve does not come here, but can be cut short. */
+    /* Timers of the parent's service thread do not expire here, but can be cancelled. */
     if (bide_event_is_set(&old[0].spawned.ended) || bide_event_is_set(&old[1].spawned.ended))
         return 3;
     bide_stop_request(&old[0].stop);
@@ -502,7 +502,7 @@ static void without_a_thread_a_sleep_ends_at_once_with_the_error(void **state)
     assert_int_equal(in_a_child(sleep_without_a_thread, NULL), 0);
 }
 
-/* The second thread cannot be had, nor the first. */
+/* Neither the second thread nor the first can be created. */
 static int leave_without_a_thread(void *argument)
 {
     static struct dozer left;

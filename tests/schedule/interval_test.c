@@ -1,6 +1,6 @@
 /*
- * Intervals: ticks come in time and never early, and what is missed goes by the policy. No test asks how late a tick is:
- * where a coroutine is to come late it looks at the clock until it is.
+ * Intervals: ticks are never early, and missed ticks follow the policy. No test checks how late a tick is: a coroutine
+ * that has to be late polls the clock.
  */
 #include "schedule_testing.h"
 
@@ -74,7 +74,7 @@ static void in_a_burst_each_tick_comes(void **state)
         assert_true(self.due[i + 1] == self.due[i] + MILLISECOND);
 }
 
-/* Those that the machine made late are left out as well. */
+/* Ticks that are late because of the machine are skipped, too. */
 static void skipped_ticks_come_no_more_and_the_others_where_they_would(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void after_a_delay_ticks_go_on_from_there(void **state)
         assert_true(self.due[i + 1] >= self.due[i] + MILLISECOND);
 }
 
-/* By the rule alone: nobody is late here but by numbers. */
+/* Of the rule alone: lateness is simulated by numbers. */
 static void the_next_tick_follows_from_the_last_and_the_time(void **state)
 {
     (void)state;

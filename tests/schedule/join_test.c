@@ -1,6 +1,6 @@
 /*
- * Joins of plain functions, and loops of them: each half runs once, on the pool's workers, and what
- * both have written is there when the join returns.
+ * Joins of plain functions, and loops of them: each half runs once, on the pool's workers, and the writes of
+ * both are visible when the join returns.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -147,7 +147,7 @@ static void meet(bide_thread_pool *pool)
     pthread_barrier_destroy(&meeting.barrier);
 }
 
-/* The other worker sleeps, or is about to: it comes to take the second half. */
+/* The other worker sleeps, or is about to: it is woken to take the second half. */
 static void a_sleeping_worker_is_woken_for_a_half(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Moves, inside wrappers and beside other coroutines: a move changes where the moving coroutine runs, and nothing that
- * another one can see.
+ * Moves to other schedulers, inside wrappers and beside other coroutines: a move changes where the moving coroutine runs,
+ * and nothing that another coroutine can see.
  */
 #include "wrapping.h"
 
@@ -359,7 +359,7 @@ static void the_backtrace_of_a_shared_task_that_moved_ends(void **state)
     (void)state;
     struct shared self;
     bide_shared_task_waiter wait;
-    /* nobody runs the loop's scheduler yet: the task is posted there */
+    /* no thread runs the loop yet: the task is posted to it */
     bide_shared_task_init(&self.shared, &shared_body, &loop.context);
     bide_context pool_context = {there, NULL, NULL, NULL};
     bide_spawned spawned;

@@ -1,5 +1,5 @@
 /*
- * The platform table for Linux: when a wait ends, and when it does not.
+ * The platform table for Linux: the conditions under which a wait ends.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -49,7 +49,7 @@ static void *sleep_until_woken(void *argument)
     return NULL;
 }
 
-/* A wake ends it, nothing before that: what does not fit a time_t of 32 bits is not taken for the past. */
+/* Only a wake ends it: a deadline that does not fit a time_t of 32 bits does not count as past. */
 static void a_far_deadline_is_not_taken_for_a_near_one(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * Operations in a foreign event loop: their end makes a descriptor readable, once, whichever thread ends them.
+ * Operations in a foreign event loop: their end makes a descriptor readable, once, no matter which thread ends them.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -106,7 +106,7 @@ static void it_may_be_cancelled(void **state)
         assert_int_equal(status, reason);
         bide_event_destroy(&event);
     }
-    /* To cancel what has ended changes nothing; nor does it concern the next. */
+    /* Cancelling an ended operation changes nothing, and does not affect the next. */
     bide_event_set(&event);
     bide_pollable_start(&pollable, NULL, bide_event_wait(&wait, &event));
     bide_pollable_cancel(&pollable, -ECANCELED);
@@ -143,7 +143,7 @@ static void it_may_have_a_deadline(void **state)
     assert_true(bide_platform.now() >= deadline);
     bide_event_destroy(&event);
 
-    /* It is of one operation. What has ended in time is had, however late it is looked at. */
+    /* A deadline is for one operation. An operation that ended in time succeeds, however late it is finished. */
     bide_pollable_start(&pollable, NULL, bide_event_wait(&wait, &event));
     assert_int_equal(bide_pollable_timeout(&pollable), -1);
     bide_pollable_set_deadline(&pollable, now);
@@ -176,7 +176,7 @@ static void the_stop_source_of_the_context_reaches_it(void **state)
     bide_pollable_destroy(&pollable);
 }
 
-/* A loop inside a loop: what belongs to a run loop is started there, and ends there. */
+/* A loop inside a loop: an operation of a run loop starts and ends there. */
 static void it_runs_where_its_context_says(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void it_runs_where_its_context_says(void **state)
     bide_pollable_destroy(&pollable);
 }
 
-/* ---- What fails ---- */
+/* ---- Failures ---- */
 
 static int make_and_use(void *argument)
 {

@@ -1,7 +1,7 @@
 /*
- * Where a run loop sleeps, and where it is woken. The program brings its own platform table: its wait looks
- * at the word instead of sleeping on it, and meanwhile lets another thread end what the loop waits for. A
- * loop that slept on the wrong half of its word would only never sleep, which no result shows.
+ * The address on which a run loop sleeps and is woken. The program has its own platform table: its wait checks
+ * the word instead of sleeping on it, and lets another thread end the loop's wait. A loop that used the wrong
+ * half of its word would just never sleep, which no result shows.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"

@@ -1,5 +1,5 @@
 /*
- * The run loop: what runs, in which order, on which thread; how it ends, sleeps and is woken.
+ * The run loop: the order and the thread of its coroutines; how it stops, sleeps and is woken.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -426,7 +426,7 @@ static void run_ready_resumes_what_becomes_ready_meanwhile(void **state)
         assert_true(bide_event_is_set(&spawned[i].ended));
 }
 
-/* Drives `inner` and wakes what waits for `event` there, and here. */
+/* Drives `inner`, and wakes the waiters for `event` there and here. */
 struct driver {
     bide_task task;
     bide_run_loop *inner;
@@ -681,7 +681,7 @@ static void two_loops_wake_each_other_each_on_its_own_thread(void **state)
 
 enum { MAX_TURNS_AT = 1000000 };
 
-/* Ends what the restless ones do. */
+/* Stops the restless coroutines. */
 struct ender {
     bide_task task;
     bide_spawned spawned;
@@ -703,7 +703,7 @@ static void *spawn_ender(void *argument)
     return NULL;
 }
 
-/* Alternates with another of its kind; meanwhile another thread posts what ends both. */
+/* Alternates with another of its kind; meanwhile another thread posts the coroutine that stops both. */
 struct restless {
     bide_task task;
     bide_spawned spawned;
@@ -792,7 +792,7 @@ struct poster {
     bide_event events[TASKS_EACH];
 };
 
-/* Spawns tasks in groups of up to 16; those of a group may wait for an event that follows them. */
+/* Spawns tasks in groups of up to 16; the tasks of a group may wait for an event that follows them. */
 static void *post_members(void *argument)
 {
     struct poster *poster = argument;
@@ -858,7 +858,7 @@ struct life {
 };
 
 struct waker {
-    bide_atomic(bide_event *) event; /* to be set once somebody waits for it; NULL: none now */
+    bide_atomic(bide_event *) event; /* to be set once it has a waiter; NULL: none now */
     bide_atomic(bool) ending;
 };
 
@@ -939,7 +939,7 @@ bide_coroutine(late_body)
     bide_end();
 }
 
-/* What the loop has posted to itself, for a timer that was cleared, and for a stop that came late, is nobody's. */
+/* The loop's own posts, for a cleared timer and a late stop, do not keep it in use. */
 static void a_loop_with_nothing_left_may_go(void **state)
 {
     (void)state;
@@ -982,7 +982,7 @@ static void destroy_it_while_one_waits(void)
     bide_run_loop_destroy(&loop);
 }
 
-/* What was posted is not a root. */
+/* The posted coroutine is not a root. */
 static void destroy_it_while_one_is_queued(void)
 {
     bide_run_loop precious;

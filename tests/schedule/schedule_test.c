@@ -1,6 +1,6 @@
 /*
- * Going to another scheduler: a coroutine runs where it was sent, what it awaits runs there too, and who awaits it
- * goes on where it belongs.
+ * Moving to another scheduler: a coroutine runs on the scheduler it was moved to, and so do coroutines that it awaits; its
+ * awaiting coroutine resumes on its own scheduler.
  */
 #include "testing.h"
 
@@ -379,7 +379,7 @@ static void what_is_posted_is_taken_back_when_destroyed(void **state)
     }
 }
 
-/* ---- Destroyed when the child has come to its end elsewhere ---- */
+/* ---- Destroyed when the child has ended elsewhere ---- */
 
 /* One frame, counted. */
 struct one_frame {
@@ -586,7 +586,7 @@ static void a_shared_task_may_go_elsewhere(void **state)
     bide_run_loop loop;
     bide_shared_task_waiter waiter;
     struct shared self;
-    memset(&self, 0xa5, sizeof self); /* what is not initialised is not looked at */
+    memset(&self, 0xa5, sizeof self); /* members that are not initialised are not used */
     bide_run_loop_init(&loop);
     bide_shared_task_init(&self.shared, &shared_body, &loop.context);
     assert_int_equal(bide_run_loop_wait(&loop, bide_shared_task_wait(&waiter, &self.shared)),

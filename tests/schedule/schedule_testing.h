@@ -1,6 +1,6 @@
 /*
- * What the tests of the schedulers share: a task that notes on which threads it runs, and helpers for
- * threads. Bodies and threads only note what they see; the test's own function asserts it.
+ * Shared by the tests of the schedulers: a task that records the threads it runs on, and helpers for
+ * threads. Bodies and threads only record; the test's own function asserts.
  */
 #ifndef BIDE_SCHEDULE_TESTING_H
 #define BIDE_SCHEDULE_TESTING_H
@@ -27,7 +27,7 @@ static inline pthread_t schedule_thread(void *(*function)(void *), void *argumen
     return thread;
 }
 
-/* Does anybody wait for it? Any thread. */
+/* Whether a waiter is registered. Any thread. */
 static inline bool schedule_is_awaited(bide_event *event)
 {
     return bide_atomic_load(&event->waiters.word, acquire) > BIDE_LIST_SHUT;

@@ -1,6 +1,6 @@
 /*
- * Signals and the threads of the library: what is meant for the program goes to its own threads; what an instruction
- * of a coroutine or a call raises is handled where it is raised, by the program's own handler.
+ * Signals and the library's threads: signals to the program are handled on the program's own threads; a fault of a
+ * coroutine or a call is handled where it is raised, by the program's handler.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -124,7 +124,7 @@ static void what_is_raised_reaches_the_programs_handler(void **state)
     }
 }
 
-/* A page that nobody may read, until the handler of the fault allows it. */
+/* A page without access, until the handler of the fault allows it. */
 static char *page;
 static long page_size;
 

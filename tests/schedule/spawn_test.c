@@ -1,6 +1,6 @@
 /*
- * Spawning: what is started runs in its own context, its end is announced once, and nothing of it is
- * touched after that.
+ * Spawned coroutines: each runs in its own context, its end is reported once, and nothing of it is touched
+ * after that.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"

@@ -1,8 +1,8 @@
 /*
- * Stop callbacks on four threads: callbacks come and go while two ask the sources to stop that they are set on. Each
- * function is called at most once, never after a remove that said true, and has returned when a wait has
- * ended; and nobody uses a callback that may go, for its memory is overwritten and freed. A test that hangs has found
- * one who is left waiting. BIDE_ROUNDS times as many rounds.
+ * Stop callbacks on four threads: callbacks are added and removed while two threads request stops of their sources. Each
+ * function is called at most once, never after a remove that returned true, and has returned when a wait has ended. No
+ * thread uses a removed callback: its memory is overwritten and freed. A test that hangs has found a waiter that was
+ * not woken. BIDE_ROUNDS times as many rounds.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -34,7 +34,7 @@ struct turn {
     bide_stop_callback *callback;
     bide_atomic(unsigned) calls;
     bide_atomic(unsigned) removed;
-    bool returned; /* plain, written last by the function: who has waited sees it */
+    bool returned; /* plain, written last by the function: visible to a thread that has waited */
 };
 
 static void function(void *p)

@@ -1,6 +1,6 @@
 /*
- * Strands: their coroutines run one at a time and in order, on whatever they stand; others run too; their timers; and
- * their end.
+ * Strands: their coroutines run one at a time and in order, on any scheduler; other coroutines get their turn; timers; and
+ * destruction.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -39,7 +39,7 @@ static int wait_for(bide_spawned *spawned)
 
 /* ---- One at a time ---- */
 
-/* What only coroutines of one strand touch: not atomic. */
+/* Used only by coroutines of one strand: not atomic. */
 typedef struct shared {
     unsigned steps;
     bool inside;
@@ -56,7 +56,7 @@ static void touch(shared *shared)
     shared->inside = false;
 }
 
-/* Goes on by turns: yields, is woken by a neighbour (of another strand, perhaps), sleeps. */
+/* Each step yields, is woken by a neighbour (possibly of another strand), or sleeps. */
 struct member {
     bide_task task;
     bide_spawned spawned;
@@ -98,7 +98,7 @@ bide_coroutine(member_body)
 
 enum { MEMBERS = 12, STRANDS = 3, ROUNDS = 3000 };
 
-/* Each waits only after it has woken the next, and wakes it again at its end: nobody waits for ever. */
+/* Each waits only after it has woken the next, and wakes it again at its end: none waits forever. */
 static void members_meet_never(bide_scheduler *under[STRANDS], uint64_t *random)
 {
     static bide_strand strands[STRANDS];
@@ -123,7 +123,7 @@ static void members_meet_never(bide_scheduler *under[STRANDS], uint64_t *random)
         bide_spawn(&members[i].spawned, &strand->context,
                    bide_task_init(&members[i].task, &member_body));
     }
-    /* A thread of nobody's wakes them too, so none is left when its neighbour has ended. */
+    /* A thread outside wakes them too, so none is left when its neighbour has ended. */
     for (int i = 0; i < MEMBERS;) {
         if (bide_event_is_set(&members[i].spawned.ended)) {
             i++;
@@ -279,7 +279,7 @@ bide_coroutine(ender_body)
     bide_end();
 }
 
-/* Without a bound the loop would not come to the one that ends them. */
+/* Without a bound the loop would never run the coroutine that ends them. */
 static void a_strand_that_always_has_work_lets_others_of_its_loop_run(void **state)
 {
     (void)state;
@@ -476,7 +476,7 @@ static void without_timers_below_there_are_none(void **state)
     bide_strand_destroy(&strand);
 }
 
-/* A scheduler whose timers fail, on a loop that runs what is posted. */
+/* A scheduler whose timers fail, on a loop that runs the posted coroutines. */
 static bide_run_loop failing_loop;
 static int failures;
 static unsigned live;
@@ -568,7 +568,7 @@ static void a_strand_may_go_when_what_it_ran_has_ended(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* What was posted is destroyed before it runs: the runner is left in the loop's queue. */
+/* The posted coroutine is destroyed before it runs: the runner is left in the loop's queue. */
 static void a_runner_that_has_nothing_to_run_is_taken_back(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * sync_wait across threads: it blocks until another thread has ended what it waits for.
+ * sync_wait across threads: it blocks until another thread has ended the operation.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -134,7 +134,7 @@ static void several_threads_wait_for_tasks_on_one_pool(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* ---- In a coroutine: what it waits for is queued behind it ---- */
+/* ---- In a coroutine: the awaited coroutine is queued behind it ---- */
 
 /* Locks a mutex, and unlocks it. */
 struct locker {
@@ -233,9 +233,9 @@ static void what_a_blocking_wait_needs_runs_though_it_is_queued_behind_it(void *
     }
 }
 
-/* ---- Misuse: it blocks the thread that would run what it waits for ---- */
+/* ---- Misuse: it blocks the thread that would run the awaited coroutine ---- */
 
-enum { MAX_SECONDS = 60 }; /* then it hangs, and has not been told */
+enum { MAX_SECONDS = 60 }; /* then it hangs without a report */
 
 struct waits {
     bide_task task;

@@ -1,6 +1,6 @@
 /*
- * sync_wait with a deadline: what waits is cut short when it has come, and each wait ends once, with what it has to
- * give neither lost nor given twice.
+ * sync_wait with a deadline: the wait is cancelled at the deadline, and each wait ends once; its result is neither lost nor
+ * delivered twice.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -61,7 +61,7 @@ static void what_is_ready_is_had_though_the_deadline_has_passed(void **state)
     assert_int_equal(bide_sync_wait_until(bide_event_wait(&wait, &event), BIDE_FOREVER), 0);
 }
 
-/* A task whose waits are cut short, and that has the last word. */
+/* A task whose waits are cancelled, and that decides the result. */
 struct stubborn {
     bide_task task;
     bide_event *event;
@@ -94,7 +94,7 @@ static void a_task_ends_with_a_status_of_its_own(void **state)
     }
 }
 
-/* A coroutine that blocks its thread: what is woken inline by the deadline must not wait for it to suspend. */
+/* A coroutine that blocks its thread: coroutines that the deadline wakes inline must not wait for its suspend. */
 struct blocking {
     bide_task task;
     bide_event *event;
@@ -193,7 +193,7 @@ static void what_runs_on_a_pool_is_cut_short_there(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* ---- What cannot be cut short ---- */
+/* ---- Operations that cannot be cancelled ---- */
 
 typedef struct firm {
     bide_awaiter awaiter;

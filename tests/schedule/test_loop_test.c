@@ -1,6 +1,6 @@
 /*
- * The test loop: what it draws, that a seed gives the same run, virtual time, blocking calls, deadlocks and their like;
- * and exploring: what it finds, how simple it makes it, and what it says.
+ * The test loop: its draws, the same run for the same seed, virtual time, blocking calls, deadlocks and the like; and
+ * exploration: its findings, their simplification, and its output.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -289,7 +289,7 @@ static void a_call_that_is_cut_short_is_made_or_not(void **state)
         int status = bide_sim_loop_wait(
             &loop, bide_with_deadline(&limited, bide_now(&loop.context) + MILLISECOND,
                                       bide_task_init(&caller.task, &caller_body)));
-        /* (cut short between being made and being known of, it is made) */
+        /* (a call that is cancelled after it was made counts as made) */
         assert_int_equal(status, caller.made == 1 ? 0 : -ETIMEDOUT);
         assert_true(bide_sim_loop_is_empty(&loop));
         made += caller.made;
@@ -330,7 +330,7 @@ static void a_strand_on_the_loop_has_its_calls_made_by_it(void **state)
         bide_stop_source_init(&source);
         context.stop = &source;
         bide_spawn(&spawned, &context, bide_task_init(&caller.task, &caller_body));
-        if (seed % 2 == 0) { /* cut short, if there is time for that */
+        if (seed % 2 == 0) { /* cancelled, if there is time for that */
             bide_sim_loop_step(&loop);
             bide_stop_request(&source);
         }
@@ -445,7 +445,7 @@ static void faults_fire_in_test_loops_alone_and_are_counted(void **state)
 
 /* ---- Exploring ---- */
 
-/* What an exploration writes. */
+/* The output of an exploration. */
 static char said[100000];
 
 static int explore(bide_sim_body *body, uint64_t seeds, bide_sim_options options,
@@ -596,7 +596,7 @@ static int add_up(bide_sim_loop *loop, void *argument)
             return status;
     }
     if (all.number != WRITERS && argument != NULL) {
-        signal(SIGSEGV, SIG_DFL); /* whoever else has a handler: cmocka, a sanitizer */
+        signal(SIGSEGV, SIG_DFL); /* cmocka or a sanitizer may have a handler */
         raise(SIGSEGV);
     }
     return all.number == WRITERS ? 0 : -EINVAL;

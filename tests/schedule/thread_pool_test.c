@@ -162,7 +162,7 @@ static void waiters_of_an_event_resume_each_on_its_own_scheduler(void **state)
     }
     bide_run_loop_run_ready(&loop);
     for (int i = 0; i < 2; i++) {
-        witness last; /* by when it has run, those before it wait: the pool has one thread */
+        witness last; /* after it has run, the earlier ones wait: the pool has one thread */
         bide_sync_wait_in(&contexts[i], witness_run(&last, NULL, 0));
     }
     bide_event_set(&event);
@@ -652,7 +652,7 @@ static void tokens_that_go_round_at_random_all_arrive(void **state)
     }
 }
 
-/* ---- What is posted is taken back ---- */
+/* ---- Posted coroutines are taken back ---- */
 
 /*
  * Spawns, in a pool of one thread, and destroys the one of the given number before it has begun:
@@ -694,7 +694,7 @@ static void what_waits_to_run_in_a_pool_can_be_destroyed(void **state)
     free(members);
 }
 
-/* The same where it stands in the ring or the slot of a worker that is kept busy. */
+/* The same for a coroutine in the ring or the slot of a busy worker. */
 struct keeper {
     bide_task task;
     bide_spawned spawned;
@@ -760,7 +760,7 @@ static void what_waits_on_a_busy_worker_can_be_destroyed_on_another(void **state
     free(members);
 }
 
-/* ---- What can be said of the workers ---- */
+/* ---- Options and statistics of the workers ---- */
 
 struct hooked {
     bide_atomic(uint32_t) starts[2], ends[2], sleeps[2], wakes[2];
@@ -890,7 +890,7 @@ static void stats_count_what_the_workers_do(void **state)
     for (unsigned i = 0; i < hog.count; i++)
         assert_int_equal(wait_for(&hog.spawned[i]), 0);
     bide_thread_pool_get_stats(pool, &after);
-    assert_in_range(after.runs, 4, 5); /* with the one that waits for the hog */
+    assert_in_range(after.runs, 4, 5); /* with the coroutine that waits for the hog */
     assert_in_range(after.steals, 1, 4);
     assert_true(after.longest_run > 0);
     bide_thread_pool_destroy(pool);
@@ -981,7 +981,7 @@ static void the_pool_may_go_while_its_waker_is_still_at_it(void **state)
 
 /* ---- The context ---- */
 
-/* Waits again and again until it is asked to stop; so does its child. */
+/* Waits again and again until it is cancelled; so does its child. */
 struct stoppable {
     bide_task task;
     bide_event *event;

@@ -1,6 +1,6 @@
 /*
- * Timers of run loops and thread pools, and sleeping: nothing is early, nothing is missed, whoever sets or
- * clears from wherever. No test asks how late something is; what is never woken hangs.
+ * Timers of run loops and thread pools, and sleeps: none is early or missed, no matter which thread sets or
+ * clears it. No test checks how late a timer is; a missed one hangs.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -42,7 +42,7 @@ static int wait_for(bide_spawned *spawned)
     return spawned->root.status;
 }
 
-/* ---- A timer by itself: its frame, which a test writes by hand, counts, and sets an event ---- */
+/* ---- A timer alone: its frame, written by hand, counts, and sets an event ---- */
 
 typedef struct alarm {
     bide_timer timer;
@@ -58,7 +58,7 @@ static bide_next alarm_step(bide_frame *frame, unsigned depth)
     bide_event *event = self->event;
     (void)depth;
     self->was_early = bide_platform.now() < self->timer.time;
-    bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may go on, and free it */
+    bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may continue, and free it */
     if (event != NULL)
         bide_event_set(event);
     return bide_next_none();
@@ -451,7 +451,7 @@ static void a_loop_that_was_woken_sleeps_until_the_new_earliest_time(void **stat
     assert_true(alarm_clear(&late));
 }
 
-/* Gives way until the alarm has rung: its scheduler has always something to run. */
+/* Yields until the alarm has expired: its scheduler always has something to run. */
 struct busy {
     bide_task task;
     bide_spawned spawned;
@@ -881,7 +881,7 @@ static void timers_of_a_pool_that_many_threads_set_ring_once_or_are_cleared(void
     }
 }
 
-/* Each test has ended what it began. */
+/* Each test has ended its operations. */
 static int no_task_is_left(void **state)
 {
     char text[4096] = "";

@@ -1,6 +1,6 @@
 /*
- * The token bucket, at virtual times: what is taken when, to the nanosecond; the order of takers; what each end of a wait
- * leaves behind; numbers at their limits.
+ * The token bucket in virtual time: the times of takes, to the nanosecond; the order of takers; the content after each end of
+ * a wait; numbers at their limits.
  */
 #include "testing.h"
 
@@ -22,7 +22,7 @@ struct taker {
     int status;
     uint64_t had; /* the time */
     unsigned *next_place;
-    unsigned place; /* among those that ended with 0, from 1 */
+    unsigned place; /* among the takers that ended with 0, from 1 */
 };
 
 bide_coroutine(taker_body)
@@ -221,7 +221,7 @@ static void one_that_is_destroyed_in_its_wait_lets_go_of_its_turn(void **state)
     line_end(&line);
 }
 
-/* The taker has ended, behind a deadline, whose owner has not been told yet. */
+/* The taker has ended, inside a deadline whose owner does not know yet. */
 static void one_that_is_destroyed_before_it_was_told_gives_its_tokens_back(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void at_the_limits_nothing_overflows(void **state)
     struct taker taker;
     bide_sim_loop_init(&loop, 1);
 
-    /* one token in 584 years: a wait that never ends, cut short by its deadline */
+    /* one token in 584 years: a wait that never ends, cancelled by its deadline */
     bide_token_bucket_init(&bucket, 1, UINT64_MAX, 1);
     uint64_t begin = take(&loop, &bucket, 1);
     bide_awaiter *awaiter = taker_init(&taker, &bucket, 1);
@@ -350,7 +350,7 @@ static void the_level_is_always_what_exact_arithmetic_says(void **state)
 
 /* ---- Under all orders, and with threads ---- */
 
-/* In no span of time is more taken than the burst and what came in it; nobody is left behind. */
+/* In no span of time is more taken than the burst and the arrivals in it; no taker is left. */
 static int takers_that_are_stopped_at_drawn_times(bide_sim_loop *loop, void *argument)
 {
     static struct line line;

@@ -1,6 +1,6 @@
 /*
- * The wrappers, as rows of one table: what the tests of moving and of destroying need of each. Each runs an operation in
- * a coroutine of its own; a new wrapper is a new row.
+ * The wrappers, as rows of one table for the tests of moves and of destruction. Each row runs an operation in a coroutine
+ * of its own; a new wrapper is a new row.
  */
 #ifndef BIDE_WRAPPING_H
 #define BIDE_WRAPPING_H

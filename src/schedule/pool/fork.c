@@ -1,16 +1,17 @@
 /*
- * Forks of coroutines: what is seldom done. The numbered argument is in the header.
+ * Forks of coroutines: the slow paths, and the stacks of frames. The numbered argument is in the
+ * header. A frame, and the stack it is on, belong to the thread that runs the frame's strand.
  *
  * A stack's memory is a list of segments, each larger than the one before. A frame that is the first
- * in its segment says so (FIRST), and the segment goes when the frame does; the last that went is
- * kept, so that a coroutine which forks again and again at a segment's end does not allocate.
+ * in its segment has FIRST set, and the segment is dropped with it. The segment that was dropped last
+ * is kept, so a coroutine that forks repeatedly at the end of a segment does not allocate.
  *
  *     | stack | frames ... |   | segment | frame ...   |   | segment | frame (FIRST) ... top    end |
  *       the first segment  <------ before     <------------- before
  *
- * Stacks without frames are kept by the workers. A root, which is no forking coroutine's child, has
- * a stack from its first fork to its end. The bottom of that holds the context of all that is below
- * the root, so the stack is never without frames before the root has ended.
+ * Workers keep stacks without frames. A root, which is not the child of a forking coroutine, has a
+ * stack from its first fork to its end. The bottom of that stack holds the context of the root's
+ * descendants, so the stack is never empty before the root has ended.
  */
 #include "bide/fork.h"
 
@@ -21,29 +22,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
-typedef struct segment segment;
-struct segment {
-    segment *before;
-    unsigned char *begin, *end; /* of the frames in it */
+typedef struct fork_segment fork_segment;
+struct fork_segment {
+    fork_segment *before;
+    unsigned char *begin, *end; /* the memory for frames */
 };
 
-/* What a bide_fork_stack_ is part of. */
-typedef struct stack {
+typedef struct fork_stack {
     bide_fork_stack_ head;
-    segment *current;
-    segment *spare; /* or NULL */
+    fork_segment *current;
+    fork_segment *spare; /* or NULL */
     bide_scheduler *scheduler;
-    bide_stop_source *stop; /* that of the root's context, or NULL */
-    bool is_in_pool;        /* if not, or if there is a stop source, `end` is NULL */
-    struct stack *next;     /* in the worker's list */
-    segment first;
-} stack;
+    bide_stop_source *stop;  /* of the root's context, or NULL */
+    bool is_in_pool;         /* if false, or if there is a stop source, `end` is NULL */
+    struct fork_stack *next; /* in the worker's list */
+    fork_segment first;
+} fork_stack;
 
 bide_fork_stack_ bide_fork_task_no_stack_ = {NULL, NULL};
 
-static stack *stack_of(bide_fork_stack_ *head)
+static fork_stack *fork_stack_of(bide_fork_stack_ *head)
 {
-    return bide_container_of(head, stack, head);
+    return bide_container_of(head, fork_stack, head);
 }
 
 static bide_fork_task *forking_of(uintptr_t parent)
@@ -53,7 +53,7 @@ static bide_fork_task *forking_of(uintptr_t parent)
 }
 
 /* The worker of the calling thread, if the scheduler is its pool; NULL otherwise. */
-static bide_pool_worker *worker_here(const bide_scheduler *scheduler)
+static bide_pool_worker *fork_worker(const bide_scheduler *scheduler)
 {
     if (bide_join_here_ == NULL)
         return NULL;
@@ -63,18 +63,19 @@ static bide_pool_worker *worker_here(const bide_scheduler *scheduler)
 
 /* ---- Stacks ---- */
 
-static unsigned char *aligned(void *memory)
+static unsigned char *fork_align(void *memory)
 {
     return (unsigned char *)(((uintptr_t)memory + BIDE_FORK_ALIGN_ -
                               1) & /* NOLINT(performance-no-int-to-ptr) */
                              ~(uintptr_t)(BIDE_FORK_ALIGN_ - 1));
 }
 
-/* One that has no frames; NULL: no memory. */
-static stack *make_stack(bide_pool_worker *worker)
+/* A stack without frames; NULL: no memory. */
+static fork_stack *fork_make_stack(bide_pool_worker *worker)
 {
-    stack *made = worker != NULL ? worker->stacks : NULL;
+    fork_stack *made = worker != NULL ? worker->stacks : NULL;
     if (made != NULL) {
+        bide_assert(worker->stack_count != 0);
         worker->stacks = made->next;
         worker->stack_count--;
         return made;
@@ -83,29 +84,30 @@ static stack *make_stack(bide_pool_worker *worker)
     if (made == NULL)
         return NULL;
     made->first.before = NULL;
-    made->first.begin = aligned(made + 1);
+    made->first.begin = fork_align(made + 1);
     made->first.end = (unsigned char *)made + BIDE_FORK_SEGMENT_;
     made->current = &made->first;
     made->spare = NULL;
     return made;
 }
 
-static void free_stack(stack *freed)
+static void fork_free_stack(fork_stack *freed)
 {
     free(freed->spare);
     free(freed);
 }
 
-/* The stack has no frames left, or those that it has are not wanted. */
-static void give_back(bide_fork_stack_ *head)
+/* The stack has no frames left that are needed. */
+static void fork_release_stack(bide_fork_stack_ *head)
 {
-    stack *given = stack_of(head);
-    bide_pool_worker *worker = worker_here(given->scheduler);
+    fork_stack *given = fork_stack_of(head);
+    bide_pool_worker *worker = fork_worker(given->scheduler);
     if (worker == NULL || worker->stack_count == BIDE_FORK_STACKS_) {
-        free_stack(given);
+        fork_free_stack(given);
         return;
     }
     given->next = worker->stacks;
+    bide_assert(worker->stack_count < BIDE_FORK_STACKS_);
     worker->stacks = given;
     worker->stack_count++;
 }
@@ -113,29 +115,30 @@ static void give_back(bide_fork_stack_ *head)
 void bide_fork_task_free_stacks_(bide_pool_worker *worker)
 {
     while (worker->stacks != NULL) {
-        stack *freed = worker->stacks;
+        fork_stack *freed = worker->stacks;
         worker->stacks = freed->next;
-        free_stack(freed);
+        worker->stack_count--;
+        fork_free_stack(freed);
     }
-    worker->stack_count = 0;
+    bide_assert(worker->stack_count == 0);
 }
 
-static bool is_empty(const stack *asked)
+static bool fork_stack_is_empty(const fork_stack *asked)
 {
     return asked->current == &asked->first && asked->head.top == asked->first.begin;
 }
 
-static void set_top(stack *of, unsigned char *top)
+static void fork_set_top(fork_stack *of, unsigned char *top)
 {
     of->head.top = top;
     of->head.end = of->stop != NULL || !of->is_in_pool ? NULL : of->current->end;
 }
 
-/* A new segment that has room for so much. False: no memory. */
-static bool add_segment(stack *to, size_t size)
+/* A new segment with room for `size` bytes. False: no memory. */
+static bool fork_add_segment(fork_stack *to, size_t size)
 {
-    segment *added = to->spare;
-    size_t wanted = sizeof(segment) + BIDE_FORK_ALIGN_ + size;
+    fork_segment *added = to->spare;
+    size_t wanted = sizeof(fork_segment) + BIDE_FORK_ALIGN_ + size;
     size_t usual = 2 * (size_t)(to->current->end - to->current->begin);
     if (wanted < size)
         return false;
@@ -149,70 +152,72 @@ static bool add_segment(stack *to, size_t size)
         added = malloc(wanted);
         if (added == NULL)
             return false;
-        added->begin = aligned(added + 1);
+        added->begin = fork_align(added + 1);
         added->end = (unsigned char *)added + wanted;
     }
     added->before = to->current;
     to->current = added;
-    set_top(to, added->begin);
+    fork_set_top(to, added->begin);
     return true;
 }
 
-/* The top of the segment below is where that segment is full: what is left there is left. */
-static void drop_segment(stack *of, unsigned char *top)
+/* `top` is where the segment below was full; the rest of that segment stays unused. */
+static void fork_drop_segment(fork_stack *of, unsigned char *top)
 {
-    segment *dropped = of->current;
+    fork_segment *dropped = of->current;
+    bide_assert(dropped != &of->first && top >= dropped->before->begin &&
+                top <= dropped->before->end);
     of->current = dropped->before;
     free(of->spare);
     of->spare = dropped;
-    set_top(of, top);
+    fork_set_top(of, top);
 }
 
-/* What stands in front of the first frame of a segment: where the one below ends. */
-typedef struct below {
+/* In front of the first frame of a segment: the top of the segment below. */
+typedef struct fork_below {
     BIDE_ALIGNAS(16) unsigned char *top;
-} below;
+} fork_below;
 
-/* Cuts off so much; NULL: no memory. *is_first: it is the first in a segment above the first. */
-static void *cut(stack *from, size_t size, bool *is_first)
+/* Memory for a frame; NULL: none. *is_first: it is the first frame of a segment above the first. */
+static void *fork_push_frame(fork_stack *from, size_t size, bool *is_first)
 {
     unsigned char *top = from->head.top;
     *is_first = (size_t)(from->current->end - top) < size;
     if (*is_first) {
-        if (size + sizeof(below) < size || !add_segment(from, size + sizeof(below)))
+        if (size + sizeof(fork_below) < size || !fork_add_segment(from, size + sizeof(fork_below)))
             return NULL;
-        ((below *)(void *)from->head.top)->top = top;
-        from->head.top += sizeof(below);
+        ((fork_below *)(void *)from->head.top)->top = top;
+        from->head.top += sizeof(fork_below);
     }
     unsigned char *memory = from->head.top;
-    set_top(from, memory + size);
+    fork_set_top(from, memory + size);
     return memory;
 }
 
-/* The frame at the top goes. */
-static void pop_frame(stack *from, bide_fork_task *frame, bool is_first)
+/* Removes the frame at the top. */
+static void fork_pop_frame(fork_stack *from, bide_fork_task *frame, bool is_first)
 {
     if (is_first)
-        drop_segment(from, ((below *)(void *)frame - 1)->top);
+        fork_drop_segment(from, ((fork_below *)(void *)frame - 1)->top);
     else
-        set_top(from, (unsigned char *)frame);
+        fork_set_top(from, (unsigned char *)frame);
 }
 
-/* A stack for the coroutine's strand, which has none; the root's brings a context. NULL: no memory. */
-static stack *begin_stack(bide_fork_task *self)
+/* A stack for the coroutine's strand; a root's also holds a context. NULL: no memory. */
+static fork_stack *fork_start_stack(bide_fork_task *self)
 {
     const bide_context *context = self->frame.context;
-    bide_pool_worker *worker = worker_here(context->scheduler);
-    stack *made = make_stack(worker);
+    bide_pool_worker *worker = fork_worker(context->scheduler);
+    fork_stack *made = fork_make_stack(worker);
     if (made == NULL)
         return NULL;
     made->scheduler = context->scheduler;
-    made->stop = self->home != NULL ? stack_of(self->home)->stop : context->stop;
+    made->stop = self->home != NULL ? fork_stack_of(self->home)->stop : context->stop;
     made->is_in_pool = worker != NULL;
-    set_top(made, made->first.begin);
+    fork_set_top(made, made->first.begin);
     if (self->home == NULL) {
         bool is_first;
-        bide_context *below_root = cut(
+        bide_context *below_root = fork_push_frame(
             made, (sizeof *context + BIDE_FORK_ALIGN_ - 1) / BIDE_FORK_ALIGN_ * BIDE_FORK_ALIGN_,
             &is_first);
         *below_root = *context;
@@ -224,8 +229,8 @@ static stack *begin_stack(bide_fork_task *self)
     return made;
 }
 
-/* There will be no child. */
-static bide_fork_task *refuse(bide_fork_task *self, uintptr_t kind, int error)
+/* The fork or call fails: there is no child. */
+static bide_fork_task *fork_fail_child(bide_fork_task *self, uintptr_t kind, int error)
 {
     if (kind == BIDE_FORK_CALLED_) {
         self->status = error;
@@ -240,15 +245,15 @@ static bide_fork_task *refuse(bide_fork_task *self, uintptr_t kind, int error)
 bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_t kind)
 {
     bool is_first;
-    stack *from =
-        self->stack != &bide_fork_task_no_stack_ ? stack_of(self->stack) : begin_stack(self);
+    fork_stack *from = self->stack != &bide_fork_task_no_stack_ ? fork_stack_of(self->stack)
+                                                              : fork_start_stack(self);
     if (from == NULL)
-        return refuse(self, kind, -ENOMEM);
+        return fork_fail_child(self, kind, -ENOMEM);
     if (kind != BIDE_FORK_CALLED_ && bide_stop_requested(from->stop))
-        return refuse(self, kind, bide_stop_reason(from->stop));
-    bide_fork_task *child = cut(from, size, &is_first);
+        return fork_fail_child(self, kind, bide_stop_reason(from->stop));
+    bide_fork_task *child = fork_push_frame(from, size, &is_first);
     if (child == NULL)
-        return refuse(self, kind, -ENOMEM);
+        return fork_fail_child(self, kind, -ENOMEM);
     if (kind != BIDE_FORK_CALLED_ && !from->is_in_pool)
         kind = BIDE_FORK_IN_TURN_;
     child->parent = (uintptr_t)self | kind | (is_first ? BIDE_FORK_FIRST_ : 0);
@@ -256,10 +261,10 @@ bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_
     return child;
 }
 
-/* ---- Parents that are taken ---- */
+/* ---- Parents that are taken off a deque ---- */
 
-/* It was taken off a deque, not by its child's end. */
-static void take(bide_fork_task *parent)
+/* Not by its child's end. */
+static void fork_take_parent(bide_fork_task *parent)
 {
     if ((parent->taken & ~BIDE_FORK_FAILED_) == 0)
         parent->home = parent->stack;
@@ -271,7 +276,7 @@ void bide_fork_task_go_on_(bide_join_half_ *taken)
 {
     bide_fork_task *parent = (bide_fork_task *)(void *)((char *)taken - BIDE_JOIN_FORK_);
     bide_pool_worker *worker = bide_container_of(bide_join_here_, bide_pool_worker, join);
-    take(parent);
+    fork_take_parent(parent);
     bide_resume(&parent->frame);
     bide_fork_task_leave_(worker);
 }
@@ -286,7 +291,7 @@ void bide_fork_task_take_all_(bide_pool_worker *worker)
         if (!bide_join_pop_(deque, bottom))
             break;
         bide_fork_task *parent = (bide_fork_task *)(void *)((char *)last - BIDE_JOIN_FORK_);
-        take(parent);
+        fork_take_parent(parent);
         parent->awaiter.link = NULL;
         bide_awaiter_chain_append(&taken, &parent->awaiter, &parent->awaiter);
     }
@@ -294,72 +299,70 @@ void bide_fork_task_take_all_(bide_pool_worker *worker)
         bide_pool_push_(worker, taken.first, taken.last);
 }
 
-/* ---- Ends ---- */
+/* ---- Joins and ends ---- */
 
-/* True: all children have ended. False: the last of them goes on, and the coroutine may be gone. */
-static bool join(bide_fork_task *self)
+/* True: all children have ended. False: the last child resumes the coroutine, which may be gone. */
+static bool fork_join(bide_fork_task *self)
 {
     uint32_t taken = self->taken & ~BIDE_FORK_FAILED_;
     self->taken = 0;
     if (taken == 0)
         return true;
     if (self->stack != &bide_fork_task_no_stack_)
-        give_back(self->stack); /* 3 */
+        fork_release_stack(self->stack); /* 3 */
     self->stack = self->home;
-    /* acquire, release: partners are the others of these; what each has done (1) */
+    /* acquire, release: partners are the other changes of `pending`; the children's writes (1) */
     if (bide_atomic_fetch_add(&self->pending, taken, acq_rel) + taken != 0)
         return false;
     return true;
 }
 
-static void note_error(bide_fork_task *parent, int error)
+static void fork_note_error(bide_fork_task *parent, int error)
 {
     int none = 0;
     if (error < 0)
         bide_atomic_compare_exchange(&parent->failed, &none, error, relaxed, relaxed);
 }
 
-/* It stood on the deque because of another child, which waits: there it stays. */
-static void put_back(bide_fork_task *parent)
+/* The parent is on the deque because of another child, which waits: it stays there. */
+static void fork_put_back(bide_fork_task *parent)
 {
     bide_join_deque_ *deque = bide_join_here_;
     bide_join_put_(deque, bide_atomic_load(&deque->bottom, relaxed), bide_join_of_fork_(parent));
 }
 
-/*
- * The child comes to the parent's join, or before it. True: as the last. `head` is what it lay on.
- */
-static bool arrive(bide_fork_task *parent, bide_fork_stack_ *head)
+/* A child has ended, on the stack `head`; the parent may have come to its join. True: it is last. */
+static bool fork_arrive(bide_fork_task *parent, bide_fork_stack_ *head)
 {
-    if (BIDE_UNLIKELY(worker_here(stack_of(head)->scheduler) == NULL))
+    if (BIDE_UNLIKELY(fork_worker(fork_stack_of(head)->scheduler) == NULL))
         bide_misuse_("a forked coroutine has gone to another scheduler", "bide_fork", __FILE__,
                      __LINE__);
-    if (is_empty(stack_of(head)))
-        give_back(head); /* the parent does not lie on it (3) */
-    /* acquire, release: partners are the others of these; what each has done (1) */
+    if (fork_stack_is_empty(fork_stack_of(head)))
+        fork_release_stack(head); /* the parent is not on it (3) */
+    /* acquire, release: partners are the other changes of `pending`; the children's writes (1) */
     if (bide_atomic_fetch_sub(&parent->pending, 1, acq_rel) != 1)
         return false;
     return true;
 }
 
-/* The first has ended; `context` is NULL if it has waited for its children at its end. */
-static bide_frame *end_root(bide_fork_task *self, const bide_context *context)
+/* A root has ended; `context` is NULL if it has waited for its children at its end. */
+static bide_frame *fork_end_root(bide_fork_task *self, const bide_context *context)
 {
     bide_frame *next = self->frame.awaiter.frame;
     int error = self->frame.error;
     if (context == NULL)
-        context = (const bide_context *)(void *)stack_of(self->home)->first.begin;
+        context = (const bide_context *)(void *)fork_stack_of(self->home)->first.begin;
     if (error < 0 && next == NULL)
         bide_frame_unhandled_(context, bide_frame_point(&self->frame)->code, error);
     if (self->home == NULL)
         return next;
-    stack_of(self->home)->current = &stack_of(self->home)->first;
-    give_back(self->home);
+    fork_stack_of(self->home)->current = &fork_stack_of(self->home)->first;
+    fork_release_stack(self->home);
     return next;
 }
 
-/* The bodies of `self` and of all that it has forked have ended; and of its parent, and so on. */
-static bide_frame *end(bide_fork_task *self, const bide_context *context)
+/* `self` and its children have ended. Ends it, and then each parent of which this was the last. */
+static bide_frame *fork_end(bide_fork_task *self, const bide_context *context)
 {
     for (;;) {
         uintptr_t flags = self->parent & BIDE_FORK_FLAGS_;
@@ -370,14 +373,14 @@ static bide_frame *end(bide_fork_task *self, const bide_context *context)
         if (error == 0)
             error = self->frame.error = failed;
         if ((flags & BIDE_FORK_ROOT_) != 0)
-            return end_root(self, context);
+            return fork_end_root(self, context);
         bide_fork_stack_ *head = self->stack;
-        pop_frame(stack_of(head), self, (flags & BIDE_FORK_FIRST_) != 0);
+        fork_pop_frame(fork_stack_of(head), self, (flags & BIDE_FORK_FIRST_) != 0);
         if ((flags & BIDE_FORK_CALLED_) != 0) {
             parent->status = error;
             return next;
         }
-        note_error(parent, error);
+        fork_note_error(parent, error);
         if ((flags & BIDE_FORK_IN_TURN_) != 0) {
             parent->taken |= error < 0 ? BIDE_FORK_FAILED_ : 0;
             return next;
@@ -387,9 +390,9 @@ static bide_frame *end(bide_fork_task *self, const bide_context *context)
                 parent->taken |= error < 0 ? BIDE_FORK_FAILED_ : 0;
                 return next;
             }
-            put_back(parent);
+            fork_put_back(parent);
         }
-        if (!arrive(parent, head))
+        if (!fork_arrive(parent, head))
             return NULL;
         if (!bide_done(&parent->frame))
             return &parent->frame;
@@ -401,23 +404,23 @@ static bide_frame *end(bide_fork_task *self, const bide_context *context)
 bide_frame *bide_fork_task_detached_(bide_fork_task *parent, bool is_popped, bide_fork_stack_ *head)
 {
     if (is_popped)
-        put_back(parent);
-    if (!arrive(parent, head))
+        fork_put_back(parent);
+    if (!fork_arrive(parent, head))
         return NULL;
-    return bide_done(&parent->frame) ? end(parent, NULL) : &parent->frame;
+    return bide_done(&parent->frame) ? fork_end(parent, NULL) : &parent->frame;
 }
 
 bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *context)
 {
-    return join(self) ? end(self, context) : NULL;
+    return fork_join(self) ? fork_end(self, context) : NULL;
 }
 
 bide_frame *bide_fork_task_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return join(bide_fork_task_of_(awaiter)) ? frame : NULL;
+    return fork_join(bide_fork_task_of_(awaiter)) ? frame : NULL;
 }
 
-/* Children may run that write into its frame; and its stack goes only at its end. */
+/* Running children may write into its frame, and its stack is released only at its end. */
 void bide_fork_task_destroyed_(bide_frame *frame)
 {
     bide_fork_task *self = bide_container_of(frame, bide_fork_task, frame);

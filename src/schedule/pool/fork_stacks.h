@@ -1,21 +1,21 @@
-/* What the pool's other files ask of fork.c. */
+/* fork.c, for the other files of the pool. */
 #ifndef BIDE_SCHEDULE_POOL_FORK_STACKS_H
 #define BIDE_SCHEDULE_POOL_FORK_STACKS_H
 
 #include "worker.h"
 
-/* Frees the stacks that the worker keeps. None of its pool's threads runs any more. */
+/* Frees the stacks that the worker keeps, after the pool's threads were joined. */
 void bide_fork_task_free_stacks_(bide_pool_worker *worker);
 
 /*
- * Goes on with a coroutine that was taken off another's deque (bide_join_is_fork_).
+ * Resumes a coroutine that was taken off another worker's deque (bide_join_is_fork_).
  * Threads: the workers'.
  */
 void bide_fork_task_go_on_(bide_join_half_ *taken);
 
 /*
- * A turn of the worker is over: what has forked, and stands on its deque yet because a child waits for
- * something else, goes into its ring.
+ * At the end of a turn: moves parents that are still on the worker's deque, because their children wait
+ * for something else, to the worker's ring.
  * Threads: the worker's.
  */
 void bide_fork_task_take_all_(bide_pool_worker *worker);

@@ -2,20 +2,19 @@
  * Joins on the workers of a pool: how a half is stolen, and how its joiner waits. The deque, the
  * numbered argument, and what a joiner may run are in bide/detail/join_deque.h.
  *
- * To the pool the halves are its other kind of work (worker.h). A push does not look whether workers
- * sleep, as posting a coroutine does. It looks at `alert` of its own deque. Why some worker wakes
- * for a half, if any sleeps:
+ * To the pool the halves are its other kind of work (worker.h). A push does not check whether workers
+ * sleep, as posting a coroutine does. It checks `alert` of its own deque. Why some worker wakes for a
+ * half, if any sleeps:
  *
- * A. A worker that is about to sleep, and one that has found something and leaves others asleep,
- *    asks is_there: it sets POOL in the `alert` of all deques, passes a heavy fence if that was new,
+ * A. A worker that is about to sleep, or has found something and leaves others asleep, calls
+ *    join_has_work: it sets POOL in the `alert` of all deques, passes a heavy fence if that was new,
  *    and looks at the deques. So either it sees the half, or the owner sees POOL, by 8. If POOL was
- *    set already the pool's own heavy fence stands before the look at `alert`: an owner that takes
- *    it out later sees that the worker sleeps.
- * B. Who takes POOL out tells the pool, as if it had posted (bide_pool_tell_). It acquires `alert`,
- *    so it sees who sleeps. Where it leaves the waking to a worker that searches, that one comes to
- *    A again before POOL is missed.
- * C. A deque begins with POOL set. So the first push of each tells the pool that there is this other
- *    kind of work at all.
+ *    set already, the pool's own heavy fence came before the load of `alert`: an owner that clears
+ *    POOL later sees that the worker sleeps.
+ * B. The owner that clears POOL announces work to the pool, as if it had posted (bide_pool_tell_). It
+ *    acquires `alert`, so it sees which workers sleep. If it leaves the waking to a searching worker,
+ *    that worker comes to A again before it could miss POOL.
+ * C. A deque starts with POOL set. So its first push tells the pool that this kind of work exists.
  */
 #include "bide/join.h"
 
@@ -33,10 +32,11 @@ BIDE_THREAD_LOCAL bide_join_deque_ *bide_join_here_;
 bool bide_join_pop_last_(bide_join_deque_ *deque, size_t bottom)
 {
     size_t top = bottom;
-    /* relaxed: what the owner takes it has pushed itself */
+    /* relaxed: the owner has pushed the half itself */
     bool is_own = bide_atomic_compare_exchange(&deque->top, &top, bottom + 1, relaxed, relaxed);
-    /* relaxed: it is empty. Of what stood above the half nothing is left, but what was stolen there
-     * has moved `top` on. */
+    bide_assert(is_own || (ptrdiff_t)(top - bottom) > 0);
+    /* relaxed: the deque is empty: the halves above this one were stolen, which has advanced
+     * `top`. */
     bide_atomic_store(&deque->bottom, is_own ? bottom + 1 : top, relaxed);
     return is_own;
 }
@@ -83,11 +83,11 @@ void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_h
     bide_join_tell_(own); /* the half may be gone */
 }
 
-/* Sleeps until there is news on the deque; `state` is what the half's was. */
-static void sleep_on(bide_join_deque_ *deque, const bide_join_half_ *half, uintptr_t state)
+/* Sleeps until the deque signals a change; `state` is the last known one of the half. */
+static void join_sleep_on(bide_join_deque_ *deque, const bide_join_half_ *half, uintptr_t state)
 {
     uint32_t signal = bide_atomic_load(&deque->signal, relaxed);
-    /* release: partner is the exchange in alerted; it counts on what was read here (8) */
+    /* release: partner is the exchange in alerted, which adds to what was read here (8) */
     bide_atomic_fetch_or(&deque->alert, BIDE_JOIN_SLEEPERS_, release);
     bide_atomic_fence_heavy(); /* 8; partner: the light fence in tell */
     if (bide_atomic_load(&half->state, relaxed) == state && bide_join_deque_is_empty_(deque))
@@ -109,19 +109,19 @@ void bide_join_wait_(bide_join_deque_ *own, bide_join_half_ *half)
         } else if (looks++ < BIDE_JOIN_SPINS_) {
             bide_cpu_relax();
         } else {
-            sleep_on(thief != NULL ? thief : own, half, state);
+            join_sleep_on(thief != NULL ? thief : own, half, state);
         }
     }
 }
 
 /* ---- The pool ---- */
 
-/* Steals from another worker, and runs that. */
-static bool run(bide_pool_worker *worker)
+/* Steals a half from another worker, and runs it. */
+static bool join_steal_and_run(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
     if (!bide_join_deque_is_empty_(&worker->join))
-        return false; /* 5: a half that runs coroutines while it waits */
+        return false; /* 5; the worker runs coroutines inside a half that waits */
     unsigned at = (worker->random >> 8) % pool->count;
     for (unsigned i = 0; i < pool->count; i++, at = at + 1 == pool->count ? 0 : at + 1) {
         bide_pool_worker *victim = &pool->workers[at];
@@ -136,14 +136,14 @@ static bool run(bide_pool_worker *worker)
     return false;
 }
 
-static bool is_there(bide_thread_pool *pool)
+static bool join_has_work(bide_thread_pool *pool)
 {
     bool is_new = false;
     for (unsigned i = 0; i < pool->count; i++) {
         bide_join_deque_ *deque = &pool->workers[i].join;
         if ((bide_atomic_load(&deque->alert, relaxed) & BIDE_JOIN_POOL_) != 0)
             continue;
-        /* release: partner is the exchange in alerted; who sleeps (B) */
+        /* release: partner is the exchange in alerted; the sleepers (B) */
         bide_atomic_fetch_or(&deque->alert, BIDE_JOIN_POOL_, release);
         is_new = true;
     }
@@ -158,7 +158,7 @@ static bool is_there(bide_thread_pool *pool)
 
 void bide_join_alerted_(bide_join_deque_ *deque)
 {
-    static const bide_pool_extra halves = {run, is_there};
+    static const bide_pool_deque_hooks halves = {join_steal_and_run, join_has_work};
     /* acquire: partners are the releases in sleep_on and is_there */
     uint32_t alert = bide_atomic_exchange(&deque->alert, 0, acquire);
     if ((alert & BIDE_JOIN_SLEEPERS_) != 0) {
@@ -167,22 +167,22 @@ void bide_join_alerted_(bide_join_deque_ *deque)
     }
     if ((alert & BIDE_JOIN_POOL_) != 0) {
         bide_thread_pool *pool = bide_container_of(deque, bide_pool_worker, join)->pool;
-        bide_pool_set_extra_(pool, &halves);
+        bide_pool_set_deque_hooks_(pool, &halves);
         bide_pool_tell_(pool);
     }
 }
 
 /* ---- From outside ---- */
 
-struct call {
+struct join_call {
     bide_task task;
     void (*function)(void *argument);
     void *argument;
 };
 
-bide_coroutine(call_body)
+bide_coroutine(join_call_body)
 {
-    bide_begin(call_body, struct call * self);
+    bide_begin(join_call_body, struct join_call * self);
     self->function(self->argument);
     bide_end();
 }
@@ -194,9 +194,9 @@ void bide_call_in(bide_thread_pool *pool, void (*function)(void *argument), void
         return;
     }
     bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
-    struct call call = {.function = function, .argument = argument};
+    struct join_call call = {.function = function, .argument = argument};
     bide_atomic_fetch_add(&pool->calls, 1, relaxed);
-    bide_sync_wait_in(&context, bide_task_init(&call.task, &call_body));
+    bide_sync_wait_in(&context, bide_task_init(&call.task, &join_call_body));
     bide_atomic_fetch_sub(&pool->calls, 1, relaxed);
 }
 
@@ -205,7 +205,7 @@ struct join {
     void *arguments[2];
 };
 
-static void join(void *argument)
+static void join_both(void *argument)
 {
     struct join *self = argument;
     bide_join(self->functions[0], self->arguments[0], self->functions[1], self->arguments[1]);
@@ -215,5 +215,5 @@ void bide_join_in(bide_thread_pool *pool, void (*first)(void *argument), void *f
                   void (*second)(void *argument), void *second_argument)
 {
     struct join both = {{first, second}, {first_argument, second_argument}};
-    bide_call_in(pool, join, &both);
+    bide_call_in(pool, join_both, &both);
 }

@@ -1,11 +1,11 @@
-/* Loops over ranges, of joins: see the header. */
+/* Loops over ranges, made of joins. See the header. */
 #include "bide/parallel.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* Is it time to fork? Whatever was there to steal was stolen. Not on a thread that cannot fork. */
-static bool is_wanted(void)
+/* Fork when thieves have taken everything. False on a thread that is not a pool's. */
+static bool parallel_wants_fork(void)
 {
     const bide_join_deque_ *deque = bide_join_here_;
     return deque != NULL && bide_join_deque_is_empty_(deque);
@@ -31,7 +31,7 @@ static void run_range(void *argument)
     size_t begin = self->begin, end = self->end;
     while (begin < end) {
         size_t count = end - begin;
-        if (count > loop->grain && is_wanted()) {
+        if (count > loop->grain && parallel_wants_fork()) {
             struct range left = {loop, begin, begin + count / 2};
             struct range right = {loop, left.end, end};
             bide_join(run_range, &left, run_range, &right);
@@ -59,7 +59,7 @@ typedef struct reduction {
     void *argument;
 } reduction;
 
-/* What its numbers come to is added to the accumulator. */
+/* A part of a reduction; its result is added to the accumulator. */
 struct part {
     const reduction *reduction;
     size_t begin, end;
@@ -88,7 +88,7 @@ static void run_part(void *argument)
     size_t begin = self->begin, end = self->end;
     while (begin < end) {
         size_t count = end - begin;
-        if (count > reduction->grain && is_wanted()) {
+        if (count > reduction->grain && parallel_wants_fork()) {
             fork_part(reduction, begin, end, self->accumulator);
             return;
         }

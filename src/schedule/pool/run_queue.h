@@ -1,39 +1,39 @@
 /*
- * The run queue of a pool's worker: a ring, first in, first out. The worker that owns it pushes and
- * takes; other workers, the thieves, take half of it at once into rings of their own.
+ * The run queue of a pool's worker: a bounded ring, first in, first out. Its owner, the worker, pushes
+ * and takes. The other workers are thieves: they take half of it at once into their own rings.
  *
  *     head                 tail
  *      v                    v
- *     [h  h+1  ...     t-1] t          taken in order from head, pushed at tail; both count on
+ *     [h  h+1  ...     t-1] t          taken in order from head, pushed at tail; both only grow
  *
  *     tail    written by the owner alone
- *     head    moved on by whoever takes, by a compare-exchange: what lies between the old and the
- *             new value is the taker's
+ *     head    advanced by a taker's compare-exchange: the positions between the old and the new value
+ *             are the taker's
  *
- * Why it is right:
+ * Why it is correct:
  *
- * 1. Nothing is taken twice: each position is in the range of one successful exchange of `head`.
- *    Nothing is lost: the exchanges lead from value to value without a gap.
- * 2. What a taker has read in its slots belongs to their positions. It has read them before its
- *    exchange, which releases, and the owner acquires `head` before it writes a slot anew. So what
- *    is written after the exchange is not what was read. What was written before it is found out:
- *    the owner had seen `head` move on, so the exchange, which expects the value before that,
- *    fails. `head` would have to go once round, through 2^32 takes, during one take.
- * 3. A thief acquires `tail`, so it sees what was written in the slots before that, and the
- *    coroutines that they stand for. It may have read a `head` and a `tail` that were never there
- *    at once. Then there seem to be more than the ring holds, or the exchange fails.
- * 4. What a thief takes it publishes in its own ring by its own tail, as a push does.
+ * 1. No awaiter is taken twice: each position is in the range of one successful exchange of `head`.
+ *    None is lost: the exchanges advance from value to value without a gap.
+ * 2. A taker has read the awaiters of its positions. It reads the slots before its exchange, which
+ *    releases, and the owner acquires `head` before it reuses a slot. So it did not read a write that
+ *    follows the exchange. If it read a later write that precedes the exchange, the owner had seen an
+ *    advanced `head`, so the exchange, which expects the older value, fails. (For an ABA, `head` would
+ *    have to wrap around, through 2^32 takes, during one take.)
+ * 3. A thief acquires `tail`, so it sees the slots that were written before, and the coroutines. It
+ *    may have read a `head` and a `tail` that did not exist at the same time. Then the count exceeds
+ *    the ring's size, or the exchange fails.
+ * 4. A thief publishes the awaiters that it has taken by the tail of its own ring, as a push does.
  */
 #ifndef BIDE_SCHEDULE_POOL_RUN_QUEUE_H
 #define BIDE_SCHEDULE_POOL_RUN_QUEUE_H
 
 #include "bide/frame.h"
 
-/* How many a ring holds: a power of two. The model checker sees it overflow. */
+/* A power of two; small under the model checker, so that it overflows. */
 enum { BIDE_RUN_QUEUE_SIZE_ = BIDE_CHECK ? 4 : 256 };
 
 typedef struct bide_run_queue_ {
-    bide_atomic(uint32_t) head; /* writers: all who take */
+    bide_atomic(uint32_t) head; /* writers: the owner and thieves */
     bide_atomic(uint32_t) tail; /* writer: the owner */
     bide_atomic(bide_awaiter *) slots[BIDE_RUN_QUEUE_SIZE_];
 } bide_run_queue_;
@@ -51,27 +51,29 @@ BIDE_INLINE bide_atomic(bide_awaiter *) * bide_run_queue_slot_(bide_run_queue_ *
     return &queue->slots[at % BIDE_RUN_QUEUE_SIZE_];
 }
 
-/* Is it empty? A hint, to other threads than the owner's. */
+/* To other threads than the owner's, a hint. */
 BIDE_INLINE bool bide_run_queue_is_empty_(bide_run_queue_ *queue)
 {
     return bide_atomic_load(&queue->head, relaxed) == bide_atomic_load(&queue->tail, relaxed);
 }
 
-/* How many more it holds. The owner's; there may be more by the time it returns. */
+/* The number of free slots, at least. The owner's. */
 BIDE_INLINE uint32_t bide_run_queue_room_(bide_run_queue_ *queue)
 {
     uint32_t tail = bide_atomic_load(&queue->tail, relaxed);
     /* acquire: 2; partners are the exchanges of the takers */
     uint32_t head = bide_atomic_load(&queue->head, acquire);
+    bide_assert(tail - head <= BIDE_RUN_QUEUE_SIZE_);
     return BIDE_RUN_QUEUE_SIZE_ - (tail - head);
 }
 
-/* The owner's. False: it is full. */
+/* The owner's. False: the ring is full. */
 BIDE_INLINE bool bide_run_queue_push_(bide_run_queue_ *queue, bide_awaiter *awaiter)
 {
     uint32_t tail = bide_atomic_load(&queue->tail, relaxed);
     /* acquire: 2; partners are the exchanges of the takers */
     uint32_t head = bide_atomic_load(&queue->head, acquire);
+    bide_assert(tail - head <= BIDE_RUN_QUEUE_SIZE_);
     if (tail - head == BIDE_RUN_QUEUE_SIZE_)
         return false;
     bide_atomic_store(bide_run_queue_slot_(queue, tail), awaiter, relaxed);
@@ -80,7 +82,7 @@ BIDE_INLINE bool bide_run_queue_push_(bide_run_queue_ *queue, bide_awaiter *awai
     return true;
 }
 
-/* The owner's: takes the oldest, or returns NULL. */
+/* The owner's. Takes the oldest; NULL: the ring is empty. */
 BIDE_INLINE bide_awaiter *bide_run_queue_take_(bide_run_queue_ *queue)
 {
     uint32_t tail = bide_atomic_load(&queue->tail, relaxed);
@@ -95,7 +97,7 @@ BIDE_INLINE bide_awaiter *bide_run_queue_take_(bide_run_queue_ *queue)
     return NULL;
 }
 
-/* The same where there are no thieves. */
+/* As bide_run_queue_take_, without thieves. */
 BIDE_INLINE bide_awaiter *bide_run_queue_take_alone_(bide_run_queue_ *queue)
 {
     uint32_t head = bide_atomic_load(&queue->head, relaxed);
@@ -105,10 +107,7 @@ BIDE_INLINE bide_awaiter *bide_run_queue_take_alone_(bide_run_queue_ *queue)
     return bide_atomic_load(bide_run_queue_slot_(queue, head), relaxed);
 }
 
-/*
- * The owner's, of a queue that is full: takes the older half and appends it to `chain`. False: it
- * is full no more.
- */
+/* The owner's, of a full ring. Appends the older half to `chain`; false: the ring is not full. */
 BIDE_INLINE bool bide_run_queue_take_half_(bide_run_queue_ *queue, bide_awaiter_chain *chain)
 {
     enum { HALF = BIDE_RUN_QUEUE_SIZE_ / 2 };
@@ -128,8 +127,8 @@ BIDE_INLINE bool bide_run_queue_take_half_(bide_run_queue_ *queue, bide_awaiter_
 }
 
 /*
- * A thief's, whose own queue is empty: takes the older half of `victim`, rounded up. Returns the
- * oldest, and puts the others into its own queue; NULL: there was nothing, or others were faster.
+ * A thief's, whose own ring is empty. Takes the older half of `victim`, rounded up: returns the oldest
+ * awaiter, and puts the others into its own ring. NULL: the ring was empty, or another taker won.
  */
 BIDE_INLINE bide_awaiter *bide_run_queue_steal_(bide_run_queue_ *thief, bide_run_queue_ *victim)
 {
@@ -140,8 +139,10 @@ BIDE_INLINE bide_awaiter *bide_run_queue_steal_(bide_run_queue_ *thief, bide_run
     count -= count / 2;
     bide_awaiter *oldest = bide_atomic_load(bide_run_queue_slot_(victim, head), relaxed);
     uint32_t tail = bide_atomic_load(&thief->tail, relaxed);
-    /* acquire: 2, as in push: all that was in these slots has been taken */
-    (void)bide_atomic_load(&thief->head, acquire);
+    /* acquire: 2, as in push: all earlier awaiters of these slots have been taken */
+    uint32_t own_head = bide_atomic_load(&thief->head, acquire);
+    bide_assert(tail - own_head + count - 1 <= BIDE_RUN_QUEUE_SIZE_);
+    (void)own_head;
     for (uint32_t i = 1; i < count; i++) {
         bide_awaiter *awaiter = bide_atomic_load(bide_run_queue_slot_(victim, head + i), relaxed);
         bide_atomic_store(bide_run_queue_slot_(thief, tail + i - 1), awaiter, relaxed);
@@ -154,7 +155,7 @@ BIDE_INLINE bide_awaiter *bide_run_queue_steal_(bide_run_queue_ *thief, bide_run
     return oldest;
 }
 
-/* A thief's: takes the oldest alone; NULL: there was nothing, or others were faster. */
+/* A thief's. Takes the oldest alone. NULL: the ring was empty, or another taker won. */
 BIDE_INLINE bide_awaiter *bide_run_queue_steal_one_(bide_run_queue_ *victim)
 {
     uint32_t head = bide_atomic_load(&victim->head, relaxed);         /* 3 */

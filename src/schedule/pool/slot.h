@@ -1,12 +1,12 @@
 /*
- * The hand-off slot of a pool's worker: what the coroutine that runs there has woken last. The
- * worker puts one in and takes it out; another worker, a thief, may take it too.
+ * The LIFO slot of a pool's worker: the coroutine that the running one has woken last. The worker, its
+ * owner, fills and empties it; another worker, a thief, may take the coroutine too.
  *
  *     NULL --put--> awaiter --take, steal--> NULL
  *
- * Why it is right: only the owner fills it, so where the owner finds it empty it stays so, and a
- * store is enough. All others are exchanges: each awaiter is handed to one of them. What the owner
- * takes it has put there itself; a thief acquires what the put has released.
+ * Why it is correct: only the owner fills the slot, so if the owner finds it empty it stays empty, and
+ * a store is enough. All other changes are exchanges: each awaiter is the result of one of them. The
+ * owner takes what it has written itself; a thief acquires what the put has released.
  */
 #ifndef BIDE_SCHEDULE_POOL_SLOT_H
 #define BIDE_SCHEDULE_POOL_SLOT_H
@@ -22,13 +22,13 @@ BIDE_INLINE void bide_pool_slot_init_(bide_pool_slot_ *slot)
     bide_atomic_init(&slot->awaiter, NULL);
 }
 
-/* A hint, to all but the owner, and to the owner if it is not empty. */
+/* A hint, except to the owner if it is true. */
 BIDE_INLINE bool bide_pool_slot_is_empty_(bide_pool_slot_ *slot)
 {
     return bide_atomic_load(&slot->awaiter, relaxed) == NULL;
 }
 
-/* The owner's. Returns what stood there; NULL: nothing. */
+/* The owner's. Returns the awaiter that was there, or NULL. */
 BIDE_INLINE bide_awaiter *bide_pool_slot_put_(bide_pool_slot_ *slot, bide_awaiter *awaiter)
 {
     if (BIDE_UNLIKELY(!bide_pool_slot_is_empty_(slot)))
@@ -38,20 +38,20 @@ BIDE_INLINE bide_awaiter *bide_pool_slot_put_(bide_pool_slot_ *slot, bide_awaite
     return NULL;
 }
 
-/* The owner's; NULL: it is empty. */
+/* The owner's; NULL: the slot is empty. */
 BIDE_INLINE bide_awaiter *bide_pool_slot_take_(bide_pool_slot_ *slot)
 {
     return bide_pool_slot_is_empty_(slot) ? NULL
                                           : bide_atomic_exchange(&slot->awaiter, NULL, relaxed);
 }
 
-/* A thief's; NULL: it is empty. */
+/* A thief's; NULL: the slot is empty. */
 BIDE_INLINE bide_awaiter *bide_pool_slot_steal_(bide_pool_slot_ *slot)
 {
     return bide_atomic_exchange(&slot->awaiter, NULL, acquire); /* partner: put */
 }
 
-/* Anybody's: takes `awaiter` and nothing else. False: it is not there. */
+/* Any worker's. Takes `awaiter` and nothing else; false: it is not in the slot. */
 BIDE_INLINE bool bide_pool_slot_remove_(bide_pool_slot_ *slot, bide_awaiter *awaiter)
 {
     /* acquire: as steal; if it failed, nothing was taken */

@@ -1,15 +1,19 @@
 /*
- * What an acceptor keeps. What fills it is the back end's (uring.c); on epoll nothing does.
+ * The connections that an acceptor keeps. The io_uring back end fills it (uring_accept.c); on epoll
+ * it stays empty.
  *
- *     connections --> queue |2 1 0|--> more 5 4 3
+ *     connections --> queue |2 1 0|--> overflow 5 4 3
  *
- * 1. They are taken in the order in which they came. One is added to `more` if the queue is full, or
- *    `more` is not empty; so all of the queue is older than all of `more`. It is taken from `more`
- *    only if the queue is empty.
- * 2. The stream is an operation without a coroutine, in the listener's line of those that wait for no
- *    other. So to close the listener ends it, as it ends what else is there.
- * 3. A connection that the kernel tells of after a request to stop is kept like any other: it has
- *    left the backlog, and only who takes it, or the end, may close it.
+ * Threads: all of it runs on the thread of the listener's io, except bide_acceptor_init.
+ *
+ * 1. Connections are taken in the order in which they arrived. A new one is added to the overflow
+ *    (`more`) if the queue is full, or the overflow is not empty. So all of the queue is older than
+ *    all of the overflow, and one is taken from the overflow only if the queue is empty.
+ * 2. The stream is an operation without a coroutine, in the line of the listener that needs no
+ *    order. So closing the listener ends it like any other operation.
+ * 3. A connection that the kernel reports after the stream was cancelled is kept like any other. It
+ *    has left the backlog, and only the coroutine that takes it, or bide_acceptor_destroy, may close
+ *    it.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -47,8 +51,8 @@ bide_awaiter *bide_acceptor_next(bide_io_operation *operation, bide_acceptor *ac
     return &operation->awaiter;
 }
 
-/* Room for one more; false: there is no memory. */
-static bool has_room(bide_acceptor *acceptor)
+/* Makes room in the overflow for one more; false: there is no memory. */
+static bool acceptor_reserve(bide_acceptor *acceptor)
 {
     if (acceptor->more_first + acceptor->more_count < acceptor->more_size)
         return true;
@@ -65,8 +69,9 @@ void bide_io_acceptor_keep_(bide_acceptor *acceptor, int fd)
 {
     if (!io_acceptor_is_full(acceptor) && acceptor->more_count == 0) { /* 1 */
         unsigned place = (acceptor->first + acceptor->count++) % acceptor->size;
+        bide_assert(place < acceptor->size);
         acceptor->queue[place] = fd;
-    } else if (has_room(acceptor)) {
+    } else if (acceptor_reserve(acceptor)) {
         acceptor->more[acceptor->more_first + acceptor->more_count++] = fd;
     } else {
         acceptor->dropped++;
@@ -77,6 +82,7 @@ void bide_io_acceptor_keep_(bide_acceptor *acceptor, int fd)
 int bide_io_acceptor_take_(bide_acceptor *acceptor)
 {
     int fd;
+    bide_assert(acceptor->count <= acceptor->size);
     if (acceptor->count != 0) {
         fd = acceptor->queue[acceptor->first];
         acceptor->first = (acceptor->first + 1) % acceptor->size;
@@ -108,7 +114,7 @@ void bide_io_acceptor_give_(bide_io_operation *operation, int fd)
     }
 }
 
-static void forget_stream(bide_io *io, void *argument)
+static void acceptor_forget_stream(bide_io *io, void *argument)
 {
     bide_io_operation *stream = argument;
     if ((stream->state & IO_WAITING) != 0 && io->generation == bide_generation_)
@@ -121,7 +127,8 @@ void bide_acceptor_destroy(bide_acceptor *acceptor)
     bide_io_operation *stream = &acceptor->stream;
     int fd;
     if (stream->io != NULL)
-        bide_io_call_remote_(stream->io, forget_stream, stream);
+        bide_io_call_remote_(stream->io, acceptor_forget_stream, stream);
     while ((fd = bide_io_acceptor_take_(acceptor)) >= 0)
         close(fd);
+    bide_assert(acceptor->count == 0 && acceptor->more_count == 0);
 }

@@ -1,19 +1,23 @@
 /*
- * Buffers that are lent.
+ * Pools of buffers: a receive gets a buffer when its data have arrived, and its user releases the
+ * buffer.
  *
- *     a buffer   FREE --> LENT --give_back--> FREE
- *                FREE, or PROVIDED: in the ring from which the kernel takes (uring.c)
+ *     a buffer   FREE --receive--> LENT --bide_buffer_release--> FREE
+ *                FREE <--> PROVIDED: the kernel may take it (uring_buffers.c)
  *
- * 1. An operation waits for a buffer only if none was free, and none was provided, when its data had
- *    come: so all are lent, and one of those is given back at some time, which looks for who waits.
- * 2. While operations wait for a buffer, none that comes later takes one (bide_io_pool_take_), and none is
- *    provided to the kernel, which knows no order. The one in front is tried with each buffer that is
- *    given back. If its data are gone, which happens if another descriptor of the socket took them,
- *    it waits for data again, and the next in line is tried.
- *    The kernel has no more of them than a window, which grows when they were too few for what came at
- *    once: it takes them in turn, and would go through all the memory that there is, which is cold.
- * 3. An operation that waits for a buffer is in its descriptor's line too, in front, and leaves both
- *    when it ends, whatever it ends with (bide_io_remove).
+ * Threads: all of it runs on the thread of the io that uses the pool first.
+ *
+ * 1. A receive waits for a buffer only if none was free, and none was provided, when its data
+ *    arrived. So all buffers are lent, and the release of one retries the waiting receives.
+ * 2. While receives wait for a buffer, no later receive takes one (bide_buffer_pool_pop_), and none is
+ *    provided to the kernel, which knows no order. Each buffer that is released is tried with the
+ *    first receive of the line. If its data are gone, because another descriptor of the socket took
+ *    them, it waits for data again, and the next receive is tried. The kernel has no more buffers
+ *    than a window, which grows if they were too few for the data that arrived at once. The kernel
+ *    takes buffers in turn, so without a window it would go through the whole memory of the pool,
+ *    which is cold.
+ * 3. A receive that waits for a buffer is also in its descriptor's line, in front. It leaves both
+ *    when it ends, whatever its outcome (bide_io_remove).
  */
 #define _GNU_SOURCE
 #include "buffer_pool.h"
@@ -24,16 +28,18 @@
 
 #include <string.h>
 
-void bide_io_pool_put_(bide_buffer_pool *pool, void *data)
+void bide_buffer_pool_push_(bide_buffer_pool *pool, void *data)
 {
     memcpy(data, &pool->free, sizeof pool->free); /* (it need not be aligned) */
     pool->free = data;
 }
 
-void *bide_io_pool_take_(bide_buffer_pool *pool, const bide_io_operation *operation)
+void *bide_buffer_pool_pop_(bide_buffer_pool *pool, const bide_io_operation *operation)
 {
     void *data = pool->free;
-    if (!io_pool_has(pool) || (pool->first != NULL && pool->served != operation)) /* 2 */
+    bide_assert(pool->fresh <= pool->count);
+    if (!bide_buffer_pool_has_free_(pool) ||
+        (pool->first != NULL && pool->served != operation)) /* 2 */
         return NULL;
     if (data == NULL)
         return pool->memory + pool->fresh++ * pool->size;
@@ -41,7 +47,7 @@ void *bide_io_pool_take_(bide_buffer_pool *pool, const bide_io_operation *operat
     return data;
 }
 
-void bide_io_pool_wait_(bide_io_operation *operation)
+void bide_buffer_pool_wait_(bide_io_operation *operation)
 {
     bide_buffer_pool *pool = operation->arguments.lent.pool;
     if (io_waits_for_buffer(operation))
@@ -56,9 +62,10 @@ void bide_io_pool_wait_(bide_io_operation *operation)
     pool->last = operation;
 }
 
-void bide_io_pool_leave_(bide_io_operation *operation)
+void bide_buffer_pool_stop_waiting_(bide_io_operation *operation)
 {
     bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_assert(io_waits_for_buffer(operation));
     bide_io_operation *next = operation->arguments.lent.next;
     bide_io_operation *previous = operation->arguments.lent.previous;
     operation->arguments.lent.data = NULL;
@@ -72,7 +79,8 @@ void bide_io_pool_leave_(bide_io_operation *operation)
         pool->last = previous;
 }
 
-bool bide_io_pool_enter_(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks)
+bool bide_buffer_pool_claim_(bide_buffer_pool *pool, bide_io *io,
+                             const struct bide_buffer_hooks_ *hooks)
 {
     if (pool->io == NULL) {
         pool->io = io;
@@ -117,11 +125,12 @@ void bide_buffer_release(bide_buffer_pool *pool, void *data)
 {
     if (data == NULL)
         return;
+    bide_assert(pool->lent != 0);
     pool->lent--;
-    bide_io_pool_put_(pool, data);
+    bide_buffer_pool_push_(pool, data);
     while (pool->first != NULL && pool->free != NULL) { /* 2 */
         bide_io_operation *operation = pool->first;
-        bide_io_pool_leave_(operation);
+        bide_buffer_pool_stop_waiting_(operation);
         pool->served = operation;
         pool->hooks->retry(pool->io, operation);
         pool->served = NULL;

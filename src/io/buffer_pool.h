@@ -1,41 +1,42 @@
-/* What the back ends and a pool of buffers ask of each other. */
+/* The interface between pools of buffers and back ends. All of it runs on the io's thread. */
 #ifndef BIDE_IO_BUFFER_POOL_H
 #define BIDE_IO_BUFFER_POOL_H
 
 #include "bide/buffer_pool.h"
 
-/* Of a back end. */
+/* The functions of a back end. */
 struct bide_buffer_hooks_ {
-    /* An operation that waited for a buffer is tried again: it may take one. */
+    /* Retries an operation that waited for a buffer: it may take one. */
     void (*retry)(bide_io *io, bide_io_operation *operation);
 
-    /* Buffers are free, and nobody waits for one. NULL: they stay. */
+    /* Buffers are free, and no operation waits for one. NULL: they stay free. */
     void (*provide)(bide_buffer_pool *pool);
 
-    /* The pool is ended. `is_own`: in the process whose it is. NULL: nothing is to be done. */
+    /* The pool ends. `is_own`: in the process that created it. NULL: nothing. */
     void (*leave)(bide_buffer_pool *pool, bool is_own);
 };
 
-/* True: the pool belongs to the io from now on, and did to none before. */
-bool bide_io_pool_enter_(bide_buffer_pool *pool, bide_io *io, const struct bide_buffer_hooks_ *hooks);
+/* True: the pool belongs to the io from now on, and belonged to none before. */
+bool bide_buffer_pool_claim_(bide_buffer_pool *pool, bide_io *io,
+                             const struct bide_buffer_hooks_ *hooks);
 
-/* Is one free? */
-BIDE_INLINE bool io_pool_has(const bide_buffer_pool *pool)
+/* Whether a buffer is free. */
+BIDE_INLINE bool bide_buffer_pool_has_free_(const bide_buffer_pool *pool)
 {
     return pool->free != NULL || pool->fresh != pool->count;
 }
 
-/* A free one; NULL: none is, or others wait for it. */
-void *bide_io_pool_take_(bide_buffer_pool *pool, const bide_io_operation *operation);
+/* Takes a free buffer; NULL: none is free, or other operations wait for it. */
+void *bide_buffer_pool_pop_(bide_buffer_pool *pool, const bide_io_operation *operation);
 
-/* It is free, and nobody is told. */
-void bide_io_pool_put_(bide_buffer_pool *pool, void *data);
+/* The buffer is free again. No waiting operation is retried. */
+void bide_buffer_pool_push_(bide_buffer_pool *pool, void *data);
 
-/* The operation waits for one, if it does not already; waits no more. */
-void bide_io_pool_wait_(bide_io_operation *operation);
-void bide_io_pool_leave_(bide_io_operation *operation);
+/* The operation starts to wait for a buffer, if it does not already; stops waiting. */
+void bide_buffer_pool_wait_(bide_io_operation *operation);
+void bide_buffer_pool_stop_waiting_(bide_io_operation *operation);
 
-/* Does it wait for a buffer? Then what it is lent is the pool itself. */
+/* Whether it waits for a buffer. Then `data` is the pool itself. */
 BIDE_INLINE bool io_waits_for_buffer(const bide_io_operation *operation)
 {
     return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.lent.data != NULL &&

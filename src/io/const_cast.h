@@ -1,10 +1,10 @@
-/* Data that are read, in a struct of the system's or of ours that has one place for both ways. */
+/* Data that are only read, in a struct that has one member for both directions. */
 #ifndef BIDE_IO_AS_DATA_H
 #define BIDE_IO_AS_DATA_H
 
 #include "bide/compiler.h"
 
-/* The same address. What it leads to is not written to. */
+/* The same address, without its const. The callee does not write to it. */
 BIDE_INLINE void *io_as_data(const void *data)
 {
     union {

@@ -1,7 +1,11 @@
 /*
- * What an operation on a descriptor is on, for a dump: its descriptor and the peer. The operation
- * belongs to another thread, so it is read by the kernel and not believed (inspect/peek.h). A
- * descriptor that was closed meanwhile may be another file's: what is said is likely, not certain.
+ * For dumps: the descriptor and the peer that an operation is on.
+ *
+ * 1. The operation belongs to another thread. So the kernel reads it (inspect/peek.h), and nothing
+ *    in it is trusted. A descriptor that was closed meanwhile may be another file's: the
+ *    description is likely, not certain.
+ * 2. A function pointer is never taken from memory that was read so. An io's own description is
+ *    called only if its table is registered: tables are constant and live as long as the process.
  */
 #define _GNU_SOURCE
 #include "operation.h"
@@ -15,12 +19,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bide_atomic(const bide_io_describer_ *) table_describer; /* of a constant; NULL: none */
+/* Tables that have a describe. A place is written once. */
+enum { MAX_DESCRIBING_TABLES = 4 };
+static bide_atomic(const bide_io_table *) describing_tables[MAX_DESCRIBING_TABLES];
 
 /* `get` is one of bide_peer_address and bide_local_address. */
-static bool has_name(int (*get)(const bide_descriptor *, bide_address *),
-                     const bide_descriptor *socket, const char *relation,
-                     bide_described_ *described)
+static bool describe_address(int (*get)(const bide_descriptor *, bide_address *),
+                             const bide_descriptor *socket, const char *relation,
+                             bide_described_ *described)
 {
     bide_address address;
     described->relation = relation;
@@ -29,8 +35,8 @@ static bool has_name(int (*get)(const bide_descriptor *, bide_address *),
            described->other[0] != '\0';
 }
 
-/* What is no socket is known by what it is linked to. */
-static void name_file(int fd, bide_described_ *described)
+/* A descriptor that is no socket is described by the target of its link. */
+static void describe_file(int fd, bide_described_ *described)
 {
     char link[32];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -39,8 +45,20 @@ static void name_file(int fd, bide_described_ *described)
     described->other[length > 0 ? length : 0] = '\0';
 }
 
-static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address,
-                     bide_described_ *described)
+/* 2 */
+static const bide_io_table *find_describing_table(const bide_io_table *read)
+{
+    for (int i = 0; i < MAX_DESCRIBING_TABLES; i++) {
+        /* relaxed: what it points at is constant */
+        const bide_io_table *table = bide_atomic_load(&describing_tables[i], relaxed);
+        if (table == read)
+            return table;
+    }
+    return NULL;
+}
+
+static void describe_operation(const bide_awaiter_ops *ops, const bide_awaiter *address,
+                               bide_described_ *described)
 {
     bide_io_operation operation;
     bide_descriptor descriptor;
@@ -58,18 +76,23 @@ static void describe(const bide_awaiter_ops *ops, const bide_awaiter *address,
     described->is_in_memory = false;
     described->relation = "";
     described->other[0] = '\0';
-    const bide_io_describer_ *describer = bide_atomic_load(&table_describer, relaxed);
-    if (describer != NULL && io.table == describer->table)
-        describer->describe(operation.io, descriptor.fd, described);
+    const bide_io_table *describing = find_describing_table(io.table);
+    if (describing != NULL)
+        describing->describe(operation.io, descriptor.fd, described);
     else if (table.calls == NULL && /* otherwise its numbers mean something there alone */
-             !has_name(bide_peer_address, &descriptor, "peer", described) &&
-             !has_name(bide_local_address, &descriptor, "at", described))
-        name_file(descriptor.fd, described);
+             !describe_address(bide_peer_address, &descriptor, "peer", described) &&
+             !describe_address(bide_local_address, &descriptor, "at", described))
+        describe_file(descriptor.fd, described);
 }
 
-void bide_io_describe_operations_(const bide_io_describer_ *describer)
+void bide_io_describe_with_(const bide_io_table *table)
 {
-    if (describer != NULL)
-        bide_atomic_store(&table_describer, describer, relaxed);
-    bide_atomic_store(&bide_describe_operation, describe, relaxed);
+    bool is_registered = table->describe == NULL;
+    for (int i = 0; i < MAX_DESCRIBING_TABLES && !is_registered; i++) {
+        const bide_io_table *found = NULL;
+        is_registered =
+            bide_atomic_compare_exchange(&describing_tables[i], &found, table, relaxed, relaxed) ||
+            found == table;
+    }
+    bide_atomic_store(&bide_describe_operation, describe_operation, relaxed);
 }

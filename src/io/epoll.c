@@ -1,29 +1,34 @@
 /*
- * A loop's operations by readiness. Each descriptor is registered once, when something has to wait
- * for it first, edge-triggered and for both directions, and never changed.
+ * The epoll back end of a loop: operations by readiness. A descriptor is registered once, for both
+ * directions and edge-triggered, when an operation on it has to wait for the first time. The
+ * registration never changes.
  *
- *     a direction   READY: the call is made at once, since it may go through
- *                   WAITS: the last call would have waited, or took all there was; what is begun is
- *                   put into the line, until the kernel tells of a change
+ *     a direction of a descriptor
+ *         READY   an operation makes its call at once, since the call may succeed
+ *         WAITS   the last call would have waited, or took all bytes; an operation enters the line,
+ *                 until the kernel reports a change (IO_WAITS_INPUT, IO_WAITS_OUTPUT)
  *
- * 1. No change is missed. The kernel tells of each that comes after the registration, and at the
- *    registration of what is there already. The direction becomes WAITS only after a call that
- *    found nothing, or less than it asked for, while it was registered; a change before that call
- *    was seen by it, a change after it is told.
- * 2. A receive that took less than it asked for has emptied a TCP socket. Only the other end's
- *    close might still be there, and its change was told before: so a direction whose end was told
- *    of (ENDED) never becomes WAITS by a short call.
- * 3. Operations of a direction end in the order of their line. While there is a line nothing passes
- *    it.
- * 4. What the kernel tells names the descriptor's struct. A descriptor is taken out of the set
- *    before its struct may go, and what was told of it before is struck out of what is left of the
- *    batch. For a batch is gone through in turns (loop.h), between which coroutines run.
- * 5. A receive that waits for a buffer stands in front of its line, which goes on when there is one.
- *    If it leaves before, the line goes on without: the data were told of, and are not again.
+ * Threads: all of it runs on the loop's thread.
+ *
+ * 1. No change is missed. The kernel reports each change after the registration, and at the
+ *    registration the state of that moment. A direction becomes WAITS only after a call that found
+ *    nothing, or less than it asked for, while the descriptor was registered. That call has seen
+ *    any earlier change; a later change is reported after it.
+ * 2. A receive that got less than it asked for has emptied a TCP socket. Only the peer's close
+ *    might still be there, and its change was reported before. So a short call makes no direction
+ *    WAITS whose end was reported (IO_END_REPORTED).
+ * 3. Operations of a direction end in the order of their line. While there is a line, no operation
+ *    passes it.
+ * 4. An event of the kernel names the descriptor's struct. A descriptor leaves the set before its
+ *    struct may go. Its earlier events are struck out of the rest of the batch, because coroutines
+ *    run between the turns in which a batch is taken (loop.h).
+ * 5. A receive that waits for a buffer is in front of its line, which continues when a buffer is
+ *    free. If the receive leaves before, its line continues without it: the data were reported, and
+ *    will not be again.
  */
 #define _GNU_SOURCE
 #include "buffer_pool.h"
-#include "loop.h"
+#include "offload.h"
 
 #include "../coroutine/observe.h"
 #include "../system/descriptors.h"
@@ -35,74 +40,56 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256 };
-
-/* Of a descriptor, beside what operation.h has. */
-enum {
-    REGISTERED = IO_BITS_OWN,
-    WAITS = IO_BITS_OWN << 1, /* of input; that of output is one bit above */
-    ENDED = IO_BITS_OWN << 3, /* likewise */
-};
+enum { MAX_EVENTS = 256 };
 
 struct loop_epoll {
     int fd;
-    bool no_pwait2; /* the kernel has no epoll_pwait2 */
-    int next, count; /* of the batch: the first that was not taken, and all */
-    struct epoll_event events[EVENTS];
+    bool no_pwait2;  /* the kernel has no epoll_pwait2 */
+    int next, count; /* of the batch: the first that was not taken, and the length */
+    struct epoll_event events[MAX_EVENTS];
 };
 
-static bool is_waiting(const bide_descriptor *descriptor, int direction)
+BIDE_STATIC_ASSERT(IO_WAITS_OUTPUT == IO_WAITS_INPUT << BIDE_IO_OUTPUT && BIDE_IO_INPUT == 0,
+                   "the bit of a direction is the bit of input, shifted by the direction");
+
+static bool epoll_direction_waits(const bide_descriptor *descriptor, int direction)
 {
-    return direction != BIDE_IO_FREE && (descriptor->bits & ((unsigned)WAITS << direction)) != 0;
+    return direction != BIDE_IO_FREE &&
+           (descriptor->bits & ((unsigned)IO_WAITS_INPUT << direction)) != 0;
 }
 
-/* (those that wait for no other are asked at each change: polls) */
-static void set_waiting(bide_descriptor *descriptor, int direction, bool waits)
+/* (operations that wait for no other are retried at each change) */
+static void epoll_set_waits(bide_descriptor *descriptor, int direction, bool waits)
 {
     if (direction == BIDE_IO_FREE)
         return;
     if (waits)
-        descriptor->bits |= (unsigned)WAITS << direction;
+        descriptor->bits |= (unsigned)IO_WAITS_INPUT << direction;
     else
-        descriptor->bits &= ~((unsigned)WAITS << direction);
+        descriptor->bits &= ~((unsigned)IO_WAITS_INPUT << direction);
 }
 
-/* Has a call taken all there was? 2 */
-static bool took_all(const bide_io_operation *operation)
+/* Whether an operation that is done has taken all bytes: 2. */
+static bool epoll_took_all(const bide_io_operation *operation)
 {
-    size_t size;
-    if (operation->code == BIDE_IO_RECV)
-        size = operation->arguments.bytes.size;
-    else if (operation->code == BIDE_IO_RECV_PROVIDED)
-        size = operation->arguments.lent.pool->size;
-    else
+    if (!bide_io_row_of_(operation)->empties_when_short)
         return false;
-    return operation->status == 0 && operation->count != 0 && operation->count < size &&
-           (operation->descriptor->bits &
-            (REGISTERED | IO_BYTES | (unsigned)ENDED << BIDE_IO_INPUT)) ==
-               (REGISTERED | IO_BYTES) &&
+    return operation->status == 0 && operation->count != 0 &&
+           operation->count < bide_io_length_(operation) &&
+           (operation->descriptor->bits & (IO_REGISTERED | IO_TCP | IO_END_REPORTED)) ==
+               (IO_REGISTERED | IO_TCP) &&
            operation->flags == 0;
 }
 
-/* Makes its call, or calls. True: it is done. False: it has to wait. */
-static BIDE_NOINLINE bool try_any(bide_io_operation *operation)
-{
-    bool again;
-    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
-        if (again)
-            return false;
-    }
-    return true;
-}
-
 /*
- * The same. A receive or send that goes through is done here: each return after a system call is
- * foreseen wrongly on processors that forget, and costs as much as twenty instructions.
+ * bide_io_try_, with a receive or send that succeeds done here. Each return after a system call is
+ * mispredicted on processors that forget predictions in the kernel, and costs as much as twenty
+ * instructions.
  */
-BIDE_INLINE bool try_it(bide_io_operation *operation)
+BIDE_INLINE bool epoll_try(bide_io_operation *operation)
 {
     if (operation->code != BIDE_IO_RECV && operation->code != BIDE_IO_SEND)
-        return try_any(operation);
+        return bide_io_try_(operation);
     ptrdiff_t result = io_move_bytes(operation);
     bool again;
     if (BIDE_LIKELY(result > 0)) {
@@ -112,72 +99,75 @@ BIDE_INLINE bool try_it(bide_io_operation *operation)
             operation->status = 0;
             return true;
         }
-        return try_any(operation);
+        return bide_io_try_(operation);
     }
     return bide_io_take_result(operation, result < 0 ? io_error() : 0, &again) ||
-           (!again && try_any(operation));
+           (!again && bide_io_try_(operation));
 }
 
 /* Registers a descriptor: 0, or a negative errno; -EPERM: it is of a kind that does not poll. */
-static int enroll(bide_loop *loop, bide_descriptor *descriptor)
+static int epoll_register(bide_loop *loop, bide_descriptor *descriptor)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                                 .data.ptr = descriptor};
-    if ((descriptor->bits & REGISTERED) != 0)
+    if ((descriptor->bits & IO_REGISTERED) != 0)
         return 0;
     if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, descriptor->fd, &event) != 0)
         return -errno;
     bide_io_adopt(&loop->io, descriptor);
-    descriptor->bits |= REGISTERED;
+    descriptor->bits |= IO_REGISTERED;
     return 0;
 }
 
-/* Does its descriptor not poll, so that its call may block a thread? */
-static bool may_block(bide_io_operation *operation)
+/* Whether the call of an operation that may block needs the file pool. */
+static bool epoll_needs_file_pool(const bide_io_operation *operation)
 {
     bide_descriptor *descriptor = operation->descriptor;
-    if (!operation->is_file)
-        return false;
-    if (operation->code >= BIDE_IO_OPEN)
-        return true;
-    if ((descriptor->bits & IO_ASKED) == 0)
-        bide_io_probe_fd_(descriptor);
+    if (bide_io_row_of_(operation)->blocks != IO_BLOCKS_ON_FILE)
+        return bide_io_row_of_(operation)->blocks == IO_BLOCKS_ALWAYS;
+    if ((descriptor->bits & IO_PROBED) == 0)
+        bide_io_probe_(descriptor);
     return (descriptor->bits & IO_FILE) != 0;
 }
 
-static const struct bide_buffer_hooks_ buffer_hooks;
+static const struct bide_buffer_hooks_ epoll_buffer_hooks;
 
-static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+static bide_frame *epoll_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
     bide_descriptor *descriptor = operation->descriptor;
-    if (BIDE_UNLIKELY(operation->code >= BIDE_IO_LISTEN) && bide_loop_do_at_once_(operation))
-        return frame;
-    if (operation->is_file && may_block(operation))
+    const bide_io_row_ *row = bide_io_row_of_(operation);
+    bide_assert(operation->is_file || row->blocks != IO_BLOCKS_ALWAYS);
+    if (operation->is_file && epoll_needs_file_pool(operation))
         return bide_loop_offload_(loop, operation, frame);
-    if (operation->code == BIDE_IO_CONNECT) {
+    if (BIDE_UNLIKELY(row->start != IO_START_IN_LINE)) {
+        if (row->start == IO_START_AT_ONCE) {
+            bide_io_try_(operation);
+            return frame;
+        }
         operation->status = bide_io_open_to_connect_(operation);
         if (operation->status != 0)
             return frame;
     }
-    if (operation->code == BIDE_IO_RECV_PROVIDED)
-        bide_io_pool_enter_(operation->arguments.lent.pool, io, &buffer_hooks);
+    if (row->shape == IO_SHAPE_LENT)
+        bide_buffer_pool_claim_(operation->arguments.lent.pool, io, &epoll_buffer_hooks);
     int direction = io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
-        if (!is_waiting(descriptor, direction) && try_it(operation)) {
-            if (took_all(operation))
-                set_waiting(descriptor, direction, true);
+        if (!epoll_direction_waits(descriptor, direction) && epoll_try(operation)) {
+            if (epoll_took_all(operation))
+                epoll_set_waits(descriptor, direction, true);
             return frame;
         }
-        if ((descriptor->bits & REGISTERED) != 0)
-            set_waiting(descriptor, direction, true);
-        int error = enroll(loop, descriptor);
+        if ((descriptor->bits & IO_REGISTERED) != 0)
+            epoll_set_waits(descriptor, direction, true);
+        int error = epoll_register(loop, descriptor);
         if (error != 0) {
             operation->status = error;
             if (io_waits_for_buffer(operation))
-                bide_io_pool_leave_(operation);
-            if (operation->code == BIDE_IO_CONNECT)
+                bide_buffer_pool_stop_waiting_(operation);
+            if ((operation->state & IO_OPENED) != 0)
                 bide_io_release(operation);
+            operation->state = 0;
             return frame;
         }
     }
@@ -185,66 +175,69 @@ static bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *
     return NULL;
 }
 
-/* The direction may go on: makes the calls of its line. */
-static void go_on_with_line(bide_loop *loop, bide_descriptor *descriptor, int direction)
+/* Makes the calls of a line, until one has to wait. */
+static void epoll_try_line(bide_loop *loop, bide_descriptor *descriptor, int direction)
 {
     bide_io_operation *next;
-    set_waiting(descriptor, direction, false);
+    epoll_set_waits(descriptor, direction, false);
     for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
         next = at->next;
-        if (is_waiting(descriptor, direction))
+        if (epoll_direction_waits(descriptor, direction))
             break;
-        if (!try_it(at)) {
-            set_waiting(descriptor, direction, true);
+        if (!epoll_try(at)) {
+            epoll_set_waits(descriptor, direction, true);
             continue;
         }
-        if (took_all(at))
-            set_waiting(descriptor, direction, true);
+        if (epoll_took_all(at))
+            epoll_set_waits(descriptor, direction, true);
         loop->counts.completions++;
         bide_io_remove(&loop->io, at);
         bide_io_finish_waiting(at, BIDE_IO_DONE);
     }
 }
 
-BIDE_INLINE void go_on(bide_loop *loop, bide_descriptor *descriptor, int direction)
+/* A call in this direction may succeed now. */
+BIDE_INLINE void epoll_direction_is_ready(bide_loop *loop, bide_descriptor *descriptor,
+                                          int direction)
 {
     if (descriptor->lines[direction].first != NULL)
-        go_on_with_line(loop, descriptor, direction);
+        epoll_try_line(loop, descriptor, direction);
     else
-        set_waiting(descriptor, direction, false);
+        epoll_set_waits(descriptor, direction, false);
 }
 
-/* What the kernel tells of a descriptor that has left the set since: 4 */
-#define LEFT ((void *)1)
+/* In place of a descriptor that has left the set: 4. */
+#define EPOLL_STRUCK_OUT ((void *)1)
 
-static void take_event(bide_loop *loop, const struct epoll_event *event)
+static void epoll_take_event(bide_loop *loop, const struct epoll_event *event)
 {
     bide_descriptor *descriptor = event->data.ptr;
-    uint32_t what = event->events;
-    if (BIDE_UNLIKELY(descriptor == LEFT))
+    uint32_t events = event->events;
+    if (BIDE_UNLIKELY(descriptor == EPOLL_STRUCK_OUT))
         return;
     if (descriptor == NULL) {
         loop->counts.wakes++;
         bide_descriptor_lower_(loop->run.fd);
         return;
     }
-    if ((what & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
-        descriptor->bits |= (unsigned)ENDED << BIDE_IO_INPUT;
-    if ((what & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
-        go_on(loop, descriptor, BIDE_IO_INPUT);
-    if ((what & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0)
-        go_on(loop, descriptor, BIDE_IO_OUTPUT);
-    go_on(loop, descriptor, BIDE_IO_FREE);
+    bide_assert((descriptor->bits & IO_REGISTERED) != 0); /* 4 */
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
+        descriptor->bits |= IO_END_REPORTED;
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
+        epoll_direction_is_ready(loop, descriptor, BIDE_IO_INPUT);
+    if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0)
+        epoll_direction_is_ready(loop, descriptor, BIDE_IO_OUTPUT);
+    epoll_direction_is_ready(loop, descriptor, BIDE_IO_FREE);
 }
 
-/* At most until `deadline`; 0: not at all. */
-static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
+/* Waits for a batch, until `deadline`; 0: does not wait. Returns its length, or -1 with errno. */
+static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
 {
     struct timespec left = {0, 0};
     if (deadline == 0)
-        return epoll_wait(epoll->fd, epoll->events, EVENTS, 0);
+        return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS, 0);
     if (deadline == BIDE_FOREVER)
-        return epoll_wait(epoll->fd, epoll->events, EVENTS, -1);
+        return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS, -1);
     uint64_t now = bide_platform.now();
     uint64_t span = deadline > now ? deadline - now : 0;
 #ifdef SYS_epoll_pwait2
@@ -252,7 +245,7 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
         left.tv_sec = (time_t)(span / 1000000000);
         left.tv_nsec = (long)(span % 1000000000);
         int count =
-            (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, EVENTS, &left, NULL, 0);
+            (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, MAX_EVENTS, &left, NULL, 0);
         if (count > 0)
             io_written(epoll->events, (size_t)count * sizeof *epoll->events);
         if (count >= 0 || errno != ENOSYS)
@@ -262,34 +255,37 @@ static int wait_for_events(struct loop_epoll *epoll, uint64_t deadline)
 #endif
     (void)left;
     uint64_t milliseconds = (span + 999999) / 1000000;
-    return epoll_wait(epoll->fd, epoll->events, EVENTS,
+    return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS,
                       milliseconds < 86400000 ? (int)milliseconds : 86400000);
 }
 
-/* Takes of the batch what a turn may. */
-static void take_events(bide_loop *loop)
+/* Takes as many events of the batch as a turn may. */
+static void epoll_take_events(bide_loop *loop)
 {
     struct loop_epoll *epoll = loop->epoll;
     int end = epoll->count - epoll->next > LOOP_TURN ? epoll->next + LOOP_TURN : epoll->count;
+    bide_assert(epoll->next >= 0 && epoll->count <= MAX_EVENTS);
     while (epoll->next < end)
-        take_event(loop, &epoll->events[epoll->next++]);
+        epoll_take_event(loop, &epoll->events[epoll->next++]);
 }
 
-/* Nothing of the batch refers to it any more: 4 */
-static void scrub(struct loop_epoll *epoll, const bide_descriptor *descriptor)
+/* Strikes a descriptor out of the rest of the batch: 4. */
+static void epoll_strike_out(struct loop_epoll *epoll, const bide_descriptor *descriptor)
 {
     for (int i = epoll->next; i < epoll->count; i++) {
         if (epoll->events[i].data.ptr == descriptor)
-            epoll->events[i].data.ptr = LEFT;
+            epoll->events[i].data.ptr = EPOLL_STRUCK_OUT;
     }
 }
 
-static void take(bide_run_loop *run)
+/* ---- For the run loop ---- */
+
+static void epoll_take(bide_run_loop *run)
 {
-    take_events(bide_container_of(run, bide_loop, run));
+    epoll_take_events(bide_container_of(run, bide_loop, run));
 }
 
-static void look(bide_run_loop *run)
+static void epoll_look(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     struct loop_epoll *epoll = loop->epoll;
@@ -298,12 +294,12 @@ static void look(bide_run_loop *run)
             return;
         loop->counts.polls++;
         epoll->next = 0;
-        epoll->count = wait_for_events(epoll, 0);
+        epoll->count = epoll_wait_until(epoll, 0);
     }
-    take_events(loop);
+    epoll_take_events(loop);
 }
 
-static void sleep_for_events(bide_run_loop *run)
+static void epoll_sleep(bide_run_loop *run)
 {
     bide_loop *loop = bide_container_of(run, bide_loop, run);
     struct loop_epoll *epoll = loop->epoll;
@@ -314,92 +310,84 @@ static void sleep_for_events(bide_run_loop *run)
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_SLEEP));
     epoll->next = 0;
     loop->is_asleep = true;
-    epoll->count = wait_for_events(epoll, loop_look_up_at(run->deadline));
+    epoll->count = epoll_wait_until(epoll, bide_loop_wake_time_(run->deadline));
     loop->is_asleep = false;
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_WAKE));
     bide_run_loop_unpark_(run);
 }
 
-static void enter(bide_run_loop *run)
-{
-    bide_loop *loop = bide_container_of(run, bide_loop, run);
-    bide_loop_begin_on_thread_(loop);
-}
+/* ---- For operations ---- */
 
-/* The descriptor of one that waits for a buffer, for data that were told of; or NULL: 5 */
-static bide_descriptor *unread_of(const bide_io_operation *operation)
+/* The descriptor of a receive that waits for a buffer, its data being reported; or NULL: 5. */
+static bide_descriptor *epoll_unread_of(const bide_io_operation *operation)
 {
     return io_waits_for_buffer(operation) ? operation->descriptor : NULL;
 }
 
-/* A buffer was given back. */
-static void retry(bide_io *io, bide_io_operation *operation)
+static void epoll_retry_with_buffer(bide_io *io, bide_io_operation *operation)
 {
-    go_on(loop_of(io), operation->descriptor, BIDE_IO_INPUT);
+    epoll_direction_is_ready(loop_of(io), operation->descriptor, BIDE_IO_INPUT);
 }
 
-static const struct bide_buffer_hooks_ buffer_hooks = {retry, NULL, NULL};
+static const struct bide_buffer_hooks_ epoll_buffer_hooks = {epoll_retry_with_buffer, NULL, NULL};
 
-static void cancel(bide_io *io, bide_io_operation *operation)
+static void epoll_cancel(bide_io *io, bide_io_operation *operation)
 {
     if (bide_loop_is_offloaded_(operation)) {
         bide_loop_cancel_offloaded_(loop_of(io), operation);
         return;
     }
-    bide_descriptor *unread = unread_of(operation);
-    if (operation->code == BIDE_IO_CONNECT) /* it is closed */
-        scrub(loop_of(io)->epoll, operation->descriptor);
+    bide_descriptor *unread = epoll_unread_of(operation);
+    if ((operation->state & IO_OPENED) != 0) /* its end closes the descriptor */
+        epoll_strike_out(loop_of(io)->epoll, operation->descriptor);
     bide_io_remove(io, operation);
     bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
     if (unread != NULL)
-        go_on(loop_of(io), unread, BIDE_IO_INPUT);
+        epoll_direction_is_ready(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
-static void forget(bide_io *io, bide_io_operation *operation)
+static void epoll_forget(bide_io *io, bide_io_operation *operation)
 {
     if (bide_loop_is_offloaded_(operation)) {
-        bide_loop_discard_offloaded_(loop_of(io), operation);
+        bide_loop_forget_offloaded_(loop_of(io), operation);
         return;
     }
-    bide_descriptor *unread = unread_of(operation);
+    bide_descriptor *unread = epoll_unread_of(operation);
     bide_io_remove(io, operation);
-    if (operation->code == BIDE_IO_CONNECT)
+    if ((operation->state & IO_OPENED) != 0)
         bide_close(operation->descriptor);
     if (unread != NULL)
-        go_on(loop_of(io), unread, BIDE_IO_INPUT);
+        epoll_direction_is_ready(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
-static void release(bide_io *io, bide_descriptor *descriptor)
+static void epoll_release(bide_io *io, bide_descriptor *descriptor)
 {
     bide_loop *loop = loop_of(io);
     for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
         while (descriptor->lines[direction].first != NULL) {
             bide_io_operation *operation = descriptor->lines[direction].first;
             if (bide_loop_is_offloaded_(operation)) {
-                bide_loop_discard_offloaded_(loop, operation);
-                /* what it did is done */
-                bide_io_finish_waiting(operation,
-                                    operation->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
+                bide_loop_release_offloaded_(loop, operation);
                 continue;
             }
             bide_io_remove(io, operation);
             bide_io_finish_waiting(operation, BIDE_IO_CLOSED);
         }
     }
-    scrub(loop->epoll, descriptor);
-    if ((descriptor->bits & REGISTERED) != 0) {
+    epoll_strike_out(loop->epoll, descriptor);
+    if ((descriptor->bits & IO_REGISTERED) != 0) {
         epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, descriptor->fd, NULL);
         descriptor->bits = 0;
     }
 }
 
-static const bide_io_table table = {"epoll", begin, cancel, forget, release, NULL};
-static const struct bide_run_loop_events_ events = {look, sleep_for_events, take, enter, NULL};
+/* ---- The back end ---- */
 
-int bide_loop_epoll_create_(bide_loop *loop)
+static int epoll_create_state(bide_loop *loop, unsigned entries)
 {
     struct loop_epoll *epoll = malloc(sizeof *epoll);
     struct epoll_event woken = {.events = EPOLLIN, .data.ptr = NULL};
+    (void)entries;
     if (epoll == NULL)
         return -ENOMEM;
     int error = 0;
@@ -423,12 +411,10 @@ int bide_loop_epoll_create_(bide_loop *loop)
         return error;
     }
     loop->epoll = epoll;
-    bide_io_init(&loop->io, &table, &loop->run.scheduler);
-    loop->run.events = &events;
     return 0;
 }
 
-void bide_loop_epoll_destroy_(bide_loop *loop, bool is_own)
+static void epoll_destroy_state(bide_loop *loop, bool is_own)
 {
     if (is_own)
         bide_run_loop_close_fd(&loop->run);
@@ -437,3 +423,26 @@ void bide_loop_epoll_destroy_(bide_loop *loop, bool is_own)
     close(loop->epoll->fd);
     free(loop->epoll);
 }
+
+static const bide_io_table epoll_operations = {
+    .name = "epoll",
+    .begin = epoll_begin,
+    .cancel = epoll_cancel,
+    .forget = epoll_forget,
+    .release = epoll_release,
+};
+
+static const struct bide_run_loop_events_ epoll_events = {
+    .look = epoll_look,
+    .sleep = epoll_sleep,
+    .take = epoll_take,
+};
+
+const bide_back_end_ bide_epoll_ = {
+    .name = "epoll",
+    .kind = BIDE_LOOP_EPOLL,
+    .operations = &epoll_operations,
+    .events = &epoll_events,
+    .create = epoll_create_state,
+    .destroy = epoll_destroy_state,
+};

@@ -1,10 +1,12 @@
 /*
- * Descriptors that come from elsewhere.
+ * Descriptors that come from elsewhere: in a message, or from the service manager.
  *
- * 1. A message that was received has the descriptors in its control data, until `resume` moves them to
- *    the caller's, or closes those for which there is no room. `withdraw` closes the caller's, and
- *    what is still in the message is given back as that of any message: nobody will know of them.
- * 2. The control data are zero before: a message that never came has none in them.
+ * 1. A message that was received has the descriptors in its control data, until `resume` moves them
+ *    to the caller's array, and closes the rest. `withdraw` closes the caller's, because the
+ *    destroyed coroutine will not. Descriptors that are still in the message are given back as
+ *    those of any message (operation_table.c).
+ * 2. The control data are zero before the operation, so a message that never arrived has no
+ *    descriptors in them.
  */
 #define _GNU_SOURCE
 #include "bide/fd_passing.h"
@@ -47,7 +49,7 @@ static void pass_init(bide_fds_operation *pass, const bide_awaiter_ops *ops, bid
 
 /* ---- Sending ---- */
 
-static bide_frame *send_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *pass_send_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_fds_operation *pass = pass_of(awaiter);
     if (pass->room <= BIDE_SCM_MAX_FDS && pass->bytes.iov_len != 0)
@@ -61,7 +63,7 @@ bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket,
                                     unsigned count)
 {
     static const bide_awaiter_ops ops = {
-        .suspend = send_suspend,
+        .suspend = pass_send_suspend,
         .resume = bide_io_resume,
         .cancel = bide_io_cancel,
         .withdraw = bide_io_withdraw,
@@ -83,8 +85,8 @@ bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket,
 
 /* ---- Receiving ---- */
 
-/* Has one of the control data's descriptors. */
-static void take(bide_fds_operation *pass, int fd)
+/* Moves a descriptor to the caller's array, or closes it. */
+static void pass_take_descriptor(bide_fds_operation *pass, int fd)
 {
     if (pass->passed < pass->room) {
         pass->descriptors[pass->passed++] = fd;
@@ -94,7 +96,7 @@ static void take(bide_fds_operation *pass, int fd)
     }
 }
 
-static void take_control(bide_fds_operation *pass)
+static void pass_take_control(bide_fds_operation *pass)
 {
     struct msghdr *message = &pass->message;
     for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
@@ -108,27 +110,27 @@ static void take_control(bide_fds_operation *pass)
         for (size_t i = 0; at->cmsg_type == SCM_RIGHTS && i < size / sizeof(int); i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
-            take(pass, fd);
+            pass_take_descriptor(pass, fd);
         }
     }
     message->msg_controllen = 0; /* 1 */
 }
 
-static int receive_resume(bide_awaiter *awaiter)
+static int pass_receive_resume(bide_awaiter *awaiter)
 {
     bide_fds_operation *pass = pass_of(awaiter);
     if (pass->operation.status == 0) {
         pass->was_truncated = (pass->message.msg_flags & MSG_CTRUNC) != 0;
-        take_control(pass);
+        pass_take_control(pass);
     }
     return pass->operation.status;
 }
 
-static bool receive_withdraw(bide_awaiter *awaiter)
+static bool pass_receive_withdraw(bide_awaiter *awaiter)
 {
     bide_fds_operation *pass = pass_of(awaiter);
     bool was_waiting = bide_io_withdraw(awaiter);
-    while (pass->passed != 0) /* `resume` has moved them, for a coroutine that will not know */
+    while (pass->passed != 0) /* 1 */
         bide_io_close_number_(pass->operation.io, pass->descriptors[--pass->passed]);
     return was_waiting;
 }
@@ -138,9 +140,9 @@ bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket,
 {
     static const bide_awaiter_ops ops = {
         .suspend = bide_io_suspend,
-        .resume = receive_resume,
+        .resume = pass_receive_resume,
         .cancel = bide_io_cancel,
-        .withdraw = receive_withdraw,
+        .withdraw = pass_receive_withdraw,
         .name = "bide_recv_fds",
     };
     pass_init(pass, &ops, BIDE_IO_RECVMSG, socket, buffer, size);
@@ -155,8 +157,8 @@ bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket,
 
 enum { FIRST_INHERITED = 3 };
 
-/* A number of the environment; -1: it is none. */
-static long number_of(const char *name)
+/* The number in a variable of the environment; -1: it is none. */
+static long environment_number(const char *name)
 {
     const char *text = getenv(name);
     char *end;
@@ -169,8 +171,8 @@ static long number_of(const char *name)
 
 int bide_inherited_count(void)
 {
-    long count = number_of("LISTEN_FDS");
-    if (number_of("LISTEN_PID") != (long)getpid() || count < 0 || count > 65536)
+    long count = environment_number("LISTEN_FDS");
+    if (environment_number("LISTEN_PID") != (long)getpid() || count < 0 || count > 65536)
         return 0;
     return (int)count;
 }

@@ -1,12 +1,13 @@
+/* Operations on files and their names, which may block, and polls. Any thread initialises one. */
 #define _GNU_SOURCE
 #include "bide/file.h"
 
 #include "const_cast.h"
 #include "operation.h"
 
-static bide_awaiter *bytes_init(bide_file_operation *file, const bide_awaiter_ops *ops,
-                                bide_io_code code, bide_descriptor *descriptor, void *data,
-                                size_t size, int64_t offset)
+static bide_awaiter *file_bytes_init(bide_file_operation *file, const bide_awaiter_ops *ops,
+                                     bide_io_code code, bide_descriptor *descriptor, void *data,
+                                     size_t size, int64_t offset)
 {
     bide_io_operation *operation = io_file_init(file, ops, code, descriptor);
     operation->arguments.bytes.data = data;
@@ -16,9 +17,9 @@ static bide_awaiter *bytes_init(bide_file_operation *file, const bide_awaiter_op
     return &operation->awaiter;
 }
 
-static bide_awaiter *vectors_init(bide_file_operation *file, const bide_awaiter_ops *ops,
-                                  bide_io_code code, bide_descriptor *descriptor,
-                                  const struct iovec *vectors, int count, int64_t offset)
+static bide_awaiter *file_vectors_init(bide_file_operation *file, const bide_awaiter_ops *ops,
+                                       bide_io_code code, bide_descriptor *descriptor,
+                                       const struct iovec *vectors, int count, int64_t offset)
 {
     bide_io_operation *operation = io_file_init(file, ops, code, descriptor);
     operation->arguments.vector.vectors = vectors;
@@ -45,42 +46,42 @@ bide_awaiter *bide_read(bide_file_operation *file, bide_descriptor *descriptor, 
                         size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_read");
-    return bytes_init(file, &ops, BIDE_IO_READ, descriptor, buffer, size, -1);
+    return file_bytes_init(file, &ops, BIDE_IO_READ, descriptor, buffer, size, -1);
 }
 
 bide_awaiter *bide_write(bide_file_operation *file, bide_descriptor *descriptor, const void *data,
                          size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_write");
-    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, -1);
+    return file_bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, -1);
 }
 
 bide_awaiter *bide_read_at(bide_file_operation *file, bide_descriptor *descriptor, void *buffer,
                            size_t size, int64_t offset)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_read_at");
-    return bytes_init(file, &ops, BIDE_IO_READ, descriptor, buffer, size, offset);
+    return file_bytes_init(file, &ops, BIDE_IO_READ, descriptor, buffer, size, offset);
 }
 
 bide_awaiter *bide_write_at(bide_file_operation *file, bide_descriptor *descriptor,
                             const void *data, size_t size, int64_t offset)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_write_at");
-    return bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, offset);
+    return file_bytes_init(file, &ops, BIDE_IO_WRITE, descriptor, io_as_data(data), size, offset);
 }
 
 bide_awaiter *bide_readv(bide_file_operation *file, bide_descriptor *descriptor,
                          const struct iovec *vectors, int count, int64_t offset)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_readv");
-    return vectors_init(file, &ops, BIDE_IO_READ_VECTOR, descriptor, vectors, count, offset);
+    return file_vectors_init(file, &ops, BIDE_IO_READ_VECTOR, descriptor, vectors, count, offset);
 }
 
 bide_awaiter *bide_writev(bide_file_operation *file, bide_descriptor *descriptor,
                           const struct iovec *vectors, int count, int64_t offset)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_writev");
-    return vectors_init(file, &ops, BIDE_IO_WRITE_VECTOR, descriptor, vectors, count, offset);
+    return file_vectors_init(file, &ops, BIDE_IO_WRITE_VECTOR, descriptor, vectors, count, offset);
 }
 
 bide_awaiter *bide_sync(bide_file_operation *file, bide_descriptor *descriptor, bide_sync_what what)

@@ -145,7 +145,7 @@ int bide_file_watcher_init(bide_file_watcher *watcher, void *buffer, size_t size
     if (fd < 0)
         return -errno;
     bide_descriptor_init(&watcher->inotify, fd);
-    watcher->inotify.bits = IO_ASKED;
+    watcher->inotify.bits = IO_PROBED;
     return 0;
 }
 

@@ -1,20 +1,24 @@
 /*
- * A pool whose workers each have a loop. It is two things that exist: the pool of threads, with a
- * driver that its workers sleep in (schedule/pool/worker.h), and a loop for each.
+ * A pool whose workers each have a loop: the pool of threads, with a driver whose loops its workers
+ * sleep in (schedule/pool/worker.h), and one loop for each worker.
  *
- * 1. A worker's loop is its thread's from the thread's begin to its end. So all that the loop does
- *    is done on that thread, as on a loop that runs alone (loop.c, 2), and it needs no lock. What is
- *    posted to it is of the library: letters (mail.c), the ends of calls that block, and `poke`. The
- *    coroutines of the pool are never posted to it.
- * 2. An operation that ends wakes its coroutine by the scheduler of that, which is the pool; on this
- *    thread, so it is put into the worker's own places, and others may steal it.
- * 3. A worker is woken by `poke`, which is posted to its loop. The loop does not sleep while
- *    something is posted (run_loop.c, 2), and when it does, a post wakes it. So no wake is lost,
- *    whether it comes before the sleep or in it.
- * 4. `poke` is posted by whoever changes `is_poked` from 0, and it changes that back when it runs,
- *    in no queue any more. The exchange acquires what it released: the frame may be written anew.
- *    (All who post it have the pool's lock. The worker need not have taken that since.)
- * 5. Two that wait for each other's errands serve each other: mail.c, 5.
+ * Threads: the functions of the driver are called on the worker's thread, except worker_loop_wake
+ * and destroy_pool_of_loops.
+ *
+ * 1. A worker's loop belongs to the worker's thread from the start of the thread to its end. So the
+ *    loop does everything on that thread, like a loop that runs alone (loop.c, 2), and needs no
+ *    lock. Only the library posts to it: remote requests (mail.c), the completions of blocking
+ *    calls, and the wake frame. The coroutines of the pool are never posted to it.
+ * 2. An operation that ends wakes its coroutine through that coroutine's scheduler, the pool, on
+ *    this thread. So the coroutine enters the worker's own queue, and other workers may steal it.
+ * 3. A worker is woken by its wake frame, which is posted to its loop. The loop does not sleep
+ *    while something is posted (run_loop.c, 2), and a post wakes it when it sleeps. So no wake is
+ *    lost, whether it arrives before the sleep or in it.
+ * 4. The thread that changes `wake_is_posted` from 0 posts the wake frame. The frame changes it
+ *    back when it runs, and is in no queue then. The exchange acquires what the frame's store
+ *    released, so the frame may be written anew. (All threads that post it hold the pool's lock.
+ *    The worker need not have taken that lock since.)
+ * 5. Two workers that wait for each other's remote calls serve each other: mail.c, 5.
  */
 #define _GNU_SOURCE
 #include "bide/io_pool.h"
@@ -28,61 +32,59 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { FILE_THREADS = 4 };
-
 typedef struct worker_loop {
     bide_loop *loop;
-    bide_frame poke;
-    bide_atomic(uint32_t) is_poked; /* 4 */
-    char apart[BIDE_CACHE_LINE];    /* from the next, which other threads write to */
+    bide_frame wake_frame;
+    bide_atomic(uint32_t) wake_is_posted; /* 4 */
+    char padding[BIDE_CACHE_LINE];        /* the next one is written by other threads */
 } worker_loop;
 
 typedef struct io_pool {
     bide_pool_driver driver;
     struct bide_io_group_ group;
-    bide_blocking *files; /* that it made; or NULL */
+    bide_blocking *files; /* the file pool that it owns; or NULL */
     unsigned count;
-    bide_atomic(uint32_t) next; /* whose loop begins what is awaited on a thread outside */
+    bide_atomic(uint32_t) next; /* the loop that begins the next operation of a thread outside */
     worker_loop *loops;
 } io_pool;
 
-static io_pool *pool_of(bide_pool_driver *driver)
+static io_pool *pool_of_loops(bide_pool_driver *driver)
 {
     return bide_container_of(driver, io_pool, driver);
 }
 
-static bide_run_loop *run_of(bide_pool_driver *driver, unsigned worker)
+static bide_run_loop *run_loop_of_worker(bide_pool_driver *driver, unsigned worker)
 {
-    return &pool_of(driver)->loops[worker].loop->run;
+    return &pool_of_loops(driver)->loops[worker].loop->run;
 }
 
 /* ---- The driver ---- */
 
-static void enter(bide_pool_driver *driver, unsigned worker)
+static void worker_loop_enter(bide_pool_driver *driver, unsigned worker)
 {
-    bide_run_loop_enter_(run_of(driver, worker));
-    pool_of(driver)->loops[worker].loop->is_run = true;
+    bide_run_loop_enter_(run_loop_of_worker(driver, worker));
+    pool_of_loops(driver)->loops[worker].loop->is_run = true;
 }
 
-static void leave(bide_pool_driver *driver, unsigned worker)
+static void worker_loop_leave(bide_pool_driver *driver, unsigned worker)
 {
-    bide_run_loop *run = run_of(driver, worker);
+    bide_run_loop *run = run_loop_of_worker(driver, worker);
     while (bide_run_loop_run_posted_(run)) {
     }
     bide_run_loop_leave_(run);
-    pool_of(driver)->loops[worker].loop->is_run = false;
+    pool_of_loops(driver)->loops[worker].loop->is_run = false;
 }
 
-static void look(bide_pool_driver *driver, unsigned worker)
+static void worker_loop_look(bide_pool_driver *driver, unsigned worker)
 {
-    bide_run_loop *run = run_of(driver, worker);
+    bide_run_loop *run = run_loop_of_worker(driver, worker);
     bide_run_loop_run_posted_(run);
     run->events->look(run);
 }
 
-static void sleep_in_loop(bide_pool_driver *driver, unsigned worker, uint64_t deadline)
+static void worker_loop_sleep(bide_pool_driver *driver, unsigned worker, uint64_t deadline)
 {
-    bide_run_loop *run = run_of(driver, worker);
+    bide_run_loop *run = run_loop_of_worker(driver, worker);
     if (bide_run_loop_is_ready_(run))
         return;
     run->deadline = deadline;
@@ -90,38 +92,39 @@ static void sleep_in_loop(bide_pool_driver *driver, unsigned worker, uint64_t de
     run->deadline = BIDE_FOREVER;
 }
 
-static void take(bide_pool_driver *driver, unsigned worker)
+static void worker_loop_take(bide_pool_driver *driver, unsigned worker)
 {
-    bide_run_loop *run = run_of(driver, worker);
+    bide_run_loop *run = run_loop_of_worker(driver, worker);
     run->events->take(run);
     bide_run_loop_run_posted_(run);
 }
 
-static bide_next poke_step(bide_frame *frame, unsigned depth)
+static bide_next worker_loop_wake_step(bide_frame *frame, unsigned depth)
 {
-    worker_loop *own = bide_container_of(frame, worker_loop, poke);
+    worker_loop *own = bide_container_of(frame, worker_loop, wake_frame);
     (void)depth;
-    /* release: 4; partner is the exchange of `wake` */
-    bide_atomic_store(&own->is_poked, 0, release);
+    /* release: 4; partner is the exchange of worker_loop_wake */
+    bide_atomic_store(&own->wake_is_posted, 0, release);
     return bide_next_none();
 }
 
-static const bide_coroutine_code poke_code = {poke_step, "(wake a worker)", __FILE__, NULL, NULL};
-static const bide_point poke_point = BIDE_POINT_START(&poke_code);
+static const bide_coroutine_code worker_loop_wake_code = {worker_loop_wake_step, "(wake a worker)",
+                                                          __FILE__, NULL, NULL};
+static const bide_point worker_loop_wake_point = BIDE_POINT_START(&worker_loop_wake_code);
 
-static void wake(bide_pool_driver *driver, unsigned worker)
+static void worker_loop_wake(bide_pool_driver *driver, unsigned worker)
 {
-    worker_loop *own = &pool_of(driver)->loops[worker];
+    worker_loop *own = &pool_of_loops(driver)->loops[worker];
     bide_scheduler *scheduler = &own->loop->run.scheduler;
     /* acquire: 4 */
-    if (bide_atomic_exchange(&own->is_poked, 1, acquire) != 0)
+    if (bide_atomic_exchange(&own->wake_is_posted, 1, acquire) != 0)
         return;
-    bide_frame_init_in(&own->poke, &poke_point, &own->loop->io.context);
-    own->poke.awaiter.frame = &own->poke;
-    scheduler->post(scheduler, &own->poke.awaiter, &own->poke.awaiter);
+    bide_frame_init_in(&own->wake_frame, &worker_loop_wake_point, &own->loop->io.context);
+    own->wake_frame.awaiter.frame = &own->wake_frame;
+    scheduler->post(scheduler, &own->wake_frame.awaiter, &own->wake_frame.awaiter);
 }
 
-static void free_all(io_pool *pool)
+static void free_pool_of_loops(io_pool *pool)
 {
     for (unsigned i = 0; i < pool->count; i++) {
         if (pool->loops[i].loop != NULL)
@@ -133,28 +136,29 @@ static void free_all(io_pool *pool)
     free(pool);
 }
 
-static void destroy(bide_pool_driver *driver)
+static void destroy_pool_of_loops(bide_pool_driver *driver)
 {
-    free_all(pool_of(driver));
+    free_pool_of_loops(pool_of_loops(driver));
 }
 
-/* ---- Whose loop ---- */
+/* ---- The loop of a thread ---- */
 
-static const bide_pool_driver driver_of_loops = {enter, leave, look,   sleep_in_loop,
-                                                 take,  wake,  destroy};
+static const bide_pool_driver driver_of_worker_loops = {
+    worker_loop_enter, worker_loop_leave, worker_loop_look,     worker_loop_sleep,
+    worker_loop_take,  worker_loop_wake,  destroy_pool_of_loops};
 
-/* Also of a thread that is about to run a coroutine of the pool outside of it. */
-static bide_io *io_of_pool(bide_scheduler *scheduler)
+/* (a thread that runs a coroutine of the pool outside of it has an io too) */
+static bide_io *io_of_worker_loop(bide_scheduler *scheduler)
 {
     bide_thread_pool *threads = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    io_pool *pool = pool_of(threads->driver);
+    io_pool *pool = pool_of_loops(threads->driver);
     bide_pool_worker *worker = bide_pool_worker_of_(threads);
     unsigned index = worker != NULL ? worker->index
                                     : bide_atomic_fetch_add(&pool->next, 1, relaxed) % pool->count;
     return &pool->loops[index].loop->io;
 }
 
-static bool serve(const struct bide_io_group_ *group)
+static bool worker_loop_serve(const struct bide_io_group_ *group)
 {
     const io_pool *pool = bide_container_of(group, io_pool, group);
     bide_pool_worker *worker = bide_pool_this_worker_();
@@ -164,14 +168,14 @@ static bool serve(const struct bide_io_group_ *group)
     return true;
 }
 
-/* ---- Making one ---- */
+/* ---- Creating one ---- */
 
-static int make_loops(io_pool *pool, const bide_loop_options *given)
+static int create_worker_loops(io_pool *pool, const bide_loop_options *given)
 {
     bide_loop_options options = *given;
     options.times_runs = false;
     if (options.files == NULL) {
-        bide_blocking_options files = {.name = "files", .max_threads = FILE_THREADS};
+        bide_blocking_options files = {.name = "files", .max_threads = MAX_FILE_THREADS};
         int error = bide_blocking_create_with(&pool->files, &files);
         if (error != 0)
             return error;
@@ -185,7 +189,7 @@ static int make_loops(io_pool *pool, const bide_loop_options *given)
             return error;
         }
         own->loop->io.group = &pool->group;
-        bide_atomic_init(&own->is_poked, 0);
+        bide_atomic_init(&own->wake_is_posted, 0);
     }
     return 0;
 }
@@ -207,47 +211,48 @@ int bide_io_pool_create(bide_thread_pool **created, const bide_io_pool_options *
         free(pool);
         return -ENOMEM;
     }
-    pool->driver = driver_of_loops;
-    pool->group.serve = serve;
+    pool->driver = driver_of_worker_loops;
+    pool->group.serve = worker_loop_serve;
     bide_atomic_init(&pool->next, 0);
     pool->files = NULL;
     pool->count = count;
     pool->loops = loops;
     for (unsigned i = 0; i < count; i++)
         loops[i].loop = NULL;
-    int error = make_loops(pool, &options->loop);
+    int error = create_worker_loops(pool, &options->loop);
     if (error == 0)
-        error = bide_pool_create_(created, &threads, &pool->driver, io_of_pool);
+        error = bide_pool_create_(created, &threads, &pool->driver, io_of_worker_loop);
     if (error != 0)
-        free_all(pool);
+        free_pool_of_loops(pool);
     return error;
 }
 
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
 {
-    return pool_of(threads->driver)->loops[0].loop->back_end;
+    return pool_of_loops(threads->driver)->loops[0].loop->back_end;
 }
 
-/* ---- Homes ---- */
+/* ---- Owners of descriptors ---- */
 
 bool bide_io_pool_is(const bide_thread_pool *threads)
 {
-    return threads->driver != NULL && threads->driver->enter == enter;
+    return threads->driver != NULL && threads->driver->enter == worker_loop_enter;
 }
 
-static void adopt(bide_io *io, void *descriptor)
+static void worker_loop_adopt(bide_io *io, void *descriptor)
 {
     bide_io_adopt(io, descriptor);
 }
 
 int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descriptor *descriptor)
 {
-    if (!bide_io_pool_is(threads) || worker >= pool_of(threads->driver)->count)
+    if (!bide_io_pool_is(threads) || worker >= pool_of_loops(threads->driver)->count)
         return -EINVAL;
     if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
     if (io_of(descriptor) != NULL)
         return -EBUSY;
-    bide_io_call_remote_(&pool_of(threads->driver)->loops[worker].loop->io, adopt, descriptor);
+    bide_io_call_remote_(&pool_of_loops(threads->driver)->loops[worker].loop->io, worker_loop_adopt,
+                         descriptor);
     return 0;
 }

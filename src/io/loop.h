@@ -1,4 +1,11 @@
-/* What the two back ends of a loop have in common. */
+/*
+ * A loop, as its back ends and the pool of loops know it, and the table of functions that a back
+ * end of a loop is.
+ *
+ *     loop.c --bide_back_end_--> epoll.c, uring.c --> offload.c --> operation.c
+ *
+ * A back end includes this file and calls no function of loop.c.
+ */
 #ifndef BIDE_IO_LOOP_H
 #define BIDE_IO_LOOP_H
 
@@ -12,10 +19,14 @@
 #include <pthread.h>
 
 /*
- * So much of what has come is taken before what it woke runs: that finds its memory in the cache, and
- * the first of many does not wait for the calls of the last.
+ * The largest number of completions that a back end takes before the coroutines that they wake run.
+ * Those then find their memory in the cache, and the first of many does not wait for the calls of
+ * the last.
  */
 enum { LOOP_TURN = 16 };
+
+/* The threads of a file pool that the library creates. */
+enum { MAX_FILE_THREADS = 4 };
 
 #if defined __SANITIZE_THREAD__
 #define LOOP_HANDLERS_MAY_WAIT 1
@@ -29,21 +40,50 @@ enum { LOOP_TURN = 16 };
 #endif
 
 /*
- * When a loop that sleeps until `deadline` is to look up. ThreadSanitizer puts the handler of a signal
- * off until the thread makes a call that it knows, and now and then one that comes right before
- * epoll_wait, which it knows, until the end of that. So under it a loop looks up ten times a second,
- * and asks for the time.
+ * The time at which a loop that sleeps until `deadline` wakes by itself. ThreadSanitizer defers a
+ * signal handler until the thread makes a call that it intercepts. A handler that arrives right
+ * before epoll_wait, which it intercepts, is sometimes deferred until epoll_wait returns. So under
+ * ThreadSanitizer a loop wakes ten times a second, and asks for the time.
  */
-BIDE_INLINE uint64_t loop_look_up_at(uint64_t deadline)
+BIDE_INLINE uint64_t bide_loop_wake_time_(uint64_t deadline)
 {
     uint64_t soon = LOOP_HANDLERS_MAY_WAIT ? bide_platform.now() + 100000000 : BIDE_FOREVER;
     return deadline < soon ? deadline : soon;
 }
 
+/* A back end of a loop. Each has one constant table, and keeps its own state in bide_loop. */
+typedef struct bide_back_end_ {
+    const char *name;
+    bide_loop_kind kind;
+    const bide_io_table *operations;
+
+    /* enter is not used: loop.c has its own. */
+    const struct bide_run_loop_events_ *events;
+
+    /*
+     * Creates its state, after the loop's io was initialised; 0 or a negative errno. `entries`: the
+     * length of its queue, if it has one.
+     */
+    int (*create)(bide_loop *loop, unsigned entries);
+
+    /*
+     * Frees its state. `is_own` is false in a child of fork: there it closes descriptors, and
+     * changes nothing that the parent shares.
+     */
+    void (*destroy)(bide_loop *loop, bool is_own);
+
+    /* The loop is about to run for the first time, on this thread. NULL: nothing. */
+    void (*start_on_thread)(bide_loop *loop);
+} bide_back_end_;
+
+extern const bide_back_end_ bide_epoll_, bide_uring_; /* bide_uring_: create may return -ENOSYS */
+
 struct bide_loop {
     bide_run_loop run; /* at the head: aligned */
     bide_io io;
-    bide_loop_back_end back_end;
+    bide_loop_back_end back_end;         /* the name and the reason of the choice */
+    const bide_back_end_ *ops;           /* its functions */
+    struct bide_run_loop_events_ events; /* those of `ops`, with loop.c's enter */
     bide_loop_stats counts;
     bool has_run;
     pthread_t thread; /* that it runs on */
@@ -54,9 +94,9 @@ struct bide_loop {
     bool is_run;    /* its thread is in it */
     bool is_asleep; /* in the kernel */
 
-    bide_blocking *files;
+    bide_blocking *files; /* the file pool; NULL: not needed so far */
     bool owns_files;
-    struct loop_epoll *epoll; /* one of these two */
+    struct loop_epoll *epoll; /* the state of its back end: one of these two */
     struct loop_uring *uring;
 };
 
@@ -65,29 +105,7 @@ BIDE_INLINE bide_loop *loop_of(bide_io *io)
     return bide_container_of(io, bide_loop, io);
 }
 
-/* Its thread begins to run it: the first one, or the same again; otherwise that is told as misuse. */
-void bide_loop_begin_on_thread_(bide_loop *loop);
-
-/* Makes the back end; 0 or a negative errno. */
-int bide_loop_epoll_create_(bide_loop *loop);
-int bide_loop_uring_create_(bide_loop *loop, unsigned entries);
-
-/* Frees it. `is_own`: in the process that made it; in another nothing is touched that both have. */
-void bide_loop_epoll_destroy_(bide_loop *loop, bool is_own);
-void bide_loop_uring_destroy_(bide_loop *loop, bool is_own);
-
-/* Has a thread for blocking calls do the operation, as `begin` of a table. */
-bide_frame *bide_loop_offload_(bide_loop *loop, bide_io_operation *operation, bide_frame *frame);
-
-/* Is it there, or about to be? Then a request to stop, or the end of its coroutine, goes here. */
-bool bide_loop_is_offloaded_(const bide_io_operation *operation);
-void bide_loop_cancel_offloaded_(bide_loop *loop, bide_io_operation *operation);
-void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation);
-
-/* Does the operation at once, if it never waits. True: it did. */
-bool bide_loop_do_at_once_(bide_io_operation *operation);
-
-/* A loop, as it is seen while it runs. */
+/* A snapshot of a loop that runs. */
 typedef struct loop_seen {
     uint32_t number;
     int thread;    /* 0: none yet */
@@ -98,7 +116,10 @@ typedef struct loop_seen {
     bide_loop_stats counts;
 } loop_seen;
 
-/* On any thread, which holds the live ones (live.h) and may peek. False: it cannot be read. */
+/*
+ * Takes a snapshot. Any thread that holds the registry of live objects (live.h) and may read memory
+ * through the kernel. False: it cannot be read.
+ */
 bool bide_loop_note_events_(const bide_live_ *live, loop_seen *seen);
 
 #endif

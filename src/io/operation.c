@@ -1,15 +1,21 @@
 /*
- * What all operations on descriptors do alike, whatever carries them out.
+ * Operations on descriptors: the part that all back ends share.
  *
- *     state   IDLE --begin--> ended at once, or WAITING --end_waiting--> ENDED
- *             NAMED is beside WAITING: a request on another thread has named it
+ *     state   0 --begin--> 0, if it ends at once; otherwise IO_WAITING --end_waiting--> 0
  *
- * The operation, its descriptor's lines and the io are of one thread: that of the io's scheduler.
- * So they need no order. What other threads reach is in mail.c.
+ * operation.h lists the other bits of the state, with their writers. operation_table.c says how the
+ * operations differ.
  *
- * Where several threads have an io each and share their coroutines (io_pool.c), a descriptor is of
- * the io that used it first, its home. An operation that is awaited elsewhere is sent home, and
- * begins there. So is what is asked of a descriptor at once: to be closed, or forgotten.
+ * Threads: an operation, the lines of its descriptor and the io belong to one thread, that of the
+ * io's scheduler. So they need no order. Requests of other threads arrive through mail.c.
+ *
+ * 1. If several threads have an io each and share their coroutines (io_pool.c), a descriptor
+ *    belongs to the io that uses it first: its owner. An operation that is awaited on another
+ *    thread is forwarded to the owner, and begins there. So are closing a descriptor, and the
+ *    withdrawal of an operation.
+ * 2. An operation ends once. Its back end takes it out of its line (bide_io_remove), and then
+ *    calls bide_io_finish_waiting, which clears IO_WAITING.
+ * 3. A descriptor is in the list of its owner exactly while `place` is not NULL.
  */
 #include "bide/extend/io.h"
 
@@ -19,35 +25,32 @@
 #include "../system/fork.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "buffer_pool.h"
 #include "operation.h"
 
-/* To which it belongs from now on: this one, unless another of the group was first. */
-static bide_io *claim(bide_io *io, bide_descriptor *descriptor)
+/* ---- Owners of descriptors ---- */
+
+/* Returns the owner: `io`, unless another io of its group was faster. */
+static bide_io *descriptor_claim(bide_io *io, bide_descriptor *descriptor)
 {
-    bide_io *home = io_of(descriptor);
-    if (home != NULL)
-        return home;
+    bide_io *owner = io_of(descriptor);
+    if (owner != NULL)
+        return owner;
     /* relaxed: an io is older than the threads that find it here */
     if (io->group == NULL)
         bide_atomic_store(&descriptor->io, io, relaxed);
-    else if (!bide_atomic_compare_exchange(&descriptor->io, &home, io, relaxed, relaxed))
-        return home;
+    else if (!bide_atomic_compare_exchange(&descriptor->io, &owner, io, relaxed, relaxed))
+        return owner;
     return io;
 }
 
 /*
- * The first of the descriptors, which is looked at before anything else is done with it. Its user may
- * have made another descriptor of that struct, or something else of its memory, without closing it.
+ * The first descriptor in the io's list. It is checked before it is used: its user may have reused
+ * the memory of its struct without closing it.
  */
-static bide_descriptor *first_of(bide_io *io, const char *where)
+static bide_descriptor *first_descriptor_of_io(bide_io *io, const char *where)
 {
     bide_descriptor *first = io->descriptors;
     if (BIDE_UNLIKELY(first != NULL && (io_of(first) != io || first->place != &io->descriptors)))
@@ -58,40 +61,44 @@ static bide_descriptor *first_of(bide_io *io, const char *where)
 
 void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 {
-    if (claim(io, descriptor) != io || descriptor->place != NULL)
+    if (descriptor_claim(io, descriptor) != io || descriptor->place != NULL)
         return;
-    descriptor->next = first_of(io, "the use of another descriptor");
+    descriptor->next = first_descriptor_of_io(io, "the use of another descriptor");
     descriptor->place = &io->descriptors;
     if (descriptor->next != NULL)
         descriptor->next->place = &descriptor->next;
     io->descriptors = descriptor;
 }
 
-/* The descriptor belongs to none. */
-static void disown(bide_descriptor *descriptor)
+static void descriptor_disown(bide_descriptor *descriptor)
 {
     if (io_of(descriptor) == NULL)
         return;
     if (descriptor->place != NULL) {
+        bide_assert(*descriptor->place == descriptor); /* 3 */
         *descriptor->place = descriptor->next;
         if (descriptor->next != NULL)
             descriptor->next->place = descriptor->place;
         descriptor->place = NULL;
     }
     bide_atomic_store(&descriptor->io, (bide_io *)NULL, relaxed);
-    descriptor->bits &= IO_BITS_OWN - 1;
+    descriptor->bits &= IO_SYSTEM_BITS;
 }
 
 void bide_io_destroy(bide_io *io)
 {
     bide_descriptor *first;
-    while ((first = first_of(io, "the end of that loop")) != NULL)
-        disown(first);
+    while ((first = first_descriptor_of_io(io, "the end of that loop")) != NULL)
+        descriptor_disown(first);
 }
 
-BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+/* ---- Beginning ---- */
+
+BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operation,
+                                        bide_frame *frame)
 {
     bide_descriptor *descriptor = operation->descriptor;
+    bide_assert(operation->code < BIDE_IO_CODES && (operation->state & IO_WAITING) == 0);
     if (descriptor != NULL && !io_opens(operation)) {
         if (BIDE_UNLIKELY(descriptor->fd < 0)) {
             operation->status = -EBADF;
@@ -103,7 +110,7 @@ BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_fr
             bide_platform.misuse("a descriptor is used on two loops", operation->awaiter.ops->name,
                                  __FILE__, __LINE__);
     }
-    if (operation->io != io) /* (one that was sent here may be looked at by a request to stop) */
+    if (operation->io != io) /* (a stop request may read it while a forwarded operation begins) */
         operation->io = io;
     io->begun++;
     return io->table->begin(io, operation, frame);
@@ -111,24 +118,25 @@ BIDE_INLINE bide_frame *begin(bide_io *io, bide_io_operation *operation, bide_fr
 
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
-    return begin(io, operation, frame);
+    return operation_begin(io, operation, frame);
 }
 
-/* The same of one of several: at the descriptor's home. */
-static BIDE_NOINLINE bide_frame *begin_at_home(bide_io *io, bide_io_operation *operation,
-                                               bide_frame *frame)
+/* Begins an operation of a group: 1. */
+static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_operation *operation,
+                                                          bide_frame *frame)
 {
     bide_descriptor *descriptor = operation->descriptor;
-    if (operation->code == BIDE_IO_RECV_PROVIDED) { /* a pool of buffers is of one loop */
+    if (bide_io_row_of_(operation)->is_of_one_loop) {
         operation->status = -ENOTSUP;
         return frame;
     }
     if (descriptor != NULL && !io_opens(operation) && descriptor->fd >= 0) {
-        bide_io *home = claim(io, descriptor);
-        if (home->group == io->group)
-            io = home; /* (otherwise it is misuse) */
+        bide_io *owner = descriptor_claim(io, descriptor);
+        if (owner->group == io->group)
+            io = owner; /* (otherwise it is misuse, which operation_begin reports) */
     }
-    return io_is_here(io) ? begin(io, operation, frame) : bide_io_forward_(io, operation);
+    return bide_io_on_owner_thread_(io) ? operation_begin(io, operation, frame)
+                                        : bide_io_forward_(io, operation);
 }
 
 bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -139,8 +147,9 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
         operation->status = -ENOTSUP;
         return frame;
     }
-    bide_frame *next = BIDE_LIKELY(io->group == NULL) ? begin(io, operation, frame)
-                                                      : begin_at_home(io, operation, frame);
+    bide_frame *next = BIDE_LIKELY(io->group == NULL)
+                           ? operation_begin(io, operation, frame)
+                           : operation_begin_at_owner(io, operation, frame);
 #if BIDE_BUDGET > 0
     if (next == frame)
         bide_budget_ -= BIDE_BUDGET_OF_IO_ - 1;
@@ -153,19 +162,21 @@ int bide_io_resume(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_io_operation, awaiter)->status;
 }
 
-/* What is asked of an operation at its io. */
-typedef struct withdrawal {
-    bide_io_operation *operation;
-    bool is_forgotten;
-} withdrawal;
+/* ---- Withdrawing ---- */
 
-static void forget(bide_io *io, void *argument)
+typedef struct operation_withdrawal {
+    bide_io_operation *operation;
+    bool was_waiting;
+} operation_withdrawal;
+
+static void withdraw_on_owner_thread(bide_io *io, void *argument)
 {
-    withdrawal *wanted = argument;
-    bide_io_operation *operation = wanted->operation;
-    wanted->is_forgotten = (operation->state & IO_WAITING) != 0;
-    if (wanted->is_forgotten) {
+    operation_withdrawal *withdrawal = argument;
+    bide_io_operation *operation = withdrawal->operation;
+    withdrawal->was_waiting = (operation->state & IO_WAITING) != 0;
+    if (withdrawal->was_waiting) {
         io->table->forget(io, operation);
+        bide_assert((operation->state & (IO_IN_RING | IO_CANCEL_IN_RING | IO_IS_FILE_JOB)) == 0);
         BIDE_OBSERVE_(operation_ends, (&operation->awaiter, operation->count, -ECANCELED));
         operation->state = 0;
     } else if (operation->status == 0) {
@@ -175,11 +186,14 @@ static void forget(bide_io *io, void *argument)
 
 bool bide_io_withdraw(bide_awaiter *awaiter)
 {
-    withdrawal wanted = {bide_container_of(awaiter, bide_io_operation, awaiter), false};
-    if (wanted.operation->io != NULL)
-        bide_io_call_remote_(wanted.operation->io, forget, &wanted);
-    return wanted.is_forgotten;
+    operation_withdrawal withdrawal = {bide_container_of(awaiter, bide_io_operation, awaiter),
+                                       false};
+    if (withdrawal.operation->io != NULL)
+        bide_io_call_remote_(withdrawal.operation->io, withdraw_on_owner_thread, &withdrawal);
+    return withdrawal.was_waiting;
 }
+
+/* ---- Lines ---- */
 
 int bide_io_direction(const bide_io_operation *operation)
 {
@@ -190,11 +204,12 @@ void bide_io_enlist(bide_io *io, bide_io_operation *operation)
 {
     BIDE_OBSERVE_(operation, (&operation->awaiter,
                               operation->descriptor != NULL ? operation->descriptor->fd : -1));
-    bide_io_enqueue_(io, operation);
+    bide_io_enlist_quietly_(io, operation);
 }
 
-void bide_io_enqueue_(bide_io *io, bide_io_operation *operation)
+void bide_io_enlist_quietly_(bide_io *io, bide_io_operation *operation)
 {
+    bide_assert((operation->state & IO_WAITING) == 0 && operation->io == io);
     operation->state |= IO_WAITING;
     io->in_flight++;
     if (operation->descriptor == NULL)
@@ -211,12 +226,17 @@ void bide_io_enqueue_(bide_io *io, bide_io_operation *operation)
 
 void bide_io_remove(bide_io *io, bide_io_operation *operation)
 {
+    bide_assert((operation->state & IO_WAITING) != 0 && io->in_flight != 0);
     io->in_flight--;
     if (io_waits_for_buffer(operation))
-        bide_io_pool_leave_(operation);
+        bide_buffer_pool_stop_waiting_(operation);
     if (operation->descriptor == NULL)
         return;
     bide_io_line_ *line = &operation->descriptor->lines[io_direction(operation)];
+    bide_assert(operation->previous != NULL ? operation->previous->next == operation
+                                            : line->first == operation);
+    bide_assert(operation->next != NULL ? operation->next->previous == operation
+                                        : line->last == operation);
     if (operation->previous != NULL)
         operation->previous->next = operation->next;
     else
@@ -227,150 +247,93 @@ void bide_io_remove(bide_io *io, bide_io_operation *operation)
         line->last = operation->previous;
 }
 
-/* How many bytes a vector holds. */
-static size_t size_of(const struct iovec *vectors, int count)
-{
-    size_t size = 0;
-    for (int i = 0; i < count; i++)
-        size += vectors[i].iov_len;
-    return size;
-}
+/* ---- Results ---- */
 
-static size_t wanted(const bide_io_operation *operation)
+/* The operation has opened the descriptor `fd`. */
+static void operation_take_opened(const bide_io_operation *operation, bide_descriptor *descriptor,
+                                  int fd, uint32_t bits)
 {
-    if (operation->code == BIDE_IO_WRITE_VECTOR)
-        return size_of(operation->arguments.vector.vectors, operation->arguments.vector.count);
-    if (operation->code == BIDE_IO_SEND_BATCH)
-        return operation->arguments.batch.count;
-    if (operation->code == BIDE_IO_SPLICE_TO_SOCKET)
-        return operation->arguments.splice.size;
-    return operation->arguments.bytes.size;
-}
-
-/* Of a call that returned what it opened. */
-static void take_opened(const bide_io_operation *operation, bide_descriptor *descriptor, int fd,
-                        uint32_t bits)
-{
+    bide_assert(!bide_descriptor_is_open(descriptor));
     bide_descriptor_init(descriptor, fd);
     descriptor->bits = bits;
     if (io_calls(operation->io) != NULL) /* its number means something there alone */
         bide_io_adopt(operation->io, descriptor);
 }
 
+/*
+ * A connect that waits is in its descriptor's line yet, so bide_io_finish_waiting closes its socket.
+ * (A thread of the file pool may be here: it reads the state of no operation but a connect.)
+ */
+static bool operation_take_error(bide_io_operation *operation, int error, bool *again)
+{
+    if (error == -EINTR)
+        return false;
+    if (error == -EAGAIN) {
+        *again = true;
+        return false;
+    }
+    operation->status = error;
+    if (bide_io_row_of_(operation)->start == IO_START_OPENS &&
+        (operation->state & (IO_OPENED | IO_WAITING)) == IO_OPENED) {
+        operation->state &= (uint16_t)~IO_OPENED;
+        bide_io_release(operation);
+    }
+    return true;
+}
+
 bool bide_io_take_result(bide_io_operation *operation, ptrdiff_t result, bool *again)
 {
     *again = false;
-    if (result < 0) {
-        if (result == -EINTR)
-            return false;
-        if (result == -EAGAIN) {
-            *again = true;
-            return false;
-        }
-        operation->status = (int)result;
-        if (operation->code == BIDE_IO_CONNECT)
-            bide_io_release(operation);
-        return true;
-    }
-    switch (operation->code) {
-    case BIDE_IO_RECV:
-    case BIDE_IO_RECV_PROVIDED:
-    case BIDE_IO_RECVMSG:
-    case BIDE_IO_RECV_BATCH:
-    case BIDE_IO_SPLICE_FROM_FILE:
-    case BIDE_IO_READ_DIRECTORY:
-    case BIDE_IO_SENDMSG:
-    case BIDE_IO_READ:
-    case BIDE_IO_READ_VECTOR:
+    if (BIDE_UNLIKELY(result < 0))
+        return operation_take_error(operation, (int)result, again);
+    switch ((bide_io_result_)bide_io_row_of_(operation)->result) {
+    case IO_RESULT_COUNT:
         operation->count = (size_t)result;
         break;
-    case BIDE_IO_SEND:
-    case BIDE_IO_SEND_ZERO_COPY:
-    case BIDE_IO_SEND_BATCH:
-    case BIDE_IO_SPLICE_TO_SOCKET:
-    case BIDE_IO_WRITE:
-    case BIDE_IO_WRITE_VECTOR:
+    case IO_RESULT_PART:
         operation->count += (size_t)result;
-        if (operation->is_whole && operation->count < wanted(operation)) {
-            if (result == 0) {
-                operation->status = -EIO; /* it takes nothing, and says nothing */
-                return true;
-            }
-            return false;
+        if (operation->is_whole && operation->count < bide_io_length_(operation)) {
+            if (result != 0)
+                return false;
+            operation->status = -EIO; /* it takes nothing, and reports no error */
+            return true;
         }
         break;
-    case BIDE_IO_ACCEPT:
-        take_opened(operation, operation->arguments.accept.accepted, (int)result,
-                    IO_ASKED | (operation->descriptor->bits & IO_BYTES));
+    case IO_RESULT_CONNECTED:
+        operation->state &= (uint16_t)~IO_OPENED;
         break;
-    case BIDE_IO_OPEN:
-        take_opened(operation, operation->arguments.open.opened, (int)result, 0);
+    case IO_RESULT_CONNECTION:
+        operation_take_opened(operation, operation->arguments.accept.accepted, (int)result,
+                              IO_PROBED | (operation->descriptor->bits & IO_TCP));
         break;
-    case BIDE_IO_POLL:
+    case IO_RESULT_FILE:
+        operation_take_opened(operation, operation->arguments.open.opened, (int)result, 0);
+        break;
+    case IO_RESULT_EVENTS:
         operation->arguments.poll.found = (uint32_t)result;
         break;
-    default:
+    case IO_RESULT_STATUS:
         break;
     }
     operation->status = 0;
     return true;
 }
 
-/* Nobody knows of the descriptors that came with a message. */
-static void close_passed(bide_io *io, struct msghdr *message)
+bool bide_io_try_(bide_io_operation *operation)
 {
-    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = CMSG_NXTHDR(message, at)) {
-        if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len; i += sizeof(int)) {
-            int fd;
-            memcpy(&fd, (const char *)at + i, sizeof fd);
-            bide_io_close_number_(io, fd);
-        }
+    bool again;
+    while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
+        if (again)
+            return false;
     }
-    message->msg_controllen = 0;
+    return true;
 }
 
 void bide_io_release(bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_RECVMSG:
-        close_passed(operation->io, operation->arguments.message);
-        break;
-    case BIDE_IO_RECV_BATCH:
-        for (size_t i = 0; i < operation->count; i++)
-            close_passed(operation->io, &operation->arguments.batch.messages[i].header);
-        break;
-    case BIDE_IO_ACCEPT:
-        bide_close(operation->arguments.accept.accepted);
-        break;
-    case BIDE_IO_OPEN:
-        bide_close(operation->arguments.open.opened);
-        break;
-    case BIDE_IO_READ_DIRECTORY: /* (what was read will be read again) */
-        bide_io_unread_directory_(operation);
-        break;
-    case BIDE_IO_MAP:
-        munmap(operation->arguments.map.at, operation->arguments.map.size);
-        break;
-    case BIDE_IO_RECV_PROVIDED:
-        bide_buffer_release(operation->arguments.lent.pool, operation->arguments.lent.data);
-        operation->arguments.lent.data = NULL;
-        break;
-    case BIDE_IO_CONNECT:
-        bide_io_close_(operation->io, operation->descriptor);
-        break;
-    case BIDE_IO_LISTEN:
-    case BIDE_IO_BIND:
-        bide_close(operation->descriptor);
-        break;
-    case BIDE_IO_PAIR:
-        bide_close(operation->descriptor);
-        bide_close(operation->arguments.accept.accepted);
-        break;
-    default:
-        break;
-    }
+    const bide_io_row_ *row = bide_io_row_of_(operation);
+    if (row->release != NULL)
+        row->release(operation);
 }
 
 /* ---- Descriptors ---- */
@@ -387,25 +350,28 @@ int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
     int fd = descriptor->fd;
     if (fd < 0)
         return -EBADF;
-    disown(descriptor);
+    descriptor_disown(descriptor);
     bide_descriptor_init_closed(descriptor);
     return bide_io_close_number_(io, fd);
 }
 
-static void release_there(bide_io *io, void *argument)
+static void release_on_owner_thread(bide_io *io, void *argument)
 {
     bide_descriptor *descriptor = argument;
-    if (io->generation == bide_generation_)
+    if (io->generation == bide_generation_) {
         io->table->release(io, descriptor);
-    disown(descriptor);
+        for (int direction = 0; direction < BIDE_IO_LINES; direction++)
+            bide_assert(descriptor->lines[direction].first == NULL);
+    }
+    descriptor_disown(descriptor);
 }
 
-/* Its loop lets go of it. */
-static bide_io *leave_io(bide_descriptor *descriptor)
+/* Ends the operations on a descriptor. Returns the io that it belonged to; or NULL. */
+static bide_io *descriptor_leave_io(bide_descriptor *descriptor)
 {
     bide_io *io = io_of(descriptor);
     if (io != NULL)
-        bide_io_call_remote_(io, release_there, descriptor);
+        bide_io_call_remote_(io, release_on_owner_thread, descriptor);
     return io;
 }
 
@@ -413,7 +379,7 @@ int bide_close(bide_descriptor *descriptor)
 {
     if (descriptor->fd < 0)
         return -EBADF;
-    bide_io *io = leave_io(descriptor);
+    bide_io *io = descriptor_leave_io(descriptor);
     return bide_io_close_(io, descriptor);
 }
 
@@ -422,7 +388,7 @@ int bide_descriptor_release(bide_descriptor *descriptor)
     int fd = descriptor->fd;
     if (fd < 0)
         return -EBADF;
-    leave_io(descriptor);
+    descriptor_leave_io(descriptor);
     bide_descriptor_init_closed(descriptor);
     return fd;
 }

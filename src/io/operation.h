@@ -1,37 +1,86 @@
-/* What the files of the io floor ask of each other. */
+/*
+ * The declarations that the files of the io floor share: the states of operations and descriptors,
+ * the calls between operation.c, remote requests (mail.c) and the back ends, and small helpers.
+ */
 #ifndef BIDE_IO_OPERATION_H
 #define BIDE_IO_OPERATION_H
 
 #include "bide/extend/io.h"
 
+#include "operation_table.h"
+
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <sys/socket.h>
 
-/* What the kernel has written, and a sanitizer has not seen. */
+/* io_written: memory that the kernel has written, unseen by MemorySanitizer. */
 #if defined __has_feature
 #if __has_feature(memory_sanitizer)
 #include <sanitizer/msan_interface.h>
+#define IO_MUST_NOTE_WRITES    1
 #define io_written(data, size) __msan_unpoison(data, size)
 #endif
 #endif
 #ifndef io_written
+#define IO_MUST_NOTE_WRITES    0
 #define io_written(data, size) ((void)(data), (void)(size))
 #endif
 
-/* The states of an operation; a table has the bits above. */
-enum { IO_WAITING = 1, IO_NAMED = 2, IO_OWN = 4 };
+/* ---- States ---- */
 
-/* What is known of a descriptor; a table has the bits above. */
+/*
+ * The state of an operation: operation->state. It belongs to the io's thread. It is 0 before the
+ * operation begins and after it has ended. bide_io_finish_waiting clears all bits, and so does
+ * bide_io_withdraw when its back end has forgotten the operation; the list has the other writers.
+ */
 enum {
-    IO_ASKED = 1,  /* the system was asked what it is; or it was opened here, not to block */
-    IO_BLOCKS = 2, /* it is in blocking mode */
-    IO_FILE = 4,   /* it does not poll: always ready, and blocks */
-    IO_BYTES = 8,  /* of TCP: a receive that gets less than it asks for has got all there is */
-    IO_BITS_OWN = 16,
+    /* Set by bide_io_enlist: it waits, and is in a line. */
+    IO_WAITING = 1 << 0,
+
+    /* Set by mail.c: a remote request has asked it to stop. */
+    IO_STOP_REQUESTED = 1 << 1,
+
+    /* Set by the back end that opened its socket; cleared by bide_io_take_result when the operation
+     * succeeds. An operation that ends with it closes the socket. */
+    IO_OPENED = 1 << 2,
+
+    /* Set by offload.c: the file pool has it, or has done it. */
+    IO_OFFLOADED = 1 << 3,
+
+    /* Of io_uring, set and cleared by uring.c, and for the stream of an acceptor by uring_accept.c: */
+    IO_IN_RING = 1 << 4,        /* its entry is in the ring, or its completion was not reaped */
+    IO_CANCEL_IN_RING = 1 << 5, /* the same of a cancel of it */
+    IO_COMPLETED = 1 << 6,      /* it has completed before its cancel; its status is the result */
+    IO_POLLING = 1 << 7,        /* its entry is a poll: its call is retried here */
+    IO_BYTES_IN_USE = 1 << 8,   /* sent without a copy: the kernel still reads its bytes */
+    IO_CANCELLING = 1 << 9,     /* it is to end early: its coroutine was asked to stop */
+    IO_CLOSING = 1 << 10,       /* it is to end early: its descriptor is being closed */
+    IO_FORGETTING = 1 << 11,    /* it is to end early: its coroutine is being destroyed */
+
+    /* Of the io in memory, set and cleared by memory/table.c: a job has it, which takes time. */
+    IO_IS_FILE_JOB = 1 << 12,
 };
 
-/* Fills in what all operations have that may block a thread, and returns their head. */
+/* The state of a descriptor: descriptor->bits. It belongs to the thread of the descriptor's io. */
+enum {
+    /* Of the system. Set by bide_io_probe_, and by the calls that open a descriptor: */
+    IO_PROBED = 1 << 0,      /* the other bits of the system are valid */
+    IO_IS_BLOCKING = 1 << 1, /* it is in blocking mode */
+    IO_FILE = 1 << 2,        /* it does not poll: it is always ready, and its calls block */
+    IO_TCP = 1 << 3,         /* a receive that gets less than it asked for has emptied it */
+    IO_SYSTEM_BITS = (1 << 4) - 1,
+
+    /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
+    IO_REGISTERED = 1 << 4,   /* it is in the set */
+    IO_WAITS_INPUT = 1 << 5,  /* a call in this direction would wait */
+    IO_WAITS_OUTPUT = 1 << 6, /* (IO_WAITS_INPUT << BIDE_IO_OUTPUT) */
+    IO_END_REPORTED = 1 << 7, /* the kernel has reported the end of its input */
+};
+
+/* ---- Operations ---- */
+
+/* Fills in the members of an operation that may block a thread, and returns its head. */
 BIDE_INLINE bide_io_operation *io_file_init(bide_file_operation *file, const bide_awaiter_ops *ops,
                                             bide_io_code code, bide_descriptor *descriptor)
 {
@@ -41,133 +90,39 @@ BIDE_INLINE bide_io_operation *io_file_init(bide_file_operation *file, const bid
     return operation;
 }
 
-/* bide_io_direction, in the files that call it for each operation. */
+/* bide_io_direction, inlined. */
 BIDE_INLINE int io_direction(const bide_io_operation *operation)
 {
-    enum {
-        INPUT = 1 << BIDE_IO_RECV | 1 << BIDE_IO_RECV_PROVIDED | 1 << BIDE_IO_RECVMSG |
-                1 << BIDE_IO_RECV_BATCH | 1 << BIDE_IO_ACCEPT,
-        OUTPUT = 1 << BIDE_IO_SEND | 1 << BIDE_IO_SEND_ZERO_COPY | 1 << BIDE_IO_SENDMSG |
-                 1 << BIDE_IO_SEND_BATCH | 1 << BIDE_IO_SPLICE_TO_SOCKET |
-                 1 << BIDE_IO_SEND_FILE | 1 << BIDE_IO_CONNECT,
-    };
-    if (operation->code > BIDE_IO_SEND_FILE) /* (the others are below 31) */
-        return BIDE_IO_FREE;
-    unsigned bit = 1u << operation->code;
-    if ((bit & INPUT) != 0)
-        return BIDE_IO_INPUT;
-    if ((bit & OUTPUT) != 0)
-        return BIDE_IO_OUTPUT;
-    int64_t offset = -1;
-    switch (operation->code) {
-    case BIDE_IO_READ:
-    case BIDE_IO_WRITE:
-        offset = operation->arguments.bytes.offset;
-        break;
-    case BIDE_IO_READ_VECTOR:
-    case BIDE_IO_WRITE_VECTOR:
-        offset = operation->arguments.vector.offset;
-        break;
-    default:
-        return BIDE_IO_FREE;
-    }
-    if (offset >= 0)
-        return BIDE_IO_FREE;
-    return operation->code == BIDE_IO_READ || operation->code == BIDE_IO_READ_VECTOR
-               ? BIDE_IO_INPUT
-               : BIDE_IO_OUTPUT;
+    BIDE_STATIC_ASSERT(offsetof(bide_io_arguments, bytes.offset) ==
+                           offsetof(bide_io_arguments, vector.offset),
+                       "both kinds of positioned operations have their offset in one place");
+    const bide_io_row_ *row = bide_io_row_of_(operation);
+    return row->is_positioned && operation->arguments.bytes.offset >= 0 ? BIDE_IO_FREE
+                                                                        : row->direction;
 }
 
-/* Does the operation fill in its descriptor? */
+/* Whether the operation fills in its descriptor. */
 BIDE_INLINE bool io_opens(const bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_CONNECT:
-    case BIDE_IO_LISTEN:
-    case BIDE_IO_BIND:
-    case BIDE_IO_PAIR:
-        return true;
-    default:
-        return false;
-    }
+    return bide_io_row_of_(operation)->opens == IO_OPENS_OWN;
 }
 
-/* How a dump describes descriptors of a table whose numbers mean nothing to the system. */
-struct bide_described_;
-typedef struct bide_io_describer_ {
-    const bide_io_table *table;
-    void (*describe)(const bide_io *io, int fd, struct bide_described_ *described);
-} bide_io_describer_;
-
-/*
- * From now on dumps show the descriptors of operations (describe.c). `describer` is for its own
- * table, or NULL. The program has at most one table with a describer.
- */
-void bide_io_describe_operations_(const bide_io_describer_ *describer);
-
-/* Puts it into its line and counts it, without telling those that observe operations. */
-void bide_io_enqueue_(bide_io *io, bide_io_operation *operation);
-
-/* Closes it, if it is open, without a word to its io. */
-int bide_io_close_(bide_io *io, bide_descriptor *descriptor);
-
-/* To which a descriptor belongs; NULL: none yet. */
-BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
+/* Whether no other operation is in front of this one in its line. */
+BIDE_INLINE bool bide_io_is_first_(const bide_io_operation *operation)
 {
-    return bide_atomic_load(&descriptor->io, relaxed);
+    int direction = io_direction(operation);
+    return operation->descriptor == NULL || direction == BIDE_IO_FREE ||
+           operation->descriptor->lines[direction].first == operation;
 }
 
-/* What several io share. */
-struct bide_io_group_ {
-    /* On a thread of one of them: does there what has been sent to it. False: on another thread. */
-    bool (*serve)(const struct bide_io_group_ *group);
-};
-
-/* Is this its thread? */
-BIDE_INLINE bool io_is_here(const bide_io *io)
-{
-    return io->scheduler->runs_here_only(io->scheduler);
-}
-
-/* Begins an operation; as `begin` of its table. On the io's thread. */
+/* Begins an operation on the io's thread, as the begin of its table. */
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame);
 
-/*
- * Has the io's thread begin it. NULL, as of a suspend that waits: it is not touched any more. It
- * ends on that thread.
- */
-bide_frame *bide_io_forward_(bide_io *io, bide_io_operation *operation);
+/* Makes the operation's call, or calls. True: it is done. False: it has to wait. */
+bool bide_io_try_(bide_io_operation *operation);
 
-/*
- * Calls `run` on the io's thread, and returns when it has returned. Here, if the io is alone. It
- * waits for what runs there to suspend.
- */
-void bide_io_call_remote_(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument);
-
-/* The calls on its descriptors, if those are its own; NULL: they are the system's, or of none. */
-BIDE_INLINE const bide_io_calls *io_calls(const bide_io *io)
-{
-    return io != NULL ? io->table->calls : NULL;
-}
-
-/* What carries out the operations of a context's coroutines; or NULL. */
-BIDE_INLINE bide_io *io_of_context(const bide_context *context)
-{
-    bide_scheduler *scheduler = context->scheduler;
-    return scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
-}
-
-/* Closes a descriptor of the io, or of the system's, that has no struct. */
-int bide_io_close_number_(bide_io *io, int fd);
-
-/* What the system says about an open descriptor: sets its bits. */
-void bide_io_probe_fd_(bide_descriptor *descriptor);
-
-/* Is there an entry in what getdents64 has brought, beside "." and ".."? */
-bool bide_io_has_entry_(const char *records, size_t size);
-
-/* Puts back the entries that a call has read and nobody has seen. */
-void bide_io_unread_directory_(const bide_io_operation *operation);
+/* bide_io_enlist, without reporting it to the observer. */
+void bide_io_enlist_quietly_(bide_io *io, bide_io_operation *operation);
 
 /* Opens the socket of a connect, for its call. 0, or a negative errno. */
 int bide_io_open_to_connect_(bide_io_operation *operation);
@@ -178,14 +133,14 @@ BIDE_INLINE ptrdiff_t io_error(void)
     return errno == EWOULDBLOCK ? -EAGAIN : -errno;
 }
 
-/* What is left of the bytes of an operation that is whole, or all. */
+/* The bytes that an operation has not moved yet. */
 BIDE_INLINE void *io_rest(const bide_io_operation *operation, size_t *size)
 {
     *size = operation->arguments.bytes.size - operation->count;
     return (char *)operation->arguments.bytes.data + operation->count;
 }
 
-/* The call of a plain receive or send, which never waits. */
+/* The call of a plain recv or send, which never waits. It returns -1 with errno if it fails. */
 BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
 {
     size_t size;
@@ -196,7 +151,10 @@ BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
                : send(operation->descriptor->fd, rest, size, flags | MSG_NOSIGNAL);
 }
 
-/* The same of vectors: those that are left; if it is in the middle of one, the rest of that alone. */
+/*
+ * The vectors that an operation has not moved yet. If it stopped in the middle of one, the rest of
+ * that one alone.
+ */
 typedef struct io_vectors {
     const struct iovec *vectors;
     int count; /* 0: `data` and `size` */
@@ -204,5 +162,75 @@ typedef struct io_vectors {
     size_t size;
 } io_vectors;
 io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation);
+
+/* Whether the records of getdents64 have an entry beside "." and "..". */
+bool bide_io_has_entry_(const char *records, size_t size);
+
+/* ---- Descriptors ---- */
+
+/* The io that a descriptor belongs to; NULL: none yet. */
+BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
+{
+    return bide_atomic_load(&descriptor->io, relaxed);
+}
+
+/* Probes an open descriptor: sets its bits. */
+void bide_io_probe_(bide_descriptor *descriptor);
+
+/* Closes it, if it is open. No operation waits on it: its io's release is not called. */
+int bide_io_close_(bide_io *io, bide_descriptor *descriptor);
+
+/* Closes a descriptor of the io, or of the system, that has no struct. */
+int bide_io_close_number_(bide_io *io, int fd);
+
+/* ---- The io and its owner thread ---- */
+
+/* The common part of several io. */
+struct bide_io_group_ {
+    /*
+     * On the thread of one of them, runs the remote requests that were sent to it. False: this is
+     * another thread.
+     */
+    bool (*serve)(const struct bide_io_group_ *group);
+};
+
+/* Whether this is the io's thread. */
+BIDE_INLINE bool bide_io_on_owner_thread_(const bide_io *io)
+{
+    return io->scheduler->runs_here_only(io->scheduler);
+}
+
+/*
+ * Has the io's thread begin an operation, which ends on that thread. Returns NULL, as a suspend
+ * that waits. The caller does not touch the operation again.
+ */
+bide_frame *bide_io_forward_(bide_io *io, bide_io_operation *operation);
+
+/*
+ * Calls `run` on the io's thread, and returns after it. If the io has no group, it is called here.
+ * Waits for the coroutine that runs on that thread to suspend.
+ */
+void bide_io_call_remote_(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument);
+
+/* The calls on the io's own descriptors; NULL: they are the system's, or there is no io. */
+BIDE_INLINE const bide_io_calls *io_calls(const bide_io *io)
+{
+    return io != NULL ? io->table->calls : NULL;
+}
+
+/* The io of the coroutines of a context; or NULL. */
+BIDE_INLINE bide_io *io_of_context(const bide_context *context)
+{
+    bide_scheduler *scheduler = context->scheduler;
+    return scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
+}
+
+/* ---- Dumps ---- */
+
+/*
+ * Lets dumps report what operations are on, with the describe of `table`, if it has one. `table` is
+ * constant and lives as long as the process.
+ */
+void bide_io_describe_with_(const bide_io_table *table);
 
 #endif

@@ -1,26 +1,30 @@
 /*
- * What other threads ask of an io: letters. Each is one of these:
+ * Remote requests: requests of other threads to the owner thread of an io. Each is one of these:
  *
- *     a request to stop     of an operation that waits there
- *     an operation          that was awaited on another thread of the io's group, and begins here
- *     an errand             a function, which its sender waits for
+ *     REMOTE_STOP    stop an operation that waits on the io
+ *     REMOTE_BEGIN   begin an operation that was awaited on another thread of the io's group
+ *     REMOTE_CALL    call a function, for whose return the sender waits
  *
- * 1. A letter is pushed onto `letters` (release), and the mail takes all of them (acquire): so what
- *    was written before it was sent is seen by what is done. The gate of a wait that is to stop is
- *    shut until the io's thread has said that the operation has left (stop.h, 5a), so the operation
- *    stays, also if it ends before the mail comes.
- * 2. The push that finds the list empty posts the mail. The mail takes the list when it runs, and is
- *    in no queue then; so whoever finds the list empty afterwards may post it again. That one writes
- *    the mail's frame anew, and its push acquires what the take released: the mail was read before.
- *    If the push finds something, the mail is posted, or about to be, and has not taken the list yet.
- * 3. An operation ends once: `end_waiting` is called by the table alone, which has it in one place.
- *    The table calls it when it has no use for the memory any more.
- * 4. Letters are opened in the order in which they were pushed. An operation of a group can be asked
- *    to stop once its suspend has returned, and so after it was pushed. In a group also a request on
- *    the io's own thread is sent: the operation may not have begun.
- * 5. An errand is its sender's until it is done, which is released, and acquired by the sender. A
- *    sender that has an io of the group itself opens its own letters while it waits. So two that wait
- *    for each other go on.
+ * Threads: any thread sends a request. The owner thread runs them, in `remote_frame`, a frame that
+ * is posted to the io's scheduler.
+ *
+ * 1. A sender pushes its request onto `remote_requests` (release), and the frame takes them all
+ *    (acquire). So the owner sees what was written before the request was sent. The gate of a wait
+ *    that is to stop is shut until the owner has confirmed that the operation has left (stop.h,
+ *    5a). So the operation stays, even if it ends before the frame runs.
+ * 2. The push that finds the list empty posts the frame. The frame takes the list when it runs, and
+ *    is in no queue then, so the next push that finds the list empty may post it again. That push
+ *    writes the frame anew. It has acquired what the take released: the frame was read before. If a
+ *    push finds the list not empty, the frame is posted, or about to be, and has not taken the list
+ *    yet.
+ * 3. An operation ends once. Its back end alone calls bide_io_finish_waiting, when it needs the
+ *    operation's memory no longer.
+ * 4. Requests run in the order of their pushes. An operation of a group can be requested to stop
+ *    only after its suspend has returned, and so after it was pushed. In a group the owner thread
+ *    itself sends its stop requests too, because the operation may not have begun.
+ * 5. A remote call belongs to its sender until it is done, which the owner releases and the sender
+ *    acquires. A sender that is the owner of an io of the group runs its own requests while it
+ *    waits. So two that wait for each other continue.
  */
 #include "bide/extend/io.h"
 
@@ -31,121 +35,125 @@
 
 #include "operation.h"
 
-/* In the low bits of a letter. */
-enum { STOP = 0, BEGIN = 1, ERRAND = 2, KINDS = 3 };
+/* The kind of a request: the low bits of its address. */
+enum { REMOTE_STOP = 0, REMOTE_BEGIN = 1, REMOTE_CALL = 2, REMOTE_KINDS = 3 };
 
-typedef struct errand {
+typedef struct remote_call {
     uintptr_t next;
     void (*run)(bide_io *io, void *argument);
     void *argument;
     bide_atomic(uint32_t) is_done;
-} errand;
+} remote_call;
 
-static bide_awaiter *awaiter_in(uintptr_t letter)
+static bide_awaiter *awaiter_of_request(uintptr_t request)
 {
-    return (bide_awaiter *)(letter & ~(uintptr_t)KINDS);
+    return (bide_awaiter *)(request & ~(uintptr_t)REMOTE_KINDS);
 }
 
-static bide_io_operation *operation_in(uintptr_t letter)
+static bide_io_operation *operation_of_request(uintptr_t request)
 {
-    return bide_container_of(awaiter_in(letter), bide_io_operation, awaiter);
+    return bide_container_of(awaiter_of_request(request), bide_io_operation, awaiter);
 }
 
-static errand *errand_in(uintptr_t letter)
+static remote_call *call_of_request(uintptr_t request)
 {
-    return (errand *)(letter & ~(uintptr_t)KINDS);
+    return (remote_call *)(request & ~(uintptr_t)REMOTE_KINDS);
 }
 
-static uintptr_t next_of(uintptr_t letter)
+static uintptr_t next_request(uintptr_t request)
 {
-    switch (letter & KINDS) {
-    case STOP:
-        return (uintptr_t)*bide_awaiter_next_leaving_(awaiter_in(letter));
-    case BEGIN:
-        return (uintptr_t)awaiter_in(letter)->link;
+    switch (request & REMOTE_KINDS) {
+    case REMOTE_STOP:
+        return (uintptr_t)*bide_awaiter_next_leaving_(awaiter_of_request(request));
+    case REMOTE_BEGIN:
+        return (uintptr_t)awaiter_of_request(request)->link;
     default:
-        return errand_in(letter)->next;
+        return call_of_request(request)->next;
     }
 }
 
-static void set_next(uintptr_t letter, uintptr_t next)
+static void set_next_request(uintptr_t request, uintptr_t next)
 {
-    switch (letter & KINDS) {
-    case STOP:
-        *bide_awaiter_next_leaving_(awaiter_in(letter)) = (bide_awaiter *)next;
+    switch (request & REMOTE_KINDS) {
+    case REMOTE_STOP:
+        *bide_awaiter_next_leaving_(awaiter_of_request(request)) = (bide_awaiter *)next;
         break;
-    case BEGIN:
-        awaiter_in(letter)->link = (bide_awaiter *)next;
+    case REMOTE_BEGIN:
+        awaiter_of_request(request)->link = (bide_awaiter *)next;
         break;
     default:
-        errand_in(letter)->next = next;
+        call_of_request(request)->next = next;
         break;
     }
 }
 
-static void open_stop(bide_io *io, bide_io_operation *operation)
+/* ---- On the owner thread ---- */
+
+static void run_remote_stop(bide_io *io, bide_io_operation *operation)
 {
     if ((operation->state & IO_WAITING) != 0) {
-        operation->state |= IO_NAMED;
+        operation->state |= IO_STOP_REQUESTED;
         io->table->cancel(io, operation);
     } else if (bide_awaiter_has_left_(&operation->awaiter)) {
         bide_wake_one(&operation->awaiter);
     }
 }
 
-static void open_begin(bide_io *io, bide_io_operation *operation)
+static void run_remote_begin(bide_io *io, bide_io_operation *operation)
 {
     bide_frame *frame = operation->awaiter.frame;
+    bide_assert(operation->io == io);
     if (bide_io_begin_(io, operation, frame) == frame)
         bide_wake_one(&operation->awaiter);
 }
 
-static void open_errand(bide_io *io, errand *errand)
+static void run_remote_call(bide_io *io, remote_call *call)
 {
-    bide_atomic(uint32_t) *is_done = &errand->is_done;
-    errand->run(io, errand->argument);
-    /* release: 5. Its memory may be another's from here on; its address is used, and no more. */
+    bide_atomic(uint32_t) *is_done = &call->is_done;
+    call->run(io, call->argument);
+    /* release: 5. Its memory may be reused from here on: only its address is used. */
     bide_atomic_store(is_done, 1, release);
     bide_platform.wake(is_done, 1);
 }
 
-static void open_letter(bide_io *io, uintptr_t letter)
+static void run_remote_request(bide_io *io, uintptr_t request)
 {
-    switch (letter & KINDS) {
-    case STOP:
-        open_stop(io, operation_in(letter));
+    switch (request & REMOTE_KINDS) {
+    case REMOTE_STOP:
+        run_remote_stop(io, operation_of_request(request));
         break;
-    case BEGIN:
-        open_begin(io, operation_in(letter));
+    case REMOTE_BEGIN:
+        run_remote_begin(io, operation_of_request(request));
         break;
     default:
-        open_errand(io, errand_in(letter));
+        run_remote_call(io, call_of_request(request));
         break;
     }
 }
 
-static bide_next mail_step(bide_frame *frame, unsigned depth)
+static bide_next remote_step(bide_frame *frame, unsigned depth)
 {
-    bide_io *io = bide_container_of(frame, bide_io, mail);
+    bide_io *io = bide_container_of(frame, bide_io, remote_frame);
     uintptr_t oldest = 0;
     (void)depth;
     /* acquire: 1. release: 2, partner is the next push */
-    uintptr_t newest = bide_atomic_exchange(&io->letters, 0, acq_rel);
-    for (uintptr_t letter = newest, next; letter != 0; letter = next) {
-        next = next_of(letter);
-        set_next(letter, oldest);
-        oldest = letter;
+    uintptr_t newest = bide_atomic_exchange(&io->remote_requests, 0, acq_rel);
+    bide_assert(newest != 0); /* 2 */
+    for (uintptr_t request = newest, next; request != 0; request = next) {
+        next = next_request(request);
+        set_next_request(request, oldest);
+        oldest = request;
     }
-    for (uintptr_t letter = oldest, next; letter != 0; letter = next) {
-        next = next_of(letter);
-        open_letter(io, letter);
+    for (uintptr_t request = oldest, next; request != 0; request = next) {
+        next = next_request(request);
+        run_remote_request(io, request);
     }
     return bide_next_none();
 }
 
-static const bide_coroutine_code mail_code = {mail_step, "(letters to an io)", __FILE__, NULL,
-                                              NULL};
-static const bide_point mail_point = BIDE_POINT_START(&mail_code);
+static const bide_coroutine_code remote_code = {remote_step, "(remote requests to an io)", __FILE__,
+                                                NULL, NULL};
+static const bide_point remote_point = BIDE_POINT_START(&remote_code);
 
 void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *scheduler)
 {
@@ -160,21 +168,24 @@ void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *sched
     io->begun = 0;
     io->generation = bide_generation_;
     io->group = NULL;
-    bide_atomic_init(&io->letters, 0);
+    bide_atomic_init(&io->remote_requests, 0);
 }
 
-/* It is not touched afterwards. */
-static void send_letter(bide_io *io, uintptr_t letter)
+/* ---- On any thread ---- */
+
+/* The sender does not touch the request afterwards. */
+static void send_remote_request(bide_io *io, uintptr_t request)
 {
-    uintptr_t newest = bide_atomic_load(&io->letters, relaxed);
+    uintptr_t newest = bide_atomic_load(&io->remote_requests, relaxed);
     do {
-        set_next(letter, newest);
+        set_next_request(request, newest);
         /* release: 1. acquire: 2 */
-    } while (!bide_atomic_compare_exchange_weak(&io->letters, &newest, letter, acq_rel, relaxed));
+    } while (!bide_atomic_compare_exchange_weak(&io->remote_requests, &newest, request, acq_rel,
+                                                relaxed));
     if (newest == 0) {
-        bide_frame_init_in(&io->mail, &mail_point, &io->context);
-        io->mail.awaiter.frame = &io->mail;
-        io->scheduler->post(io->scheduler, &io->mail.awaiter, &io->mail.awaiter);
+        bide_frame_init_in(&io->remote_frame, &remote_point, &io->context);
+        io->remote_frame.awaiter.frame = &io->remote_frame;
+        io->scheduler->post(io->scheduler, &io->remote_frame.awaiter, &io->remote_frame.awaiter);
     }
 }
 
@@ -182,57 +193,62 @@ void bide_io_cancel(bide_awaiter *awaiter)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_io *io = operation->io;
-    if (io->group == NULL && io_is_here(io)) {
+    if (io->group == NULL && bide_io_on_owner_thread_(io)) {
         if ((operation->state & IO_WAITING) != 0)
             io->table->cancel(io, operation);
         return;
     }
     if (bide_awaiter_leaves_(awaiter))
-        send_letter(io, (uintptr_t)awaiter | STOP);
+        send_remote_request(io, (uintptr_t)awaiter | REMOTE_STOP);
 }
 
 bide_frame *bide_io_forward_(bide_io *io, bide_io_operation *operation)
 {
     operation->io = io;
-    send_letter(io, (uintptr_t)&operation->awaiter | BEGIN);
+    send_remote_request(io, (uintptr_t)&operation->awaiter | REMOTE_BEGIN);
     return NULL;
 }
 
 void bide_io_call_remote_(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument)
 {
     const struct bide_io_group_ *group = io->group;
-    if (group == NULL || io->generation != bide_generation_ || io_is_here(io)) {
+    if (group == NULL || io->generation != bide_generation_ || bide_io_on_owner_thread_(io)) {
         run(io, argument);
         return;
     }
-    errand errand;
-    errand.run = run;
-    errand.argument = argument;
-    bide_atomic_init(&errand.is_done, 0);
-    send_letter(io, (uintptr_t)&errand | ERRAND);
+    remote_call call;
+    call.run = run;
+    call.argument = argument;
+    bide_atomic_init(&call.is_done, 0);
+    send_remote_request(io, (uintptr_t)&call | REMOTE_CALL);
     /* acquire: 5 */
-    while (bide_atomic_load(&errand.is_done, acquire) == 0) {
+    while (bide_atomic_load(&call.is_done, acquire) == 0) {
         if (group->serve(group))
             bide_platform.yield();
         else
-            bide_platform.wait(&errand.is_done, 0, BIDE_FOREVER);
+            bide_platform.wait(&call.is_done, 0, BIDE_FOREVER);
     }
 }
+
+/* ---- The end of an operation ---- */
 
 void bide_io_finish_waiting(bide_io_operation *operation, bide_io_outcome outcome)
 {
     bide_awaiter *awaiter = &operation->awaiter;
-    bool named = (operation->state & IO_NAMED) != 0;
+    unsigned state = operation->state;
+    bide_assert((state & IO_WAITING) != 0); /* 3 */
+    bide_assert((state & (IO_IN_RING | IO_CANCEL_IN_RING | IO_IS_FILE_JOB)) == 0);
     operation->state = 0;
-    if (outcome != BIDE_IO_DONE) {
-        if (operation->code == BIDE_IO_CONNECT)
-            bide_io_release(operation);
+    if ((state & IO_OPENED) != 0) /* it did not connect */
+        bide_io_release(operation);
+    if (outcome != BIDE_IO_DONE)
         operation->status = outcome == BIDE_IO_CLOSED ? -EPIPE : -ECANCELED;
-    }
     if (outcome == BIDE_IO_CANCELLED)
         bide_awaiter_finish_cancelled(awaiter);
-    if (named && bide_awaiter_has_left_(awaiter)) {
-        /* (it has not ended, so the gate cannot have been stepped) */
+    if ((state & IO_STOP_REQUESTED) != 0) {
+        /* Confirms that it has left. It has not ended, so the gate cannot have been stepped. */
+        bool has_stepped = bide_awaiter_has_left_(awaiter);
+        (void)has_stepped;
     }
     BIDE_OBSERVE_(operation_ends, (awaiter, operation->count, operation->status));
     bide_wake_one(awaiter);

@@ -1,21 +1,24 @@
 /*
- * A file to a socket, by turns. A turn begins with what of the file is in memory, which the loop
- * sends itself; then, if there is more, goes a piece of what is not, by way of a pipe.
+ * A file to a socket, in rounds. A round begins with the part of the file that is in the page
+ * cache, which the loop sends itself. If the file continues after it, one piece goes through a
+ * pipe.
  *
- *     file --move: what is in memory; waits for the socket--> socket
+ *     file --move: in the page cache; waits for the socket--> socket
  *     file --fill: may block--> pipe --drain: waits for the socket--> socket
  *
- * 1. A piece is no larger than the pipe, and the pipe is empty when it is filled: so only the file
- *    can make that wait. It is drained to the last byte before the next turn.
- * 2. `count` is what was moved and what was drained. What is in the pipe when it ends early was
- *    read and not sent; it is still in the file.
- * 3. The pipe is closed when nothing of it is in a back end: the coroutine ends, or is destroyed,
- *    only after its operation has ended, or is forgotten.
- * 4. A move waits in the socket's line, so nothing but its call looks at the file, and that first
- *    looks whether it is open yet.
- * 5. What one move may send is bounded, and costs as much of the budget as it takes time (move.c).
- *    So a socket that is never full holds the loop for no longer than any other operation that is
- *    always ready.
+ * Threads: it is a coroutine of the loop's thread.
+ *
+ * 1. A piece is no larger than the pipe, and the pipe is empty when it is filled. So only the file
+ *    makes a fill wait. The pipe is drained to the last byte before the next round.
+ * 2. `count` is the number of bytes that were moved and drained. Bytes that are in the pipe when it
+ *    ends early were read and not sent; they are still in the file.
+ * 3. The pipe is closed when no back end refers to it: the coroutine ends, or is destroyed, only
+ *    after its operation has ended, or is forgotten.
+ * 4. A move waits in the socket's line, so nothing but its call uses the file, and the call checks
+ *    first that the file is still open.
+ * 5. The bytes that one move may send are bounded, and cost as much of the budget as they take time
+ *    (move.c). So a socket that is never full holds up the loop no longer than any other operation
+ *    that is always ready.
  */
 #define _GNU_SOURCE
 #include "bide/send_file.h"
@@ -28,38 +31,38 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { PIECE = 65536, MOVED_AT_ONCE = 262144 };
+enum { MAX_FILL = 65536, MAX_MOVE = 262144 };
 
-/* What is left, and no more than `max`. */
-static size_t next_size(const bide_send_file_operation *send, size_t max)
+/* The size of the rest, or `max` if that is less. */
+static size_t send_file_rest(const bide_send_file_operation *send, size_t max)
 {
     uint64_t left = send->max - send->count;
     return left < max ? (size_t)left : max;
 }
 
-static bide_awaiter *begin_moving(bide_send_file_operation *send)
+static bide_awaiter *send_file_move(bide_send_file_operation *send)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
     bide_io_operation_init(&send->drain, &ops, BIDE_IO_SEND_FILE, send->socket);
     send->drain.arguments.send_file.file = send->file;
     send->drain.arguments.send_file.offset = send->offset + (int64_t)send->count;
-    send->drain.arguments.send_file.size = next_size(send, MOVED_AT_ONCE);
+    send->drain.arguments.send_file.size = send_file_rest(send, MAX_MOVE);
     send->is_sending = true;
     return &send->drain.awaiter;
 }
 
-static bide_awaiter *begin_filling(bide_send_file_operation *send)
+static bide_awaiter *send_file_fill(bide_send_file_operation *send)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
     bide_io_operation *operation =
         io_file_init(&send->fill, &ops, BIDE_IO_SPLICE_FROM_FILE, send->file);
     operation->arguments.splice.pipe = send->pipe[1];
     operation->arguments.splice.offset = send->offset + (int64_t)send->count;
-    operation->arguments.splice.size = next_size(send, PIECE);
+    operation->arguments.splice.size = send_file_rest(send, MAX_FILL);
     return &operation->awaiter;
 }
 
-static bide_awaiter *begin_draining(bide_send_file_operation *send)
+static bide_awaiter *send_file_drain(bide_send_file_operation *send)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_file");
     size_t size = send->fill.operation.count;
@@ -71,20 +74,19 @@ static bide_awaiter *begin_draining(bide_send_file_operation *send)
     return &send->drain.awaiter;
 }
 
-/* What was moved, or drained, is counted. */
-static void end_sending(bide_send_file_operation *send)
+/* Counts the bytes that a move or a drain has sent. */
+static void send_file_count_sent(bide_send_file_operation *send)
 {
     send->is_sending = false;
     send->count += send->drain.count;
 }
 
-static bool are_open(const bide_send_file_operation *send)
+static bool send_file_ends_are_open(const bide_send_file_operation *send)
 {
     return bide_descriptor_is_open(send->socket) && bide_descriptor_is_open(send->file);
 }
 
-/* Opens it, if it is not. */
-static int need_pipe(bide_send_file_operation *send, bide_io *io)
+static int send_file_need_pipe(bide_send_file_operation *send, bide_io *io)
 {
     int error = 0;
     if (send->pipe[0] >= 0)
@@ -100,7 +102,7 @@ static int need_pipe(bide_send_file_operation *send, bide_io *io)
     return error;
 }
 
-static void close_pipe(bide_send_file_operation *send, bide_io *io)
+static void send_file_close_pipe(bide_send_file_operation *send, bide_io *io)
 {
     for (int i = 0; i < 2; i++) {
         if (send->pipe[i] >= 0)
@@ -112,15 +114,15 @@ static void close_pipe(bide_send_file_operation *send, bide_io *io)
 bide_coroutine(send_file_body)
 {
     bide_begin(send_file_body, bide_send_file_operation * self);
-    if (!are_open(self))
+    if (!send_file_ends_are_open(self))
         bide_return(-EBADF);
     self->moves = io_calls(io_of_context(bide_this_context())) == NULL;
     while (self->count < self->max) {
-        if (!are_open(self)) /* closed between two pieces: as in one */
+        if (!send_file_ends_are_open(self)) /* closed between two pieces: as in one */
             bide_return(-EPIPE);
         if (self->moves) {
-            bide_await_status(self->status, begin_moving(self));
-            end_sending(self);
+            bide_await_status(self->status, send_file_move(self));
+            send_file_count_sent(self);
             if (self->status < 0)
                 bide_return(self->status);
             bide_io_found found = self->drain.arguments.send_file.found;
@@ -129,28 +131,28 @@ bide_coroutine(send_file_body)
             if (found == BIDE_IO_FOUND_END)
                 bide_return(0);
             self->moves = found == BIDE_IO_FOUND_SOME;
-            if (!are_open(self))
+            if (!send_file_ends_are_open(self))
                 bide_return(-EPIPE);
         }
-        self->status = need_pipe(self, io_of_context(bide_this_context()));
+        self->status = send_file_need_pipe(self, io_of_context(bide_this_context()));
         if (self->status < 0)
             bide_return(self->status);
-        bide_await_status(self->status, begin_filling(self));
+        bide_await_status(self->status, send_file_fill(self));
         if (self->status < 0)
             bide_return(self->status);
         if (self->fill.operation.count == 0) /* the end of the file */
             bide_return(0);
-        if (!are_open(self))
+        if (!send_file_ends_are_open(self))
             bide_return(-EPIPE);
-        bide_await_status(self->status, begin_draining(self));
-        end_sending(self);
+        bide_await_status(self->status, send_file_drain(self));
+        send_file_count_sent(self);
         if (self->status < 0)
             bide_return(self->status);
     }
     bide_finally();
     if (self->is_sending)
-        end_sending(self);
-    close_pipe(self, io_of_context(bide_this_context()));
+        send_file_count_sent(self);
+    send_file_close_pipe(self, io_of_context(bide_this_context()));
     bide_end();
 }
 

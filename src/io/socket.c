@@ -1,3 +1,7 @@
+/*
+ * Operations on sockets, and calls on them that never wait. Operations: any thread; calls: the
+ * thread of the socket's io.
+ */
 #define _GNU_SOURCE
 #include "bide/socket.h"
 
@@ -9,8 +13,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-static void open_init(bide_io_operation *operation, const bide_awaiter_ops *ops, bide_io_code code,
-                      bide_descriptor *descriptor, const bide_address *address, int flags)
+static void socket_open_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                             bide_io_code code, bide_descriptor *descriptor,
+                             const bide_address *address, int flags)
 {
     bide_descriptor_init_closed(descriptor);
     bide_io_operation_init(operation, ops, code, descriptor);
@@ -22,7 +27,7 @@ bide_awaiter *bide_listen_with(bide_io_operation *operation, bide_descriptor *li
                                const bide_address *address, int backlog, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_listen");
-    open_init(operation, &ops, BIDE_IO_LISTEN, listener, address, flags);
+    socket_open_init(operation, &ops, BIDE_IO_LISTEN, listener, address, flags);
     operation->arguments.listen.type = SOCK_STREAM;
     operation->arguments.listen.backlog = backlog;
     return &operation->awaiter;
@@ -38,7 +43,7 @@ bide_awaiter *bide_bind(bide_io_operation *operation, bide_descriptor *receiver,
                         const bide_address *address, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_bind");
-    open_init(operation, &ops, BIDE_IO_BIND, receiver, address, flags);
+    socket_open_init(operation, &ops, BIDE_IO_BIND, receiver, address, flags);
     operation->arguments.listen.type = SOCK_DGRAM;
     return &operation->awaiter;
 }
@@ -77,8 +82,9 @@ bide_awaiter *bide_connect(bide_io_operation *operation, bide_descriptor *connec
     return &operation->awaiter;
 }
 
-static void bytes_init(bide_io_operation *operation, const bide_awaiter_ops *ops, bide_io_code code,
-                       bide_descriptor *descriptor, const void *data, size_t size)
+static void socket_bytes_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                              bide_io_code code, bide_descriptor *descriptor, const void *data,
+                              size_t size)
 {
     bide_io_operation_init(operation, ops, code, descriptor);
     operation->arguments.bytes.data = io_as_data(data);
@@ -90,7 +96,7 @@ bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, v
                         size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv");
-    bytes_init(operation, &ops, BIDE_IO_RECV, socket, buffer, size);
+    socket_bytes_init(operation, &ops, BIDE_IO_RECV, socket, buffer, size);
     return &operation->awaiter;
 }
 
@@ -98,14 +104,14 @@ bide_awaiter *bide_send(bide_io_operation *operation, bide_descriptor *socket, c
                         size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send");
-    bytes_init(operation, &ops, BIDE_IO_SEND, socket, data, size);
+    socket_bytes_init(operation, &ops, BIDE_IO_SEND, socket, data, size);
     operation->is_whole = size != 0;
     return &operation->awaiter;
 }
 
-static void message_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
-                         bide_io_code code, bide_descriptor *socket, const struct msghdr *message,
-                         int flags)
+static void socket_message_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                                bide_io_code code, bide_descriptor *socket,
+                                const struct msghdr *message, int flags)
 {
     bide_io_operation_init(operation, ops, code, socket);
     operation->arguments.message = io_as_data(message);
@@ -116,7 +122,7 @@ bide_awaiter *bide_recvmsg(bide_io_operation *operation, bide_descriptor *socket
                            struct msghdr *message, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recvmsg");
-    message_init(operation, &ops, BIDE_IO_RECVMSG, socket, message, flags);
+    socket_message_init(operation, &ops, BIDE_IO_RECVMSG, socket, message, flags);
     return &operation->awaiter;
 }
 
@@ -124,11 +130,11 @@ bide_awaiter *bide_sendmsg(bide_io_operation *operation, bide_descriptor *socket
                            const struct msghdr *message, int flags)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_sendmsg");
-    message_init(operation, &ops, BIDE_IO_SENDMSG, socket, message, flags);
+    socket_message_init(operation, &ops, BIDE_IO_SENDMSG, socket, message, flags);
     return &operation->awaiter;
 }
 
-static int received_from(bide_awaiter *awaiter)
+static int datagram_resume(bide_awaiter *awaiter)
 {
     bide_datagram *datagram = bide_container_of(awaiter, bide_datagram, operation.awaiter);
     if (datagram->address != NULL && datagram->operation.status == 0)
@@ -156,14 +162,14 @@ bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, v
 {
     static const bide_awaiter_ops ops = {
         .suspend = bide_io_suspend,
-        .resume = received_from,
+        .resume = datagram_resume,
         .cancel = bide_io_cancel,
         .withdraw = bide_io_withdraw,
         .name = "bide_recv_from",
     };
     datagram_init(datagram, buffer, size, from, sizeof from->any);
-    message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket, &datagram->message,
-                 0);
+    socket_message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket,
+                        &datagram->message, 0);
     return &datagram->operation.awaiter;
 }
 
@@ -172,13 +178,14 @@ bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, con
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_to");
     datagram_init(datagram, data, size, to, to->length);
-    message_init(&datagram->operation, &ops, BIDE_IO_SENDMSG, socket, &datagram->message, 0);
+    socket_message_init(&datagram->operation, &ops, BIDE_IO_SENDMSG, socket,
+                        &datagram->message, 0);
     return &datagram->operation.awaiter;
 }
 
-static bide_awaiter *batch_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
-                                bide_io_code code, bide_descriptor *socket, bide_message *messages,
-                                unsigned count)
+static bide_awaiter *socket_batch_init(bide_io_operation *operation, const bide_awaiter_ops *ops,
+                                       bide_io_code code, bide_descriptor *socket,
+                                       bide_message *messages, unsigned count)
 {
     bide_io_operation_init(operation, ops, code, socket);
     operation->arguments.batch.messages = messages;
@@ -191,21 +198,21 @@ bide_awaiter *bide_recv_batch(bide_io_operation *operation, bide_descriptor *soc
                               bide_message *messages, unsigned count)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_batch");
-    return batch_init(operation, &ops, BIDE_IO_RECV_BATCH, socket, messages, count);
+    return socket_batch_init(operation, &ops, BIDE_IO_RECV_BATCH, socket, messages, count);
 }
 
 bide_awaiter *bide_send_batch(bide_io_operation *operation, bide_descriptor *socket,
                               bide_message *messages, unsigned count)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_batch");
-    return batch_init(operation, &ops, BIDE_IO_SEND_BATCH, socket, messages, count);
+    return socket_batch_init(operation, &ops, BIDE_IO_SEND_BATCH, socket, messages, count);
 }
 
 bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor *socket,
                                   const void *data, size_t size)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_zero_copy");
-    bytes_init(operation, &ops, BIDE_IO_SEND_ZERO_COPY, socket, data, size);
+    socket_bytes_init(operation, &ops, BIDE_IO_SEND_ZERO_COPY, socket, data, size);
     operation->is_whole = size != 0;
     operation->arguments.bytes.was_copied = false;
     return &operation->awaiter;
@@ -237,7 +244,7 @@ int bide_peer_address(const bide_descriptor *socket, bide_address *address)
     return getpeername(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
 }
 
-static int set_option(bide_descriptor *socket, int level, int name, int value)
+static int socket_set_option(bide_descriptor *socket, int level, int name, int value)
 {
     if (io_calls(io_of(socket)) != NULL)
         return io_calls(io_of(socket))->setsockopt(io_of(socket), socket->fd, level, name, value);
@@ -246,14 +253,14 @@ static int set_option(bide_descriptor *socket, int level, int name, int value)
 
 int bide_set_no_delay(bide_descriptor *socket, bool at_once)
 {
-    return set_option(socket, IPPROTO_TCP, TCP_NODELAY, at_once);
+    return socket_set_option(socket, IPPROTO_TCP, TCP_NODELAY, at_once);
 }
 
 /* (indexed by bide_option) */
 static const struct {
     int level;
     int name;
-} options[] = {
+} socket_options[] = {
     {IPPROTO_TCP, TCP_NODELAY},   {SOL_SOCKET, SO_KEEPALIVE}, {IPPROTO_TCP, TCP_KEEPIDLE},
     {IPPROTO_TCP, TCP_KEEPINTVL}, {IPPROTO_TCP, TCP_KEEPCNT}, {IPPROTO_TCP, TCP_USER_TIMEOUT},
     {SOL_SOCKET, SO_RCVBUF},      {SOL_SOCKET, SO_SNDBUF},    {IPPROTO_TCP, TCP_NOTSENT_LOWAT},
@@ -261,28 +268,30 @@ static const struct {
     {SOL_SOCKET, SO_ERROR},
 };
 
-static bool is_option(bide_option option)
+static bool is_socket_option(bide_option option)
 {
-    return (size_t)option < sizeof options / sizeof *options;
+    return (size_t)option < sizeof socket_options / sizeof *socket_options;
 }
 
 int bide_set_socket_option(bide_descriptor *socket, bide_option option, int value)
 {
-    if (!is_option(option))
+    if (!is_socket_option(option))
         return -EINVAL;
-    return set_option(socket, options[option].level, options[option].name, value);
+    return socket_set_option(socket, socket_options[option].level, socket_options[option].name,
+                             value);
 }
 
 int bide_socket_option(const bide_descriptor *socket, bide_option option, int *value)
 {
     socklen_t length = sizeof *value;
-    if (!is_option(option))
+    if (!is_socket_option(option))
         return -EINVAL;
     if (io_calls(io_of(socket)) != NULL)
         return io_calls(io_of(socket))
-            ->getsockopt(io_of(socket), socket->fd, options[option].level, options[option].name,
-                         value);
-    return getsockopt(socket->fd, options[option].level, options[option].name, value, &length) == 0
+            ->getsockopt(io_of(socket), socket->fd, socket_options[option].level,
+                         socket_options[option].name, value);
+    return getsockopt(socket->fd, socket_options[option].level, socket_options[option].name, value,
+                      &length) == 0
                ? 0
                : -errno;
 }

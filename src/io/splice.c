@@ -1,14 +1,16 @@
 /*
- * Splices: a call that does not wait, and a wait for the side that was not ready.
+ * Splices: a call that does not wait, and a poll of the side that was not ready.
  *
  *     from --splice--> to           from --fill--> pipe --drain--> to
  *
- * 1. The call is made on the loop's thread, also where there is an io_uring: as an entry it always goes
- *    to a thread of the kernel's, which costs more than the call.
- * 2. It is made between two waits only, and counted at once. So a wait that ends early has moved
- *    nothing that is not counted.
- * 3. `held` is changed when the splice to or from the pipe has ended, or its coroutine is destroyed
- *    (`finally`), by that one's count.
+ * Threads: a splice is a coroutine of the loop's thread.
+ *
+ * 1. The call is made on the loop's thread, even on io_uring: as an entry it always goes to a
+ *    thread of the kernel, which costs more than the call.
+ * 2. The call is made between two polls, and counted at once. So a poll that ends early leaves no
+ *    byte uncounted.
+ * 3. `held`, the bytes in the pipe, changes by the count of a splice to or from the pipe, when that
+ *    splice has ended, or its coroutine is destroyed (`finally`).
  */
 #define _GNU_SOURCE
 #include "bide/splice.h"
@@ -21,9 +23,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { PIECE = 65536 };
+enum { MAX_PIECE = 65536 };
 
-static ptrdiff_t call_system(const bide_splice_operation *splicing)
+static ptrdiff_t splice_in_system(const bide_splice_operation *splicing)
 {
     int from = splicing->from->fd, to = splicing->to->fd;
     ptrdiff_t result;
@@ -39,70 +41,71 @@ static ptrdiff_t call_system(const bide_splice_operation *splicing)
     return result;
 }
 
-static ptrdiff_t call(const bide_splice_operation *splicing, bide_io *io)
+static ptrdiff_t splice_now(const bide_splice_operation *splicing, bide_io *io)
 {
     const bide_io_calls *calls = io_calls(io);
     if (calls == NULL)
-        return call_system(splicing);
+        return splice_in_system(splicing);
     return (splicing->keeps ? calls->tee : calls->splice)(io, splicing->from->fd, splicing->to->fd,
                                                           splicing->max);
 }
 
-static bool are_open(const bide_splice_operation *splicing)
+static bool splice_ends_are_open(const bide_splice_operation *splicing)
 {
     return bide_descriptor_is_open(splicing->from) && bide_descriptor_is_open(splicing->to);
 }
 
-static int refusal_of(const bide_io *io, bide_splice_operation *splicing)
+static int splice_check(const bide_io *io, bide_splice_operation *splicing)
 {
     if (io == NULL)
         return -ENOTSUP;
-    if (!are_open(splicing))
+    if (!splice_ends_are_open(splicing))
         return -EBADF;
     if (io_calls(io) != NULL)
         return 0;
-    bide_io_probe_fd_(splicing->from);
-    bide_io_probe_fd_(splicing->to);
+    bide_io_probe_(splicing->from);
+    bide_io_probe_(splicing->to);
     return ((splicing->from->bits | splicing->to->bits) & IO_FILE) != 0 ? -EOPNOTSUPP : 0;
 }
 
-static bool has_come(bide_io *io, bide_descriptor *descriptor)
+static bool splice_input_is_ready(bide_io *io, bide_descriptor *descriptor)
 {
     struct pollfd asked = {descriptor->fd, POLLIN, 0};
     return io_calls(io) != NULL ? io_calls(io)->poll(io, asked.fd, POLLIN) != 0
                                 : poll(&asked, 1, 0) != 0;
 }
 
-/* Waits for the side that is not ready. */
-static bide_awaiter *wait_for_side(bide_splice_operation *splicing, bide_io *io)
+/* Polls the side that is not ready. */
+static bide_awaiter *splice_poll(bide_splice_operation *splicing, bide_io *io)
 {
-    return has_come(io, splicing->from) ? bide_poll(&splicing->poll, splicing->to, POLLOUT)
-                                        : bide_poll(&splicing->poll, splicing->from, POLLIN);
+    return splice_input_is_ready(io, splicing->from)
+               ? bide_poll(&splicing->poll, splicing->to, POLLOUT)
+               : bide_poll(&splicing->poll, splicing->from, POLLIN);
 }
 
 bide_coroutine(splice_body)
 {
     bide_begin(splice_body, bide_splice_operation * self);
-    self->status = refusal_of(io_of_context(bide_this_context()), self);
+    self->status = splice_check(io_of_context(bide_this_context()), self);
     if (self->status < 0)
         bide_return(self->status);
     for (;;) {
-        if (!are_open(self))
+        if (!splice_ends_are_open(self))
             bide_return(-EPIPE);
-        ptrdiff_t result = call(self, io_of_context(bide_this_context()));
+        ptrdiff_t result = splice_now(self, io_of_context(bide_this_context()));
         if (result >= 0)
             self->count = (size_t)result;
         if (result != -EAGAIN)
             bide_return(result < 0 ? (int)result : 0);
-        bide_await_status(self->status, wait_for_side(self, io_of_context(bide_this_context())));
+        bide_await_status(self->status, splice_poll(self, io_of_context(bide_this_context())));
         if (self->status < 0)
             bide_return(self->status);
     }
     bide_end();
 }
 
-static bide_awaiter *begin(bide_splice_operation *splicing, bide_descriptor *from,
-                           bide_descriptor *to, size_t max, bool keeps)
+static bide_awaiter *splice_init(bide_splice_operation *splicing, bide_descriptor *from,
+                                 bide_descriptor *to, size_t max, bool keeps)
 {
     splicing->from = from;
     splicing->to = to;
@@ -115,16 +118,16 @@ static bide_awaiter *begin(bide_splice_operation *splicing, bide_descriptor *fro
 bide_awaiter *bide_splice(bide_splice_operation *splicing, bide_descriptor *from,
                           bide_descriptor *to, size_t max)
 {
-    return begin(splicing, from, to, max, false);
+    return splice_init(splicing, from, to, max, false);
 }
 
 bide_awaiter *bide_tee(bide_splice_operation *splicing, bide_descriptor *from, bide_descriptor *to,
                        size_t max)
 {
-    return begin(splicing, from, to, max, true);
+    return splice_init(splicing, from, to, max, true);
 }
 
-/* ---- Between two ---- */
+/* ---- Copying between two descriptors ---- */
 
 int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to)
 {
@@ -160,21 +163,23 @@ void bide_copy_between_destroy(bide_between *copy)
     copy->held = 0;
 }
 
-static bide_awaiter *fill(bide_between *copy)
+static bide_awaiter *between_fill(bide_between *copy)
 {
     copy->is_filling = true;
-    return bide_splice(&copy->splice, copy->from, &copy->output, PIECE);
+    return bide_splice(&copy->splice, copy->from, &copy->output, MAX_PIECE);
 }
 
-static bide_awaiter *drain(bide_between *copy)
+static bide_awaiter *between_drain(bide_between *copy)
 {
     copy->is_draining = true;
     return bide_splice(&copy->splice, &copy->input, copy->to, copy->held);
 }
 
 /* 3 */
-static void note(bide_between *copy)
+static void between_count(bide_between *copy)
 {
+    bide_assert(!copy->is_filling || !copy->is_draining);
+    bide_assert(!copy->is_draining || copy->splice.count <= copy->held);
     if (copy->is_filling)
         copy->held += copy->splice.count;
     if (copy->is_draining) {
@@ -189,18 +194,18 @@ bide_coroutine(between_body)
     bide_begin(between_body, bide_between * self);
     for (;;) {
         while (self->held != 0) {
-            bide_await_status(self->status, drain(self));
-            note(self);
+            bide_await_status(self->status, between_drain(self));
+            between_count(self);
             if (self->status < 0)
                 bide_return(self->status);
         }
-        bide_await_status(self->status, fill(self));
-        note(self);
+        bide_await_status(self->status, between_fill(self));
+        between_count(self);
         if (self->status < 0 || self->held == 0)
             bide_return(self->status);
     }
     bide_finally();
-    note(self);
+    between_count(self);
     bide_end();
 }
 

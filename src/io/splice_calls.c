@@ -1,15 +1,16 @@
 /*
- * Moving bytes from one descriptor to another in the kernel.
+ * Moving bytes from one descriptor to another in the kernel. Each function is called on the thread
+ * that makes the call of an operation: the loop's, or one of the file pool.
  *
- * A file is sent by the loop itself as far as the system has its bytes in memory, for then
- * sendfile(2) waits for nothing: the socket is in non-blocking mode. Whether it has them a read of
- * one byte tells, which shall not wait (RWF_NOWAIT). One is asked of each STRIDE bytes, since what
- * is read ahead comes, and what is not used any more goes, in runs of at least that size; to ask of
- * each page would take half as long as the sending. So the loop waits for a disk only where a run
- * has a hole, and then for no more than one turn of an operation (bide_send_file).
+ * The loop itself sends the part of a file that is in the page cache. Then sendfile(2) waits for
+ * nothing, since the socket is in non-blocking mode. A read of one byte with RWF_NOWAIT detects
+ * whether that byte is cached. One byte in STRIDE is read, because the kernel reads ahead and
+ * evicts in runs of at least that size; a read of each page would take half as long as the sending.
+ * So the loop waits for a disk only if a run has a hole, and then for no longer than one turn of an
+ * operation (bide_send_file).
  *
- * Some file systems cannot say (EOPNOTSUPP). Those that are memory have no disk to wait for. Of
- * others nothing is known.
+ * Some file systems do not support RWF_NOWAIT (EOPNOTSUPP). A file system in memory has no disk to
+ * wait for. About the others nothing is known.
  */
 #define _GNU_SOURCE
 #include "splice_calls.h"
@@ -23,13 +24,13 @@
 
 enum {
     STRIDE = 65536,
-    BYTES_OF_ONE = 32, /* so many take as long to send as one of BIDE_BUDGET */
-    OF_TMPFS = 0x01021994,
+    BYTES_PER_BUDGET_UNIT = 32, /* the time to send them is one unit of BIDE_BUDGET */
+    MAGIC_OF_TMPFS = 0x01021994,
 };
 
-/* ---- Ends that are gone ---- */
+/* ---- Peers that are gone ---- */
 
-static sigset_t pipe_signal(void)
+static sigset_t set_of_sigpipe(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -39,10 +40,10 @@ static sigset_t pipe_signal(void)
 
 void bide_io_hold_sigpipe_(io_sigpipe *held)
 {
-    sigset_t set = pipe_signal(), pending;
+    sigset_t set = set_of_sigpipe(), pending;
     pthread_sigmask(SIG_BLOCK, &set, &held->before);
     held->was_pending = false;
-    if (sigismember(&held->before, SIGPIPE)) { /* (otherwise it would have come) */
+    if (sigismember(&held->before, SIGPIPE)) { /* (otherwise it would have been delivered) */
         sigpending(&pending);
         held->was_pending = sigismember(&pending, SIGPIPE) != 0;
     }
@@ -51,7 +52,7 @@ void bide_io_hold_sigpipe_(io_sigpipe *held)
 void bide_io_release_sigpipe_(const io_sigpipe *held, bool may_have_come)
 {
     static const struct timespec none;
-    sigset_t set = pipe_signal();
+    sigset_t set = set_of_sigpipe();
     int error = errno;
     if (may_have_come && !held->was_pending)
         sigtimedwait(&set, NULL, &none);
@@ -59,9 +60,9 @@ void bide_io_release_sigpipe_(const io_sigpipe *held, bool may_have_come)
     errno = error;
 }
 
-/* ---- By way of a pipe ---- */
+/* ---- Through a pipe ---- */
 
-ptrdiff_t bide_io_splice_to_socket_(const bide_io_operation *operation)
+ptrdiff_t bide_call_splice_to_socket_(bide_io_operation *operation)
 {
     size_t size = operation->arguments.splice.size - operation->count;
     io_sigpipe held;
@@ -69,26 +70,27 @@ ptrdiff_t bide_io_splice_to_socket_(const bide_io_operation *operation)
     ptrdiff_t result = splice(operation->arguments.splice.pipe, NULL, operation->descriptor->fd,
                               NULL, size, SPLICE_F_NONBLOCK);
     bide_io_release_sigpipe_(&held, result >= 0 ? (size_t)result < size : errno == EPIPE);
-    return result;
+    return result >= 0 ? result : io_error();
 }
 
-ptrdiff_t bide_io_splice_from_file_(const bide_io_operation *operation)
+ptrdiff_t bide_call_splice_from_file_(bide_io_operation *operation)
 {
     off_t offset = operation->arguments.splice.offset;
-    return splice(operation->descriptor->fd, &offset, operation->arguments.splice.pipe, NULL,
-                  operation->arguments.splice.size, 0);
+    ptrdiff_t result = splice(operation->descriptor->fd, &offset, operation->arguments.splice.pipe,
+                              NULL, operation->arguments.splice.size, 0);
+    return result >= 0 ? result : io_error();
 }
 
-/* ---- At once ---- */
+/* ---- From the page cache ---- */
 
-static bool is_memory(int file)
+static bool file_is_in_memory(int file)
 {
     struct statfs about;
-    return fstatfs(file, &about) == 0 && about.f_type == OF_TMPFS;
+    return fstatfs(file, &about) == 0 && about.f_type == MAGIC_OF_TMPFS;
 }
 
-/* Is the byte at `offset` in memory? BIDE_IO_FOUND_ALL: yes. */
-static bide_io_found look_at(int file, int64_t offset)
+/* Whether the byte at `offset` is in memory: BIDE_IO_FOUND_ALL. */
+static bide_io_found probe_file_at(int file, int64_t offset)
 {
     char byte;
     struct iovec one = {&byte, 1};
@@ -100,18 +102,19 @@ static bide_io_found look_at(int file, int64_t offset)
         return result != 0 ? BIDE_IO_FOUND_ALL : BIDE_IO_FOUND_END;
     if (errno == EAGAIN)
         return BIDE_IO_FOUND_SOME;
-    return errno == EOPNOTSUPP && is_memory(file) ? BIDE_IO_FOUND_ALL : BIDE_IO_FOUND_NOTHING;
+    return errno == EOPNOTSUPP && file_is_in_memory(file) ? BIDE_IO_FOUND_ALL
+                                                          : BIDE_IO_FOUND_NOTHING;
 }
 
-/* How many of `size` bytes at `offset` can be sent without waiting for a disk. */
-static size_t sendable(int file, int64_t offset, size_t size, bide_io_found *found)
+/* The part of `size` bytes at `offset` that can be sent without waiting for a disk. */
+static size_t sendable_size(int file, int64_t offset, size_t size, bide_io_found *found)
 {
     size_t count = 0;
     *found = BIDE_IO_FOUND_ALL;
     while (count < size) {
-        *found = look_at(file, offset + (int64_t)count);
+        *found = probe_file_at(file, offset + (int64_t)count);
         if (*found == BIDE_IO_FOUND_END && count != 0)
-            return size; /* (the call finds out where) */
+            return size; /* (sendfile finds the end) */
         if (*found != BIDE_IO_FOUND_ALL)
             return count;
         count += STRIDE;
@@ -119,16 +122,16 @@ static size_t sendable(int file, int64_t offset, size_t size, bide_io_found *fou
     return size;
 }
 
-int bide_io_send_file_(bide_io_operation *operation)
+ptrdiff_t bide_call_send_file_(bide_io_operation *operation)
 {
     bide_io_found *found = &operation->arguments.send_file.found;
     const bide_descriptor *file = operation->arguments.send_file.file;
-    int64_t begin = operation->arguments.send_file.offset;
-    if (!bide_descriptor_is_open(file)) /* while it waited for the socket */
+    int64_t start = operation->arguments.send_file.offset;
+    if (!bide_descriptor_is_open(file)) /* it was closed while this waited for the socket */
         return -EPIPE;
     size_t before = operation->count;
-    size_t left = sendable(file->fd, begin + (int64_t)before,
-                           operation->arguments.send_file.size - before, found);
+    size_t left = sendable_size(file->fd, start + (int64_t)before,
+                                operation->arguments.send_file.size - before, found);
     if (left == 0)
         return 0;
 
@@ -136,7 +139,7 @@ int bide_io_send_file_(bide_io_operation *operation)
     io_sigpipe held;
     bide_io_hold_sigpipe_(&held);
     do {
-        off_t offset = begin + (int64_t)operation->count;
+        off_t offset = start + (int64_t)operation->count;
         result = sendfile(operation->descriptor->fd, file->fd, &offset, left);
         if (result > 0) {
             operation->count += (size_t)result;
@@ -148,7 +151,7 @@ int bide_io_send_file_(bide_io_operation *operation)
     bide_io_release_sigpipe_(&held, left != 0 && result != -EAGAIN);
 
 #if BIDE_BUDGET > 0
-    bide_budget_ -= (int32_t)((operation->count - before) / BYTES_OF_ONE);
+    bide_budget_ -= (int32_t)((operation->count - before) / BYTES_PER_BUDGET_UNIT);
 #endif
     if (result == 0)
         *found = BIDE_IO_FOUND_END;
@@ -156,5 +159,6 @@ int bide_io_send_file_(bide_io_operation *operation)
         *found = BIDE_IO_FOUND_NOTHING;
         return 0;
     }
-    return result < 0 ? (int)result : 0;
+    bide_assert(operation->count - before <= operation->arguments.send_file.size - before);
+    return result < 0 ? result : 0;
 }

@@ -171,7 +171,7 @@ static void connect_any_return_winner(bide_connect_any_operation *self)
 {
     bide_descriptor *socket = &self->winner->socket;
     bide_io *io = io_of(socket);
-    uint32_t bits = socket->bits & (IO_BITS_OWN - 1);
+    uint32_t bits = socket->bits & IO_SYSTEM_BITS;
     bide_descriptor_init(self->connection, bide_descriptor_release(socket));
     self->connection->bits = bits;
     if (io_calls(io) != NULL)

@@ -1,6 +1,6 @@
 /*
- * What operations on descriptors in memory do, where src/io/calls.c has the system's calls; and the
- * calls that are made on them directly. None waits: where one would, it returns -EAGAIN.
+ * The rows of the io in memory, in place of the system calls of src/io/calls.c, and the calls on
+ * its descriptors. No call waits: instead it returns -EAGAIN.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -11,92 +11,144 @@ enum { CHUNK = 4096 };
 
 /* ---- Bytes ---- */
 
-/* A message of one piece; `vector` is for it, and stays. */
-static void message_init(memory_message *message, struct iovec *vector, void *data, size_t size,
-                         int flags)
+/* A message of one piece, which refers to `vector`. */
+static void message_in_memory_init(memory_message *message, struct iovec *vector, void *data,
+                                   size_t size, int flags)
 {
     *vector = (struct iovec){data, size};
-    bide_simulated_bytes_init_(&message->bytes, vector, 1, 0);
+    bide_sim_bytes_init_(&message->bytes, vector, 1, 0);
     message->flags = flags;
     message->header = NULL;
 }
 
-static ptrdiff_t receive(memory_node *node, memory_message *message)
+static ptrdiff_t sim_receive(memory_node *node, memory_message *message)
 {
     return node->kind->receive != NULL ? node->kind->receive(node, message)
            : node->kind->is_socket     ? -ENOTCONN
                                        : -EINVAL;
 }
 
-static ptrdiff_t send_to(memory_node *node, memory_message *message)
+static ptrdiff_t sim_send(memory_node *node, memory_message *message)
 {
     return node->kind->send != NULL ? node->kind->send(node, message)
            : node->kind->is_socket  ? -EPIPE
                                     : -EINVAL;
 }
 
-static ptrdiff_t move_bytes(memory_node *node, bide_io_operation *operation, bool sends)
+static ptrdiff_t sim_move_bytes(memory_node *node, bide_io_operation *operation, bool sends)
 {
     memory_message message;
     struct iovec vector;
     size_t size;
     void *data = io_rest(operation, &size);
-    message_init(&message, &vector, data, size, operation->flags);
-    return sends ? send_to(node, &message) : receive(node, &message);
+    message_in_memory_init(&message, &vector, data, size, operation->flags);
+    return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t move_message(memory_node *node, struct msghdr *header, int flags, bool sends)
+static ptrdiff_t sim_recv(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_bytes(node, operation, false);
+}
+
+static ptrdiff_t sim_send_bytes(memory_world *world, memory_node *node,
+                                bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_bytes(node, operation, true);
+}
+
+static ptrdiff_t sim_send_copied(memory_world *world, memory_node *node,
+                                 bide_io_operation *operation)
+{
+    operation->arguments.bytes.was_copied = true;
+    return sim_send_bytes(world, node, operation);
+}
+
+static ptrdiff_t sim_move_message(memory_node *node, struct msghdr *header, int flags, bool sends)
 {
     memory_message message;
-    bide_simulated_bytes_init_(&message.bytes, header->msg_iov, header->msg_iovlen, 0);
+    bide_sim_bytes_init_(&message.bytes, header->msg_iov, header->msg_iovlen, 0);
     message.flags = flags;
     message.header = header;
-    return sends ? send_to(node, &message) : receive(node, &message);
+    return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-/* Of read and write: a file's are at an offset, others have none. */
-static ptrdiff_t move_vectors(memory_node *node, const struct iovec *vectors, size_t count,
-                              size_t skip, int64_t offset, bool sends)
+static ptrdiff_t sim_recvmsg(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_message(node, operation->arguments.message, operation->flags, false);
+}
+
+static ptrdiff_t sim_sendmsg(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_message(node, operation->arguments.message, operation->flags, true);
+}
+
+/* A file is read and written at an offset; a node that is no file has none. */
+static ptrdiff_t sim_move_vectors(memory_node *node, const struct iovec *vectors, size_t count,
+                                  size_t skip, int64_t offset, bool sends)
 {
     memory_message message;
-    bide_simulated_bytes_init_(&message.bytes, vectors, count, skip);
+    bide_sim_bytes_init_(&message.bytes, vectors, count, skip);
     message.flags = 0;
     message.header = NULL;
     if (node->kind->is_file) {
         if (offset >= 0)
             offset += (int64_t)skip;
-        return sends ? bide_simulated_file_write_(node, &message.bytes, offset)
-                     : bide_simulated_file_read_(node, &message.bytes, offset);
+        return sends ? bide_sim_file_write_(node, &message.bytes, offset)
+                     : bide_sim_file_read_(node, &message.bytes, offset);
     }
     if (offset >= 0)
         return -ESPIPE;
-    return sends ? send_to(node, &message) : receive(node, &message);
+    return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t read_or_write(memory_node *node, const bide_io_operation *operation)
+static ptrdiff_t sim_read(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
-    bool sends = operation->code == BIDE_IO_WRITE || operation->code == BIDE_IO_WRITE_VECTOR;
-    size_t skip = sends ? operation->count : 0;
-    if (operation->code == BIDE_IO_READ_VECTOR || operation->code == BIDE_IO_WRITE_VECTOR) {
-        if (operation->arguments.vector.count < 0)
-            return -EINVAL;
-        return move_vectors(node, operation->arguments.vector.vectors,
-                            (size_t)operation->arguments.vector.count, skip,
-                            operation->arguments.vector.offset, sends);
-    }
     struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
-    return move_vectors(node, &vector, 1, skip, operation->arguments.bytes.offset, sends);
+    (void)world;
+    return sim_move_vectors(node, &vector, 1, 0, operation->arguments.bytes.offset, false);
 }
 
-/* ---- Many, and lent ---- */
-
-static ptrdiff_t move_batch(memory_node *node, bide_io_operation *operation, bool sends)
+static ptrdiff_t sim_write(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
-    size_t first = sends ? operation->count : 0;
+    struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
+    (void)world;
+    return sim_move_vectors(node, &vector, 1, operation->count, operation->arguments.bytes.offset,
+                            true);
+}
+
+static ptrdiff_t sim_readv(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    if (operation->arguments.vector.count < 0)
+        return -EINVAL;
+    return sim_move_vectors(node, operation->arguments.vector.vectors,
+                            (size_t)operation->arguments.vector.count, 0,
+                            operation->arguments.vector.offset, false);
+}
+
+static ptrdiff_t sim_writev(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    if (operation->arguments.vector.count < 0)
+        return -EINVAL;
+    return sim_move_vectors(node, operation->arguments.vector.vectors,
+                            (size_t)operation->arguments.vector.count, operation->count,
+                            operation->arguments.vector.offset, true);
+}
+
+/* ---- Batches, and buffers of a pool ---- */
+
+static ptrdiff_t sim_move_batch(memory_node *node, bide_io_operation *operation, size_t first,
+                                bool sends)
+{
     ptrdiff_t moved = 0;
     for (size_t i = first; i < operation->arguments.batch.count; i++) {
         bide_message *message = &operation->arguments.batch.messages[i];
-        ptrdiff_t size = move_message(node, &message->header, 0, sends);
+        ptrdiff_t size = sim_move_message(node, &message->header, 0, sends);
         if (size < 0)
             return moved != 0 ? moved : size;
         message->size = (unsigned)size;
@@ -105,52 +157,69 @@ static ptrdiff_t move_batch(memory_node *node, bide_io_operation *operation, boo
     return moved;
 }
 
-/* Takes a buffer for the time of the call, and keeps it if something has come. */
-static ptrdiff_t receive_lent(memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_recv_batch(memory_world *world, memory_node *node,
+                                bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_batch(node, operation, 0, false);
+}
+
+static ptrdiff_t sim_send_batch(memory_world *world, memory_node *node,
+                                bide_io_operation *operation)
+{
+    (void)world;
+    return sim_move_batch(node, operation, operation->count, true);
+}
+
+/* Takes a buffer for the call, and keeps it if the call received bytes. */
+static ptrdiff_t sim_recv_provided(memory_world *world, memory_node *node,
+                                   bide_io_operation *operation)
 {
     bide_buffer_pool *pool = operation->arguments.lent.pool;
     memory_message message;
     struct iovec vector;
+    (void)world;
     if ((node->kind->ready(node) & POLLIN) == 0)
         return -EAGAIN;
-    void *data = bide_io_pool_take_(pool, operation);
+    void *data = bide_buffer_pool_pop_(pool, operation);
     if (data == NULL) {
-        bide_io_pool_wait_(operation);
+        bide_buffer_pool_wait_(operation);
         return -EAGAIN;
     }
-    message_init(&message, &vector, data, pool->size, 0);
-    ptrdiff_t size = receive(node, &message);
+    message_in_memory_init(&message, &vector, data, pool->size, 0);
+    ptrdiff_t size = sim_receive(node, &message);
     if (size > 0) {
         operation->arguments.lent.data = data;
         pool->lent++;
     } else {
-        bide_io_pool_put_(pool, data);
+        bide_buffer_pool_push_(pool, data);
     }
     return size;
 }
 
 /* ---- Splices ---- */
 
-static ptrdiff_t splice_from_file(memory_world *world, const bide_io_operation *operation)
+static ptrdiff_t sim_splice_from_file(memory_world *world, memory_node *file,
+                                      bide_io_operation *operation)
 {
     char chunk[CHUNK];
     memory_message message;
     struct iovec vector;
     size_t size = operation->arguments.splice.size, moved = 0;
     int64_t offset = operation->arguments.splice.offset;
-    memory_node *file = bide_simulated_node_of_(world, operation->descriptor->fd);
-    memory_node *pipe = bide_simulated_node_of_(world, operation->arguments.splice.pipe);
-    if (file == NULL || pipe == NULL)
+    memory_node *pipe = bide_sim_node_of_(world, operation->arguments.splice.pipe);
+    if (pipe == NULL)
         return -EBADF;
-    if (pipe->kind != &bide_simulated_pipe_kind_ || !file->kind->is_file)
+    if (pipe->kind != &bide_sim_pipe_kind_ || !file->kind->is_file)
         return -EINVAL;
     while (moved < size) {
-        message_init(&message, &vector, chunk, size - moved < CHUNK ? size - moved : CHUNK, 0);
-        ptrdiff_t count = bide_simulated_file_read_(file, &message.bytes, offset + (int64_t)moved);
+        message_in_memory_init(&message, &vector, chunk,
+                               size - moved < CHUNK ? size - moved : CHUNK, 0);
+        ptrdiff_t count = bide_sim_file_read_(file, &message.bytes, offset + (int64_t)moved);
         if (count <= 0)
             return moved != 0 ? (ptrdiff_t)moved : count;
-        message_init(&message, &vector, chunk, (size_t)count, 0);
-        count = send_to(pipe, &message);
+        message_in_memory_init(&message, &vector, chunk, (size_t)count, 0);
+        count = sim_send(pipe, &message);
         if (count < 0)
             return moved != 0 ? (ptrdiff_t)moved : count;
         moved += (size_t)count;
@@ -158,180 +227,281 @@ static ptrdiff_t splice_from_file(memory_world *world, const bide_io_operation *
     return (ptrdiff_t)moved;
 }
 
-static void take_from(memory_node *node, char *chunk, size_t size)
+static void sim_discard(memory_node *node, char *chunk, size_t size)
 {
     memory_message message;
     struct iovec vector;
     while (size != 0) {
-        message_init(&message, &vector, chunk, size, 0);
-        size -= (size_t)receive(node, &message); /* (it has them) */
+        message_in_memory_init(&message, &vector, chunk, size, 0);
+        size -= (size_t)sim_receive(node, &message); /* (it has that many) */
     }
 }
 
-/* What the next bytes of `from` are goes to `to` as well. */
-static ptrdiff_t copy_next(memory_node *from, memory_node *to, char *chunk, size_t size)
+/* Copies the next bytes of `from`, which keeps them, to `to`. */
+static ptrdiff_t sim_copy_next(memory_node *from, memory_node *to, char *chunk, size_t size)
 {
     memory_message message;
     struct iovec vector;
-    message_init(&message, &vector, chunk, size < CHUNK ? size : CHUNK, MSG_PEEK);
-    ptrdiff_t count = receive(from, &message);
+    message_in_memory_init(&message, &vector, chunk, size < CHUNK ? size : CHUNK, MSG_PEEK);
+    ptrdiff_t count = sim_receive(from, &message);
     if (count <= 0)
         return count;
-    message_init(&message, &vector, chunk, (size_t)count, 0);
-    return send_to(to, &message);
+    message_in_memory_init(&message, &vector, chunk, (size_t)count, 0);
+    return sim_send(to, &message);
 }
 
-static ptrdiff_t move_on(memory_node *from, memory_node *to, size_t size)
+static ptrdiff_t sim_splice_bytes(memory_node *from, memory_node *to, size_t size)
 {
     char chunk[CHUNK];
     size_t moved = 0;
     while (moved < size) {
-        ptrdiff_t count = copy_next(from, to, chunk, size - moved);
+        ptrdiff_t count = sim_copy_next(from, to, chunk, size - moved);
         if (count <= 0)
             return moved != 0 ? (ptrdiff_t)moved : count;
-        take_from(from, chunk, (size_t)count);
+        sim_discard(from, chunk, (size_t)count);
         moved += (size_t)count;
     }
     return (ptrdiff_t)moved;
 }
 
-static ptrdiff_t splice_to_socket(memory_node *socket, const bide_io_operation *operation)
+static ptrdiff_t sim_splice_to_socket(memory_world *world, memory_node *socket,
+                                      bide_io_operation *operation)
 {
-    memory_node *pipe = bide_simulated_node_of_(socket->world, operation->arguments.splice.pipe);
-    return pipe == NULL
-               ? -EBADF
-               : move_on(pipe, socket, operation->arguments.splice.size - operation->count);
+    memory_node *pipe = bide_sim_node_of_(world, operation->arguments.splice.pipe);
+    if (pipe == NULL)
+        return -EBADF;
+    return sim_splice_bytes(pipe, socket, operation->arguments.splice.size - operation->count);
 }
 
-static bool is_spliced(const memory_node *node)
+static bool sim_can_be_spliced(const memory_node *node)
 {
-    return node->kind == &bide_simulated_pipe_kind_ || node->kind == &bide_simulated_stream_kind_;
+    return node->kind == &bide_sim_pipe_kind_ || node->kind == &bide_sim_stream_kind_;
 }
 
 static bool are_ends_of_one_pipe(const memory_node *one, const memory_node *other)
 {
-    return one->kind == &bide_simulated_pipe_kind_ && other->kind == &bide_simulated_pipe_kind_ &&
+    return one->kind == &bide_sim_pipe_kind_ && other->kind == &bide_sim_pipe_kind_ &&
            memory_stream_of(one)->link == memory_stream_of(other)->link;
 }
 
-static ptrdiff_t splice_now(bide_io *io, int from_fd, int to_fd, size_t size)
+static ptrdiff_t sim_splice(bide_io *io, int from_fd, int to_fd, size_t size)
 {
     memory_world *world = memory_world_of(io);
-    memory_node *from = bide_simulated_node_of_(world, from_fd), *to = bide_simulated_node_of_(world, to_fd);
+    memory_node *from = bide_sim_node_of_(world, from_fd), *to = bide_sim_node_of_(world, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
     if (from->kind->is_file || to->kind->is_file)
         return -EOPNOTSUPP;
-    if (!is_spliced(from) || !is_spliced(to) || are_ends_of_one_pipe(from, to) ||
-        (from->kind != &bide_simulated_pipe_kind_ && to->kind != &bide_simulated_pipe_kind_))
+    if (!sim_can_be_spliced(from) || !sim_can_be_spliced(to) || are_ends_of_one_pipe(from, to) ||
+        (from->kind != &bide_sim_pipe_kind_ && to->kind != &bide_sim_pipe_kind_))
         return -EINVAL;
-    ptrdiff_t moved = move_on(from, to, size);
-    bide_simulated_settle_(world);
+    ptrdiff_t moved = sim_splice_bytes(from, to, size);
+    bide_sim_settle_(world);
     return moved;
 }
 
-static ptrdiff_t tee_now(bide_io *io, int from_fd, int to_fd, size_t size)
+static ptrdiff_t sim_tee(bide_io *io, int from_fd, int to_fd, size_t size)
 {
     char chunk[CHUNK];
     memory_world *world = memory_world_of(io);
-    memory_node *from = bide_simulated_node_of_(world, from_fd), *to = bide_simulated_node_of_(world, to_fd);
+    memory_node *from = bide_sim_node_of_(world, from_fd), *to = bide_sim_node_of_(world, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
-    if (from->kind != &bide_simulated_pipe_kind_ || to->kind != &bide_simulated_pipe_kind_ ||
+    if (from->kind != &bide_sim_pipe_kind_ || to->kind != &bide_sim_pipe_kind_ ||
         are_ends_of_one_pipe(from, to))
         return -EINVAL;
-    ptrdiff_t copied = copy_next(from, to, chunk, size);
-    bide_simulated_settle_(world);
+    ptrdiff_t copied = sim_copy_next(from, to, chunk, size);
+    bide_sim_settle_(world);
     return copied;
 }
 
-/* ---- All of them ---- */
+/* ---- Sockets ---- */
 
-static ptrdiff_t poll_it(const memory_node *node, unsigned wanted)
+static ptrdiff_t sim_poll_node(const memory_node *node, unsigned wanted)
 {
     unsigned found = node->kind->ready(node) & (wanted | POLLERR | POLLHUP);
     return found != 0 ? (ptrdiff_t)found : -EAGAIN;
 }
 
-static ptrdiff_t of_a_socket(memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_poll(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_RECV:
-        return move_bytes(node, operation, false);
-    case BIDE_IO_SEND_ZERO_COPY:
-        operation->arguments.bytes.was_copied = true;
-        return move_bytes(node, operation, true);
-    case BIDE_IO_SEND:
-        return move_bytes(node, operation, true);
-    case BIDE_IO_RECVMSG:
-        return move_message(node, operation->arguments.message, operation->flags, false);
-    case BIDE_IO_SENDMSG:
-        return move_message(node, operation->arguments.message, operation->flags, true);
-    case BIDE_IO_RECV_BATCH:
-        return move_batch(node, operation, false);
-    case BIDE_IO_SEND_BATCH:
-        return move_batch(node, operation, true);
-    case BIDE_IO_RECV_PROVIDED:
-        return receive_lent(node, operation);
-    case BIDE_IO_SPLICE_TO_SOCKET:
-        return splice_to_socket(node, operation);
-    case BIDE_IO_CONNECT:
-        return bide_simulated_connected_(node);
-    default:
-        return bide_simulated_accept_(node, operation->arguments.accept.peer);
-    }
+    (void)world;
+    return sim_poll_node(node, operation->arguments.poll.wanted);
 }
 
-ptrdiff_t bide_simulated_call_(memory_world *world, bide_io_operation *operation)
+static ptrdiff_t sim_connect(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
+    (void)world;
+    (void)operation;
+    return bide_sim_connected_(node);
+}
+
+static ptrdiff_t sim_accept(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)world;
+    return bide_sim_accept_(node, operation->arguments.accept.peer);
+}
+
+ptrdiff_t bide_sim_call_nothing_(memory_world *world, memory_node *node,
+                                 bide_io_operation *operation)
+{
+    (void)world;
+    (void)node;
+    (void)operation;
+    return -ENOTSUP;
+}
+
+/* ---- Opening ---- */
+
+void bide_sim_take_opened_(memory_world *world, bide_descriptor *descriptor, int fd)
+{
+    bide_assert(bide_sim_node_of_(world, fd) != NULL);
+    bide_descriptor_init(descriptor, fd);
+    descriptor->bits = IO_PROBED;
+    bide_io_adopt(&world->io, descriptor);
+}
+
+static int sim_open_connection(memory_world *world, bide_io_operation *operation)
+{
+    return bide_sim_connect_(world, operation->arguments.address);
+}
+
+static int sim_open_listener(memory_world *world, bide_io_operation *operation)
+{
+    return bide_sim_listen_(world, operation->arguments.listen.address,
+                         operation->arguments.listen.backlog, operation->flags);
+}
+
+static int sim_open_receiver(memory_world *world, bide_io_operation *operation)
+{
+    return bide_sim_open_datagrams_(world, operation->arguments.listen.address, operation->flags);
+}
+
+static int sim_open_pair(memory_world *world, bide_io_operation *operation)
+{
+    int fds[2];
+    int error = bide_sim_socket_pair_(world, fds);
+    if (error != 0)
+        return error;
+    bide_sim_take_opened_(world, operation->arguments.accept.accepted, fds[1]);
+    return fds[0];
+}
+
+int bide_sim_open_own_(memory_world *world, bide_io_operation *operation)
+{
+    int fd = bide_sim_rows_[operation->code].open(world, operation);
+    if (fd < 0)
+        return fd;
+    bide_sim_take_opened_(world, operation->descriptor, fd);
+    return 0;
+}
+
+/* ---- The rows ---- */
+
+#define ON_SOCKET(row_call)                                              \
+    {                                                                    \
+        .call = (row_call), .node = MEMORY_ON_SOCKET, .error = -ENOTSOCK \
+    }
+#define ON_FILE(row_call, row_error)                                     \
+    {                                                                    \
+        .call = (row_call), .node = MEMORY_ON_FILE, .error = (row_error) \
+    }
+#define AT_ONCE(row_open)                                  \
+    {                                                      \
+        .call = bide_sim_call_nothing_, .open = (row_open) \
+    }
+
+const memory_row bide_sim_rows_[] = {
+    [BIDE_IO_RECV] = ON_SOCKET(sim_recv),
+    [BIDE_IO_SEND] = ON_SOCKET(sim_send_bytes),
+    [BIDE_IO_RECVMSG] = ON_SOCKET(sim_recvmsg),
+    [BIDE_IO_SENDMSG] = ON_SOCKET(sim_sendmsg),
+    [BIDE_IO_ACCEPT] = ON_SOCKET(sim_accept),
+    [BIDE_IO_CONNECT] = {.call = sim_connect,
+                         .node = MEMORY_ON_SOCKET,
+                         .error = -ENOTSOCK,
+                         .open = sim_open_connection},
+    [BIDE_IO_READ] = {.call = sim_read},
+    [BIDE_IO_WRITE] = {.call = sim_write},
+    [BIDE_IO_READ_VECTOR] = {.call = sim_readv},
+    [BIDE_IO_WRITE_VECTOR] = {.call = sim_writev},
+    [BIDE_IO_POLL] = {.call = sim_poll},
+    [BIDE_IO_ACCEPT_STREAM] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_RECV_PROVIDED] = ON_SOCKET(sim_recv_provided),
+    [BIDE_IO_RECV_BATCH] = ON_SOCKET(sim_recv_batch),
+    [BIDE_IO_SEND_BATCH] = ON_SOCKET(sim_send_batch),
+    [BIDE_IO_SEND_ZERO_COPY] = ON_SOCKET(sim_send_copied),
+    [BIDE_IO_SPLICE_TO_SOCKET] = ON_SOCKET(sim_splice_to_socket),
+    [BIDE_IO_SEND_FILE] = {.call = bide_sim_call_nothing_},
+
+    [BIDE_IO_LISTEN] = AT_ONCE(sim_open_listener),
+    [BIDE_IO_BIND] = AT_ONCE(sim_open_receiver),
+    [BIDE_IO_PAIR] = AT_ONCE(sim_open_pair),
+
+    [BIDE_IO_OPEN] = {.call = bide_sim_call_open_},
+    [BIDE_IO_SYNC] = ON_FILE(bide_sim_call_sync_, -EINVAL),
+    [BIDE_IO_ALLOCATE] = {.call = bide_sim_call_allocate_},
+    [BIDE_IO_TRUNCATE] = ON_FILE(bide_sim_call_truncate_, -EINVAL),
+    [BIDE_IO_STAT] = {.call = bide_sim_call_stat_},
+    [BIDE_IO_RENAME] = {.call = bide_sim_call_rename_},
+    [BIDE_IO_UNLINK] = {.call = bide_sim_call_unlink_},
+    [BIDE_IO_MAKE_DIRECTORY] = {.call = bide_sim_call_make_directory_},
+    [BIDE_IO_SPLICE_FROM_FILE] = {.call = sim_splice_from_file},
+    [BIDE_IO_READ_DIRECTORY] = ON_FILE(bide_sim_call_read_directory_, -ENOTDIR),
+    [BIDE_IO_MAP] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_PREFAULT] = {.call = bide_sim_call_nothing_},
+};
+
+BIDE_STATIC_ASSERT(sizeof bide_sim_rows_ / sizeof *bide_sim_rows_ == BIDE_IO_CODES,
+                   "every code has a row");
+
+bool bide_sim_has_row_(bide_io_code code)
+{
+    const memory_row *row = &bide_sim_rows_[code];
+    return row->call != NULL &&
+           (row->open != NULL) == (bide_io_rows_[code].opens == IO_OPENS_OWN) &&
+           (row->error != 0) == (row->node != MEMORY_ON_ANY);
+}
+
+ptrdiff_t bide_sim_io_call_(memory_world *world, bide_io_operation *operation)
+{
+    const memory_row *row = &bide_sim_rows_[operation->code];
     memory_node *node =
-        operation->descriptor != NULL ? bide_simulated_node_of_(world, operation->descriptor->fd) : NULL;
+        operation->descriptor != NULL ? bide_sim_node_of_(world, operation->descriptor->fd) : NULL;
     if (node == NULL && operation->descriptor != NULL)
         return -EBADF;
-    switch (operation->code) {
-    case BIDE_IO_READ:
-    case BIDE_IO_WRITE:
-    case BIDE_IO_READ_VECTOR:
-    case BIDE_IO_WRITE_VECTOR:
-        return read_or_write(node, operation);
-    case BIDE_IO_POLL:
-        return poll_it(node, operation->arguments.poll.wanted);
-    case BIDE_IO_SPLICE_FROM_FILE:
-        return splice_from_file(world, operation);
-    default:
-        break;
-    }
-    if (operation->code >= BIDE_IO_OPEN)
-        return bide_simulated_file_call_(world, operation);
-    return node->kind->is_socket ? of_a_socket(node, operation) : -ENOTSOCK;
+    if ((row->node == MEMORY_ON_SOCKET && !node->kind->is_socket) ||
+        (row->node == MEMORY_ON_FILE && !node->kind->is_file))
+        return row->error;
+    return row->call(world, node, operation);
 }
 
-/* ---- Directly ---- */
+/* ---- Calls on descriptors ---- */
 
-static int close_number(bide_io *io, int fd)
+static int sim_close(bide_io *io, int fd)
 {
     memory_world *world = memory_world_of(io);
-    int error = bide_simulated_close_(world, fd);
-    bide_simulated_settle_(world);
+    int error = bide_sim_close_(world, fd);
+    bide_sim_settle_(world);
     return error;
 }
 
-static int shut_down(bide_io *io, int fd, int how)
+static int sim_shutdown(bide_io *io, int fd, int how)
 {
     memory_world *world = memory_world_of(io);
-    memory_node *node = bide_simulated_node_of_(world, fd);
+    memory_node *node = bide_sim_node_of_(world, fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->shut == NULL)
         return -ENOTSOCK;
     int error = node->kind->shut(node, how);
-    bide_simulated_settle_(world);
+    bide_sim_settle_(world);
     return error;
 }
 
-static int get_name(bide_io *io, int fd, bide_address *address)
+static int sim_getsockname(bide_io *io, int fd, bide_address *address)
 {
-    const memory_node *node = bide_simulated_node_of_(memory_world_of(io), fd);
+    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->get_name == NULL)
@@ -340,9 +510,9 @@ static int get_name(bide_io *io, int fd, bide_address *address)
     return 0;
 }
 
-static int get_peer(bide_io *io, int fd, bide_address *address)
+static int sim_getpeername(bide_io *io, int fd, bide_address *address)
 {
-    const memory_node *node = bide_simulated_node_of_(memory_world_of(io), fd);
+    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->get_peer == NULL)
@@ -350,57 +520,57 @@ static int get_peer(bide_io *io, int fd, bide_address *address)
     return node->kind->get_peer(node, address);
 }
 
-static int set_option(bide_io *io, int fd, int level, int name, int value)
+static int sim_setsockopt(bide_io *io, int fd, int level, int name, int value)
 {
     memory_world *world = memory_world_of(io);
-    memory_node *node = bide_simulated_node_of_(world, fd);
+    memory_node *node = bide_sim_node_of_(world, fd);
     if (node == NULL)
         return -EBADF;
-    int error = bide_simulated_set_option_(node, level, name, value);
-    bide_simulated_settle_(world);
+    int error = bide_sim_set_option_(node, level, name, value);
+    bide_sim_settle_(world);
     return error;
 }
 
-static int get_option(bide_io *io, int fd, int level, int name, int *value)
+static int sim_getsockopt(bide_io *io, int fd, int level, int name, int *value)
 {
-    memory_node *node = bide_simulated_node_of_(memory_world_of(io), fd);
-    return node != NULL ? bide_simulated_get_option_(node, level, name, value) : -EBADF;
+    memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    return node != NULL ? bide_sim_get_option_(node, level, name, value) : -EBADF;
 }
 
-static int poll_now(bide_io *io, int fd, unsigned events)
+static int sim_poll_now(bide_io *io, int fd, unsigned events)
 {
-    const memory_node *node = bide_simulated_node_of_(memory_world_of(io), fd);
-    ptrdiff_t found = node != NULL ? poll_it(node, events) : POLLNVAL;
+    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    ptrdiff_t found = node != NULL ? sim_poll_node(node, events) : POLLNVAL;
     return found > 0 ? (int)found : 0;
 }
 
-static int open_now(bide_io *io, const char *path, int flags, unsigned mode)
+static int sim_open(bide_io *io, const char *path, int flags, unsigned mode)
 {
-    return bide_simulated_open_(memory_world_of(io), path, flags, mode);
+    return bide_sim_open_(memory_world_of(io), path, flags, mode);
 }
 
-static int open_pipe(bide_io *io, int *fds)
+static int sim_pipe(bide_io *io, int *fds)
 {
-    return bide_simulated_pipe_(memory_world_of(io), fds);
+    return bide_sim_pipe_(memory_world_of(io), fds);
 }
 
-static int seek(bide_io *io, int fd, int64_t offset)
+static int sim_lseek(bide_io *io, int fd, int64_t offset)
 {
-    memory_node *node = bide_simulated_node_of_(memory_world_of(io), fd);
-    return node == NULL ? -EBADF : node->kind->is_file ? bide_simulated_seek_(node, offset) : -ESPIPE;
+    memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    return node == NULL ? -EBADF : node->kind->is_file ? bide_sim_seek_(node, offset) : -ESPIPE;
 }
 
-const bide_io_calls bide_simulated_calls_ = {
-    .close = close_number,
-    .shutdown = shut_down,
-    .getsockname = get_name,
-    .getpeername = get_peer,
-    .setsockopt = set_option,
-    .getsockopt = get_option,
-    .poll = poll_now,
-    .open = open_now,
-    .pipe = open_pipe,
-    .splice = splice_now,
-    .tee = tee_now,
-    .lseek = seek,
+const bide_io_calls bide_sim_calls_ = {
+    .close = sim_close,
+    .shutdown = sim_shutdown,
+    .getsockname = sim_getsockname,
+    .getpeername = sim_getpeername,
+    .setsockopt = sim_setsockopt,
+    .getsockopt = sim_getsockopt,
+    .poll = sim_poll_now,
+    .open = sim_open,
+    .pipe = sim_pipe,
+    .splice = sim_splice,
+    .tee = sim_tee,
+    .lseek = sim_lseek,
 };

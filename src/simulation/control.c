@@ -1,11 +1,11 @@
 /*
  * Descriptors and credentials that go with a message over a Unix socket.
  *
- * 1. What is passed is nodes, with a reference each, for as long as the message is on its way: so
- *    they stay if the sender closes its numbers, and are closed if nobody receives the message.
- * 2. The receiver gets a number for each, as many as its control data have room for, and as there are
- *    numbers; the others are closed, and the message says that it was cut (MSG_CTRUNC).
- * 3. All is in one process, so credentials are that one's.
+ * 1. Nodes are passed, with a reference each while the message travels. So they stay if the sender
+ *    closes its numbers, and are closed if nobody receives the message.
+ * 2. The receiver gets a number for each node, as far as its control data have room and numbers are
+ *    free. The other nodes are closed, and the message is marked as truncated (MSG_CTRUNC).
+ * 3. Everything is in one process, so credentials are those of that process.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -13,24 +13,24 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST = 253 }; /* (SCM_MAX_FD) */
+enum { MAX_PASSED = 253 }; /* (SCM_MAX_FD) */
 
 struct memory_passed {
     unsigned count;
     memory_node *nodes[];
 };
 
-void bide_simulated_passed_free_(memory_passed *passed)
+void bide_sim_passed_free_(memory_passed *passed)
 {
     if (passed == NULL)
         return;
     for (unsigned i = 0; i < passed->count; i++)
-        bide_simulated_node_drop_(passed->nodes[i]);
+        bide_sim_node_drop_(passed->nodes[i]);
     free(passed);
 }
 
-/* How many numbers the control data have. */
-static size_t count_rights(const struct msghdr *header)
+/* The number of descriptors in control data. */
+static size_t control_count_descriptors(const struct msghdr *header)
 {
     size_t count = 0;
     struct msghdr copy = *header; /* (the macros take no constant one) */
@@ -43,27 +43,28 @@ static size_t count_rights(const struct msghdr *header)
     return count;
 }
 
-static int take_right(memory_world *world, memory_passed *passed, const unsigned char *data)
+static int control_take_descriptor(memory_world *world, memory_passed *passed,
+                                   const unsigned char *data)
 {
     int fd;
     memcpy(&fd, data, sizeof fd);
-    memory_node *node = bide_simulated_node_of_(world, fd);
+    memory_node *node = bide_sim_node_of_(world, fd);
     if (node == NULL)
         return -EBADF;
-    bide_simulated_node_hold_(node);
+    bide_sim_node_hold_(node);
     passed->nodes[passed->count++] = node;
     return 0;
 }
 
-int bide_simulated_passed_take_(memory_world *world, const struct msghdr *header, memory_passed **passed)
+int bide_sim_passed_take_(memory_world *world, const struct msghdr *header, memory_passed **passed)
 {
     struct msghdr copy = *header;
-    size_t count = count_rights(header);
+    size_t count = control_count_descriptors(header);
     int error = 0;
     *passed = NULL;
     if (count == 0)
         return 0;
-    if (count > MOST)
+    if (count > MAX_PASSED)
         return -EINVAL;
     memory_passed *all = malloc(sizeof *all + count * sizeof all->nodes[0]);
     if (all == NULL)
@@ -72,11 +73,12 @@ int bide_simulated_passed_take_(memory_world *world, const struct msghdr *header
     for (struct cmsghdr *at = CMSG_FIRSTHDR(&copy); at != NULL; at = CMSG_NXTHDR(&copy, at)) {
         if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
             continue;
-        for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len && error == 0; i += sizeof(int))
-            error = take_right(world, all, (const unsigned char *)at + i);
+        for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len && error == 0;
+             i += sizeof(int))
+            error = control_take_descriptor(world, all, (const unsigned char *)at + i);
     }
     if (error != 0)
-        bide_simulated_passed_free_(all);
+        bide_sim_passed_free_(all);
     else
         *passed = all;
     return error;
@@ -84,8 +86,9 @@ int bide_simulated_passed_take_(memory_world *world, const struct msghdr *header
 
 /* ---- Giving ---- */
 
-/* The next header in the control data, with so many bytes of data; NULL: there is no room. */
-static struct cmsghdr *next_header(const struct msghdr *header, size_t used, int type, size_t size)
+/* The next header of control data, with `size` bytes of data; NULL: there is no room. */
+static struct cmsghdr *control_next_header(const struct msghdr *header, size_t used, int type,
+                                           size_t size)
 {
     if (header->msg_control == NULL || header->msg_controllen < used + CMSG_LEN(size))
         return NULL;
@@ -96,57 +99,57 @@ static struct cmsghdr *next_header(const struct msghdr *header, size_t used, int
     return at;
 }
 
-static size_t used_by(const struct msghdr *header, size_t used, size_t size)
+static size_t control_size_with(const struct msghdr *header, size_t used, size_t size)
 {
     used += CMSG_SPACE(size);
     return used < header->msg_controllen ? used : header->msg_controllen;
 }
 
-static size_t give_credentials(struct msghdr *header)
+static size_t control_give_credentials(struct msghdr *header)
 {
     struct ucred own = {getpid(), getuid(), getgid()};
-    struct cmsghdr *at = next_header(header, 0, SCM_CREDENTIALS, sizeof own);
+    struct cmsghdr *at = control_next_header(header, 0, SCM_CREDENTIALS, sizeof own);
     if (at == NULL) {
         header->msg_flags |= MSG_CTRUNC;
         return 0;
     }
     memcpy(CMSG_DATA(at), &own, sizeof own);
-    return used_by(header, 0, sizeof own);
+    return control_size_with(header, 0, sizeof own);
 }
 
-/* Gives as many as there is room for: 2. */
-static size_t give_rights(memory_world *world, memory_passed *passed, struct msghdr *header,
-                          size_t used)
+/* 2 */
+static size_t control_give_descriptors(memory_world *world, memory_passed *passed,
+                                       struct msghdr *header, size_t used)
 {
-    int fds[MOST];
+    int fds[MAX_PASSED];
     unsigned count = 0;
     size_t room = header->msg_control != NULL && header->msg_controllen > used + CMSG_LEN(0)
                       ? (header->msg_controllen - used - CMSG_LEN(0)) / sizeof(int)
                       : 0;
     while (count < passed->count && count < room &&
-           (fds[count] = bide_simulated_install_(world, passed->nodes[count])) >= 0) {
-        bide_simulated_node_hold_(passed->nodes[count]);
+           (fds[count] = bide_sim_install_(world, passed->nodes[count])) >= 0) {
+        bide_sim_node_hold_(passed->nodes[count]);
         count++;
     }
     if (count < passed->count)
         header->msg_flags |= MSG_CTRUNC;
     if (count == 0)
         return used;
-    struct cmsghdr *at = next_header(header, used, SCM_RIGHTS, count * sizeof(int));
+    struct cmsghdr *at = control_next_header(header, used, SCM_RIGHTS, count * sizeof(int));
     memcpy(CMSG_DATA(at), fds, count * sizeof(int));
-    return used_by(header, used, count * sizeof(int));
+    return control_size_with(header, used, count * sizeof(int));
 }
 
-void bide_simulated_passed_give_(memory_node *receiver, memory_passed *passed, memory_message *message)
+void bide_sim_passed_give_(memory_node *receiver, memory_passed *passed, memory_message *message)
 {
     struct msghdr *header = message->header;
     if (header != NULL) {
         size_t used = 0;
-        if (receiver->family == AF_UNIX && bide_simulated_option_of_(receiver, SOL_SOCKET, SO_PASSCRED) != 0)
-            used = give_credentials(header);
+        if (receiver->family == AF_UNIX && bide_sim_option_of_(receiver, SOL_SOCKET, SO_PASSCRED) != 0)
+            used = control_give_credentials(header);
         if (passed != NULL)
-            used = give_rights(receiver->world, passed, header, used);
+            used = control_give_descriptors(receiver->world, passed, header, used);
         header->msg_controllen = used;
     }
-    bide_simulated_passed_free_(passed);
+    bide_sim_passed_free_(passed);
 }

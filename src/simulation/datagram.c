@@ -1,15 +1,15 @@
 /*
  * Sockets of datagrams.
  *
- *     UDP     a datagram --travels, is lost, comes twice--> the receiver's line, if it has room
- *     Unix    a datagram ----------------------------------> the receiver's line; the sender waits for room
+ *     UDP     --travels, is lost, or is duplicated--> the receiver's queue, if it has room
+ *     Unix    --------------------------------------> the receiver's queue; the sender waits for room
  *
- * 1. Who receives a datagram of UDP is found when it arrives, as it was sent: so one that was closed
- *    meanwhile gets nothing, and one that has taken its address gets what was the other's.
- * 2. Datagrams of UDP that travel for different times overtake each other. Those of Unix sockets
+ * 1. The receiver of a UDP datagram is looked up when the datagram arrives. So a socket that was
+ *    closed meanwhile gets nothing, and a socket that has taken its address gets the datagram.
+ * 2. UDP datagrams that travel for different times overtake each other. Datagrams of Unix sockets
  *    arrive at once, in order, and none is lost.
- * 3. Nobody knows who waits for room in which line, since a sender names its receiver anew each time.
- *    So senders that wait stand in one list, and all of them are tried when any line has room.
+ * 3. A sender names its receiver anew each time, so a receiver does not know its waiting senders.
+ *    They are in one list of the io, and all of them are retried when any queue has room.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -17,15 +17,15 @@
 #include <stdlib.h>
 
 enum {
-    LARGEST = 65507, /* of UDP over version 4 */
-    LOCAL_LARGEST = 212992, /* (net.core.wmem_default) */
-    OVERHEAD = 768,  /* that a datagram costs beside its bytes */
-    MAX_LOCAL = 10, /* (net.unix.max_dgram_qlen): one more waits in a line */
+    MAX_UDP = 65507,      /* of UDP over version 4 */
+    MAX_LOCAL = 212992,   /* (net.core.wmem_default) */
+    OVERHEAD = 768,       /* of a datagram, beside its bytes */
+    MAX_LOCAL_QUEUE = 10, /* (net.unix.max_dgram_qlen): one more is queued */
 };
 
 typedef struct memory_datagram {
     struct memory_datagram *next;
-    struct memory_datagram **place; /* of those that travel */
+    struct memory_datagram **place; /* in the list of travelling datagrams */
     memory_event arrival;
     bide_address from, to;
     memory_passed *passed;
@@ -44,28 +44,29 @@ typedef struct memory_receiver {
     struct memory_receiver *next_blocked;
 } memory_receiver;
 
-static memory_receiver *receiver_of(const memory_node *node)
+static memory_receiver *memory_receiver_of(const memory_node *node)
 {
     return (memory_receiver *)bide_container_of(node, memory_receiver, node);
 }
 
 static void datagram_free(memory_datagram *datagram)
 {
-    bide_simulated_passed_free_(datagram->passed);
+    bide_sim_passed_free_(datagram->passed);
     free(datagram);
 }
 
 /* ---- Arriving ---- */
 
-static bool has_room(const memory_receiver *receiver, size_t size)
+static bool receiver_has_room(const memory_receiver *receiver, size_t size)
 {
     if (receiver->node.family == AF_UNIX)
-        return receiver->count <= MAX_LOCAL;
-    return receiver->first == NULL || receiver->used + size + OVERHEAD <=
-                                         (size_t)bide_simulated_option_of_(&receiver->node, SOL_SOCKET, SO_RCVBUF);
+        return receiver->count <= MAX_LOCAL_QUEUE;
+    return receiver->first == NULL ||
+           receiver->used + size + OVERHEAD <=
+               (size_t)bide_sim_option_of_(&receiver->node, SOL_SOCKET, SO_RCVBUF);
 }
 
-static void append(memory_receiver *receiver, memory_datagram *datagram)
+static void receiver_append(memory_receiver *receiver, memory_datagram *datagram)
 {
     datagram->next = NULL;
     if (receiver->first == NULL)
@@ -75,45 +76,45 @@ static void append(memory_receiver *receiver, memory_datagram *datagram)
     receiver->last = datagram;
     receiver->count++;
     receiver->used += datagram->size + OVERHEAD;
-    bide_simulated_changed_(&receiver->node);
+    bide_sim_changed_(&receiver->node);
 }
 
 /* 1 */
-static void deliver(memory_world *world, memory_datagram *datagram)
+static void datagram_deliver(memory_world *world, memory_datagram *datagram)
 {
     memory_node *node;
     uint32_t choice = bide_address_port(&datagram->from);
-    int error = bide_simulated_find_(world, &datagram->to, SOCK_DGRAM, choice, &node);
-    if (error == 0 && !receiver_of(node)->input_is_shut &&
-        has_room(receiver_of(node), datagram->size))
-        append(receiver_of(node), datagram);
+    int error = bide_sim_find_(world, &datagram->to, SOCK_DGRAM, choice, &node);
+    if (error == 0 && !memory_receiver_of(node)->input_is_shut &&
+        receiver_has_room(memory_receiver_of(node), datagram->size))
+        receiver_append(memory_receiver_of(node), datagram);
     else
         datagram_free(datagram);
 }
 
-static void arrive(memory_event *event)
+static void datagram_arrive(memory_event *event)
 {
     memory_datagram *datagram = bide_container_of(event, memory_datagram, arrival);
     *datagram->place = datagram->next;
     if (datagram->next != NULL)
         datagram->next->place = datagram->place;
-    deliver(event->world, datagram);
+    datagram_deliver(event->world, datagram);
 }
 
-void bide_simulated_datagrams_end_(memory_world *world)
+void bide_sim_datagrams_end_(memory_world *world)
 {
     while (world->travelling != NULL) {
         memory_datagram *datagram = world->travelling;
         world->travelling = datagram->next;
-        bide_simulated_event_clear_(&datagram->arrival);
+        bide_sim_event_clear_(&datagram->arrival);
         datagram_free(datagram);
     }
 }
 
 /* ---- Sending ---- */
 
-static memory_datagram *make(memory_receiver *sender, const bide_address *to,
-                             const memory_message *message)
+static memory_datagram *datagram_new(memory_receiver *sender, const bide_address *to,
+                                     const memory_message *message)
 {
     memory_bytes bytes = message->bytes;
     memory_datagram *datagram = malloc(sizeof *datagram + bytes.left);
@@ -123,17 +124,17 @@ static memory_datagram *make(memory_receiver *sender, const bide_address *to,
     datagram->to = *to;
     datagram->passed = NULL;
     datagram->size = bytes.left;
-    bide_simulated_bytes_take_(&bytes, datagram->bytes, bytes.left);
+    bide_sim_bytes_take_(&bytes, datagram->bytes, bytes.left);
     return datagram;
 }
 
-/* It is on its way. */
-static void travel(memory_world *world, memory_datagram *datagram)
+/* Sends a datagram on its way. */
+static void datagram_travel(memory_world *world, memory_datagram *datagram)
 {
     MEMORY_EVENT(arrival, "a datagram arrives");
     uint64_t delay = bide_sim_loop_delay_(world->loop, "a datagram arrives", world->options.delay);
     if (delay == 0) {
-        deliver(world, datagram);
+        datagram_deliver(world, datagram);
         return;
     }
     datagram->next = world->travelling;
@@ -141,30 +142,30 @@ static void travel(memory_world *world, memory_datagram *datagram)
     if (datagram->next != NULL)
         datagram->next->place = &datagram->next;
     world->travelling = datagram;
-    bide_simulated_event_init_(&datagram->arrival, world, &arrival, arrive);
-    bide_simulated_event_set_(&datagram->arrival, world->loop->now + delay);
+    bide_sim_event_init_(&datagram->arrival, world, &arrival, datagram_arrive);
+    bide_sim_event_set_(&datagram->arrival, world->loop->now + delay);
 }
 
 static ptrdiff_t send_udp(memory_receiver *sender, const bide_address *to, memory_message *message)
 {
     memory_world *world = sender->node.world;
     size_t size = message->bytes.left;
-    if (size > LARGEST)
+    if (size > MAX_UDP)
         return -EMSGSIZE;
     if (memory_fault(world, "io: lost", world->options.lost))
         return (ptrdiff_t)size;
     for (int copies = memory_fault(world, "io: twice", world->options.lost) ? 2 : 1; copies > 0;
          copies--) {
-        memory_datagram *datagram = make(sender, to, message);
+        memory_datagram *datagram = datagram_new(sender, to, message);
         if (datagram == NULL)
             return -ENOBUFS;
-        travel(world, datagram);
+        datagram_travel(world, datagram);
     }
     return (ptrdiff_t)size;
 }
 
-/* It waits for room. 3 */
-static void block(memory_receiver *sender)
+/* The sender waits for room: 3. */
+static void sender_block(memory_receiver *sender)
 {
     memory_world *world = sender->node.world;
     if (sender->is_blocked)
@@ -174,7 +175,7 @@ static void block(memory_receiver *sender)
     world->blocked = sender;
 }
 
-static void unblock_all(memory_world *world)
+static void unblock_senders(memory_world *world)
 {
     memory_receiver *next;
     memory_receiver *at = world->blocked;
@@ -182,7 +183,7 @@ static void unblock_all(memory_world *world)
     for (; at != NULL; at = next) {
         next = at->next_blocked;
         at->is_blocked = false;
-        bide_simulated_changed_(&at->node);
+        bide_sim_changed_(&at->node);
     }
 }
 
@@ -192,34 +193,34 @@ static ptrdiff_t send_local(memory_receiver *sender, const bide_address *to,
     memory_world *world = sender->node.world;
     memory_passed *passed = NULL;
     memory_node *node;
-    if (message->bytes.left > LOCAL_LARGEST)
+    if (message->bytes.left > MAX_LOCAL)
         return -EMSGSIZE;
-    int error = bide_simulated_find_(world, to, SOCK_DGRAM, 0, &node);
+    int error = bide_sim_find_(world, to, SOCK_DGRAM, 0, &node);
     if (error != 0)
         return error;
-    memory_receiver *receiver = receiver_of(node);
+    memory_receiver *receiver = memory_receiver_of(node);
     if (receiver->input_is_shut)
         return -EPIPE;
-    if (!has_room(receiver, message->bytes.left)) {
-        block(sender);
+    if (!receiver_has_room(receiver, message->bytes.left)) {
+        sender_block(sender);
         return -EAGAIN;
     }
-    memory_datagram *datagram = make(sender, to, message);
+    memory_datagram *datagram = datagram_new(sender, to, message);
     if (datagram == NULL)
         return -ENOBUFS;
-    error = bide_simulated_passed_take_(world, message->header, &passed);
+    error = bide_sim_passed_take_(world, message->header, &passed);
     datagram->passed = passed;
     if (error != 0) {
         datagram_free(datagram);
         return error;
     }
-    append(receiver, datagram);
+    receiver_append(receiver, datagram);
     return (ptrdiff_t)datagram->size;
 }
 
 static ptrdiff_t send_datagram(memory_node *node, memory_message *message)
 {
-    memory_receiver *sender = receiver_of(node);
+    memory_receiver *sender = memory_receiver_of(node);
     struct msghdr *header = message->header;
     bide_address to;
     if (sender->output_is_shut)
@@ -231,7 +232,7 @@ static ptrdiff_t send_datagram(memory_node *node, memory_message *message)
     memset(&to, 0, sizeof to);
     to.length = header->msg_namelen;
     memcpy(&to.any, header->msg_name, header->msg_namelen);
-    int error = bide_simulated_check_address_(&to);
+    int error = bide_sim_check_address_(&to);
     if (error != 0)
         return error;
     int family = to.any.generic.sa_family;
@@ -252,15 +253,15 @@ static void set_sender(const memory_receiver *receiver, struct msghdr *header, b
         header->msg_namelen = 0;
         return;
     }
-    bide_simulated_see_address_(from, receiver->node.family);
+    bide_sim_see_address_(from, receiver->node.family);
     size_t size = header->msg_namelen < from->length ? header->msg_namelen : from->length;
     memcpy(header->msg_name, &from->any, size);
     header->msg_namelen = from->length;
 }
 
-static ptrdiff_t receive(memory_node *node, memory_message *message)
+static ptrdiff_t receive_datagram(memory_node *node, memory_message *message)
 {
-    memory_receiver *receiver = receiver_of(node);
+    memory_receiver *receiver = memory_receiver_of(node);
     memory_datagram *datagram = receiver->first;
     struct msghdr *header = message->header;
     if (datagram == NULL)
@@ -269,54 +270,55 @@ static ptrdiff_t receive(memory_node *node, memory_message *message)
     bool was_cut = size < datagram->size;
     bool peeks = (message->flags & MSG_PEEK) != 0;
     ptrdiff_t result = (ptrdiff_t)((message->flags & MSG_TRUNC) != 0 ? datagram->size : size);
-    bide_simulated_bytes_put_(&message->bytes, datagram->bytes, size);
+    bide_sim_bytes_put_(&message->bytes, datagram->bytes, size);
     if (header != NULL) {
         header->msg_flags = was_cut ? MSG_TRUNC : 0;
         bide_address from = datagram->from;
         set_sender(receiver, header, &from);
     }
-    bide_simulated_passed_give_(node, peeks ? NULL : datagram->passed, message);
+    bide_sim_passed_give_(node, peeks ? NULL : datagram->passed, message);
     if (peeks)
         return result;
     receiver->first = datagram->next;
+    bide_assert(receiver->count != 0 && receiver->used >= datagram->size + OVERHEAD);
     receiver->count--;
     receiver->used -= datagram->size + OVERHEAD;
     free(datagram);
     if (node->family == AF_UNIX)
-        unblock_all(node->world);
+        unblock_senders(node->world);
     return result;
 }
 
-static unsigned ready(const memory_node *node)
+static unsigned receiver_ready(const memory_node *node)
 {
-    const memory_receiver *receiver = receiver_of(node);
+    const memory_receiver *receiver = memory_receiver_of(node);
     return (receiver->first != NULL || receiver->input_is_shut ? POLLIN | POLLRDNORM : 0) |
            POLLOUT | POLLWRNORM;
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Opening and closing ---- */
 
-static int shut(memory_node *node, int how)
+static int receiver_shut(memory_node *node, int how)
 {
-    memory_receiver *receiver = receiver_of(node);
-    if (node->family != AF_UNIX) /* (Linux wakes who waits all the same) */
+    memory_receiver *receiver = memory_receiver_of(node);
+    if (node->family != AF_UNIX) /* (Linux wakes waiting callers all the same) */
         return -ENOTCONN;
     receiver->input_is_shut |= how != SHUT_WR;
     receiver->output_is_shut |= how != SHUT_RD;
-    bide_simulated_changed_(node);
-    unblock_all(node->world);
+    bide_sim_changed_(node);
+    unblock_senders(node->world);
     return 0;
 }
 
-static void get_name(const memory_node *node, bide_address *address)
+static void receiver_get_name(const memory_node *node, bide_address *address)
 {
-    *address = receiver_of(node)->name.address;
+    *address = memory_receiver_of(node)->name.address;
 }
 
-static void left(memory_node *node)
+static void receiver_left(memory_node *node)
 {
-    memory_receiver *receiver = receiver_of(node);
-    bide_simulated_unbind_(&receiver->name);
+    memory_receiver *receiver = memory_receiver_of(node);
+    bide_sim_unbind_(&receiver->name);
     if (receiver->is_blocked) {
         memory_receiver **place = &node->world->blocked;
         while (*place != receiver)
@@ -328,39 +330,39 @@ static void left(memory_node *node)
         receiver->first = datagram->next;
         datagram_free(datagram);
     }
-    unblock_all(node->world);
+    unblock_senders(node->world);
 }
 
-const memory_kind bide_simulated_datagram_kind_ = {
+const memory_kind bide_sim_datagram_kind_ = {
     .name = "datagrams",
     .is_socket = true,
-    .receive = receive,
+    .receive = receive_datagram,
     .send = send_datagram,
-    .ready = ready,
-    .shut = shut,
-    .get_name = get_name,
-    .left = left,
+    .ready = receiver_ready,
+    .shut = receiver_shut,
+    .get_name = receiver_get_name,
+    .left = receiver_left,
 };
 
-int bide_simulated_open_datagrams_(memory_world *world, const bide_address *address, int flags)
+int bide_sim_open_datagrams_(memory_world *world, const bide_address *address, int flags)
 {
-    int error = bide_simulated_has_number_(world);
+    int error = bide_sim_has_number_(world);
     if (error != 0)
         return error;
     memory_receiver *receiver = calloc(1, sizeof *receiver);
     if (receiver == NULL)
         return -ENOMEM;
-    bide_simulated_node_init_(&receiver->node, world, &bide_simulated_datagram_kind_);
+    bide_sim_node_init_(&receiver->node, world, &bide_sim_datagram_kind_);
     receiver->node.family = address->any.generic.sa_family;
     receiver->node.type = SOCK_DGRAM;
-    error = bide_simulated_bind_(&receiver->name, &receiver->node, address, flags);
-    int fd = error == 0 ? bide_simulated_install_(world, &receiver->node) : error;
+    error = bide_sim_bind_(&receiver->name, &receiver->node, address, flags);
+    int fd = error == 0 ? bide_sim_install_(world, &receiver->node) : error;
     if (fd < 0)
-        bide_simulated_node_drop_(&receiver->node);
+        bide_sim_node_drop_(&receiver->node);
     return fd;
 }
 
-const bide_address *bide_simulated_datagram_address_(const memory_node *node)
+const bide_address *bide_sim_datagram_address_(const memory_node *node)
 {
-    return &receiver_of(node)->name.address;
+    return &memory_receiver_of(node)->name.address;
 }

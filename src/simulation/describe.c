@@ -1,6 +1,6 @@
 /*
- * What a dump says of a descriptor in memory. The dump is another thread's, so all is read by the kernel
- * and not believed (inspect/peek.h).
+ * For dumps: the description of a descriptor in memory. A dump runs on another thread, so the
+ * kernel reads everything (inspect/peek.h), and nothing is trusted.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-/* An address at `from`, printed; false: there is none. */
-static bool read_address(const bide_address *from, const char *relation,
-                         bide_described_ *described)
+/* Prints the address at `from`; false: there is none. */
+static bool sim_describe_address(const bide_address *from, const char *relation,
+                                 bide_described_ *described)
 {
     bide_address address;
     if (!bide_peek_(from, &address, sizeof address) || address.length > sizeof address.any ||
@@ -22,13 +22,13 @@ static bool read_address(const bide_address *from, const char *relation,
     return true;
 }
 
-static bool is_there(const void *address)
+static bool sim_has_pointer_at(const void *address)
 {
     const void *found;
     return bide_peek_(address, &found, sizeof found) && found != NULL;
 }
 
-void bide_io_memory_describe_(const bide_io *io, int fd, bide_described_ *described)
+void bide_sim_describe_(const bide_io *io, int fd, bide_described_ *described)
 {
     const memory_world *world = (const memory_world *)bide_container_of(io, memory_world, io);
     memory_slot *slots;
@@ -41,12 +41,12 @@ void bide_io_memory_describe_(const bide_io *io, int fd, bide_described_ *descri
         !bide_peek_(&slot.node->kind, &kind, sizeof kind))
         return;
     const memory_stream *stream = memory_stream_of(slot.node);
-    if (kind == &bide_simulated_stream_kind_ && is_there(&stream->link))
-        read_address(&stream->peer, "peer", described);
-    else if (kind == &bide_simulated_listener_kind_)
-        read_address(bide_simulated_listener_address_(slot.node), "at", described);
-    else if (kind == &bide_simulated_datagram_kind_)
-        read_address(bide_simulated_datagram_address_(slot.node), "at", described);
-    else if (kind == &bide_simulated_file_kind_ || kind == &bide_simulated_pipe_kind_)
+    if (kind == &bide_sim_stream_kind_ && sim_has_pointer_at(&stream->link))
+        sim_describe_address(&stream->peer, "peer", described);
+    else if (kind == &bide_sim_listener_kind_)
+        sim_describe_address(bide_sim_listener_address_(slot.node), "at", described);
+    else if (kind == &bide_sim_datagram_kind_)
+        sim_describe_address(bide_sim_datagram_address_(slot.node), "at", described);
+    else if (kind == &bide_sim_file_kind_ || kind == &bide_sim_pipe_kind_)
         snprintf(described->other, sizeof described->other, "%s", kind->name);
 }

@@ -1,11 +1,11 @@
 /*
  * Open files: their bytes, and operations on them.
  *
- * 1. The bytes of a file are one piece of memory, up to the last that was written or reserved; up to
- *    its size all others are zero, and take no memory. `used` of the tree is what is stored of all
- *    files, and never more than the disk has.
- * 2. What is stored behind the size is zero: so a file that is made longer has zeros there.
- * 3. Numbers of one open file share its position, as those that were passed do.
+ * 1. The bytes of a file are one piece of memory, up to the last byte that was written or reserved.
+ *    All other bytes up to its size are zero, and take no memory. `used` of the tree is the number
+ *    of bytes that all files store; it is never greater than the disk.
+ * 2. Bytes that are stored behind the size are zero. So a file that is extended has zeros there.
+ * 3. All numbers of one open file share its position, as numbers of a passed descriptor do.
  */
 #define _GNU_SOURCE
 #include "tree.h"
@@ -19,10 +19,10 @@ typedef struct memory_file {
     memory_node node;
     memory_inode *inode;
     int flags;        /* of open(2) */
-    int64_t position; /* of a folder: the number of the last entry that was read */
+    int64_t position; /* of a directory: the number of the last entry that was read */
 } memory_file;
 
-static memory_file *file_of(const memory_node *node)
+static memory_file *memory_file_of(const memory_node *node)
 {
     return (memory_file *)bide_container_of(node, memory_file, node);
 }
@@ -37,22 +37,22 @@ static bool may_write(const memory_file *file)
     return (file->flags & O_ACCMODE) != O_RDONLY;
 }
 
-static unsigned ready(const memory_node *node)
+static unsigned file_ready(const memory_node *node)
 {
     (void)node;
     return POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM;
 }
 
-static void left(memory_node *node)
+static void file_left(memory_node *node)
 {
-    bide_simulated_inode_drop_(node->world, file_of(node)->inode);
+    bide_sim_inode_drop_(node->world, memory_file_of(node)->inode);
 }
 
-const memory_kind bide_simulated_file_kind_ = {
+const memory_kind bide_sim_file_kind_ = {
     .name = "a file",
     .is_file = true,
-    .ready = ready,
-    .left = left,
+    .ready = file_ready,
+    .left = file_left,
 };
 
 /* ---- The disk ---- */
@@ -62,8 +62,8 @@ static int disk_error(memory_world *world)
     return memory_fault(world, "io: disk error", world->options.disk_error) ? -EIO : 0;
 }
 
-/* Is the disk full, if that is drawn? */
-static bool is_full(memory_world *world)
+/* Whether the disk is drawn to be full. */
+static bool disk_is_full(memory_world *world)
 {
     return memory_fault(world, "io: disk full", world->options.disk_full);
 }
@@ -74,7 +74,7 @@ static size_t room_of(const memory_world *world)
     return world->tree->used < disk ? disk - world->tree->used : 0;
 }
 
-/* Stores zeros up to `end`, as far as there is room: 1. -ENOSPC: not that far. */
+/* Stores zeros up to `end`, as far as there is room: 1. -ENOSPC: there is not enough. */
 static int store_up_to(memory_world *world, memory_inode *inode, int64_t end)
 {
     int error = 0;
@@ -99,11 +99,12 @@ static int store_up_to(memory_world *world, memory_inode *inode, int64_t end)
         memset(inode->bytes + inode->stored, 0, more);
     inode->stored = wanted;
     world->tree->used += more;
+    bide_assert(inode->stored <= inode->capacity);
     return error;
 }
 
-/* Stores nothing from `end` on. */
-static void forget_from(memory_world *world, memory_inode *inode, int64_t end)
+/* Frees the stored bytes from `end` on. */
+static void store_only_up_to(memory_world *world, memory_inode *inode, int64_t end)
 {
     if (end >= (int64_t)inode->stored)
         return;
@@ -114,31 +115,31 @@ static void forget_from(memory_world *world, memory_inode *inode, int64_t end)
 static void set_size(memory_world *world, memory_inode *inode, int64_t size)
 {
     if (size < inode->size)
-        forget_from(world, inode, size);
+        store_only_up_to(world, inode, size);
     inode->size = size;
     inode->changed = world->loop->now;
 }
 
 /* ---- Reading and writing ---- */
 
-static void copy_out(const memory_inode *inode, memory_bytes *bytes, int64_t from, size_t size)
+static void file_copy_out(const memory_inode *inode, memory_bytes *bytes, int64_t from, size_t size)
 {
     static const char zeros[256];
     size_t stored = 0;
     if (from < (int64_t)inode->stored)
         stored = inode->stored - (size_t)from < size ? inode->stored - (size_t)from : size;
     if (stored != 0)
-        bide_simulated_bytes_put_(bytes, inode->bytes + from, stored);
+        bide_sim_bytes_put_(bytes, inode->bytes + from, stored);
     for (size -= stored; size != 0;) {
         size_t piece = size < sizeof zeros ? size : sizeof zeros;
-        bide_simulated_bytes_put_(bytes, zeros, piece);
+        bide_sim_bytes_put_(bytes, zeros, piece);
         size -= piece;
     }
 }
 
-ptrdiff_t bide_simulated_file_read_(memory_node *node, memory_bytes *bytes, int64_t offset)
+ptrdiff_t bide_sim_file_read_(memory_node *node, memory_bytes *bytes, int64_t offset)
 {
-    memory_file *file = file_of(node);
+    memory_file *file = memory_file_of(node);
     const memory_inode *inode = file->inode;
     int64_t from = offset >= 0 ? offset : file->position;
     if (!may_read(file))
@@ -153,36 +154,36 @@ ptrdiff_t bide_simulated_file_read_(memory_node *node, memory_bytes *bytes, int6
     size_t size = bytes->left;
     if ((uint64_t)(inode->size - from) < size)
         size = (size_t)(inode->size - from);
-    size = bide_simulated_part_(node->world, "io: short read", size);
-    copy_out(inode, bytes, from, size);
+    size = bide_sim_part_(node->world, "io: short read", size);
+    file_copy_out(inode, bytes, from, size);
     if (offset < 0)
         file->position += (int64_t)size;
     return (ptrdiff_t)size;
 }
 
-/* Up to `size` bytes at `from`: how many there was room for. */
+/* Writes up to `size` bytes at `from`: as many as there is room for. */
 static ptrdiff_t write_some(memory_world *world, memory_inode *inode, memory_bytes *bytes,
                             int64_t from, size_t size)
 {
-    size = bide_simulated_part_(world, "io: short write", size);
+    size = bide_sim_part_(world, "io: short write", size);
     int error = store_up_to(world, inode, from + (int64_t)size);
     if (error != 0) {
         if ((int64_t)inode->stored <= from) {
-            forget_from(world, inode, inode->size);
+            store_only_up_to(world, inode, inode->size);
             return error;
         }
         size = inode->stored - (size_t)from;
     }
-    bide_simulated_bytes_take_(bytes, inode->bytes + from, size);
+    bide_sim_bytes_take_(bytes, inode->bytes + from, size);
     if (from + (int64_t)size > inode->size)
         inode->size = from + (int64_t)size;
     inode->changed = world->loop->now;
     return (ptrdiff_t)size;
 }
 
-ptrdiff_t bide_simulated_file_write_(memory_node *node, memory_bytes *bytes, int64_t offset)
+ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t offset)
 {
-    memory_file *file = file_of(node);
+    memory_file *file = memory_file_of(node);
     memory_inode *inode = file->inode;
     memory_world *world = node->world;
     if (!may_write(file))
@@ -192,7 +193,7 @@ ptrdiff_t bide_simulated_file_write_(memory_node *node, memory_bytes *bytes, int
     int error = disk_error(world);
     if (error != 0)
         return error;
-    if (is_full(world))
+    if (disk_is_full(world))
         return -ENOSPC;
     int64_t from = (file->flags & O_APPEND) != 0 ? inode->size
                    : offset >= 0                 ? offset
@@ -208,9 +209,9 @@ ptrdiff_t bide_simulated_file_write_(memory_node *node, memory_bytes *bytes, int
     return result;
 }
 
-int bide_simulated_seek_(memory_node *node, int64_t offset)
+int bide_sim_seek_(memory_node *node, int64_t offset)
 {
-    file_of(node)->position = offset;
+    memory_file_of(node)->position = offset;
     return 0;
 }
 
@@ -220,22 +221,21 @@ static int open_inode(memory_world *world, const char *path, int flags, mode_t m
                       memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error != 0)
         return error;
     *inode = walk.inode;
     if (walk.inode == NULL) {
         if ((flags & O_CREAT) == 0)
             return -ENOENT;
-        if (walk.is_folder)
+        if (walk.is_directory)
             return -EISDIR;
-        *inode = bide_simulated_inode_new_(world, &walk, S_IFREG | (mode & 07777 & ~(mode_t)022));
+        *inode = bide_sim_inode_new_(world, &walk, S_IFREG | (mode & 07777 & ~(mode_t)022));
         return *inode != NULL ? 0 : -ENOSPC;
     }
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
         return -EEXIST;
-    if (S_ISDIR(walk.inode->mode) &&
-        ((flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0))
+    if (S_ISDIR(walk.inode->mode) && ((flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0))
         return -EISDIR;
     if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(walk.inode->mode))
         return -ENOTDIR;
@@ -246,13 +246,13 @@ static int open_inode(memory_world *world, const char *path, int flags, mode_t m
     return 0;
 }
 
-/* A file without a name, in a folder. */
+/* A file without a name, in a directory. */
 static int open_unnamed(memory_world *world, const char *path, int flags, mode_t mode,
                         memory_inode **inode)
 {
     static const memory_walk nowhere = {NULL, NULL, 0, NULL, false};
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -261,14 +261,14 @@ static int open_unnamed(memory_world *world, const char *path, int flags, mode_t
         return -ENOTDIR;
     if ((flags & O_ACCMODE) == O_RDONLY)
         return -EINVAL;
-    *inode = bide_simulated_inode_new_(world, &nowhere, S_IFREG | (mode & 07777 & ~(mode_t)022));
+    *inode = bide_sim_inode_new_(world, &nowhere, S_IFREG | (mode & 07777 & ~(mode_t)022));
     return *inode != NULL ? 0 : -ENOSPC;
 }
 
-int bide_simulated_open_(memory_world *world, const char *path, int flags, unsigned mode)
+int bide_sim_open_(memory_world *world, const char *path, int flags, unsigned mode)
 {
     memory_inode *inode;
-    int error = bide_simulated_has_number_(world);
+    int error = bide_sim_has_number_(world);
     if (error != 0)
         return error;
     memory_file *file = calloc(1, sizeof *file);
@@ -281,19 +281,19 @@ int bide_simulated_open_(memory_world *world, const char *path, int flags, unsig
         free(file);
         return error;
     }
-    bide_simulated_node_init_(&file->node, world, &bide_simulated_file_kind_);
+    bide_sim_node_init_(&file->node, world, &bide_sim_file_kind_);
     file->inode = inode;
     file->flags = flags;
-    bide_simulated_inode_hold_(inode);
-    int fd = bide_simulated_install_(world, &file->node);
+    bide_sim_inode_hold_(inode);
+    int fd = bide_sim_install_(world, &file->node);
     if (fd < 0)
-        bide_simulated_node_drop_(&file->node);
+        bide_sim_node_drop_(&file->node);
     return fd;
 }
 
-/* ---- What is not of bytes ---- */
+/* ---- Operations that move no bytes ---- */
 
-static void tell_about(const memory_inode *inode, struct stat *about)
+static void stat_inode(const memory_inode *inode, struct stat *about)
 {
     memset(about, 0, sizeof *about);
     about->st_dev = 1;
@@ -309,21 +309,21 @@ static void tell_about(const memory_inode *inode, struct stat *about)
     about->st_atim = about->st_mtim;
 }
 
-static int tell_about_path(memory_world *world, const char *path, struct stat *about)
+static int stat_path(memory_world *world, const char *path, struct stat *about)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error == 0 && walk.inode == NULL)
         error = -ENOENT;
     if (error == 0)
-        tell_about(walk.inode, about);
+        stat_inode(walk.inode, about);
     return error;
 }
 
-static int tell_about_node(const memory_node *node, struct stat *about)
+static int stat_node(const memory_node *node, struct stat *about)
 {
     if (node->kind->is_file) {
-        tell_about(file_of(node)->inode, about);
+        stat_inode(memory_file_of(node)->inode, about);
         return 0;
     }
     memset(about, 0, sizeof *about);
@@ -333,7 +333,7 @@ static int tell_about_node(const memory_node *node, struct stat *about)
     return 0;
 }
 
-static int truncate_to(memory_file *file, int64_t size)
+static int file_truncate(memory_file *file, int64_t size)
 {
     if (size < 0 || !may_write(file) || !S_ISREG(file->inode->mode))
         return -EINVAL;
@@ -341,7 +341,7 @@ static int truncate_to(memory_file *file, int64_t size)
     return 0;
 }
 
-static void zero(memory_inode *inode, int64_t from, int64_t to)
+static void file_zero(memory_inode *inode, int64_t from, int64_t to)
 {
     if (to > (int64_t)inode->stored)
         to = (int64_t)inode->stored;
@@ -349,7 +349,7 @@ static void zero(memory_inode *inode, int64_t from, int64_t to)
         memset(inode->bytes + from, 0, (size_t)(to - from));
 }
 
-static int allocate(memory_file *file, int mode, int64_t offset, int64_t size)
+static int file_allocate(memory_file *file, int mode, int64_t offset, int64_t size)
 {
     memory_world *world = file->node.world;
     memory_inode *inode = file->inode;
@@ -367,12 +367,12 @@ static int allocate(memory_file *file, int mode, int64_t offset, int64_t size)
     if (size > INT64_MAX - offset)
         return -EFBIG;
     if (what != 0)
-        zero(inode, offset, offset + size);
+        file_zero(inode, offset, offset + size);
     if (what == FALLOC_FL_PUNCH_HOLE)
         return 0;
     size_t before = inode->stored;
-    if (is_full(world) || store_up_to(world, inode, offset + size) != 0) {
-        forget_from(world, inode, (int64_t)before);
+    if (disk_is_full(world) || store_up_to(world, inode, offset + size) != 0) {
+        store_only_up_to(world, inode, (int64_t)before);
         return -ENOSPC;
     }
     if (!keeps_size && offset + size > inode->size)
@@ -380,8 +380,8 @@ static int allocate(memory_file *file, int mode, int64_t offset, int64_t size)
     return 0;
 }
 
-/* As getdents64: notes where it began, for bide_io_unread_directory_. */
-static ptrdiff_t read_folder(memory_file *file, bide_io_operation *operation)
+/* As getdents64. Stores the position before it in `offset`, so that the read can be undone. */
+static ptrdiff_t read_directory_in_memory(memory_file *file, bide_io_operation *operation)
 {
     enum { LENGTH = 16, TYPE = 18, NAME = 19 };
     char *data = operation->arguments.bytes.data;
@@ -408,55 +408,69 @@ static ptrdiff_t read_folder(memory_file *file, bide_io_operation *operation)
     return (ptrdiff_t)used;
 }
 
-static ptrdiff_t of_a_file(memory_file *file, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_read_directory_(memory_world *world, memory_node *node,
+                                        bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_SYNC:
-        return S_ISCHR(file->inode->mode) ? -EINVAL : disk_error(file->node.world);
-    case BIDE_IO_ALLOCATE:
-        return allocate(file, operation->flags, operation->arguments.range.offset,
-                        operation->arguments.range.size);
-    case BIDE_IO_TRUNCATE:
-        return truncate_to(file, operation->arguments.range.size);
-    default:
-        return read_folder(file, operation);
-    }
+    (void)world;
+    return read_directory_in_memory(memory_file_of(node), operation);
 }
 
-/* Of what is no file. */
-static int refuse(const memory_node *node, const bide_io_operation *operation)
+ptrdiff_t bide_sim_call_open_(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
-    switch (operation->code) {
-    case BIDE_IO_ALLOCATE:
+    (void)node;
+    return bide_sim_open_(world, operation->arguments.open.path, operation->arguments.open.flags,
+                       operation->arguments.open.mode);
+}
+
+ptrdiff_t bide_sim_call_sync_(memory_world *world, memory_node *node, bide_io_operation *operation)
+{
+    (void)operation;
+    return S_ISCHR(memory_file_of(node)->inode->mode) ? -EINVAL : disk_error(world);
+}
+
+ptrdiff_t bide_sim_call_allocate_(memory_world *world, memory_node *node,
+                                  bide_io_operation *operation)
+{
+    (void)world;
+    if (!node->kind->is_file)
         return node->kind->is_socket ? -ENODEV : -ESPIPE;
-    case BIDE_IO_READ_DIRECTORY:
-        return -ENOTDIR;
-    default:
-        return -EINVAL;
-    }
+    return file_allocate(memory_file_of(node), operation->flags, operation->arguments.range.offset,
+                         operation->arguments.range.size);
 }
 
-ptrdiff_t bide_simulated_file_call_(memory_world *world, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_truncate_(memory_world *world, memory_node *node,
+                                  bide_io_operation *operation)
+{
+    (void)world;
+    return file_truncate(memory_file_of(node), operation->arguments.range.size);
+}
+
+ptrdiff_t bide_sim_call_stat_(memory_world *world, memory_node *node, bide_io_operation *operation)
 {
     const char *path = operation->arguments.path.path;
-    switch (operation->code) {
-    case BIDE_IO_OPEN:
-        return bide_simulated_open_(world, operation->arguments.open.path, operation->arguments.open.flags,
-                           operation->arguments.open.mode);
-    case BIDE_IO_STAT:
-        if (path != NULL)
-            return tell_about_path(world, path, operation->arguments.path.stat);
-        return tell_about_node(bide_simulated_node_of_(world, operation->descriptor->fd),
-                               operation->arguments.path.stat);
-    case BIDE_IO_RENAME:
-        return bide_simulated_rename_(world, path, operation->arguments.path.other);
-    case BIDE_IO_UNLINK:
-        return bide_simulated_unlink_(world, path, (operation->flags & AT_REMOVEDIR) != 0);
-    case BIDE_IO_MAKE_DIRECTORY:
-        return bide_simulated_make_directory_(world, path, (mode_t)operation->arguments.path.mode);
-    default:
-        break;
-    }
-    memory_node *node = bide_simulated_node_of_(world, operation->descriptor->fd);
-    return node->kind->is_file ? of_a_file(file_of(node), operation) : refuse(node, operation);
+    struct stat *about = operation->arguments.path.stat;
+    return path != NULL ? stat_path(world, path, about) : stat_node(node, about);
+}
+
+ptrdiff_t bide_sim_call_rename_(memory_world *world, memory_node *node,
+                                bide_io_operation *operation)
+{
+    (void)node;
+    return bide_sim_rename_(world, operation->arguments.path.path, operation->arguments.path.other);
+}
+
+ptrdiff_t bide_sim_call_unlink_(memory_world *world, memory_node *node,
+                                bide_io_operation *operation)
+{
+    (void)node;
+    return bide_sim_unlink_(world, operation->arguments.path.path,
+                         (operation->flags & AT_REMOVEDIR) != 0);
+}
+
+ptrdiff_t bide_sim_call_make_directory_(memory_world *world, memory_node *node,
+                                        bide_io_operation *operation)
+{
+    (void)node;
+    return bide_sim_make_directory_(world, operation->arguments.path.path,
+                                    (mode_t)operation->arguments.path.mode);
 }

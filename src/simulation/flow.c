@@ -1,15 +1,17 @@
 /*
- * One direction of a connection, or of a pipe: bytes in order, and its end.
+ * One direction of a connection, or of a pipe: bytes in order, and their end.
  *
  *     reader <-- | arrived       | travelling         | <-- writer
  *                pieces: bytes, each with the time of its arrival; the end, or a reset
  *
- * 1. `arrived` and `travelling` together are at most `window`; who has put so much waits.
- * 2. A piece arrives no earlier than the one before it. So the times of pieces only grow, one event is
- *    enough, and what is put arrives at once only if nothing travels.
- * 3. Pieces that have arrived are taken together, but for those with which something was passed: they
- *    are taken by themselves, so the reader that takes the first of their bytes has what was passed.
- * 4. Bytes that arrive where nobody reads bounce: the writer is told, once they have.
+ * 1. `arrived` and `travelling` together are at most `window`. A writer that has put that many
+ *    waits.
+ * 2. A piece arrives no earlier than the one before it. So the times of pieces never decrease, one
+ *    event is enough, and a piece arrives at once only if nothing travels.
+ * 3. Pieces that have arrived are taken together, except pieces with which something was passed.
+ *    Such a piece is taken alone, so the reader that takes the first of its bytes gets what was
+ *    passed.
+ * 4. Bytes that arrive without a reader bounce: the writer is notified when they have arrived.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -24,48 +26,49 @@ struct memory_piece {
     memory_passed *passed; /* or NULL */
 };
 
-static void arrive(memory_event *event);
+static void flow_arrive(memory_event *event);
 
 static void pause_ends(memory_event *event)
 {
     const memory_flow *flow = bide_container_of(event, memory_flow, pause);
     if (flow->writer != NULL)
-        bide_simulated_changed_(flow->writer);
+        bide_sim_changed_(flow->writer);
 }
 
-void bide_simulated_flow_init_(memory_flow *flow, memory_world *world, bool is_local)
+void bide_sim_flow_init_(memory_flow *flow, memory_world *world, bool is_local)
 {
     MEMORY_EVENT(arrival, "bytes arrive");
-    MEMORY_EVENT(pause, "a sender may go on");
+    MEMORY_EVENT(pause, "a sender continues");
     memset(flow, 0, sizeof *flow);
     flow->world = world;
     flow->window = world->options.window != 0 ? world->options.window : 65536;
     flow->is_local = is_local;
-    bide_simulated_event_init_(&flow->arrival, world, &arrival, arrive);
-    bide_simulated_event_init_(&flow->pause, world, &pause, pause_ends);
+    bide_sim_event_init_(&flow->arrival, world, &arrival, flow_arrive);
+    bide_sim_event_init_(&flow->pause, world, &pause, pause_ends);
 }
 
 static void take_piece_off(memory_flow *flow)
 {
     memory_piece *piece = flow->first;
+    bide_assert(piece != NULL);
     flow->first = piece->next;
     if (flow->next == piece)
         flow->next = piece->next;
-    bide_simulated_passed_free_(piece->passed);
+    bide_sim_passed_free_(piece->passed);
     free(piece);
 }
 
-void bide_simulated_flow_drop_(memory_flow *flow)
+void bide_sim_flow_drop_(memory_flow *flow)
 {
     while (flow->first != NULL)
         take_piece_off(flow);
     flow->last = NULL;
     flow->arrived = 0;
     flow->travelling = 0;
-    bide_simulated_event_clear_(&flow->arrival);
+    bide_sim_event_clear_(&flow->arrival);
 }
 
-void bide_simulated_flow_cut_(memory_flow *flow)
+void bide_sim_flow_cut_(memory_flow *flow)
 {
     memory_piece **place = &flow->first;
     flow->is_cut = true;
@@ -76,22 +79,22 @@ void bide_simulated_flow_cut_(memory_flow *flow)
     }
     while (flow->next != NULL) {
         *place = flow->next->next;
-        bide_simulated_passed_free_(flow->next->passed);
+        bide_sim_passed_free_(flow->next->passed);
         free(flow->next);
         flow->next = *place;
     }
     flow->travelling = 0;
-    bide_simulated_event_clear_(&flow->arrival);
+    bide_sim_event_clear_(&flow->arrival);
 }
 
-void bide_simulated_flow_free_(memory_flow *flow)
+void bide_sim_flow_free_(memory_flow *flow)
 {
-    bide_simulated_flow_drop_(flow);
-    bide_simulated_event_clear_(&flow->pause);
+    bide_sim_flow_drop_(flow);
+    bide_sim_event_clear_(&flow->pause);
     free(flow->bytes);
 }
 
-size_t bide_simulated_flow_room_(const memory_flow *flow)
+size_t bide_sim_flow_room_(const memory_flow *flow)
 {
     size_t used = flow->arrived + flow->travelling;
     return used < flow->window && !flow->pause.is_set ? flow->window - used : 0;
@@ -101,19 +104,20 @@ size_t bide_simulated_flow_room_(const memory_flow *flow)
 
 static void bytes_have_arrived(memory_flow *flow, const memory_piece *piece)
 {
+    bide_assert(flow->travelling >= piece->size);
     flow->travelling -= piece->size;
     flow->arrived += piece->size;
     if (flow->reader != NULL) {
-        bide_simulated_changed_(flow->reader);
+        bide_sim_changed_(flow->reader);
         return;
     }
-    bide_simulated_flow_drop_(flow); /* 4 */
+    bide_sim_flow_drop_(flow); /* 4 */
     if (flow->writer != NULL)
-        bide_simulated_stream_bounces_(flow->writer);
+        bide_sim_stream_bounces_(flow->writer);
 }
 
-/* All that has come by now. */
-static void take_in(memory_flow *flow)
+/* Moves the pieces whose time has come from travelling to arrived. */
+static void flow_take_in(memory_flow *flow)
 {
     uint64_t now = flow->world->loop->now;
     while (flow->next != NULL && flow->next->time <= now) {
@@ -126,22 +130,22 @@ static void take_in(memory_flow *flow)
         bool had_ended = flow->has_ended;
         flow->has_ended = true;
         if (flow->reader != NULL && piece->mark == MEMORY_RESET)
-            bide_simulated_stream_is_reset_(flow->reader, had_ended);
+            bide_sim_stream_is_reset_(flow->reader, had_ended);
         if (flow->reader != NULL)
-            bide_simulated_changed_(flow->reader);
+            bide_sim_changed_(flow->reader);
     }
     if (flow->next != NULL && !flow->arrival.is_set)
-        bide_simulated_event_set_(&flow->arrival, flow->next->time);
+        bide_sim_event_set_(&flow->arrival, flow->next->time);
 }
 
-static void arrive(memory_event *event)
+static void flow_arrive(memory_event *event)
 {
-    take_in(bide_container_of(event, memory_flow, arrival));
+    flow_take_in(bide_container_of(event, memory_flow, arrival));
 }
 
 /* ---- Putting ---- */
 
-/* When what is put now arrives: 2. */
+/* The arrival time of a piece that is put now: 2. */
 static uint64_t time_of_arrival(memory_flow *flow, const char *what)
 {
     uint64_t time = flow->world->loop->now;
@@ -150,7 +154,7 @@ static uint64_t time_of_arrival(memory_flow *flow, const char *what)
     return flow->next != NULL && flow->last->time > time ? flow->last->time : time;
 }
 
-static void append(memory_flow *flow, memory_piece *piece)
+static void flow_append(memory_flow *flow, memory_piece *piece)
 {
     piece->next = NULL;
     if (flow->first == NULL)
@@ -160,11 +164,12 @@ static void append(memory_flow *flow, memory_piece *piece)
     flow->last = piece;
     if (flow->next == NULL)
         flow->next = piece;
-    take_in(flow);
+    bide_assert(flow->next == piece || flow->next->time <= piece->time); /* 2 */
+    flow_take_in(flow);
 }
 
-/* Room in the ring for `size` more. */
-static int make_room(memory_flow *flow, size_t size)
+/* Makes room in the ring for `size` more bytes. */
+static int flow_make_room(memory_flow *flow, size_t size)
 {
     size_t used = flow->arrived + flow->travelling;
     size_t capacity = flow->capacity != 0 ? flow->capacity : 256;
@@ -184,86 +189,88 @@ static int make_room(memory_flow *flow, size_t size)
     return 0;
 }
 
-/* Bytes into the ring, behind those that are there. */
-static void store(memory_flow *flow, memory_bytes *bytes, size_t size)
+/* Appends bytes to the ring. */
+static void flow_store(memory_flow *flow, memory_bytes *bytes, size_t size)
 {
+    bide_assert(size != 0 && flow->arrived + flow->travelling + size <= flow->capacity);
     size_t at = (flow->begin + flow->arrived + flow->travelling) % flow->capacity;
     size_t first = flow->capacity - at < size ? flow->capacity - at : size;
-    bide_simulated_bytes_take_(bytes, flow->bytes + at, first);
-    bide_simulated_bytes_take_(bytes, flow->bytes, size - first);
+    bide_sim_bytes_take_(bytes, flow->bytes + at, first);
+    bide_sim_bytes_take_(bytes, flow->bytes, size - first);
 }
 
-int bide_simulated_flow_put_(memory_flow *flow, memory_bytes *bytes, size_t size, memory_passed *passed)
+int bide_sim_flow_put_(memory_flow *flow, memory_bytes *bytes, size_t size, memory_passed *passed)
 {
     if (flow->is_cut) {
-        bide_simulated_passed_free_(passed);
+        bide_sim_passed_free_(passed);
         return 0;
     }
     memory_piece *piece = malloc(sizeof *piece);
-    if (piece == NULL || make_room(flow, size) != 0) {
+    if (piece == NULL || flow_make_room(flow, size) != 0) {
         free(piece);
         return -ENOMEM;
     }
-    store(flow, bytes, size);
+    flow_store(flow, bytes, size);
     flow->travelling += size;
     piece->mark = MEMORY_BYTES;
     piece->size = size;
     piece->passed = passed;
     piece->time = time_of_arrival(flow, "bytes arrive");
-    append(flow, piece);
+    flow_append(flow, piece);
     return 0;
 }
 
-void bide_simulated_flow_mark_(memory_flow *flow, memory_mark mark)
+void bide_sim_flow_mark_(memory_flow *flow, memory_mark mark)
 {
     if (flow->is_cut)
         return;
     memory_piece *piece = malloc(sizeof *piece);
-    if (piece == NULL) { /* at once, then: what travels is gone */
+    if (piece == NULL) { /* at once, then: travelling bytes are lost */
         if (flow->reader != NULL)
-            bide_simulated_stream_is_reset_(flow->reader, false);
+            bide_sim_stream_is_reset_(flow->reader, false);
         return;
     }
     piece->mark = mark;
     piece->size = 0;
     piece->passed = NULL;
     piece->time = time_of_arrival(flow, mark == MEMORY_END ? "the end arrives" : "a reset arrives");
-    append(flow, piece);
+    flow_append(flow, piece);
 }
 
 /* ---- Taking ---- */
 
-/* How much of what has arrived is taken at once: 3. */
-static size_t max_at_once(const memory_flow *flow, size_t size)
+/* The number of arrived bytes that can be taken at once: 3. */
+static size_t takeable_size(const memory_flow *flow, size_t size)
 {
-    size_t max = 0;
-    for (const memory_piece *at = flow->first; at != flow->next && max < size; at = at->next) {
+    size_t count = 0;
+    for (const memory_piece *at = flow->first; at != flow->next && count < size; at = at->next) {
         if (at->passed != NULL && at != flow->first)
             break;
-        max += at->size;
+        count += at->size;
         if (at->passed != NULL)
             break;
     }
-    return max < size ? max : size;
+    return count < size ? count : size;
 }
 
-static void copy_out(const memory_flow *flow, memory_bytes *bytes, size_t size)
+static void flow_copy_out(const memory_flow *flow, memory_bytes *bytes, size_t size)
 {
     size_t first = flow->capacity - flow->begin < size ? flow->capacity - flow->begin : size;
-    bide_simulated_bytes_put_(bytes, flow->bytes + flow->begin, first);
-    bide_simulated_bytes_put_(bytes, flow->bytes, size - first);
+    bide_sim_bytes_put_(bytes, flow->bytes + flow->begin, first);
+    bide_sim_bytes_put_(bytes, flow->bytes, size - first);
 }
 
-size_t bide_simulated_flow_take_(memory_flow *flow, memory_bytes *bytes, bool peeks, memory_passed **passed)
+size_t bide_sim_flow_take_(memory_flow *flow, memory_bytes *bytes, bool peeks, memory_passed **passed)
 {
-    size_t size = max_at_once(flow, bytes->left);
+    size_t size = takeable_size(flow, bytes->left);
     *passed = NULL;
     if (size == 0)
         return 0;
-    size = bide_simulated_part_(flow->world, "io: short receive", size);
-    copy_out(flow, bytes, size);
+    size = bide_sim_part_(flow->world, "io: short receive", size);
+    flow_copy_out(flow, bytes, size);
     if (peeks)
         return size;
+    bide_assert(size <= flow->arrived);
     flow->begin = (flow->begin + size) % flow->capacity;
     flow->arrived -= size;
     *passed = flow->first->passed;
@@ -276,6 +283,6 @@ size_t bide_simulated_flow_take_(memory_flow *flow, memory_bytes *bytes, bool pe
             take_piece_off(flow);
     }
     if (flow->writer != NULL)
-        bide_simulated_changed_(flow->writer);
+        bide_sim_changed_(flow->writer);
     return size;
 }

@@ -1,24 +1,24 @@
 /*
- * How connections are made.
+ * Listeners: how connections are made.
  *
  *     stream --connects--> calls --room in the listener's line--> connected
- *                            |                   the other end: queued --accept--> a number
- *                            +--nobody listens--> refused
+ *                            |                   its peer: queued --accept--> a number
+ *                            +--no listener--> refused
  *
- * 1. The other end is made when the connection is, and waits in the listener's line: so the caller may
- *    send before anybody has accepted, as with Linux. If the listener is closed it is reset.
- * 2. The line holds one more than the backlog, as Linux's does. A caller of TCP that finds it full
- *    waits behind those that wait already; one of a Unix socket is refused, as no loop's connect waits
- *    there (calls.c of the system).
- * 3. The listener has a reference of each in its line, and callers point at it; it lets go of both
- *    when it is left. A caller that leaves takes itself out.
+ * 1. The peer is made together with the connection, and waits in the listener's line. So the caller
+ *    may send before its connection is accepted, as on Linux. Closing the listener resets it.
+ * 2. The line holds one more than the backlog, as on Linux. If it is full, a TCP caller waits
+ *    behind the callers that wait already. A caller of a Unix socket is refused, as a loop's
+ *    connect is (src/io/calls.c).
+ * 3. The listener has a reference of each peer in its line, and points at its callers. It drops
+ *    both when it is left. A caller that leaves removes itself.
  */
 #define _GNU_SOURCE
 #include "memory.h"
 
 #include <stdlib.h>
 
-enum { MOST = 4096 }; /* (net.core.somaxconn) */
+enum { MAX_BACKLOG = 4096 }; /* (net.core.somaxconn) */
 
 typedef struct memory_line {
     memory_stream *first, *last;
@@ -41,7 +41,7 @@ static memory_listener *listener_of(const memory_node *node)
 
 /* ---- Lines ---- */
 
-static void append(memory_line *line, memory_stream *stream)
+static void line_append(memory_line *line, memory_stream *stream)
 {
     stream->next_in_line = NULL;
     if (line->first == NULL)
@@ -52,9 +52,10 @@ static void append(memory_line *line, memory_stream *stream)
     line->count++;
 }
 
-static memory_stream *take_first(memory_line *line)
+static memory_stream *line_take_first(memory_line *line)
 {
     memory_stream *stream = line->first;
+    bide_assert(stream != NULL && line->count != 0);
     line->first = stream->next_in_line;
     line->count--;
     stream->place = MEMORY_IDLE;
@@ -62,11 +63,12 @@ static memory_stream *take_first(memory_line *line)
     return stream;
 }
 
-static void take_out(memory_line *line, memory_stream *stream)
+static void line_take_out(memory_line *line, memory_stream *stream)
 {
     memory_stream *before = NULL;
     memory_stream **place = &line->first;
     while (*place != stream) {
+        bide_assert(*place != NULL);
         before = *place;
         place = &before->next_in_line;
     }
@@ -76,13 +78,13 @@ static void take_out(memory_line *line, memory_stream *stream)
     line->count--;
 }
 
-void bide_simulated_leave_listener_(memory_stream *stream)
+void bide_sim_leave_listener_(memory_stream *stream)
 {
     if (stream->is_connecting)
-        bide_simulated_event_clear_(&stream->connecting);
+        bide_sim_event_clear_(&stream->connecting);
     stream->is_connecting = false;
     if (stream->place == MEMORY_CALLS)
-        take_out(&stream->listener->calls, stream);
+        line_take_out(&stream->listener->calls, stream);
     stream->place = MEMORY_IDLE;
 }
 
@@ -92,14 +94,14 @@ static void has_connected(memory_stream *stream, int error)
 {
     stream->is_connecting = false;
     stream->node.error = error;
-    bide_simulated_changed_(&stream->node);
+    bide_sim_changed_(&stream->node);
 }
 
-/* There is room in the line: makes the other end. 1 */
-static int join(memory_listener *listener, memory_stream *caller)
+/* There is room in the line: makes the peer. 1 */
+static int listener_join(memory_listener *listener, memory_stream *caller)
 {
-    memory_stream *other = bide_simulated_stream_new_(listener->node.world, listener->node.family);
-    if (other == NULL || bide_simulated_stream_join_(caller, other) != 0) {
+    memory_stream *other = bide_sim_stream_new_(listener->node.world, listener->node.family);
+    if (other == NULL || bide_sim_stream_join_(caller, other) != 0) {
         free(other);
         return -ENOMEM;
     }
@@ -107,41 +109,41 @@ static int join(memory_listener *listener, memory_stream *caller)
     other->node.options_count = listener->node.options_count;
     other->local = caller->is_local ? listener->name.address : caller->peer;
     other->peer = caller->local;
-    bide_simulated_see_address_(&other->local, listener->node.family);
-    bide_simulated_see_address_(&other->peer, listener->node.family);
+    bide_sim_see_address_(&other->local, listener->node.family);
+    bide_sim_see_address_(&other->peer, listener->node.family);
     other->place = MEMORY_QUEUED;
-    append(&listener->queue, other);
-    bide_simulated_changed_(&listener->node);
+    line_append(&listener->queue, other);
+    bide_sim_changed_(&listener->node);
     return 0;
 }
 
-static bool is_full(const memory_listener *listener)
+static bool listener_is_full(const memory_listener *listener)
 {
     return listener->queue.count > listener->backlog;
 }
 
-static int meet(memory_stream *caller)
+static int stream_meet_listener(memory_stream *caller)
 {
     memory_world *world = caller->node.world;
     uint32_t choice = bide_address_port(&caller->local) * UINT32_C(40503) >> 3;
     memory_node *node;
-    int error = bide_simulated_find_(world, &caller->peer, SOCK_STREAM, choice, &node);
+    int error = bide_sim_find_(world, &caller->peer, SOCK_STREAM, choice, &node);
     if (error != 0)
         return error;
     memory_listener *listener = listener_of(node);
-    if (node->kind != &bide_simulated_listener_kind_ || listener->is_shut)
+    if (node->kind != &bide_sim_listener_kind_ || listener->is_shut)
         return -ECONNREFUSED;
-    if (!is_full(listener))
-        return join(listener, caller);
+    if (!listener_is_full(listener))
+        return listener_join(listener, caller);
     if (caller->is_local) /* 2 */
         return -ECONNREFUSED;
     caller->place = MEMORY_CALLS;
     caller->listener = listener;
-    append(&listener->calls, caller);
+    line_append(&listener->calls, caller);
     return -EAGAIN;
 }
 
-/* Its call has come to the other end. */
+/* The call has arrived at the listener's machine. */
 static void call_arrives(memory_event *event)
 {
     static const int errors[] = {-ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT};
@@ -151,12 +153,12 @@ static void call_arrives(memory_event *event)
     if (memory_fault(world, "io: refused", world->options.broken))
         error = errors[bide_sim_loop_draw(world->loop, sizeof errors / sizeof *errors)];
     else
-        error = meet(caller);
+        error = stream_meet_listener(caller);
     if (error != -EAGAIN)
         has_connected(caller, error);
 }
 
-/* An address of any machine is this one's. */
+/* Every address is this machine's. */
 static void make_exact(bide_address *address)
 {
     struct in6_addr *v6 = &address->any.v6.sin6_addr;
@@ -166,111 +168,113 @@ static void make_exact(bide_address *address)
         *v6 = in6addr_loopback;
 }
 
-static int begin_call(memory_stream *caller)
+static int stream_begin_call(memory_stream *caller)
 {
     MEMORY_EVENT(arrival, "a call arrives");
     memory_world *world = caller->node.world;
     caller->is_connecting = true;
-    bide_simulated_event_init_(&caller->connecting, world, &arrival, call_arrives);
+    bide_sim_event_init_(&caller->connecting, world, &arrival, call_arrives);
     if (caller->is_local) {
-        int error = meet(caller);
+        int error = stream_meet_listener(caller);
         caller->is_connecting = false;
         return error;
     }
     make_exact(&caller->peer);
-    int error = bide_simulated_bind_to_reach_(&caller->name, &caller->node, &caller->peer);
+    int error = bide_sim_bind_to_reach_(&caller->name, &caller->node, &caller->peer);
     if (error != 0)
         return error;
     caller->local = caller->name.address;
     /* (also without a delay it takes a turn: Linux answers no call at once) */
     uint64_t delay = bide_sim_loop_delay_(world->loop, "a call arrives", world->options.delay);
-    bide_simulated_event_set_(&caller->connecting, world->loop->now + delay);
+    bide_sim_event_set_(&caller->connecting, world->loop->now + delay);
     return 0;
 }
 
-int bide_simulated_connect_(memory_world *world, const bide_address *to)
+int bide_sim_connect_(memory_world *world, const bide_address *to)
 {
-    int error = bide_simulated_check_address_(to);
+    int error = bide_sim_check_address_(to);
     if (error == 0)
-        error = bide_simulated_has_number_(world);
+        error = bide_sim_has_number_(world);
     if (error != 0)
         return error;
-    memory_stream *caller = bide_simulated_stream_new_(world, to->any.generic.sa_family);
+    memory_stream *caller = bide_sim_stream_new_(world, to->any.generic.sa_family);
     if (caller == NULL)
         return -ENOMEM;
-    int fd = bide_simulated_install_(world, &caller->node);
+    int fd = bide_sim_install_(world, &caller->node);
     if (fd < 0) {
-        bide_simulated_node_drop_(&caller->node);
+        bide_sim_node_drop_(&caller->node);
         return fd;
     }
     caller->peer = *to;
-    error = begin_call(caller);
+    error = stream_begin_call(caller);
     if (error == 0)
         return fd;
-    bide_simulated_close_(world, fd);
+    bide_sim_close_(world, fd);
     return error;
 }
 
-int bide_simulated_connected_(memory_node *node)
+int bide_sim_connected_(memory_node *node)
 {
     if (memory_stream_of(node)->is_connecting)
         return -EAGAIN;
-    return bide_simulated_take_error_(node);
+    return bide_sim_take_error_(node);
 }
 
 /* ---- Listening ---- */
 
-int bide_simulated_listen_(memory_world *world, const bide_address *address, int backlog, int flags)
+int bide_sim_listen_(memory_world *world, const bide_address *address, int backlog, int flags)
 {
-    int error = bide_simulated_has_number_(world);
+    int error = bide_sim_has_number_(world);
     if (error != 0)
         return error;
     memory_listener *listener = calloc(1, sizeof *listener);
     if (listener == NULL)
         return -ENOMEM;
-    bide_simulated_node_init_(&listener->node, world, &bide_simulated_listener_kind_);
+    bide_sim_node_init_(&listener->node, world, &bide_sim_listener_kind_);
     listener->node.family = address->any.generic.sa_family;
     listener->node.type = SOCK_STREAM;
-    listener->backlog = backlog < 0 || backlog > MOST ? MOST : (unsigned)backlog;
-    error = bide_simulated_bind_(&listener->name, &listener->node, address, flags);
-    int fd = error == 0 ? bide_simulated_install_(world, &listener->node) : error;
+    listener->backlog = backlog < 0 || backlog > MAX_BACKLOG ? MAX_BACKLOG : (unsigned)backlog;
+    error = bide_sim_bind_(&listener->name, &listener->node, address, flags);
+    int fd = error == 0 ? bide_sim_install_(world, &listener->node) : error;
     if (fd < 0)
-        bide_simulated_node_drop_(&listener->node);
+        bide_sim_node_drop_(&listener->node);
     return fd;
 }
 
-/* Lets in who waits for room. */
+/* Admits the callers that wait for room. */
 static void let_in(memory_listener *listener)
 {
-    while (listener->calls.first != NULL && !is_full(listener)) {
-        memory_stream *caller = take_first(&listener->calls);
-        has_connected(caller, join(listener, caller));
+    while (listener->calls.first != NULL && !listener_is_full(listener)) {
+        memory_stream *caller = line_take_first(&listener->calls);
+        has_connected(caller, listener_join(listener, caller));
     }
 }
 
-int bide_simulated_accept_(memory_node *node, bide_address *peer)
+int bide_sim_accept_(memory_node *node, bide_address *peer)
 {
     memory_world *world = node->world;
     memory_listener *listener = listener_of(node);
-    if (node->kind != &bide_simulated_listener_kind_)
-        return !node->kind->is_socket ? -ENOTSOCK : node->type == SOCK_STREAM ? -EINVAL : -EOPNOTSUPP;
+    if (node->kind != &bide_sim_listener_kind_)
+        return !node->kind->is_socket      ? -ENOTSOCK
+               : node->type == SOCK_STREAM ? -EINVAL
+                                           : -EOPNOTSUPP;
     if (listener->is_shut)
         return -EINVAL;
-    int error = bide_simulated_has_number_(world);
+    int error = bide_sim_has_number_(world);
     if (error != 0)
         return error; /* (Linux looks for a number first) */
     if (listener->queue.first == NULL)
         return -EAGAIN;
-    memory_stream *stream = take_first(&listener->queue);
+    memory_stream *stream = line_take_first(&listener->queue);
     let_in(listener);
     if (!stream->is_local && memory_fault(world, "io: aborted", world->options.broken)) {
         stream->aborts = true;
-        bide_simulated_node_drop_(&stream->node);
+        bide_sim_node_drop_(&stream->node);
         return -ECONNABORTED;
     }
     if (peer != NULL)
         *peer = stream->peer;
-    int fd = bide_simulated_install_(world, &stream->node);
+    int fd = bide_sim_install_(world, &stream->node);
     if (fd < 0) { /* (no memory for its number: it waits on, in front) */
         stream->next_in_line = listener->queue.first;
         if (listener->queue.first == NULL)
@@ -282,58 +286,58 @@ int bide_simulated_accept_(memory_node *node, bide_address *peer)
     return fd;
 }
 
-static unsigned ready(const memory_node *node)
+static unsigned listener_ready(const memory_node *node)
 {
     const memory_listener *listener = listener_of(node);
     return (listener->queue.first != NULL ? POLLIN | POLLRDNORM : 0) |
            (listener->is_shut ? POLLIN | POLLHUP | POLLRDHUP : 0);
 }
 
-/* Nobody is let in any more. */
-static void turn_away(memory_listener *listener)
+/* Refuses all callers, and resets all connections that nobody has accepted. */
+static void listener_reject_all(memory_listener *listener)
 {
     while (listener->calls.first != NULL)
-        has_connected(take_first(&listener->calls), -ECONNREFUSED);
+        has_connected(line_take_first(&listener->calls), -ECONNREFUSED);
     while (listener->queue.first != NULL) {
-        memory_stream *stream = take_first(&listener->queue);
+        memory_stream *stream = line_take_first(&listener->queue);
         stream->aborts = true;
-        bide_simulated_node_drop_(&stream->node);
+        bide_sim_node_drop_(&stream->node);
     }
 }
 
-static int shut(memory_node *node, int how)
+static int listener_shut(memory_node *node, int how)
 {
     memory_listener *listener = listener_of(node);
     if (how == SHUT_WR)
         return 0;
     listener->is_shut = true;
-    turn_away(listener);
-    bide_simulated_changed_(node);
+    listener_reject_all(listener);
+    bide_sim_changed_(node);
     return 0;
 }
 
-static void get_name(const memory_node *node, bide_address *address)
+static void listener_get_name(const memory_node *node, bide_address *address)
 {
     *address = listener_of(node)->name.address;
 }
 
-static void left(memory_node *node)
+static void listener_left(memory_node *node)
 {
     memory_listener *listener = listener_of(node);
-    bide_simulated_unbind_(&listener->name);
-    turn_away(listener);
+    bide_sim_unbind_(&listener->name);
+    listener_reject_all(listener);
 }
 
-const memory_kind bide_simulated_listener_kind_ = {
+const memory_kind bide_sim_listener_kind_ = {
     .name = "a listener",
     .is_socket = true,
-    .ready = ready,
-    .shut = shut,
-    .get_name = get_name,
-    .left = left,
+    .ready = listener_ready,
+    .shut = listener_shut,
+    .get_name = listener_get_name,
+    .left = listener_left,
 };
 
-const bide_address *bide_simulated_listener_address_(const memory_node *node)
+const bide_address *bide_sim_listener_address_(const memory_node *node)
 {
     return &listener_of(node)->name.address;
 }

@@ -1,15 +1,15 @@
 /*
- * Which socket has which address.
+ * The addresses of sockets.
  *
- *     TCP, UDP            in lists by port, each with its address or any
- *     Unix, without file  in a list too, by their name
+ *     TCP, UDP            in lists by port, each with its address or any address
+ *     Unix, without file  in a list too, by name
  *     Unix, by path       in the tree of files
  *
- * 1. Addresses of version 4 are kept as version 6 has them (::ffff:1.2.3.4), so a socket of both
- *    versions is compared like any other.
- * 2. Every address is there, so none is refused for being elsewhere's.
- * 3. Ports that nobody asked for are given in order, from the first on, as long as they are free. So
- *    the run says which; and one that was given back is not given again soon.
+ * 1. IPv4 addresses are kept as IPv6 addresses (::ffff:1.2.3.4). So a socket of both versions is
+ *    compared like any other.
+ * 2. Every address exists here, so none is rejected for belonging to another machine.
+ * 3. Ports that no caller has chosen are given in order, from the first on, as long as they are
+ *    free. So the run determines them, and a port that was given back is not given again soon.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -50,7 +50,7 @@ static void set_port(bide_address *address, uint16_t port)
         address->any.v6.sin6_port = htons(port);
 }
 
-int bide_simulated_check_address_(const bide_address *address)
+int bide_sim_check_address_(const bide_address *address)
 {
     static const size_t begin = offsetof(struct sockaddr_un, sun_path);
     if (address->length < sizeof address->any.generic.sa_family)
@@ -68,7 +68,7 @@ int bide_simulated_check_address_(const bide_address *address)
     }
 }
 
-void bide_simulated_see_address_(bide_address *address, int family)
+void bide_sim_see_address_(bide_address *address, int family)
 {
     uint8_t ip[16];
     int own = address->any.generic.sa_family;
@@ -89,8 +89,8 @@ static bool is_path(const bide_address *address)
     return address->any.generic.sa_family == AF_UNIX && address->any.local.sun_path[0] != '\0';
 }
 
-/* The path of a Unix socket, with a zero at its end. */
-static const char *path_of(const bide_address *address, char *text)
+/* The path of a Unix socket, zero-terminated. */
+static const char *path_of_address(const bide_address *address, char *text)
 {
     size_t length = address->length - offsetof(struct sockaddr_un, sun_path);
     length = strnlen(address->any.local.sun_path, length);
@@ -99,7 +99,7 @@ static const char *path_of(const bide_address *address, char *text)
     return text;
 }
 
-static memory_name **list_of(memory_world *world, const bide_address *address)
+static memory_name **list_of_names(memory_world *world, const bide_address *address)
 {
     uint32_t hash = bide_address_port(address);
     if (address->any.generic.sa_family == AF_UNIX) {
@@ -111,7 +111,7 @@ static memory_name **list_of(memory_world *world, const bide_address *address)
     return &world->names[hash % MEMORY_NAMES];
 }
 
-static void insert(memory_name *name, memory_name **list)
+static void name_insert(memory_name *name, memory_name **list)
 {
     name->next = *list;
     name->place = list;
@@ -120,10 +120,10 @@ static void insert(memory_name *name, memory_name **list)
     *list = name;
 }
 
-void bide_simulated_unbind_(memory_name *name)
+void bide_sim_unbind_(memory_name *name)
 {
     if (name->inode != NULL)
-        bide_simulated_tree_unbind_(name->node->world, name->inode);
+        bide_sim_tree_unbind_(name->node->world, name->inode);
     name->inode = NULL;
     if (name->place == NULL)
         return;
@@ -139,8 +139,8 @@ static bool is_same_local(const bide_address *a, const bide_address *b)
            a->length == b->length && memcmp(&a->any, &b->any, a->length) == 0;
 }
 
-/* Does what comes to that address come to the name, by its own address or as one of any? */
-static bool covers(const memory_name *name, const uint8_t *ip)
+/* Whether the name receives what is sent to that address, by its own address or as any address. */
+static bool name_covers(const memory_name *name, const uint8_t *ip)
 {
     if (!name->is_any)
         return memcmp(name->ip, ip, sizeof name->ip) == 0;
@@ -151,7 +151,7 @@ static bool covers(const memory_name *name, const uint8_t *ip)
 
 static bool is_taken(memory_world *world, const memory_name *name)
 {
-    for (const memory_name *at = *list_of(world, &name->address); at != NULL; at = at->next) {
+    for (const memory_name *at = *list_of_names(world, &name->address); at != NULL; at = at->next) {
         if (at->type != name->type || is_same_local(&at->address, &name->address)) {
             if (at->type == name->type)
                 return true;
@@ -163,13 +163,13 @@ static bool is_taken(memory_world *world, const memory_name *name)
         /* (a port that a connection has from here is no listener's obstacle: SO_REUSEADDR) */
         if (at->is_found != name->is_found || (at->shares_port && name->shares_port))
             continue;
-        if (covers(at, name->ip) || covers(name, at->ip))
+        if (name_covers(at, name->ip) || name_covers(name, at->ip))
             return true;
     }
     return false;
 }
 
-/* A port that nobody has: 3. */
+/* A free port: 3. */
 static int give_port(memory_world *world, memory_name *name)
 {
     uint16_t *next = &world->next_port[name->type == SOCK_DGRAM];
@@ -179,7 +179,8 @@ static int give_port(memory_world *world, memory_name *name)
             *next = FIRST_PORT;
         name->port = (*next)++;
         set_port(&name->address, name->port);
-        for (const memory_name *at = *list_of(world, &name->address); at != NULL; at = at->next)
+        for (const memory_name *at = *list_of_names(world, &name->address); at != NULL;
+             at = at->next)
             taken |= at->type == name->type && at->port == name->port;
         if (!taken)
             return 0;
@@ -198,15 +199,15 @@ static int bind_internet(memory_world *world, memory_name *name)
     else if (is_taken(world, name))
         error = -EADDRINUSE;
     if (error == 0)
-        insert(name, list_of(world, &name->address));
+        name_insert(name, list_of_names(world, &name->address));
     return error;
 }
 
-int bide_simulated_bind_(memory_name *name, memory_node *node, const bide_address *address, int flags)
+int bide_sim_bind_(memory_name *name, memory_node *node, const bide_address *address, int flags)
 {
     char path[sizeof address->any.local.sun_path + 1];
     memory_world *world = node->world;
-    int error = bide_simulated_check_address_(address);
+    int error = bide_sim_check_address_(address);
     if (error != 0)
         return error;
     name->node = node;
@@ -216,16 +217,16 @@ int bide_simulated_bind_(memory_name *name, memory_node *node, const bide_addres
     name->is_v6_only = (flags & BIDE_LISTEN_V6_ONLY) != 0;
     name->is_found = true;
     if (is_path(address))
-        return bide_simulated_tree_bind_(world, path_of(address, path), node, &name->inode);
+        return bide_sim_tree_bind_(world, path_of_address(address, path), node, &name->inode);
     if (address->any.generic.sa_family != AF_UNIX)
         return bind_internet(world, name);
     if (is_taken(world, name))
         return -EADDRINUSE;
-    insert(name, list_of(world, address));
+    name_insert(name, list_of_names(world, address));
     return 0;
 }
 
-int bide_simulated_bind_to_reach_(memory_name *name, memory_node *node, const bide_address *to)
+int bide_sim_bind_to_reach_(memory_name *name, memory_node *node, const bide_address *to)
 {
     name->node = node;
     name->type = node->type;
@@ -234,17 +235,17 @@ int bide_simulated_bind_to_reach_(memory_name *name, memory_node *node, const bi
     int error = give_port(node->world, name);
     if (error != 0)
         return -EADDRNOTAVAIL;
-    insert(name, list_of(node->world, &name->address));
+    name_insert(name, list_of_names(node->world, &name->address));
     return 0;
 }
 
 /* ---- Finding ---- */
 
-/* How well a name fits an address: one of its own better than any. 0: not. */
-static int fit(const memory_name *name, const uint8_t *ip, uint16_t port, int type)
+/* How well a name fits an address: its own address better than any address. 0: it does not. */
+static int name_fit(const memory_name *name, const uint8_t *ip, uint16_t port, int type)
 {
     if (!name->is_found || name->type != type || name->port != port ||
-        name->address.any.generic.sa_family == AF_UNIX || !covers(name, ip))
+        name->address.any.generic.sa_family == AF_UNIX || !name_covers(name, ip))
         return 0;
     return name->is_any ? 1 : 2;
 }
@@ -254,12 +255,12 @@ static memory_node *find_internet(memory_world *world, const bide_address *to, i
 {
     uint8_t ip[16];
     uint16_t port = bide_address_port(to);
-    const memory_name *first = *list_of(world, to);
+    const memory_name *first = *list_of_names(world, to);
     int best = 0;
     uint32_t count = 0;
     set_ip(ip, to);
     for (const memory_name *at = first; at != NULL; at = at->next) {
-        int fits = fit(at, ip, port, type);
+        int fits = name_fit(at, ip, port, type);
         if (fits > best) {
             best = fits;
             count = 0;
@@ -270,18 +271,18 @@ static memory_node *find_internet(memory_world *world, const bide_address *to, i
         return NULL;
     choice %= count;
     for (const memory_name *at = first;; at = at->next) {
-        if (fit(at, ip, port, type) == best && choice-- == 0)
+        if (name_fit(at, ip, port, type) == best && choice-- == 0)
             return at->node;
     }
 }
 
-int bide_simulated_find_(memory_world *world, const bide_address *to, int type, uint32_t choice,
+int bide_sim_find_(memory_world *world, const bide_address *to, int type, uint32_t choice,
                 memory_node **found)
 {
     char path[sizeof to->any.local.sun_path + 1];
     *found = NULL;
     if (is_path(to)) {
-        int error = bide_simulated_tree_find_(world, path_of(to, path), found);
+        int error = bide_sim_tree_find_(world, path_of_address(to, path), found);
         if (error == 0 && (*found)->type != type)
             error = -EPROTOTYPE;
         return error;
@@ -290,7 +291,7 @@ int bide_simulated_find_(memory_world *world, const bide_address *to, int type, 
         *found = find_internet(world, to, type, choice);
         return *found != NULL ? 0 : -ECONNREFUSED;
     }
-    for (const memory_name *at = *list_of(world, to); at != NULL; at = at->next) {
+    for (const memory_name *at = *list_of_names(world, to); at != NULL; at = at->next) {
         if (at->type == type && is_same_local(&at->address, to)) {
             *found = at->node;
             return 0;

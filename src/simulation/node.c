@@ -1,20 +1,21 @@
 /*
- * Numbers of descriptors, what they stand for, and what happens at a time.
+ * Numbers of descriptors, the nodes that they stand for, and events.
  *
  *     number --slot--> node <--slot-- number       (one was passed: two numbers of one node)
  *                slot --> the descriptor that waits
  *
  * 1. A node has a reference for each of its numbers, for each message that carries it, and for the
- *    listener in whose line it stands. With the last it is left (memory_kind.left), and freed.
- * 2. What changes a node says so (bide_simulated_changed_), and touches nothing that waits. bide_simulated_settle_ goes
- *    through what has changed, in that order, and tries again what waits there, which may change
- *    others. It is called last by whatever comes from outside: an operation that begins or ends
- *    early, a call on a descriptor, an event. A node that has changed is freed there, if nobody has it
- *    any more.
- * 3. Settling comes to an end, because an operation that is tried again either ends, or moves bytes of
- *    which there are so many, or changes nothing.
- * 4. Numbers are given from the lowest on, as the system gives them: so the run says which, and one
- *    that is used after it was closed is another's soon.
+ *    listener in whose line it is. When the last one is dropped, the node is left
+ *    (memory_kind.left), and freed.
+ * 2. Code that changes a node marks it (bide_sim_changed_), and touches no waiting operation.
+ *    bide_sim_settle_ goes through the changed nodes, in the order of their changes, and retries the
+ *    operations that wait on them, which may change other nodes. Everything that enters the io from
+ *    outside calls it last: an operation that begins or ends early, a call on a descriptor, an
+ *    event. A changed node that has no reference any more is freed there.
+ * 3. Settling terminates, because a retried operation either ends, or moves some of a finite number
+ *    of bytes, or changes nothing.
+ * 4. Numbers are given from the lowest free one on, as by the system. So the run determines them,
+ *    and a number that is used after it was closed soon stands for another node.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -25,18 +26,18 @@
 
 /* ---- Events ---- */
 
-bide_next bide_simulated_event_step_(bide_frame *frame, unsigned depth)
+bide_next bide_sim_event_step_(bide_frame *frame, unsigned depth)
 {
     memory_event *event = bide_container_of(frame, memory_event, frame);
     memory_world *world = event->world;
     (void)depth;
     event->is_set = false;
     event->happens(event); /* (which may free it) */
-    bide_simulated_settle_(world);
+    bide_sim_settle_(world);
     return bide_next_none();
 }
 
-void bide_simulated_event_init_(memory_event *event, memory_world *world, const bide_point *point,
+void bide_sim_event_init_(memory_event *event, memory_world *world, const bide_point *point,
                        void (*happens)(memory_event *event))
 {
     event->world = world;
@@ -45,7 +46,7 @@ void bide_simulated_event_init_(memory_event *event, memory_world *world, const 
     event->is_set = false;
 }
 
-void bide_simulated_event_set_(memory_event *event, uint64_t time)
+void bide_sim_event_set_(memory_event *event, uint64_t time)
 {
     bide_scheduler *scheduler = event->world->io.scheduler;
     bide_frame_init_in(&event->frame, event->point, &event->world->io.context);
@@ -56,7 +57,7 @@ void bide_simulated_event_set_(memory_event *event, uint64_t time)
     scheduler->set_timer(scheduler, &event->timer);
 }
 
-void bide_simulated_event_clear_(memory_event *event)
+void bide_sim_event_clear_(memory_event *event)
 {
     bide_scheduler *scheduler = event->world->io.scheduler;
     if (!event->is_set)
@@ -68,7 +69,7 @@ void bide_simulated_event_clear_(memory_event *event)
 
 /* ---- Bytes ---- */
 
-void bide_simulated_bytes_init_(memory_bytes *bytes, const struct iovec *vectors, size_t count, size_t skip)
+void bide_sim_bytes_init_(memory_bytes *bytes, const struct iovec *vectors, size_t count, size_t skip)
 {
     bytes->vectors = vectors;
     bytes->offset = 0;
@@ -78,8 +79,8 @@ void bide_simulated_bytes_init_(memory_bytes *bytes, const struct iovec *vectors
     vectors_pass(&bytes->vectors, &bytes->offset, &bytes->left, skip);
 }
 
-/* The next piece of memory, of `size` bytes or less; there is some. */
-static char *next_piece(memory_bytes *bytes, size_t *size)
+/* The next piece of memory, of `size` bytes or less. There is at least one byte. */
+static char *next_piece_of_bytes(memory_bytes *bytes, size_t *size)
 {
     char *piece = (char *)bytes->vectors->iov_base + bytes->offset;
     size_t rest = bytes->vectors->iov_len - bytes->offset;
@@ -89,39 +90,40 @@ static char *next_piece(memory_bytes *bytes, size_t *size)
     return piece;
 }
 
-void bide_simulated_bytes_take_(memory_bytes *bytes, void *to, size_t size)
+void bide_sim_bytes_take_(memory_bytes *bytes, void *to, size_t size)
 {
     for (char *at = to; size != 0;) {
         size_t count = size;
-        const char *piece = next_piece(bytes, &count);
+        const char *piece = next_piece_of_bytes(bytes, &count);
         memcpy(at, piece, count);
         at += count;
         size -= count;
     }
 }
 
-void bide_simulated_bytes_put_(memory_bytes *bytes, const void *from, size_t size)
+void bide_sim_bytes_put_(memory_bytes *bytes, const void *from, size_t size)
 {
     for (const char *at = from; size != 0;) {
         size_t count = size;
-        char *piece = next_piece(bytes, &count);
+        char *piece = next_piece_of_bytes(bytes, &count);
         memcpy(piece, at, count);
         at += count;
         size -= count;
     }
 }
 
-size_t bide_simulated_part_(memory_world *world, const char *fault, size_t size)
+size_t bide_sim_part_(memory_world *world, const char *fault, size_t size)
 {
-    enum { MOST = 65536 }; /* (of what one draws from) */
+    enum { MAX_DRAW = 65536 }; /* (of the numbers that one draws from) */
     if (size < 2 || !memory_fault(world, fault, world->options.short_transfers))
         return size;
-    return 1 + bide_sim_loop_draw(world->loop, (uint32_t)(size - 1 < MOST ? size - 1 : MOST));
+    return 1 +
+           bide_sim_loop_draw(world->loop, (uint32_t)(size - 1 < MAX_DRAW ? size - 1 : MAX_DRAW));
 }
 
 /* ---- Nodes ---- */
 
-void bide_simulated_node_init_(memory_node *node, memory_world *world, const memory_kind *kind)
+void bide_sim_node_init_(memory_node *node, memory_world *world, const memory_kind *kind)
 {
     memset(node, 0, sizeof *node);
     node->kind = kind;
@@ -130,13 +132,14 @@ void bide_simulated_node_init_(memory_node *node, memory_world *world, const mem
     node->slot = -1;
 }
 
-void bide_simulated_node_hold_(memory_node *node)
+void bide_sim_node_hold_(memory_node *node)
 {
     node->references++;
 }
 
-void bide_simulated_node_drop_(memory_node *node)
+void bide_sim_node_drop_(memory_node *node)
 {
+    bide_assert(node->references != 0);
     if (--node->references != 0)
         return;
     node->kind->left(node);
@@ -144,7 +147,7 @@ void bide_simulated_node_drop_(memory_node *node)
         free(node);
 }
 
-void bide_simulated_changed_(memory_node *node)
+void bide_sim_changed_(memory_node *node)
 {
     memory_world *world = node->world;
     if (node->has_changed)
@@ -166,16 +169,16 @@ static void settle_node(memory_world *world, memory_node *node)
         free(node);
         return;
     }
-    bide_simulated_node_hold_(node);
+    bide_sim_node_hold_(node);
     for (int at = node->slot; at >= 0; at = next) {
         next = world->slots[at].next;
         if (world->slots[at].descriptor != NULL)
-            bide_simulated_continue_(world, world->slots[at].descriptor);
+            bide_sim_retry_(world, world->slots[at].descriptor);
     }
-    bide_simulated_node_drop_(node);
+    bide_sim_node_drop_(node);
 }
 
-void bide_simulated_settle_(memory_world *world)
+void bide_sim_settle_(memory_world *world)
 {
     if (world->is_settling)
         return;
@@ -188,7 +191,7 @@ void bide_simulated_settle_(memory_world *world)
     world->is_settling = false;
 }
 
-int bide_simulated_take_error_(memory_node *node)
+int bide_sim_take_error_(memory_node *node)
 {
     int error = node->error;
     node->error = 0;
@@ -197,7 +200,7 @@ int bide_simulated_take_error_(memory_node *node)
 
 /* ---- Numbers ---- */
 
-memory_slot *bide_simulated_slot_of_(const memory_world *world, int fd)
+memory_slot *bide_sim_slot_of_(const memory_world *world, int fd)
 {
     if (fd < MEMORY_FIRST || fd - MEMORY_FIRST >= world->slots_count ||
         world->slots[fd - MEMORY_FIRST].node == NULL)
@@ -205,21 +208,21 @@ memory_slot *bide_simulated_slot_of_(const memory_world *world, int fd)
     return &world->slots[fd - MEMORY_FIRST];
 }
 
-memory_node *bide_simulated_node_of_(const memory_world *world, int fd)
+memory_node *bide_sim_node_of_(const memory_world *world, int fd)
 {
-    const memory_slot *slot = bide_simulated_slot_of_(world, fd);
+    const memory_slot *slot = bide_sim_slot_of_(world, fd);
     return slot != NULL ? slot->node : NULL;
 }
 
-static bool is_full(const memory_world *world)
+static bool numbers_are_used_up(const memory_world *world)
 {
     unsigned max = world->options.descriptors != 0 ? world->options.descriptors : 1024;
     return (unsigned)world->slots_open >= max;
 }
 
-int bide_simulated_has_number_(memory_world *world)
+int bide_sim_has_number_(memory_world *world)
 {
-    if (is_full(world) ||
+    if (numbers_are_used_up(world) ||
         memory_fault(world, "io: no descriptor", world->options.no_descriptor))
         return -EMFILE;
     return 0;
@@ -237,9 +240,9 @@ static int make_slots(memory_world *world)
     return 0;
 }
 
-int bide_simulated_install_(memory_world *world, memory_node *node)
+int bide_sim_install_(memory_world *world, memory_node *node)
 {
-    if (is_full(world))
+    if (numbers_are_used_up(world))
         return -EMFILE;
     while (world->lowest < world->slots_count && world->slots[world->lowest].node != NULL)
         world->lowest++;
@@ -254,22 +257,25 @@ int bide_simulated_install_(memory_world *world, memory_node *node)
     return MEMORY_FIRST + world->lowest;
 }
 
-int bide_simulated_close_(memory_world *world, int fd)
+int bide_sim_close_(memory_world *world, int fd)
 {
-    memory_slot *slot = bide_simulated_slot_of_(world, fd);
+    memory_slot *slot = bide_sim_slot_of_(world, fd);
     if (slot == NULL)
         return -EBADF;
     memory_node *node = slot->node;
     int number = fd - MEMORY_FIRST;
     int *place = &node->slot;
-    while (*place != number)
+    while (*place != number) {
+        bide_assert(*place >= 0);
         place = &world->slots[*place].next;
+    }
     *place = slot->next;
     slot->node = NULL;
     slot->descriptor = NULL;
+    bide_assert(world->slots_open > 0);
     world->slots_open--;
     if (number < world->lowest)
         world->lowest = number;
-    bide_simulated_node_drop_(node);
+    bide_sim_node_drop_(node);
     return 0;
 }

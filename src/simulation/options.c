@@ -1,7 +1,8 @@
 /*
- * What sockets were told. Most of it only a kernel can keep: it is remembered, and told again to who
- * asks. These mean something: SO_RCVBUF and SO_SNDBUF are the window of a connection, SO_RCVBUF the room
- * of a receiver of datagrams, SO_PASSCRED brings credentials.
+ * Options of sockets. Most of them mean something to a kernel only: they are stored, and returned
+ * to the caller that asks. These have a meaning here: SO_RCVBUF and SO_SNDBUF are the window of a
+ * connection, SO_RCVBUF is the room of a receiver of datagrams, and SO_PASSCRED requests
+ * credentials.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -13,13 +14,13 @@ typedef struct memory_rule {
     int level, name;
     int min, max; /* of values that are taken */
     int first;       /* value of a new socket */
-    bool is_switch;  /* 0 or 1, whatever other number is told */
+    bool is_switch;  /* 0 or 1: any other number is 1 */
     bool is_doubled;
 } memory_rule;
 
 enum { MIN_BUFFER = 2304, MAX_BUFFER = 212992 }; /* (net.core.rmem_max) */
 
-static const memory_rule rules[] = {
+static const memory_rule option_rules[] = {
     {SOL_SOCKET, SO_KEEPALIVE, INT32_MIN, INT32_MAX, 0, true, false},
     {SOL_SOCKET, SO_BROADCAST, INT32_MIN, INT32_MAX, 0, true, false},
     {SOL_SOCKET, SO_REUSEADDR, INT32_MIN, INT32_MAX, 0, true, false},
@@ -37,14 +38,14 @@ static const memory_rule rules[] = {
 
 static const memory_rule *rule_of(int level, int name)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i].level == level && rules[i].name == name)
-            return &rules[i];
+    for (size_t i = 0; i < sizeof option_rules / sizeof *option_rules; i++) {
+        if (option_rules[i].level == level && option_rules[i].name == name)
+            return &option_rules[i];
     }
     return NULL;
 }
 
-static memory_option *find(memory_node *node, int level, int name)
+static memory_option *option_find(memory_node *node, int level, int name)
 {
     for (unsigned i = 0; i < node->options_count; i++) {
         if (node->options[i].level == level && node->options[i].name == name)
@@ -53,7 +54,7 @@ static memory_option *find(memory_node *node, int level, int name)
     return NULL;
 }
 
-/* May such a socket have options of that level? 0, or a negative errno. */
+/* Whether such a socket has options of that level: 0, or a negative errno. */
 static int check_level(const memory_node *node, int level)
 {
     if (!node->kind->is_socket)
@@ -65,13 +66,13 @@ static int check_level(const memory_node *node, int level)
     return node->type == SOCK_STREAM ? 0 : -ENOPROTOOPT;
 }
 
-static int doubled(int value)
+static int option_doubled(int value)
 {
     value = value < 0 || value > MAX_BUFFER ? MAX_BUFFER : value;
     return 2 * value < MIN_BUFFER ? MIN_BUFFER : 2 * value;
 }
 
-int bide_simulated_set_option_(memory_node *node, int level, int name, int value)
+int bide_sim_set_option_(memory_node *node, int level, int name, int value)
 {
     const memory_rule *rule = rule_of(level, name);
     int error = check_level(node, level);
@@ -81,19 +82,21 @@ int bide_simulated_set_option_(memory_node *node, int level, int name, int value
         return -ENOPROTOOPT;
     if (value < rule->min || value > rule->max)
         return -EINVAL;
-    value = rule->is_switch ? value != 0 : rule->is_doubled ? doubled(value) : value;
-    memory_option *option = find(node, level, name);
+    value = rule->is_switch ? value != 0 : rule->is_doubled ? option_doubled(value) : value;
+    memory_option *option = option_find(node, level, name);
     if (option == NULL)
-        option = &node->options[node->options_count++]; /* (there is room for all that have a rule) */
+        option =
+            &node->options[node->options_count++]; /* (there is room for all that have a rule) */
     *option = (memory_option){level, name, value};
     if (rule->is_doubled)
-        bide_simulated_stream_set_window_(node, name == SO_RCVBUF, (size_t)value);
+        bide_sim_stream_set_window_(node, name == SO_RCVBUF, (size_t)value);
     return 0;
 }
 
-int bide_simulated_option_of_(const memory_node *node, int level, int name)
+int bide_sim_option_of_(const memory_node *node, int level, int name)
 {
-    BIDE_STATIC_ASSERT(sizeof rules / sizeof *rules <= MEMORY_OPTIONS, "there is room for all");
+    BIDE_STATIC_ASSERT(sizeof option_rules / sizeof *option_rules <= MEMORY_OPTIONS,
+                       "there is room for all");
     const memory_rule *rule = rule_of(level, name);
     for (unsigned i = 0; i < node->options_count; i++) {
         if (node->options[i].level == level && node->options[i].name == name)
@@ -102,19 +105,19 @@ int bide_simulated_option_of_(const memory_node *node, int level, int name)
     return rule != NULL ? rule->first : 0;
 }
 
-int bide_simulated_get_option_(memory_node *node, int level, int name, int *value)
+int bide_sim_get_option_(memory_node *node, int level, int name, int *value)
 {
     int error = check_level(node, level);
     if (error != 0)
         return error;
     if (level == SOL_SOCKET && name == SO_ERROR)
-        *value = -bide_simulated_take_error_(node);
+        *value = -bide_sim_take_error_(node);
     else if (level == SOL_SOCKET && name == SO_TYPE)
         *value = node->type;
     else if (level == SOL_SOCKET && name == SO_ACCEPTCONN)
-        *value = node->kind == &bide_simulated_listener_kind_;
+        *value = node->kind == &bide_sim_listener_kind_;
     else if (rule_of(level, name) != NULL)
-        *value = bide_simulated_option_of_(node, level, name);
+        *value = bide_sim_option_of_(node, level, name);
     else
         return -ENOPROTOOPT;
     return 0;

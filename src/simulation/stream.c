@@ -1,18 +1,20 @@
 /*
- * Connections, of TCP and of the machine, and pipes: two flows and their ends.
+ * Connections, of TCP and of Unix sockets, and pipes: two flows and their ends.
  *
  *     one --flows[0]--> other          a pipe has the first flow alone
  *     one <--flows[1]-- other
  *
- * As Linux has it:
+ * As on Linux:
  *
- * 1. An end that is closed with bytes unread resets the other, TCP and Unix sockets alike. Otherwise
- *    the other end finds the end behind all bytes.
- * 2. Of TCP a send to an end that is gone goes through. Its bytes bounce as a reset. Of Unix sockets
- *    and pipes it is -EPIPE at once.
- * 3. Who is reset still has the bytes that had come before; then one call ends with -ECONNRESET, or
- *    -EPIPE if the other had ended its output before; then there is the end, and sends are -EPIPE.
- * 4. A reset travels behind what was sent before it, as all does that one end sends to the other.
+ * 1. An end that is closed with unread bytes resets its peer, for TCP and Unix sockets alike.
+ *    Otherwise the peer reads the end after all bytes.
+ * 2. A TCP send to a peer that is gone succeeds, and its bytes bounce as a reset. On Unix sockets
+ *    and pipes the send fails with -EPIPE at once.
+ * 3. An end that was reset still has the bytes that arrived before. Then one call fails with
+ *    -ECONNRESET, or -EPIPE if the peer had ended its output before. After it there is the end, and
+ *    sends fail with -EPIPE.
+ * 4. A reset travels behind the bytes that were sent before it, like everything that one end sends
+ *    to the other.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -33,12 +35,12 @@ static memory_flow *output_of(const memory_stream *stream)
     return &stream->link->flows[stream->side];
 }
 
-memory_stream *bide_simulated_stream_new_(memory_world *world, int family)
+memory_stream *bide_sim_stream_new_(memory_world *world, int family)
 {
     memory_stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return NULL;
-    bide_simulated_node_init_(&stream->node, world, &bide_simulated_stream_kind_);
+    bide_sim_node_init_(&stream->node, world, &bide_sim_stream_kind_);
     stream->node.family = family;
     stream->node.type = SOCK_STREAM;
     stream->is_local = family == AF_UNIX;
@@ -48,14 +50,14 @@ memory_stream *bide_simulated_stream_new_(memory_world *world, int family)
     return stream;
 }
 
-int bide_simulated_stream_join_(memory_stream *one, memory_stream *other)
+int bide_sim_stream_join_(memory_stream *one, memory_stream *other)
 {
     memory_stream *ends[2] = {one, other};
     memory_link *link = malloc(sizeof *link);
     if (link == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < 2; i++) {
-        bide_simulated_flow_init_(&link->flows[i], one->node.world, one->is_local);
+        bide_sim_flow_init_(&link->flows[i], one->node.world, one->is_local);
         link->flows[i].writer = &ends[i]->node;
         link->flows[i].reader = &ends[1 - i]->node;
         ends[i]->link = link;
@@ -66,54 +68,54 @@ int bide_simulated_stream_join_(memory_stream *one, memory_stream *other)
 
 /* ---- Resets ---- */
 
-static void reset(memory_stream *stream, int error)
+static void stream_reset(memory_stream *stream, int error)
 {
     if (stream->is_reset)
         return;
     stream->is_reset = true;
     stream->node.error = error;
-    bide_simulated_flow_drop_(output_of(stream));
-    bide_simulated_changed_(&stream->node);
+    bide_sim_flow_drop_(output_of(stream));
+    bide_sim_changed_(&stream->node);
 }
 
-void bide_simulated_stream_is_reset_(memory_node *reader, bool has_ended)
+void bide_sim_stream_is_reset_(memory_node *reader, bool has_ended)
 {
-    reset(memory_stream_of(reader), has_ended ? -EPIPE : -ECONNRESET);
+    stream_reset(memory_stream_of(reader), has_ended ? -EPIPE : -ECONNRESET);
 }
 
-/* The other end is gone: it answers what has come with a reset. 2 */
-void bide_simulated_stream_bounces_(memory_node *writer)
+/* The peer is gone: it answers with a reset. 2 */
+void bide_sim_stream_bounces_(memory_node *writer)
 {
-    bide_simulated_flow_mark_(input_of(memory_stream_of(writer)), MEMORY_RESET);
+    bide_sim_flow_mark_(input_of(memory_stream_of(writer)), MEMORY_RESET);
 }
 
-/* It breaks, at both ends, if that is drawn. */
+/* Breaks the connection at both ends, if that is drawn. */
 static void may_break(memory_stream *stream)
 {
     memory_world *world = stream->node.world;
     if (stream->is_local || stream->is_reset ||
         !memory_fault(world, "io: reset", world->options.broken))
         return;
-    bide_simulated_flow_mark_(output_of(stream), MEMORY_RESET);
-    bide_simulated_flow_cut_(input_of(stream));
+    bide_sim_flow_mark_(output_of(stream), MEMORY_RESET);
+    bide_sim_flow_cut_(input_of(stream));
     stream->is_reset = true;
     stream->node.error = -ECONNRESET;
-    bide_simulated_changed_(&stream->node);
+    bide_sim_changed_(&stream->node);
 }
 
 /* ---- Bytes ---- */
 
-/* What comes beside the bytes: no address, as of any stream. */
-static void give(memory_node *node, memory_passed *passed, memory_message *message)
+/* A stream's message has no address. */
+static void stream_give(memory_node *node, memory_passed *passed, memory_message *message)
 {
     if (message->header != NULL) {
         message->header->msg_flags = 0;
         message->header->msg_namelen = 0;
     }
-    bide_simulated_passed_give_(node, passed, message);
+    bide_sim_passed_give_(node, passed, message);
 }
 
-static ptrdiff_t receive(memory_node *node, memory_message *message)
+static ptrdiff_t stream_receive(memory_node *node, memory_message *message)
 {
     memory_stream *stream = memory_stream_of(node);
     memory_passed *passed;
@@ -123,44 +125,44 @@ static ptrdiff_t receive(memory_node *node, memory_message *message)
     if (input->arrived == 0 && !input->has_ended && !stream->input_is_shut)
         may_break(stream);
     size_t size =
-        bide_simulated_flow_take_(input, &message->bytes, (message->flags & MSG_PEEK) != 0, &passed);
+        bide_sim_flow_take_(input, &message->bytes, (message->flags & MSG_PEEK) != 0, &passed);
     if (size != 0) {
-        give(node, passed, message);
+        stream_give(node, passed, message);
         return (ptrdiff_t)size;
     }
     if (node->error != 0)
-        return bide_simulated_take_error_(node); /* 3 */
+        return bide_sim_take_error_(node); /* 3 */
     if (input->has_ended || stream->input_is_shut || stream->is_reset || message->bytes.left == 0) {
-        give(node, NULL, message);
+        stream_give(node, NULL, message);
         return 0;
     }
     return -EAGAIN;
 }
 
-/* Does nobody take what it sends? 2 */
+/* Whether nobody will receive what it sends: 2. */
 static bool is_alone(const memory_stream *stream)
 {
     const memory_node *reader = output_of(stream)->reader;
     return stream->is_local && (reader == NULL || memory_stream_of(reader)->input_is_shut);
 }
 
-/* Some of a send has gone; the rest has to wait. */
+/* A part of a send was put; the rest has to wait. */
 static void pause_output(memory_flow *flow)
 {
     memory_world *world = flow->world;
     enum { LEAST = 1000 };
-    uint64_t delay = bide_sim_loop_delay_(world->loop, "a sender goes on", world->options.delay);
+    uint64_t delay = bide_sim_loop_delay_(world->loop, "a sender continues", world->options.delay);
     if (!flow->pause.is_set)
-        bide_simulated_event_set_(&flow->pause, world->loop->now + (delay != 0 ? delay : LEAST));
+        bide_sim_event_set_(&flow->pause, world->loop->now + (delay != 0 ? delay : LEAST));
 }
 
-static ptrdiff_t put(memory_stream *stream, memory_message *message, memory_passed *passed)
+static ptrdiff_t stream_put(memory_stream *stream, memory_message *message, memory_passed *passed)
 {
     memory_flow *output = output_of(stream);
-    size_t room = bide_simulated_flow_room_(output);
+    size_t room = bide_sim_flow_room_(output);
     size_t size = message->bytes.left < room ? message->bytes.left : room;
-    size_t part = bide_simulated_part_(stream->node.world, "io: short send", size);
-    int error = bide_simulated_flow_put_(output, &message->bytes, part, passed);
+    size_t part = bide_sim_part_(stream->node.world, "io: short send", size);
+    int error = bide_sim_flow_put_(output, &message->bytes, part, passed);
     if (error != 0)
         return error;
     if (part < size)
@@ -168,7 +170,7 @@ static ptrdiff_t put(memory_stream *stream, memory_message *message, memory_pass
     return (ptrdiff_t)part;
 }
 
-static ptrdiff_t send_bytes(memory_node *node, memory_message *message)
+static ptrdiff_t stream_send(memory_node *node, memory_message *message)
 {
     memory_stream *stream = memory_stream_of(node);
     memory_passed *passed = NULL;
@@ -176,25 +178,25 @@ static ptrdiff_t send_bytes(memory_node *node, memory_message *message)
         return stream->is_local ? -ENOTCONN : -EPIPE;
     may_break(stream);
     if (node->error != 0)
-        return bide_simulated_take_error_(node);
+        return bide_sim_take_error_(node);
     if (stream->output_is_shut || stream->is_reset || is_alone(stream))
         return -EPIPE;
     if (message->bytes.left == 0)
         return 0;
-    if (bide_simulated_flow_room_(output_of(stream)) == 0)
+    if (bide_sim_flow_room_(output_of(stream)) == 0)
         return -EAGAIN;
     if (message->header != NULL && stream->is_local) {
-        int error = bide_simulated_passed_take_(node->world, message->header, &passed);
+        int error = bide_sim_passed_take_(node->world, message->header, &passed);
         if (error != 0)
             return error;
     }
-    ptrdiff_t size = put(stream, message, passed);
+    ptrdiff_t size = stream_put(stream, message, passed);
     if (size < 0)
-        bide_simulated_passed_free_(passed);
+        bide_sim_passed_free_(passed);
     return size;
 }
 
-static unsigned ready(const memory_node *node)
+static unsigned stream_ready(const memory_node *node)
 {
     const memory_stream *stream = memory_stream_of(node);
     if (stream->link == NULL)
@@ -208,7 +210,7 @@ static unsigned ready(const memory_node *node)
         found |= POLLIN | POLLRDNORM;
     if (input_is_over)
         found |= POLLRDHUP;
-    if (output_is_over || bide_simulated_flow_room_(output_of(stream)) != 0)
+    if (output_is_over || bide_sim_flow_room_(output_of(stream)) != 0)
         found |= POLLOUT | POLLWRNORM;
     if (stream->is_reset || (input_is_over && output_is_over))
         found |= POLLHUP;
@@ -217,20 +219,20 @@ static unsigned ready(const memory_node *node)
     return found;
 }
 
-void bide_simulated_stream_set_window_(memory_node *node, bool of_input, size_t window)
+void bide_sim_stream_set_window_(memory_node *node, bool of_input, size_t window)
 {
     memory_stream *stream = memory_stream_of(node);
-    if (node->kind != &bide_simulated_stream_kind_ || stream->link == NULL)
+    if (node->kind != &bide_sim_stream_kind_ || stream->link == NULL)
         return;
     memory_flow *flow = of_input ? input_of(stream) : output_of(stream);
     flow->window = window;
     if (flow->writer != NULL)
-        bide_simulated_changed_(flow->writer);
+        bide_sim_changed_(flow->writer);
 }
 
 /* ---- Its ends ---- */
 
-static int shut(memory_node *node, int how)
+static int stream_shut(memory_node *node, int how)
 {
     memory_stream *stream = memory_stream_of(node);
     if (stream->link == NULL || (stream->is_reset && !stream->is_local))
@@ -240,20 +242,20 @@ static int shut(memory_node *node, int how)
     if (how != SHUT_RD && !stream->output_is_shut) {
         stream->output_is_shut = true;
         if (!stream->is_reset)
-            bide_simulated_flow_mark_(output_of(stream), MEMORY_END);
+            bide_sim_flow_mark_(output_of(stream), MEMORY_END);
     }
-    bide_simulated_changed_(node);
+    bide_sim_changed_(node);
     if (stream->is_local && output_of(stream)->reader != NULL)
-        bide_simulated_changed_(output_of(stream)->reader);
+        bide_sim_changed_(output_of(stream)->reader);
     return 0;
 }
 
-static void get_name(const memory_node *node, bide_address *address)
+static void stream_get_name(const memory_node *node, bide_address *address)
 {
     *address = memory_stream_of(node)->local;
 }
 
-static int get_peer(const memory_node *node, bide_address *address)
+static int stream_get_peer(const memory_node *node, bide_address *address)
 {
     const memory_stream *stream = memory_stream_of(node);
     if (stream->link == NULL || (stream->is_reset && !stream->is_local))
@@ -262,7 +264,7 @@ static int get_peer(const memory_node *node, bide_address *address)
     return 0;
 }
 
-/* Tells the other end. 1 */
+/* Notifies the peer: 1. */
 static void end_output(memory_stream *stream)
 {
     memory_flow *output = output_of(stream);
@@ -270,46 +272,46 @@ static void end_output(memory_stream *stream)
     if (stream->is_reset)
         return;
     if (!stream->is_local && (stream->aborts || input->arrived != 0)) {
-        bide_simulated_flow_mark_(output, MEMORY_RESET);
+        bide_sim_flow_mark_(output, MEMORY_RESET);
         return;
     }
     if (output->reader != NULL && (stream->aborts || input->arrived != 0))
         output->reader->error = -ECONNRESET;
     if (!stream->output_is_shut)
-        bide_simulated_flow_mark_(output, MEMORY_END);
+        bide_sim_flow_mark_(output, MEMORY_END);
 }
 
-static void left(memory_node *node)
+static void stream_left(memory_node *node)
 {
     memory_stream *stream = memory_stream_of(node);
-    bide_simulated_leave_listener_(stream);
-    bide_simulated_unbind_(&stream->name);
+    bide_sim_leave_listener_(stream);
+    bide_sim_unbind_(&stream->name);
     if (stream->link == NULL)
         return;
     memory_flow *input = input_of(stream), *output = output_of(stream);
     end_output(stream);
     input->reader = NULL;
     output->writer = NULL;
-    bide_simulated_event_clear_(&output->pause);
+    bide_sim_event_clear_(&output->pause);
     if (input->writer != NULL) {
-        bide_simulated_changed_(input->writer);
+        bide_sim_changed_(input->writer);
         return;
     }
-    bide_simulated_flow_free_(&stream->link->flows[0]);
-    bide_simulated_flow_free_(&stream->link->flows[1]);
+    bide_sim_flow_free_(&stream->link->flows[0]);
+    bide_sim_flow_free_(&stream->link->flows[1]);
     free(stream->link);
 }
 
-const memory_kind bide_simulated_stream_kind_ = {
+const memory_kind bide_sim_stream_kind_ = {
     .name = "a stream",
     .is_socket = true,
-    .receive = receive,
-    .send = send_bytes,
-    .ready = ready,
-    .shut = shut,
-    .get_name = get_name,
-    .get_peer = get_peer,
-    .left = left,
+    .receive = stream_receive,
+    .send = stream_send,
+    .ready = stream_ready,
+    .shut = stream_shut,
+    .get_name = stream_get_name,
+    .get_peer = stream_get_peer,
+    .left = stream_left,
 };
 
 /* ---- Pairs ---- */
@@ -318,16 +320,16 @@ const memory_kind bide_simulated_stream_kind_ = {
 static int install_both(memory_stream *one, memory_stream *other, int *fds)
 {
     memory_world *world = one->node.world;
-    fds[0] = bide_simulated_install_(world, &one->node);
+    fds[0] = bide_sim_install_(world, &one->node);
     if (fds[0] < 0) {
-        bide_simulated_node_drop_(&one->node);
-        bide_simulated_node_drop_(&other->node);
+        bide_sim_node_drop_(&one->node);
+        bide_sim_node_drop_(&other->node);
         return fds[0];
     }
-    fds[1] = bide_simulated_install_(world, &other->node);
+    fds[1] = bide_sim_install_(world, &other->node);
     if (fds[1] < 0) {
-        bide_simulated_node_drop_(&other->node);
-        bide_simulated_close_(world, fds[0]);
+        bide_sim_node_drop_(&other->node);
+        bide_sim_close_(world, fds[0]);
         return fds[1];
     }
     return 0;
@@ -335,11 +337,11 @@ static int install_both(memory_stream *one, memory_stream *other, int *fds)
 
 static int make_pair(memory_world *world, const memory_kind *kind, int *fds)
 {
-    if (bide_simulated_has_number_(world) != 0)
+    if (bide_sim_has_number_(world) != 0)
         return -EMFILE;
-    memory_stream *one = bide_simulated_stream_new_(world, AF_UNIX);
-    memory_stream *other = one != NULL ? bide_simulated_stream_new_(world, AF_UNIX) : NULL;
-    if (other == NULL || bide_simulated_stream_join_(one, other) != 0) {
+    memory_stream *one = bide_sim_stream_new_(world, AF_UNIX);
+    memory_stream *other = one != NULL ? bide_sim_stream_new_(world, AF_UNIX) : NULL;
+    if (other == NULL || bide_sim_stream_join_(one, other) != 0) {
         free(one);
         free(other);
         return -ENOMEM;
@@ -349,28 +351,28 @@ static int make_pair(memory_world *world, const memory_kind *kind, int *fds)
     return install_both(one, other, fds);
 }
 
-int bide_simulated_socket_pair_(memory_world *world, int *fds)
+int bide_sim_socket_pair_(memory_world *world, int *fds)
 {
-    return make_pair(world, &bide_simulated_stream_kind_, fds);
+    return make_pair(world, &bide_sim_stream_kind_, fds);
 }
 
 /* ---- Pipes: the first end writes, the second reads ---- */
 
 static ptrdiff_t pipe_receive(memory_node *node, memory_message *message)
 {
-    return memory_stream_of(node)->side == 1 ? receive(node, message) : -EBADF;
+    return memory_stream_of(node)->side == 1 ? stream_receive(node, message) : -EBADF;
 }
 
 static ptrdiff_t pipe_send(memory_node *node, memory_message *message)
 {
-    return memory_stream_of(node)->side == 0 ? send_bytes(node, message) : -EBADF;
+    return memory_stream_of(node)->side == 0 ? stream_send(node, message) : -EBADF;
 }
 
 static unsigned pipe_ready(const memory_node *node)
 {
     const memory_stream *stream = memory_stream_of(node);
     if (stream->side == 0)
-        return (bide_simulated_flow_room_(output_of(stream)) != 0 ? POLLOUT | POLLWRNORM : 0) |
+        return (bide_sim_flow_room_(output_of(stream)) != 0 ? POLLOUT | POLLWRNORM : 0) |
                (is_alone(stream) ? POLLERR : 0);
     const memory_flow *input = input_of(stream);
     return (input->arrived != 0 ? POLLIN | POLLRDNORM : 0) | (input->has_ended ? POLLHUP : 0);
@@ -380,11 +382,11 @@ static void pipe_left(memory_node *node)
 {
     memory_stream *stream = memory_stream_of(node);
     if (stream->side == 1) /* (unread bytes reset no pipe) */
-        bide_simulated_flow_drop_(input_of(stream));
-    left(node);
+        bide_sim_flow_drop_(input_of(stream));
+    stream_left(node);
 }
 
-const memory_kind bide_simulated_pipe_kind_ = {
+const memory_kind bide_sim_pipe_kind_ = {
     .name = "a pipe",
     .receive = pipe_receive,
     .send = pipe_send,
@@ -392,10 +394,10 @@ const memory_kind bide_simulated_pipe_kind_ = {
     .left = pipe_left,
 };
 
-int bide_simulated_pipe_(memory_world *world, int *fds)
+int bide_sim_pipe_(memory_world *world, int *fds)
 {
     int ends[2];
-    int error = make_pair(world, &bide_simulated_pipe_kind_, ends);
+    int error = make_pair(world, &bide_sim_pipe_kind_, ends);
     fds[0] = error == 0 ? ends[1] : -1;
     fds[1] = error == 0 ? ends[0] : -1;
     return error;

@@ -1,12 +1,12 @@
 /*
- * Names of files: folders, and what is in them.
+ * Names of files: directories and their entries.
  *
  *     root --entry--> inode --entry--> inode          an open file --> inode
  *
- * 1. An inode is there as long as an entry leads to it, or an open file or a bound socket has it.
- * 2. Entries have numbers that grow, and stand in that order. So who reads a folder, and has read up
- *    to a number, finds what was not removed meanwhile, each once.
- * 3. There are no links but entries, and one entry to each inode; so folders are a tree.
+ * 1. An inode exists as long as an entry, an open file or a bound socket refers to it.
+ * 2. Entries have numbers that grow, and are kept in that order. So a reader of a directory that
+ *    has read up to a number finds each entry that was not removed meanwhile, once.
+ * 3. Entries are the only links, and an inode has one entry. So directories form a tree.
  */
 #define _GNU_SOURCE
 #include "tree.h"
@@ -16,7 +16,7 @@
 
 /* ---- Inodes ---- */
 
-void bide_simulated_inode_hold_(memory_inode *inode)
+void bide_sim_inode_hold_(memory_inode *inode)
 {
     inode->references++;
 }
@@ -25,31 +25,33 @@ static void free_if_unused(memory_world *world, memory_inode *inode)
 {
     if (inode->links != 0 || inode->references != 0)
         return;
+    bide_assert(world->tree->used >= inode->stored);
     world->tree->used -= inode->stored;
     free(inode->bytes);
     free(inode);
 }
 
-void bide_simulated_inode_drop_(memory_world *world, memory_inode *inode)
+void bide_sim_inode_drop_(memory_world *world, memory_inode *inode)
 {
+    bide_assert(inode->references != 0);
     inode->references--;
     free_if_unused(world, inode);
 }
 
-static void append(memory_world *world, memory_inode *folder, memory_entry *entry,
-                   memory_inode *inode)
+static void directory_append(memory_world *world, memory_inode *directory, memory_entry *entry,
+                             memory_inode *inode)
 {
     entry->next = NULL;
     entry->number = ++world->tree->entries;
     entry->inode = inode;
-    inode->parent = folder;
+    inode->parent = directory;
     inode->links++;
-    if (folder->first == NULL)
-        folder->first = entry;
+    if (directory->first == NULL)
+        directory->first = entry;
     else
-        folder->last->next = entry;
-    folder->last = entry;
-    folder->changed = world->loop->now;
+        directory->last->next = entry;
+    directory->last = entry;
+    directory->changed = world->loop->now;
 }
 
 static memory_entry *entry_new(const char *name, size_t length)
@@ -62,11 +64,11 @@ static memory_entry *entry_new(const char *name, size_t length)
     return entry;
 }
 
-memory_inode *bide_simulated_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode)
+memory_inode *bide_sim_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode)
 {
     memory_inode *inode = calloc(1, sizeof *inode);
-    memory_entry *entry = walk->folder != NULL ? entry_new(walk->name, walk->length) : NULL;
-    if (inode == NULL || (walk->folder != NULL && entry == NULL)) {
+    memory_entry *entry = walk->directory != NULL ? entry_new(walk->name, walk->length) : NULL;
+    if (inode == NULL || (walk->directory != NULL && entry == NULL)) {
         free(inode);
         free(entry);
         return NULL;
@@ -75,52 +77,53 @@ memory_inode *bide_simulated_inode_new_(memory_world *world, const memory_walk *
     inode->number = ++world->tree->inodes;
     inode->changed = world->loop->now;
     if (entry != NULL)
-        append(world, walk->folder, entry, inode);
+        directory_append(world, walk->directory, entry, inode);
     return inode;
 }
 
 /* ---- Entries ---- */
 
-static memory_entry *find(const memory_inode *folder, const char *name, size_t length)
+static memory_entry *directory_find(const memory_inode *directory, const char *name, size_t length)
 {
-    memory_entry *at = folder->first;
+    memory_entry *at = directory->first;
     while (at != NULL && (at->length != length || memcmp(at->name, name, length) != 0))
         at = at->next;
     return at;
 }
 
-/* Takes the entry out of its folder, and frees it. */
-static void remove_entry(memory_world *world, memory_inode *folder, memory_entry *entry)
+/* Removes an entry from its directory, and frees it. */
+static void remove_entry(memory_world *world, memory_inode *directory, memory_entry *entry)
 {
     memory_entry *before = NULL;
-    memory_entry **place = &folder->first;
+    memory_entry **place = &directory->first;
     while (*place != entry) {
         before = *place;
         place = &before->next;
     }
     *place = entry->next;
-    if (folder->last == entry)
-        folder->last = before;
+    if (directory->last == entry)
+        directory->last = before;
+    bide_assert(entry->inode->links == 1 || entry->inode->links == 2); /* 3 (2: it is renamed) */
     entry->inode->links--;
     free_if_unused(world, entry->inode);
     free(entry);
-    folder->changed = world->loop->now;
+    directory->changed = world->loop->now;
 }
 
-static bool is_dots(const char *name, size_t length)
+static bool name_is_dots(const char *name, size_t length)
 {
     return name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.'));
 }
 
-static memory_inode *step(memory_inode *folder, const char *name, size_t length)
+static memory_inode *tree_step(memory_inode *directory, const char *name, size_t length)
 {
-    if (is_dots(name, length))
-        return length == 1 || folder->parent == NULL ? folder : folder->parent;
-    const memory_entry *entry = find(folder, name, length);
+    if (name_is_dots(name, length))
+        return length == 1 || directory->parent == NULL ? directory : directory->parent;
+    const memory_entry *entry = directory_find(directory, name, length);
     return entry != NULL ? entry->inode : NULL;
 }
 
-int bide_simulated_walk_to_(const memory_world *world, const char *path, memory_walk *walk)
+int bide_sim_walk_to_(const memory_world *world, const char *path, memory_walk *walk)
 {
     memory_inode *at = world->tree->root;
     if (path[0] == '\0')
@@ -137,54 +140,54 @@ int bide_simulated_walk_to_(const memory_world *world, const char *path, memory_
             return -ENOTDIR;
         if (length > NAME_MAX)
             return -ENAMETOOLONG;
-        *walk = (memory_walk){at, path, length, step(at, path, length), slashes != 0};
+        *walk = (memory_walk){at, path, length, tree_step(at, path, length), slashes != 0};
         at = walk->inode;
         path += length + slashes;
     }
-    return walk->is_folder && at != NULL && !S_ISDIR(at->mode) ? -ENOTDIR : 0;
+    return walk->is_directory && at != NULL && !S_ISDIR(at->mode) ? -ENOTDIR : 0;
 }
 
-/* ---- Folders and names ---- */
+/* ---- Directories and names ---- */
 
-static bool is_inside(const memory_inode *inode, const memory_inode *folder)
+static bool inode_is_inside(const memory_inode *inode, const memory_inode *directory)
 {
-    while (inode != NULL && inode != folder)
+    while (inode != NULL && inode != directory)
         inode = inode->parent;
     return inode != NULL;
 }
 
-/* May what was walked to be renamed, or replaced? */
-static bool has_name(const memory_walk *walk)
+/* Whether the last name of a walk may be renamed or replaced. */
+static bool walk_has_name(const memory_walk *walk)
 {
-    return walk->length != 0 && !is_dots(walk->name, walk->length);
+    return walk->length != 0 && !name_is_dots(walk->name, walk->length);
 }
 
 static int check_rename(const memory_walk *from, const memory_walk *to)
 {
-    if (!has_name(from) || !has_name(to))
+    if (!walk_has_name(from) || !walk_has_name(to))
         return -EBUSY;
     if (from->inode == NULL)
         return -ENOENT;
-    bool is_folder = S_ISDIR(from->inode->mode);
-    if (is_folder && is_inside(to->folder, from->inode))
+    bool is_directory = S_ISDIR(from->inode->mode);
+    if (is_directory && inode_is_inside(to->directory, from->inode))
         return -EINVAL;
-    if (to->is_folder && !is_folder)
+    if (to->is_directory && !is_directory)
         return -ENOTDIR;
     if (to->inode == NULL || to->inode == from->inode)
         return 0;
-    if (is_folder && !S_ISDIR(to->inode->mode))
+    if (is_directory && !S_ISDIR(to->inode->mode))
         return -ENOTDIR;
-    if (!is_folder && S_ISDIR(to->inode->mode))
+    if (!is_directory && S_ISDIR(to->inode->mode))
         return -EISDIR;
     return to->inode->first != NULL ? -ENOTEMPTY : 0;
 }
 
-int bide_simulated_rename_(memory_world *world, const char *from_path, const char *to_path)
+int bide_sim_rename_(memory_world *world, const char *from_path, const char *to_path)
 {
     memory_walk from, to;
-    int error = bide_simulated_walk_to_(world, from_path, &from);
+    int error = bide_sim_walk_to_(world, from_path, &from);
     if (error == 0)
-        error = bide_simulated_walk_to_(world, to_path, &to);
+        error = bide_sim_walk_to_(world, to_path, &to);
     if (error == 0)
         error = check_rename(&from, &to);
     if (error != 0 || to.inode == from.inode)
@@ -193,78 +196,78 @@ int bide_simulated_rename_(memory_world *world, const char *from_path, const cha
     if (entry == NULL)
         return -ENOMEM;
     if (to.inode != NULL)
-        remove_entry(world, to.folder, find(to.folder, to.name, to.length));
-    append(world, to.folder, entry, from.inode);
-    remove_entry(world, from.folder, find(from.folder, from.name, from.length));
+        remove_entry(world, to.directory, directory_find(to.directory, to.name, to.length));
+    directory_append(world, to.directory, entry, from.inode);
+    remove_entry(world, from.directory, directory_find(from.directory, from.name, from.length));
     return 0;
 }
 
-int bide_simulated_unlink_(memory_world *world, const char *path, bool is_folder)
+int bide_sim_unlink_(memory_world *world, const char *path, bool is_directory)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
         return -ENOENT;
-    if (!is_folder && S_ISDIR(walk.inode->mode))
+    if (!is_directory && S_ISDIR(walk.inode->mode))
         return -EISDIR;
-    if (is_folder && !S_ISDIR(walk.inode->mode))
+    if (is_directory && !S_ISDIR(walk.inode->mode))
         return -ENOTDIR;
-    if (!has_name(&walk))
+    if (!walk_has_name(&walk))
         return walk.length == 0 ? -EBUSY : walk.length == 1 ? -EINVAL : -ENOTEMPTY;
     if (walk.inode->first != NULL)
         return -ENOTEMPTY;
-    remove_entry(world, walk.folder, find(walk.folder, walk.name, walk.length));
+    remove_entry(world, walk.directory, directory_find(walk.directory, walk.name, walk.length));
     return 0;
 }
 
-/* Is it the last name of its path? */
-static bool is_last(const memory_walk *walk)
+/* Whether it is the last name of its path. */
+static bool walk_is_last(const memory_walk *walk)
 {
     const char *rest = walk->name + walk->length;
     return rest[strspn(rest, "/")] == '\0';
 }
 
-int bide_simulated_make_directory_(memory_world *world, const char *path, mode_t mode)
+int bide_sim_make_directory_(memory_world *world, const char *path, mode_t mode)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
-    if (error == -ENOTDIR && is_last(&walk))
+    int error = bide_sim_walk_to_(world, path, &walk);
+    if (error == -ENOTDIR && walk_is_last(&walk))
         return -EEXIST;
     if (error != 0)
         return error;
     if (walk.inode != NULL)
         return -EEXIST;
-    return bide_simulated_inode_new_(world, &walk, S_IFDIR | (mode & 01777 & ~(mode_t)022)) != NULL
+    return bide_sim_inode_new_(world, &walk, S_IFDIR | (mode & 01777 & ~(mode_t)022)) != NULL
                ? 0
                : -ENOSPC;
 }
 
 /* ---- Sockets ---- */
 
-int bide_simulated_tree_bind_(memory_world *world, const char *path, memory_node *node, memory_inode **inode)
+int bide_sim_tree_bind_(memory_world *world, const char *path, memory_node *node, memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode != NULL)
         return -EADDRINUSE;
-    if (walk.is_folder)
+    if (walk.is_directory)
         return -ENOENT;
-    *inode = bide_simulated_inode_new_(world, &walk, S_IFSOCK | 0755);
+    *inode = bide_sim_inode_new_(world, &walk, S_IFSOCK | 0755);
     if (*inode == NULL)
         return -ENOSPC;
     (*inode)->socket = node;
-    bide_simulated_inode_hold_(*inode);
+    bide_sim_inode_hold_(*inode);
     return 0;
 }
 
-int bide_simulated_tree_find_(memory_world *world, const char *path, memory_node **node)
+int bide_sim_tree_find_(memory_world *world, const char *path, memory_node **node)
 {
     memory_walk walk;
-    int error = bide_simulated_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(world, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -273,56 +276,56 @@ int bide_simulated_tree_find_(memory_world *world, const char *path, memory_node
     return *node != NULL ? 0 : -ECONNREFUSED;
 }
 
-void bide_simulated_tree_unbind_(memory_world *world, memory_inode *inode)
+void bide_sim_tree_unbind_(memory_world *world, memory_inode *inode)
 {
     inode->socket = NULL;
-    bide_simulated_inode_drop_(world, inode);
+    bide_sim_inode_drop_(world, inode);
 }
 
-/* ---- Beginning and end ---- */
+/* ---- Creating and destroying ---- */
 
-static void empty(memory_world *world, memory_inode *folder)
+static void directory_empty(memory_world *world, memory_inode *directory)
 {
-    while (folder->first != NULL) {
-        empty(world, folder->first->inode);
-        remove_entry(world, folder, folder->first);
+    while (directory->first != NULL) {
+        directory_empty(world, directory->first->inode);
+        remove_entry(world, directory, directory->first);
     }
 }
 
-void bide_simulated_tree_destroy_(memory_world *world)
+void bide_sim_tree_destroy_(memory_world *world)
 {
     memory_inode *root = world->tree->root;
     if (root != NULL) {
-        empty(world, root);
-        bide_simulated_inode_drop_(world, root);
+        directory_empty(world, root);
+        bide_sim_inode_drop_(world, root);
     }
     free(world->tree);
 }
 
-static memory_inode *make(memory_world *world, const char *path, mode_t mode)
+static memory_inode *tree_make(memory_world *world, const char *path, mode_t mode)
 {
     memory_walk walk;
-    return bide_simulated_walk_to_(world, path, &walk) == 0 ? bide_simulated_inode_new_(world, &walk, mode) : NULL;
+    return bide_sim_walk_to_(world, path, &walk) == 0 ? bide_sim_inode_new_(world, &walk, mode) : NULL;
 }
 
-int bide_simulated_tree_create_(memory_world *world)
+int bide_sim_tree_create_(memory_world *world)
 {
     static const memory_walk nowhere = {NULL, NULL, 0, NULL, true};
     world->tree = calloc(1, sizeof *world->tree);
     if (world->tree == NULL)
         return -ENOMEM;
-    world->tree->root = bide_simulated_inode_new_(world, &nowhere, S_IFDIR | 0755);
+    world->tree->root = bide_sim_inode_new_(world, &nowhere, S_IFDIR | 0755);
     if (world->tree->root != NULL)
-        bide_simulated_inode_hold_(world->tree->root);
-    if (world->tree->root != NULL && make(world, "/tmp", S_IFDIR | 01777) != NULL &&
-        make(world, "/dev", S_IFDIR | 0755) != NULL &&
-        make(world, "/dev/null", S_IFCHR | 0666) != NULL)
+        bide_sim_inode_hold_(world->tree->root);
+    if (world->tree->root != NULL && tree_make(world, "/tmp", S_IFDIR | 01777) != NULL &&
+        tree_make(world, "/dev", S_IFDIR | 0755) != NULL &&
+        tree_make(world, "/dev/null", S_IFCHR | 0666) != NULL)
         return 0;
-    bide_simulated_tree_destroy_(world);
+    bide_sim_tree_destroy_(world);
     return -ENOMEM;
 }
 
-size_t bide_simulated_tree_size_(const memory_world *world)
+size_t bide_sim_tree_size_(const memory_world *world)
 {
     return world->tree->used;
 }

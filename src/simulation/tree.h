@@ -1,4 +1,4 @@
-/* What the two files about files ask of each other. */
+/* The part of the tree of files that open files use. */
 #ifndef BIDE_IO_MEMORY_TREE_H
 #define BIDE_IO_MEMORY_TREE_H
 
@@ -6,10 +6,10 @@
 
 #include <sys/stat.h>
 
-/* A name in a folder. */
+/* A name in a directory. */
 typedef struct memory_entry {
     struct memory_entry *next;
-    uint64_t number; /* grows along the list: where a reader of the folder stands */
+    uint64_t number; /* grows along the list: a position in the directory */
     memory_inode *inode;
     size_t length;
     char name[];
@@ -20,9 +20,9 @@ struct memory_inode {
     uint64_t number;
     unsigned links;      /* entries that lead to it */
     unsigned references; /* of open files, and of a socket that is bound */
-    uint64_t changed;    /* when: of the loop's time */
+    uint64_t changed;    /* the loop's time of the last change */
 
-    /* of a folder */
+    /* of a directory */
     memory_inode *parent;
     memory_entry *first, *last;
 
@@ -31,7 +31,7 @@ struct memory_inode {
     size_t stored, capacity;
     int64_t size;
 
-    memory_node *socket; /* that is bound; NULL: none any more */
+    memory_node *socket; /* the bound socket; NULL: it is closed */
 };
 
 struct memory_tree {
@@ -40,26 +40,28 @@ struct memory_tree {
     size_t used;              /* bytes that are stored */
 };
 
-/* Where a path leads. */
+/* The result of a walk along a path. */
 typedef struct memory_walk {
-    memory_inode *folder; /* that the last name is in */
+    memory_inode *directory; /* the directory of the last name */
     const char *name;
     size_t length;       /* 0: the root itself */
     memory_inode *inode; /* NULL: there is none of that name */
-    bool is_folder;      /* the path says that it is one */
+    bool is_directory;   /* the path ends with a slash, or is the root */
 } memory_walk;
 
-/* 0 or a negative errno: all but the last name has to be there. */
-int bide_simulated_walk_to_(const memory_world *world, const char *path, memory_walk *walk);
+/* 0 or a negative errno. All names but the last have to exist. */
+int bide_sim_walk_to_(const memory_world *world, const char *path, memory_walk *walk);
 
-/* A new inode, with the name that was walked to; NULL in `folder`: without one. Or NULL. */
-memory_inode *bide_simulated_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode);
-void bide_simulated_inode_hold_(memory_inode *inode);
-void bide_simulated_inode_drop_(memory_world *world, memory_inode *inode);
+/*
+ * A new inode, with the name of the walk, or without one if its directory is NULL. NULL: no memory.
+ */
+memory_inode *bide_sim_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode);
+void bide_sim_inode_hold_(memory_inode *inode);
+void bide_sim_inode_drop_(memory_world *world, memory_inode *inode);
 
 /* As rename, unlinkat and mkdir. */
-int bide_simulated_rename_(memory_world *world, const char *from, const char *to);
-int bide_simulated_unlink_(memory_world *world, const char *path, bool is_folder);
-int bide_simulated_make_directory_(memory_world *world, const char *path, mode_t mode);
+int bide_sim_rename_(memory_world *world, const char *from, const char *to);
+int bide_sim_unlink_(memory_world *world, const char *path, bool is_directory);
+int bide_sim_make_directory_(memory_world *world, const char *path, mode_t mode);
 
 #endif

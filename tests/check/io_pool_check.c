@@ -51,7 +51,7 @@ static void enter(bide_run_loop *run)
 
 static const struct bide_run_loop_events_ events = {look, sleep_on_word, look, enter, NULL};
 
-static const bide_io_table table = {"none", NULL, NULL, NULL, NULL, NULL};
+static const bide_io_table table = {"none", NULL, NULL, NULL, NULL, NULL, NULL};
 
 int bide_loop_create(bide_loop **created, const bide_loop_options *options)
 {
@@ -97,7 +97,7 @@ void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     (void)frame;
-    bide_check_assert(operation->io == io && io_is_here(io));
+    bide_check_assert(operation->io == io && bide_io_on_owner_thread_(io));
     operation->state |= IO_WAITING;
     bide_event_set(&only->begun);
     return NULL;

@@ -143,7 +143,8 @@ static void waiters_are_served_in_order_of_arrival(void **state)
         f->accepted = accepted[i];
         assert_int_equal(bide_peer_address(&accepted[i], &f->peer), 0);
         check_is(f, n++);
-        bide_close(&f->accepted);
+        bide_descriptor_init_closed(&f->accepted); /* (the copy) */
+        bide_close(&accepted[i]);
     }
     end_fixture(f);
 }

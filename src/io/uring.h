@@ -1,0 +1,132 @@
+/*
+ * The io_uring back end of a loop, in parts:
+ *
+ *     uring.c           the life of an operation: into the ring, completed, ended; and its argument
+ *     uring_rows.c      how the entry of each operation is prepared
+ *     uring_accept.c    connections that the kernel accepts as a stream, for acceptors
+ *     uring_buffers.c   buffers that are provided to the kernel, for buffer pools
+ *     uring_ring.c      the ring, how the loop sleeps in it, and the table of the back end
+ *
+ * All of it runs on the loop's thread. It is only included if the library is built with liburing.
+ */
+#ifndef BIDE_IO_URING_H
+#define BIDE_IO_URING_H
+
+#include "loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+
+enum { URING_OPCODES = 64 }; /* the opcodes that this library knows are below */
+
+struct loop_uring {
+    struct io_uring ring;
+    bool is_armed;      /* an entry in the ring reports posts */
+    bool has_futex;     /* it waits on the word; otherwise it polls the descriptor */
+    uint64_t supported; /* a bit for each opcode below URING_OPCODES */
+    uint16_t next_group;
+    bool reports_no_usage; /* the kernel does not report whether a send without a copy copied */
+    bool has_buffers;      /* the kernel may take provided buffers */
+};
+
+BIDE_INLINE bool bide_uring_has_opcode_(const struct loop_uring *uring, unsigned opcode)
+{
+    return opcode < URING_OPCODES && (uring->supported >> opcode & 1) != 0;
+}
+
+/* ---- Entries ---- */
+
+/* The kind of an entry: the low bits of its data, whose other bits are an address. */
+enum { URING_OF_OPERATION = 0, URING_OF_CANCEL = 1, URING_OF_LOOP = 2, URING_KINDS = 3 };
+
+/* A new entry. Submits the queue if it is full. */
+BIDE_INLINE struct io_uring_sqe *bide_uring_new_entry_(struct loop_uring *uring)
+{
+    struct io_uring_sqe *entry = io_uring_get_sqe(&uring->ring);
+    while (entry == NULL) {
+        io_uring_submit(&uring->ring);
+        entry = io_uring_get_sqe(&uring->ring);
+    }
+    return entry;
+}
+
+BIDE_INLINE void bide_uring_set_data_(struct io_uring_sqe *entry, const void *data, unsigned kind)
+{
+    bide_assert(((uintptr_t)data & URING_KINDS) == 0);
+    entry->user_data = (uintptr_t)data | kind;
+}
+
+/* ---- Rows (uring_rows.c) ---- */
+
+/* How io_uring carries an operation out, beside its row in the operation table. */
+typedef struct uring_row {
+    uint8_t opcode;   /* of its entry; URING_OPCODES: there is none, so the file pool has it */
+    bool is_required; /* a kernel without the opcode is not supported */
+
+    /*
+     * Prepares the entry for the part of the operation that is not done. NULL: its entry is a poll,
+     * or it has none.
+     */
+    void (*prepare)(struct io_uring_sqe *entry, const bide_io_operation *operation);
+} uring_row;
+
+extern const uring_row bide_uring_rows_[]; /* (as many as codes) */
+
+/* ---- Operations (uring.c) ---- */
+
+extern const bide_io_table bide_uring_operations_;
+
+/* Puts an operation into the ring, for the part of it that is not done. */
+void bide_uring_put_(struct loop_uring *uring, bide_io_operation *operation);
+
+/* Puts a cancel of an operation into the ring, if the operation is there, and no cancel of it. */
+void bide_uring_put_cancel_(struct loop_uring *uring, bide_io_operation *operation);
+
+/* Makes the calls of an operation, and ends it, or puts it into the ring. */
+void bide_uring_try_(bide_loop *loop, bide_io_operation *operation);
+
+/* Ends an operation that is not in the ring. The next of its line enters the ring. */
+void bide_uring_end_(bide_loop *loop, bide_io_operation *operation, bide_io_outcome outcome);
+
+/* Takes as many completions as a turn may. */
+void bide_uring_reap_(bide_loop *loop);
+
+/* The entry that reports posts has completed (uring_ring.c). */
+void bide_uring_woken_(bide_loop *loop);
+
+/* ---- Acceptors (uring_accept.c) ---- */
+
+/* The acceptor of an accept; NULL: it is a plain one, or no accept. */
+BIDE_INLINE struct bide_acceptor *bide_uring_acceptor_of_(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_ACCEPT ? operation->arguments.accept.acceptor : NULL;
+}
+
+/*
+ * Gives connections that are kept to the accepts that wait for them. If there are not enough, the
+ * kernel accepts more.
+ */
+void bide_uring_serve_(bide_loop *loop, struct bide_acceptor *acceptor);
+
+/* The stream of an acceptor has accepted a connection; has ended. */
+void bide_uring_accepted_(bide_loop *loop, bide_io_operation *stream, int fd);
+void bide_uring_stream_ended_(bide_loop *loop, bide_io_operation *stream, int result);
+
+/* ---- Buffer pools (uring_buffers.c) ---- */
+
+/*
+ * Has the kernel take buffers of the pool, if the pool is used for the first time. Otherwise, or if
+ * the kernel does not support it, receives are made after a poll.
+ */
+void bide_uring_enter_pool_(bide_loop *loop, struct bide_buffer_pool *pool);
+
+/* The kernel has taken a buffer for a receive. */
+void bide_uring_take_buffer_(bide_io_operation *operation, int result, unsigned flags);
+
+/*
+ * A receive had data, and the kernel had no buffer for it: it is put into the ring again, or waits.
+ */
+void bide_uring_found_no_buffer_(bide_loop *loop, bide_io_operation *operation);
+
+#endif

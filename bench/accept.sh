@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Connections that come and go, 64 at a time, each with one byte to and fro: the servers of `echo`, each on one processor,
-# the client (accept_client.c) on another, in turns. JSON lines on stdout: medians of the connections a second, of the
-# 99th percentile until the answer, and of the server's processor time a connection.
+# Short connections, 64 at a time, each of which echoes one byte: the servers of `echo`, each on one processor, the client
+# (accept_client.c) on another, in turns. JSON lines on stdout: medians of the connections per second, of the 99th
+# percentile of the time until the answer, and of the server's processor time per connection.
 # Usage: bench/accept.sh [SUBJECT...]; ACCEPT_TURNS and ACCEPT_SECONDS (a turn) in the environment.
 set -eu
 
@@ -16,25 +16,25 @@ fi
 
 . bench/servers.sh
 
-folder=$(mktemp -d)
-trap 'stop; rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'stop; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
-mkfifo "$folder/line"
+mkfifo "$directory/line"
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio
 subjects=
 for subject; do
-    program "$subject" >"$folder/$subject"
-    [ ! -s "$folder/$subject" ] || subjects="$subjects $subject"
-    : >"$folder/figures-$subject"
+    program "$subject" >"$directory/$subject"
+    [ ! -s "$directory/$subject" ] || subjects="$subjects $subject"
+    : >"$directory/figures-$subject"
 done
 
 round=0
 while [ "$round" -lt "$turns" ]; do
     for subject in $subjects; do
-        start "$subject" "$folder"
+        start "$subject" "$directory"
         [ -z "$line" ] || timeout 20 taskset -c 1 "$client" "${line##* }" 64 0.1 "$seconds" "$server" \
-            >>"$folder/figures-$subject" || true
+            >>"$directory/figures-$subject" || true
         stop
     done
     round=$((round + 1))
@@ -42,7 +42,7 @@ done
 
 status=0
 for subject in $subjects; do
-    figures=$folder/figures-$subject
+    figures=$directory/figures-$subject
     if ! has_turns accept.sh "$figures" "$turns" "$subject"; then
         status=1
         continue

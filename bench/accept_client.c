@@ -1,9 +1,12 @@
 /*
- * Connections that come and go: so many at a time, each sends one byte, has it back, and resets. One thread, by epoll.
+ * Short connections: a fixed number at a time, each of which sends one byte, receives it back, and
+ * resets. One thread, with epoll.
  *
- * accept_client PORT AT-ONCE WARM-UP SECONDS PID prints
- *     connections/s N p99 US processor US
- * the 99th percentile of the time from connect to the answer, and the processor time of the process PID a connection.
+ *   accept_client PORT AT-ONCE WARM-UP SECONDS PID prints
+ *       connections/s N p99 US processor US
+ *
+ * p99 is the 99th percentile of the time from connect to the answer; the last figure is the
+ * processor time of the process PID for each connection.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -80,7 +83,7 @@ static void begin(connection *c)
         fail("connect");
 }
 
-/* Whether it has its answer. */
+/* True if the connection has its answer. */
 static int go_on(connection *c)
 {
     char byte = 'x';

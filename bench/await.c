@@ -1,11 +1,12 @@
 /*
- * Create + await + finish of a child that completes at once, the call kept out of line; and the sizes.
+ * Create + await + finish of a child that completes at once, with the call kept out of line; and
+ * the sizes.
  *
- * bide            the child in its parent's frame, stepped by the await's direct call
- * bide-loop       the same, each step through the resume loop (symmetric transfer)
- * bide-init-call  the same as bide, with the child's init function out of line too
- * cxx20-task      a minimal C++20 task with symmetric transfer
- * call            a function call out of line that does the child's work: the floor
+ *   bide            the child in its parent's frame, stepped by the await's direct call
+ *   bide-loop       the same, each step through the resume loop (symmetric transfer)
+ *   bide-init-call  as bide, with the child's init function out of line too
+ *   cxx20-task      a minimal C++20 task with symmetric transfer
+ *   call            an out-of-line function that does the child's work: the floor
  */
 #include "bench.h"
 
@@ -81,7 +82,7 @@ static uint64_t run_parent(const void *body)
     return AWAITS;
 }
 
-/* Steps the parent with no depth left for direct calls: every child goes through this loop. */
+/* Steps the parent with no depth left for direct calls, so every child goes through this loop. */
 static uint64_t run_through_loop(const void *body)
 {
     struct parent parent = {.count = AWAITS};

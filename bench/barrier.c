@@ -1,17 +1,19 @@
 /*
- * A sequence barrier under load: how often a second it can be published to, and how long it takes from a publish until
- * who waits for it runs, against the number of waiters. The seed article asks for this.
+ * A sequence barrier under load: the rate of publishes, and the time from a publish until a waiter
+ * runs, against the number of waiters. The original article asks for this.
  *
- *     "target"    "far"    the waiters wait for a number far ahead; so each publish looks at all and wakes none. For the
- *                          wake-ups there is one more, who waits for each next number
+ *     "target"    "far"    the waiters wait for a number far ahead, so each publish examines all of
+ *                          them and wakes none. For the wake-up time there is one more waiter, for
+ *                          each next number
  *                 "next"   each waiter waits for each next number, so each publish wakes all
- *     "threads"   1        the publisher and the waiters are on one run loop; it publishes, and lets them run
- *                 2        on a run loop each. The rate is that of a publisher who waits for nobody; for the wake-ups
- *                          it goes on when all of them wait again,
- *     "loop"      "looks"  at once, so the waiters' loop looks for work, or
- *                 "sleeps" after a while, so that it sleeps
+ *     "threads"   1        publisher and waiters share a run loop; the publisher publishes, and lets
+ *                          the waiters run
+ *                 2        a run loop each. The rate is that of a publisher that never waits; for the
+ *                          wake-up time, the publisher continues when all waiters wait again,
+ *     "loop"      "looks"  at once, so the waiters' loop is polling, or
+ *                 "sleeps" after a pause, so that the loop sleeps
  *
- * bench/plot_barrier.py makes a picture of the lines.
+ * bench/plot_barrier.py plots the lines.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -35,19 +37,19 @@ struct setting {
     unsigned far;  /* waiters for a number far ahead */
     unsigned next; /* waiters for each next number */
     unsigned threads;
-    bool timed; /* each wake-up is */
+    bool timed; /* measure each wake-up */
     enum loop_state loop;
     size_t publishes;
 };
 
-/* Of the run under way. */
+/* The state of the current run. */
 static struct {
     const struct setting *setting;
     bide_sequence_barrier barrier;
     double published_at;
     double rate;
     /* of the waiters' thread */
-    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) waits; /* how many have begun */
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_atomic(size_t) waits; /* waits that have started */
     double samples[MAX_SAMPLES];
     size_t sample_count;
 } run;
@@ -61,7 +63,10 @@ struct waiter {
 /* All waiters are on one thread. */
 static void count_wait(void)
 {
-    /* release: partner is await_all's acquire; the samples of a wait are seen by who has seen the next. */
+    /*
+     * release: pairs with the acquire in await_all. A thread that sees the next wait sees the
+     * samples of this one.
+     */
     bide_atomic_store(&run.waits, bide_atomic_load(&run.waits, relaxed) + 1, release);
 }
 
@@ -84,9 +89,12 @@ static bool have_begun(size_t waits)
     return bide_atomic_load(&run.waits, acquire) >= waits; /* acquire: count_wait */
 }
 
-/* On another thread than the waiters: until so many waits have begun, and some time has passed. Their loop looks for
- * some tens of microseconds before it sleeps. If it is to sleep this thread does too, so that it does not keep a
- * processor from those that it has woken. */
+/*
+ * Called on another thread than the waiters': waits until that many waits have started and some
+ * time has passed. Their loop polls for some tens of microseconds before it sleeps. If it is to
+ * sleep, this thread sleeps too, so that it does not occupy a processor that the woken threads
+ * need.
+ */
 static void await_all(size_t waits)
 {
     if (run.setting->loop == SLEEPS) {

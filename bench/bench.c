@@ -1,3 +1,4 @@
+/* The clock, rounds and statistics of all benchmarks. bench.h has the contract. */
 #define _GNU_SOURCE
 #include "bench.h"
 

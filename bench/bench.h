@@ -1,9 +1,9 @@
 /*
- * What the benchmarks share: a clock, rounds that take the subjects in turn, and the JSON lines.
+ * The common part of the benchmarks: a clock, rounds that run the subjects in turn, and JSON lines.
  *
- * A subject is a function that does its work once and returns how many operations that were. Each round
- * runs every subject once, so that whatever else the machine does meets them all alike; the figure is
- * the median over the rounds.
+ * A subject is a function that does its work once and returns the number of operations. Each round
+ * runs every subject once, so that other load on the machine affects all of them equally. The
+ * figure is the median over the rounds.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -23,32 +23,34 @@ typedef struct bench_subject {
 
 enum bench_unit { BENCH_NANOSECONDS_EACH, BENCH_ITEMS_PER_SECOND };
 
-/* Runs `rounds` rounds (at most 99) after one to warm up, and prints a line for each subject. */
+/* Runs `rounds` rounds (at most 99) after a warm-up round, and prints a line for each subject. */
 void bench_run(const char *bench, enum bench_unit unit, const bench_subject *subjects, size_t count,
                int rounds);
 
-/* For a benchmark that times parts of what its subjects do: the clock, in nanoseconds; and the median of
- * `count` values, which it sorts. */
+/*
+ * For benchmarks that time parts of their subjects' work: the clock in nanoseconds, and the median
+ * of `count` values, which it sorts.
+ */
 double bench_now(void);
 double bench_median(double *values, size_t count);
 
-/* The value below which `part` (0 to 1) of the `count` values lie; sorts them too. */
+/* The quantile `part` (0 to 1) of `count` values, which it sorts. */
 double bench_quantile(double *values, size_t count, double part);
 
-/* The processor time that this process has taken, in nanoseconds. */
+/* The processor time of this process so far, in nanoseconds. */
 double bench_cpu_now(void);
 
-/* Says what is wrong, and exits. */
+/* Reports an error and exits. */
 _Noreturn void bench_fail(const char *bench, const char *what);
 
-/* Runs the function in a thread; join it by pthread_join. */
+/* Runs the function in a thread, to be joined with pthread_join. */
 pthread_t bench_start_thread(void *(*function)(void *argument), void *argument);
 
-/* Prints one line for a figure of a benchmark's own. */
+/* Prints one line for a figure that the benchmark has measured itself. */
 void bench_print(const char *bench, const char *subject, double value, const char *unit,
                  const char *params);
 
-/* Keeps the compiler from dropping the work that led to `value`. */
+/* Prevents the compiler from removing the work that computes `value`. */
 static inline void bench_keep(uint64_t value)
 {
     __asm__ volatile("" ::"r"(value));

@@ -1,14 +1,14 @@
 /*
- * 64-bit numbers through a channel, from one coroutine to another: nanoseconds each. On one thread,
+ * 64-bit numbers through a channel from one coroutine to another: nanoseconds each. On one thread,
  * and on two.
  *
- * bide          bide_channel, for any number of senders and receivers, of some capacities
- * bide-spsc     bide_spsc_channel, for one and one
- * bide-rendezvous  without a buffer
- * bide-pool     bide_channel, or, of capacity 0, bide_rendezvous, on a thread pool; the others are
- *               on a run loop, or each party on one of its own
+ *   bide             bide_channel, for any number of senders and receivers, with several capacities
+ *   bide-spsc        bide_spsc_channel, for one sender and one receiver
+ *   bide-rendezvous  without a buffer
+ *   bide-pool        bide_channel or, with capacity 0, bide_rendezvous, on a thread pool; the others
+ *                    are on a run loop, or with each party on a run loop of its own
  *
- * (peers/channel.sh adds those of Go, buffered and not, and of tokio.) The sums are checked.
+ * (peers/channel.sh adds those of Go, buffered and unbuffered, and of tokio.) The sums are checked.
  */
 #include "bench.h"
 #include "pools.h"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A chat's room: what one says is told to all. Each server on one processor, the members (chat_client.c) on another, in
-# turns. JSON lines on stdout: medians of lines delivered a second, and of the server's processor time for one.
+# A chat room: each message is delivered to all members. Each server on one processor, the members (chat_client.c) on
+# another, in turns. JSON lines on stdout: medians of the lines delivered per second, and of the server's processor time
+# for each.
 # Usage: bench/chat.sh [SUBJECT...]; CHAT_TURNS and CHAT_SECONDS (a turn) in the environment make it longer or shorter.
 set -eu
 
@@ -20,16 +21,16 @@ fi
 
 . bench/common.sh
 
-folder=$(mktemp -d)
+directory=$(mktemp -d)
 server=
 stop() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
     [ -z "$server" ] || wait "$server" 2>/dev/null || true
     server=
 }
-trap 'stop; rm -rf "$folder"' EXIT
+trap 'stop; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
-mkfifo "$folder/line"
+mkfifo "$directory/line"
 
 command_of() {
     case $1 in
@@ -48,9 +49,9 @@ command_of() {
 # turn COMMAND MEMBERS SIZE: the client's line.
 turn() {
     # shellcheck disable=SC2086 # a program and its arguments
-    taskset -c 0 $1 >"$folder/line" </dev/null &
+    taskset -c 0 $1 >"$directory/line" </dev/null &
     server=$!
-    exec 3<"$folder/line"
+    exec 3<"$directory/line"
     read -r line <&3
     timeout 20 taskset -c 1 "$client" "${line##* }" "$2" "$3" "$seconds" "$server" || true
     exec 3<&-
@@ -64,12 +65,12 @@ for size in 50 500; do
         while [ "$round" -lt "$turns" ]; do
             for subject; do
                 command=$(command_of "$subject")
-                [ -z "$command" ] || turn "$command" "$members" "$size" >>"$folder/$subject-$members-$size"
+                [ -z "$command" ] || turn "$command" "$members" "$size" >>"$directory/$subject-$members-$size"
             done
             round=$((round + 1))
         done
         for subject; do
-            figures=$folder/$subject-$members-$size
+            figures=$directory/$subject-$members-$size
             [ -s "$figures" ] || continue
             params="\"members\": $members, \"size\": $size"
             figure chat "$subject" "$(median "$figures" 2)" lines/s "$params"

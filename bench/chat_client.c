@@ -1,8 +1,9 @@
 /*
- * Members of a chat's room, for bench/chat.sh: chat_client PORT MEMBERS SIZE SECONDS SERVER
+ * Members of a chat room, for bench/chat.sh: chat_client PORT MEMBERS SIZE SECONDS SERVER
  *
- * One of them says 20 lines of SIZE bytes at once, all hear them, then it says the next. A line of output: how many lines
- * were delivered a second, and how much of its processor's time the process SERVER took for one, in microseconds.
+ * One member sends 20 lines of SIZE bytes at once; when all members have received them, it sends
+ * the next 20. Prints a line: delivered lines per second, and the processor time of the process
+ * SERVER for each, in microseconds.
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
@@ -28,14 +29,14 @@ struct member {
     bide_websocket websocket;
     bide_websocket_recv_operation receive;
     char memory[8192];
-    char line[8192]; /* who is there may be long */
+    char line[8192]; /* the list of members may be long */
 };
 
 struct room {
     bide_task task;
     struct member *members, *at;
     unsigned count, size, ready;
-    char last[32]; /* the name of the last that comes */
+    char last[32]; /* the name of the last member to join */
     double seconds;
     int server;
     bide_address address;
@@ -59,7 +60,7 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* What the server's process has had of its processor, in ticks. */
+/* The processor time of the server's process, in ticks. */
 static long ticks_of(int process)
 {
     char path[64], text[1024];
@@ -83,7 +84,7 @@ bide_coroutine(member_body)
     for (;;) {
         bide_try(bide_websocket_recv(&self->receive, &self->websocket, self->line,
                                         sizeof self->line));
-        /* all have heard of the last that came: nothing is in the way of what is said */
+        /* all members have seen the last one join, so nothing else is in transit */
         size_t last = strlen(self->room->last), size = self->receive.count;
         if (memcmp(self->line, "said", 4) != 0 && memcmp(self->line, "who", 3) != 0 &&
             size > last && memcmp(self->line + size - last, self->room->last, last) == 0 &&

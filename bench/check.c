@@ -1,10 +1,11 @@
 /*
- * The model checker: how many executions small programs have, and how many of them it runs in a second.
+ * The model checker: how many executions small programs have, and how many of them it runs per
+ * second.
  *
- * relaxed, seq_cst  three threads; each stores to x, loads y, stores to y and loads x
- * sb                store buffering: two threads, each a store and a load of the other's; seq_cst
- * iriw              two threads store, two load both in opposite order; seq_cst
- * fetch_add         four threads, one fetch_add each of the same object
+ *   relaxed, seq_cst  three threads; each stores to x, loads y, stores to y and loads x
+ *   sb                store buffering: two threads, each a store and a load of the other's; seq_cst
+ *   iriw              two threads store, two load both in opposite order; seq_cst
+ *   fetch_add         four threads, one fetch_add each on the same object
  */
 #include "bench.h"
 
@@ -86,7 +87,7 @@ static void add(void *p)
 
 enum { EXECUTIONS = 20000 };
 
-/* Explores all of it once. */
+/* Explores the whole program once. */
 static uint64_t executions_of(const bide_check_scenario *scenario)
 {
     bide_check_result result;
@@ -99,7 +100,7 @@ static uint64_t executions_of(const bide_check_scenario *scenario)
     return executions;
 }
 
-/* Explores it from the beginning until so many executions have been run. */
+/* Explores the program repeatedly until this many executions have been run. */
 static uint64_t run(const void *scenario)
 {
     uint64_t executions = 0;

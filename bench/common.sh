@@ -1,8 +1,8 @@
-# What the benchmarks share that are scripts: programs that they start, and figures that they print. To be read by them,
-# from the project's folder.
+# The common part of the benchmarks that are scripts: the programs that they start, and the figures that they print. They
+# source it from the project's directory.
 # shellcheck shell=bash
 
-# needs SCRIPT PROGRAM...: ends the script where there are no two processors, or one of the programs is missing.
+# needs SCRIPT PROGRAM...: exits if there are fewer than two processors, or one of the programs is missing.
 needs() {
     local script=$1 program
     shift
@@ -26,13 +26,13 @@ so_many_bytes() {
     head -c "$1" /dev/zero | tr '\0' x >"$2"
 }
 
-# own_certificate FOLDER: its cert.pem and key.pem, for localhost.
+# own_certificate DIRECTORY: creates cert.pem and key.pem there, for localhost.
 own_certificate() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1/key.pem" -out "$1/cert.pem" \
         -days 30 -subj /CN=localhost 2>/dev/null
 }
 
-# So many ports that were free a moment ago.
+# Prints this many ports that were free a moment ago.
 free_ports() {
     python3 -c '
 import socket, sys
@@ -42,31 +42,31 @@ for one in sockets:
 print(*[one.getsockname()[1] for one in sockets])' "$1"
 }
 
-# nginx_file FILE TEXT: a configuration in one process, on an own folder beside it.
+# nginx_file FILE TEXT: a configuration with one process, and a directory of its own beside it.
 nginx_file() {
-    mkdir -p "$1-folder"
+    mkdir -p "$1-directory"
     cat >"$1" <<END
-daemon off; master_process off; worker_processes 1; pid $1-folder/pid; error_log /dev/null;
+daemon off; master_process off; worker_processes 1; pid $1-directory/pid; error_log /dev/null;
 events { worker_connections 8192; }
 $2
 END
 }
 
-# nginx_http FILE TEXT: the same for HTTP, with this in its part.
+# nginx_http FILE TEXT: the same for HTTP, with the text in the http section.
 nginx_http() {
     nginx_file "$1" "http {
-    client_body_temp_path $1-folder/a; proxy_temp_path $1-folder/b; fastcgi_temp_path $1-folder/c;
-    uwsgi_temp_path $1-folder/d; scgi_temp_path $1-folder/e; keepalive_requests 100000000; keepalive_timeout 60;
+    client_body_temp_path $1-directory/a; proxy_temp_path $1-directory/b; fastcgi_temp_path $1-directory/c;
+    uwsgi_temp_path $1-directory/d; scgi_temp_path $1-directory/e; keepalive_requests 100000000; keepalive_timeout 60;
     $2 }"
 }
 
-# on_nginx PROCESSOR FILE: starts it, as $server.
+# on_nginx PROCESSOR FILE: starts nginx, as $server.
 on_nginx() {
     taskset -c "$1" nginx -c "$2" -e /dev/null >/dev/null 2>&1 &
     server=$!
 }
 
-# until_it_listens SCRIPT SUBJECT: waits until something listens on $port; if nothing does, says so, and $port is empty.
+# until_it_listens SCRIPT SUBJECT: waits until a server listens on $port; if none does, reports that and empties $port.
 until_it_listens() {
     local try
     for try in ${port:+$(seq 200)}; do
@@ -86,13 +86,13 @@ stop_all() {
     done
 }
 
-# Microseconds that a process has run.
+# The processor time of a process, in microseconds.
 ran() {
     cat "/proc/$1/task"/*/schedstat | awk '{ ran += $1 } END { printf "%.0f\n", ran / 1000 }'
 }
 
 # with_wrk PROCESS FILE SECONDS CONNECTIONS HOW URL: wrk on processor 1, a second beforehand; HOW is the field Connection.
-# One line: requests/s, the latency's p99 in us, microseconds of the process for a request. FILE is what wrk printed.
+# Prints a line: requests/s, the latency's p99 in us, microseconds of the process per request. FILE gets wrk's output.
 with_wrk() {
     local before
     timeout 30 taskset -c 1 wrk -t1 -c "$4" -d 1s -H "Connection: $5" "$6" >/dev/null
@@ -114,7 +114,7 @@ median() {
     cut -d ' ' -f "$2" "$1" | sort -g | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }
 
-# has_turns SCRIPT FILE TURNS WHAT: are there so many lines in the file? If not, says that this failed.
+# has_turns SCRIPT FILE TURNS WHAT: true if the file has this many lines; otherwise reports that WHAT failed.
 has_turns() {
     [ ! -s "$2" ] || [ "$(wc -l <"$2")" -lt "$3" ] || return 0
     echo "$1: $4 failed" >&2

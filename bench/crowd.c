@@ -1,16 +1,16 @@
 /*
- * What an operation costs beside a crowd: so many waiters wait on one object, and one of them, or none, is concerned.
- * All on one thread.
+ * The cost of an operation in a crowd: many waiters wait on one object, and the operation concerns
+ * one of them, or none. All on one thread.
  *
- *     "cancelled"   nanoseconds for one wait that is cut short, its coroutine's end, and a new one that waits in its
- *                   place; which one is drawn. "on" an event, or a semaphore without permits
- *     "select"      for a message: each waiter is a loop of a select of its own channel and of one event, "shutdown",
- *                   that all share; the messages go to one after the other
- *     "timeout"     for each of the waiters: they have one deadline, and wait on one event, or semaphore; from that time
- *                   until the last has ended
+ *     "cancelled"   nanoseconds to cancel a random wait, finish its coroutine, and start a new one
+ *                   that waits in its place. "on" an event, or a semaphore without permits
+ *     "select"      for a message: each waiter loops over a select of its own channel and of an
+ *                   event, "shutdown", that all share; the messages go to one after another
+ *     "timeout"     for each waiter: all have one deadline, and wait on one event or semaphore; from
+ *                   the deadline until the last has finished
  *     "publish"     for a publish on a sequence barrier: the waiters wait for a number far ahead
  *
- * bench/peers/crowd.sh adds goroutines and tasks of tokio; bench/plot_crowd.py makes a picture of the lines.
+ * bench/peers/crowd.sh adds goroutines and tokio tasks; bench/plot_crowd.py plots the lines.
  */
 #include "bench.h"
 
@@ -33,7 +33,7 @@ static bide_sequence_barrier barrier;
 
 typedef bide_channel(int) channel;
 
-/* One of the crowd; all that any of the benchmarks needs. */
+/* One waiter, with everything that any of the benchmarks needs. */
 struct waiter {
     bide_task task;
     bide_stop_source stop;
@@ -44,7 +44,7 @@ struct waiter {
     bide_with_deadline_operation limited;
     uint64_t deadline;
     enum object object;
-    /* of the select */
+    /* for the select */
     channel messages;
     bide_channel_slot(int) memory[1];
     bide_channel_waiter receive;
@@ -107,7 +107,7 @@ static void expect(size_t count, size_t expected)
         bench_fail("crowd", "a wait was lost");
 }
 
-/* ---- A wait that is cut short ---- */
+/* ---- A cancelled wait ---- */
 
 bide_coroutine(waiting_body)
 {
@@ -211,7 +211,7 @@ bide_coroutine(host_body)
     for (unsigned i = 0; i < self->count; i++)
         bide_spawn(&waiters[i].spawned, bide_this_context(),
                    bide_task_init(&waiters[i].task, &limited_body));
-    while (bide_platform.now() < self->deadline) /* so that the thread does not sleep */
+    while (bide_platform.now() < self->deadline) /* keeps the thread from sleeping */
         bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
     for (self->next = 0; self->next < self->count; self->next++)
         bide_await(bide_event_wait(&self->wait, &waiters[self->next].spawned.ended));
@@ -265,7 +265,7 @@ static double publish(unsigned count, enum object object, size_t times)
 
 /* ---- */
 
-/* So many operations that a round takes a moment, but not a minute. */
+/* The number of operations for which a round takes a moment, but not a minute. */
 static size_t times_for(double nanoseconds)
 {
     double times = 5e7 / nanoseconds;
@@ -278,7 +278,7 @@ static void measure(const char *of, enum object object, unsigned count,
     double values[MAX_ROUNDS];
     char params[100];
     double first = run(count, object, 20);
-    /* (what takes long is not repeated for long) */
+    /* (long runs are not repeated) */
     int rounds = first * count > 2e10 ? 1 : MAX_ROUNDS;
     for (int round = 0; round < rounds; round++)
         values[round] = rounds == 1 ? first : run(count, object, times_for(first));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Echo over TCP: each server on one processor, the client (echo_client.c) on another, in turns. JSON lines on stdout:
-# medians of the requests a second, of the latency's 99th percentile, and of the processor time that a request takes of
-# the server's (which moves less when others use the machine); on stderr also how busy the client was.
+# medians of the requests per second, of the latency's 99th percentile, and of the server's processor time per request
+# (which varies less when the machine has other load); on stderr also how busy the client was.
 # Usage: bench/echo.sh [SUBJECT...]; ECHO_TURNS and ECHO_SECONDS (a turn) in the environment make it longer or shorter.
 set -eu
 
@@ -21,14 +21,14 @@ ulimit -n "$(ulimit -H -n)"
 
 . bench/servers.sh
 
-folder=$(mktemp -d)
-trap 'stop; rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'stop; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
-mkfifo "$folder/line"
+mkfifo "$directory/line"
 
 # turn SUBJECT CONNECTIONS SIZE: one line of the client's, or none when the server does not run.
 turn() {
-    start "$1" "$folder"
+    start "$1" "$directory"
     if [ -n "$line" ]; then
         timeout 20 taskset -c 1 "$client" "${line##* }" "$2" "$3" 0.15 "$seconds" "$server" || true
     fi
@@ -38,25 +38,25 @@ turn() {
 [ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio
 subjects=
 for subject; do
-    program "$subject" >"$folder/$subject"
-    [ ! -s "$folder/$subject" ] || subjects="$subjects $subject"
+    program "$subject" >"$directory/$subject"
+    [ ! -s "$directory/$subject" ] || subjects="$subjects $subject"
 done
 
 status=0
 for size in 64 16384; do
     for connections in 50 1000; do
         for subject in $subjects; do
-            : >"$folder/figures-$subject"
+            : >"$directory/figures-$subject"
         done
         round=0
         while [ "$round" -lt "$turns" ]; do
             for subject in $subjects; do
-                turn "$subject" "$connections" "$size" >>"$folder/figures-$subject"
+                turn "$subject" "$connections" "$size" >>"$directory/figures-$subject"
             done
             round=$((round + 1))
         done
         for subject in $subjects; do
-            figures=$folder/figures-$subject
+            figures=$directory/figures-$subject
             if ! has_turns echo.sh "$figures" "$turns" "$subject with $connections connections, $size bytes"; then
                 status=1
                 continue

@@ -1,17 +1,17 @@
 /*
- * The load of `echo`: one thread that keeps every connection busy, each with one request at a
+ * The load generator of `echo`: one thread that keeps every connection busy with one request at a
  * time. A request is SIZE bytes; the next is sent when all of them have come back.
  *
- * It is cheaper than any server, so that the server is what is measured. It polls without
- * sleeping, so that no server pays for waking it. Requests go to the kernel several at a time, by
- * io_uring; small answers are received several at a time; and the kernel drops their bytes instead
- * of copying them (MSG_TRUNC). That the bytes are right is looked at once a connection, before the
- * clock runs. Two figures tell whether it was cheap enough: the part of its time in which it did
- * not poll, and how many answers a poll that was not empty found (were the client too slow, all of
- * them). The last is the processor time of the process PID, in microseconds a request.
+ * It is cheaper than any server, so that the server is measured. It polls without sleeping, so that
+ * no server pays for waking it. Requests are submitted to the kernel in batches, with io_uring.
+ * Small answers are received in batches, and the kernel drops their bytes instead of copying them
+ * (MSG_TRUNC). The bytes are verified once for each connection, before the measurement. Two figures
+ * show whether the client was cheap enough: the part of its time in which it did not poll, and the
+ * number of answers that a non-empty poll found (if the client were too slow: all of them). The
+ * last figure is the processor time of the process PID, in microseconds per request.
  *
- * echo_client PORT CONNECTIONS SIZE WARM-UP SECONDS PID prints one line:
- *     requests/s N p50 US p99 US p99.9 US busy PART answers/poll N processor US
+ *   echo_client PORT CONNECTIONS SIZE WARM-UP SECONDS PID prints one line:
+ *       requests/s N p50 US p99 US p99.9 US busy PART answers/poll N processor US
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -33,8 +33,8 @@ enum { MAX_EVENTS = 256, MAX_SIZE = 65536, SMALL = 1024, TOGETHER = 16, AT_ONCE 
 typedef struct connection {
     int descriptor;
     uint32_t index;   /* of the descriptor in the ring */
-    uint32_t missing; /* bytes that have not been received, of the answers that were asked for */
-    uint32_t unread;  /* answers that have come and lie in the socket */
+    uint32_t missing; /* bytes of requested answers that have not been received */
+    uint32_t unread;  /* received answers that are still in the socket */
     uint64_t begun;
 } connection;
 
@@ -98,7 +98,7 @@ static int connect_to(uint16_t port)
     return descriptor;
 }
 
-/* What is sent to each connection differs in its first byte. */
+/* Verifies an echo. The data of each connection differs in its first byte. */
 static void check_echo(int descriptor, uint32_t size, size_t index)
 {
     message[0] = (char)index;
@@ -111,7 +111,7 @@ static void check_echo(int descriptor, uint32_t size, size_t index)
     }
 }
 
-/* The requests of a moment, which one system call hands to the kernel. */
+/* Queued requests, which one system call submits to the kernel. */
 static struct io_uring ring;
 static int have_ring;
 static connection *queued[AT_ONCE];
@@ -133,7 +133,7 @@ static void make_ring(const connection *all, size_t connections)
     free(descriptors);
 }
 
-/* Only a send that fails has a completion. */
+/* Only a failed send has a completion. */
 static void send_queued(void)
 {
     uint64_t begun = now();
@@ -159,8 +159,11 @@ static void request(connection *c, uint32_t size)
         send_queued();
 }
 
-/* Whether the answer is whole. A small one comes in one piece and its event says that it has come, so a few of them are
- * received together; should a piece be missing then, the event was early and this one waits for the rest. */
+/*
+ * True if the answer is complete. A small answer arrives in one piece, and its event shows that it
+ * has arrived, so several are received together. If a piece is missing, the event was early, and
+ * this call waits for the rest.
+ */
 static int receive(connection *c, uint32_t size)
 {
     if (size <= SMALL && c->missing == (c->unread + 1) * size && ++c->unread < TOGETHER)
@@ -185,7 +188,7 @@ static unsigned long number(const char *text, unsigned long min, unsigned long m
     return value;
 }
 
-/* The nanoseconds that the threads of a process have run. */
+/* The processor time of a process's threads, in nanoseconds. */
 static uint64_t time_of(unsigned long pid)
 {
     char path[300];
@@ -241,7 +244,7 @@ int main(int argc, char **argv)
 
     uint64_t begun = now(), from = begun + warm_up, until = from + measured, last = begun;
     uint64_t polling = 0, polls = 0, requests = 0, ran = 0;
-    uint64_t counting = 0; /* since when, after the warm-up */
+    uint64_t counting = 0; /* start of the measurement, after the warm-up */
     while (last < until) {
         struct epoll_event events[MAX_EVENTS];
         uint64_t asked = now();

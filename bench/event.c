@@ -1,15 +1,19 @@
 /*
- * Ping-pong: two parties hand a turn to each other; nanoseconds a round trip, which is two hand-overs. On one thread,
- * and on two ("threads").
+ * Ping-pong: two parties pass a turn to each other; nanoseconds for a round trip, which is two
+ * hand-overs. On one thread, and on two ("threads").
  *
- * bide                 two coroutines, on one run loop or on one each; by two events, "auto" (for one waiter, auto-reset)
- *                      or "manual" (who was woken resets). On two threads "idle": "looks", as a loop does unless told
- *                      otherwise: it looks for work for a while before it sleeps; or "sleeps" at once
- * bide-inline          the same without a loop: who is woken goes on when the setter suspends
- * futex                two threads, a futex each: "sleeps" at once, or "looks" first, as often as a run loop does
- * cxx20-inline-g++     two C++20 coroutines, two auto-reset events whose set resumes on the setter's stack
- * cxx20-loop-g++       the same on a minimal event loop, a queue under a mutex and a condition variable
- * ..-clang             the same, by clang
+ *   bide                 two coroutines, on one run loop or on one each; with two events, "auto"
+ *                        (single waiter, auto-reset) or "manual" (the woken party resets). On two
+ *                        threads "idle": "looks", the default: a loop polls for a while before it
+ *                        sleeps; or "sleeps" at once
+ *   bide-inline          the same without a loop: the woken party continues when the setter suspends
+ *   futex                two threads, a futex each: "sleeps" at once, or "looks" first, as often as a
+ *                        run loop does
+ *   cxx20-inline-g++     two C++20 coroutines, two auto-reset events whose set resumes on the
+ *                        setter's stack
+ *   cxx20-loop-g++       the same on a minimal event loop: a queue under a mutex, and a condition
+ *                        variable
+ *   ..-clang             the same, compiled by clang
  *
  * (peers/event.sh adds goroutines and channels.)
  */
@@ -133,7 +137,10 @@ static uint64_t run_bide(const void *argument)
     return check_turns(players[1].turns, setting->round_trips);
 }
 
-/* The same without a loop: who is woken goes on on the setter's thread, as soon as that has nothing else to run. */
+/*
+ * The same without a loop: the woken party continues on the setter's thread as soon as the setter
+ * suspends.
+ */
 static uint64_t run_inline(const void *argument)
 {
     static struct player players[2];
@@ -152,7 +159,7 @@ enum { LOOKS = 2048, NOBODYS = 0, TURN = 1, PARKED = 2 };
 
 struct sleeper {
     _Atomic uint32_t
-        turn; /* NOBODYS; TURN: it is this one's; PARKED: not, and it sleeps, or is about to */
+        turn; /* NOBODYS; TURN: this party's; PARKED: not its own, and it sleeps or is about to */
     struct sleeper *other;
     const struct setting *setting;
     uint64_t turns;

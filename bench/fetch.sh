@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The downloader (programs/fetch) beside curl, in turns: 500 files of 2 KB over parallel connections, and one of 300 MB, from
-# a server on this machine, on both processors. Without a sync curl is the peer; with one, curl and then sync(1) of the same
-# files. JSON lines on stdout: medians of the time in milliseconds, and of that as a part of what the peer took in the same
+# The downloader (programs/fetch) and curl, in turns: 500 files of 2 KB over parallel connections, and one of 300 MB, from a
+# server on this machine, on both processors. Without a sync the peer is curl; with a sync, curl followed by sync(1) of the
+# same files. JSON lines on stdout: medians of the time in milliseconds, and of the time relative to the peer's in the same
 # turn.
 # Usage: bench/fetch.sh [SUBJECT...]; FETCH_TURNS, and FETCH_KINDS (of "many big"), in the environment.
 set -eu
@@ -12,51 +12,51 @@ turns=${FETCH_TURNS:-7}
 needs fetch.sh curl
 needs_built fetch.sh build/programs/httpd # (which serves)
 
-# (a folder in memory would sync nothing)
+# (a directory in memory would sync nothing)
 mkdir -p build/bench
-folder=$(mktemp -d build/bench/fetch.XXXXXX)
+directory=$(mktemp -d build/bench/fetch.XXXXXX)
 server=
-# shellcheck disable=SC2317 # it is called at the end
+# shellcheck disable=SC2317 # called by the trap
 stop() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    rm -rf "$folder"
+    rm -rf "$directory"
 }
 trap stop EXIT
 trap 'exit 1' HUP INT TERM
 
-mkdir "$folder/served" "$folder/served/many" "$folder/served/big"
-head -c 1024000 /dev/urandom | split -b 2048 -a 3 -d - "$folder/served/many/"
-head -c 314572800 /dev/urandom >"$folder/served/big/file"
-build/programs/httpd --port 0 "$folder/served" >"$folder/line" 2>"$folder/said" </dev/null &
+mkdir "$directory/served" "$directory/served/many" "$directory/served/big"
+head -c 1024000 /dev/urandom | split -b 2048 -a 3 -d - "$directory/served/many/"
+head -c 314572800 /dev/urandom >"$directory/served/big/file"
+build/programs/httpd --port 0 "$directory/served" >"$directory/line" 2>"$directory/said" </dev/null &
 server=$!
 port=
 for try in $(seq 100); do
-    port=$(awk '{ sub(/\/$/, ""); sub(/.*[^0-9]/, ""); print; exit }' "$folder/line")
+    port=$(awk '{ sub(/\/$/, ""); sub(/.*[^0-9]/, ""); print; exit }' "$directory/line")
     [ -z "$port" ] || break
     sleep 0.02
 done
 if [ -z "$port" ]; then
-    cat "$folder/said" >&2
+    cat "$directory/said" >&2
     exit 1
 fi
 for kind in many big; do
-    for file in "$folder/served/$kind"/*; do
+    for file in "$directory/served/$kind"/*; do
         echo "http://127.0.0.1:$port/$kind/${file##*/}"
-    done >"$folder/$kind.urls"
-    sed 's/.*/url = "&"\nremote-name/' "$folder/$kind.urls" >"$folder/$kind.curl"
+    done >"$directory/$kind.urls"
+    sed 's/.*/url = "&"\nremote-name/' "$directory/$kind.urls" >"$directory/$kind.curl"
 done
 
-# take SUBJECT KIND TO: fetches all of the kind's files into the folder.
+# take SUBJECT KIND TO: fetches all files of the kind into the directory.
 take() {
     local synced=
     case $1 in *-synced) synced=--quiet ;; esac
     case $1 in
     fetch-*)
         local io=${1#fetch-}
-        BIDE_IO=${io%-synced} build/programs/fetch --quiet ${synced:---no-sync} -j 50 -O "$3" --input "$folder/$2.urls"
+        BIDE_IO=${io%-synced} build/programs/fetch --quiet ${synced:---no-sync} -j 50 -O "$3" --input "$directory/$2.urls"
         ;;
     curl*)
-        (cd "$3" && curl -sS -Z --no-progress-meter --parallel-max 50 -K "$OLDPWD/$folder/$2.curl")
+        (cd "$3" && curl -sS -Z --no-progress-meter --parallel-max 50 -K "$OLDPWD/$directory/$2.curl")
         [ -z "$synced" ] || sync "$3"/* "$3"
         ;;
     esac
@@ -82,31 +82,31 @@ done
 
 status=0
 for kind in ${FETCH_KINDS:-many big}; do
-    rm -f "$folder"/*.times
+    rm -f "$directory"/*.times
     for round in $(seq "$turns"); do
         for subject in $subjects; do
-            mkdir "$folder/to"
+            mkdir "$directory/to"
             begun=$(date +%s%N)
-            take "$subject" "$kind" "$folder/to" >&2 || status=1
+            take "$subject" "$kind" "$directory/to" >&2 || status=1
             ended=$(date +%s%N)
-            if ! diff -rq "$folder/served/$kind" "$folder/to" >&2; then
+            if ! diff -rq "$directory/served/$kind" "$directory/to" >&2; then
                 echo "fetch.sh: $subject did not take all" >&2
                 status=1
             fi
-            rm -r "$folder/to"
-            sync -f "$folder"
-            awk "BEGIN { print ($ended - $begun) / 1000000 }" >>"$folder/$subject.times"
+            rm -r "$directory/to"
+            sync -f "$directory"
+            awk "BEGIN { print ($ended - $begun) / 1000000 }" >>"$directory/$subject.times"
         done
     done
     for subject in $subjects; do
-        figure fetch "$subject" "$(median "$folder/$subject.times" 1)" ms "\"files\": \"$kind\""
+        figure fetch "$subject" "$(median "$directory/$subject.times" 1)" ms "\"files\": \"$kind\""
         case $subject in
         *-synced) peer=curl-synced ;;
         *) peer=curl ;;
         esac
-        if [ "$subject" != "$peer" ] && [ -s "$folder/$peer.times" ]; then
-            paste -d ' ' "$folder/$subject.times" "$folder/$peer.times" | awk '{ print $1 / $2 }' >"$folder/parts"
-            figure fetch "$subject" "$(median "$folder/parts" 1)" "of $peer" "\"files\": \"$kind\""
+        if [ "$subject" != "$peer" ] && [ -s "$directory/$peer.times" ]; then
+            paste -d ' ' "$directory/$subject.times" "$directory/$peer.times" | awk '{ print $1 / $2 }' >"$directory/parts"
+            figure fetch "$subject" "$(median "$directory/parts" 1)" "of $peer" "\"files\": \"$kind\""
         fi
     done
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Random reads of 4 KB, 32 in flight, from the page cache and past it (O_DIRECT), each program on one processor, in turns.
-# JSON lines on stdout: medians of the operations a second. A program is called with FILE DIRECT DEPTH SECONDS and prints
-# how many a second there were.
+# JSON lines on stdout: medians of the reads per second. A program is called with FILE DIRECT DEPTH SECONDS and prints its
+# reads per second.
 # Usage: bench/file.sh [SUBJECT...]; FILE_TURNS and FILE_SECONDS (a turn) in the environment make it longer or shorter.
 set -eu
 
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 turns=${FILE_TURNS:-5}
 seconds=${FILE_SECONDS:-1}
 depth=32
-data=build/bench/file.data # (beside the programs: a folder in memory may know no O_DIRECT)
+data=build/bench/file.data # (beside the programs: a directory in memory may know no O_DIRECT)
 megabytes=256
 
 run_fio() {
@@ -37,8 +37,8 @@ turn() {
     esac
 }
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder" "$data"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory" "$data"' EXIT
 trap 'exit 1' HUP INT TERM
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring fio
@@ -56,23 +56,23 @@ dd if=/dev/urandom of="$data" bs=1M count="$megabytes" conv=fsync 2>/dev/null
 status=0
 for direct in 0 1; do
     for subject in $subjects; do
-        : >"$folder/$subject"
+        : >"$directory/$subject"
     done
     cat "$data" >/dev/null
     round=0
     while [ "$round" -lt "$turns" ]; do
         for subject in $subjects; do
-            turn "$subject" "$direct" >>"$folder/$subject" || status=1
+            turn "$subject" "$direct" >>"$directory/$subject" || status=1
         done
         round=$((round + 1))
     done
     for subject in $subjects; do
-        if [ "$(wc -l <"$folder/$subject")" -lt "$turns" ]; then
+        if [ "$(wc -l <"$directory/$subject")" -lt "$turns" ]; then
             echo "file.sh: $subject failed with direct $direct" >&2
             status=1
             continue
         fi
-        value=$(sort -n "$folder/$subject" | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }')
+        value=$(sort -n "$directory/$subject" | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }')
         printf '{"bench": "file", "subject": "%s", "value": %s, "unit": "ops/s", "params": {"direct": %s, "depth": %s}}\n' \
             "$subject" "$value" "$direct" "$depth"
     done

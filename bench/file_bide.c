@@ -1,7 +1,7 @@
 /*
- * Random reads of 4 KB by as many coroutines as are to be in flight, on one loop.
+ * Random reads of 4 KB by DEPTH coroutines on one loop.
  *
- * file_bide FILE DIRECT DEPTH SECONDS prints how many ended a second. BIDE_IO chooses the loop.
+ *   file_bide FILE DIRECT DEPTH SECONDS prints reads per second. BIDE_IO selects the back end.
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>

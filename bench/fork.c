@@ -1,12 +1,12 @@
 /*
- * Fork and join: the Fibonacci number 30 by the naive recursion, in which each call forks one half.
- * Nanoseconds a call of the function, of which there are 2.7 million. There is nothing in a call
- * but the forking, so this is what a fork costs and not what it is worth.
+ * Fork and join: the Fibonacci number 30 by naive recursion, in which each call forks one half.
+ * Nanoseconds for each call of the function, of which there are 2.7 million. A call does nothing
+ * but fork, so this measures the cost of a fork and not its benefit.
  *
  * Subjects: `call`, the plain recursion, and `call-struct`, the same with its argument in a struct
- * behind a void pointer, as bide_join's functions have it; `bide-join`; `bide-fork`, coroutines;
- * `c++20`, coroutines that fork as libfork's do; `tbb`, oneTBB's task_group; and rayon's join, which
- * fork.sh runs.
+ * behind a void pointer, like bide_join's functions; `bide-join`; `bide-fork`, coroutines; `c++20`,
+ * coroutines that fork like libfork's; `tbb`, oneTBB's task_group; and rayon's join, which fork.sh
+ * runs.
  */
 #include "bench.h"
 #include "peers/fork.h"

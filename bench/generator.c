@@ -1,13 +1,14 @@
 /*
- * A generator that yields the numbers 0 .. n-1 to a loop that adds them up; a value's share of the time.
+ * A generator that yields the numbers 0 .. n-1 to a loop that adds them up; the time for each
+ * value.
  *
- * bide                    bide_for, which sees the body: it is inlined
- * bide-for-out-of-line    bide_for over a generator that is made out of line: a call through a pointer
- * bide-next-out-of-line   the same by bide_generator_next
- * state-machine-direct    a state machine written by hand, stepped by a call kept out of line: the floor
- * state-machine-indirect  the same, stepped through a pointer in it
- * cxx20-generator-g++     a minimal C++20 generator, created out of line, compiled by g++
- * cxx20-generator-clang   the same, by clang
+ *   bide                    bide_for, which sees the body: it is inlined
+ *   bide-for-out-of-line    bide_for over a generator that is created out of line: an indirect call
+ *   bide-next-out-of-line   the same with bide_generator_next
+ *   state-machine-direct    a hand-written state machine, stepped by an out-of-line call: the floor
+ *   state-machine-indirect  the same, stepped through a pointer in it
+ *   cxx20-generator-g++     a minimal C++20 generator, created out of line, compiled by g++
+ *   cxx20-generator-clang   the same, compiled by clang
  */
 #include "bench.h"
 
@@ -95,7 +96,7 @@ struct count {
     uint64_t value;
 };
 
-/* The next number is in `value`, or false. */
+/* Computes the next number into `value`; returns false at the end. */
 static __attribute__((noinline)) bool count_step(struct count *self)
 {
     __asm__ volatile("" ::"r"(self) : "memory");

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Servers of HTTP/2, without logs: each on one processor, h2load on another, in turns. With prior knowledge examples/web;
-# with HTTP2_TLS=yes in the environment, over TLS 1.3 by ALPN, programs/httpd, for which files are opened anew. JSON lines
-# on stdout: medians of the requests a second; of the times of a request, from h2load's log: the median, 99 and 99.9 of a
-# hundred, and the longest, with the beginning in them, when all connections are new; and of the processor time that a request
-# takes of the server's (which moves less when others use the machine).
+# HTTP/2 servers, without logs: each on one processor, h2load on another, in turns. With prior knowledge: examples/web; with
+# HTTP2_TLS=yes in the environment, over TLS 1.3 with ALPN: programs/httpd, which opens each file again. JSON lines on
+# stdout: medians of the requests per second; of the latency, from h2load's log: the median, 99th and 99.9th percentile,
+# and the maximum, including the start, when all connections are new; and of the server's processor time per request
+# (which varies less when the machine has other load).
 # Usage: bench/http2.sh [SUBJECT...]; HTTP2_TURNS, HTTP2_SECONDS (a turn) and HTTP2_CASES in the environment.
 set -eu
 
@@ -18,20 +18,20 @@ needs_built http2.sh build/examples/web
 needs_built http2.sh build/programs/httpd
 ulimit -n "$(ulimit -H -n)"
 
-folder=$(mktemp -d)
+directory=$(mktemp -d)
 server=
-trap 'stop_all $server; rm -rf "$folder"' EXIT
+trap 'stop_all $server; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
 
-mkdir "$folder/files"
-mkfifo "$folder/line"
-so_many_bytes 1024 "$folder/files/1024"
-so_many_bytes 1048576 "$folder/files/1048576"
+mkdir "$directory/files"
+mkfifo "$directory/line"
+so_many_bytes 1024 "$directory/files/1024"
+so_many_bytes 1048576 "$directory/files/1048576"
 nginx_port=$(free_ports 1)
 if [ "$secure" = yes ]; then
     scheme=https
-    own_certificate "$folder"
-    kind="ssl http2 backlog=4096; ssl_certificate $folder/cert.pem; ssl_certificate_key $folder/key.pem;
+    own_certificate "$directory"
+    kind="ssl http2 backlog=4096; ssl_certificate $directory/cert.pem; ssl_certificate_key $directory/key.pem;
         ssl_protocols TLSv1.2 TLSv1.3"
     cache=off
 else
@@ -39,27 +39,27 @@ else
     kind='http2 backlog=4096'
     cache=max=10
 fi
-nginx_http "$folder/nginx.conf" "access_log off; sendfile on; open_file_cache $cache;
-    server { listen 127.0.0.1:$nginx_port $kind; root $folder/files;
+nginx_http "$directory/nginx.conf" "access_log off; sendfile on; open_file_cache $cache;
+    server { listen 127.0.0.1:$nginx_port $kind; root $directory/files;
         location /hello/ { default_type text/plain; return 200 \"hello, you\n\"; } }"
 
-# begin SUBJECT: starts it as $server, and sets $port; empty if it does not run.
+# begin SUBJECT: starts it as $server, and sets $port; empty if it does not start.
 begin() {
     server='' port=''
     case $1 in
     bide-*)
         if [ "$secure" = yes ]; then
-            set -- "$1" httpd --tls-cert "$folder/cert.pem" --tls-key "$folder/key.pem" "$folder/files"
+            set -- "$1" httpd --tls-cert "$directory/cert.pem" --tls-key "$directory/key.pem" "$directory/files"
         else
-            set -- "$1" web "$folder/files"
+            set -- "$1" web "$directory/files"
         fi
-        BIDE_IO=${1#bide-} taskset -c 0 "build/examples/$2" "${@:3}" >"$folder/line" </dev/null &
+        BIDE_IO=${1#bide-} taskset -c 0 "build/examples/$2" "${@:3}" >"$directory/line" </dev/null &
         server=$!
-        read -r line <"$folder/line" || true
+        read -r line <"$directory/line" || true
         port=${line##* }
         ;;
     nginx)
-        on_nginx 0 "$folder/nginx.conf"
+        on_nginx 0 "$directory/nginx.conf"
         port=$nginx_port
         ;;
     esac
@@ -71,17 +71,17 @@ begin() {
 load() {
     local before
     before=$(ran "$server")
-    rm -f "$folder/log" # (h2load adds to it)
-    timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" ${4:+--rps="$4"} --log-file="$folder/log" \
-        "$scheme://127.0.0.1:$port$1" >"$folder/h2load"
+    rm -f "$directory/log" # (h2load adds to it)
+    timeout 60 taskset -c 1 h2load -D "$seconds" -c "$2" -m "$3" ${4:+--rps="$4"} --log-file="$directory/log" \
+        "$scheme://127.0.0.1:$port$1" >"$directory/h2load"
     before=$(($(ran "$server") - before))
-    cut -f 3 "$folder/log" | sort -n >"$folder/times"
+    cut -f 3 "$directory/log" | sort -n >"$directory/times"
     awk -v ran="$before" '
         FILENAME ~ /times$/ { time[++count] = $1; next }
         $1 == "finished" { rate = $4 + 0 }
         /^status codes:/ { good = $3 + 0 }
         function at(share) { return time[int((count - 1) * share) + 1] }
-        END { if (good > 0) print rate, at(0.5), at(0.99), at(0.999), at(1), ran / good }' "$folder/times" "$folder/h2load"
+        END { if (good > 0) print rate, at(0.5), at(0.99), at(0.999), at(1), ran / good }' "$directory/times" "$directory/h2load"
 }
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll nginx
@@ -97,7 +97,7 @@ for _ in $(seq "$turns"); do
         for case in $cases; do
             IFS=, read -r path connections streams rate <<<"$case"
             [ -z "$port" ] ||
-                load "$path" "$connections" "$streams" "$rate" >>"$folder/figures-$subject-${case//\//-}" || true
+                load "$path" "$connections" "$streams" "$rate" >>"$directory/figures-$subject-${case//\//-}" || true
         done
         # shellcheck disable=SC2086 # one or none
         stop_all $server
@@ -107,7 +107,7 @@ done
 status=0
 for subject; do
     for case in $cases; do
-        figures=$folder/figures-$subject-${case//\//-}
+        figures=$directory/figures-$subject-${case//\//-}
         IFS=, read -r path connections streams rate <<<"$case"
         params="\"path\": \"$path\", \"connections\": $connections, \"streams\": $streams, \"rate\": ${rate:-0}, \"scheme\": \"$scheme\""
         if ! has_turns http2.sh "$figures" "$turns" "$subject: $params"; then

@@ -1,11 +1,13 @@
 /*
- * Processor time, in milliseconds a second, that goes by while consumers wait for a ring and nothing is published.
+ * Processor time, in milliseconds per second, while consumers wait for a ring and nothing is
+ * published.
  *
- * bide               coroutines that wait on a sequence barrier, all on one run loop, which has a thread
- * bide-blocking      threads that wait on a sequence barrier
- * mutex+cond         threads that wait on a ring under a mutex and two condition variables
+ *   bide               coroutines that wait on a sequence barrier, all on one run loop with a thread
+ *   bide-blocking      threads that wait on a sequence barrier
+ *   mutex+cond         threads that wait on a ring under a mutex and two condition variables
  *
- * (peers/idle.sh adds the Disruptor for Java.) Each has had something to do before, and half a second to settle.
+ * (peers/idle.sh adds the Disruptor for Java.) Each has done some work before, and then had half a
+ * second to become idle.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -38,7 +40,7 @@ static void publish_some(void)
     }
 }
 
-/* What the process takes from now on, a second. */
+/* Measures the processor time per second from now on. */
 static double measure(void)
 {
     sleep_for(SETTLING);

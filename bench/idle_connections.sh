@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Connections that are idle: what each takes of the server's own memory, and what all of them take of its processor. JSON
-# lines on stdout: bytes each; microseconds of processor time in so many seconds; and how often its threads ran.
+# Idle connections: the server's memory for each, and its processor time for all of them. JSON lines on stdout: bytes for
+# each; microseconds of processor time in IDLE_SECONDS; and the number of times that its threads ran.
 # Usage: bench/idle_connections.sh [SUBJECT...]; IDLE_COUNT and IDLE_SECONDS in the environment.
 set -eu
 
@@ -17,10 +17,10 @@ seconds=${IDLE_SECONDS:-10}
 
 . bench/servers.sh
 
-folder=$(mktemp -d)
-trap 'stop; rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'stop; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
-mkfifo "$folder/line"
+mkfifo "$directory/line"
 
 [ $# -gt 0 ] || set -- bide-uring bide-epoll raw-uring raw-epoll libuv asio go tokio
 status=0
@@ -28,15 +28,15 @@ for subject; do
     case $subject in
     bide-*) built build/bench/idle_connections_bide "env BIDE_IO=${subject#bide-}" ;;
     *) program "$subject" ;;
-    esac >"$folder/$subject"
-    [ -s "$folder/$subject" ] || continue
-    start "$subject" "$folder"
+    esac >"$directory/$subject"
+    [ -s "$directory/$subject" ] || continue
+    start "$subject" "$directory"
     if [ -z "$line" ] ||
-        ! timeout 120 taskset -c 1 "$client" "${line##* }" "$count" "$seconds" "$server" >"$folder/figures"; then
+        ! timeout 120 taskset -c 1 "$client" "${line##* }" "$count" "$seconds" "$server" >"$directory/figures"; then
         echo "idle_connections.sh: $subject failed" >&2
         status=1
     else
-        read -r _ each _ processor _ switches <"$folder/figures"
+        read -r _ each _ processor _ switches <"$directory/figures"
         params="\"connections\": $count"
         figure idle_connections "$subject" "$each" bytes "$params"
         params="$params, \"seconds\": $seconds"

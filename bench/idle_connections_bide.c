@@ -1,7 +1,8 @@
 /*
- * A server that echoes, whose connections hold no buffer while nothing comes: what many that are idle cost.
+ * An echo server whose connections hold no buffer while they are idle, to measure the cost of many
+ * idle connections.
  *
- * idle_connections_bide --port N prints the port at the end of its first line. BIDE_IO chooses the loop.
+ *   idle_connections_bide --port N prints a line that ends with the port. BIDE_IO selects the back end.
  */
 #include <bide/bide.h>
 
@@ -18,7 +19,7 @@ struct connection {
 
 static bide_buffer_pool pool;
 
-/* (what has come is sent from the same memory, by one operation after the other) */
+/* (data is sent from the memory in which it was received; one operation at a time) */
 bide_coroutine(connection_body)
 {
     bide_begin(connection_body, struct connection * self);

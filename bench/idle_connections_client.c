@@ -1,10 +1,11 @@
 /*
- * Connections that say nothing: makes COUNT of them, each of which has echoed a message once, and waits.
+ * Idle connections: opens COUNT of them, each of which echoes one message, and then waits.
  *
- * idle_connections_client PORT COUNT SECONDS PID prints what they cost the server, the process PID:
- *     bytes-each N processor US switches N
- * the memory of its own that each took (resident), the processor time of all its threads while they were idle, and how
- * often these threads were given the processor.
+ *   idle_connections_client PORT COUNT SECONDS PID prints their cost to the server, the process PID:
+ *       bytes-each N processor US switches N
+ *
+ * These are the resident memory for each connection, the processor time of all threads while the
+ * connections were idle, and the number of context switches of these threads.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -54,7 +55,7 @@ static uint64_t resident(long pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Of all threads: nanoseconds that they ran, and how often. */
+/* For all threads: processor time in nanoseconds, and the number of context switches. */
 static void measure(long pid, uint64_t *ran, uint64_t *times)
 {
     char path[300];

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The server of keys and values (programs/kv) beside redis-server, each on one processor, with redis-benchmark on another,
+# The key-value server (programs/kv) and redis-server, each on one processor, with redis-benchmark on another,
 # in turns: 50 connections that SET and GET 100,000 keys of 3 bytes, with pipelines of 1 and 16, and with an append-only
 # file that is synced before each reply, or none. JSON lines on stdout: medians of the requests a second, of the latency's
-# 99th percentile, and of the processor time that a request takes of the server's, which moves less when others use the
-# machine; and of the rate and that time as parts of what redis-server had in the same turn.
+# 99th percentile, and of the server's processor time per request, which varies less when the machine has other load; and
+# of the rate and that time relative to redis-server in the same turn.
 # Usage: bench/kv.sh [SUBJECT...]; KV_TURNS, and KV_FILES (of "none always"), KV_PIPELINES (of "1 16") and KV_REQUESTS (a
 # turn without a file) in the environment make it longer or shorter.
 set -eu
@@ -20,32 +20,32 @@ if ! command -v redis-benchmark >/dev/null 2>&1; then
     exit 0
 fi
 
-# (a folder in memory would sync nothing)
+# (a directory in memory would sync nothing)
 mkdir -p build/bench
-folder=$(mktemp -d build/bench/kv.XXXXXX)
+directory=$(mktemp -d build/bench/kv.XXXXXX)
 server=
 stop() {
     [ -z "$server" ] || kill "$server" 2>/dev/null || true
     [ -z "$server" ] || wait "$server" 2>/dev/null || true
     server=
-    rm -rf "$folder"/data
+    rm -rf "$directory"/data
 }
-trap 'stop; rm -rf "$folder"' EXIT
+trap 'stop; rm -rf "$directory"' EXIT
 trap 'exit 1' HUP INT TERM
 
-# start SUBJECT FILE: starts it on processor 0, as $server; sets $port, or nothing if it does not answer.
+# start SUBJECT FILE: starts it on processor 0, as $server; sets $port, which stays empty if it does not answer.
 start() {
     local file= try
-    mkdir -p "$folder/data"
+    mkdir -p "$directory/data"
     port=
     case $1 in
     bide-*)
-        [ "$2" = none ] || file="--append-only $folder/data/file --fsync $2"
+        [ "$2" = none ] || file="--append-only $directory/data/file --fsync $2"
         # shellcheck disable=SC2086 # words
-        BIDE_IO=${1#bide-} taskset -c 0 build/programs/kv --port 0 $file >"$folder/line" 2>"$folder/said" </dev/null &
+        BIDE_IO=${1#bide-} taskset -c 0 build/programs/kv --port 0 $file >"$directory/line" 2>"$directory/said" </dev/null &
         server=$!
         for try in $(seq 100); do
-            port=$(awk '{ print $NF }' "$folder/line")
+            port=$(awk '{ print $NF }' "$directory/line")
             [ -z "$port" ] || return 0
             sleep 0.02
         done
@@ -54,8 +54,8 @@ start() {
         [ "$2" = none ] || file="--appendonly yes --appendfsync $2"
         port=$((20000 + RANDOM % 10000))
         # shellcheck disable=SC2086
-        taskset -c 0 redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$folder/data" $file \
-            >"$folder/said" 2>&1 </dev/null &
+        taskset -c 0 redis-server --port "$port" --bind 127.0.0.1 --save '' --dir "$directory/data" $file \
+            >"$directory/said" 2>&1 </dev/null &
         server=$!
         for try in $(seq 100); do
             [ "$(redis-cli -p "$port" ping 2>/dev/null)" != PONG ] || return 0
@@ -63,16 +63,16 @@ start() {
         done
         ;;
     esac
-    cat "$folder/said" >&2
+    cat "$directory/said" >&2
     port=
 }
 
-# Nanoseconds that the server's threads have run.
+# The processor time of the server's threads, in nanoseconds.
 ran() {
     cat "/proc/$server/task"/*/schedstat | awk '{ ran += $1 } END { printf "%.0f\n", ran }'
 }
 
-# turn SUBJECT FILE PIPELINE REQUESTS: a line for each of SET and GET: name, requests/s, p99 in us, processor us a request.
+# turn SUBJECT FILE PIPELINE REQUESTS: a line for each of SET and GET: name, requests/s, p99 in us, processor us per request.
 turn() {
     local test before line
     start "$1" "$2"
@@ -88,14 +88,14 @@ turn() {
     stop
 }
 
-# Column $2 of the file: its median.
+# The median of column $2 of the file.
 median() {
     cut -d ' ' -f "$2" "$1" | sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }
 
-# beside_redis FIGURES COLUMN: the median of the column as a part of redis's, each turn by itself.
+# beside_redis FIGURES COLUMN: the median of the column relative to redis's, turn by turn.
 beside_redis() {
-    paste -d ' ' "$1" "$folder/redis-$test.figures" | awk -v column="$2" '{ print $column / $(NF / 2 + column) }' |
+    paste -d ' ' "$1" "$directory/redis-$test.figures" | awk -v column="$2" '{ print $column / $(NF / 2 + column) }' |
         sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'
 }
 
@@ -123,18 +123,18 @@ for file in ${KV_FILES:-none always}; do
         requests=$((${KV_REQUESTS:-60000} * (pipeline > 1 ? 8 : 1)))
         # (a sync takes milliseconds)
         [ "$file" = none ] || requests=$((requests / 4))
-        rm -f "$folder"/*.figures
+        rm -f "$directory"/*.figures
         for round in $(seq "$turns"); do
             for subject in $subjects; do
-                turn "$subject" "$file" "$pipeline" "$requests" >"$folder/turn"
+                turn "$subject" "$file" "$pipeline" "$requests" >"$directory/turn"
                 for test in set get; do
-                    grep "^$test " "$folder/turn" >>"$folder/$subject-$test.figures" || true
+                    grep "^$test " "$directory/turn" >>"$directory/$subject-$test.figures" || true
                 done
             done
         done
         for test in set get; do
             for subject in $subjects; do
-                figures=$folder/$subject-$test.figures
+                figures=$directory/$subject-$test.figures
                 if [ "$(wc -l <"$figures")" -lt "$turns" ]; then
                     echo "kv.sh: $subject failed to $test with file $file, pipeline $pipeline" >&2
                     status=1
@@ -147,7 +147,7 @@ for file in ${KV_FILES:-none always}; do
                     "$subject" "$(median "$figures" 3)" "$params"
                 printf '{"bench": "kv", "subject": "%s", "value": %s, "unit": "us", "params": {%s, "of": "processor"}}\n' \
                     "$subject" "$(median "$figures" 4)" "$params"
-                beside=$(grep -c . "$folder/redis-$test.figures" 2>/dev/null || true)
+                beside=$(grep -c . "$directory/redis-$test.figures" 2>/dev/null || true)
                 if [ "$subject" = redis ] || [ "${beside:-0}" -lt "$turns" ]; then
                     continue
                 fi

@@ -1,10 +1,10 @@
 /*
- * async and await beside bodies written by hand: the same work, and the size of the frames.
+ * async and await beside hand-written bodies: the same work, and the size of the frames.
  *
- * translated   async functions, by bidec (language_async.c)
- * by-hand      bodies, with what has to live across an await as members of their frames
+ *   translated   async functions, translated by bidec (language_async.c)
+ *   by-hand      bodies, with everything that lives across an await as a member of the frame
  *
- * language SUBJECT OF TURNS runs one of them once: for counting instructions.
+ * language SUBJECT OF TURNS runs one of them once, to count instructions.
  */
 #include "language.h"
 
@@ -265,7 +265,7 @@ static struct language_tree *grow(int depth)
     if (tree == NULL)
         bench_fail("language", "no memory");
     tree->value = depth;
-    language_nodes += 2; /* and one of those that are not there */
+    language_nodes += 2; /* and one missing child */
     if (depth > 1) {
         tree->left = grow(depth - 1);
         tree->right = grow(depth - 1);
@@ -287,7 +287,7 @@ static void print_sizes(char (*params)[64])
     }
 }
 
-/* One of them, once. */
+/* Runs one subject once. */
 static int run_one(const char *subject, const char *of)
 {
     for (int i = 0; i < LANGUAGE_SUBJECTS; i++) {

@@ -11,7 +11,7 @@
 #include "bide/auto_event.h"
 #include "bide/event.h"
 
-/* Returns how many operations it did. */
+/* Returns the number of operations. */
 typedef uint64_t language_run(void);
 
 struct language_subject {
@@ -21,19 +21,19 @@ struct language_subject {
 };
 
 enum {
-    LANGUAGE_CHILD,     /* await of a child that ends at once */
-    LANGUAGE_READY,     /* await of an event that is set */
-    LANGUAGE_WAITS,     /* await of an event that another coroutine sets, each time */
+    LANGUAGE_CHILD,     /* await of a child that completes at once */
+    LANGUAGE_READY,     /* await of a set event */
+    LANGUAGE_WAITS,     /* await of an event that another coroutine sets each time */
     LANGUAGE_BETWEEN,   /* sixteen additions between two awaits of a child */
     LANGUAGE_GENERATOR, /* a value of an asynchronous generator */
-    LANGUAGE_TREE,      /* a call of a function whose frame is created: a walk over a tree */
+    LANGUAGE_TREE,      /* a call of a function with an allocated frame: a walk over a tree */
     LANGUAGE_SUBJECTS
 };
 
 extern const struct language_subject language_translated[LANGUAGE_SUBJECTS];
 extern const struct language_subject language_by_hand[LANGUAGE_SUBJECTS];
 
-/* How often a subject awaits in one run; the tree has one level for each bit of it. */
+/* The number of awaits of a subject in one run; the tree has a level for each bit of it. */
 extern long language_turns;
 extern unsigned language_nodes;
 
@@ -46,7 +46,7 @@ extern struct language_tree *language_tree;
 extern bide_event language_set;
 extern bide_auto_event language_ping;
 
-/* Gives out and takes back what is of one size; constant time. */
+/* Allocates blocks of one size in constant time. */
 extern bide_allocator *language_allocator;
 
 #endif

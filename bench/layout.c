@@ -1,11 +1,12 @@
 /*
- * Do hot fields on cache lines of their own pay? Numbers through a ring on two threads (ring_bide.h), by a library
- * whose structs are laid out as
+ * The effect of separate cache lines for hot fields. Numbers pass through a ring on two threads
+ * (ring_bide.h), in libraries whose structs are laid out as
  *
- * own-lines    bide has it: in a sequence barrier what is published has a line of its own, and the list of waiters another;
- *              likewise what the producer writes, and what others post to a run loop
- * one-line     the same, but both of a barrier's words are on one line
- * packed       as the fields come, so that barriers, sequencer and loop share lines with their neighbours
+ *   own-lines    as in bide: the published sequence of a barrier has a cache line, and the list of
+ *                waiters another; likewise the producer's words, and the words that other threads
+ *                post to a run loop
+ *   one-line     the same, but both words of a barrier are on one line
+ *   packed       fields in sequence, so that barriers, sequencer and loop share lines with neighbours
  */
 #include "bench.h"
 #include "ring_bide.h"

@@ -1,3 +1,4 @@
+/* Runs the parties of a benchmark on one or two run loops, each on a thread of its own. */
 #include "loops.h"
 
 #include "bench.h"
@@ -5,7 +6,7 @@
 #include "bide/coroutine.h"
 #include "bide/task.h"
 
-/* Starts its loop's parties, and waits for each. */
+/* Starts the parties of its loop, and waits for each. */
 struct host {
     bide_task task;
     bide_run_loop loop;

@@ -1,5 +1,6 @@
 /*
- * Coroutines of bide on one run loop, or spread over two, a thread each: the calling thread runs the first.
+ * Coroutines of bide on one run loop, or spread over two with a thread each; the calling thread
+ * runs the first loop.
  */
 #ifndef BENCH_LOOPS_H
 #define BENCH_LOOPS_H
@@ -9,17 +10,17 @@
 
 enum { BENCH_LOOPS = 2 };
 
-/* A coroutine, and the loop that it belongs to. */
+/* A coroutine and its loop. */
 typedef struct bench_party {
     bide_awaiter *awaiter;
     unsigned loop;
     bide_spawned spawned;
 } bench_party;
 
-/* A loop that has nothing to run looks for work for a while before it sleeps, or sleeps at once. */
+/* An idle loop polls for a while before it sleeps, or sleeps at once. */
 enum bench_idling { BENCH_LOOKS, BENCH_SLEEPS };
 
-/* Runs the parties until all have ended. */
+/* Runs the parties until all have finished. */
 void bench_loops_run(bench_party *parties, size_t count, enum bench_idling idling);
 
 #endif

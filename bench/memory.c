@@ -1,15 +1,15 @@
 /*
- * A million tasks that wait for one event: what memory each takes, how long it takes to make it and let it
- * run until it waits, and to resume it and let it end. All on one thread.
+ * A million tasks that wait for one event: the memory of each, the time to create it and run it
+ * until it waits, and the time to resume and finish it. All on one thread.
  *
- * bide                the tasks in an array, awaited by nobody; resumed oldest first
- * bide-created        the same, but each created by itself, from the heap
- * cxx20-task-g++      minimal C++20 tasks in a vector, awaited by nobody; resumed newest first, which saves
- *                     the turning round of the list of waiters; compiled by g++
- * cxx20-task-clang    the same, by clang
+ *   bide                the tasks in an array, not awaited; resumed oldest first
+ *   bide-created        the same, but each allocated separately, on the heap
+ *   cxx20-task-g++      minimal C++20 tasks in a vector, not awaited; resumed newest first, which
+ *                       saves reversing the list of waiters; compiled by g++
+ *   cxx20-task-clang    the same, compiled by clang
  *
- * (peers/memory.sh adds goroutines.) The bytes are what malloc has given, its own included. What is freed
- * stays with malloc, so every round that is timed finds the memory there. To free the tasks is not timed.
+ * (peers/memory.sh adds goroutines.) The bytes include malloc's own overhead. Freed memory stays
+ * with malloc, so every timed round finds its memory there. Freeing the tasks is not timed.
  */
 #include "bench.h"
 
@@ -44,7 +44,7 @@ bide_coroutine(waiting_body)
     bide_end();
 }
 
-/* Runs a task that nobody awaits until it waits. */
+/* Runs a detached task until it waits. */
 static void start(struct waiting *task)
 {
     bide_start(&task->task.frame, &waiting_body, &bide_default_context);
@@ -126,7 +126,7 @@ struct figures {
     double resume[ROUNDS];
 };
 
-/* One round; the one before the first is to warm up. */
+/* Runs one round; the first is the warm-up. */
 static void run(const struct waiting_tasks *of, struct figures *figures, int round)
 {
     size_t before = mallinfo2().uordblks;

@@ -1,17 +1,18 @@
 /*
- * A mutex, locked and unlocked by one ("uncontended"); and by four parties on two threads ("contended"), who each do
- * so many steps between two locks ("outside"): how often it was locked a second, and how often of these by another
- * than who had it before, a hand-over.
+ * A mutex, locked and unlocked by one party ("uncontended"), and by four parties on two threads
+ * ("contended"), each of which does a number of steps between two locks ("outside"). The figures
+ * are the locks per second, and the hand-overs per second: locks by another party than the previous
+ * holder.
  *
- * bide              coroutines, on a run loop a thread
- * bide-barging      the same with the mutex that is not handed over
- * bide-try          uncontended: try_lock instead of lock
- * pthread           threads, one each; there is another thread while one alone locks it, so that the C library does not
- *                   leave out its locked instructions
- * std-mutex-..      uncontended: std::mutex, in g++'s code and clang's
- * cxx20-mutex-..    C++20 coroutines, a mutex as cppcoro has it. Contended: "resumed": "inline", who is handed the mutex
- *                   goes on on the thread of who unlocks it, so that soon one thread does everything; or on the event
- *                   "loop" of its own thread
+ *   bide              coroutines, on a run loop for each thread
+ *   bide-barging      the same with the mutex without hand-over
+ *   bide-try          uncontended: try_lock instead of lock
+ *   pthread           threads, one each; uncontended, there is a second thread, so that the C library
+ *                     does not leave out its locked instructions
+ *   std-mutex-..      uncontended: std::mutex, in code of g++ and of clang
+ *   cxx20-mutex-..    C++20 coroutines, a mutex like cppcoro's. Contended: "resumed": "inline": the
+ *                     next holder continues on the unlocking thread, so that soon one thread does
+ *                     everything; or on the event "loop" of its own thread
  *
  * (peers/mutex.sh adds Go's.)
  */
@@ -243,7 +244,7 @@ static void contend_pthread(struct mutex_contest *contest)
 
 struct contended_subject {
     const char *name;
-    const char *params; /* more of them, or "" */
+    const char *params; /* further parameters, or "" */
     void (*const *run)(struct mutex_contest *contest);
 };
 
@@ -261,7 +262,7 @@ static void *end_contest(void *argument)
     return NULL;
 }
 
-/* For a tenth of a second. */
+/* Runs for a tenth of a second. */
 static void run_contest(const struct contended_subject *subject, unsigned outside,
                         struct figures *figures, int round)
 {

@@ -1,6 +1,4 @@
-/*
- * What those who contend for a mutex do while they have it, and between: in C and C++.
- */
+/* The work of parties that contend for a mutex, while they hold it and between: for C and C++. */
 #ifndef BENCH_MUTEX_CONTEST_H
 #define BENCH_MUTEX_CONTEST_H
 
@@ -10,11 +8,11 @@ enum { MUTEX_PARTIES = 4 };
 
 struct mutex_contest {
     unsigned outside; /* constant */
-    int over;         /* atomic: 1 when the parties are to end */
+    int over;         /* atomic: 1 when the parties have to stop */
     /* under the mutex */
-    unsigned last; /* who had it last */
+    unsigned last; /* the previous holder */
     uint64_t locks;
-    uint64_t handovers; /* the locks of another than who had it before */
+    uint64_t handovers; /* locks by another party than the previous holder */
 };
 
 static inline int mutex_contest_goes_on(const struct mutex_contest *contest)
@@ -22,7 +20,7 @@ static inline int mutex_contest_goes_on(const struct mutex_contest *contest)
     return !__atomic_load_n(&contest->over, __ATOMIC_RELAXED);
 }
 
-/* While party `who` has it. */
+/* Work of party `who` while it holds the mutex. */
 static inline void mutex_contest_inside(struct mutex_contest *contest, unsigned who)
 {
     contest->handovers += contest->last != who;
@@ -30,7 +28,7 @@ static inline void mutex_contest_inside(struct mutex_contest *contest, unsigned 
     contest->locks++;
 }
 
-/* While it has it not: `outside` steps, about a nanosecond each. */
+/* Work without the mutex: `outside` steps, about a nanosecond each. */
 static inline void mutex_contest_outside(const struct mutex_contest *contest)
 {
     uint64_t number = 88172645463325252U;

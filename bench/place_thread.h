@@ -1,4 +1,4 @@
-/* Where a benchmark's threads run. */
+/* Placement of a benchmark's threads. */
 #ifndef BENCH_PLACE_THREAD_H
 #define BENCH_PLACE_THREAD_H
 
@@ -6,8 +6,10 @@
 extern "C" {
 #endif
 
-/* To be called by each thread that takes part, the number `index` of them: where the environment has BENCH_PIN, keeps
- * it on one processor, in turn; otherwise the system places it. */
+/*
+ * Must be called by each thread that takes part, with its number `index`: if the environment has
+ * BENCH_PIN, pins it to a processor, in turn; otherwise the system places it.
+ */
 void bench_place_thread(unsigned index);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A picture of what the benchmark `barrier` prints.
+"""Plots the output of the benchmark `barrier`.
 
 Usage: make -s bench BENCH=barrier | bench/plot_barrier.py > bench/barrier.svg
 """
@@ -24,7 +24,7 @@ def read(lines):
 
 
 def series(figures, of, target, threads, loop):
-    """Its points, (waiters, value). Nobody who waits waits for anything: that figure is in every series of rates."""
+    """Its points, (waiters, value). The figure without waiters belongs to every series of rates."""
     points = {k[4]: v for k, v in figures.items() if k[:4] == (of, target, threads, loop)}
     none = figures.get(("rate", "next", threads, loop, 0))
     if of == "rate" and none is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The picture of the README: an await, a turn between two, and the memory of a task that waits, beside others.
+"""Plots the picture of the README: an await, a hand-over, and the memory of a waiting task, compared with other libraries.
 
 Usage: for b in await event memory; do make -s bench BENCH=$b; done | bench/plot_beside.py > bench/beside.svg
 """

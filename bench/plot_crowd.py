@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A picture of what the benchmark `crowd` prints: the cost of an operation against the number that wait.
+"""Plots the output of the benchmark `crowd`: the cost of an operation against the number of waiters.
 
 Usage: make -s bench BENCH=crowd | bench/plot_crowd.py > bench/crowd.svg
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A picture of what `queue sweep` prints: a row for bounded and for unbounded queues, in ones and in batches.
+"""Plots the output of `queue sweep`: a row each for bounded and for unbounded queues, in ones and in batches.
 
-On the left, one producer and one consumer: a bar a queue, which also says its colour. To the right, how those that
-allow it fare with more threads; a line that ends at the bottom goes on below.
+On the left, one producer and one consumer: a bar for each queue, which also shows its colour. On the right, the queues
+that allow more threads; a line that ends at the bottom continues below it.
 
 Usage: build/bench/queue sweep | bench/plot_queue.py > bench/queue.svg
 """
@@ -18,7 +18,7 @@ ONE_ONLY = "#c4c4c4"
 THREADS = [1, 2, 4, 8]
 LEAST = 0.1
 
-# What grows: its title, what is below it, and (producers, consumers) for n threads.
+# The growing dimension: its title, its subtitle, and (producers, consumers) for n threads.
 WAYS = [
     ("n to n", "producers, and as many consumers", lambda n: (n, n)),
     ("1 to n", "consumers of one producer", lambda n: (1, n)),
@@ -39,7 +39,7 @@ def read(lines):
 
 
 def colours(figures):
-    """{subject: (colour, width)}. A queue for one producer and one consumer has no lines: all of others' are grey."""
+    """{subject: (colour, width)}. A queue for one producer and one consumer has no lines; queues of other libraries are grey."""
     chosen = {}
     for bounded in (True, False):
         ours, others = iter(OURS), iter(OTHERS)

@@ -1,10 +1,9 @@
 /*
- * What a thread pool costs: nanoseconds each.
+ * The costs of a thread pool, in nanoseconds each.
  *
- * hop     a coroutine lets others run, and is run again; by itself, and one of a thousand
- * spawn   one coroutine begins a thousand short ones and waits for each
- * wake    a coroutine wakes one that belongs to another pool of one thread, and waits until it is
- *         woken from there
+ *   hop     a coroutine yields and is run again; alone, and as one of a thousand
+ *   spawn   one coroutine starts a thousand short ones and waits for each
+ *   wake    a coroutine wakes one on another pool of one thread, and waits until that wakes it
  *
  * (peers/pool.sh adds those of Go, tokio and Asio.)
  */

@@ -1,3 +1,4 @@
+/* Runs the parties of a benchmark on a thread pool, which is created once for each size. */
 #include "pools.h"
 
 #include "bench.h"

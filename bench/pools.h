@@ -1,5 +1,6 @@
 /*
- * Coroutines of bide on a thread pool; the pools stay from round to round, as other libraries' do.
+ * Coroutines of bide on a thread pool; the pools are kept from round to round, like other
+ * libraries'.
  */
 #ifndef BENCH_POOLS_H
 #define BENCH_POOLS_H
@@ -10,10 +11,10 @@
 
 enum { BENCH_POOL_THREADS = 2 };
 
-/* A pool of `threads` threads, at most BENCH_POOL_THREADS: the same each time. */
+/* A pool of `threads` threads, BENCH_POOL_THREADS at most: the same pool each time. */
 bide_thread_pool *bench_pool(unsigned threads);
 
-/* Runs the parties on it until all have ended. */
+/* Runs the parties on the pool until all have finished. */
 void bench_pool_run(bench_party *parties, size_t count, unsigned threads);
 
 #endif

@@ -1,33 +1,38 @@
 /*
- * 64-bit numbers through a queue, from producers to consumers, a thread each: one at a time, or in batches of 16.
+ * 64-bit numbers through a queue, from producers to consumers, a thread each: one at a time, or in
+ * batches of 16.
  *
- * Each thread tries until it succeeds; in between it pauses the processor 16 times, then gives way to others, and so
- * on. After a tenth of a second the producers end, and the consumers when all is taken; the sums are checked. (So much
- * time rather than so many numbers: with more threads than processors some queues are a thousand times slower.) The
- * start of the threads, and the queue's making and end, are in the figure.
+ * Each thread retries until it succeeds. Between two tries it pauses the processor 16 times, then
+ * yields to other threads, and so on. After a tenth of a second the producers stop, and the
+ * consumers stop when everything is consumed; the sums are checked. (The time is fixed rather than
+ * the count: with more threads than processors, some queues are a thousand times slower.) The
+ * figure includes starting the threads and creating and destroying the queue.
  *
- * The threads are kept on their processors, whether or not BENCH_PIN is in the environment: two that the system puts on
- * one processor hand over a full ring at a turn, and nothing goes from cache to cache.
+ * The threads are pinned, whether or not BENCH_PIN is in the environment: two threads on one
+ * processor would pass a full ring at a time, and nothing would move between caches.
  *
  *     "placement"    "apart"   the producer on one processor, the consumer on the other
- *                    "dealt"   to the processors in turn, producers from the first on, consumers from the second on
- *     "class"                  how many may push and pop (s: one, m: many); bounded, "capacity", or unbounded
+ *                    "dealt"   dealt to the processors, producers from the first on, consumers from
+ *                              the second on
+ *     "class"                  how many may push and pop (s: one, m: many); bounded, "capacity", or
+ *                              unbounded
  *
- * bide-...            queue_bide.c
- * vyukov, mutex+ring  peers/queue_plain.c
- * mutex+deque         std::deque under std::mutex
- * boost...            Boost.Lockfree: for one and one; for many, of fixed size or growing
- * ck-...              Concurrency Kit's ring
- * moodycamel...       ConcurrentQueue, without and with tokens; readerwriterqueue is its author's for one and one
- * tbb...              oneTBB
- * urcu-...            userspace RCU; malloc gives the nodes
+ *   bide-...            queue_bide.c
+ *   vyukov, mutex+ring  peers/queue_plain.c
+ *   mutex+deque         std::deque under std::mutex
+ *   boost...            Boost.Lockfree: for one and one; for many, of fixed size or growing
+ *   ck-...              Concurrency Kit's ring
+ *   moodycamel...       ConcurrentQueue, without and with tokens; readerwriterqueue is by the same
+ *                       author, for one and one
+ *   tbb...              oneTBB
+ *   urcu-...            userspace RCU; nodes from malloc
  *
- * Those that have no batches are asked 16 times.
+ * Queues without batches are called 16 times.
  *
- *     queue [sweep] [NAME]    1 to 1 and 2 to 2; or each of 1, 2, 4 and 8 to each. NAME: only of subjects whose names
- *                             begin so
+ *     queue [sweep] [NAME]    1 to 1 and 2 to 2; or each of 1, 2, 4 and 8 to each. NAME: only subjects
+ *                             with this prefix
  *
- * bench/plot_queue.py makes a picture of what `sweep` prints.
+ * bench/plot_queue.py plots the output of `sweep`.
  */
 #define _GNU_SOURCE
 #include "bench.h"
@@ -84,7 +89,7 @@ struct cell {
     unsigned producers;
     unsigned consumers;
     size_t batch;
-    long duration; /* in nanoseconds: for so long they produce */
+    long duration; /* nanoseconds of producing */
 };
 
 struct party {
@@ -94,7 +99,7 @@ struct party {
     unsigned place;
     uint64_t first; /* a producer's */
     uint64_t count;
-    uint64_t sum; /* of what it pushed, or took */
+    uint64_t sum; /* of the elements that it pushed or popped */
 };
 
 static void *run_producer(void *argument)
@@ -162,7 +167,7 @@ static bool allows(const struct queue_subject *subject, unsigned producers, unsi
 }
 
 struct choice {
-    const char *name; /* how the subjects' names begin */
+    const char *name; /* prefix of the subjects' names */
     int rounds;
     long duration;
 };

@@ -1,22 +1,25 @@
 /*
- * bide's queues in the benchmark `queue`: those whose headers are there.
+ * bide's queues in the benchmark `queue`, for each header that exists.
  *
  *     bide-spsc                    spsc_ring.h
- *     bide-mpmc, bide-mpmc-single  mpmc_ring.h; the latter's only consumer pops without a compare-exchange
+ *     bide-mpmc, bide-mpmc-single  mpmc_ring.h; the latter's single consumer pops without a
+ *                                  compare-exchange
  *     bide-linked                  linked_queue.h
  *     bide-counted                 counted_queue.h
  *     bide-segment                 segment_queue.h
  */
 #include "queue_subject.h"
 
-/* How many of a batch were moved, by what push_many and pop_many answer. */
+/* The number of elements moved, from the result of push_many or pop_many. */
 static inline size_t moved(ptrdiff_t answer)
 {
     return answer < 0 ? 0 : (size_t)answer;
 }
 
-/* The functions of a queue whose handle is a pointer to a struct that has it as `queue`. `pop` and `pop_many` are those
- * of its functions that pop. */
+/*
+ * The functions of a queue whose handle is a pointer to a struct with the member `queue`. `pop` and
+ * `pop_many` are its pop functions.
+ */
 #define RING_FUNCTIONS(prefix, api, pop, pop_many)                                              \
     static inline bool prefix##_push(prefix##_handle *handle, uint64_t value)                   \
     {                                                                                           \
@@ -36,7 +39,7 @@ static inline size_t moved(ptrdiff_t answer)
         return moved(api##_##pop_many(&(*handle)->queue, to, count));                           \
     }
 
-/* The same of a queue whose functions take something of the thread's beside it: `own`. */
+/* The same for a queue whose functions also take a thread's own state: `own`. */
 #define NODE_FUNCTIONS(prefix, api, own)                                                        \
     static inline bool prefix##_push(prefix##_handle *handle, uint64_t value)                   \
     {                                                                                           \
@@ -125,7 +128,7 @@ enum { CHUNK_NODES = 1024, MAX_NODES = 1 << 24 };
     struct prefix {                                                                              \
         BIDE_ALIGNAS(QUEUE_LINE) api(uint64_t) queue;                                            \
         BIDE_ALIGNAS(QUEUE_LINE) bide_node_pool pool;                                            \
-        bide_node_cache cache; /* of who makes and destroys the queue */                         \
+        bide_node_cache cache; /* of the thread that creates and destroys the queue */           \
     };                                                                                           \
                                                                                                  \
     static void *prefix##_create(unsigned producers, unsigned consumers)                         \

@@ -1,18 +1,21 @@
 /*
- * What a producer and a consumer of the benchmark `queue` do; included once for each queue, so there is no include
- * guard. Before it, QUEUE is defined as the queue's prefix, and there are
+ * The loops of a producer and a consumer in the benchmark `queue`. The file is included once for
+ * each queue, so it has no include guard. Before it, QUEUE is defined as the queue's prefix, and
+ * these exist:
  *
- *     QUEUE_handle                                          what a thread has of its own
- *     void QUEUE_enter(handle *, void *queue, role)         at its start
- *     void QUEUE_leave(handle *)                            at its end
- *     bool QUEUE_push(handle *, uint64_t value)             false: there was no room
- *     bool QUEUE_pop(handle *, uint64_t *to)                false: there was nothing
+ *     QUEUE_handle                                          a thread's own state
+ *     void QUEUE_enter(handle *, void *queue, role)         called first
+ *     void QUEUE_leave(handle *)                            called last
+ *     bool QUEUE_push(handle *, uint64_t value)             false: the queue is full
+ *     bool QUEUE_pop(handle *, uint64_t *to)                false: the queue is empty
  *     size_t QUEUE_push_many(handle *, const uint64_t *from, size_t count)
  *     size_t QUEUE_pop_many(handle *, uint64_t *to, size_t count)
- *                                                           how many. A queue that has no such functions defines
- *                                                           QUEUE_IN_ONES instead: a loop
+ *                                                           the number moved. A queue without such
+ *                                                           functions defines QUEUE_IN_ONES instead,
+ *                                                           for a loop
  *
- * In C++ it is the body of a class (peers/queue_loops.hpp), whose members have the same names without the prefix.
+ * In C++ it is the body of a class (peers/queue_loops.hpp), whose members have the same names
+ * without the prefix.
  */
 #ifdef __cplusplus
 #define QUEUE_(name) name

@@ -1,16 +1,20 @@
 /*
- * Numbers through a ring of 16384, from producers to consumers (ring_bide.h): all on one thread, or on two; claimed
- * and published one at a time, in tens or in 256s.
+ * Numbers through a ring of 16384, from producers to consumers (ring_bide.h): all on one thread, or
+ * on two; claimed and published one at a time, in tens or in 256s.
  *
- * bide                coroutines, on a run loop each thread. With more than two parties on two threads: the
- *                     producers on one and the consumers on the other ("apart"), or dealt to them in turn ("dealt")
- * bide-spinning       the same, but the consumers spin a moment before they wait (bide/adaptive_spin.h)
- * mutex+cond          1-1: a ring under a mutex and two condition variables, two threads
- * cxx20-barrier-g++   1-1 on one thread: a minimal sequence barrier of cppcoro's kind, compiled by g++. Who waits is
- *                     "resumed" "inline", in publish, or "queued", when the publisher has suspended (as bide's)
- * cxx20-barrier-clang the same, by clang
+ *   bide                coroutines, on a run loop for each thread. With more than two parties on two
+ *                       threads: producers on one and consumers on the other ("apart"), or dealt in
+ *                       turn ("dealt")
+ *   bide-spinning       the same, but consumers spin briefly before they wait
+ *                       (bide/adaptive_spin.h)
+ *   mutex+cond          1-1: a ring under a mutex and two condition variables, two threads
+ *   cxx20-barrier-g++   1-1 on one thread: a minimal sequence barrier like cppcoro's, compiled by
+ *                       g++. A waiter is "resumed" "inline", in publish, or "queued", when the
+ *                       publisher has suspended (as in bide)
+ *   cxx20-barrier-clang the same, compiled by clang
  *
- * (peers/ring.sh adds the Disruptor for Java, a thread a party.) `ring TOPOLOGY` runs one topology only.
+ * (peers/ring.sh adds the Disruptor for Java, with a thread for each party.) `ring TOPOLOGY` runs
+ * one topology only.
  */
 #include "bench.h"
 #include "ring_bide.h"

@@ -1,3 +1,4 @@
+/* Producers, consumers and their barriers in the topologies of ring_bide.h. Each party runs on its loop's thread. */
 #include "ring_bide.h"
 
 #include "bench.h"
@@ -19,7 +20,7 @@ static const struct {
 
 typedef bide_ring(uint64_t) number_ring;
 
-/* A stage: the barriers on which its consumers publish what they have done with. */
+/* A stage: the barriers on which its consumers publish consumed numbers. */
 struct stage {
     bide_sequence_barrier *members[MAX_CONSUMERS];
     bide_sequence_group group;
@@ -40,7 +41,7 @@ struct shared {
 struct producer {
     bide_task task;
     struct shared *shared;
-    uint64_t items; /* it sends 0 to this, exclusive */
+    uint64_t items; /* the numbers to send: 0 to items - 1 */
     uint64_t sent;
     bide_claim claim;
     bide_multi_producer_claim multi_claim;

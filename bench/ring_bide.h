@@ -1,11 +1,12 @@
 /*
- * Producers and consumers of bide over a ring of numbers, in a topology, on one run loop or spread over two.
+ * Producers and consumers of bide over a ring of numbers, in a topology, on one run loop or spread
+ * over two.
  *
  *     1-1      a producer, a consumer                       1-3      each consumer gets everything
- *     3-1      three producers, a consumer                  1-2-1    two consumers, and one that comes after both
+ *     3-1      three producers, a consumer                  1-2-1    two consumers, and a third after both
  *
- * A producer claims and publishes one number at a time or in batches; a consumer takes all that is published when it
- * looks, as the Disruptor's does. The sums of what was consumed are checked.
+ * A producer claims and publishes one number at a time or in batches; a consumer consumes
+ * everything that is published, like the Disruptor's. The sums of the consumed numbers are checked.
  */
 #ifndef BENCH_RING_BIDE_H
 #define BENCH_RING_BIDE_H
@@ -18,7 +19,7 @@ enum { BENCH_RING = 16384 };
 
 enum ring_topology { RING_1_1, RING_1_3, RING_3_1, RING_1_2_1 };
 
-/* On one loop; the producers on one and the consumers on the other; or dealt to them in turn. */
+/* On one loop; producers on one and consumers on the other; or dealt in turn. */
 enum ring_placement { RING_TOGETHER, RING_APART, RING_DEALT };
 
 struct ring_setting {

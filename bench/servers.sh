@@ -1,5 +1,5 @@
-# The servers that echo, which several benchmarks have as subjects; to be read by their scripts, from the project's
-# folder. program SUBJECT prints its program, with what stands before its --port, or nothing if it cannot be run here.
+# The echo servers, subjects of several benchmarks, whose scripts source this file from the project's directory. program
+# SUBJECT prints the command before its --port, or nothing if it cannot be run here.
 # shellcheck shell=bash
 
 . bench/common.sh
@@ -19,7 +19,7 @@ asio() {
     echo "$out/echo"
 }
 
-# The program of a subject, with what stands before its --port.
+# Prints the command of a subject before its --port.
 program() {
     case $1 in
     bide-*) built build/bench/echo_bide "env BIDE_IO=${1#bide-}" ;;
@@ -41,8 +41,8 @@ built() {
     fi
 }
 
-# start SUBJECT FOLDER: starts it on processor 0, as $server, and sets $line to its first one, whose last word is the
-# port. FOLDER has what `program` printed, in a file of the subject's name, and a pipe `line`.
+# start SUBJECT DIRECTORY: starts it on processor 0, as $server, and sets $line to its first line, whose last word is the
+# port. DIRECTORY has the output of `program` in a file of the subject's name, and a pipe `line`.
 start() {
     threads=
     case $1 in bide-*) threads='--threads 1' ;; esac

@@ -1,13 +1,13 @@
 /*
- * Timers: nanoseconds to cancel one of `live` and start it anew ("of": "restart"), and to have each of `live` come
- * ("fire"). The times are any of the next half minute, and which one is restarted is drawn; those that come are due
- * within ten seconds, and are asked for each millisecond.
+ * Timers: nanoseconds to cancel one of `live` and start it again ("of": "restart"), and for each of
+ * `live` to expire ("fire"). The times are random within the next half minute, and a random timer
+ * is restarted. Timers that expire are due within ten seconds, and are polled each millisecond.
  *
- * bide        the wheel that a scheduler keeps its timers in, by a clock that the benchmark sets
- * bide-heap   a pairing heap alone, as firmware may have it, and as schedulers had it before
- * bide-loop   a run loop's, by its scheduler's functions, under its lock; where they come, a frame of each is resumed,
- *             and all have been due for a while
- * libuv       uv_timer_again and uv_timer_start, whose times are milliseconds; where they come, as bide-loop
+ *   bide        the wheel in which a scheduler keeps its timers, with a clock that the benchmark sets
+ *   bide-heap   a bare pairing heap, as firmware may use it
+ *   bide-loop   a run loop's timers, by its scheduler's functions, under its lock; in "fire", a frame
+ *               is resumed for each, and all have been due for a while
+ *   libuv       uv_timer_again and uv_timer_start, with times in milliseconds; "fire" as bide-loop
  *
  * (peers/timer.sh adds tokio.)
  */
@@ -164,7 +164,7 @@ static const struct subject subjects[] = {
 
 enum { SUBJECTS = sizeof subjects / sizeof subjects[0] };
 
-/* Of a few, several times over. */
+/* Repeats the measurement for small counts. */
 static double fire(const struct subject *subject, size_t live)
 {
     double sum = 0;

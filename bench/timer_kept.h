@@ -1,6 +1,7 @@
 /*
- * The two measurements of timers as they are kept, by a clock of the benchmark's own: of one way to keep them. Before it
- * is included NAME(name) is how its functions are called, TIMERS(name) and TIMERS_TYPE are the timers'.
+ * The two measurements for one timer container, with a clock of the benchmark's own. The including
+ * file defines NAME(name), which gives the functions their names, and TIMERS(name) and TIMERS_TYPE,
+ * the container's functions and type.
  */
 
 static TIMERS_TYPE NAME(timers);
@@ -13,7 +14,10 @@ static void NAME(insert)(size_t i, uint64_t time)
     TIMERS(insert)(&NAME(timers), &NAME(sleeps)[i].timer);
 }
 
-/* Asks what is due each millisecond up to `until`; what comes is set again, if `again`. Returns how many came. */
+/*
+ * Polls for due timers each millisecond up to `until`; with `again`, each is started again. Returns
+ * the number that expired.
+ */
 static size_t NAME(run_until)(uint64_t until, int again)
 {
     size_t count = 0;
@@ -39,10 +43,13 @@ static void NAME(begin)(size_t live)
     NAME(sleeps) = allocate(live, sizeof *NAME(sleeps));
     TIMERS(init)(&NAME(timers));
     NAME(now) = 1000 * SECOND + bench_timer_draw() * 1000;
-    TIMERS(take_due)(&NAME(timers), NAME(now), &due); /* it knows the time */
+    TIMERS(take_due)(&NAME(timers), NAME(now), &due); /* sets the container's time */
 }
 
-/* After half a minute, so that some have come and the others are where they are then. */
+/*
+ * Runs half a minute first, so that some timers have expired and the others have moved to their
+ * places.
+ */
 static double NAME(restart)(size_t live, size_t count)
 {
     NAME(begin)(live);
@@ -65,7 +72,7 @@ static double NAME(fire)(size_t live)
 {
     NAME(begin)(live);
     for (size_t i = 0; i < live; i++) {
-        size_t which = i * 7919 % live; /* in another order than they lie in */
+        size_t which = i * 7919 % live; /* in another order than in memory */
         NAME(insert)
         (which,
          NAME(now) + bench_timer_draw() % 10000 * MILLISECOND + bench_timer_draw() % MILLISECOND);

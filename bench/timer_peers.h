@@ -1,4 +1,4 @@
-/* What the timers of libuv are measured by, beside the others of benchmark `timer`. */
+/* libuv's timers for the benchmark `timer`. */
 #ifndef BENCH_TIMER_PEERS_H
 #define BENCH_TIMER_PEERS_H
 
@@ -9,7 +9,7 @@
 #define BENCH_UV 0 /* libuv is not installed */
 #endif
 
-/* A number that is drawn, of 31 bits; and how many nanoseconds from now a timer is to come. */
+/* A random number of 31 bits; and the nanoseconds from now until a timer expires. */
 uint64_t bench_timer_draw(void);
 uint64_t bench_timer_away(void);
 

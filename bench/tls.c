@@ -1,9 +1,9 @@
 /*
- * TLS: a server of bide's on a loop, beside one that calls OpenSSL and blocks. The client is the same, OpenSSL that blocks
- * on a thread of its own, over pairs of Unix sockets; TLS 1.3, a key of P-256.
+ * TLS: a server of bide on a loop, beside a server of blocking OpenSSL calls. The client is the
+ * same: blocking OpenSSL on a thread of its own, over pairs of Unix sockets; TLS 1.3, a P-256 key.
  *
- *     handshakes        connections a second, from the first byte until both have shaken hands
- *     sent, received    bytes a second, in writes and reads of 64 KB
+ *     handshakes        connections per second, from the first byte until both handshakes are done
+ *     sent, received    bytes per second, in writes and reads of 64 KB
  */
 #include "bench.h"
 

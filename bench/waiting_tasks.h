@@ -1,4 +1,7 @@
-/* What the benchmark `memory` asks of a kind of task: to make many that wait for one event, and to set it. */
+/*
+ * A kind of task in the benchmark `memory`: creates many tasks that wait for one event, and sets
+ * the event.
+ */
 #ifndef BENCH_WAITING_TASKS_H
 #define BENCH_WAITING_TASKS_H
 
@@ -9,11 +12,11 @@ extern "C" {
 #endif
 
 struct waiting_tasks {
-    void (*make)(size_t n); /* makes so many, and lets each run until it waits */
-    size_t (*resume)(void); /* sets the event; returns how many tasks have ended by that */
-    void (*destroy)(void);  /* what make has made */
+    void (*make)(size_t n); /* creates n tasks, and runs each until it waits */
+    size_t (*resume)(void); /* sets the event; returns the number of tasks that this has finished */
+    void (*destroy)(void);  /* destroys the tasks of make */
     size_t (*frame)(void);  /* bytes of one task, after make */
-    size_t handle;          /* bytes of what its owner keeps to find it */
+    size_t handle;          /* bytes of its owner's handle */
 };
 
 #ifdef __cplusplus

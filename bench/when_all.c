@@ -1,14 +1,14 @@
 /*
- * A parent that awaits a thousand children at once and adds up their results: create, start, finish and
- * collect, for each child. They complete at once ("suspends": 0), or each waits once, for an event that is
- * set when all do ("suspends": 1). All on one thread.
+ * A parent that awaits a thousand children at once and adds up their results: create, start, finish
+ * and collect, for each child. They complete at once ("suspends": 0), or each waits once, for an
+ * event that is set when all are waiting ("suspends": 1). All on one thread.
  *
- * bide                  when_all over an array of branches, the children in an array too
- * calls                 a call out of line that does the child's work, for each: the floor
- * cxx20-when_all-g++    a minimal when_all over C++20 tasks, in vectors, compiled by g++; "frames": 2, a
- *                       child's and one of when_all's own for it, as cppcoro has it, or 1, for children
- *                       that only when_all can await
- * cxx20-when_all-clang  the same, by clang
+ *   bide                  when_all over an array of branches, with the children in an array too
+ *   calls                 an out-of-line call that does the child's work, for each: the floor
+ *   cxx20-when_all-g++    a minimal when_all over C++20 tasks, in vectors, compiled by g++; "frames":
+ *                         2, the child's and one of when_all's own for it, like cppcoro's, or 1, for
+ *                         children that only when_all can await
+ *   cxx20-when_all-clang  the same, compiled by clang
  */
 #include "bench.h"
 

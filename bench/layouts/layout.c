@@ -1,4 +1,4 @@
-/* What one library of the benchmark `layout` gives to it: LAYOUT_RUN is its name for it. */
+/* The interface of one library to the benchmark `layout`: the function LAYOUT_RUN. */
 #include "../ring_bide.h"
 
 uint64_t LAYOUT_RUN(const void *setting);

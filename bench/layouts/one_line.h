@@ -1,6 +1,6 @@
 /*
- * To be included before everything else: a sequence barrier has both of its words on one cache line, while everything
- * else is laid out as ever.
+ * Must be included first: both words of a sequence barrier are on one cache line; everything else
+ * is laid out as usual.
  */
 #include "bide/sequence.h"
 #include "bide/sync_wait.h"

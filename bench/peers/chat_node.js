@@ -1,4 +1,4 @@
-// The chat's room by node's ws, for bench/chat.sh: what is said is told to all. The first line ends with the port.
+// The chat's room by node's ws, for bench/chat.sh: each message is delivered to all members. The first line ends with the port.
 'use strict';
 const {WebSocketServer} = require('ws');
 

@@ -1,12 +1,12 @@
-// A small C++20 task: started when awaited, owned by one object, its result
-// kept in the promise, control passed both ways by symmetric transfer. And a
-// manual-reset event that tasks wait for.
+// A small C++20 task: it starts when it is awaited, has one owner, stores its
+// result in the promise, and transfers control both ways symmetrically. And a
+// manual-reset event for tasks.
 //
 // GCC needs -O2: below it symmetric transfer is an ordinary call, and the stack
 // grows with every await.
 //
-// One program holds the code of two compilers, so all of it is in an unnamed
-// namespace: what one compiler made must not stand in for what the other did.
+// One program contains the code of two compilers, so all of it is in an unnamed
+// namespace: the linker must not replace one compiler's code by the other's.
 #ifndef BENCH_PEERS_COROUTINES_HPP
 #define BENCH_PEERS_COROUTINES_HPP
 
@@ -48,7 +48,7 @@ class task
     struct promise_type;
     using handle = std::coroutine_handle<promise_type>;
 
-    // At the end: continue whoever awaits, or return to the caller of start(), or of what resumed it.
+    // At the end: continues the awaiting coroutine, or returns to the caller of start() or resume().
     struct final_awaiter {
         bool await_ready() const noexcept
         {
@@ -84,7 +84,7 @@ class task
         }
     };
 
-    // Starts the child, and hands on its result.
+    // Starts the child, and returns its result.
     struct awaiter {
         handle h;
         bool await_ready() const noexcept
@@ -122,7 +122,7 @@ class task
         return awaiter{h_};
     }
 
-    // For a task that nobody awaits: runs it until it waits or completes.
+    // For a detached task: runs it until it waits or completes.
     void start()
     {
         h_.resume();
@@ -140,7 +140,7 @@ class task
     handle h_;
 };
 
-// The one of Lewis Baker's article on operator co_await. Not set: the newest
+// The event of Lewis Baker's article on operator co_await. Not set: the newest
 // waiter, linked to those before it. Set: the event's own address.
 class event
 {

@@ -1,4 +1,4 @@
-// operator new as the C++ library has it, but that it counts.
+// operator new as in the C++ library, with a count of bytes.
 
 #include "memory.h"
 

@@ -1,5 +1,5 @@
-// What an operation costs beside a crowd of goroutines that wait, on one thread; the figures of bench/crowd.c that Go
-// has an equal for. The event is a channel that is closed.
+// The cost of an operation in a crowd of waiting goroutines, on one thread; the figures of bench/crowd.c for which Go
+// has an equivalent. The event is the closing of a channel.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 
 const rounds = 5
 
-// So many operations that a round takes a moment.
+// The number of operations for which a round takes a moment.
 func timesFor(nanoseconds float64) int {
 	times := int(5e7 / nanoseconds)
 	if times < 20 {

@@ -1,5 +1,5 @@
-// What an operation costs beside a crowd of tasks that wait, on one thread; the figures of bench/crowd.c that tokio has
-// an equal for. The event is a Notify, whose waiters are told all at once.
+// The cost of an operation in a crowd of waiting tasks, on one thread; the figures of bench/crowd.c for which tokio has
+// an equivalent. The event is a Notify, which wakes all waiters at once.
 use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl Crowd {
     }
 }
 
-// Counts what is dropped with the task that it is in.
+// Counts the tasks that are dropped.
 struct Ends(Rc<Crowd>);
 
 impl Drop for Ends {
@@ -54,7 +54,7 @@ fn times_for(nanoseconds: f64) -> usize {
     ((5e7 / nanoseconds) as usize).clamp(20, 200_000)
 }
 
-// The set runs some tens of its tasks each time.
+// The set runs some tens of its tasks at a time.
 async fn let_all_wait(count: usize) {
     for _ in 0..count / 8 + 10 {
         yield_now().await;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the Disruptor's program, which is built first if it is not: JSON lines on stdout, the rest on stderr. If
-# something is missing it says so on stderr, and does nothing.
+# Runs the Disruptor's program, and builds it first if needed: JSON lines on stdout, the rest on stderr. If something is
+# missing, reports that on stderr and does nothing.
 # Usage: bench/peers/disruptor.sh ARGUMENT... (see DisruptorRing.java)
 # DISRUPTOR_JAR names the jar if it is not in the usual place.
 set -eu

@@ -1,4 +1,4 @@
-// Echo by Asio's callbacks: one thread, and a context and sockets that know of it (no locks, no type-erased executor).
+// Echo with Asio's callbacks: one thread, with a context and sockets configured for it (no locks, no type-erased executor).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,7 @@
-/* What the echo servers written by hand share: `--port N`, a listening socket, and the line that tells its port. */
+/*
+ * The common part of the hand-written echo servers: `--port N`, a listening socket, and the line
+ * with its port.
+ */
 #ifndef BENCH_ECHO_LISTEN_H
 #define BENCH_ECHO_LISTEN_H
 
@@ -16,7 +19,7 @@ static inline _Noreturn void echo_fail(const char *what)
     exit(1);
 }
 
-/* The port that is asked for: 0 is any. */
+/* The requested port; 0 is any. */
 static inline uint16_t echo_port(int argc, char **argv)
 {
     if (argc != 3 || strcmp(argv[1], "--port") != 0) {
@@ -26,7 +29,7 @@ static inline uint16_t echo_port(int argc, char **argv)
     return (uint16_t)atoi(argv[2]);
 }
 
-/* `flags` are those of socket(). What is accepted has TCP_NODELAY from the socket that listens. */
+/* `flags` are those of socket(). Accepted sockets inherit TCP_NODELAY from the listening socket. */
 static inline int echo_listen(uint16_t port, int flags)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};

@@ -1,9 +1,9 @@
 /*
- * Echo by epoll and nothing else: one thread, each connection registered once, edge-triggered
- * (level-triggered was about 2 % slower with small messages, and the same with large ones). A
- * receive that leaves room in the buffer has taken all there is, so there is no second one; the
- * answer is sent at once from the buffer that all connections share, and only what the socket does
- * not take is kept.
+ * Echo with bare epoll: one thread, each connection registered once, edge-triggered
+ * (level-triggered was about 2 % slower with small messages, and equal with large ones). A receive
+ * that does not fill the buffer has drained the socket, so there is no second one. The answer is
+ * sent at once from a buffer that all connections share, and only data that the socket does not
+ * take is copied.
  */
 #define _GNU_SOURCE
 #include "echo_listen.h"
@@ -16,7 +16,7 @@ enum { MAX_EVENTS = 256, BUFFER = 65536 };
 
 typedef struct connection {
     int descriptor;
-    size_t kept, done; /* of `rest`, which is NULL when all has been sent */
+    size_t kept, done; /* of `rest`, which is NULL if all has been sent */
     char *rest;
 } connection;
 
@@ -29,7 +29,7 @@ static void drop(connection *c)
     free(c);
 }
 
-/* Whether the connection may go on: 1; waits for room: 0; is gone: -1. */
+/* Returns 1 if all was sent, 0 if the socket is full, -1 if the connection is closed. */
 static int send_rest(connection *c)
 {
     ssize_t sent = send(c->descriptor, c->rest + c->done, c->kept - c->done, MSG_NOSIGNAL);

@@ -1,8 +1,8 @@
 /*
- * Echo by io_uring and nothing else: one thread and its ring, a multishot accept, and for each
- * connection a receive, then a send, in turn. (A multishot receive into lent buffers, and a send
- * that is linked with the next receive, gave the same within the noise.) All that the completions
- * of one turn begin is handed to the kernel by the call that waits for the next.
+ * Echo with bare io_uring: one thread and its ring, a multishot accept, and for each connection
+ * alternating receives and sends. (A multishot receive into provided buffers, and a send linked
+ * with the next receive, were equal within the noise.) The operations started by the completions of
+ * one round are submitted by the call that waits for the next round.
  */
 #define _GNU_SOURCE
 #include "echo_listen.h"
@@ -11,7 +11,7 @@
 #include <liburing.h>
 #include <unistd.h>
 
-/* (a turn begins at most one operation a completion; with more than so many they go in two calls) */
+/* (a round starts one operation per completion at most; more than ENTRIES take two calls) */
 enum { ENTRIES = 2048, COMPLETIONS = 8192, BUFFER = 32768 };
 
 typedef struct connection {
@@ -47,7 +47,7 @@ static void begin_receive(connection *c)
     c->sending = 0;
 }
 
-/* MSG_WAITALL: all of it, or an error. */
+/* MSG_WAITALL: everything, or an error. */
 static void begin_send(connection *c, size_t size)
 {
     struct io_uring_sqe *sqe = entry();

@@ -1,7 +1,7 @@
 /*
- * Echo by libuv: what is received lies in one buffer that all connections share, and is sent at
- * once by uv_try_write; only what the socket does not take is copied and written later, with
- * reading stopped meanwhile.
+ * Echo with libuv: data is received into one buffer that all connections share, and sent at once by
+ * uv_try_write. Only data that the socket does not take is copied and written later, and reading
+ * stops meanwhile.
  */
 #define _GNU_SOURCE
 #include "echo_listen.h"
@@ -13,7 +13,7 @@ enum { BUFFER = 65536 };
 typedef struct connection {
     uv_tcp_t socket;
     uv_write_t write;
-    char *rest; /* what is being written */
+    char *rest; /* data being written */
 } connection;
 
 static uv_loop_t loop;

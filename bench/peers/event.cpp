@@ -1,5 +1,5 @@
-// Ping-pong by auto-reset events for one waiter, as cppcoro has them: a set resumes who waits inline, or posts it to
-// the loop on which it has begun to wait.
+// Ping-pong with auto-reset events for one waiter, like cppcoro's: a set resumes the waiter inline, or posts it to the
+// loop on which its wait started.
 
 #include "event.h"
 
@@ -12,7 +12,7 @@
 namespace
 {
 
-// Not set: null. Set: the event's own address. Otherwise who waits.
+// Not set: null. Set: the event's own address. Otherwise the waiter.
 template <bool posts>
 class auto_reset_event
 {

@@ -1,4 +1,4 @@
-// Ping-pong of two goroutines over two channels without a buffer: nanoseconds a round trip.
+// Ping-pong of two goroutines over two unbuffered channels: nanoseconds per round trip.
 package main
 
 import (

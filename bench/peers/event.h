@@ -1,4 +1,4 @@
-/* The C++20 peer: two coroutines that hand a turn to each other by two auto-reset events. */
+/* The C++20 peer: two coroutines that pass a turn to each other with two auto-reset events. */
 #ifndef BENCH_PEERS_EVENT_H
 #define BENCH_PEERS_EVENT_H
 
@@ -10,12 +10,12 @@
 extern "C" {
 #endif
 
-/* Each does so many round trips, and returns how many turns the second has had. */
+/* Each runs that many round trips, and returns the number of turns of the second party. */
 struct peer_event {
     uint64_t (*resumed_inline)(
-        uint64_t round_trips); /* a set resumes who waits on its own stack; one thread */
+        uint64_t round_trips); /* a set resumes the waiter on its own stack; one thread */
     uint64_t (*on_a_loop)(
-        uint64_t round_trips); /* a set posts who waits to an event loop; one thread */
+        uint64_t round_trips); /* a set posts the waiter to an event loop; one thread */
     uint64_t (*on_two_loops)(uint64_t round_trips); /* the same, a loop and a thread each */
 };
 

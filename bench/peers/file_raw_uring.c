@@ -1,8 +1,8 @@
 /*
- * Random reads of 4 KB by io_uring and nothing else: one thread keeps DEPTH of them in flight for
- * some seconds.
+ * Random reads of 4 KB with bare io_uring: one thread keeps DEPTH of them in flight for some
+ * seconds.
  *
- * file_raw_uring FILE DIRECT DEPTH SECONDS prints how many ended a second.
+ *   file_raw_uring FILE DIRECT DEPTH SECONDS prints reads per second.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,6 @@
-// Fork and join of C++20's coroutines, as libfork does it: a parent's continuation is what others take; frames
-// come from a stack of their own, which is left to the parent where its child ends on another; a deque with a
-// full fence in each pop. Only what the benchmark needs: one segment a stack, no exceptions, and no sleeping.
+// Fork and join of C++20 coroutines, like libfork's: thieves steal the parent's continuation. Frames come from a
+// separate stack, which is left to the parent if its child finishes on another thread. The deque has a full fence in
+// each pop. Only the parts that the benchmark needs: one segment per stack, no exceptions, and no sleeping.
 #include "fork.h"
 
 #include <atomic>
@@ -106,7 +106,7 @@ struct promise {
     uint64_t *result = nullptr;
     promise *parent = nullptr; // NULL: the first
     bool is_forked = false;
-    stack *home; // on which it lies
+    stack *home; // that contains it
     uint32_t taken = 0;
     std::atomic<uint32_t> pending{0};
 

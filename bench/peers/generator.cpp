@@ -1,5 +1,5 @@
-// A small C++20 generator: the value is kept in the promise, and whoever asks
-// for the next one resumes it.
+// A small C++20 generator: the value is stored in the promise, and asking for
+// the next value resumes the generator.
 
 #include "generator.h"
 
@@ -70,7 +70,7 @@ class generator
     std::coroutine_handle<promise_type> h_;
 };
 
-// Not inlined, so that there is a frame and nobody knows what is in it.
+// Not inlined, so that there is a frame whose content is opaque.
 __attribute__((noinline)) generator count(uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the Go program of a benchmark, if it is not built, and prints its path; prints nothing if there is no Go.
+# Builds the Go program of a benchmark, unless it is built, and prints its path; prints nothing if there is no Go.
 # Usage: bench/peers/go.sh NAME
 set -eu
 

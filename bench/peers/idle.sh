@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures the LMAX Disruptor that waits: JSON lines on stdout, the rest on stderr.
+# Measures an idle LMAX Disruptor: JSON lines on stdout, the rest on stderr.
 # Usage: bench/peers/idle.sh
 set -eu
 

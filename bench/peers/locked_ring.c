@@ -1,4 +1,4 @@
-/* The queue one would write first: a ring, one mutex, two condition variables. */
+/* The obvious queue: a ring, one mutex, two condition variables. */
 #include "locked_ring.h"
 
 #include <errno.h>
@@ -50,7 +50,7 @@ static size_t min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Copies in as much as fits. */
+/* Copies in as many items as fit. */
 static size_t put(struct locked_ring *q, const uint64_t *items, size_t n)
 {
     size_t k = min(n, q->capacity - q->count);
@@ -66,7 +66,7 @@ static size_t put(struct locked_ring *q, const uint64_t *items, size_t n)
     return k;
 }
 
-/* Copies out as much as there is. */
+/* Copies out as many items as there are, `max` at most. */
 static size_t take(struct locked_ring *q, uint64_t *items, size_t max)
 {
     size_t k = min(max, q->count);
@@ -82,9 +82,8 @@ static size_t take(struct locked_ring *q, uint64_t *items, size_t max)
 }
 
 /*
- * One waiter is woken when the queue stops being empty (or full). If that one
- * leaves something, it wakes the next. So no waiter sleeps while there is work,
- * and nobody signals a condition that was signalled already.
+ * One waiter is woken when the queue stops being empty (or full). If that waiter leaves something,
+ * it wakes the next. So no waiter sleeps while there is work, and no condition is signalled twice.
  */
 
 void locked_ring_push(struct locked_ring *q, const uint64_t *items, size_t n)

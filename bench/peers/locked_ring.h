@@ -25,10 +25,10 @@ int locked_ring_init(struct locked_ring *q, size_t capacity);
 /* No thread may still be inside push or pop. */
 void locked_ring_destroy(struct locked_ring *q);
 
-/* Blocks until all n items are in; they may go in by parts. */
+/* Blocks until all n items are in; they may go in in parts. */
 void locked_ring_push(struct locked_ring *q, const uint64_t *items, size_t n);
 
-/* Blocks until there is an item, takes up to max, returns how many. */
+/* Blocks until there is an item, takes up to max, and returns the number taken. */
 size_t locked_ring_pop(struct locked_ring *q, uint64_t *items, size_t max);
 
 #endif

@@ -13,7 +13,7 @@ namespace
 class loop
 {
   public:
-    // One resumption. Of who posts it, until it is run.
+    // One resumption. It belongs to the poster until it has run.
     struct node {
         std::coroutine_handle<> waiting;
         node *next = nullptr;
@@ -34,7 +34,7 @@ class loop
         not_empty_.notify_one();
     }
 
-    // Runs until so many have called leave().
+    // Runs until this many coroutines have called leave().
     void run(unsigned leavers)
     {
         current = this;
@@ -46,7 +46,7 @@ class loop
         current = nullptr;
     }
 
-    // By one of its coroutines, as its last.
+    // Called by a coroutine of the loop, last.
     void leave() noexcept
     {
         leavers_--;
@@ -71,13 +71,13 @@ class loop
         }
     };
 
-    // Goes on in this loop.
+    // Continues the coroutine in this loop.
     awaiter schedule() noexcept
     {
         return awaiter(*this);
     }
 
-    static thread_local loop *current; // that runs on this thread
+    static thread_local loop *current; // of this thread
 
   private:
     node *take()

@@ -66,7 +66,7 @@ func main() {
 		waiting.Wait()
 		allWait := time.Since(begun)
 
-		// What has ended stays with the runtime, so only the first round takes it all anew.
+		// The runtime keeps finished goroutines, so only the first round allocates all of them.
 		if round < 0 {
 			bytes = (inUse() - before) / goroutines
 		}

@@ -11,7 +11,7 @@ extern "C" {
 
 extern const struct waiting_tasks peer_memory_gxx, peer_memory_clang;
 
-/* How many bytes operator new has been asked for. */
+/* The number of bytes requested from operator new. */
 extern size_t peer_new_bytes;
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 program=$(sh bench/peers/go.sh memory)
 if [ -n "$program" ]; then
-    # A process for each case: memory that goroutines have had stays with Go.
+    # A process for each case: Go keeps the memory of goroutines.
     "$program" 1
     processors=$(getconf _NPROCESSORS_ONLN)
     [ "$processors" -eq 1 ] || "$program" "$processors"

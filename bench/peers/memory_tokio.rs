@@ -18,7 +18,7 @@ extern "C" {
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-// What malloc has given, its own included.
+// The bytes from malloc, with its own overhead.
 struct Counting;
 
 unsafe impl GlobalAlloc for Counting {
@@ -67,7 +67,7 @@ fn main() {
         local.block_on(&runtime, async {
             let begun = Instant::now();
             for _ in 0..TASKS {
-                spawn_local(wait(all.clone())); // its handle is dropped: nobody awaits it
+                spawn_local(wait(all.clone())); // the handle is dropped: detached
             }
             while all.waiting.get() < TASKS {
                 yield_now().await;

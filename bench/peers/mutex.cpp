@@ -1,4 +1,4 @@
-// cppcoro's async_mutex: a lock-free stack of those who have come, and a list, the holder's own, of those who are next.
+// cppcoro's async_mutex: a lock-free stack of new waiters, and the holder's list of the next ones.
 
 #include "mutex.h"
 
@@ -11,7 +11,7 @@
 namespace
 {
 
-// posts: who is handed the mutex is posted to the loop on which it began to wait, otherwise resumed inline.
+// posts: the next holder is posted to the loop on which its wait started; otherwise it is resumed inline.
 template <bool posts>
 class async_mutex
 {
@@ -94,7 +94,7 @@ class async_mutex
   private:
     static constexpr uintptr_t not_locked = 1;
     static constexpr uintptr_t locked_no_waiters = 0;
-    // otherwise the newest of who has come
+    // otherwise the newest waiter
 
     std::atomic<uintptr_t> state_ = not_locked;
     awaiter *waiters_ = nullptr; // oldest first

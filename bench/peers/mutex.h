@@ -1,4 +1,4 @@
-/* The C++20 peers: a mutex for coroutines of cppcoro's kind, and std::mutex. */
+/* The C++20 peers: a coroutine mutex like cppcoro's, and std::mutex. */
 #ifndef BENCH_PEERS_MUTEX_H
 #define BENCH_PEERS_MUTEX_H
 
@@ -10,11 +10,13 @@ extern "C" {
 #endif
 
 struct peer_mutex {
-    /* A coroutine locks and unlocks it so many times; returns how often it had it. */
+    /* A coroutine locks and unlocks it that many times; returns the number of locks. */
     uint64_t (*coroutine)(uint64_t times);
     uint64_t (*std_mutex)(uint64_t times);
-    /* Four coroutines, two on each of two threads: who is handed the mutex goes on there and then, on the thread of who
-     * unlocks it; or on the loop of its own thread. */
+    /*
+     * Four coroutines, two on each of two threads. The next holder continues at once on the
+     * unlocking thread, or on the loop of its own thread.
+     */
     void (*contend_inline)(struct mutex_contest *contest);
     void (*contend_on_loops)(struct mutex_contest *contest);
 };

@@ -1,4 +1,4 @@
-// What goroutines cost: nanoseconds each. hop: runtime.Gosched; spawn: a thousand short ones from one, and a wait group.
+// The cost of goroutines: nanoseconds each. hop: runtime.Gosched; spawn: a thousand short ones from one, and a wait group.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// What Asio's handlers cost: nanoseconds each. hop: a handler posts itself again; spawn: one posts a thousand and counts.
+// The cost of Asio's handlers: nanoseconds each. hop: a handler posts itself again; spawn: one posts a thousand and counts.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,4 +1,4 @@
-// What tokio's tasks cost: nanoseconds each. hop: yield_now; spawn: a thousand short ones from one, and their handles. On
+// The cost of tokio's tasks: nanoseconds each. hop: yield_now; spawn: a thousand short ones from one, and their handles. On
 // one thread, the runtime of one; on more, the one whose workers steal.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-// Boost.Lockfree's queues: that for one producer and one consumer, which has batches; and that for many, which has not,
-// with nodes from a free list that grows, or from an array.
+// Boost.Lockfree's queues: one for a single producer and consumer, with batches; and one for many, without batches, with
+// nodes from a growing free list or from an array.
 #include "queue_loops.hpp"
 
 #include <boost/lockfree/queue.hpp>

@@ -1,6 +1,6 @@
 /*
- * Concurrency Kit's ring, for one producer and one consumer and for many of both. It has no batches. It holds one
- * element less than its size.
+ * Concurrency Kit's ring, for one producer and one consumer and for many of both. It has no
+ * batches, and holds one element less than its size.
  */
 #include "../queue_subject.h"
 

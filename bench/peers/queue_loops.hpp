@@ -16,7 +16,7 @@ template <class Handle>
 class queue_loops
 {
     using queue = typename Handle::queue;
-    // Memory for one, on the stack of its thread.
+    // Storage for a handle, on its thread's stack.
     class handle
     {
       public:

@@ -1,7 +1,8 @@
 /*
- * What one would write by hand.
+ * Queues as one would write them by hand.
  *
- *     vyukov        a bounded ring of slots with turns, one compare-exchange an element (Vyukov, Bounded MPMC queue)
+ *     vyukov        a bounded ring of slots with turns, one compare-exchange for each element (Vyukov,
+ *                   Bounded MPMC queue)
  *     mutex+ring    a ring under a pthread mutex; a batch under one lock
  */
 #include "../queue_subject.h"
@@ -42,7 +43,10 @@ static void vyukov_destroy(void *queue)
 
 QUEUE_POINTER_HANDLE(vyukov, struct vyukov)
 
-/* Takes the next slot at `end` whose turn is `ahead` of its number; NULL if it is not there yet. *at is the number. */
+/*
+ * Claims the next slot at `end` whose turn is `ahead` of its number; returns NULL if it is not
+ * ready. *at is the number.
+ */
 static inline struct vyukov_slot *vyukov_claim(struct vyukov *ring, _Atomic size_t *end,
                                                size_t ahead, size_t *at)
 {

@@ -1,11 +1,11 @@
 /*
- * Userspace RCU's queues, inlined. Their nodes are the user's: here from malloc, one an element, as they have no
- * batches either.
+ * Userspace RCU's queues, inlined. Their nodes are the user's: here one for each element, from
+ * malloc. There are no batches.
  *
- *     urcu-wfcqueue    wait-free to push. Who pops frees the node at once. Many consumers pop under its lock; one, in
- *                      "-single", without
- *     urcu-lfqueue     lock-free. Pushed and popped inside a read-side section; a node is freed by call_rcu, whose
- *                      thread runs beside the others. A run ends when it has caught up
+ *     urcu-wfcqueue    wait-free push. The consumer frees the node at once. Many consumers pop under
+ *                      the queue's lock; a single one, in "-single", without
+ *     urcu-lfqueue     lock-free. Push and pop are in a read-side section; a node is freed by
+ *                      call_rcu, whose thread runs concurrently. A run ends when it has caught up
  */
 #define _LGPL_SOURCE /* NOLINT(bugprone-reserved-identifier): urcu's name */
 #include <urcu.h>

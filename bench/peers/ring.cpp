@@ -1,6 +1,6 @@
-// A producer and a consumer coroutine over a ring, with a sequence barrier and a single-producer sequencer as cppcoro
-// has them. Who waits names a scheduler: the inline one, so that publish resumes it on the publisher's stack; or one
-// that queues, for one thread alone, so that it goes on when the publisher has suspended.
+// A producer and a consumer coroutine over a ring, with a sequence barrier and a single-producer sequencer like cppcoro's.
+// A waiter names a scheduler: the inline one, so that publish resumes the waiter on the publisher's stack; or a queue for
+// a single thread, so that the waiter continues when the publisher has suspended.
 
 #include "ring.h"
 
@@ -26,7 +26,7 @@ bool precedes(sequence a, sequence b)
     return from(a, b) < 0;
 }
 
-// What is ready on the one thread.
+// The ready coroutines of the single thread.
 class ready_queue
 {
   public:
@@ -138,7 +138,7 @@ class sequence_barrier
         }
     };
 
-    // Returns how far ahead the nearest of those is that stay.
+    // Returns the distance to the nearest of the remaining waiters.
     static difference split(awaiter *a, sequence published, list &stay, list &go) noexcept
     {
         difference nearest = std::numeric_limits<difference>::max();
@@ -181,7 +181,7 @@ class sequence_barrier
             published = published_.load(std::memory_order_seq_cst);
             if (precedes(published, target))
                 break;
-            // Published meanwhile, maybe by who did not see it: looks itself.
+            // Published meanwhile, maybe by a publisher that missed this waiter: checks again.
             awaiter *taken = awaiters_.exchange(nullptr, std::memory_order_acquire);
             stay = {};
             target = published + static_cast<sequence>(split(taken, published, stay, go));
@@ -214,7 +214,7 @@ class sequencer
         co_return take(max, consumed);
     }
 
-    // True, and the claim, where none has to be waited for.
+    // Returns true and the claim if no slot has to be waited for.
     bool try_claim(size_t max, claim &c) noexcept
     {
         sequence consumed = consumed_.last_published();

@@ -12,8 +12,11 @@ extern "C" {
 #endif
 
 struct peer_ring {
-    /* Sends the numbers 0 to items - 1, claimed in batches, through a ring of `size`, on this thread; returns the sum
-     * of what was received. Who is woken goes on on the stack of who wakes it; or when that has suspended. */
+    /*
+     * Sends the numbers 0 to items - 1, claimed in batches, through a ring of `size`, on this
+     * thread; returns the sum of the received numbers. A woken party continues on the stack of the
+     * publisher, or when the publisher has suspended.
+     */
     uint64_t (*run_inline)(uint64_t items, size_t batch, size_t size);
     uint64_t (*run_queued)(uint64_t items, size_t batch, size_t size);
 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the Rust program of a benchmark on one of Debian's crates, if it is not built, and prints its path; prints
-# nothing if the crate is not there. Usage: bench/peers/rust.sh NAME tokio|rayon
+# Builds the Rust program of a benchmark with one of Debian's crates, unless it is built, and prints its path; prints
+# nothing if the crate is missing. Usage: bench/peers/rust.sh NAME tokio|rayon
 set -eu
 
 cd "$(dirname "$0")/../.."

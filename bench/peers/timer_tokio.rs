@@ -1,5 +1,5 @@
-// tokio's timers: see timer.c. A sleep is reset; or all are due, and the runtime has them wake their task, whose waker
-// they share.
+// tokio's timers: see timer.c. A sleep is reset; or all are due, and the runtime wakes their task, whose waker they
+// share.
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};

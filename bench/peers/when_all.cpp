@@ -1,7 +1,7 @@
-// A small when_all for C++20 tasks, in the manner of cppcoro: a counter, and
-// for each child a coroutine that awaits it and then counts down; or children
-// that count down themselves. Children may complete on any thread, so the
-// counter is atomic.
+// A small when_all for C++20 tasks, like cppcoro's: a counter, and for each
+// child a coroutine that awaits it and then counts down; or children that
+// count down themselves. Children may complete on any thread, so the counter
+// is atomic.
 
 #include "when_all.h"
 
@@ -12,7 +12,7 @@
 namespace
 {
 
-// Of the children that have not completed, and one more until the parent waits.
+// The number of incomplete children, plus one until the parent waits.
 class counter
 {
   public:
@@ -26,7 +26,7 @@ class counter
         parent_ = parent;
         return left_.fetch_sub(1, std::memory_order_acq_rel) > 1;
     }
-    // Who goes on when a child has completed.
+    // The coroutine to continue when a child has completed.
     std::coroutine_handle<> completed() noexcept
     {
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -115,7 +115,7 @@ counted_task<T> counted(task<T> child)
     co_return co_await std::move(child);
 }
 
-// Starts the children in turn when awaited; hands on those that have completed.
+// Starts the children in turn when awaited; returns the completed children.
 template <class T>
 class when_all
 {

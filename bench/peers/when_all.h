@@ -11,15 +11,19 @@
 extern "C" {
 #endif
 
-/* Awaits so many children, whose results are (i & 0xff) for i in 0 .. children-1, so many times over.
- * Returns the sum of all results. */
+/*
+ * Awaits `children` children, whose results are (i & 0xff) for i in 0 .. children-1, that many
+ * times. Returns the sum of all results.
+ */
 struct peer_when_all {
     uint64_t (*run)(size_t children, size_t times);
 };
 
-/* Ready: the children complete at once; suspending: each waits for an event first. Tasks: they are of the
- * type that anybody may await, so when_all needs a coroutine of its own for each; counted: they are of a
- * type that only when_all can await. */
+/*
+ * Ready: the children complete at once; suspending: each waits for an event first. Tasks: of the
+ * general type, so when_all needs a coroutine of its own for each; counted: of a type that only
+ * when_all can await.
+ */
 enum {
     PEER_TASKS_READY,
     PEER_TASKS_SUSPENDING,

@@ -1,7 +1,8 @@
 /*
- * A coroutine type of one's own that goes back to its own executor after every await: its await_transform puts
- * each awaited operation into a bide_resume_on. Here it belongs to the run loop of the main thread, is
- * begun on a thread pool, and whatever it awaits, what follows runs on the main thread.
+ * A custom coroutine type that returns to its own executor after every await: its await_transform
+ * wraps each awaited operation in a bide_resume_on. Here the executor is the main thread's run
+ * loop. The coroutine starts on a thread pool, and the code after each await runs on the main
+ * thread.
  */
 #include <bide/bide.h>
 #include <pthread.h>
@@ -10,7 +11,7 @@
 
 /* ---- The type ---- */
 
-/* The first member of such a coroutine's frame. */
+/* The first member of the frame of such a coroutine. */
 struct homing {
     bide_frame frame;
     bide_scheduler *home;

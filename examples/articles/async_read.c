@@ -1,18 +1,20 @@
 /*
- * An asynchronous read without a lock between who starts it and who ends it: the coroutine is suspended before
- * the read is started, so its completion may come at any time and on any thread, before `suspend` has returned
- * too. The awaiter is written by hand, to show its three functions: ready, suspend, resume.
+ * An asynchronous read without a lock between the thread that starts it and the thread that
+ * completes it. The coroutine is suspended before the read is started. So the completion may come
+ * at any time and on any thread, even before `suspend` has returned. The awaiter is written by
+ * hand, to show its three functions: ready, suspend, resume.
  *
  *     thread 1                            thread 2, the device's
- *     ready: no                           waits for something to do
+ *     ready: no                           waits for a request
  *     the frame is saved
  *     suspend: gives the read to  ----->  reads
- *              the device                 wakes the frame: resume, and the coroutine goes on,
+ *              the device                 wakes the frame: resume, and the coroutine continues,
  *                                         perhaps to its end
  *     suspend returns
  *
- * From the arrow on, awaiter and frame are the other side's: suspend looks at neither. The program makes
- * the completion come early, then late, each time, and then leaves it to chance.
+ * From the arrow on, the awaiter and the frame belong to thread 2: suspend must not access them.
+ * The program makes the completion come early each time, then late each time, and then leaves it to
+ * chance.
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
@@ -27,23 +29,23 @@ static const char text[] = "What is awaited may have ended before the waiting ha
 
 enum { BLOCK = 8, BLOCKS = sizeof text / BLOCK + 2, ROUNDS = 1000 };
 
-/* When the completion comes, relative to the return of suspend. */
+/* When the completion comes, relative to the return of `suspend`. */
 enum order { EARLY, LATE, BY_CHANCE };
 
 struct file_read;
 
-/* A file and a thread that reads it. It outlives all reads. */
+/* A file and a thread that reads it. The device outlives all reads. */
 struct device {
     int file;
     enum order order;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct file_read *given; /* under the lock, as is what follows */
+    struct file_read *given; /* protected by the lock, as are the members below */
     bool ending;
-    bide_atomic(unsigned) went_on;     /* reads whose coroutine was resumed */
-    bide_atomic(unsigned) before;      /* ... before suspend had returned */
-    bide_atomic(bool) late_may_finish; /* nobody is inside suspend */
+    bide_atomic(unsigned) resumed;       /* reads whose coroutine was resumed */
+    bide_atomic(unsigned) resumed_early; /* ... before suspend returned */
+    bide_atomic(bool) late_may_finish;   /* no thread is inside suspend */
 };
 
 /* ---- The awaitable: a read, and its awaiter ---- */
@@ -54,7 +56,7 @@ struct file_read {
     char *buffer;
     size_t size;
     off_t at;
-    ssize_t count; /* its result: bytes, 0 at the end of the file */
+    ssize_t count; /* the result: bytes, 0 at the end of the file */
 };
 
 static bool file_read_ready(bide_awaiter *awaiter)
@@ -66,27 +68,27 @@ static bool file_read_ready(bide_awaiter *awaiter)
 static bide_frame *file_read_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     struct file_read *self = bide_container_of(awaiter, struct file_read, awaiter);
-    struct device *device = self->device; /* a local: the awaiter may be gone in a moment */
-    unsigned until_now = bide_atomic_load(&device->went_on, relaxed);
+    struct device *device = self->device; /* a local: the awaiter may be destroyed at any moment */
+    unsigned until_now = bide_atomic_load(&device->resumed, relaxed);
     (void)frame;
 
     pthread_mutex_lock(&device->lock);
     device->given = self;
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->lock);
-    /* Neither `self` nor `frame` from here on. */
+    /* No access to `self` or `frame` from here on. */
 
-    while (device->order == EARLY && bide_atomic_load(&device->went_on, relaxed) == until_now)
+    while (device->order == EARLY && bide_atomic_load(&device->resumed, relaxed) == until_now)
         sched_yield();
-    if (bide_atomic_load(&device->went_on, relaxed) != until_now)
-        bide_atomic_fetch_add(&device->before, 1, relaxed);
+    if (bide_atomic_load(&device->resumed, relaxed) != until_now)
+        bide_atomic_fetch_add(&device->resumed_early, 1, relaxed);
     return NULL;
 }
 
 static int file_read_resume(bide_awaiter *awaiter)
 {
     struct file_read *self = bide_container_of(awaiter, struct file_read, awaiter);
-    bide_atomic_fetch_add(&self->device->went_on, 1, relaxed);
+    bide_atomic_fetch_add(&self->device->resumed, 1, relaxed);
     return self->count < 0 ? -EIO : 0;
 }
 
@@ -126,7 +128,7 @@ static void *device_thread(void *argument)
     struct file_read *read;
     while ((read = wait_for_a_read(device)) != NULL) {
         read->count = pread(device->file, read->buffer, read->size, read->at);
-        /* acquire: partner is the release in `run`. */
+        /* acquire: pairs with the release in `read_once`. */
         while (device->order == LATE && !bide_atomic_load(&device->late_may_finish, acquire))
             sched_yield();
         bide_wake_one(&read->awaiter);
@@ -140,8 +142,8 @@ static bool device_open(struct device *device, int file, enum order order)
     device->order = order;
     device->given = NULL;
     device->ending = false;
-    bide_atomic_init(&device->went_on, 0);
-    bide_atomic_init(&device->before, 0);
+    bide_atomic_init(&device->resumed, 0);
+    bide_atomic_init(&device->resumed_early, 0);
     bide_atomic_init(&device->late_may_finish, false);
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->changed, NULL);
@@ -182,10 +184,11 @@ bide_coroutine(reader_body)
 }
 
 /*
- * Reads the file once, in a frame of its own that is gone afterwards, whoever may still be inside suspend.
- * Early and by chance the coroutine runs on a pool, where another thread goes on with it while one is inside suspend.
- * Late it belongs to no thread: main starts it, and the device's thread goes on with it, also from the next
- * suspend to the next completion, which therefore comes after that suspend.
+ * Reads the file once, in a frame that is destroyed afterwards, even if a thread is still inside
+ * suspend. Early and by chance, the coroutine runs on a pool, and another thread continues it while
+ * one is inside suspend. Late, the coroutine belongs to no thread: main starts it, and the device's
+ * thread continues it, including from the next suspend to the next completion. So that completion
+ * comes after that suspend.
  */
 static bool read_once(struct device *device, bide_thread_pool *pool)
 {
@@ -200,7 +203,7 @@ static bool read_once(struct device *device, bide_thread_pool *pool)
         context.scheduler = bide_thread_pool_scheduler(pool);
     bide_atomic_store(&device->late_may_finish, false, relaxed);
     bide_spawn(&spawned, &context, bide_task_init(&reader->task, &reader_body));
-    /* release: partner is the acquire in device_thread. The first suspend has returned. */
+    /* release: pairs with the acquire in device_thread. The first suspend has returned. */
     bide_atomic_store(&device->late_may_finish, true, release);
     bide_sync_wait(bide_event_wait(&wait, &spawned.ended));
     bool same = spawned.root.status == 0 && reader->length == sizeof text - 1 &&
@@ -209,7 +212,7 @@ static bool read_once(struct device *device, bide_thread_pool *pool)
     return same;
 }
 
-/* Returns how many completions came before suspend had returned; -1: something went wrong. */
+/* Returns how many completions came before suspend returned, or -1 after an error. */
 static int run(int file, enum order order, unsigned *reads)
 {
     struct device device;
@@ -223,10 +226,10 @@ static int run(int file, enum order order, unsigned *reads)
     }
     for (int i = 0; i < ROUNDS && good; i++)
         good = read_once(&device, pool);
-    bide_thread_pool_destroy(pool); /* joins its threads: nobody is inside suspend any more */
+    bide_thread_pool_destroy(pool); /* joins its threads: none is inside suspend any more */
     device_close(&device);
-    *reads = bide_atomic_load(&device.went_on, relaxed);
-    return good ? (int)bide_atomic_load(&device.before, relaxed) : -1;
+    *reads = bide_atomic_load(&device.resumed, relaxed);
+    return good ? (int)bide_atomic_load(&device.resumed_early, relaxed) : -1;
 }
 
 int main(void)
@@ -235,18 +238,18 @@ int main(void)
     FILE *file = tmpfile();
     if (file == NULL)
         return 1;
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Stream): open until the program ends */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Stream): open until the program exits */
     if (fputs(text, file) == EOF || fflush(file) != 0)
         return fclose(file) + 1;
     fputs(text, stdout);
     for (enum order order = EARLY; order <= BY_CHANCE; order++) {
         unsigned reads;
-        int before = run(fileno(file), order, &reads);
-        if (before < 0)
+        int resumed_early = run(fileno(file), order, &reads);
+        if (resumed_early < 0)
             return fclose(file) + 1;
         printf("%s: %u reads", names[order], reads);
         if (order != BY_CHANCE)
-            printf(", %d of them ended before suspend had returned", before);
+            printf(", %d of them ended before suspend had returned", resumed_early);
         puts("");
     }
     return fclose(file) != 0;

@@ -1,7 +1,8 @@
 /*
- * One producer, several consumers: a value is announced by an event. Whoever asks before it is set is suspended;
- * whoever asks afterwards goes on at once. The event is the awaitable; the bide_event_waiter in each consumer's
- * frame is the awaiter, and also its place in the list of those who wait: nothing is allocated.
+ * One producer, several consumers: an event announces a value. A consumer that waits before the
+ * event is set is suspended; one that waits later continues at once. The event is the awaitable.
+ * The bide_event_waiter in each consumer's frame is the awaiter, and also the node in the event's
+ * list of waiters, so nothing is allocated.
  */
 #include <bide/bide.h>
 #include <pthread.h>
@@ -9,7 +10,10 @@
 
 enum { EARLY = 3, CONSUMERS = EARLY + 1 };
 
-/* Written before the event is set, read after it: the event orders the two, so it is a plain int. */
+/*
+ * Written before the event is set, read after it. The event orders the two, so a plain int is
+ * enough.
+ */
 static int value;
 static bide_event event;
 
@@ -41,8 +45,8 @@ bide_coroutine(consumer_body)
     bide_end();
 }
 
-/* Begins it beside whoever calls, as one of the loop's. */
-static void begin_consumer(struct consumer *self, int number, bide_run_loop *loop)
+/* Starts a consumer as a task of the loop. */
+static void start_consumer(struct consumer *self, int number, bide_run_loop *loop)
 {
     bide_spawn(&self->spawned, &loop->context, bide_call(self, &consumer_body, number = number));
 }
@@ -57,8 +61,8 @@ int main(void)
     bide_event_init(&event, false);
     bide_run_loop_init(&loop);
     for (int i = 0; i < EARLY; i++)
-        begin_consumer(&consumers[i], i + 1, &loop);
-    bide_run_loop_run_ready(&loop); /* until all of them wait */
+        start_consumer(&consumers[i], i + 1, &loop);
+    bide_run_loop_run_ready(&loop); /* until all consumers wait */
 
     if (pthread_create(&thread, NULL, producer, NULL) != 0)
         return 1;
@@ -66,7 +70,7 @@ int main(void)
         bide_run_loop_wait(&loop, bide_event_wait(&wait, &consumers[i].spawned.ended));
     pthread_join(thread, NULL);
 
-    begin_consumer(&consumers[EARLY], CONSUMERS, &loop);
+    start_consumer(&consumers[EARLY], CONSUMERS, &loop);
     bide_run_loop_wait(&loop, bide_event_wait(&wait, &consumers[EARLY].spawned.ended));
     return 0;
 }

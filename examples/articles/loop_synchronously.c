@@ -1,8 +1,9 @@
 /*
- * A loop that awaits what ends at once, ten million times, on a stack of 64 KiB. If awaiting were calling, each round
- * would leave a call on the stack: the task's, and at its end the loop's again. Here both are symmetric transfers:
- * who runs next is returned to the one loop below, and the stack is as deep after the last round as in the first.
- * With an argument the stack is that many KiB.
+ * A loop that awaits synchronously completing tasks, ten million times, on a stack of 64 KiB. If an
+ * await were a call, each round would leave a call on the stack: one into the task, and one back
+ * into the loop. Here both are symmetric transfers: the next frame to run is returned to one loop
+ * at the bottom of the stack, so the stack is as deep after the last round as in the first. With an
+ * argument, the stack has that many KiB.
  */
 #define _GNU_SOURCE
 #include <bide/bide.h>
@@ -29,7 +30,7 @@ struct loop_synchronously {
     bide_task task;
     int i;
     int count;
-    struct completes_synchronously child; /* each round anew, in the same place */
+    struct completes_synchronously child; /* initialized anew in each round */
 };
 
 bide_coroutine(loop_synchronously_body)

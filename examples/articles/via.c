@@ -1,12 +1,13 @@
 /*
- * On which thread does a coroutine go on after an await? Here it never depends on who was faster: on the one of its
- * scheduler, wherever what it awaited came to its end. To go on elsewhere is asked for, by one of the two that are
- * called `via`:
+ * On which thread does a coroutine continue after an await? In bide this never depends on a race:
+ * the coroutine continues on its scheduler, wherever the awaited operation completed. To continue
+ * elsewhere, the program asks for it, with one of two functions that other libraries both call
+ * `via`:
  *
- *     bide_resume_on     what is awaited runs here, and the coroutine goes on there
- *     bide_schedule_on   what is awaited runs there, and the coroutine goes on here
+ *     bide_resume_on     the awaited operation runs here, and the coroutine continues there
+ *     bide_schedule_on   the awaited operation runs there, and the coroutine continues here
  *
- * Each coroutine is run many times; its story is printed if it has been the same every time.
+ * Each coroutine runs many times; its trace is printed if it was the same every time.
  */
 #include <bide/bide.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 
 enum { ROUNDS = 2000 };
 
-/* Threads by name: main, and the only one of each pool. */
+/* The name of the thread: main, or the only thread of a pool. */
 static BIDE_THREAD_LOCAL const char *thread_name = "?";
 static bide_scheduler *pool, *other;
 
@@ -26,7 +27,7 @@ static void say(const char *what)
     snprintf(story + length, sizeof story - length, "%s %s\n", what, thread_name);
 }
 
-/* Ends on another thread than the one on which it was begun, sooner or later. */
+/* Finishes on another thread than the one on which it was started, sooner or later. */
 struct foo {
     bide_task task;
     bide_schedule_operation schedule;
@@ -39,7 +40,7 @@ bide_coroutine(foo_body)
     bide_end();
 }
 
-/* Goes to the pool, and stays there whatever foo does. */
+/* Moves to the pool, and stays there whatever foo does. */
 struct bar {
     bide_task task;
     bide_schedule_operation schedule;
@@ -69,7 +70,7 @@ bide_coroutine(produce_body)
     bide_end();
 }
 
-/* Is to consume on the pool. */
+/* Consumes on the pool. */
 struct consumer {
     bide_task task;
     bide_resume_on_operation via;
@@ -84,7 +85,7 @@ bide_coroutine(consumer_body)
     bide_end();
 }
 
-/* Has it produced on the pool, and stays. */
+/* Lets the pool produce, and stays on its own scheduler. */
 struct customer {
     bide_task task;
     bide_schedule_on_operation via;
@@ -99,8 +100,9 @@ bide_coroutine(customer_body)
     bide_end();
 }
 
-/* Runs `body` in a frame of its own, again and again, and prints its story. */
-static bool tell(const char *title, bide_run_loop *loop, bide_task *task, const bide_point *body)
+/* Runs `body` in a new frame, repeatedly, and prints its trace. */
+static bool print_trace(const char *title, bide_run_loop *loop, bide_task *task,
+                        const bide_point *body)
 {
     char first[sizeof story] = "";
     for (int i = 0; i < ROUNDS; i++) {
@@ -128,8 +130,8 @@ bide_coroutine(naming_body)
     bide_end();
 }
 
-/* A pool of one thread, which is called `name`. */
-static bide_thread_pool *make_pool(const char *name)
+/* Creates a pool of one thread named `name`. */
+static bide_thread_pool *create_pool(const char *name)
 {
     struct naming naming = {.name = name};
     bide_context context = bide_default_context;
@@ -147,16 +149,16 @@ int main(void)
     struct consumer consumer;
     struct customer customer;
     bide_run_loop loop;
-    bide_thread_pool *pools[2] = {make_pool("pool"), make_pool("other")};
+    bide_thread_pool *pools[2] = {create_pool("pool"), create_pool("other")};
     if (pools[0] == NULL || pools[1] == NULL)
         return 1;
     pool = bide_thread_pool_scheduler(pools[0]);
     other = bide_thread_pool_scheduler(pools[1]);
     thread_name = "main";
     bide_run_loop_init(&loop);
-    bool good = tell("bar", &loop, &bar.task, &bar_body) &&
-                tell("consumer, bide_resume_on", &loop, &consumer.task, &consumer_body) &&
-                tell("customer, bide_schedule_on", &loop, &customer.task, &customer_body);
+    bool good = print_trace("bar", &loop, &bar.task, &bar_body) &&
+                print_trace("consumer, bide_resume_on", &loop, &consumer.task, &consumer_body) &&
+                print_trace("customer, bide_schedule_on", &loop, &customer.task, &customer_body);
     bide_thread_pool_destroy(pools[0]);
     bide_thread_pool_destroy(pools[1]);
     return good ? 0 : 1;

@@ -1,4 +1,4 @@
-/* An account that only one coroutine touches: the others send it messages, and wait for its replies. */
+/* An account that only one coroutine accesses: the others send it messages and wait for replies. */
 #include <bide/async.h>
 #include <bide/run_loop.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@ typedef bide_oneshot(long) reply;
 
 struct message {
     long amount;
-    reply *reply; /* the balance, or -1: too little is there */
+    reply *reply; /* the balance, or -1: insufficient */
 };
 typedef bide_channel(struct message) mailbox;
 typedef bide_channel_slot(struct message) mailbox_slot;

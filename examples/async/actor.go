@@ -1,4 +1,4 @@
-// An account that only one goroutine touches: the others send it messages, and wait for its replies.
+// An account that only one goroutine accesses: the others send it messages and wait for replies.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 
 type message struct {
 	amount int64
-	reply  chan int64 // the balance, or -1: too little is there
+	reply  chan int64 // the balance, or -1: insufficient
 }
 
 func account(mail <-chan message, done chan<- struct{}) {

@@ -1,4 +1,4 @@
-// Visits the pages of a small web: those that a page links to at once, and each once.
+// Visits the pages of a small web: all links of a page concurrently, and each page once.
 package main
 
 import (

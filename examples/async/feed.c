@@ -1,4 +1,7 @@
-/* A market's ticks through a ring: one stage checks and prices them, then two readers see each, in order. */
+/*
+ * A market's ticks pass through a ring: one stage checks and prices them, then two readers each see
+ * all of them, in order.
+ */
 #include <bide/async.h>
 #include <bide/ring.h>
 #include <bide/single_producer_sequencer.h>
@@ -33,7 +36,10 @@ async int publish(void)
     return 0;
 }
 
-/* The ticks that stage `behind` has done, one after the other; each is done when the next is asked for. */
+/*
+ * Yields the ticks that the stage `behind` has published, one at a time. Asking for the next tick
+ * publishes the previous one as done.
+ */
 async_generator(struct tick *) int ticks(bide_sequence_barrier *behind, bide_sequence_barrier *done)
 {
     defer bide_sequence_barrier_close(done);

@@ -1,4 +1,4 @@
-// A market's ticks through channels: one stage checks and prices them, then two readers see each, in order.
+// A market's ticks pass through channels: one stage checks and prices them, then two readers each see all of them, in order.
 package main
 
 import (
@@ -22,7 +22,7 @@ func publish(out chan<- *tick) {
 	}
 }
 
-// A channel for each reader, since a channel hands a tick to one of them only.
+// Each reader needs its own channel, since a channel delivers a tick to only one receiver.
 func price(in <-chan *tick, outs ...chan<- *tick) {
 	for t := range in {
 		t.value = t.price * t.quantity

@@ -1,11 +1,11 @@
-/* Words of a text that comes in pieces, the primes, and the nodes of a tree: by generators. */
+/* Generators: the words of a text that arrives in pieces, the primes, and the nodes of a tree. */
 #include <bide/async.h>
 #include <bide/run_loop.h>
 #include <bide/sleep.h>
 #include <ctype.h>
 #include <stdio.h>
 
-/* A character at a time; every piece has to be waited for. */
+/* Yields one character at a time; each piece has to be awaited. */
 async_generator(char) int characters(const char *const *pieces)
 {
     for (; *pieces != NULL; pieces++) {
@@ -59,7 +59,7 @@ struct node {
     int value;
 };
 
-/* In order, with a stack of its own: a generator's frame is no place for its own frame. */
+/* In order, with an explicit stack: a generator's frame cannot contain a frame of its own type. */
 async_generator(int) void in_order(const struct node *node)
 {
     const struct node *above[32];

@@ -1,4 +1,4 @@
-// Words of a text that comes in pieces, the primes, and the nodes of a tree: by goroutines.
+// The words of a text that arrives in pieces, the primes, and the nodes of a tree, with goroutines.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Hands a value to the reader, unless that has gone.
+// Sends a value to the reader, unless the reader has been cancelled.
 func yield[T any](ctx context.Context, out chan<- T, value T) bool {
 	select {
 	case out <- value:
@@ -18,7 +18,7 @@ func yield[T any](ctx context.Context, out chan<- T, value T) bool {
 	}
 }
 
-// A character at a time; every piece has to be waited for.
+// Yields one character at a time; each piece has to be waited for.
 func characters(ctx context.Context, pieces []string) <-chan rune {
 	out := make(chan rune)
 	go func() {

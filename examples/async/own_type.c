@@ -1,16 +1,16 @@
-/* A type of one's own to wait for: a turnstile, which lets its waiters through in the order of their numbers. */
+/* A custom awaitable: a turnstile that admits its waiters in the order of their numbers. */
 #include <bide/async.h>
 #include <bide/run_loop.h>
 #include <bide/sleep.h>
 #include <stdio.h>
 
 struct turnstile {
-    struct turn *waiting; /* all on one thread */
+    struct turn *waiting; /* one thread */
     int next;
 };
 
 struct turn {
-    bide_awaiter awaiter; /* first */
+    bide_awaiter awaiter; /* must be first */
     struct turn *behind;
     struct turnstile *turnstile;
     int number;
@@ -29,21 +29,21 @@ static bool turn_ready(bide_awaiter *awaiter)
 static bide_frame *turn_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     struct turn *turn = of(awaiter);
-    (void)frame; /* the awaiter knows it */
+    (void)frame; /* the awaiter has it */
     turn->behind = turn->turnstile->waiting;
     turn->turnstile->waiting = turn;
     return NULL;
 }
 
-/* Takes a turn out of those that wait. */
+/* Removes a turn from the waiters. */
 static bool turn_withdraw(bide_awaiter *awaiter)
 {
-    struct turn **place = &of(awaiter)->turnstile->waiting;
-    while (*place != NULL && *place != of(awaiter))
-        place = &(*place)->behind;
-    if (*place == NULL)
+    struct turn **link = &of(awaiter)->turnstile->waiting;
+    while (*link != NULL && *link != of(awaiter))
+        link = &(*link)->behind;
+    if (*link == NULL)
         return false;
-    *place = (*place)->behind;
+    *link = (*link)->behind;
     return true;
 }
 

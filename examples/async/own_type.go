@@ -1,4 +1,4 @@
-// A type of one's own to wait for: a turnstile, which lets its waiters through in the order of their numbers.
+// A custom primitive to wait for: a turnstile that admits its waiters in the order of their numbers.
 package main
 
 import (
@@ -30,7 +30,7 @@ func (t *turnstile) enlist(number int) (turn, bool) {
 	return mine, false
 }
 
-// Takes a turn out of those that wait.
+// Removes a turn from the waiters.
 func (t *turnstile) withdraw(number int) bool {
 	for i, other := range t.waiting {
 		if other.number == number {
@@ -53,7 +53,7 @@ func (t *turnstile) wait(ctx context.Context, number int) error {
 		t.lock.Lock()
 		defer t.lock.Unlock()
 		if !t.withdraw(number) {
-			return nil // it may pass already
+			return nil // already admitted
 		}
 		return ctx.Err()
 	}

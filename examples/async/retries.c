@@ -1,4 +1,7 @@
-/* A call that fails now and then, and now and then hangs: it is tried again, each time after twice as long. */
+/*
+ * A call that sometimes fails and sometimes hangs: it is retried with a timeout, with a doubled
+ * delay each time.
+ */
 #include <bide/async.h>
 #include <bide/deadline.h>
 #include <bide/run_loop.h>
@@ -7,7 +10,7 @@
 
 static const uint64_t millisecond = 1000000;
 
-/* Its first attempt fails, the second hangs, the third succeeds. */
+/* The first attempt fails, the second hangs, the third succeeds. */
 async int call(int attempt)
 {
     if (attempt == 1)
@@ -15,7 +18,7 @@ async int call(int attempt)
     return await bide_sleep_for(attempt == 2 ? 10000 * millisecond : millisecond);
 }
 
-async int with_retries(int max)
+async int with_retries(int max_attempts)
 {
     uint64_t pause = millisecond;
     for (int attempt = 1;; attempt++, pause *= 2) {
@@ -25,7 +28,7 @@ async int with_retries(int max)
                status == 0            ? "done"
                : status == -ETIMEDOUT ? "too late"
                                       : "refused");
-        if (status == 0 || attempt == max)
+        if (status == 0 || attempt == max_attempts)
             return status;
         if ((status = await bide_sleep_for(pause)) < 0)
             return status;

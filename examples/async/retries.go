@@ -1,4 +1,4 @@
-// A call that fails now and then, and now and then hangs: it is tried again, each time after twice as long.
+// A call that sometimes fails and sometimes hangs: it is retried with a timeout, with a doubled delay each time.
 package main
 
 import (
@@ -19,7 +19,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Its first attempt fails, the second hangs, the third succeeds.
+// The first attempt fails, the second hangs, the third succeeds.
 func call(ctx context.Context, attempt int) error {
 	if attempt == 1 {
 		return errRefused

@@ -1,11 +1,11 @@
 /*
- * An echo server: sends back what it receives, on as many connections as come.
+ * An echo server: sends back the data that it receives, on any number of connections.
  *
  *     echo [--port N] [--threads N]
  *
- * Port 0, which is the default, is any; the port stands at the end of the first line that it prints.
- * With more threads than one they are a pool's, with a listener for each of its workers, and the
- * kernel deals the connections out.
+ * Port 0, the default, means any free port; the first line of output ends with the port. With more
+ * than one thread, the server runs on a pool with a listener for each worker, and the kernel
+ * distributes the connections.
  */
 #include <bide/bide.h>
 
@@ -43,7 +43,7 @@ static const bide_server_options options = {.body = &connection_body,
                                             .max_connections = MAX_CONNECTIONS,
                                             .allocator = &bide_heap};
 
-static void complain(int status)
+static void exit_on_error(int status)
 {
     if (status < 0) {
         fprintf(stderr, "echo: %s\n", strerror(-status));
@@ -51,7 +51,7 @@ static void complain(int status)
     }
 }
 
-static void tell(const char *back_end, const bide_address *address)
+static void print_address(const char *back_end, const bide_address *address)
 {
     printf("listening (%s) on port %u\n", back_end, (unsigned)bide_address_port(address));
     fflush(stdout);
@@ -64,12 +64,12 @@ static void run_loop(bide_address *address)
     static bide_server server;
     bide_io_operation listen;
     bide_loop *loop;
-    complain(bide_loop_create(&loop, NULL));
-    complain(bide_server_init(&server, &options));
-    complain(bide_loop_wait(loop, bide_listen(&listen, &server.listener, address, BACKLOG)));
-    complain(bide_local_address(&server.listener, address));
-    tell(bide_loop_backend(loop).name, address);
-    complain(bide_loop_wait(loop, bide_server_run(&server)));
+    exit_on_error(bide_loop_create(&loop, NULL));
+    exit_on_error(bide_server_init(&server, &options));
+    exit_on_error(bide_loop_wait(loop, bide_listen(&listen, &server.listener, address, BACKLOG)));
+    exit_on_error(bide_local_address(&server.listener, address));
+    print_address(bide_loop_backend(loop).name, address);
+    exit_on_error(bide_loop_wait(loop, bide_server_run(&server)));
 }
 
 /* ---- On several threads: a pool, and a server for each of its workers ---- */
@@ -80,16 +80,16 @@ static void run_pool(bide_address *address, unsigned threads)
     static bide_pool_server_worker workers[MAX_THREADS];
     bide_io_pool_options pool_options = {.threads = {.threads = threads}};
     bide_thread_pool *pool;
-    complain(bide_io_pool_create(&pool, &pool_options));
+    exit_on_error(bide_io_pool_create(&pool, &pool_options));
     bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
-    complain(bide_pool_server_init(&server, pool, workers, &options));
-    complain(bide_sync_wait_in(&context, bide_pool_server_listen(&server, address, BACKLOG)));
-    tell(bide_io_pool_backend(pool).name, &server.address);
-    complain(bide_sync_wait_in(&context, bide_pool_server_run(&server)));
+    exit_on_error(bide_pool_server_init(&server, pool, workers, &options));
+    exit_on_error(bide_sync_wait_in(&context, bide_pool_server_listen(&server, address, BACKLOG)));
+    print_address(bide_io_pool_backend(pool).name, &server.address);
+    exit_on_error(bide_sync_wait_in(&context, bide_pool_server_run(&server)));
 }
 
-/* A number up to `max`, or the program ends. */
-static unsigned number(const char *text, unsigned max)
+/* Parses a number up to `max`, or exits. */
+static unsigned parse_number(const char *text, unsigned max)
 {
     char *end = NULL;
     errno = 0;
@@ -107,11 +107,11 @@ int main(int argc, char **argv)
     unsigned port = 0, threads = 1;
     for (int i = 1; i < argc; i += 2) {
         if (strcmp(argv[i], "--port") == 0)
-            port = number(argv[i + 1], UINT16_MAX);
+            port = parse_number(argv[i + 1], UINT16_MAX);
         else if (strcmp(argv[i], "--threads") == 0)
-            threads = number(argv[i + 1], MAX_THREADS);
+            threads = parse_number(argv[i + 1], MAX_THREADS);
         else
-            number(NULL, 0);
+            parse_number(NULL, 0);
     }
     bide_address_ip(&address, "127.0.0.1", (uint16_t)port);
     if (threads > 1)

@@ -1,6 +1,7 @@
 /*
- * A coroutine type of one's own that nobody awaits: it begins at once, its frame comes from an allocator and is
- * freed at its end by final_suspend, and a failure goes to the context's `unhandled`.
+ * A custom coroutine type that is never awaited: it starts at once, its frame comes from an
+ * allocator and is freed by final_suspend at its end, and a failure goes to the context's
+ * `unhandled`.
  */
 #include <bide/bide.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static bide_frame *detached_final_suspend(bide_frame *frame, const bide_context 
     if (frame->error < 0 && context->on_unhandled_error != NULL)
         context->on_unhandled_error(context, bide_frame_point(frame)->code, frame->error);
     bide_free(frame);
-    return NULL; /* nobody waits */
+    return NULL; /* no awaiter */
 }
 
 static const bide_coroutine_type detached_type = {
@@ -29,7 +30,7 @@ static const bide_coroutine_type detached_type = {
 
 /* ---- Its use ---- */
 
-/* malloc, and how many frames there are. */
+/* malloc with a count of live frames. */
 struct counting {
     bide_allocator allocator;
     int frames;
@@ -51,7 +52,7 @@ static void counting_deallocate(bide_allocator *allocator, void *memory, size_t 
 
 struct greeter {
     bide_frame frame;
-    const char *name; /* or NULL: whom? */
+    const char *name; /* NULL is an error */
     bide_event *event;
     bide_event_waiter wait;
 };
@@ -67,7 +68,7 @@ bide_coroutine_of(detached_type, greeter_body)
     bide_end();
 }
 
-/* False if there is no memory. */
+/* Returns false if memory is exhausted. */
 static bool greet(struct counting *memory, const bide_context *context, const char *name,
                   bide_event *event)
 {

@@ -1,7 +1,8 @@
 /*
- * Coroutines in GLib's main loop: a run loop is driven by it, beside the program's own sources. Whenever the run
- * loop's descriptor is readable, or its earliest timer is due, run_ready is called; nothing else is needed. Coroutines
- * sleep, and one is woken by another thread; a timer of the foreign loop goes on meanwhile.
+ * Coroutines in GLib's main loop, which drives a run loop beside the program's own sources. When
+ * the run loop's descriptor is readable or its earliest timer is due, run_ready is called; nothing
+ * else is needed. Coroutines sleep, and another thread wakes one, while a timer of the GLib loop
+ * keeps running.
  */
 #include "program.h"
 
@@ -15,8 +16,8 @@ struct run_loop_source {
 };
 
 /*
- * The source is ready when its descriptor is, or its time has come: GLib's clock is the monotonic one, as bide's, in
- * microseconds, and a part of one is rounded up.
+ * The source is ready when its descriptor is readable or its time has come. GLib's clock is the
+ * monotonic one, like bide's, in microseconds, and a fraction is rounded up.
  */
 static gboolean run(GSource *source, GSourceFunc function, gpointer data)
 {

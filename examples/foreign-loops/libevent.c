@@ -1,7 +1,8 @@
 /*
- * Coroutines in libevent's loop: a run loop is driven by it, beside the program's own events. Whenever the run
- * loop's descriptor is readable, or its earliest timer is due, run_ready is called; nothing else is needed. Coroutines
- * sleep, and one is woken by another thread; a timer of the foreign loop goes on meanwhile.
+ * Coroutines in libevent's loop, which drives a run loop beside the program's own events. When the
+ * run loop's descriptor is readable or its earliest timer is due, run_ready is called; nothing else
+ * is needed. Coroutines sleep, and another thread wakes one, while a timer of the libevent loop
+ * keeps running.
  */
 #include "program.h"
 
@@ -24,7 +25,7 @@ static void stop_if_all_is_done(struct driver *driver)
         event_base_loopbreak(driver->base);
 }
 
-/* Runs what is ready, and sets the timer anew: to microseconds, rounded up. */
+/* Runs ready tasks and sets the timer again, in microseconds, rounded up. */
 static void run(evutil_socket_t fd, short what, void *argument)
 {
     struct driver *driver = argument;

@@ -1,7 +1,8 @@
 /*
- * Coroutines in libuv's loop: a run loop is driven by it, beside the program's own handles. Whenever the run
- * loop's descriptor is readable, or its earliest timer is due, run_ready is called; nothing else is needed. Coroutines
- * sleep, and one is woken by another thread; a timer of the foreign loop goes on meanwhile.
+ * Coroutines in libuv's loop, which drives a run loop beside the program's own handles. When the
+ * run loop's descriptor is readable or its earliest timer is due, run_ready is called; nothing else
+ * is needed. Coroutines sleep, and another thread wakes one, while a timer of the libuv loop keeps
+ * running.
  */
 #define _GNU_SOURCE /* for <uv.h> */
 #include "program.h"
@@ -45,7 +46,9 @@ static void on_tick(uv_timer_t *ticker)
     stop_if_all_is_done(driver);
 }
 
-/* Runs what is ready, and sets the timer anew. libuv counts milliseconds: a part of one is rounded up. */
+/*
+ * Runs ready tasks and sets the timer again. libuv counts milliseconds: a fraction is rounded up.
+ */
 static void run(struct driver *driver)
 {
     bide_run_loop_run_ready(&driver->loop);

@@ -1,4 +1,4 @@
-/* The program that runs in foreign loops. */
+/* The program that runs in each foreign loop. */
 #include "program.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ bide_coroutine(listener_body)
     bide_end();
 }
 
-/* A thread that knows neither loop: it wakes the coroutine, and blocks until that has answered. */
+/* A thread without a loop: it wakes the coroutine, and blocks until the coroutine has answered. */
 static void *ask(void *argument)
 {
     struct listener *listener = argument;

@@ -1,6 +1,6 @@
 /*
- * A program of coroutines that knows nothing of the loop that it runs in: two sleep by turns with each other, and a
- * thread wakes one. libuv.c, glib.c and libevent.c run it, each in that library's loop.
+ * A program of coroutines that is independent of its loop: two sleep in turns, and a thread wakes
+ * one. libuv.c, glib.c and libevent.c run it, each in that library's loop.
  */
 #ifndef EXAMPLES_FOREIGN_LOOPS_PROGRAM_H
 #define EXAMPLES_FOREIGN_LOOPS_PROGRAM_H
@@ -36,7 +36,7 @@ struct main_task {
     bool ended;
 };
 
-/* Begins the program in `context`; `ended` is set at its end. */
+/* Starts the program in `context`. `ended` is set when it finishes. */
 void program_begin(struct main_task *self, const bide_context *context);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Walks a directory tree, each directory's children at once: directory_walk DIRECTORY prints how
- * many files and directories are in it, and the bytes of the files. Does not follow symbolic links.
+ * Walks a directory tree, the children of each directory in parallel. directory_walk DIRECTORY
+ * prints the numbers of files and directories, and the bytes in the files. Symbolic links are not
+ * followed.
  */
 #define _GNU_SOURCE
 #include "bide/join.h"
@@ -15,26 +16,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What was found below a directory. */
+/* The totals of a directory tree. */
 struct totals {
     uint64_t files, directories, bytes;
-    int error; /* the last, a negative errno */
+    int error; /* the last error, a negative errno */
 };
 
 struct names {
     char **each;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static int add_name(struct names *names, const char *name)
 {
-    if (names->count == names->room) {
-        size_t room = names->room != 0 ? 2 * names->room : 8;
-        char **each = realloc(names->each, room * sizeof each[0]);
+    if (names->count == names->capacity) {
+        size_t capacity = names->capacity != 0 ? 2 * names->capacity : 8;
+        char **each = realloc(names->each, capacity * sizeof each[0]);
         if (each == NULL)
             return -ENOMEM;
         names->each = each;
-        names->room = room;
+        names->capacity = capacity;
     }
     names->each[names->count] = strdup(name);
     if (names->each[names->count] == NULL)
@@ -55,7 +56,7 @@ static void add(void *unused, void *left, const void *right)
         one->error = other->error;
 }
 
-/* Counts what is no directory, and lists what is. */
+/* Counts the files and lists the directories. */
 static void read_directory(int directory, struct names *names, struct totals *totals)
 {
     DIR *stream = fdopendir(directory);
@@ -105,7 +106,7 @@ static void walk_children(void *argument, size_t begin, size_t end, void *accumu
     }
 }
 
-/* Adds what is below `path`; its directories are walked at once. */
+/* Adds the totals of the tree at `path`, with its directories in parallel. */
 static void walk(const char *path, struct totals *totals)
 {
     static const struct totals nothing = {0, 0, 0, 0};

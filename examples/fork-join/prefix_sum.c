@@ -1,6 +1,6 @@
 /*
- * A prefix sum in two loops over blocks: each block's sum, and then each block's numbers from what
- * stands before it. Compares with a sum made in one go.
+ * A prefix sum in two loops over blocks: first the sum of each block, then the numbers of each
+ * block from the sum of the blocks before it. The result is compared with a sequential sum.
  */
 #include "bide/parallel.h"
 
@@ -11,8 +11,8 @@ enum { COUNT = 1000000, BLOCK = 10000, BLOCKS = COUNT / BLOCK };
 
 struct sums {
     const uint32_t *numbers;
-    uint64_t *prefix;        /* of the numbers up to each, itself included */
-    uint64_t before[BLOCKS]; /* each block's sum, then that of all blocks before it */
+    uint64_t *prefix;        /* the sum up to and including each number */
+    uint64_t before[BLOCKS]; /* each block's sum, then the sum of all blocks before it */
 };
 
 static void sum_blocks(void *argument, size_t begin, size_t end)

@@ -1,6 +1,6 @@
 /*
- * Quicksort, whose two halves are sorted at once. Prints the least and the greatest of a million
- * numbers, and whether they are in order.
+ * Quicksort that sorts its two halves in parallel. Prints the smallest and the greatest of a
+ * million numbers, and whether they are sorted.
  */
 #include "bide/join.h"
 
@@ -28,7 +28,7 @@ static uint32_t middle_of_three(const struct slice *slice)
     return some[1];
 }
 
-/* How many stand left of the cut: none of them is greater than any right of it. */
+/* Returns the size of the left part: none of its numbers is greater than any on the right. */
 static size_t partition(const struct slice *slice)
 {
     uint32_t *numbers = slice->numbers, pivot = middle_of_three(slice);
@@ -46,7 +46,7 @@ static size_t partition(const struct slice *slice)
     }
 }
 
-/* What is small is sorted at once, so that a fork is worth it. */
+/* Small slices are sorted sequentially, so that each fork is worth its cost. */
 static void sort(void *argument)
 {
     const struct slice *self = argument;

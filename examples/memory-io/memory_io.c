@@ -1,21 +1,21 @@
 /*
- * A unit test of a small protocol, without a network: server and clients run in memory, where
- * connections break, bytes come in parts and all of it takes its time, as the seed draws.
+ * A unit test of a small protocol, without a network. Server and clients run in memory, where the
+ * seed decides when connections break, how data is split, and how long everything takes.
  *
- * The protocol: a client asks the server to add to a sum. When it gets no answer it connects again,
- * and asks again.
+ * The protocol: a client asks the server to add to a sum. If it gets no answer, it connects and
+ * asks again.
  *
  *     client: add 3 40        server: sum 40
  *             (the third request of this client, to add 40)
  *
- * Three servers are tried. The first adds whenever it is asked; so if its answer is lost, the amount
- * is added twice. It needs a connection that breaks after the request has arrived and before the
- * answer has. The second remembers the number of the last request, and answers that again without
- * adding. It is wrong too: a request that was given up may be slow, and arrive behind a later one on
- * another connection. The third adds only what is newer than all before.
+ * Three servers are tested. The first adds for every request; if its answer is lost, the amount is
+ * added twice. That takes a connection that breaks after the request has arrived and before the
+ * answer has. The second remembers the number of the last request, and repeats its answer without
+ * adding. It is wrong too: an abandoned request may be slow, and arrive after a later one on
+ * another connection. The third adds only for requests newer than all before.
  *
- *     memory-io              tries all three
- *     memory-io N            number N, and says how it fails
+ *     memory-io              tests all three
+ *     memory-io N            tests number N, and prints how it fails
  */
 #include <bide/bide.h>
 
@@ -35,7 +35,7 @@ enum kind { ADDS_ALL = 1, ADDS_ANOTHER, ADDS_NEWER };
 struct ledger {
     bide_server server;
     enum kind kind;
-    uint64_t last; /* request that was served */
+    uint64_t last; /* the last request that was served */
     uint64_t sum;
 };
 
@@ -56,7 +56,7 @@ static bool is_to_be_added(const struct ledger *ledger, uint64_t number)
            number > ledger->last;
 }
 
-/* The length of the answer; 0: it was no request. */
+/* Returns the length of the answer; 0 if the line is not a request. */
 static size_t serve(struct ledger *ledger, char *line, size_t size, char *answer)
 {
     uint64_t number, amount;
@@ -79,7 +79,7 @@ bide_coroutine(session_body)
     bide_reader_init(&self->reader, stream, self->in, LINE - 1);
     bide_writer_init(&self->writer, stream, self->out, LINE);
     for (;;) {
-        /* (not a line: a part of one, in front of the end, would be taken for a whole one) */
+        /* (read_until, not read_line: that would return a partial line at the end of input) */
         bide_try(bide_reader_read_until(&self->line, &self->reader, '\n'));
         size_t size = serve(self->connection.server->argument, self->line.data, self->line.count,
                             self->answer);
@@ -93,7 +93,7 @@ bide_coroutine(session_body)
 
 /* ---- The client ---- */
 
-/* Asks once: connects, sends the request, and has the answer. */
+/* One attempt: connects, sends the request, and receives the answer. */
 struct ask {
     bide_task task;
     const bide_address *address;
@@ -139,7 +139,7 @@ struct test {
     bide_branch branch;
     struct ask ask;
     bide_with_deadline_operation limited;
-    uint64_t asked; /* the sum as it should be */
+    uint64_t asked; /* the expected sum */
     int tries;
     int status;
 };
@@ -156,7 +156,7 @@ bide_coroutine(test_body)
         self->ask.amount = 1 + bide_sim_loop_draw(self->loop, 100);
         self->asked += self->ask.amount;
         self->tries = 0;
-        do { /* (after a while the world is healed: then it has to come to an end) */
+        do { /* (after a while the faults stop, so that the loop terminates) */
             if (++self->tries == PATIENCE)
                 bide_memory_io_change(self->io, &calm);
             bide_await_status(self->status,
@@ -177,7 +177,7 @@ bide_coroutine(test_body)
     bide_end();
 }
 
-/* One run: it fails if the sum is wrong, or something is left in the world. */
+/* One run. It fails if the sum is wrong, or the simulation has leftovers. */
 static int run(bide_sim_loop *loop, void *kind)
 {
     static struct test test;
@@ -202,7 +202,7 @@ static int run(bide_sim_loop *loop, void *kind)
     return status;
 }
 
-/* Each of these must happen in some run, or the test has tested nothing. */
+/* Each of these faults must occur in some run; otherwise the test has tested nothing. */
 static const char *const faults[] = {"io: reset", "io: refused", "io: short receive",
                                      "io: short send", NULL};
 

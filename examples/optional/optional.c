@@ -1,7 +1,7 @@
 /*
- * A coroutine type of one's own that stops at the first empty value. Its bodies await values that may be empty;
- * await_transform lets those that are there pass, and ends the coroutine at the first that is not. What it
- * has opened it closes all the same: `finally` runs.
+ * A custom coroutine type that stops at the first empty value. Its bodies await values that may be
+ * empty. await_transform lets present values pass, and ends the coroutine at the first empty one.
+ * Resources are still released: `finally` runs.
  */
 #include <bide/bide.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct optional {
     long value;
 };
 
-/* Something to await that may be empty. */
+/* An awaitable that may be empty. */
 struct maybe {
     bide_awaiter awaiter;
     bool has_value;
@@ -38,8 +38,10 @@ static int maybe_resume(bide_awaiter *awaiter)
 static const bide_awaiter_ops maybe_ops = {
     .ready = maybe_ready, .resume = maybe_resume, .name = "maybe"};
 
-/* What an empty one becomes. The frame that waits is destroyed where it stands, and who awaits it, if anybody
- * does, goes on. */
+/*
+ * The suspend function of an empty value: destroys the waiting frame where it is suspended, and
+ * resumes its awaiter, if any.
+ */
 static bide_frame *empty_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_frame *continuation = frame->awaiter.frame;
@@ -51,7 +53,7 @@ static bide_frame *empty_suspend(bide_awaiter *awaiter, bide_frame *frame)
 static bool empty_withdraw(bide_awaiter *awaiter)
 {
     (void)awaiter;
-    return true; /* it is enlisted nowhere */
+    return true; /* it is in no list */
 }
 
 static const bide_awaiter_ops empty_ops = {
@@ -94,7 +96,7 @@ static const bide_coroutine_type optional_type = {
 
 /* ---- Its use ---- */
 
-/* A decimal number, or nothing. */
+/* Parses a decimal number; empty if the word is none. */
 static bide_awaiter *parse(struct maybe *self, const char *word)
 {
     char *end;
@@ -106,7 +108,7 @@ static bide_awaiter *parse(struct maybe *self, const char *word)
 
 struct sum {
     struct optional optional;
-    const char *const *words; /* the last is followed by NULL */
+    const char *const *words; /* terminated by NULL */
     struct maybe number;
     long total;
 };

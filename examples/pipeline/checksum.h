@@ -1,6 +1,4 @@
-/*
- * The checksum: the CRC-32 of all bytes, and how many bytes and lines there are.
- */
+/* The checksum consumer: the CRC-32 of all bytes, and the numbers of bytes and lines. */
 #ifndef PIPELINE_CHECKSUM_H
 #define PIPELINE_CHECKSUM_H
 
@@ -11,16 +9,16 @@
 struct checksum {
     bide_task task;
     struct stream *stream;
-    size_t next; /* the record to go on with */
+    size_t next; /* the next record */
     bide_sequence_waiter wait;
 
-    /* the results */
+    /* results */
     uint32_t crc;
     uint64_t bytes;
     uint64_t lines;
 };
 
-/* Sums up what is published, until that is closed; then closes `summed`. Ends with 0. */
+/* Consumes published records until the barrier is closed; then closes `summed`. Finishes with 0. */
 bide_awaiter *checksum_run(struct checksum *checksum, struct stream *stream);
 
 #endif

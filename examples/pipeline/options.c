@@ -1,3 +1,4 @@
+/* The command line. */
 #define _GNU_SOURCE
 #include "options.h"
 
@@ -11,27 +12,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING_DEFAULT = 16384, MAX_RING = 1048576, MAX_THREADS = 256 };
+enum { DEFAULT_RING = 16384, MAX_RING = 1048576, MAX_THREADS = 256 };
 
-/* What getopt_long returns; above all characters, which would be short options. */
-enum { RING = 256, THREADS, HELP };
+/* Codes for getopt_long, above all characters, which would be short options. */
+enum { OPTION_RING = 256, OPTION_THREADS, OPTION_HELP };
 
 void options_print_help(void)
 {
-    printf("usage: pipeline [--ring N] [--threads N] [FILE]\n"
-           "\n"
-           "Counts the lines, bytes and words of FILE, takes its CRC-32, and shows the ten most\n"
-           "frequent words. Without FILE, or if it is -, reads standard input. SIGINT ends the\n"
-           "reading and shows what has been counted until then.\n"
-           "\n"
-           "  --ring N     pass lines on through a ring of N slots, a power of two (%d;\n"
-           "               at most %d)\n"
-           "  --threads N  run on N threads (one for each processor; at most %d)\n"
-           "  --help       show this\n",
-           RING_DEFAULT, MAX_RING, MAX_THREADS);
+    printf(
+        "usage: pipeline [--ring N] [--threads N] [FILE]\n"
+        "\n"
+        "Counts the lines, bytes and words of FILE, computes its CRC-32, and prints the ten most\n"
+        "frequent words. Without FILE, or if it is -, reads standard input. SIGINT stops reading\n"
+        "and prints the counts so far.\n"
+        "\n"
+        "  --ring N     pass lines through a ring of N slots, a power of two (%d;\n"
+        "               at most %d)\n"
+        "  --threads N  run on N threads (one for each processor; at most %d)\n"
+        "  --help       show this\n",
+        DEFAULT_RING, MAX_RING, MAX_THREADS);
 }
 
-static bool fail(const char *format, ...)
+static bool usage_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -42,8 +44,8 @@ static bool fail(const char *format, ...)
     return false;
 }
 
-/* Reads a number from 1 to `max`, in decimal digits alone. */
-static bool read_number(const char *text, unsigned long max, unsigned long *number)
+/* Parses a number from 1 to `max`, in decimal digits only. */
+static bool parse_number(const char *text, unsigned long max, unsigned long *number)
 {
     char *end;
     errno = 0;
@@ -52,31 +54,31 @@ static bool read_number(const char *text, unsigned long max, unsigned long *numb
            *number <= max;
 }
 
-static bool read_ring(struct options *options, const char *text)
+static bool parse_ring(struct options *options, const char *text)
 {
     unsigned long number;
-    if (!read_number(text, MAX_RING, &number) || !bide_ring_fits(number))
-        return fail("--ring %s: not a power of two from 1 to %d", text, MAX_RING);
+    if (!parse_number(text, MAX_RING, &number) || !bide_ring_fits(number))
+        return usage_error("--ring %s: not a power of two from 1 to %d", text, MAX_RING);
     options->ring = number;
     return true;
 }
 
-static bool read_threads(struct options *options, const char *text)
+static bool parse_threads(struct options *options, const char *text)
 {
     unsigned long number;
-    if (!read_number(text, MAX_THREADS, &number))
-        return fail("--threads %s: not a number from 1 to %d", text, MAX_THREADS);
+    if (!parse_number(text, MAX_THREADS, &number))
+        return usage_error("--threads %s: not a number from 1 to %d", text, MAX_THREADS);
     options->threads = (unsigned)number;
     return true;
 }
 
-/* The one operand, if there is one. */
-static bool read_file(struct options *options, char **operands)
+/* Parses the operand, if there is one. */
+static bool parse_operand(struct options *options, char **operands)
 {
     if (operands[0] == NULL)
         return true;
     if (operands[1] != NULL)
-        return fail("%s: there can be only one FILE", operands[1]);
+        return usage_error("%s: there can be only one FILE", operands[1]);
     if (strcmp(operands[0], "-") != 0)
         options->file = operands[0];
     return true;
@@ -84,34 +86,37 @@ static bool read_file(struct options *options, char **operands)
 
 bool options_read(struct options *options, int argc, char **argv)
 {
-    static const struct option known[] = {{"ring", required_argument, NULL, RING},
-                                          {"threads", required_argument, NULL, THREADS},
-                                          {"help", no_argument, NULL, HELP},
+    static const struct option known[] = {{"ring", required_argument, NULL, OPTION_RING},
+                                          {"threads", required_argument, NULL, OPTION_THREADS},
+                                          {"help", no_argument, NULL, OPTION_HELP},
                                           {NULL, 0, NULL, 0}};
-    *options = (struct options){.ring = RING_DEFAULT};
+    *options = (struct options){.ring = DEFAULT_RING};
     opterr = 0;
     for (;;) {
-        /* (the colon: a missing value is told from an unknown option; there are no other threads yet) */
+        /*
+         * (the colon makes getopt distinguish a missing value from an unknown option; no other
+         * thread runs yet)
+         */
         switch (getopt_long(argc, argv, ":", known, NULL)) { // NOLINT(concurrency-mt-unsafe)
         case -1:
-            return read_file(options, argv + optind);
-        case RING:
-            if (!read_ring(options, optarg))
+            return parse_operand(options, argv + optind);
+        case OPTION_RING:
+            if (!parse_ring(options, optarg))
                 return false;
             break;
-        case THREADS:
-            if (!read_threads(options, optarg))
+        case OPTION_THREADS:
+            if (!parse_threads(options, optarg))
                 return false;
             break;
-        case HELP:
-            options->help = true;
+        case OPTION_HELP:
+            options->is_help = true;
             return true;
         case ':':
-            return fail("%s: a value is missing", argv[optind - 1]);
+            return usage_error("%s: a value is missing", argv[optind - 1]);
         default:
-            if (optopt != 0 && optopt < RING)
-                return fail("-%c: not an option", optopt);
-            return fail("%s: not an option", argv[optind - 1]);
+            if (optopt != 0 && optopt < OPTION_RING)
+                return usage_error("-%c: not an option", optopt);
+            return usage_error("%s: not an option", argv[optind - 1]);
         }
     }
 }

@@ -8,14 +8,14 @@
 struct options {
     size_t ring;      /* slots */
     unsigned threads; /* 0: one for each processor */
-    bool help;        /* is that all that is asked for? */
+    bool is_help;     /* --help was given */
     const char *file; /* NULL: standard input */
 };
 
-/* Reads the command line. Returns false, after a line on stderr, if something is wrong with it. */
+/* Parses the command line. Returns false after an error, which is reported on stderr. */
 bool options_read(struct options *options, int argc, char **argv);
 
-/* Prints what --help is to print. */
+/* Prints the text of --help. */
 void options_print_help(void);
 
 #endif

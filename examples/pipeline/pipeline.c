@@ -1,12 +1,13 @@
 /*
- * pipeline: counts the lines, bytes and words of its input, takes its CRC-32, and shows the ten most
- * frequent words.
+ * pipeline: counts the lines, bytes and words of its input, computes its CRC-32, and prints the ten
+ * most frequent words.
  *
- * Four coroutines on a thread pool pass on a ring of records (stream.h): a reader, two consumers that
- * run side by side, and one that comes after both. Passing a record on allocates nothing: the
- * coroutines' frames, and all that they wait with, are members of one struct.
+ * Four coroutines on a thread pool pass records through a ring (stream.h): a reader, two concurrent
+ * consumers, and one that comes after both. Passing a record allocates nothing: the coroutines'
+ * frames and all waiters are members of one struct.
  *
- * SIGINT and SIGTERM end the reading; what has been read then runs through to the end as usual.
+ * SIGINT and SIGTERM stop the reader; records that have been read are processed to the end as
+ * usual.
  */
 #define _GNU_SOURCE
 #include "checksum.h"
@@ -32,7 +33,7 @@
 
 enum { EXIT_USAGE = 2, EXIT_BY_SIGNAL = 128, TOP = 10 };
 
-/* One of the coroutines, running beside the others. */
+/* One of the concurrent coroutines. */
 struct stage {
     bide_context context;
     bide_spawned spawned;
@@ -40,8 +41,8 @@ struct stage {
 
 static struct pipeline {
     bide_thread_pool *pool;
-    bide_blocking *volatile blocking; /* the signal handler looks at it */
-    volatile sig_atomic_t signal;     /* the first one that came, or 0 */
+    bide_blocking *volatile blocking; /* read by the signal handler */
+    volatile sig_atomic_t signal;     /* the first one received, or 0 */
 
     struct stream stream;
     struct reader reader;
@@ -54,14 +55,17 @@ static struct pipeline {
     struct stage showing;
 } pipeline;
 
-static int complain(const char *what, int error)
+static int report_error(const char *what, int error)
 {
-    /* (glibc's strerror is safe among threads) */
+    /* (glibc's strerror is thread-safe) */
     fprintf(stderr, "pipeline: %s: %s\n", what, strerror(-error)); // NOLINT(concurrency-mt-unsafe)
     return EXIT_FAILURE;
 }
 
-/* Ends the read that is under way, or the next one, and with it the input. Also from a signal handler. */
+/*
+ * Interrupts the current read, or the next one, which ends the input. May be called by a signal
+ * handler.
+ */
 static void stop_reading(void)
 {
     if (pipeline.blocking != NULL)
@@ -75,7 +79,7 @@ static void on_signal(int number)
     stop_reading();
 }
 
-/* Only once: a second signal of the same kind kills. */
+/* Handles each signal once: a second one of the same kind kills the process. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
@@ -84,14 +88,16 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static void leave_signals(void)
+static void restore_signals(void)
 {
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
 }
 
-/* Opens the input. Returns a descriptor or a negative errno. Without blocking, because to open a pipe
- * would wait for a writer; to read from it waits for one too, but can be interrupted. */
+/*
+ * Opens the input. Returns a descriptor or a negative errno. Non-blocking, because opening a pipe
+ * would wait for a writer without being interruptible; reading waits too, but can be interrupted.
+ */
 static int open_input(const char *file)
 {
     int fd = file != NULL ? open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
@@ -99,7 +105,7 @@ static int open_input(const char *file)
     return fd >= 0 ? fd : -errno;
 }
 
-/* How many bytes are left in the input; 0 if that is not known. */
+/* The number of bytes left in the input; 0 if unknown. */
 static uint64_t input_size(int fd)
 {
     struct stat status;
@@ -109,7 +115,7 @@ static uint64_t input_size(int fd)
     return status.st_size > offset ? (uint64_t)(status.st_size - offset) : 0;
 }
 
-static void start(struct stage *stage, const char *name, bide_awaiter *coroutine)
+static void start_stage(struct stage *stage, const char *name, bide_awaiter *coroutine)
 {
     stage->context = (bide_context){
         .scheduler = bide_thread_pool_scheduler(pipeline.pool),
@@ -118,47 +124,52 @@ static void start(struct stage *stage, const char *name, bide_awaiter *coroutine
     bide_spawn(&stage->spawned, &stage->context, coroutine);
 }
 
-/* Waits for the end of a stage. Returns 0 or its error. */
-static int join(struct stage *stage)
+/* Waits until a stage has finished. Returns 0 or its error. */
+static int join_stage(struct stage *stage)
 {
     bide_event_waiter wait;
     bide_sync_wait(bide_event_wait(&wait, &stage->spawned.ended));
     return stage->spawned.root.status;
 }
 
-/* Runs the four coroutines to their end. Returns 0, or an exit status after a line on stderr. */
-static int run(int fd, const char *input_name)
+/*
+ * Runs the four coroutines to completion. Returns 0, or an exit status after reporting an error on
+ * stderr.
+ */
+static int run_stages(int fd, const char *input_name)
 {
     struct stream *stream = &pipeline.stream;
-    start(&pipeline.reading, "reader", reader_run(&pipeline.reader, stream, pipeline.blocking, fd));
-    start(&pipeline.counting, "words", words_run(&pipeline.words, stream));
-    start(&pipeline.summing, "checksum", checksum_run(&pipeline.checksum, stream));
-    start(&pipeline.showing, "progress", progress_run(&pipeline.progress, stream, input_size(fd)));
+    start_stage(&pipeline.reading, "reader",
+                reader_run(&pipeline.reader, stream, pipeline.blocking, fd));
+    start_stage(&pipeline.counting, "words", words_run(&pipeline.words, stream));
+    start_stage(&pipeline.summing, "checksum", checksum_run(&pipeline.checksum, stream));
+    start_stage(&pipeline.showing, "progress",
+                progress_run(&pipeline.progress, stream, input_size(fd)));
 
-    int error = join(&pipeline.counting);
+    int error = join_stage(&pipeline.counting);
     if (error < 0)
-        stop_reading(); /* the reader may be waiting for input that nobody is going to count */
-    int read_error = join(&pipeline.reading);
-    join(&pipeline.summing);
-    join(&pipeline.showing);
+        stop_reading(); /* the reader may be waiting for input that will not be counted */
+    int read_error = join_stage(&pipeline.reading);
+    join_stage(&pipeline.summing);
+    join_stage(&pipeline.showing);
 
     if (error < 0)
-        return complain("counting words", error);
-    return read_error < 0 ? complain(input_name, read_error) : EXIT_SUCCESS;
+        return report_error("counting words", error);
+    return read_error < 0 ? report_error(input_name, read_error) : EXIT_SUCCESS;
 }
 
-static int end_output(void)
+static int close_output(void)
 {
     bool failed = ferror(stdout) != 0;
     if (fclose(stdout) != 0)
-        return complain("standard output", -errno);
-    return failed ? complain("standard output", -EIO) : EXIT_SUCCESS;
+        return report_error("standard output", -errno);
+    return failed ? report_error("standard output", -EIO) : EXIT_SUCCESS;
 }
 
 static int print_help(void)
 {
     options_print_help();
-    return end_output();
+    return close_output();
 }
 
 static int print_summary(void)
@@ -176,10 +187,10 @@ static int print_summary(void)
         fwrite(top[i].text, 1, top[i].length, stdout);
         putchar('\n');
     }
-    return end_output();
+    return close_output();
 }
 
-static int create(const struct options *options)
+static int pipeline_init(const struct options *options)
 {
     bide_blocking *blocking = NULL;
     int error = stream_init(&pipeline.stream, options->ring);
@@ -191,12 +202,12 @@ static int create(const struct options *options)
         error = bide_blocking_create(&blocking, 1);
     pipeline.blocking = blocking;
     if (pipeline.signal != 0)
-        stop_reading(); /* it came before there was anything to interrupt */
+        stop_reading(); /* the signal came before there was a read to interrupt */
     return error;
 }
 
-/* Undoes what create did, all of it or a part. */
-static void destroy(void)
+/* Releases everything that pipeline_init has created, also after a failure of it. */
+static void pipeline_destroy(void)
 {
     if (pipeline.blocking != NULL)
         bide_blocking_destroy(pipeline.blocking);
@@ -211,21 +222,21 @@ int main(int argc, char **argv)
     struct options options;
     if (!options_read(&options, argc, argv))
         return EXIT_USAGE;
-    if (options.help)
+    if (options.is_help)
         return print_help();
 
     catch_signals();
     const char *input_name = options.file != NULL ? options.file : "standard input";
     int fd = open_input(options.file);
     if (fd < 0)
-        return complain(input_name, fd);
+        return report_error(input_name, fd);
 
-    int error = create(&options);
-    int status = error < 0 ? complain("starting", error) : run(fd, input_name);
-    leave_signals();
+    int error = pipeline_init(&options);
+    int status = error < 0 ? report_error("starting", error) : run_stages(fd, input_name);
+    restore_signals();
     if (status == EXIT_SUCCESS)
         status = print_summary();
-    destroy();
+    pipeline_destroy();
     close(fd);
     if (status == EXIT_SUCCESS && pipeline.signal != 0)
         status = EXIT_BY_SIGNAL + pipeline.signal;

@@ -1,3 +1,4 @@
+/* The last consumer: progress, and the slots that it frees. One coroutine. */
 #define _GNU_SOURCE
 #include "progress.h"
 
@@ -10,9 +11,9 @@
 static const char full_bar[] = "##############################";
 enum { BAR_WIDTH = sizeof full_bar - 1 };
 
-static void draw(struct progress *self, uint64_t now)
+static void draw_bar(struct progress *self, uint64_t now)
 {
-    double seconds = (double)(now - self->begun) / (double)SECOND;
+    double seconds = (double)(now - self->started_at) / (double)SECOND;
     double megabytes = (double)self->bytes / 1e6;
     double rate = seconds > 0 ? megabytes / seconds : 0;
     if (self->total != 0) {
@@ -27,8 +28,8 @@ static void draw(struct progress *self, uint64_t now)
     fflush(stderr);
 }
 
-/* Adds what has passed, which is not freed yet. */
-static void add(struct progress *self, size_t last)
+/* Counts records that have passed and are not freed yet. */
+static void count_records(struct progress *self, size_t last)
 {
     for (size_t record = self->next; record != last + 1; record++)
         self->bytes += bide_ring_at(&self->stream->ring, record)->size;
@@ -37,13 +38,13 @@ static void add(struct progress *self, size_t last)
 static void draw_if_due(struct progress *self)
 {
     uint64_t now = bide_platform.now();
-    if (now - self->drawn < INTERVAL)
+    if (now - self->drawn_at < INTERVAL)
         return;
-    self->drawn = now;
-    draw(self, now);
+    self->drawn_at = now;
+    draw_bar(self, now);
 }
 
-static void clear(void)
+static void clear_bar(void)
 {
     fputs("\r\033[K", stderr);
     fflush(stderr);
@@ -53,12 +54,12 @@ bide_coroutine(progress_body)
 {
     bide_begin(progress_body, struct progress * self);
     for (;;) {
-        /* (closed, and nothing is left to free: the loop ends) */
+        /* (closed and nothing left to free: leaves the loop) */
         bide_try_or_break(
             bide_sequence_group_wait_until_published(&self->wait, &self->stream->both, self->next));
         size_t last = self->wait.published;
         if (self->shown)
-            add(self, last);
+            count_records(self, last);
         bide_sequence_barrier_publish(&self->stream->freed, last);
         self->next = last + 1;
         if (self->shown)
@@ -66,8 +67,8 @@ bide_coroutine(progress_body)
     }
     bide_finally();
     bide_sequence_barrier_close(&self->stream->freed);
-    if (self->drawn != 0)
-        clear();
+    if (self->drawn_at != 0)
+        clear_bar();
     bide_end();
 }
 
@@ -78,7 +79,7 @@ bide_awaiter *progress_run(struct progress *self, struct stream *stream, uint64_
     self->shown = isatty(STDERR_FILENO) != 0;
     self->total = total;
     self->bytes = 0;
-    self->begun = bide_platform.now();
-    self->drawn = 0;
+    self->started_at = bide_platform.now();
+    self->drawn_at = 0;
     return bide_task_init(&self->task, &progress_body);
 }

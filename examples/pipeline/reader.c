@@ -1,3 +1,4 @@
+/* The reader: the only producer of the ring. One coroutine. */
 #include "reader.h"
 
 #include <errno.h>
@@ -8,8 +9,8 @@ static struct block *following_block(struct reader *self)
     return self->block + 1 < self->blocks + BLOCKS ? self->block + 1 : self->blocks;
 }
 
-/* Leaves a full block for the following one, which is free, and takes the tail along. */
-static void turn_to_following_block(struct reader *self)
+/* Switches from a full block to the following one, which is free, and copies the tail there. */
+static void switch_to_following_block(struct reader *self)
 {
     struct block *block = following_block(self);
     size_t tail = self->end - self->begin;
@@ -21,7 +22,10 @@ static void turn_to_following_block(struct reader *self)
     self->end = tail;
 }
 
-/* Is there a line, or a piece of one that must do, that is not published yet? It is then in `found`. */
+/*
+ * Finds the next unpublished line, or piece of a line that has to be published, and stores it in
+ * `found`. Returns false if there is none.
+ */
 static bool find_record(struct reader *self)
 {
     const char *text = self->block->text;
@@ -38,7 +42,7 @@ static bool find_record(struct reader *self)
     return true;
 }
 
-/* Puts what was found into the next slot, which is claimed. */
+/* Writes the found record into the next claimed slot. */
 static void fill_slot(struct reader *self)
 {
     *bide_ring_at(&self->stream->ring, self->next) = self->found;
@@ -63,7 +67,7 @@ bide_coroutine(reader_body)
         if (self->end == BLOCK_SIZE) {
             bide_try(bide_sequence_barrier_wait_until_published(&self->wait, &self->stream->freed,
                                                                 following_block(self)->last));
-            turn_to_following_block(self);
+            switch_to_following_block(self);
         }
 
         int status;
@@ -74,9 +78,11 @@ bide_coroutine(reader_body)
             bide_return(status);
         if (self->read.result > 0)
             self->end += (size_t)self->read.result;
-        self->ended = self->read.result <= 0; /* (-ECANCELED: what was read so far is all) */
+        self->ended = self->read.result <= 0; /* (-ECANCELED: the data read so far is all) */
 
-        /* Slots are claimed some at a time; what a block leaves over is for the next one. */
+        /*
+         * Slots are claimed in batches; slots that a block does not use are left for the next one.
+         */
         while (find_record(self)) {
             if (self->claimed == 0) {
                 publish_filled(self);

@@ -4,10 +4,10 @@
  *     block   |  published lines  |  tail  |  not read yet  |
  *                               begin     end
  *
- * Lines are published in place. When the block is full, the tail, a line whose end has not been read, is
- * copied to the front of the next one; a line that fills a block by itself is published in pieces. So
- * memory is bounded whatever the input. There are a few blocks, used in turn: one is filled again when
- * its last record has been freed.
+ * Lines are published in place. When a block is full, its tail, an incomplete line, is copied to
+ * the front of the next block. A line that fills a block alone is published in pieces. So memory is
+ * bounded for every input. There are a few blocks, used in turn: a block is refilled when its last
+ * record has been freed.
  */
 #ifndef PIPELINE_READER_H
 #define PIPELINE_READER_H
@@ -21,7 +21,7 @@ enum { BLOCKS = 8, BLOCK_SIZE = 256 * 1024 };
 
 struct block {
     char text[BLOCK_SIZE];
-    size_t last; /* the last record that was published when the block was left */
+    size_t last; /* the last published record when the block was left */
 };
 
 struct reader {
@@ -33,14 +33,14 @@ struct reader {
 
     struct block blocks[BLOCKS];
     struct block *block;
-    size_t begin;   /* of the text that is not published yet */
-    size_t scanned; /* from begin to here there is no newline */
-    size_t end;     /* of what has been read */
+    size_t begin;   /* of the unpublished text */
+    size_t scanned; /* no newline from begin to here */
+    size_t end;     /* of the text read */
 
     struct record found;
-    size_t next;    /* the record that is filled next */
-    size_t claimed; /* how many slots from there on are claimed */
-    size_t filled;  /* how many before it are not published yet */
+    size_t next;    /* the next record to fill */
+    size_t claimed; /* claimed slots from there on */
+    size_t filled;  /* filled, unpublished records before it */
 
     bide_blocking_reader read;
     bide_sequence_waiter wait;
@@ -48,9 +48,8 @@ struct reader {
 };
 
 /*
- * Reads `fd` to its end, or until `blocking` is interrupted. Closes
- * the stream's sequencer when it ends: with 0, with the error of a read, or with -EPIPE if the consumers
- * gave up.
+ * Reads `fd` to its end, or until `blocking` is interrupted. When it finishes, it closes the
+ * stream's sequencer: with 0, with the error of a read, or with -EPIPE if the consumers gave up.
  */
 bide_awaiter *reader_run(struct reader *reader, struct stream *stream, bide_blocking *blocking,
                          int fd);

@@ -1,3 +1,4 @@
+/* The ring of records. The reader publishes; the consumers read published records only. */
 #include "stream.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@ int stream_init(struct stream *stream, size_t size)
     if (slots == NULL)
         return -ENOMEM;
     bide_ring_init(&stream->ring, slots, size);
-    /* So that a few batches are in the ring at once, and each coroutine has one to work on. */
+    /* Several batches fit into the ring, so each coroutine can have one to work on. */
     stream->batch = size >= 4 ? size / 4 : 1;
 
     size_t initial = bide_sequence_initial();
@@ -38,7 +39,7 @@ size_t stream_batch_end(const struct stream *stream, size_t next, size_t publish
     return next + (count < stream->batch ? count : stream->batch) - 1;
 }
 
-size_t stream_take_run(const struct stream *stream, size_t next, size_t last, struct run *run)
+size_t stream_next_run(const struct stream *stream, size_t next, size_t last, struct run *run)
 {
     const struct record *record = bide_ring_at(&stream->ring, next);
     run->text = record->text;

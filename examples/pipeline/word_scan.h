@@ -1,8 +1,8 @@
 /*
- * Finding words. Most words are short, so looking at eight bytes at once finds the end of most of them
- * in one step, and those bytes are what the word's hash is made of.
+ * Finds words and hashes them. Most words are short, so one step on eight bytes finds the end of
+ * most of them, and the same bytes give the word's hash.
  *
- * White space is what the C locale's isspace says: space, \t, \n, \v, \f and \r.
+ * White space is defined as by isspace in the C locale: space, \t, \n, \v, \f and \r.
  */
 #ifndef PIPELINE_WORD_SCAN_H
 #define PIPELINE_WORD_SCAN_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Eight bytes, the first one lowest. (Compilers make one load of it.) */
+/* Loads eight bytes, the first one lowest. (Compilers make one load of it.) */
 static inline uint64_t load_eight(const char *text)
 {
     const unsigned char *byte = (const unsigned char *)text;
@@ -21,7 +21,7 @@ static inline uint64_t load_eight(const char *text)
            (uint64_t)byte[6] << 48 | (uint64_t)byte[7] << 56;
 }
 
-/* Less than eight bytes, and spaces after them. */
+/* Loads less than eight bytes, padded with spaces. */
 static inline uint64_t load_rest(const char *text, size_t size)
 {
     char padded[8] = {' ', ' ', ' ', ' ', ' ', ' ', ' ', ' '};
@@ -29,8 +29,10 @@ static inline uint64_t load_rest(const char *text, size_t size)
     return load_eight(padded);
 }
 
-/* The highest bit of each of eight bytes that is white space. No sum carries into the next byte, for
- * both its operands are less than 128. */
+/*
+ * Sets the highest bit of each of the eight bytes that is white space. No sum carries into the next
+ * byte, because both operands are less than 128.
+ */
 static inline uint64_t white_space_bits(uint64_t eight)
 {
     const uint64_t each = UINT64_C(0x0101010101010101);
@@ -41,15 +43,15 @@ static inline uint64_t white_space_bits(uint64_t eight)
     return ((from_tab & ~past_return) | ~not_space) & ~eight & (each * 0x80);
 }
 
-/* A bijection, so that different numbers stay different. */
-static inline uint64_t mix(uint64_t number)
+/* A bijection: different numbers stay different. */
+static inline uint64_t mix_bits(uint64_t number)
 {
     number = (number ^ number >> 32) * UINT64_C(0x9e3779b97f4a7c15);
     return number ^ number >> 32;
 }
 
 /*
- * Returns where the word ends that begins at `at`: at the next white space or at `end`. *hash is its
+ * Returns the end of the word that begins at `at`: the next white space or `end`. *hash is its
  * hash. Different words of the same length of up to eight bytes have different hashes.
  */
 static inline const char *scan_word(const char *at, const char *end, uint64_t *hash)
@@ -61,10 +63,10 @@ static inline const char *scan_word(const char *at, const char *end, uint64_t *h
         if (bits != 0) {
             uint64_t first = bits & (~bits + 1);
             uint64_t word = eight & ((first >> 7) - 1); /* the bytes before the white space */
-            *hash = mix(*hash ^ word);
+            *hash = mix_bits(*hash ^ word);
             return at + __builtin_ctzll(bits) / 8;
         }
-        *hash = mix(*hash ^ eight);
+        *hash = mix_bits(*hash ^ eight);
     }
 }
 

@@ -1,3 +1,4 @@
+/* The table of words. Used by one coroutine. */
 #include "word_table.h"
 
 #include <bide/compiler.h>
@@ -13,16 +14,16 @@ struct word_chunk {
     char text[];
 };
 
-/* Up to eight bytes, the hash tells all (word_scan.h). */
+/* Up to eight bytes, equal hashes and lengths mean equal words (word_scan.h). */
 static bool is_word(const struct word *slot, uint64_t hash, const char *text, size_t length)
 {
     return slot->hash == hash && slot->length == length &&
            (length <= 8 || memcmp(slot->text, text, length) == 0);
 }
 
-/* The slot of a word, or the free one where it belongs. */
-BIDE_INLINE struct word *find(const struct word_table *table, uint64_t hash, const char *text,
-                              size_t length)
+/* The slot of a word, or the free slot for it. */
+BIDE_INLINE struct word *find_slot(const struct word_table *table, uint64_t hash, const char *text,
+                                   size_t length)
 {
     size_t index = hash & table->mask;
     while (table->slots[index].count != 0 && !is_word(&table->slots[index], hash, text, length))
@@ -31,7 +32,7 @@ BIDE_INLINE struct word *find(const struct word_table *table, uint64_t hash, con
 }
 
 /* Doubles the slots. */
-static int grow(struct word_table *table)
+static int grow_table(struct word_table *table)
 {
     size_t count = table->mask + 1;
     struct word *old = table->slots;
@@ -52,8 +53,8 @@ static int grow(struct word_table *table)
     return 0;
 }
 
-/* Copies a word into the arena; NULL if there is no memory. */
-static const char *store(struct word_table *table, const char *text, size_t length)
+/* Copies a word into the arena. Returns NULL if memory is exhausted. */
+static const char *store_text(struct word_table *table, const char *text, size_t length)
 {
     if (table->free_size < length) {
         size_t size = length > CHUNK_SIZE ? length : CHUNK_SIZE;
@@ -71,27 +72,28 @@ static const char *store(struct word_table *table, const char *text, size_t leng
     return stored;
 }
 
-/* Puts a new word into the table. */
-BIDE_COLD static int add(struct word_table *table, const char *text, size_t length, uint64_t hash)
+/* Adds a new word to the table. */
+BIDE_COLD static int add_word(struct word_table *table, const char *text, size_t length,
+                              uint64_t hash)
 {
     if (table->used > table->mask / 2) {
-        int error = grow(table);
+        int error = grow_table(table);
         if (error != 0)
             return error;
     }
-    const char *stored = store(table, text, length);
+    const char *stored = store_text(table, text, length);
     if (stored == NULL)
         return -ENOMEM;
-    *find(table, hash, text, length) = (struct word){stored, length, hash, 1};
+    *find_slot(table, hash, text, length) = (struct word){stored, length, hash, 1};
     table->used++;
     return 0;
 }
 
 int word_table_count(struct word_table *table, const char *text, size_t length, uint64_t hash)
 {
-    struct word *slot = find(table, hash, text, length);
+    struct word *slot = find_slot(table, hash, text, length);
     if (BIDE_UNLIKELY(slot->count == 0))
-        return add(table, text, length, hash);
+        return add_word(table, text, length, hash);
     slot->count++;
     return 0;
 }
@@ -136,14 +138,14 @@ size_t word_table_top(const struct word_table *table, struct word *top, size_t m
         const struct word *word = &table->slots[i];
         if (word->count == 0)
             continue;
-        /* Moves down those that come after it; the last one falls out if there is no room. */
-        size_t place = count < max ? count++ : max;
-        for (; place > 0 && comes_before(word, &top[place - 1]); place--) {
-            if (place < max)
-                top[place] = top[place - 1];
+        /* Shifts less frequent words down; if the list is full, the last one is dropped. */
+        size_t position = count < max ? count++ : max;
+        for (; position > 0 && comes_before(word, &top[position - 1]); position--) {
+            if (position < max)
+                top[position] = top[position - 1];
         }
-        if (place < max)
-            top[place] = *word;
+        if (position < max)
+            top[position] = *word;
     }
     return count;
 }

@@ -1,3 +1,4 @@
+/* The word counter. One coroutine; it runs on one of the pool's threads at a time. */
 #include "words.h"
 
 #include "word_scan.h"
@@ -6,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Keeps a part of a word that has been cut. */
-static int keep(struct words *self, const char *text, size_t length)
+/* Keeps a part of a word whose end has not arrived. */
+static int keep_part(struct words *self, const char *text, size_t length)
 {
     size_t needed = self->cut_length + length;
     if (needed > self->cut_capacity) {
@@ -22,7 +23,7 @@ static int keep(struct words *self, const char *text, size_t length)
     return 0;
 }
 
-/* Counts the word of which parts were kept, if there is one. */
+/* Counts the kept word, if there is one. */
 static int count_kept(struct words *self)
 {
     size_t length = self->cut_length;
@@ -34,17 +35,17 @@ static int count_kept(struct words *self)
     return word_table_count(&self->table, self->cut, length, hash);
 }
 
-/* Goes on with the word that the run before has cut; *at then stands behind what belongs to it. */
+/* Continues the word that the previous run cut; *at is then behind that word. */
 static int continue_cut(struct words *self, const char **at, const char *end)
 {
     uint64_t hash;
     const char *part = *at;
     *at = scan_word(part, end, &hash);
-    int error = keep(self, part, (size_t)(*at - part));
+    int error = keep_part(self, part, (size_t)(*at - part));
     return error == 0 && *at != end ? count_kept(self) : error;
 }
 
-/* Counts the words of a run. The last one is cut if no white space follows it. */
+/* Counts the words of a run. The last word is kept if no white space follows it. */
 static int count_run(struct words *self, const struct run *run)
 {
     const char *at = run->text;
@@ -56,7 +57,7 @@ static int count_run(struct words *self, const struct run *run)
         at = scan_word(word, end, &hash);
         size_t length = (size_t)(at - word);
         error = at != end ? word_table_count(&self->table, word, length, hash)
-                          : keep(self, word, length);
+                          : keep_part(self, word, length);
     }
     return error;
 }
@@ -66,7 +67,7 @@ static int count_batch(struct words *self, size_t last)
     int error = 0;
     while (error == 0 && self->next != last + 1) {
         struct run run;
-        self->next = stream_take_run(self->stream, self->next, last, &run);
+        self->next = stream_next_run(self->stream, self->next, last, &run);
         error = count_run(self, &run);
     }
     return error;
@@ -76,7 +77,7 @@ bide_coroutine(words_body)
 {
     bide_begin(words_body, struct words * self);
     for (;;) {
-        /* (closed, and all of it has been seen: the loop ends) */
+        /* (closed and fully consumed: leaves the loop) */
         bide_try_or_break(bide_sequence_barrier_wait_until_published(
             &self->wait, &self->stream->published, self->next));
         size_t last = stream_batch_end(self->stream, self->next, self->wait.published);

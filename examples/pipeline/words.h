@@ -1,7 +1,6 @@
 /*
- * The word counter: finds the words in the text and counts each in a table. A word is a run of bytes that
- * are not white space as the C locale has it. One that is cut by the end of a run of records is kept
- * until its end has come.
+ * The word counter. A word is a sequence of bytes that are not white space in the C locale. A word
+ * that the end of a run cuts is kept until its end arrives.
  */
 #ifndef PIPELINE_WORDS_H
 #define PIPELINE_WORDS_H
@@ -14,10 +13,10 @@
 struct words {
     bide_task task;
     struct stream *stream;
-    size_t next; /* the record to go on with */
+    size_t next; /* the next record */
     bide_sequence_waiter wait;
 
-    char *cut; /* the beginning of a word whose end has not come */
+    char *cut; /* the beginning of a cut word */
     size_t cut_length;
     size_t cut_capacity;
 
@@ -26,8 +25,8 @@ struct words {
 };
 
 /*
- * Counts the words in what is published, until that is closed; then closes `counted`. Ends with 0, or
- * with -ENOMEM, early. The table must be initialised, and is the caller's to free.
+ * Counts the words of published records until the barrier is closed; then closes `counted`.
+ * Finishes with 0, or early with -ENOMEM. The caller initializes and frees the table.
  */
 bide_awaiter *words_run(struct words *words, struct stream *stream);
 

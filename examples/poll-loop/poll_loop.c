@@ -1,7 +1,7 @@
 /*
- * A loop of one's own, around poll(2), that waits for a pipe, a coroutine's event and a deadline at once. The loop
- * knows nothing of coroutines but a descriptor; a thread at the other end of the pipe blocks on an event as if it were
- * a condition variable.
+ * A custom loop around poll(2) that waits for a pipe, a coroutine's event and a deadline at once. A
+ * descriptor is all that the loop knows of coroutines. A thread at the other end of the pipe blocks
+ * on an event, as if it were a condition variable.
  */
 #include <bide/bide.h>
 #include <poll.h>
@@ -11,11 +11,11 @@
 
 struct conversation {
     int pipe[2];
-    bide_event heard;  /* set by the loop: it has read what was written */
+    bide_event heard;  /* set by the loop after reading the data */
     bide_event agreed; /* set by the other side */
 };
 
-/* Writes, blocks until that was read, then sets an event that the loop polls for. */
+/* Writes, blocks until the data was read, then sets an event that the loop polls for. */
 static void *other_side(void *argument)
 {
     struct conversation *conversation = argument;
@@ -52,7 +52,7 @@ static void run_loop(struct conversation *conversation, bide_pollable *pollable)
             return;
         }
         printf("the event was set: %d\n", ++events);
-        /* The same again; but this time the other side has nothing to say. */
+        /* The same again, but now the other side is silent. */
         bide_event_reset(&conversation->agreed);
         bide_pollable_start(pollable, NULL, bide_event_wait(&wait, &conversation->agreed));
         bide_pollable_set_deadline(pollable, bide_platform.now() + 10000000);

@@ -1,7 +1,7 @@
 /*
- * A coroutine type of one's own whose bodies yield numbers, and may not await: an await in one does not compile.
- * A number is copied, so that a body may yield what is not in its frame; and a sequence can be looked at without
- * taking from it.
+ * A custom coroutine type whose bodies yield numbers and cannot await: an await in one does not
+ * compile. Numbers are copied, so a body may yield a number that is not in its frame, and a
+ * consumer may peek at the next number without consuming it.
  */
 #include <bide/bide.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bide_frame *sequence_yield_value(bide_frame *frame, void *value)
     return NULL;
 }
 
-/* (the body has ended: whoever resumed it goes on) */
+/* (the body has ended: its consumer continues) */
 static bide_frame *sequence_final_suspend(bide_frame *frame, const bide_context *context)
 {
     (void)frame, (void)context;
@@ -46,7 +46,7 @@ static struct sequence *sequence_init(struct sequence *sequence, const bide_poin
     return sequence;
 }
 
-/* The next number, which stays; or NULL. */
+/* Returns the next number without consuming it, or NULL at the end. */
 static const unsigned long *sequence_peek(struct sequence *sequence)
 {
     if (!sequence->has_number && !bide_done(&sequence->frame))
@@ -84,7 +84,7 @@ static struct sequence *multiples(struct multiples *self, unsigned long of, unsi
     return sequence_init(&self->sequence, &multiples_body);
 }
 
-/* What is in either of two, in order, each once. */
+/* The union of two sequences, in order, without duplicates. */
 struct merge {
     struct sequence sequence;
     struct sequence *a, *b;
@@ -97,14 +97,14 @@ sequence_coroutine(merge_body)
         const unsigned long *a = sequence_peek(self->a), *b = sequence_peek(self->b);
         if (a == NULL && b == NULL)
             break;
-        unsigned long min = a != NULL ? *a : *b;
-        if (b != NULL && *b < min)
-            min = *b;
-        if (a != NULL && *a == min)
+        unsigned long smallest = a != NULL ? *a : *b;
+        if (b != NULL && *b < smallest)
+            smallest = *b;
+        if (a != NULL && *a == smallest)
             sequence_take(self->a);
-        if (b != NULL && *b == min)
+        if (b != NULL && *b == smallest)
             sequence_take(self->b);
-        bide_yield(&min);
+        bide_yield(&smallest);
     }
     bide_end();
 }

@@ -1,21 +1,21 @@
 /*
- * A cache that is wrong in one interleaving of ten thousand, and a test loop that finds it.
+ * A cache with a bug in one interleaving of ten thousand, and a test loop that finds it.
  *
- * The cache keeps one entry. A reader that misses loads the value from a store, by a blocking call,
- * and enters it; a writer writes to the store, and then drops the entry. Both hold the mutex while
- * they look at the entry. What is wrong: a load that began before a write may end after it, and
- * then enters the old value behind the writer's back. From then on each reader is told what was
- * true once.
+ * The cache has one entry. A reader that misses loads the value from a store with a blocking call,
+ * and enters it. A writer writes to the store, and then drops the entry. Both hold the mutex while
+ * they access the entry. The bug: a load that starts before a write may finish after it, and then
+ * the reader enters the old value. From then on, every reader gets the stale value.
  *
  *     reader: miss, load 1 ................................. enter 1
  *     writer:                  store 2, drop the entry
  *
- * It needs a load that is slow, a writer that is quick, and a reader that comes late enough to see
- * it. The mended cache counts the writes, and enters nothing if there was one meanwhile.
+ * This takes a slow load, a quick writer, and a reader late enough to see the result. The fixed
+ * cache counts the writes, and enters nothing if there was a write during the load.
  *
+ * Usage:
  *     test-loop              explores both
- *     test-loop broken       the one with the fault, and says how it fails
- *     test-loop by-chance    how often a run of the broken one fails
+ *     test-loop broken       the broken one, and prints how it fails
+ *     test-loop by-chance    how often a random run of the broken one fails
  */
 #include <bide/bide.h>
 
@@ -25,8 +25,8 @@
 enum { KEYS = 5, READERS = 3, READS = 4 };
 
 typedef struct cache {
-    bool is_mended;
-    unsigned store[KEYS]; /* what is slow to read */
+    bool is_fixed;
+    unsigned store[KEYS]; /* slow to read */
     bide_mutex mutex;
     bool has_entry;
     unsigned key;
@@ -42,7 +42,7 @@ struct load {
     unsigned value;
 };
 
-/* Called by a thread that may block, or by a test loop in its place. */
+/* Runs on a thread that may block, or in a test loop in place of that thread. */
 static void load(void *argument)
 {
     struct load *self = argument;
@@ -78,7 +78,7 @@ bide_coroutine(get_body)
     self->value = self->load.value;
 
     bide_try(bide_mutex_lock(&self->lock, &self->cache->mutex));
-    if (!self->cache->is_mended || self->cache->writes == self->writes) {
+    if (!self->cache->is_fixed || self->cache->writes == self->writes) {
         self->cache->has_entry = true;
         self->cache->key = self->key;
         self->cache->value = self->value;
@@ -111,7 +111,7 @@ bide_coroutine(put_body)
 
 /* ---- The test ---- */
 
-/* Reads some keys, at some times. */
+/* Reads some keys at random times. */
 struct reader {
     bide_task task;
     bide_sim_loop *loop;
@@ -133,7 +133,7 @@ bide_coroutine(reader_body)
     bide_end();
 }
 
-/* Writes one, a while after the beginning. */
+/* Writes one key after a while. */
 struct writer {
     bide_task task;
     bide_sim_loop *loop;
@@ -161,10 +161,10 @@ struct everybody {
     bide_when when;
 };
 
-/* One run: a cache, readers, a writer. What is in the cache at last must be what is in the store. */
+/* One run: a cache, readers, a writer. In the end, the cache must agree with the store. */
 static int run(bide_sim_loop *loop, void *argument)
 {
-    cache cache = {.is_mended = argument != NULL};
+    cache cache = {.is_fixed = argument != NULL};
     struct everybody all;
     bide_mutex_init(&cache.mutex);
     for (unsigned i = 0; i < READERS; i++) {
@@ -182,7 +182,7 @@ static int run(bide_sim_loop *loop, void *argument)
     return cache.has_entry && cache.value != cache.store[cache.key] ? -EINVAL : 0;
 }
 
-/* How often does a run fail, of so many? */
+/* Counts the failing runs among many. */
 static int count(void)
 {
     enum { RUNS = 200000 };
@@ -207,9 +207,9 @@ static int count(void)
 
 int main(int argc, char **argv)
 {
-    static int mended;
+    static int fixed_argument;
     bide_sim_options broken = {.out = stdout};
-    bide_sim_options right = {.argument = &mended, .out = stdout};
+    bide_sim_options right = {.argument = &fixed_argument, .out = stdout};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 2 && strcmp(argv[1], "by-chance") == 0)
         return count();
@@ -218,6 +218,6 @@ int main(int argc, char **argv)
     if (argc == 2)
         return 0;
     status = bide_sim_loop_explore_with(run, 200000, &right);
-    printf("the mended one: %s\n", status == 0 ? "nothing found" : strerror(-status));
+    printf("the fixed one: %s\n", status == 0 ? "nothing found" : strerror(-status));
     return status != 0;
 }

@@ -1,15 +1,15 @@
 /*
- * An echo server that speaks TLS: sends back what it receives, on as many connections as come.
+ * An echo server with TLS: sends back the data that it receives, on any number of connections.
  *
  *     tls-echo --cert FILE [--key FILE] [--clients FILE] [--protocol NAME] [--port N]
  *
- * --cert, --key   its certificate and what leads to an authority, and its key, in PEM
- * --clients       authorities: clients must prove themselves to one of them
- * --protocol      by ALPN, what it speaks
- * --port          0, which is the default, is any; the port stands at the end of the first line
+ *     --cert, --key   the certificate with its chain, and its key, in PEM
+ *     --clients       authorities: clients must have a certificate of one of them
+ *     --protocol      the ALPN protocol
+ *     --port          0, the default, means any free port; the first line of output ends with the port
  *
- * On SIGHUP it reads its files again: connections that there are go on, and new ones have the new certificate. On
- * SIGTERM it accepts no more, waits for those that there are for a second, and ends.
+ * SIGHUP reloads the files: open connections continue, and new ones get the new certificate.
+ * SIGTERM stops accepting, waits up to a second for open connections, and exits.
  */
 #include <bide/bide.h>
 #include <bide/tls.h>
@@ -36,7 +36,7 @@ static struct program {
         bide_signal_waiter wait;
     } reloader;
     bide_signal_waiter wait;
-    bide_tls_config *config; /* for the next connection */
+    bide_tls_config *config; /* for new connections */
     bide_tls_options options;
     bide_tls_certificate certificate;
 } program;
@@ -80,7 +80,7 @@ bide_coroutine(connection_body)
 
 /* ---- The server ---- */
 
-/* Reads the files. What is used stays if they are no good. */
+/* Loads the files. After an error, the current configuration stays in use. */
 static int configure(void)
 {
     const char *reason = "";
@@ -120,7 +120,7 @@ bide_coroutine(program_body)
     bide_scope_spawn(&self->scope, &self->reloading,
                      bide_task_init(&self->reloader.task, &reloader_body));
     bide_await(bide_signal_wait(&self->wait, &self->terminate));
-    bide_signal_destroy(&self->reload); /* which ends the reloader */
+    bide_signal_destroy(&self->reload); /* stops the reloader */
     bide_server_shut_down(&self->server, bide_now(bide_this_context()) + SECOND);
     bide_await(bide_scope_join(&self->scope));
     bide_end();

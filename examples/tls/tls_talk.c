@@ -1,11 +1,12 @@
 /*
- * A client that speaks TLS: sends what it is given, and prints what comes, both at once.
+ * A TLS client: sends its standard input and prints the data that it receives, concurrently.
  *
  *     tls-talk HOST PORT [--authorities FILE] [--cert FILE --key FILE] [--name NAME] [--times N]
  *
- * The server must prove that it is HOST, or NAME, to one of the authorities, or to one of the system's. When what it is
- * given has ended it says so, and prints what comes until the server has ended too. With --times it connects so many
- * times, one after the other, and says of each whether a session was resumed; what it is given goes to the last.
+ * The server must have a certificate for HOST, or NAME, of one of the authorities, or of the
+ * system's. At the end of its input, the client ends its output, and prints data until the server
+ * ends its output too. With --times it connects that many times in sequence, and prints for each
+ * connection whether a session was resumed; the input goes to the last one.
  */
 #include <bide/bide.h>
 #include <bide/tls.h>
@@ -25,7 +26,7 @@ struct copier {
     char buffer[BUFFER];
 };
 
-/* From one stream to another until it ends, and then the end. */
+/* Copies from one stream to another until the end of input, and then ends the output. */
 bide_coroutine(copier_body)
 {
     bide_begin(copier_body, struct copier * self);
@@ -83,7 +84,7 @@ bide_coroutine(talker_body)
         bide_tls_close(&self->tls);
         if (self->times <= 1)
             break;
-        bide_standard_output(&self->output); /* (whose end was to close it) */
+        bide_standard_output(&self->output); /* (the copier's end closed it) */
     }
     bide_finally();
     bide_tls_close(&self->tls);

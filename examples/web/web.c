@@ -1,17 +1,17 @@
 /*
  * A small HTTP server.
  *
- *     web [--port N] [--log FILE] FOLDER
+ *     web [--port N] [--log FILE] DIRECTORY
  *
- * Port 0, which is the default, is any; the port stands at the end of the first line that it prints.
+ * Port 0, the default, means any free port; the first line of output ends with the port.
  *
- *     GET /hello/NAME     says hello
- *     POST /echo          sends back what it receives, while it receives it
- *     GET /...            the files in the folder
+ *     GET /hello/NAME     a greeting
+ *     POST /echo          sends the body back while it is received
+ *     GET /...            the files in the directory
  *
- * Clients that begin with HTTP/2 ("prior knowledge") are answered by that, where it was built with it.
+ * HTTP/2 clients with prior knowledge are supported if web was built with HTTP/2.
  *
- * By SIGINT and SIGTERM it ends when the responses that are under way have been sent.
+ * SIGINT and SIGTERM stop the server when the current responses have been sent.
  */
 #include <bide/bide.h>
 #include <bide/http.h>
@@ -67,7 +67,7 @@ bide_coroutine(echo_body)
 
 static struct program {
     bide_task task;
-    const char *folder;
+    const char *directory;
     const char *log_name;
     bide_address address;
     bide_http_files files;
@@ -98,7 +98,7 @@ static int set_up(struct program *self)
     };
     routes[2].argument = &self->files;
     int status = bide_http_files_open(
-        &self->files, &(bide_http_files_options){.root = self->folder, .lists = true});
+        &self->files, &(bide_http_files_options){.root = self->directory, .lists = true});
     if (status == 0)
         status = bide_http_router_init(&self->router, routes, sizeof routes / sizeof *routes);
     if (status == 0)
@@ -124,21 +124,22 @@ bide_coroutine(stopper_body)
     bide_begin(stopper_body, struct stopper * self);
     int status;
     bide_await_status(status, bide_signal_wait(&self->wait, &self->signal));
-    if (status < 0) /* nobody listens any more; no reason to stop the others */
+    if (status < 0) /* not listening for the signal any more; no reason to stop the others */
         bide_return(0);
-    bide_http_server_shut_down(&program.server, bide_now(bide_this_context()) +
-                                                    PATIENCE * UINT64_C(1000000000));
+    bide_http_server_shut_down(&program.server,
+                               bide_now(bide_this_context()) + PATIENCE * UINT64_C(1000000000));
     bide_end();
 }
 
-static void listen_for(struct program *self, struct stopper *stopper, bide_branch *branch, int number)
+static void listen_for(struct program *self, struct stopper *stopper, bide_branch *branch,
+                       int number)
 {
     if (bide_signal_listen(&stopper->signal, number) == 0)
         bide_scope_spawn(&self->scope, branch, bide_task_init(&stopper->task, &stopper_body));
 }
 
-/* The server has ended: what runs beside it ends too. */
-static void end_others(struct program *self)
+/* Stops the other tasks when the server has finished. */
+static void stop_others(struct program *self)
 {
     bide_http_log_close(&self->log);
     bide_signal_destroy(&self->interrupted.signal);
@@ -165,7 +166,7 @@ bide_coroutine(program_body)
     listen_for(self, &self->terminated, &self->stopping, SIGTERM);
     bide_scope_spawn(&self->scope, &self->logging, bide_http_log_run(&self->log));
     bide_await_status(self->status, bide_http_server_run(&self->server));
-    end_others(self);
+    stop_others(self);
     bide_await(bide_scope_join(&self->scope));
     bide_return(self->status);
     bide_finally();
@@ -173,7 +174,7 @@ bide_coroutine(program_body)
     bide_end();
 }
 
-static void complain(int status)
+static void exit_on_error(int status)
 {
     if (status < 0) {
         fprintf(stderr, "web: %s\n", strerror(-status));
@@ -191,16 +192,16 @@ int main(int argc, char **argv)
         else if (strcmp(argv[i], "--log") == 0 && i + 1 < argc)
             program.log_name = argv[++i];
         else
-            program.folder = argv[i];
+            program.directory = argv[i];
     }
-    if (program.folder == NULL || program.folder[0] == '-' || port < 0 || port > UINT16_MAX) {
-        fprintf(stderr, "usage: web [--port N] [--log FILE] FOLDER\n");
+    if (program.directory == NULL || program.directory[0] == '-' || port < 0 || port > UINT16_MAX) {
+        fprintf(stderr, "usage: web [--port N] [--log FILE] DIRECTORY\n");
         return 2;
     }
-    complain(set_up(&program));
-    complain(bide_loop_create(&loop, NULL));
+    exit_on_error(set_up(&program));
+    exit_on_error(bide_loop_create(&loop, NULL));
     bide_address_ip(&program.address, "127.0.0.1", (uint16_t)port);
-    complain(bide_loop_wait(loop, bide_task_init(&program.task, &program_body)));
+    exit_on_error(bide_loop_wait(loop, bide_task_init(&program.task, &program_body)));
     bide_loop_destroy(loop);
     bide_http_files_close(&program.files);
     return 0;

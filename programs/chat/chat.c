@@ -1,10 +1,11 @@
 /*
- * A chat: rooms over websockets, and a web page of its own.
+ * A chat: rooms over websockets, and a web page of its own. This file has the options, the server,
+ * and its start and stop.
  *
  *     chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N] [--help]
  *
- * The first line that it prints ends with the port. SIGTERM and SIGINT end it: clients are told, and
- * have three seconds.
+ * The first line of output ends with the port. SIGTERM and SIGINT stop the chat: clients get a
+ * close, and have three seconds. All of it runs on one thread.
  */
 #include "page.h"
 #include "room.h"
@@ -21,7 +22,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-enum { BACKLOG_OF_LISTENER = 256, GRACE = 3, BUFFER = 4096 };
+enum { BACKLOG_OF_LISTENER = 256, GRACE = 3, BUFFER_SIZE = 4096 };
 
 struct options {
     const char *address;
@@ -31,19 +32,19 @@ struct options {
 static const char help[] =
     "usage: chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N]\n"
     "\n"
-    "A chat with rooms, for browsers. Open http://localhost:PORT/ in some of them.\n"
+    "A chat with rooms, for browsers. Open http://localhost:PORT/ in several of them.\n"
     "\n"
-    "  --port N         where it listens; 0, the default, is any, which the first line names\n"
-    "  --address A      an IP address of this machine; 127.0.0.1 if not said\n"
-    "  --clients N      connections at a time; 10000 if not said\n"
-    "  --ping SECONDS   one that is silent for so long is asked whether it is there, and is gone if\n"
-    "                   nothing comes in another two of that; 20 if not said\n"
-    "  --rate N         messages a second of one client, twice as many at once; 5 if not said\n"
-    "  --help           this\n";
+    "  --port N         listen on this port; 0, the default, means any free port\n"
+    "  --address A      listen on this IP address (127.0.0.1)\n"
+    "  --clients N      the maximum of connections (10000)\n"
+    "  --ping SECONDS   ping a client that is silent for this long, and disconnect it if it stays\n"
+    "                   silent for twice this long after that (20)\n"
+    "  --rate N         messages per second of a client, with bursts of twice as many (5)\n"
+    "  --help           print this\n";
 
 /* ---- Options ---- */
 
-static unsigned number(const char *text, unsigned min, unsigned max)
+static unsigned parse_number(const char *text, unsigned min, unsigned max)
 {
     char *end = NULL;
     errno = 0;
@@ -55,7 +56,7 @@ static unsigned number(const char *text, unsigned min, unsigned max)
     return (unsigned)value;
 }
 
-static struct options parse(int argc, char **argv)
+static struct options parse_options(int argc, char **argv)
 {
     struct options options = {"127.0.0.1", 0, 10000, 20, 5};
     for (int i = 1; i < argc; i += 2) {
@@ -64,17 +65,17 @@ static struct options parse(int argc, char **argv)
             exit(0);
         }
         if (strcmp(argv[i], "--port") == 0)
-            options.port = number(argv[i + 1], 0, UINT16_MAX);
+            options.port = parse_number(argv[i + 1], 0, UINT16_MAX);
         else if (strcmp(argv[i], "--clients") == 0)
-            options.clients = number(argv[i + 1], 1, 1 << 20);
+            options.clients = parse_number(argv[i + 1], 1, 1 << 20);
         else if (strcmp(argv[i], "--ping") == 0)
-            options.ping = number(argv[i + 1], 1, 3600);
+            options.ping = parse_number(argv[i + 1], 1, 3600);
         else if (strcmp(argv[i], "--rate") == 0)
-            options.rate = number(argv[i + 1], 1, 1000000);
+            options.rate = parse_number(argv[i + 1], 1, 1000000);
         else if (strcmp(argv[i], "--address") == 0 && argv[i + 1] != NULL)
             options.address = argv[i + 1];
         else
-            number(NULL, 0, 0);
+            parse_number(NULL, 0, 0);
     }
     return options;
 }
@@ -87,25 +88,27 @@ struct chat {
     bide_signal terminate, interrupt;
 };
 
-static const bide_http_handler *choose(bide_http_exchange *exchange)
+static const bide_http_handler *select_handler(bide_http_exchange *exchange)
 {
     bide_http_method method = exchange->request.method;
     if (bide_http_is(exchange->request.path, "/chat"))
         return &session_handler;
-    return method == BIDE_HTTP_GET || method == BIDE_HTTP_HEAD ? page_handler(exchange->request.path) : NULL;
+    return method == BIDE_HTTP_GET || method == BIDE_HTTP_HEAD
+               ? page_handler(exchange->request.path)
+               : NULL;
 }
 
-async int wait_for_end(struct chat *self)
+async int stop_on_signal(struct chat *self)
 {
     int status = await any(bide_signal_wait(&self->terminate), bide_signal_wait(&self->interrupt));
     if (status < 0)
         return status;
-    rooms_close(); /* sessions end by that */
+    rooms_close(); /* this stops the sessions */
     bide_http_server_shut_down(&self->http, bide_now(bide_this_context()) + GRACE * SECOND);
     return 0;
 }
 
-async int run(struct chat *self, const struct options *options, const char *backend)
+async int run_server(struct chat *self, const struct options *options, const char *backend)
 {
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
@@ -117,20 +120,20 @@ async int run(struct chat *self, const struct options *options, const char *back
         return status;
     printf("listening (%s) on port %u\n", backend, bide_address_port(&address));
     fflush(stdout);
-    return await all(bide_http_server_run(&self->http), wait_for_end(self));
+    return await all(bide_http_server_run(&self->http), stop_on_signal(self));
 }
 
-static int prepare(struct chat *self, const struct options *options)
+static int chat_init(struct chat *self, const struct options *options)
 {
     self->session = (struct session_options){.ping = options->ping * SECOND,
                                              .silence = 3 * options->ping * SECOND,
                                              .rate = options->rate,
                                              .burst = 2 * options->rate};
-    bide_http_options http = {.select_handler = choose,
+    bide_http_options http = {.select_handler = select_handler,
                               .max_frame_size = session_handler.size,
                               .argument = &self->session,
-                              .read_buffer_size = BUFFER,
-                              .write_buffer_size = BUFFER,
+                              .read_buffer_size = BUFFER_SIZE,
+                              .write_buffer_size = BUFFER_SIZE,
                               .max_connections = options->clients,
                               .max_body = 1};
     rooms_init();
@@ -145,14 +148,15 @@ static int prepare(struct chat *self, const struct options *options)
 int main(int argc, char **argv)
 {
     static struct chat chat;
-    static async_frame(run) frame;
-    struct options options = parse(argc, argv);
+    static async_frame(run_server) frame;
+    struct options options = parse_options(argc, argv);
     bide_loop *loop = NULL;
-    int status = prepare(&chat, &options);
+    int status = chat_init(&chat, &options);
     if (status == 0)
         status = bide_loop_create(&loop, NULL);
     if (status == 0) {
-        status = bide_loop_wait(loop, async_run(&frame, &chat, &options, bide_loop_backend(loop).name));
+        status = bide_loop_wait(
+            loop, async_run_server(&frame, &chat, &options, bide_loop_backend(loop).name));
         bide_loop_destroy(loop);
         bide_signal_destroy(&chat.terminate);
         bide_signal_destroy(&chat.interrupt);

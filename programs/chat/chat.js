@@ -1,19 +1,19 @@
 'use strict';
 
-// What comes is lines of fields with tabs between (room.h). Names and texts are put into the page as
+// Messages are lines of tab-separated fields (room.h). Names and texts are inserted into the page as
 // text only: textContent, never as HTML.
 
 const $ = id => document.getElementById(id);
-const KEPT = 500; // messages in the page
+const MAX_MESSAGES = 500; // messages in the page
 
 let socket = null;
 let me = '';
 let wanted = {name: '', room: ''};
-let pause = 0; // before it tries again, in milliseconds
+let retryDelay = 0; // milliseconds
 let timer = 0;
 let isInside = false;
 let lastFrom = null;
-let follow = true; // the last message is in sight
+let follow = true; // the last message is visible
 const members = new Set();
 
 // ---- The log ----
@@ -55,7 +55,7 @@ function toEnd() {
 function add(item, isOwn) {
     const follows = follow || isOwn;
     $('log').append(item);
-    while ($('log').childElementCount > KEPT) $('log').firstElementChild.remove();
+    while ($('log').childElementCount > MAX_MESSAGES) $('log').firstElementChild.remove();
     if (follows) toEnd();
     else $('down').hidden = false;
 }
@@ -76,7 +76,7 @@ function addEvent(text, isBad) {
     add(element('li', 'event' + (isBad ? ' bad' : ''), text), false);
 }
 
-// ---- Who is here ----
+// ---- Members ----
 
 function showMembers() {
     const names = [...members].sort((a, b) => a.localeCompare(b));
@@ -102,7 +102,7 @@ function take(line) {
     case 'welcome':
         me = time;
         isInside = true;
-        pause = 0;
+        retryDelay = 0;
         $('door').hidden = true;
         $('chat').hidden = false;
         $('title').textContent = wanted.room;
@@ -152,17 +152,17 @@ function closed(event) {
     socket = null;
     const reason = event.reason || (event.code === 1006 ? 'the connection was lost' : 'closed (' + event.code + ')');
     if (!isInside) {
-        $('complaint').textContent = 'It did not work: ' + reason + '.';
+        $('error').textContent = 'It did not work: ' + reason + '.';
         return;
     }
-    pause = Math.min(pause * 2 || 1000, 30000);
+    retryDelay = Math.min(retryDelay * 2 || 1000, 30000);
     say('Not connected: ' + reason + '. Trying again.', true);
-    timer = setTimeout(connect, pause * (0.7 + Math.random() * 0.6));
+    timer = setTimeout(connect, retryDelay * (0.7 + Math.random() * 0.6));
 }
 
 function enter(name, room) {
     wanted = {name, room};
-    try { localStorage.setItem('name', name); } catch { /* not allowed: then not */ }
+    try { localStorage.setItem('name', name); } catch { /* storage not allowed */ }
     history.replaceState(null, '', '#' + encodeURIComponent(room));
     connect();
 }
@@ -172,7 +172,7 @@ $('enter').addEventListener('submit', event => {
     const name = $('name').value.trim();
     const room = $('room').value.trim();
     const missing = !name ? 'name' : !room ? 'room' : '';
-    $('complaint').textContent = missing ? 'Please fill in a ' + missing + '.' : '';
+    $('error').textContent = missing ? 'Please fill in a ' + missing + '.' : '';
     if (missing) $(missing).focus();
     else enter(name, room);
 });
@@ -200,7 +200,7 @@ function grow() {
     $('text').style.height = $('text').scrollHeight + 2 + 'px';
 }
 
-// A text has at most so many bytes of UTF-8.
+// Limits a text to a number of bytes of UTF-8.
 function cut(text) {
     const letters = [...text];
     while (new TextEncoder().encode(letters.join('')).length > 1000) letters.pop();
@@ -229,12 +229,12 @@ $('log').addEventListener('scroll', () => {
     follow = isAtEnd();
     if (follow) $('down').hidden = true;
 });
-new ResizeObserver(() => { if (follow) toEnd(); }).observe($('log')); // a keyboard comes up, for instance
+new ResizeObserver(() => { if (follow) toEnd(); }).observe($('log')); // for example when a keyboard appears
 
-// ---- The beginning ----
+// ---- Start ----
 
 let known = '';
-try { known = localStorage.getItem('name') || ''; } catch { /* not allowed: then not */ }
+try { known = localStorage.getItem('name') || ''; } catch { /* storage not allowed */ }
 let room = '';
 try { room = decodeURIComponent(location.hash.slice(1)); } catch { /* none */ }
 $('name').value = known;

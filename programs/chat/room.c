@@ -1,4 +1,4 @@
-/* Rooms. See room.h. */
+/* Rooms, their members and history. room.h has the protocol. All of it runs on one thread. */
 #include "room.h"
 
 #include <errno.h>
@@ -8,28 +8,31 @@
 #include <time.h>
 
 struct room {
-    line_broadcast news;
+    line_broadcast lines;
     line_slot slots[BACKLOG];
     char name[MAX_NAME + 1];
     struct member *members;
-    unsigned long emptied; /* when the last has left: a count of such events */
-    unsigned long said;    /* ever */
+    unsigned long emptied_at; /* the value of `departures` when the last member left */
+    unsigned long said;       /* messages so far */
     struct line history[HISTORY];
 };
 
 static struct room *rooms[MAX_ROOMS];
-static unsigned long events;
-static bide_event closed;
+static unsigned long departures;
+static bide_event closed_event;
 
 void rooms_init(void)
 {
-    bide_event_init(&closed, false);
+    bide_event_init(&closed_event, false);
 }
 
 /* ---- Text ---- */
 
-/* Copies a text of one line without what is no character, and without spaces at its ends. */
-static size_t clean(char *to, size_t max, const char *from, size_t size)
+/*
+ * Copies a name: control characters become spaces, and spaces at both ends are removed. Returns the
+ * length.
+ */
+static size_t clean_name(char *to, size_t max, const char *from, size_t size)
 {
     size_t count = 0;
     while (size != 0 && (unsigned char)*from <= ' ') {
@@ -40,7 +43,7 @@ static size_t clean(char *to, size_t max, const char *from, size_t size)
         unsigned char byte = (unsigned char)from[i];
         to[count++] = byte < ' ' || byte == 0x7f ? ' ' : from[i];
     }
-    /* a character that does not fit goes as a whole */
+    /* never cut a character in two */
     if (count == max && count < size) {
         while (count != 0 && ((unsigned char)from[count] & 0xc0) == 0x80)
             count--;
@@ -51,7 +54,7 @@ static size_t clean(char *to, size_t max, const char *from, size_t size)
     return count;
 }
 
-/* A text may have lines. */
+/* Copies a message, which may have several lines. Returns the length; 0 if it is blank. */
 static size_t clean_text(char *to, const char *from, size_t size)
 {
     size_t count = 0;
@@ -69,19 +72,19 @@ static size_t clean_text(char *to, const char *from, size_t size)
     return is_empty ? 0 : count;
 }
 
-/* ---- What is new ---- */
+/* ---- Lines ---- */
 
-static void tell(struct room *room, const struct line *line)
+static void broadcast_line(struct room *room, const struct line *line)
 {
-    bide_broadcast_send(&room->news, line);
+    bide_broadcast_send(&room->lines, line);
 }
 
-static void tell_of(struct member *member, const char *word)
+static void broadcast_event(struct member *member, const char *word)
 {
     struct line line;
     line.size = (unsigned)snprintf(line.text, sizeof line.text, "%s\t%lld\t%s", word,
                                    (long long)time(NULL), member->name);
-    tell(member->room, &line);
+    broadcast_line(member->room, &line);
 }
 
 void room_say(struct member *member, const char *text, size_t size)
@@ -94,21 +97,21 @@ void room_say(struct member *member, const char *text, size_t size)
     if (size == 0)
         return;
     line.size = (unsigned)(head + (int)size);
-    tell(room, &line);
+    broadcast_line(room, &line);
     struct line *old = &room->history[room->said++ % HISTORY];
     *old = line;
-    memcpy(old->text, "old\t", 4); /* a byte shorter */
+    memcpy(old->text, "old\t", 4); /* one byte shorter than "said\t" */
     memmove(old->text + 4, old->text + 5, line.size - 5);
     old->size--;
 }
 
-const struct line *room_old(const struct room *room, unsigned long number)
+const struct line *room_old(const struct room *room, unsigned long parse_number)
 {
-    bool is_kept = number < room->said && room->said - number <= HISTORY;
-    return is_kept ? &room->history[number % HISTORY] : NULL;
+    bool is_kept = parse_number < room->said && room->said - parse_number <= HISTORY;
+    return is_kept ? &room->history[parse_number % HISTORY] : NULL;
 }
 
-char *room_who(const struct room *room, size_t *size)
+char *room_member_list(const struct room *room, size_t *size)
 {
     size_t count = 0;
     for (const struct member *member = room->members; member != NULL; member = member->next)
@@ -123,7 +126,7 @@ char *room_who(const struct room *room, size_t *size)
     return text;
 }
 
-/* ---- Coming and going ---- */
+/* ---- Joining and leaving ---- */
 
 static bool has_member(const struct room *room, const char *name)
 {
@@ -133,35 +136,39 @@ static bool has_member(const struct room *room, const char *name)
     return member != NULL;
 }
 
-/* The room of that name, or a place for it: one that is free, or that was empty for longest. */
-static struct room **find(const char *name)
+/*
+ * The slot of the room with that name, or a slot for it: a free one, or that of the room that has
+ * been empty for longest. Returns NULL if every slot has a room with members.
+ */
+static struct room **find_slot(const char *name)
 {
-    struct room **place = NULL;
+    struct room **link = NULL;
     for (int i = 0; i < MAX_ROOMS; i++) {
         struct room *room = rooms[i];
         if (room != NULL && strcmp(room->name, name) == 0)
             return &rooms[i];
         if (room != NULL && room->members != NULL)
             continue;
-        if (place == NULL ||
-            (*place != NULL && (room == NULL || room->emptied < (*place)->emptied)))
-            place = &rooms[i];
+        if (link == NULL ||
+            (*link != NULL && (room == NULL || room->emptied_at < (*link)->emptied_at)))
+            link = &rooms[i];
     }
-    return place;
+    return link;
 }
 
-static int open_room(struct room **place, const char *name)
+static int create_room(struct room **link, const char *name)
 {
-    size_t size = (sizeof **place + BIDE_CACHE_LINE - 1) / BIDE_CACHE_LINE * BIDE_CACHE_LINE;
+    size_t size = (sizeof **link + BIDE_CACHE_LINE - 1) / BIDE_CACHE_LINE * BIDE_CACHE_LINE;
     struct room *room = aligned_alloc(BIDE_CACHE_LINE, size);
     if (room == NULL)
         return -ENOMEM;
-    free(*place);
-    *place = room;
-    bide_broadcast_init(&room->news, room->slots, BACKLOG);
+    bide_assert(*link == NULL || (*link)->members == NULL);
+    free(*link);
+    *link = room;
+    bide_broadcast_init(&room->lines, room->slots, BACKLOG);
     strcpy(room->name, name);
     room->members = NULL;
-    room->emptied = 0;
+    room->emptied_at = 0;
     room->said = 0;
     return 0;
 }
@@ -171,29 +178,29 @@ int room_enter(struct member *member, const char *room, size_t room_size, const 
 {
     char room_name[MAX_NAME + 1], wanted[MAX_NAME + 1];
     member->room = NULL;
-    if (clean(room_name, MAX_NAME, room, room_size) == 0 ||
-        clean(wanted, MAX_NAME, name, name_size) == 0)
+    if (clean_name(room_name, MAX_NAME, room, room_size) == 0 ||
+        clean_name(wanted, MAX_NAME, name, name_size) == 0)
         return -EINVAL;
-    struct room **place = find(room_name);
-    if (place == NULL)
+    struct room **link = find_slot(room_name);
+    if (link == NULL)
         return -EMFILE;
-    if (*place == NULL || strcmp((*place)->name, room_name) != 0) {
-        int status = open_room(place, room_name);
+    if (*link == NULL || strcmp((*link)->name, room_name) != 0) {
+        int status = create_room(link, room_name);
         if (status < 0)
             return status;
     }
     strcpy(member->name, wanted);
-    for (unsigned i = 2; has_member(*place, member->name); i++)
+    for (unsigned i = 2; has_member(*link, member->name); i++)
         snprintf(member->name, sizeof member->name, "%s %u", wanted, i % 100000);
-    member->room = *place;
+    member->room = *link;
     member->next = member->room->members;
-    member->place = &member->room->members;
+    member->link = &member->room->members;
     if (member->next != NULL)
-        member->next->place = &member->next;
+        member->next->link = &member->next;
     member->room->members = member;
-    tell_of(member, "joined");
-    member->before = member->room->said;
-    bide_broadcast_subscribe(&member->news, &member->room->news); /* to what comes from now on */
+    broadcast_event(member, "joined");
+    member->said_before = member->room->said;
+    bide_broadcast_subscribe(&member->lines, &member->room->lines); /* lines from now on */
     return 0;
 }
 
@@ -202,27 +209,28 @@ void room_leave(struct member *member)
     struct room *room = member->room;
     if (room == NULL)
         return;
-    *member->place = member->next;
+    bide_assert(*member->link == member);
+    *member->link = member->next;
     if (member->next != NULL)
-        member->next->place = member->place;
+        member->next->link = member->link;
     if (room->members == NULL)
-        room->emptied = ++events;
-    tell_of(member, "left");
+        room->emptied_at = ++departures;
+    broadcast_event(member, "left");
     member->room = NULL;
 }
 
 void rooms_close(void)
 {
-    bide_event_set(&closed);
+    bide_event_set(&closed_event);
     for (int i = 0; i < MAX_ROOMS; i++) {
         if (rooms[i] != NULL)
-            bide_broadcast_close(&rooms[i]->news);
+            bide_broadcast_close(&rooms[i]->lines);
     }
 }
 
 bide_event *rooms_closed(void)
 {
-    return &closed;
+    return &closed_event;
 }
 
 void rooms_free(void)

@@ -1,11 +1,11 @@
 /*
- * One client. It says first where it goes and who it is, and then what it has to say:
+ * A client. It first names its room and itself, and then sends messages:
  *
  *     join  ROOM NAME
  *     say   TEXT
  *
- * Two functions run beside each other: one takes what the client says, the other tells it what is new in
- * the room. When one ends, so does the other, and the websocket is closed.
+ * Two functions run concurrently: one receives the client's messages, the other sends it the room's
+ * new lines. When one finishes, the other is cancelled, and the websocket is closed.
  */
 #include "session.h"
 
@@ -30,14 +30,14 @@ struct session {
     bide_websocket websocket;
     struct member member;
     bide_token_bucket bucket;
-    char heard[MAX_TEXT + MAX_NAME + 16];
+    char input[MAX_TEXT + MAX_NAME + 16];
     struct line line;
-    int code; /* for the close */
+    int code; /* of the close */
     const char *reason;
 };
 
-/* A browser says which page opens a websocket: it must be ours. */
-static bool is_ours(const bide_http_exchange *exchange)
+/* A browser names the page that opens a websocket in Origin: it must be the chat's own page. */
+static bool has_own_origin(const bide_http_exchange *exchange)
 {
     bide_slice origin = bide_http_request_field(exchange, "Origin");
     bide_slice host = exchange->request.host;
@@ -48,8 +48,8 @@ static bool is_ours(const bide_http_exchange *exchange)
            memcmp(origin.data + origin.size - host.size, host.data, host.size) == 0;
 }
 
-/* Is the line `word` and a tab? Then what stands behind them. */
-static const char *behind(const char *line, size_t *size, const char *word)
+/* Returns the part of the line behind `word` and a tab, or NULL if the line begins otherwise. */
+static const char *after_word(const char *line, size_t *size, const char *word)
 {
     size_t length = strlen(word);
     if (*size <= length || memcmp(line, word, length) != 0 || line[length] != '\t')
@@ -58,7 +58,7 @@ static const char *behind(const char *line, size_t *size, const char *word)
     return line + length + 1;
 }
 
-static int end_with(struct session *self, int status, int code, const char *reason)
+static int set_close(struct session *self, int status, int code, const char *reason)
 {
     self->code = code;
     self->reason = reason;
@@ -67,164 +67,173 @@ static int end_with(struct session *self, int status, int code, const char *reas
 
 /* ---- From the client ---- */
 
-/* The next line, which is in `heard`: how long it is, or a negative errno. */
-async int hear(struct session *self)
+/* Receives the next line into `input`. Returns its length, or a negative errno. */
+async int receive_line(struct session *self)
 {
     bide_websocket_recv_operation receive;
-    int status = await bide_websocket_recv(&receive, &self->websocket, self->heard, sizeof self->heard);
+    int status =
+        await bide_websocket_recv(&receive, &self->websocket, self->input, sizeof self->input);
     if (status < 0)
         return status;
     if (receive.kind != BIDE_WEBSOCKET_TEXT)
-        return end_with(self, -EPROTO, BIDE_WEBSOCKET_UNSUPPORTED, "only text is understood");
+        return set_close(self, -EPROTO, BIDE_WEBSOCKET_UNSUPPORTED, "only text is supported");
     return (int)receive.count;
 }
 
-async int come_in(struct session *self)
+async int receive_join(struct session *self)
 {
-    int count = await hear(self);
+    int count = await receive_line(self);
     if (count < 0)
         return count;
     size_t size = (size_t)count;
-    const char *room = behind(self->heard, &size, "join");
+    const char *room = after_word(self->input, &size, "join");
     const char *name = room != NULL ? memchr(room, '\t', size) : NULL;
     if (name == NULL)
-        return end_with(self, -EPROTO, BIDE_WEBSOCKET_POLICY, "who are you?");
-    int status = room_enter(&self->member, room, (size_t)(name - room), name + 1, size - (size_t)(name - room) - 1);
+        return set_close(self, -EPROTO, BIDE_WEBSOCKET_POLICY, "expected 'join'");
+    int status = room_enter(&self->member, room, (size_t)(name - room), name + 1,
+                            size - (size_t)(name - room) - 1);
     if (status == -EINVAL)
-        return end_with(self, status, BIDE_WEBSOCKET_POLICY, "a name is missing");
-    return status < 0 ? end_with(self, status, BIDE_WEBSOCKET_TRY_LATER, "there is no room left") : status;
+        return set_close(self, status, BIDE_WEBSOCKET_POLICY, "empty name");
+    return status < 0 ? set_close(self, status, BIDE_WEBSOCKET_TRY_LATER, "too many rooms")
+                      : status;
 }
 
-async int listen_to(struct session *self)
+async int receive_messages(struct session *self)
 {
     unsigned said = 0;
     for (;;) {
-        int count = await hear(self);
+        int count = await receive_line(self);
         if (count < 0)
             return count;
         size_t size = (size_t)count;
-        const char *text = behind(self->heard, &size, "say");
+        const char *text = after_word(self->input, &size, "say");
         if (text == NULL)
-            return end_with(self, -EPROTO, BIDE_WEBSOCKET_POLICY, "what is that?");
-        int status = await bide_token_bucket_take(&self->bucket, 1); /* who is too quick waits */
+            return set_close(self, -EPROTO, BIDE_WEBSOCKET_POLICY, "unknown message");
+        int status = await bide_token_bucket_take(&self->bucket, 1); /* the client's rate limit */
         if (status < 0)
             return status;
         room_say(&self->member, text, size);
-        if (++said % (BACKLOG / 4) == 0) /* those are told before more is heard; at once, which is cheap */
+        if (++said % (BACKLOG / 4) ==
+            0) /* lets members receive first; one pass of the scheduler is cheap */
             await bide_schedule(bide_this_context()->scheduler);
     }
 }
 
 /* ---- To the client ---- */
 
-async int tell(struct session *self, const char *text, size_t size)
+async int send_line(struct session *self, const char *text, size_t size)
 {
     bide_websocket_send_operation send;
     return await bide_websocket_put(&send, &self->websocket, BIDE_WEBSOCKET_TEXT, text, size);
 }
 
-async int tell_who(struct session *self)
+async int send_members(struct session *self)
 {
     size_t size;
-    char *who = room_who(self->member.room, &size);
+    char *who = room_member_list(self->member.room, &size);
     defer free(who);
-    return who != NULL ? await tell(self, who, size) : -ENOMEM;
+    return who != NULL ? await send_line(self, who, size) : -ENOMEM;
 }
 
-/* Who is there, and what was said before. */
-async int welcome(struct session *self)
+/* Sends the members and the earlier messages. */
+async int send_welcome(struct session *self)
 {
     int size = snprintf(self->line.text, MAX_LINE, "welcome\t%s", self->member.name);
-    int status = await tell(self, self->line.text, (size_t)size);
+    int status = await send_line(self, self->line.text, (size_t)size);
     if (status == 0)
-        status = await tell_who(self);
-    unsigned long before = self->member.before; /* what is said since is news */
-    for (unsigned long i = before > HISTORY ? before - HISTORY : 0; i < before && status == 0; i++) {
+        status = await send_members(self);
+    unsigned long said_before = self->member.said_before; /* later messages are in `lines` */
+    for (unsigned long i = said_before > HISTORY ? said_before - HISTORY : 0;
+         i < said_before && status == 0; i++) {
         const struct line *old = room_old(self->member.room, i);
         if (old == NULL)
-            continue; /* others are too quick */
+            continue; /* overwritten meanwhile */
         self->line = *old;
-        status = await tell(self, self->line.text, self->line.size);
+        status = await send_line(self, self->line.text, self->line.size);
     }
     return status;
 }
 
-async int tell_news(struct session *self)
+async int send_lines(struct session *self)
 {
-    int status = await welcome(self);
+    int status = await send_welcome(self);
     while (status == 0) {
-        if (bide_broadcast_try_recv(&self->member.news, &self->line) < 0) {
-            status = await bide_websocket_flush(&self->websocket); /* all that there is */
+        if (bide_broadcast_try_recv(&self->member.lines, &self->line) < 0) {
+            status = await bide_websocket_flush(&self->websocket); /* send everything buffered */
             if (status == 0)
-                status = await bide_broadcast_recv(&self->member.news, &self->line);
+                status = await bide_broadcast_recv(&self->member.lines, &self->line);
             if (status < 0)
                 break;
         }
-        size_t missed = self->member.news.missed;
+        size_t missed = self->member.lines.missed;
         if (missed != 0) {
             char text[40];
             int size = snprintf(text, sizeof text, "missed\t%zu", missed);
-            status = await tell(self, text, (size_t)size);
+            status = await send_line(self, text, (size_t)size);
             if (status == 0)
-                status = await tell_who(self);
+                status = await send_members(self);
         }
         if (status == 0)
-            status = await tell(self, self->line.text, self->line.size);
+            status = await send_line(self, self->line.text, self->line.size);
     }
     if (status == -EPIPE && self->websocket.end.code == 0)
-        return end_with(self, status, BIDE_WEBSOCKET_GOING_AWAY, "the server goes down");
+        return set_close(self, status, BIDE_WEBSOCKET_GOING_AWAY, "server shutting down");
     return status;
 }
 
 /* ---- Both ---- */
 
-async int talk(struct session *self)
+async int run_session(struct session *self)
 {
     defer room_leave(&self->member);
-    int status = await any(come_in(self), bide_sleep_for(FIRST_LINE * SECOND), bide_event_wait(rooms_closed()));
+    int status = await any(receive_join(self), bide_sleep_for(FIRST_LINE * SECOND),
+                           bide_event_wait(rooms_closed()));
     if (bide_event_is_set(rooms_closed()))
-        return end_with(self, status, BIDE_WEBSOCKET_GOING_AWAY, "the server goes down");
+        return set_close(self, status, BIDE_WEBSOCKET_GOING_AWAY, "server shutting down");
     if (self->member.room == NULL)
-        return status == 0 ? end_with(self, -ETIMEDOUT, BIDE_WEBSOCKET_POLICY, "who are you?") : status;
-    return await any(listen_to(self), tell_news(self));
+        return status == 0 ? set_close(self, -ETIMEDOUT, BIDE_WEBSOCKET_POLICY, "no 'join' in time")
+                           : status;
+    return await any(receive_messages(self), send_lines(self));
 }
 
-async int serve(struct session *self, bide_http_exchange *exchange)
+async int serve_session(struct session *self, bide_http_exchange *exchange)
 {
     const struct session_options *options = exchange->argument;
-    bide_websocket_options of_websocket = {.max_message = sizeof self->heard,
+    bide_websocket_options of_websocket = {.max_message = sizeof self->input,
                                            .ping_interval = options->ping,
                                            .silence = options->silence,
                                            .patience = CLOSING * SECOND};
     self->code = BIDE_WEBSOCKET_NORMAL;
     self->reason = "";
     self->member.room = NULL;
-    if (!is_ours(exchange)) {
+    if (!has_own_origin(exchange)) {
         exchange->status = 403;
         return 0;
     }
     bide_http_websocket_operation opening;
-    if (await bide_http_accept_websocket(&opening, exchange, &self->websocket, &of_websocket, NULL) < 0)
-        return 0; /* and is answered */
+    if (await bide_http_accept_websocket(&opening, exchange, &self->websocket, &of_websocket,
+                                         NULL) < 0)
+        return 0; /* the request has been answered */
     bide_token_bucket_init(&self->bucket, options->rate, SECOND, options->burst);
-    await talk(self);
+    await run_session(self);
     uint64_t limit = bide_now(bide_this_context()) + CLOSING * SECOND;
-    await bide_with_deadline(limit, bide_websocket_close(&self->websocket, self->code, self->reason));
+    await bide_with_deadline(limit,
+                             bide_websocket_close(&self->websocket, self->code, self->reason));
     return 0;
 }
 
-/* ---- The handler, which is a body ---- */
+/* ---- The handler, a coroutine of the macros ---- */
 
 struct handler {
     bide_http_exchange exchange;
     struct session session;
-    async_frame(serve) frame;
+    async_frame(serve_session) frame;
 };
 
 bide_coroutine(handler_body)
 {
-    bide_begin(handler_body, struct handler *self);
-    bide_try(async_serve(&self->frame, &self->session, &self->exchange));
+    bide_begin(handler_body, struct handler * self);
+    bide_try(async_serve_session(&self->frame, &self->session, &self->exchange));
     bide_end();
 }
 

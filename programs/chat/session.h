@@ -1,18 +1,18 @@
-/* One client over its websocket, from its first line to the close. */
+/* A client on its websocket, from its first line to the close. */
 #ifndef CHAT_SESSION_H
 #define CHAT_SESSION_H
 
 #include <bide/http.h>
 
-/* What all sessions go by. Nanoseconds. */
+/* The options of all sessions. Times are in nanoseconds. */
 struct session_options {
-    uint64_t ping;    /* when it was silent for so long, it is asked */
-    uint64_t silence; /* and given up */
-    unsigned rate;    /* messages a second */
-    unsigned burst;   /* and at once */
+    uint64_t ping;    /* of silence before a ping */
+    uint64_t silence; /* of silence before the client is disconnected */
+    unsigned rate;    /* messages per second */
+    unsigned burst;   /* messages in a burst */
 };
 
-/* A handler; the exchange's argument is the options. */
+/* The handler. The exchange's argument is the options. */
 extern const bide_http_handler session_handler;
 
 #endif

@@ -1,3 +1,4 @@
+/* Parsing of a program's command line: error messages and checked numbers. */
 #include "command_line.h"
 
 #include <errno.h>
@@ -5,14 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-_Noreturn void command_refuse(const char *what, const char *word)
+_Noreturn void command_line_reject(const char *what, const char *word)
 {
     fprintf(stderr, "%s: %s%s%s\nTry '%s --help'.\n", program_name, what, *word != '\0' ? " " : "",
             word, program_name);
     exit(2);
 }
 
-uint64_t command_number(const char *option, const char *value, uint64_t min, uint64_t max)
+uint64_t command_line_number(const char *option, const char *value, uint64_t min, uint64_t max)
 {
     char *end;
     errno = 0;

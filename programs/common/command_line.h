@@ -1,16 +1,22 @@
-/* The command line of a program. What is wrong with it ends the program, with status 2. */
+/*
+ * The command line of a program. An error in it is reported on stderr and ends the program with
+ * status 2.
+ */
 #ifndef COMMON_COMMAND_LINE_H
 #define COMMON_COMMAND_LINE_H
 
 #include <stdint.h>
 
-/* What the program is called; it defines that itself. */
+/* The program's name, for messages. Each program defines it. */
 extern const char program_name[];
 
-/* "PROGRAM: WHAT WORD", and how to get help. Without a word if that is empty. */
-_Noreturn void command_refuse(const char *what, const char *word);
+/*
+ * Reports "PROGRAM: WHAT WORD" and how to get help, and exits with status 2. An empty word is left
+ * out.
+ */
+_Noreturn void command_line_reject(const char *what, const char *word);
 
-/* The value of an option, which is a number from `min` to `max`. */
-uint64_t command_number(const char *option, const char *value, uint64_t min, uint64_t max);
+/* The value of an option: a number from `min` to `max`. */
+uint64_t command_line_number(const char *option, const char *value, uint64_t min, uint64_t max);
 
 #endif

@@ -1,4 +1,7 @@
-/* A connection to an origin. In async C. */
+/*
+ * A connection to an origin, in async C: resolves the name, connects, and performs the TLS
+ * handshake.
+ */
 #include "tasks.h"
 
 #include <errno.h>
@@ -32,13 +35,12 @@ void connection_close(struct connection *connection)
     connection->is_secure = false;
 }
 
-async int secure(struct fetch *fetch, struct connection *connection)
+async int start_tls(struct fetch *fetch, struct connection *connection)
 {
 #if FETCH_HAS_TLS
     connection->is_secure = true;
-    int status = await bide_tls_connect(&connection->tls, fetch->tls,
-                                        bide_socket_stream(&connection->socket),
-                                        connection->host);
+    int status = await bide_tls_connect(
+        &connection->tls, fetch->tls, bide_socket_stream(&connection->socket), connection->host);
     if (status < 0)
         connection->problem = bide_tls_reason(&connection->tls);
     return status;
@@ -63,7 +65,7 @@ async int connection_open(struct fetch *fetch, struct connection *connection,
     int status = await bide_with_deadline(
         end, bide_connect_by_name(&connection->socket, fetch->names, connection->host, url->port));
     if (status == 0 && url->is_secure)
-        status = await bide_with_deadline(end, secure(fetch, connection));
+        status = await bide_with_deadline(end, start_tls(fetch, connection));
     bide_stream stream = bide_socket_stream(&connection->socket);
 #if FETCH_HAS_TLS
     if (url->is_secure)

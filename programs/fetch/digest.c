@@ -1,4 +1,4 @@
-/* SHA-256, by OpenSSL where it is. */
+/* SHA-256, with OpenSSL if it is available. */
 #include "fetch.h"
 
 #include <errno.h>
@@ -7,12 +7,12 @@
 #if FETCH_HAS_TLS
 #include <openssl/evp.h>
 
-bool digest_is_there(void)
+bool digest_is_available(void)
 {
     return true;
 }
 
-int digest_begin(struct digest *digest)
+int digest_start(struct digest *digest)
 {
     if (digest->context == NULL)
         digest->context = EVP_MD_CTX_new();
@@ -27,7 +27,7 @@ void digest_add(struct digest *digest, const void *data, size_t size)
         EVP_DigestUpdate(digest->context, data, size);
 }
 
-void digest_end(struct digest *digest, char sum[MAX_SUM + 1])
+void digest_finish(struct digest *digest, char sum[MAX_SUM + 1])
 {
     unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned size = 0;
@@ -44,12 +44,12 @@ void digest_free(struct digest *digest)
 
 #else
 
-bool digest_is_there(void)
+bool digest_is_available(void)
 {
     return false;
 }
 
-int digest_begin(struct digest *digest)
+int digest_start(struct digest *digest)
 {
     (void)digest;
     return -ENOTSUP;
@@ -60,7 +60,7 @@ void digest_add(struct digest *digest, const void *data, size_t size)
     (void)digest, (void)data, (void)size;
 }
 
-void digest_end(struct digest *digest, char sum[MAX_SUM + 1])
+void digest_finish(struct digest *digest, char sum[MAX_SUM + 1])
 {
     (void)digest;
     sum[0] = 0;

@@ -1,15 +1,15 @@
 /*
  * fetch: downloads many URLs at once, into files.
  *
- * One thread has a loop. On it run a few workers, which take one transfer after the other, and what
- * shows how far they are. A worker has one connection, and keeps it from one transfer to the next if
- * that is of the same origin.
+ * One thread has a loop. On it run several workers, each of which downloads one transfer after
+ * another, and a coroutine that draws the progress. A worker has one connection, and keeps it for
+ * the next transfer from the same origin.
  *
- *     options.c      what the command line asks for
+ *     options.c      the command line
  *     connection.c   a connection to an origin: name, TCP, TLS
- *     transfer.c     one transfer: redirects, tries, what is left of an earlier one
- *     remains.c      what an earlier try, or run, has left of a file
- *     digest.c       the SHA-256 of what was written
+ *     transfer.c     one transfer: redirects, retries, resuming
+ *     partial.c      partial files of earlier tries or runs
+ *     digest.c       the SHA-256 of a file
  *     progress.c     the lines on the terminal
  *     fetch.c        the workers, and main
  */
@@ -29,35 +29,35 @@
 enum { MAX_URL = 4096, MAX_NAME = 512, MAX_SUM = 64, MAX_PATH = 4096 };
 
 struct options {
-    const char *folder;      /* where the files go; NULL: here */
-    const char *output;      /* the one file's name; NULL: of its URL */
-    const char *authorities; /* a file in PEM, instead of the system's */
+    const char *directory;   /* of the files; NULL: the current one */
+    const char *output;      /* the one file's name; NULL: from its URL */
+    const char *authorities; /* a PEM file that replaces the system's */
     unsigned workers;
     unsigned tries;
-    uint64_t timeout; /* nanoseconds without a byte */
-    uint64_t pause;   /* nanoseconds before the second try */
-    bool resumes;     /* goes on with what an earlier run has left */
-    bool verifies;    /* certificates */
-    bool syncs;       /* files are on the disk before they get their names */
+    uint64_t timeout; /* nanoseconds without data */
+    uint64_t retry_delay; /* nanoseconds before the second try */
+    bool resumes;     /* resumes files of an earlier run */
+    bool verifies;    /* verifies certificates */
+    bool syncs;       /* syncs files before they get their names */
     bool prints_sums;
     bool is_quiet;
 };
 
 enum transfer_state { WAITING, CONNECTING, RECEIVING, PAUSED, DONE, FAILED };
 
-/* One URL, and the file that it becomes. */
+/* One URL, and its file. */
 struct transfer {
     const char *url;
-    char name[MAX_NAME];      /* of the file */
-    char sum[MAX_SUM + 1];    /* what it is to have, or has; "": not known */
-    bool is_summed;            /* `sum` is what it is to have */
+    char name[MAX_NAME];   /* of the file */
+    char sum[MAX_SUM + 1]; /* expected or computed; "": unknown */
+    bool is_summed;        /* `sum` is the expected one */
     enum transfer_state state;
     unsigned tries;
-    uint64_t size;             /* in all; BIDE_HTTP_UNKNOWN */
-    uint64_t had;              /* bytes that are in the file */
-    uint64_t resumed;          /* ... of those, from an earlier try */
-    uint64_t begun, ended;     /* when */
-    char validator[256];       /* ETag or Last-Modified of what is in the file; "": none */
+    uint64_t size;                    /* of the whole file; BIDE_HTTP_UNKNOWN */
+    uint64_t present;                 /* bytes in the part */
+    uint64_t resumed;                 /* ... from an earlier try */
+    uint64_t started_at, finished_at; /* times */
+    char validator[256];              /* ETag or Last-Modified of the part; "": none */
     char problem[200];
 };
 
@@ -65,7 +65,7 @@ struct fetch {
     struct options options;
     struct transfer *transfers;
     size_t count;
-    size_t next; /* the first that no worker has taken */
+    size_t next; /* the first without a worker */
     bide_loop *loop;
     bide_names *names;
 #if FETCH_HAS_TLS
@@ -81,7 +81,7 @@ void options_read(struct fetch *fetch, int argc, char **argv);
 
 /* ---- connection.c ---- */
 
-/* To one origin, or to none. */
+/* A connection to an origin, or a closed one. */
 struct connection {
     bide_descriptor socket;
     bool is_open;
@@ -92,7 +92,7 @@ struct connection {
 #if FETCH_HAS_TLS
     bide_tls tls;
 #endif
-    const char *problem; /* in words, if there are any */
+    const char *problem; /* text of the last error; or NULL */
     _Alignas(16) char memory[32768];
 };
 
@@ -100,46 +100,49 @@ void connection_init(struct connection *connection);
 bool connection_is_to(const struct connection *connection, const bide_http_url *url);
 void connection_close(struct connection *connection);
 
-/* ---- remains.c ---- */
+/* ---- partial.c ---- */
 
-/* Where a file goes: it grows in `part`; `from` says of what `part` is the beginning. */
-struct place {
+/*
+ * The paths of a file: data is written to `part`, and `origin` records the URL and version of
+ * `part`.
+ */
+struct paths {
     char target[MAX_PATH];
     char part[MAX_PATH];
-    char from[MAX_PATH];
+    char origin[MAX_PATH];
 };
 
 /* Errors: -ENAMETOOLONG. */
-int place_of(struct place *place, const struct fetch *fetch, const struct transfer *transfer);
+int paths_init(struct paths *paths, const struct fetch *fetch, const struct transfer *transfer);
 
 /* ---- digest.c ---- */
 
 struct digest {
-    void *context; /* NULL: nothing is summed */
+    void *context; /* NULL: no digest */
 };
 
-bool digest_is_there(void);
-int digest_begin(struct digest *digest);
+bool digest_is_available(void);
+int digest_start(struct digest *digest);
 void digest_add(struct digest *digest, const void *data, size_t size);
-void digest_end(struct digest *digest, char sum[MAX_SUM + 1]);
+void digest_finish(struct digest *digest, char sum[MAX_SUM + 1]);
 void digest_free(struct digest *digest);
 
 /* ---- transfer.c ---- */
 
-/* Of a worker. */
-struct working {
+/* The state of a worker. */
+struct worker {
     struct connection connection;
-    struct place place;
-    bide_descriptor file;  /* the part */
+    struct paths paths;
+    bide_descriptor file; /* the part, while it is open */
     struct digest digest;
-    uint64_t summed;       /* bytes of the part */
-    bool is_saved;         /* `from` is there */
-    char url[MAX_URL];    /* where redirects have led */
+    uint64_t summed;   /* bytes of the part in the digest */
+    bool is_saved;     /* the file `origin` exists */
+    char url[MAX_URL]; /* after redirects */
     char next[MAX_URL];
     char target[MAX_URL];
     char authority[300];
-    bool is_final;         /* to try again is of no use */
-    uint64_t after;        /* nanoseconds that the server wants to be left alone */
+    bool is_final;        /* retrying is useless */
+    uint64_t retry_after; /* nanoseconds, from Retry-After */
     char buffer[1 << 17];
 };
 
@@ -147,8 +150,8 @@ struct working {
 
 bool progress_is_shown(const struct options *options);
 void progress_draw(const struct fetch *fetch);
-void progress_end(const struct fetch *fetch);
-/* A line for a transfer that has ended. */
-void progress_tell(const struct fetch *fetch, const struct transfer *transfer);
+void progress_clear(const struct fetch *fetch);
+/* Prints a line for a finished transfer. */
+void progress_report(const struct fetch *fetch, const struct transfer *transfer);
 
 #endif

@@ -1,3 +1,4 @@
+/* The command line and the input files of fetch: options, and the list of transfers. */
 #include "fetch.h"
 
 #include "../common/command_line.h"
@@ -15,26 +16,27 @@ static const char help[] =
     "Downloads URLs, many at once, into files.\n"
     "\n"
     "  -o NAME            the file's name, of one URL\n"
-    "  -O DIR             the files' directory; it is made if it is not there\n"
-    "  -j N               downloads at a time (8)\n"
+    "  -O DIR             the files' directory; it is created if it does not exist\n"
+    "  -j N               concurrent downloads (8)\n"
     "  --input FILE       URLs from a file, or - for the standard input; each line is\n"
     "                     'URL [NAME [SHA256]]'\n"
     "  --tries N          how often a download is tried (5)\n"
-    "  --pause MS         milliseconds before the second try; they double each time (500)\n"
+    "  --retry-delay MS   milliseconds before the second try; doubled for each further try (500)\n"
     "  --timeout SECONDS  how long to wait for the next byte (30)\n"
-    "  --no-sync          leave it to the system when files are on the disk\n"
-    "  --resume           go on with what an earlier run has left\n"
+    "  --no-sync          do not sync files to the disk\n"
+    "  --resume           resume the partial files of an earlier run\n"
     "  --cacert FILE      trust these authorities, in PEM, instead of the system's\n"
-    "  --insecure         trust everybody\n"
+    "  --insecure         do not verify certificates\n"
     "  --sha256           print the SHA-256 of each file\n"
     "  --quiet            print errors only\n"
     "  --help             print this\n"
     "\n"
-    "Without a name a file has that of the last part of its URL's path.\n"
-    "The exit status is 0 if all is there, 1 if some is not, 2 if the command line is wrong, and 130\n"
-    "if it was interrupted.\n";
+    "By default, a file is named after the last part of its URL's path.\n"
+    "The exit status is 0 if all downloads succeeded, 1 if any failed, 2 for a bad command line, "
+    "and\n"
+    "130 if it was interrupted.\n";
 
-static void *must_have(void *memory)
+static void *require_memory(void *memory)
 {
     if (memory == NULL) {
         fputs("fetch: out of memory\n", stderr);
@@ -45,9 +47,9 @@ static void *must_have(void *memory)
 
 /* ---- Names ---- */
 
-enum { MAX_COMPONENT = 255 - 10 }; /* with ".part.from" behind it */
+enum { MAX_COMPONENT = 255 - 10 }; /* ".part.from" is appended */
 
-/* May a file have a name that others have chosen? */
+/* True if a name that someone else has chosen is safe for a file. */
 static bool is_safe(const char *name)
 {
     if (name[0] == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
@@ -59,7 +61,7 @@ static bool is_safe(const char *name)
     return strlen(name) <= MAX_COMPONENT;
 }
 
-static int digit(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -67,17 +69,17 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The last part of a URL's path, decoded. False: it is none that a file may have. */
-static bool name_of(char name[MAX_NAME], const bide_http_url *url)
+/* The last part of a URL's path, decoded. Returns false if it is not safe for a file. */
+static bool name_from_url(char name[MAX_NAME], const bide_http_url *url)
 {
     size_t begin = url->path.size, size = 0;
     while (begin > 0 && url->path.data[begin - 1] != '/')
         begin--;
     for (size_t i = begin; i < url->path.size; i++) {
         char c = url->path.data[i];
-        if (c == '%' && i + 2 < url->path.size && digit(url->path.data[i + 1]) >= 0 &&
-            digit(url->path.data[i + 2]) >= 0) {
-            c = (char)(digit(url->path.data[i + 1]) * 16 + digit(url->path.data[i + 2]));
+        if (c == '%' && i + 2 < url->path.size && hex_digit(url->path.data[i + 1]) >= 0 &&
+            hex_digit(url->path.data[i + 2]) >= 0) {
+            c = (char)(hex_digit(url->path.data[i + 1]) * 16 + hex_digit(url->path.data[i + 2]));
             i += 2;
         }
         if (c == 0 || size + 1 == MAX_NAME)
@@ -96,27 +98,27 @@ static void set_sum(struct transfer *transfer, const char *sum)
 {
     size_t size = strlen(sum);
     for (size_t i = 0; i < size; i++) {
-        if (size != MAX_SUM || digit(sum[i]) < 0)
-            command_refuse("this is no SHA-256:", sum);
+        if (size != MAX_SUM || hex_digit(sum[i]) < 0)
+            command_line_reject("not a SHA-256:", sum);
         transfer->sum[i] = (char)(sum[i] >= 'A' && sum[i] <= 'F' ? sum[i] | 0x20 : sum[i]);
     }
-    if (!digest_is_there())
-        command_refuse("fetch was built without SHA-256, which is asked for by", sum);
+    if (!digest_is_available())
+        command_line_reject("fetch was built without SHA-256, which is needed for", sum);
     transfer->is_summed = true;
 }
 
 /* `name` and `sum` may be NULL. */
-static void add(struct fetch *fetch, const char *text, const char *name, const char *sum)
+static void add_transfer(struct fetch *fetch, const char *text, const char *name, const char *sum)
 {
     bide_http_url url;
     if (strlen(text) >= MAX_URL || bide_http_url_parse(&url, text, strlen(text)) < 0)
-        command_refuse("this is no URL of http or https:", text);
+        command_line_reject("not an http or https URL:", text);
 #if !FETCH_HAS_TLS
     if (url.is_secure)
-        command_refuse("fetch was built without TLS:", text);
+        command_line_reject("fetch was built without TLS:", text);
 #endif
-    if ((fetch->count & (fetch->count + 1)) == 0) /* (room for 1, 3, 7 ... more) */
-        fetch->transfers = must_have(
+    if ((fetch->count & (fetch->count + 1)) == 0) /* (grows when count is 0, 1, 3, 7, ...) */
+        fetch->transfers = require_memory(
             realloc(fetch->transfers, (2 * fetch->count + 1) * sizeof *fetch->transfers));
     struct transfer *transfer = &fetch->transfers[fetch->count++];
     memset(transfer, 0, sizeof *transfer);
@@ -124,23 +126,23 @@ static void add(struct fetch *fetch, const char *text, const char *name, const c
     transfer->size = BIDE_HTTP_UNKNOWN;
     if (name != NULL) {
         if (!is_safe(name))
-            command_refuse("a file may not have this name:", name);
+            command_line_reject("invalid file name:", name);
         strcpy(transfer->name, name);
-    } else if (fetch->options.output == NULL && !name_of(transfer->name, &url)) {
-        command_refuse("a name is needed (-o, --input) for", text);
+    } else if (fetch->options.output == NULL && !name_from_url(transfer->name, &url)) {
+        command_line_reject("a file name is needed (-o, --input) for", text);
     }
     if (sum != NULL)
         set_sum(transfer, sum);
 }
 
-static void add_from(struct fetch *fetch, const char *path)
+static void add_from_file(struct fetch *fetch, const char *path)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     if (file == NULL)
-        command_refuse(strerror(errno), path);
-    while (getline(&line, &room, file) >= 0) {
+        command_line_reject(strerror(errno), path);
+    while (getline(&line, &capacity, file) >= 0) {
         char *words[4] = {NULL}, *rest = line;
         for (int i = 0; i < 4; i++) {
             words[i] = strtok_r(rest, " \t\r\n", &rest);
@@ -150,11 +152,11 @@ static void add_from(struct fetch *fetch, const char *path)
         if (words[0] == NULL || words[0][0] == '#')
             continue;
         if (words[3] != NULL)
-            command_refuse("a line has more than a URL, a name and a sum:", words[0]);
-        add(fetch, must_have(strdup(words[0])), words[1], words[2]);
+            command_line_reject("extra words in the line of", words[0]);
+        add_transfer(fetch, require_memory(strdup(words[0])), words[1], words[2]);
     }
     if (ferror(file))
-        command_refuse("cannot be read:", path);
+        command_line_reject("cannot read", path);
     free(line);
     if (file != stdin)
         fclose(file);
@@ -165,23 +167,23 @@ static int compare_names(const void *one, const void *other)
     return strcmp(*(const char *const *)one, *(const char *const *)other);
 }
 
-/* No two may write the same file. */
-static void refuse_clashes(const struct fetch *fetch)
+/* No two transfers may write the same file. */
+static void reject_clashes(const struct fetch *fetch)
 {
     static const char *const suffixes[] = {".part", ".part.from"};
-    const char **names = must_have(malloc(fetch->count * sizeof *names));
+    const char **names = require_memory(malloc(fetch->count * sizeof *names));
     for (size_t i = 0; i < fetch->count; i++)
         names[i] = fetch->transfers[i].name;
     qsort(names, fetch->count, sizeof *names, compare_names);
     for (size_t i = 0; i < fetch->count; i++) {
         if (i > 0 && strcmp(names[i - 1], names[i]) == 0)
-            command_refuse("two URLs have the same file:", names[i]);
+            command_line_reject("two URLs have the same file:", names[i]);
         for (int j = 0; j < 2; j++) {
             char other[MAX_NAME + 16];
             const char *key = other;
             snprintf(other, sizeof other, "%s%s", names[i], suffixes[j]);
             if (bsearch(&key, names, fetch->count, sizeof *names, compare_names) != NULL)
-                command_refuse("while another is downloaded there cannot be a file", other);
+                command_line_reject("two URLs need the file", other);
         }
     }
     free(names);
@@ -211,28 +213,28 @@ static void read_option(struct options *options, const char *name, const char *v
     if (strcmp(name, "-o") == 0)
         options->output = value;
     else if (strcmp(name, "-O") == 0)
-        options->folder = value;
+        options->directory = value;
     else if (strcmp(name, "-j") == 0)
-        options->workers = (unsigned)command_number(name, value, 1, 256);
+        options->workers = (unsigned)command_line_number(name, value, 1, 256);
     else if (strcmp(name, "--tries") == 0)
-        options->tries = (unsigned)command_number(name, value, 1, 1000);
-    else if (strcmp(name, "--pause") == 0)
-        options->pause = command_number(name, value, 0, 3600000) * 1000000;
+        options->tries = (unsigned)command_line_number(name, value, 1, 1000);
+    else if (strcmp(name, "--retry-delay") == 0)
+        options->retry_delay = command_line_number(name, value, 0, 3600000) * 1000000;
     else if (strcmp(name, "--timeout") == 0)
-        options->timeout = command_number(name, value, 1, 86400) * 1000000000;
+        options->timeout = command_line_number(name, value, 1, 86400) * 1000000000;
     else if (strcmp(name, "--cacert") == 0)
         options->authorities = value;
     else
-        command_refuse("there is no option", name);
+        command_line_reject("unknown option", name);
 }
 
 void options_read(struct fetch *fetch, int argc, char **argv)
 {
     struct options *options = &fetch->options;
-    const char **urls = must_have(calloc((size_t)argc, sizeof *urls));
-    const char **inputs = must_have(calloc((size_t)argc, sizeof *inputs));
+    const char **urls = require_memory(calloc((size_t)argc, sizeof *urls));
+    const char **inputs = require_memory(calloc((size_t)argc, sizeof *inputs));
     size_t url_count = 0, input_count = 0;
-    bool are_over = false;
+    bool options_ended = false;
     *options = (struct options){.workers = 8,
                                 .tries = 5,
                                 .timeout = UINT64_C(30000000000),
@@ -241,16 +243,16 @@ void options_read(struct fetch *fetch, int argc, char **argv)
                                 .verifies = true};
     for (int i = 1; i < argc; i++) {
         const char *name = argv[i];
-        if (are_over || name[0] != '-') {
+        if (options_ended || name[0] != '-') {
             urls[url_count++] = name;
         } else if (strcmp(name, "--") == 0) {
-            are_over = true;
+            options_ended = true;
         } else if (strcmp(name, "--help") == 0) {
             fputs(help, stdout);
             exit(0);
         } else if (!read_flag(options, name)) {
             if (i + 1 == argc)
-                command_refuse("a value is missing, or there is no option", name);
+                command_line_reject("unknown option, or one without a value:", name);
             if (strcmp(name, "--input") == 0)
                 inputs[input_count++] = argv[++i];
             else
@@ -258,22 +260,22 @@ void options_read(struct fetch *fetch, int argc, char **argv)
         }
     }
     for (size_t i = 0; i < url_count; i++)
-        add(fetch, urls[i], NULL, NULL);
+        add_transfer(fetch, urls[i], NULL, NULL);
     for (size_t i = 0; i < input_count; i++)
-        add_from(fetch, inputs[i]);
+        add_from_file(fetch, inputs[i]);
     free(urls);
     free(inputs);
     if (fetch->count == 0 && input_count == 0)
-        command_refuse("a URL is missing", "");
-    if (options->prints_sums && !digest_is_there())
-        command_refuse("fetch was built without SHA-256, which is asked for by", "--sha256");
+        command_line_reject("expected a URL", "");
+    if (options->prints_sums && !digest_is_available())
+        command_line_reject("fetch was built without SHA-256, which is needed for", "--sha256");
     if (options->output != NULL) {
         if (fetch->count != 1)
-            command_refuse("-o is for one URL:", options->output);
+            command_line_reject("-o takes exactly one URL:", options->output);
         if (options->output[0] == 0 || strlen(options->output) >= MAX_NAME)
-            command_refuse("a file may not have this name:", options->output);
+            command_line_reject("invalid file name:", options->output);
         strcpy(fetch->transfers[0].name, options->output);
     }
     if (fetch->count > 0)
-        refuse_clashes(fetch);
+        reject_clashes(fetch);
 }

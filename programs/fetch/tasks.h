@@ -1,4 +1,4 @@
-/* The async functions that more than one file knows. */
+/* The async functions that more than one file uses. */
 #ifndef FETCH_TASKS_H
 #define FETCH_TASKS_H
 
@@ -6,26 +6,31 @@
 
 #include <bide/async.h>
 
-/* Ends the connection that there is, and opens one to the origin of the URL. */
+/* Closes the present connection, and opens one to the origin of the URL. */
 async_sized(12288) int connection_open(struct fetch *fetch, struct connection *connection,
                                        const bide_http_url *url);
 
-/* If there is a beginning of that URL, the transfer has it. Errors: -ECANCELED. */
-async_sized(2048) int remains_load(struct working *working, struct transfer *transfer);
+/*
+ * Loads the state of an earlier part of that URL into the transfer, if there is one. Errors:
+ * -ECANCELED.
+ */
+async_sized(2048) int partial_load(struct worker *worker, struct transfer *transfer);
 
-/* Notes of what the part will be the beginning. Errors: those of files. */
-async_sized(2048) int remains_save(struct working *working, const struct transfer *transfer);
+/* Records the URL and version of the part. Errors: those of files. */
+async_sized(2048) int partial_save(struct worker *worker, const struct transfer *transfer);
 
-async_sized(1024) int remains_remove(const struct place *place);
+async_sized(1024) int partial_remove(const struct paths *paths);
 
 /*
- * The part is synced and gets the file's name, and so is the folder: what has the name is whole, also
- * when the machine fails. Errors: those of files.
+ * Syncs the part, gives it its final name, and syncs the directory. So a file with that name is
+ * complete even after a crash of the machine. Errors: those of files.
  */
-async_sized(2560) int remains_become_whole(struct fetch *fetch, struct working *working);
+async_sized(2560) int partial_commit(struct fetch *fetch, struct worker *worker);
 
-/* Brings one to its end, which its state tells. An error ends all: the request to stop. */
-async_sized(20480) int transfer_run(struct fetch *fetch, struct working *working,
+/*
+ * Runs a transfer, whose state shows the result. An error stops the worker: it is the cancellation.
+ */
+async_sized(20480) int transfer_run(struct fetch *fetch, struct worker *worker,
                                     struct transfer *transfer);
 
 #endif

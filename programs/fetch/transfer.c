@@ -1,9 +1,9 @@
 /*
- * One transfer. In async C.
+ * One transfer, in async C. All of it runs on the worker's thread.
  *
- * What comes is written into a part beside the file, which gets the file's name when it is whole. Each
- * try goes on where the last has ended, if the server has said which version that was of (ETag or
- * Last-Modified) and still has that version (If-Range).
+ * Data is written to a part beside the file, and the part is renamed when it is complete. Each try
+ * continues where the previous one stopped, if the server has identified that version of the
+ * resource (ETag or Last-Modified) and still has it (If-Range).
  */
 #include "tasks.h"
 
@@ -19,13 +19,13 @@
 enum { MAX_REDIRECTS = 10, MAX_DRAINED = 65536 };
 
 static const uint64_t second = UINT64_C(1000000000);
-static const uint64_t max_pause = 30 * UINT64_C(1000000000);
-static const uint64_t max_after = 120 * UINT64_C(1000000000);
+static const uint64_t max_delay = 30 * UINT64_C(1000000000);
+static const uint64_t max_retry_after = 120 * UINT64_C(1000000000);
 
-/* ---- What went wrong ---- */
+/* ---- Errors ---- */
 
-__attribute__((format(printf, 2, 3))) static void tell(struct transfer *transfer,
-                                                       const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void set_problem(struct transfer *transfer,
+                                                              const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -33,43 +33,42 @@ __attribute__((format(printf, 2, 3))) static void tell(struct transfer *transfer
     va_end(arguments);
 }
 
-/* Ends a try, after which there is no other. */
-__attribute__((format(printf, 3, 4))) static int give_up(struct working *working,
-                                                         struct transfer *transfer,
-                                                         const char *format, ...)
+/* Records an error that makes further tries useless. */
+__attribute__((format(printf, 3, 4))) static int
+fail_permanently(struct worker *worker, struct transfer *transfer, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(transfer->problem, sizeof transfer->problem, format, arguments);
     va_end(arguments);
-    working->is_final = true;
+    worker->is_final = true;
     return -EIO;
 }
 
-static int file_failed(struct working *working, struct transfer *transfer, int status)
+static int file_failed(struct worker *worker, struct transfer *transfer, int status)
 {
     if (status == -ECANCELED)
         return status;
-    return give_up(working, transfer, "%s: %s", working->place.part, strerror(-status));
+    return fail_permanently(worker, transfer, "%s: %s", worker->paths.part, strerror(-status));
 }
 
-static void tell_status(struct transfer *transfer, int status, const char *reason)
+static void set_problem_of_status(struct transfer *transfer, int status, const char *reason)
 {
     if (reason != NULL && reason[0] != 0)
-        tell(transfer, "%s", reason);
+        set_problem(transfer, "%s", reason);
     else if (status == -ETIMEDOUT)
-        tell(transfer, "nothing came for too long");
+        set_problem(transfer, "timed out");
     else if (status == -ENOENT)
-        tell(transfer, "there is no such host");
+        set_problem(transfer, "unknown host");
     else if (status == -ENODATA || status == -EPIPE || status == -ECONNABORTED)
-        tell(transfer, "the connection ended too early");
+        set_problem(transfer, "the connection was closed early");
     else if (status == -EBADMSG)
-        tell(transfer, "the response is not HTTP");
+        set_problem(transfer, "the response is not HTTP");
     else
-        tell(transfer, "%s", strerror(-status));
+        set_problem(transfer, "%s", strerror(-status));
 }
 
-static bool is_hopeless(int status)
+static bool is_permanent(int status)
 {
     return status == -ENOENT || status == -EKEYEXPIRED || status == -EKEYREVOKED ||
            status == -EKEYREJECTED || status == -EPROTONOSUPPORT || status == -EINVAL ||
@@ -78,13 +77,13 @@ static bool is_hopeless(int status)
 
 /* ---- Heads ---- */
 
-static uint64_t until(const struct fetch *fetch)
+static uint64_t read_deadline(const struct fetch *fetch)
 {
     return bide_now(bide_loop_context(fetch->loop)) + fetch->options.timeout;
 }
 
-/* Takes a number at the beginning of a text. */
-static bool take_number(bide_slice *text, uint64_t *number)
+/* Parses a number at the beginning of a text and removes it. */
+static bool parse_number(bide_slice *text, uint64_t *number)
 {
     size_t i = 0;
     *number = 0;
@@ -99,7 +98,7 @@ static bool take_number(bide_slice *text, uint64_t *number)
     return i > 0;
 }
 
-static bool take(bide_slice *text, const char *word)
+static bool skip_word(bide_slice *text, const char *word)
 {
     size_t size = strlen(word);
     if (text->size < size || strncmp(text->data, word, size) != 0)
@@ -114,28 +113,28 @@ static bool read_range(bide_slice text, bool is_satisfied, uint64_t *first, uint
                        uint64_t *size)
 {
     *size = BIDE_HTTP_UNKNOWN;
-    if (text.data == NULL || !take(&text, "bytes "))
+    if (text.data == NULL || !skip_word(&text, "bytes "))
         return false;
     if (!is_satisfied)
-        return take(&text, "*/") && take_number(&text, size) && text.size == 0;
-    if (!take_number(&text, first) || !take(&text, "-") || !take_number(&text, last) ||
-        !take(&text, "/") || *last < *first)
+        return skip_word(&text, "*/") && parse_number(&text, size) && text.size == 0;
+    if (!parse_number(&text, first) || !skip_word(&text, "-") || !parse_number(&text, last) ||
+        !skip_word(&text, "/") || *last < *first)
         return false;
-    if (take(&text, "*"))
+    if (skip_word(&text, "*"))
         return text.size == 0;
-    return take_number(&text, size) && text.size == 0 && *last < *size;
+    return parse_number(&text, size) && text.size == 0 && *last < *size;
 }
 
-/* What says which version a response is of: a strong ETag, or else when it was last modified. */
-static void read_validator(const bide_http_client *client, char *validator, size_t room)
+/* The validator of a response's version: a strong ETag, otherwise Last-Modified. */
+static void read_validator(const bide_http_client *client, char *validator, size_t size)
 {
     bide_slice text = bide_http_client_field(client, "ETag");
     bool is_strong = text.data != NULL && text.size >= 2 && text.data[0] == '"';
     if (!is_strong)
         text = bide_http_client_field(client, "Last-Modified");
     validator[0] = 0;
-    if (text.data != NULL && text.size < room)
-        snprintf(validator, room, "%.*s", (int)text.size, text.data);
+    if (text.data != NULL && text.size < size)
+        snprintf(validator, size, "%.*s", (int)text.size, text.data);
 }
 
 static uint64_t read_retry_after(const bide_http_client *client)
@@ -147,28 +146,28 @@ static uint64_t read_retry_after(const bide_http_client *client)
         return 0;
     if (bide_http_parse_date(text, &date) == 0)
         seconds = date > now ? (uint64_t)(date - now) : 0;
-    else if (!take_number(&text, &seconds))
+    else if (!parse_number(&text, &seconds))
         return 0;
-    return seconds < max_after / second ? seconds * second : max_after;
+    return seconds < max_retry_after / second ? seconds * second : max_retry_after;
 }
 
-/* Begins a request of what is not there yet. */
-static int begin_request(struct working *working, const struct transfer *transfer,
+/* Starts a request for the missing part of the file. */
+static int start_request(struct worker *worker, const struct transfer *transfer,
                          const bide_http_url *url)
 {
-    bide_http_client *client = &working->connection.client;
+    bide_http_client *client = &worker->connection.client;
     char range[40];
-    int status = bide_http_url_target(url, working->target, sizeof working->target);
+    int status = bide_http_url_target(url, worker->target, sizeof worker->target);
     if (status == 0)
-        status = bide_http_url_authority(url, working->authority, sizeof working->authority);
+        status = bide_http_url_authority(url, worker->authority, sizeof worker->authority);
     if (status == 0)
-        status = bide_http_client_start_request(client, "GET", working->target, working->authority);
+        status = bide_http_client_start_request(client, "GET", worker->target, worker->authority);
     if (status == 0)
         status = bide_http_client_add(client, "User-Agent", "bide-fetch");
     if (status == 0)
         status = bide_http_client_add(client, "Accept-Encoding", "identity");
-    if (status == 0 && transfer->had > 0) {
-        snprintf(range, sizeof range, "bytes=%llu-", (unsigned long long)transfer->had);
+    if (status == 0 && transfer->present > 0) {
+        snprintf(range, sizeof range, "bytes=%llu-", (unsigned long long)transfer->present);
         status = bide_http_client_add(client, "Range", range);
         if (status == 0)
             status = bide_http_client_add(client, "If-Range", transfer->validator);
@@ -178,51 +177,54 @@ static int begin_request(struct working *working, const struct transfer *transfe
 
 /* ---- Requests ---- */
 
-/* Sends one, and waits for the head of its response. */
-async int request(struct fetch *fetch, struct working *working, struct transfer *transfer,
-                  const bide_http_url *url)
+/* Sends a request and receives the head of its response. */
+async int send_request(struct fetch *fetch, struct worker *worker, struct transfer *transfer,
+                       const bide_http_url *url)
 {
-    struct connection *connection = &working->connection;
+    struct connection *connection = &worker->connection;
     for (;;) {
-        bool is_kept = connection_is_to(connection, url) &&
-                       bide_http_client_is_reusable(&connection->client);
+        bool is_kept =
+            connection_is_to(connection, url) && bide_http_client_is_reusable(&connection->client);
         int status = 0;
         if (!is_kept)
             status = await connection_open(fetch, connection, url);
         if (status == 0)
-            status = begin_request(working, transfer, url);
+            status = start_request(worker, transfer, url);
         if (status == 0)
-            status = await bide_with_deadline(until(fetch),
+            status = await bide_with_deadline(read_deadline(fetch),
                                               bide_http_client_recv(&connection->client));
         if (status == 0)
             return 0;
         if (status != -ECANCELED) {
-            tell_status(transfer, status, connection->problem);
-            working->is_final = is_hopeless(status);
+            set_problem_of_status(transfer, status, connection->problem);
+            worker->is_final = is_permanent(status);
         }
         connection_close(connection);
-        /* the server may end one that is idle at any time */
+        /* a server may close an idle connection at any time, so a new connection is tried */
         if (!is_kept || (status != -EPIPE && status != -ECONNRESET && status != -ECONNABORTED))
             return status;
-        working->is_final = false;
+        worker->is_final = false;
     }
 }
 
-/* Reads a body that nobody wants, so that the connection can be kept; one that is long ends it. */
-async int drain(struct fetch *fetch, struct working *working)
+/*
+ * Reads and discards a body, so that the connection can be kept; with a long body it is closed
+ * instead.
+ */
+async int drain_body(struct fetch *fetch, struct worker *worker)
 {
-    bide_http_client *client = &working->connection.client;
+    bide_http_client *client = &worker->connection.client;
     int status = 0;
     if (client->response.length <= MAX_DRAINED) {
         do
             status = await bide_with_deadline(
-                until(fetch),
-                bide_http_client_read(client, working->buffer, sizeof working->buffer));
+                read_deadline(fetch),
+                bide_http_client_read(client, worker->buffer, sizeof worker->buffer));
         while (status == 0 && client->count > 0);
         if (status == 0)
             return 0;
     }
-    connection_close(&working->connection);
+    connection_close(&worker->connection);
     return status == -ECANCELED ? status : 0;
 }
 
@@ -231,59 +233,61 @@ static bool is_redirect(int code)
     return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
 }
 
-/* Takes the place that a redirect names into working->next. */
-static int follow(struct working *working, struct transfer *transfer, const bide_http_url *url)
+/* Stores the target of a redirect in worker->next. */
+static int resolve_redirect(struct worker *worker, struct transfer *transfer,
+                            const bide_http_url *url)
 {
-    bide_slice location = bide_http_client_field(&working->connection.client, "Location");
+    bide_slice location = bide_http_client_field(&worker->connection.client, "Location");
     bide_http_url next;
     if (location.data == NULL ||
-        bide_http_url_resolve(url, location, working->next, sizeof working->next) < 0 ||
-        bide_http_url_parse(&next, working->next, strlen(working->next)) < 0)
-        return give_up(working, transfer, "redirected to what is no URL of http or https");
+        bide_http_url_resolve(url, location, worker->next, sizeof worker->next) < 0 ||
+        bide_http_url_parse(&next, worker->next, strlen(worker->next)) < 0)
+        return fail_permanently(worker, transfer,
+                                "redirected to something other than http or https");
     if (url->is_secure && !next.is_secure)
-        return give_up(working, transfer, "redirected from https to http");
+        return fail_permanently(worker, transfer, "redirected from https to http");
     return 0;
 }
 
-/* Requests until a response is no redirect. */
-async int request_all(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Sends requests until a response is not a redirect. */
+async int follow_redirects(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     bide_http_url url;
-    strcpy(working->url, transfer->url);
+    strcpy(worker->url, transfer->url);
     for (int redirects = 0;; redirects++) {
-        if (bide_http_url_parse(&url, working->url, strlen(working->url)) < 0)
-            return give_up(working, transfer, "this is no URL of http or https");
-        int status = await request(fetch, working, transfer, &url);
-        if (status < 0 || !is_redirect(working->connection.client.response.status))
+        if (bide_http_url_parse(&url, worker->url, strlen(worker->url)) < 0)
+            return fail_permanently(worker, transfer, "not an http or https URL");
+        int status = await send_request(fetch, worker, transfer, &url);
+        if (status < 0 || !is_redirect(worker->connection.client.response.status))
             return status;
         if (redirects == MAX_REDIRECTS)
-            return give_up(working, transfer, "redirected too often");
-        status = follow(working, transfer, &url);
+            return fail_permanently(worker, transfer, "too many redirects");
+        status = resolve_redirect(worker, transfer, &url);
         if (status == 0)
-            status = await drain(fetch, working);
+            status = await drain_body(fetch, worker);
         if (status < 0)
             return status;
-        strcpy(working->url, working->next);
+        strcpy(worker->url, worker->next);
     }
 }
 
 /* ---- Bodies ---- */
 
-/* The part is opened once in a transfer, and no other process has it meanwhile. */
-async int open_part(struct working *working, struct transfer *transfer)
+/* Opens the part, once in a transfer, and locks it against other processes. */
+async int open_part(struct worker *worker, struct transfer *transfer)
 {
-    if (bide_descriptor_is_open(&working->file))
+    if (bide_descriptor_is_open(&worker->file))
         return 0;
-    int status = await bide_open(&working->file, working->place.part,
-                                 O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+    int status =
+        await bide_open(&worker->file, worker->paths.part, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
     if (status < 0)
-        return file_failed(working, transfer, status);
-    if (flock(working->file.fd, LOCK_EX | LOCK_NB) == 0)
+        return file_failed(worker, transfer, status);
+    if (flock(worker->file.fd, LOCK_EX | LOCK_NB) == 0)
         return 0;
     int error = errno;
-    bide_close(&working->file); /* what is in it is not ours to remove */
-    return give_up(working, transfer, "%s: %s", working->place.part,
-                   error == EWOULDBLOCK ? "another process has it" : strerror(error));
+    bide_close(&worker->file); /* the part belongs to the other process */
+    return fail_permanently(worker, transfer, "%s: %s", worker->paths.part,
+                            error == EWOULDBLOCK ? "locked by another process" : strerror(error));
 }
 
 static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
@@ -291,262 +295,268 @@ static bool has_sum(const struct fetch *fetch, const struct transfer *transfer)
     return transfer->is_summed || fetch->options.prints_sums;
 }
 
-/* Begins anew: what is there is of no use. */
-async int empty_part(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Empties the part for a download from the start. */
+async int empty_part(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    transfer->had = transfer->resumed = working->summed = 0;
+    transfer->present = transfer->resumed = worker->summed = 0;
     int status = 0;
     struct stat about;
-    if (has_sum(fetch, transfer) && digest_begin(&working->digest) < 0)
-        return give_up(working, transfer, "out of memory");
-    if (fstat(working->file.fd, &about) != 0 || about.st_size != 0)
-        status = await bide_truncate(&working->file, 0);
+    if (has_sum(fetch, transfer) && digest_start(&worker->digest) < 0)
+        return fail_permanently(worker, transfer, "out of memory");
+    if (fstat(worker->file.fd, &about) != 0 || about.st_size != 0)
+        status = await bide_truncate(&worker->file, 0);
     if (status == 0)
-        status = await remains_save(working, transfer);
-    return status < 0 ? file_failed(working, transfer, status) : 0;
+        status = await partial_save(worker, transfer);
+    return status < 0 ? file_failed(worker, transfer, status) : 0;
 }
 
-/* Adds to the sum what an earlier run has left. */
-async int sum_part(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Adds the part of an earlier run to the digest. */
+async int sum_part(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    bool is_summed = working->digest.context != NULL && working->summed == transfer->had;
+    bool is_summed = worker->digest.context != NULL && worker->summed == transfer->present;
     if (!has_sum(fetch, transfer) || is_summed)
         return 0;
-    if (digest_begin(&working->digest) < 0)
-        return give_up(working, transfer, "out of memory");
-    working->summed = 0;
-    while (working->summed < transfer->had) {
-        uint64_t left = transfer->had - working->summed;
-        size_t size = left < sizeof working->buffer ? (size_t)left : sizeof working->buffer;
-        long count = await bide_read_at(&working->file, working->buffer, size,
-                                        (int64_t)working->summed);
+    if (digest_start(&worker->digest) < 0)
+        return fail_permanently(worker, transfer, "out of memory");
+    worker->summed = 0;
+    while (worker->summed < transfer->present) {
+        uint64_t left = transfer->present - worker->summed;
+        size_t size = left < sizeof worker->buffer ? (size_t)left : sizeof worker->buffer;
+        long count =
+            await bide_read_at(&worker->file, worker->buffer, size, (int64_t)worker->summed);
         if (count <= 0)
-            return file_failed(working, transfer, count == 0 ? -ENODATA : (int)count);
-        digest_add(&working->digest, working->buffer, (size_t)count);
-        working->summed += (uint64_t)count;
+            return file_failed(worker, transfer, count == 0 ? -ENODATA : (int)count);
+        digest_add(&worker->digest, worker->buffer, (size_t)count);
+        worker->summed += (uint64_t)count;
     }
     return 0;
 }
 
-/* Takes the body to its end. */
-async int receive(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Receives the rest of the body. */
+async int receive_body(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    bide_http_client *client = &working->connection.client;
+    bide_http_client *client = &worker->connection.client;
     transfer->state = RECEIVING;
     for (;;) {
         int status = await bide_with_deadline(
-            until(fetch), bide_http_client_read(client, working->buffer, sizeof working->buffer));
+            read_deadline(fetch),
+            bide_http_client_read(client, worker->buffer, sizeof worker->buffer));
         if (status < 0) {
-            tell_status(transfer, status, NULL);
+            set_problem_of_status(transfer, status, NULL);
             return status;
         }
         size_t size = client->count;
         if (size == 0)
             return 0;
-        long written = await bide_write_at(&working->file, working->buffer, size,
-                                           (int64_t)transfer->had);
+        long written =
+            await bide_write_at(&worker->file, worker->buffer, size, (int64_t)transfer->present);
         if (written < 0)
-            return file_failed(working, transfer, (int)written);
-        transfer->had += size;
+            return file_failed(worker, transfer, (int)written);
+        transfer->present += size;
         if (has_sum(fetch, transfer)) {
-            digest_add(&working->digest, working->buffer, size);
-            working->summed += size;
+            digest_add(&worker->digest, worker->buffer, size);
+            worker->summed += size;
+            bide_assert(worker->summed == transfer->present); /* the digest covers the part */
         }
     }
 }
 
-/* Forgets what is there: the next try begins anew. */
-static int begin_anew(struct transfer *transfer, const char *why)
+/* Discards the part: the next try starts from the beginning. */
+static int start_over(struct transfer *transfer, const char *why)
 {
-    transfer->had = transfer->resumed = 0;
+    transfer->present = transfer->resumed = 0;
     transfer->validator[0] = 0;
-    tell(transfer, "%s", why);
+    set_problem(transfer, "%s", why);
     return -EAGAIN;
 }
 
-/* Is a response with a part that which goes on from what is there? */
+/* Checks that a partial response continues the part. */
 static int check_part(struct transfer *transfer, const bide_http_client *client)
 {
     char validator[sizeof transfer->validator];
     uint64_t first, last, size;
     bide_slice tag = bide_http_client_field(client, "ETag");
     if (!read_range(bide_http_client_field(client, "Content-Range"), true, &first, &last, &size) ||
-        first != transfer->had ||
-        (client->response.length != BIDE_HTTP_UNKNOWN && client->response.length != last - first + 1))
-        return begin_anew(transfer, "the server has sent another part than was asked for");
+        first != transfer->present ||
+        (client->response.length != BIDE_HTTP_UNKNOWN &&
+         client->response.length != last - first + 1))
+        return start_over(transfer, "the server sent a range that was not requested");
     read_validator(client, validator, sizeof validator);
-    if (transfer->validator[0] == '"' && tag.data != NULL && strcmp(validator, transfer->validator) != 0)
-        return begin_anew(transfer, "the server has sent a part of another version");
+    if (transfer->validator[0] == '"' && tag.data != NULL &&
+        strcmp(validator, transfer->validator) != 0)
+        return start_over(transfer, "the server sent a range of another version");
     transfer->size = size;
     return 0;
 }
 
-/* The whole of it, from its beginning. */
-async int take_whole(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Receives the whole file. */
+async int receive_whole(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    const bide_http_client *client = &working->connection.client;
+    const bide_http_client *client = &worker->connection.client;
     read_validator(client, transfer->validator, sizeof transfer->validator);
     transfer->size = client->response.length;
-    int status = await empty_part(fetch, working, transfer);
+    int status = await empty_part(fetch, worker, transfer);
     if (status == 0)
-        status = await receive(fetch, working, transfer);
+        status = await receive_body(fetch, worker, transfer);
     return status;
 }
 
-/* The rest of it. */
-async int take_rest(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Receives the missing rest. */
+async int receive_rest(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    int status = check_part(transfer, &working->connection.client);
+    int status = check_part(transfer, &worker->connection.client);
     if (status == 0)
-        status = await sum_part(fetch, working, transfer);
+        status = await sum_part(fetch, worker, transfer);
     if (status < 0)
         return status;
-    transfer->resumed = transfer->had;
-    status = await receive(fetch, working, transfer);
-    if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN && transfer->had < transfer->size) {
-        tell(transfer, "the server has sent less than the rest");
+    transfer->resumed = transfer->present;
+    status = await receive_body(fetch, worker, transfer);
+    if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN && transfer->present < transfer->size) {
+        set_problem(transfer, "the server sent less than the missing rest");
         status = -ENODATA;
-    } else if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN && transfer->had > transfer->size) {
-        status = begin_anew(transfer, "the server has sent more than the rest");
+    } else if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN &&
+               transfer->present > transfer->size) {
+        status = start_over(transfer, "the server sent more than the missing rest");
     }
     return status;
 }
 
-/* There is no rest. */
-async int take_nothing(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Handles 416, which means that nothing is missing, or that the part is of another version. */
+async int check_complete(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     uint64_t first, last, size;
-    const bide_http_client *client = &working->connection.client;
-    if (transfer->had == 0)
-        return give_up(working, transfer, "416 %s", bide_http_reason(416));
+    const bide_http_client *client = &worker->connection.client;
+    if (transfer->present == 0)
+        return fail_permanently(worker, transfer, "416 %s", bide_http_reason(416));
     if (!read_range(bide_http_client_field(client, "Content-Range"), false, &first, &last, &size) ||
-        size != transfer->had) {
-        connection_close(&working->connection);
-        return begin_anew(transfer, "what was left of an earlier try is of another version");
+        size != transfer->present) {
+        connection_close(&worker->connection);
+        return start_over(transfer, "the partial file is of another version");
     }
     transfer->size = size;
-    int status = await sum_part(fetch, working, transfer);
+    int status = await sum_part(fetch, worker, transfer);
     if (status == 0)
-        status = await drain(fetch, working);
+        status = await drain_body(fetch, worker);
     return status;
 }
 
-static bool is_passing(int code)
+static bool is_transient(int code)
 {
     return code == 408 || code == 425 || code == 429 || code >= 500;
 }
 
 /* ---- Tries ---- */
 
-/* One. */
-async int try_once(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Makes one try. */
+async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    const bide_http_client *client = &working->connection.client;
+    const bide_http_client *client = &worker->connection.client;
     transfer->state = CONNECTING;
-    int status = await request_all(fetch, working, transfer);
+    int status = await follow_redirects(fetch, worker, transfer);
     if (status < 0)
         return status;
     int code = client->response.status;
     if (code == 200 || code == 206 || code == 416) {
-        status = await open_part(working, transfer);
+        status = await open_part(worker, transfer);
         if (status < 0)
             return status;
     }
     if (code == 200)
-        return await take_whole(fetch, working, transfer);
-    if (code == 206 && transfer->had > 0)
-        return await take_rest(fetch, working, transfer);
+        return await receive_whole(fetch, worker, transfer);
+    if (code == 206 && transfer->present > 0)
+        return await receive_rest(fetch, worker, transfer);
     if (code == 416)
-        return await take_nothing(fetch, working, transfer);
-    tell(transfer, "%d %s", code, bide_http_reason(code));
-    working->is_final = !is_passing(code);
-    working->after = read_retry_after(client);
-    status = await drain(fetch, working);
+        return await check_complete(fetch, worker, transfer);
+    set_problem(transfer, "%d %s", code, bide_http_reason(code));
+    worker->is_final = !is_transient(code);
+    worker->retry_after = read_retry_after(client);
+    status = await drain_body(fetch, worker);
     return status < 0 ? status : -EIO;
 }
 
-static uint64_t pause_of(const struct fetch *fetch, const struct working *working, unsigned tries)
+static uint64_t retry_delay(const struct fetch *fetch, const struct worker *worker, unsigned tries)
 {
-    uint64_t pause = fetch->options.pause;
-    for (unsigned i = 1; i < tries && pause < max_pause; i++)
+    uint64_t pause = fetch->options.retry_delay;
+    for (unsigned i = 1; i < tries && pause < max_delay; i++)
         pause *= 2;
-    if (pause > max_pause && fetch->options.pause <= max_pause)
-        pause = max_pause;
-    pause -= (uint64_t)((double)pause / 2 * ((double)random() / RAND_MAX)); /* not all at once */
-    return pause > working->after ? pause : working->after;
+    if (pause > max_delay && fetch->options.retry_delay <= max_delay)
+        pause = max_delay;
+    pause -= (uint64_t)((double)pause / 2 * ((double)random() / RAND_MAX)); /* spreads retries */
+    return pause > worker->retry_after ? pause : worker->retry_after;
 }
 
-/* Gives the part the file's name, if it is what it is to be. */
-async int finish(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Checks the digest and renames the part. */
+async int finish_file(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     char sum[MAX_SUM + 1];
     if (has_sum(fetch, transfer)) {
-        digest_end(&working->digest, sum);
+        digest_finish(&worker->digest, sum);
         if (transfer->is_summed && strcmp(sum, transfer->sum) != 0) {
-            await remains_remove(&working->place);
-            return give_up(working, transfer, "its SHA-256 is %s, not %s", sum, transfer->sum);
+            await partial_remove(&worker->paths);
+            return fail_permanently(worker, transfer, "SHA-256 is %s, expected %s", sum,
+                                    transfer->sum);
         }
         strcpy(transfer->sum, sum);
     }
-    int status = await remains_become_whole(fetch, working);
+    int status = await partial_commit(fetch, worker);
     if (status == 0 || status == -ECANCELED)
         return status;
-    transfer->validator[0] = 0; /* what could not be synced is not gone on with */
-    return give_up(working, transfer, "%s: %s", working->place.target, strerror(-status));
+    transfer->validator[0] = 0; /* a file that could not be synced is not resumed */
+    return fail_permanently(worker, transfer, "%s: %s", worker->paths.target, strerror(-status));
 }
 
-/* Tries until it is there, or there is no hope. */
-async int try_often(struct fetch *fetch, struct working *working, struct transfer *transfer)
+/* Tries until the transfer is complete, or retrying is useless. */
+async int retry_until_done(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     for (;;) {
         transfer->tries++;
-        working->is_final = false;
-        working->after = 0;
-        int status = await try_once(fetch, working, transfer);
+        worker->is_final = false;
+        worker->retry_after = 0;
+        int status = await try_once(fetch, worker, transfer);
         if (status == 0)
-            return await finish(fetch, working, transfer);
-        if (!bide_http_client_is_reusable(&working->connection.client))
-            connection_close(&working->connection);
-        if (status == -ECANCELED || working->is_final || transfer->tries >= fetch->options.tries)
+            return await finish_file(fetch, worker, transfer);
+        if (!bide_http_client_is_reusable(&worker->connection.client))
+            connection_close(&worker->connection);
+        if (status == -ECANCELED || worker->is_final || transfer->tries >= fetch->options.tries)
             return status;
-        if (transfer->validator[0] == 0) /* of which version that was nobody knows */
-            transfer->had = transfer->resumed = 0;
+        if (transfer->validator[0] == 0) /* the version is unknown */
+            transfer->present = transfer->resumed = 0;
         transfer->state = PAUSED;
-        status = await bide_sleep_for(pause_of(fetch, working, transfer->tries));
+        status = await bide_sleep_for(retry_delay(fetch, worker, transfer->tries));
         if (status < 0)
             return status;
     }
 }
 
-/* Only what a later run can go on with stays. */
-async int leave_remains(struct working *working, const struct transfer *transfer)
+/* Removes a part that a later run could not resume. */
+async int remove_useless_part(struct worker *worker, const struct transfer *transfer)
 {
-    bool is_ours = bide_descriptor_is_open(&working->file);
-    if (is_ours && (transfer->had == 0 || transfer->validator[0] == 0 || !working->is_saved))
-        await remains_remove(&working->place);
+    bool is_ours = bide_descriptor_is_open(&worker->file);
+    if (is_ours && (transfer->present == 0 || transfer->validator[0] == 0 || !worker->is_saved))
+        await partial_remove(&worker->paths);
     return 0;
 }
 
-async int transfer_run(struct fetch *fetch, struct working *working, struct transfer *transfer)
+async int transfer_run(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    bide_descriptor_init_closed(&working->file);
-    working->summed = 0;
-    working->is_saved = false;
-    defer bide_close(&working->file);
-    defer digest_free(&working->digest);
-    transfer->begun = bide_platform.now();
-    int status = place_of(&working->place, fetch, transfer);
+    bide_descriptor_init_closed(&worker->file);
+    worker->summed = 0;
+    worker->is_saved = false;
+    defer bide_close(&worker->file);
+    defer digest_free(&worker->digest);
+    transfer->started_at = bide_platform.now();
+    int status = paths_init(&worker->paths, fetch, transfer);
     if (status < 0) {
-        tell_status(transfer, status, NULL);
+        set_problem_of_status(transfer, status, NULL);
     } else {
         if (fetch->options.resumes)
-            status = await remains_load(working, transfer);
+            status = await partial_load(worker, transfer);
         if (status == 0)
-            status = await try_often(fetch, working, transfer);
+            status = await retry_until_done(fetch, worker, transfer);
         if (status < 0)
-            await leave_remains(working, transfer);
+            await remove_useless_part(worker, transfer);
     }
-    transfer->ended = bide_platform.now();
+    transfer->finished_at = bide_platform.now();
     if (status == -ECANCELED)
         return status;
     transfer->state = status == 0 ? DONE : FAILED;

@@ -1,10 +1,11 @@
 /*
  * A web server for files.
  *
- *     httpd [--port N] [--tls-cert FILE --tls-key FILE] [OPTION...] FOLDER
+ *     httpd [--port N] [--tls-cert FILE --tls-key FILE] [OPTION...] DIRECTORY
  *
- * docs: bide-httpd.1 beside this file. What can fail at the start is done by the first thread, before it says
- * that it listens.
+ * The manual is bide-httpd.1 in this directory. The first thread performs all startup that can
+ * fail, before it prints the address. Then each worker runs on a thread of its own; the first
+ * worker runs on the first thread.
  */
 #define _GNU_SOURCE
 #include "worker.h"
@@ -22,12 +23,13 @@
 enum { BACKLOG = 4096, BLOCKING_THREADS = 4 };
 
 /*
- * So many bytes wait in a connection's socket at most. What waits there is sent when the client has taken what was
- * sent before, in the client's time if both are on one machine; so of less of it more is sent in the server's.
+ * The limit of unsent bytes in a connection's socket buffer. The kernel sends buffered data when
+ * the client acknowledges earlier data; if client and server share a machine, that happens in the
+ * client's processor time. With a smaller buffer, more of the sending happens in the server's.
  */
-enum { UNSENT = 65536 };
+enum { MAX_UNSENT = 65536 };
 
-static _Noreturn void give_up(const char *what, int status)
+static _Noreturn void exit_with_error(const char *what, int status)
 {
     fprintf(stderr, "httpd: %s: %s\n", what, strerror(-status));
     exit(1);
@@ -35,7 +37,10 @@ static _Noreturn void give_up(const char *what, int status)
 
 /* ---- Descriptors ---- */
 
-/* As many as the system allows; how many connections these are good for, each of which may have a file. */
+/*
+ * Raises the limit of descriptors, and returns the number of connections that it allows: each may
+ * have a file open.
+ */
 static unsigned allowed_connections(unsigned threads)
 {
     enum { OTHERS = 24, OTHERS_OF_THREAD = 8 };
@@ -47,19 +52,19 @@ static unsigned allowed_connections(unsigned threads)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return UINT32_MAX;
-    rlim_t max = limit.rlim_cur > others ? (limit.rlim_cur - others) / 2 : 1;
-    return max > UINT32_MAX ? UINT32_MAX : (unsigned)max;
+    rlim_t allowed = limit.rlim_cur > others ? (limit.rlim_cur - others) / 2 : 1;
+    return allowed > UINT32_MAX ? UINT32_MAX : (unsigned)allowed;
 }
 
 static void share_connections(struct site *site)
 {
     const struct options *options = &site->options;
     unsigned allowed = allowed_connections(options->threads);
-    unsigned max = options->connections < allowed ? options->connections : allowed;
-    if (max < options->connections && options->has_connections)
-        fprintf(stderr, "httpd: %u connections at a time: there are no descriptors for more\n",
-                max);
-    site->connections = (max + options->threads - 1) / options->threads;
+    unsigned limit = options->connections < allowed ? options->connections : allowed;
+    if (limit < options->connections && options->has_connections)
+        fprintf(stderr, "httpd: only %u connections: the limit of descriptors allows no more\n",
+                limit);
+    site->connections = (limit + options->threads - 1) / options->threads;
 }
 
 /* ---- The site ---- */
@@ -71,16 +76,16 @@ static void open_site(struct site *site)
     int status = bide_blocking_create_with(
         &site->blocking, &(bide_blocking_options){.name = "files", .max_threads = BLOCKING_THREADS});
     if (status < 0)
-        give_up("threads", status);
+        exit_with_error("threads", status);
     status = bide_http_files_open(
-        &site->files, &(bide_http_files_options){.root = options->folder,
+        &site->files, &(bide_http_files_options){.root = options->directory,
                                                  .cache_control = options->cache_control,
                                                  .blocking = site->blocking,
                                                  .lists = options->lists,
                                                  .follows_links = options->follows_links,
                                                  .has_hidden = options->has_hidden});
     if (status < 0)
-        give_up(options->folder, status);
+        exit_with_error(options->directory, status);
 }
 
 static void close_site(struct site *site)
@@ -91,15 +96,15 @@ static void close_site(struct site *site)
 
 /* ---- Workers ---- */
 
-static struct worker *make_workers(struct site *site)
+static struct worker *create_workers(struct site *site)
 {
     const struct options *options = &site->options;
     struct bide_tls_config *secure = NULL;
-    if (options->certificate_count != 0 && (secure = secure_read(options, NULL)) == NULL)
+    if (options->certificate_count != 0 && (secure = secure_load(options, NULL)) == NULL)
         exit(1);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (workers == NULL)
-        give_up("memory", -ENOMEM);
+        exit_with_error("memory", -ENOMEM);
     for (unsigned i = 0; i < options->threads; i++) {
         if (!worker_init(&workers[i], site, i, secure))
             exit(1);
@@ -108,8 +113,11 @@ static struct worker *make_workers(struct site *site)
     return workers;
 }
 
-/* A listener for each, all by the first one's loop, which gives the others theirs. */
-static void begin_to_listen(struct worker *workers, const struct options *options)
+/*
+ * Opens a listener for each worker, all with the first worker's loop, and hands them to the other
+ * loops.
+ */
+static void start_listening(struct worker *workers, const struct options *options)
 {
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
@@ -121,15 +129,15 @@ static void begin_to_listen(struct worker *workers, const struct options *option
                                               options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0));
         if (status < 0)
             break;
-        /* (what is accepted has both too) */
+        /* (accepted sockets inherit both options) */
         (void)bide_set_no_delay(listener, true);
-        (void)bide_set_socket_option(listener, BIDE_OPTION_UNSENT, UNSENT);
+        (void)bide_set_socket_option(listener, BIDE_OPTION_UNSENT, MAX_UNSENT);
         status = bide_local_address(listener, &address);
         if (i > 0)
             bide_descriptor_init(listener, bide_descriptor_release(listener));
     }
     if (status < 0)
-        give_up(options->address, status);
+        exit_with_error(options->address, status);
     printf("listening (%s) on port %u\n", bide_loop_backend(workers[0].loop).name,
            (unsigned)bide_address_port(&address));
     fflush(stdout);
@@ -147,14 +155,14 @@ static int run_workers(struct worker *workers, unsigned count)
     for (unsigned i = 1; i < count; i++) {
         int error = pthread_create(&workers[i].thread, NULL, run_thread, &workers[i]);
         if (error != 0)
-            give_up("a thread", -error);
+            exit_with_error("a thread", -error);
     }
     worker_run(&workers[0]);
     for (unsigned i = 0; i < count; i++) {
         if (i > 0)
             pthread_join(workers[i].thread, NULL);
         is_good &= workers[i].status >= 0;
-        worker_end(&workers[i]);
+        worker_destroy(&workers[i]);
     }
     return is_good ? 0 : 1;
 }
@@ -162,11 +170,11 @@ static int run_workers(struct worker *workers, unsigned count)
 int main(int argc, char **argv)
 {
     static struct site site;
-    signal(SIGPIPE, SIG_IGN); /* of a log that is a pipe */
+    signal(SIGPIPE, SIG_IGN); /* the log may be a pipe */
     options_read(&site.options, argc, argv);
     open_site(&site);
-    struct worker *workers = make_workers(&site);
-    begin_to_listen(workers, &site.options);
+    struct worker *workers = create_workers(&site);
+    start_listening(workers, &site.options);
     int status = run_workers(workers, site.options.threads);
     free(workers);
     close_site(&site);

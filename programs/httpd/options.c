@@ -1,3 +1,4 @@
+/* The command line of httpd. */
 #include "options.h"
 
 #include "../common/command_line.h"
@@ -10,34 +11,37 @@
 const char program_name[] = "httpd";
 
 static const char help[] =
-    "usage: httpd [OPTION...] FOLDER\n"
+    "usage: httpd [OPTION...] DIRECTORY\n"
     "\n"
-    "A web server: the files below FOLDER, and pages that list folders.\n"
+    "A web server for the files in DIRECTORY and its subdirectories, with directory listings.\n"
     "\n"
-    "  --port N                  listens on this port; 0, which is the default, is any\n"
-    "  --bind ADDRESS            listens on this address (127.0.0.1)\n"
-    "  --tls-cert FILE           speaks TLS, by this certificate and those that lead to an authority;\n"
-    "                            may be repeated: the name that the client asks for decides\n"
-    "  --tls-key FILE            ... with this key, if it is not in that file\n"
-    "  --log FILE                writes a line of each request there; -: to standard output\n"
+    "  --port N                  listen on this port; 0, the default, means any free port\n"
+    "  --bind ADDRESS            listen on this address (127.0.0.1)\n"
+    "  --tls-cert FILE           use TLS with this certificate and its chain; may be repeated: "
+    "the\n"
+    "                            name that the client requests selects one\n"
+    "  --tls-key FILE            the certificate's key, if it is in another file\n"
+    "  --log FILE                log a line for each request there; - is standard output\n"
     "  --log-format FORMAT       common or combined (combined)\n"
-    "  --connections N           at a time; more of them wait (10000, or what descriptors allow)\n"
+    "  --connections N           the maximum; more of them wait (10000, or what descriptors "
+    "allow)\n"
     "  --header-timeout SECONDS  for a TLS handshake, and for the head of a request (10)\n"
     "  --body-timeout SECONDS    between two pieces of a body, sent or received (30)\n"
     "  --idle-timeout SECONDS    between two requests of a connection (60)\n"
     "  --request-timeout SECONDS for a whole request with its response (3600)\n"
-    "  --grace SECONDS           that connections have at the end (30)\n"
-    "  --threads N               so many loops, each on a thread of its own (1)\n"
-    "  --back-end NAME           uring or epoll; otherwise what there is\n"
-    "  --cache-control VALUE     of all files\n"
-    "  --no-lists                a folder without an index.html is 404\n"
-    "  --follow-links            follows symbolic links inside the folder\n"
-    "  --hidden                  names that begin with a dot are there too\n"
-    "  --help                    prints this\n"
+    "  --grace SECONDS           for requests in progress at shutdown (30)\n"
+    "  --threads N               the number of loops, each on its own thread (1)\n"
+    "  --back-end NAME           uring or epoll; by default the best available one\n"
+    "  --cache-control VALUE     the Cache-Control of all files\n"
+    "  --no-listings             answer 404 for a directory without an index.html\n"
+    "  --follow-links            follow symbolic links inside the directory\n"
+    "  --hidden                  also serve names that begin with a dot\n"
+    "  --help                    print this\n"
     "\n"
-    "The first line that it prints ends with the port. SIGHUP: reads certificates again, and opens\n"
-    "the log anew. SIGUSR1: prints figures. SIGTERM: ends when its requests have; the second time\n"
-    "at once.\n";
+    "The first line of output ends with the port. SIGHUP reloads certificates and reopens the "
+    "log.\n"
+    "SIGUSR1 prints statistics. SIGTERM stops the server when requests in progress are finished;\n"
+    "the second SIGTERM stops it at once.\n";
 
 enum option_code {
     OPTION_PORT = 256,
@@ -55,7 +59,7 @@ enum option_code {
     OPTION_THREADS,
     OPTION_BACK_END,
     OPTION_CACHE_CONTROL,
-    OPTION_NO_LISTS,
+    OPTION_NO_LISTINGS,
     OPTION_FOLLOW_LINKS,
     OPTION_HIDDEN,
     OPTION_HELP
@@ -77,22 +81,22 @@ static const struct option names[] = {
     {"threads", required_argument, NULL, OPTION_THREADS},
     {"back-end", required_argument, NULL, OPTION_BACK_END},
     {"cache-control", required_argument, NULL, OPTION_CACHE_CONTROL},
-    {"no-lists", no_argument, NULL, OPTION_NO_LISTS},
+    {"no-listings", no_argument, NULL, OPTION_NO_LISTINGS},
     {"follow-links", no_argument, NULL, OPTION_FOLLOW_LINKS},
     {"hidden", no_argument, NULL, OPTION_HIDDEN},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
 
-static unsigned number(const char *name, unsigned min, unsigned max)
+static unsigned parse_count(const char *name, unsigned min, unsigned max)
 {
     char option[32];
     snprintf(option, sizeof option, "--%s", name);
-    return (unsigned)command_number(option, optarg, min, max);
+    return (unsigned)command_line_number(option, optarg, min, max);
 }
 
-/* Thousandths of a second are good enough for anybody. */
-static uint64_t seconds(const char *name, double min)
+/* Parses seconds, with a precision of milliseconds. */
+static uint64_t parse_seconds(const char *name, double min)
 {
     const double max = 1e9;
     char *end;
@@ -104,67 +108,104 @@ static uint64_t seconds(const char *name, double min)
     return (uint64_t)(value * 1000) * UINT64_C(1000000);
 }
 
-static void take_certificate(struct options *options)
+static void add_certificate(struct options *options)
 {
     if (options->certificate_count == MAX_CERTIFICATES)
-        command_refuse("too many of --tls-cert", "");
+        command_line_reject("too many of --tls-cert", "");
     options->certificates[options->certificate_count++] = optarg;
 }
 
-static void take_key(struct options *options)
+static void set_key(struct options *options)
 {
     if (options->certificate_count == 0 || options->keys[options->certificate_count - 1] != NULL)
-        command_refuse("--tls-key stands behind its --tls-cert", "");
+        command_line_reject("--tls-key must follow its --tls-cert", "");
     options->keys[options->certificate_count - 1] = optarg;
 }
 
-static void take_format(struct options *options)
+static void set_log_format(struct options *options)
 {
     if (strcmp(optarg, "common") == 0)
         options->log_format = BIDE_HTTP_LOG_COMMON;
     else if (strcmp(optarg, "combined") == 0)
         options->log_format = BIDE_HTTP_LOG_COMBINED;
     else
-        command_refuse("--log-format is common or combined, not", optarg);
+        command_line_reject("--log-format takes common or combined, not", optarg);
 }
 
-static void take_back_end(struct options *options)
+static void set_back_end(struct options *options)
 {
     if (strcmp(optarg, "uring") == 0)
         options->back_end = BIDE_LOOP_URING;
     else if (strcmp(optarg, "epoll") == 0)
         options->back_end = BIDE_LOOP_EPOLL;
     else
-        command_refuse("--back-end is uring or epoll, not", optarg);
+        command_line_reject("--back-end takes uring or epoll, not", optarg);
 }
 
-static void take_option(struct options *options, int code, const char *name)
+static void apply_option(struct options *options, int code, const char *name)
 {
     const double min = 0.001;
     switch (code) {
-    case OPTION_PORT: options->port = number(name, 0, UINT16_MAX); break;
-    case OPTION_BIND: options->address = optarg; break;
-    case OPTION_CERTIFICATE: take_certificate(options); break;
-    case OPTION_KEY: take_key(options); break;
-    case OPTION_LOG: options->log = optarg; break;
-    case OPTION_LOG_FORMAT: take_format(options); break;
+    case OPTION_PORT:
+        options->port = parse_count(name, 0, UINT16_MAX);
+        break;
+    case OPTION_BIND:
+        options->address = optarg;
+        break;
+    case OPTION_CERTIFICATE:
+        add_certificate(options);
+        break;
+    case OPTION_KEY:
+        set_key(options);
+        break;
+    case OPTION_LOG:
+        options->log = optarg;
+        break;
+    case OPTION_LOG_FORMAT:
+        set_log_format(options);
+        break;
     case OPTION_CONNECTIONS:
-        options->connections = number(name, 1, 1 << 20);
+        options->connections = parse_count(name, 1, 1 << 20);
         options->has_connections = true;
         break;
-    case OPTION_HEADER_TIMEOUT: options->header_timeout = seconds(name, min); break;
-    case OPTION_BODY_TIMEOUT: options->body_timeout = seconds(name, min); break;
-    case OPTION_IDLE_TIMEOUT: options->idle_timeout = seconds(name, min); break;
-    case OPTION_REQUEST_TIMEOUT: options->request_timeout = seconds(name, min); break;
-    case OPTION_GRACE: options->grace = seconds(name, 0); break;
-    case OPTION_THREADS: options->threads = number(name, 1, MAX_THREADS); break;
-    case OPTION_BACK_END: take_back_end(options); break;
-    case OPTION_CACHE_CONTROL: options->cache_control = optarg; break;
-    case OPTION_NO_LISTS: options->lists = false; break;
-    case OPTION_FOLLOW_LINKS: options->follows_links = true; break;
-    case OPTION_HIDDEN: options->has_hidden = true; break;
-    case OPTION_HELP: fputs(help, stdout); exit(0);
-    default: exit(2); /* getopt has said why */
+    case OPTION_HEADER_TIMEOUT:
+        options->header_timeout = parse_seconds(name, min);
+        break;
+    case OPTION_BODY_TIMEOUT:
+        options->body_timeout = parse_seconds(name, min);
+        break;
+    case OPTION_IDLE_TIMEOUT:
+        options->idle_timeout = parse_seconds(name, min);
+        break;
+    case OPTION_REQUEST_TIMEOUT:
+        options->request_timeout = parse_seconds(name, min);
+        break;
+    case OPTION_GRACE:
+        options->grace = parse_seconds(name, 0);
+        break;
+    case OPTION_THREADS:
+        options->threads = parse_count(name, 1, MAX_THREADS);
+        break;
+    case OPTION_BACK_END:
+        set_back_end(options);
+        break;
+    case OPTION_CACHE_CONTROL:
+        options->cache_control = optarg;
+        break;
+    case OPTION_NO_LISTINGS:
+        options->lists = false;
+        break;
+    case OPTION_FOLLOW_LINKS:
+        options->follows_links = true;
+        break;
+    case OPTION_HIDDEN:
+        options->has_hidden = true;
+        break;
+    case OPTION_HELP:
+        fputs(help, stdout);
+        exit(0);
+    default:
+        exit(2); /* getopt has reported the error */
     }
 }
 
@@ -183,8 +224,8 @@ void options_read(struct options *options, int argc, char **argv)
                                 .lists = true};
     int index = 0;
     for (int code; (code = getopt_long(argc, argv, "", names, &index)) != -1;)
-        take_option(options, code, code != '?' ? names[index].name : "");
+        apply_option(options, code, code != '?' ? names[index].name : "");
     if (argc - optind != 1)
-        command_refuse("there is one FOLDER", "");
-    options->folder = argv[optind];
+        command_line_reject("expected one DIRECTORY", "");
+    options->directory = argv[optind];
 }

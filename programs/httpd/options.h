@@ -1,6 +1,4 @@
-/*
- * What the command line says.
- */
+/* The command-line options. */
 #ifndef HTTPD_OPTIONS_H
 #define HTTPD_OPTIONS_H
 
@@ -15,16 +13,16 @@ enum { MAX_CERTIFICATES = 16, MAX_THREADS = 64 };
 
 /* Times are nanoseconds. */
 struct options {
-    const char *folder;
+    const char *directory;
     const char *address;
     unsigned port;
     const char *certificates[MAX_CERTIFICATES];
-    const char *keys[MAX_CERTIFICATES]; /* NULL: it is in the certificate's file */
-    unsigned certificate_count;          /* 0: no TLS */
-    const char *log;                     /* NULL: none; "-": standard output */
+    const char *keys[MAX_CERTIFICATES]; /* NULL: in the certificate's file */
+    unsigned certificate_count;         /* 0: no TLS */
+    const char *log;                    /* NULL: none; "-": standard output */
     bide_http_log_format log_format;
     unsigned connections;
-    bool has_connections; /* they were asked for */
+    bool has_connections; /* set by an option */
     unsigned threads;
     bide_loop_kind back_end;
     uint64_t header_timeout;
@@ -38,7 +36,7 @@ struct options {
     bool has_hidden;
 };
 
-/* Ends the program if they are no good, or ask for help. */
+/* Parses the options. On an error, or for --help, prints a text and exits. */
 void options_read(struct options *options, int argc, char **argv);
 
 #endif

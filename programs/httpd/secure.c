@@ -1,5 +1,6 @@
 /*
- * TLS, by OpenSSL.
+ * TLS, with the library's TLS. Workers share a configuration; each connection belongs to one
+ * worker's thread.
  */
 #include "secure.h"
 
@@ -23,15 +24,15 @@ static const char *const http1[] = {"http/1.1", NULL};
 #define PROTOCOLS http1
 #endif
 
-static void complain(const char *file, int status, const char *reason)
+static void report_tls_error(const char *file, int status, const char *reason)
 {
     fprintf(stderr, "httpd: %s: %s\n", file,
             reason != NULL && *reason != '\0' ? reason : strerror(-status));
 }
 
-/* Which one is it that is no good? */
-static void find_fault(const bide_tls_certificate *certificates, unsigned count, int status,
-                       const char *reason)
+/* Reports the bad certificate: each one is loaded alone. */
+static void report_bad_certificate(const bide_tls_certificate *certificates, unsigned count,
+                                   int status, const char *reason)
 {
     for (unsigned i = 0; i < count && count > 1; i++) {
         bide_tls_config *config;
@@ -39,15 +40,15 @@ static void find_fault(const bide_tls_certificate *certificates, unsigned count,
         bide_tls_options one = {.certificates = &certificates[i], .certificate_count = 1};
         int error = bide_tls_server_create(&config, &one, &why);
         if (error != 0) {
-            complain(certificates[i].chain_file, error, why);
+            report_tls_error(certificates[i].chain_file, error, why);
             return;
         }
         bide_tls_config_release(config);
     }
-    complain(certificates[0].chain_file, status, reason);
+    report_tls_error(certificates[0].chain_file, status, reason);
 }
 
-struct bide_tls_config *secure_read(const struct options *options, struct bide_tls_config *old)
+struct bide_tls_config *secure_load(const struct options *options, struct bide_tls_config *old)
 {
     bide_tls_certificate certificates[MAX_CERTIFICATES];
     bide_tls_config *config = NULL;
@@ -63,13 +64,13 @@ struct bide_tls_config *secure_read(const struct options *options, struct bide_t
                                .resumes = old};
     int status = bide_tls_server_create(&config, &wanted, &reason);
     if (status != 0) {
-        find_fault(certificates, options->certificate_count, status, reason);
+        report_bad_certificate(certificates, options->certificate_count, status, reason);
         return NULL;
     }
     return config;
 }
 
-void secure_keep(struct bide_tls_config *config)
+void secure_retain(struct bide_tls_config *config)
 {
     if (config != NULL)
         bide_tls_config_retain(config);

@@ -1,19 +1,17 @@
-/*
- * Without TLS: the library was built without it.
- */
+/* The replacement for secure.c if the library was built without TLS. */
 #include "secure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-struct bide_tls_config *secure_read(const struct options *options, struct bide_tls_config *old)
+struct bide_tls_config *secure_load(const struct options *options, struct bide_tls_config *old)
 {
     (void)old;
     fprintf(stderr, "httpd: %s: this httpd was built without TLS\n", options->certificates[0]);
     return NULL;
 }
 
-void secure_keep(struct bide_tls_config *config)
+void secure_retain(struct bide_tls_config *config)
 {
     (void)config;
 }
@@ -37,7 +35,7 @@ bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *confi
                             bide_stream below)
 {
     (void)secure, (void)config, (void)below;
-    abort(); /* no configuration leads here */
+    abort(); /* unreachable: certificates are rejected */
 }
 
 bide_stream secure_stream(struct secure *secure)

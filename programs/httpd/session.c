@@ -1,3 +1,4 @@
+/* A connection: handshake, requests, close. Each runs on the thread of its worker. */
 #include "session.h"
 
 #include <bide/coroutine.h>
@@ -7,7 +8,7 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define LEAVE_TIMEOUT UINT64_C(1000000000)
+#define CLOSE_TIMEOUT UINT64_C(1000000000)
 
 struct session {
     bide_connection connection;
@@ -19,33 +20,33 @@ struct session {
     bide_stream_operation last;
 };
 
-static size_t aligned(size_t size)
+static size_t align_up(size_t size)
 {
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
-static size_t size_of_secure(const struct worker *worker)
+static size_t secure_space(const struct worker *worker)
 {
-    return worker->secure != NULL ? aligned(secure_size()) : 0;
+    return worker->secure != NULL ? align_up(secure_size()) : 0;
 }
 
 size_t session_size(const struct worker *worker)
 {
-    return aligned(sizeof(struct session)) + size_of_secure(worker) +
+    return align_up(sizeof(struct session)) + secure_space(worker) +
            bide_http_memory_size(&worker->http);
 }
 
-static void start(struct session *self)
+static void session_start(struct session *self)
 {
     self->worker = self->connection.server->argument;
     self->secure = NULL;
     if (self->worker->secure != NULL) {
-        self->secure = (void *)((char *)self + aligned(sizeof *self));
+        self->secure = (void *)((char *)self + align_up(sizeof *self));
         secure_init(self->secure);
     }
 }
 
-static bide_awaiter *shake_hands(struct session *self, const bide_context *context)
+static bide_awaiter *accept_tls(struct session *self, const bide_context *context)
 {
     return bide_with_deadline(&self->limited,
                               bide_now(context) + self->worker->site->options.header_timeout,
@@ -53,8 +54,8 @@ static bide_awaiter *shake_hands(struct session *self, const bide_context *conte
                                             bide_socket_stream(&self->connection.socket)));
 }
 
-/* The client's address, which HTTP does not find below TLS. */
-static void note_peer(struct session *self)
+/* Sets the client's address, which the HTTP server cannot see through TLS. */
+static void set_peer(struct session *self)
 {
     char text[BIDE_ADDRESS_TEXT], *begin = text;
     bide_address address;
@@ -73,11 +74,12 @@ static void note_peer(struct session *self)
     strcpy(self->http.peer, begin);
 }
 
-static bide_awaiter *serve(struct session *self)
+static bide_awaiter *serve_http(struct session *self)
 {
     bide_stream stream = self->secure != NULL ? secure_stream(self->secure)
                                               : bide_socket_stream(&self->connection.socket);
-    char *memory = (char *)self + aligned(sizeof *self) + size_of_secure(self->worker);
+    char *memory = (char *)self + align_up(sizeof *self) + secure_space(self->worker);
+    bide_assert((uintptr_t)memory % alignof(max_align_t) == 0);
 #if HTTPD_HAS_HTTP2
     const char *protocol = self->secure != NULL ? secure_protocol(self->secure) : NULL;
     bide_awaiter *serving =
@@ -86,26 +88,26 @@ static bide_awaiter *serve(struct session *self)
     bide_awaiter *serving = bide_http_serve(&self->http, &self->worker->http, stream, memory);
 #endif
     if (self->secure != NULL)
-        note_peer(self);
+        set_peer(self);
     return serving;
 }
 
-/* So that the client knows that this is all. */
-static bide_awaiter *take_leave(struct session *self, const bide_context *context)
+/* Ends the output, so that the client can tell a complete stream from a broken one. */
+static bide_awaiter *end_output(struct session *self, const bide_context *context)
 {
-    return bide_with_deadline(&self->limited, bide_now(context) + LEAVE_TIMEOUT,
+    return bide_with_deadline(&self->limited, bide_now(context) + CLOSE_TIMEOUT,
                               bide_stream_shutdown_output(&self->last, secure_stream(self->secure)));
 }
 
 bide_declared_coroutine(session_body)
 {
     bide_begin(session_body, struct session * self);
-    start(self);
+    session_start(self);
     if (self->secure != NULL)
-        bide_try(shake_hands(self, bide_this_context()));
-    bide_await_status(self->status, serve(self));
+        bide_try(accept_tls(self, bide_this_context()));
+    bide_await_status(self->status, serve_http(self));
     if (self->secure != NULL && self->status >= 0)
-        bide_try(take_leave(self, bide_this_context()));
+        bide_try(end_output(self, bide_this_context()));
     bide_return(self->status);
     bide_finally();
     if (self->secure != NULL)

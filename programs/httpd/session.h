@@ -1,9 +1,9 @@
 /*
- * One connection: TLS, if there are certificates, and over it the version of HTTP that was agreed on.
+ * A connection: TLS, if there are certificates, and over it the negotiated version of HTTP.
  *
  *     accepted --> handshake --> requests --> close_notify --> closed
  *
- * Its memory is one piece: this struct, then that of TLS, then that of HTTP.
+ * Its memory is one allocation: this struct, then that of TLS, then that of HTTP.
  */
 #ifndef HTTPD_SESSION_H
 #define HTTPD_SESSION_H
@@ -12,7 +12,7 @@
 
 bide_declare_body(session_body);
 
-/* The size of all of it. */
+/* The size of that allocation. */
 size_t session_size(const struct worker *worker);
 
 #endif

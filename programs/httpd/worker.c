@@ -1,10 +1,13 @@
 /*
  * A worker.
  *
- * 1. What signals ask for is done by the worker's coroutine (wishes.h).
- * 2. A reload that fails in part, of a certificate or of the log, leaves that part as it was.
- * 3. Connections whose number comes near the bound end after their response: otherwise those that are
- *    idle would keep others out.
+ *  1. Signals are handled by the worker's coroutine (server_signals.h), one request at a time.
+ *  2. A reload may fail for the certificates or for the log. The failed part keeps its old state.
+ *  3. When the number of connections approaches its limit, connections are closed after their
+ *     response. Otherwise idle connections would keep new ones out.
+ *
+ * All of it runs on the worker's thread, except worker_init and worker_destroy, which the first
+ * thread calls.
  */
 #define _GNU_SOURCE
 #include "worker.h"
@@ -21,10 +24,10 @@
 
 enum { LOG_FLAGS = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, LOG_MODE = 0644 };
 
-/* nanoseconds: when the system has no descriptor left */
-#define PAUSE UINT64_C(250000000)
+/* nanoseconds without accepting after the system ran out of descriptors */
+#define ACCEPT_RETRY_DELAY UINT64_C(250000000)
 
-static bool complain(const char *what, int status)
+static bool check_status(const char *what, int status)
 {
     if (status < 0)
         fprintf(stderr, "httpd: %s: %s\n", what, strerror(-status));
@@ -33,11 +36,12 @@ static bool complain(const char *what, int status)
 
 /* ---- Requests ---- */
 
-static const bide_http_handler *choose(bide_http_exchange *exchange)
+static const bide_http_handler *select_handler(bide_http_exchange *exchange)
 {
     struct worker *worker = exchange->argument;
-    size_t max = worker->site->connections;
-    if (bide_server_own_stats(&worker->server)->live > max - max / 4) /* 3 */
+    size_t limit = worker->site->connections;
+    bide_assert(limit > 0);
+    if (bide_server_own_stats(&worker->server)->live > limit - limit / 4) /* 3 */
         bide_http_close_after(exchange);
     exchange->argument = &worker->site->files;
     return &bide_http_files_handler;
@@ -45,11 +49,11 @@ static const bide_http_handler *choose(bide_http_exchange *exchange)
 
 static int init_servers(struct worker *worker)
 {
-    enum { OUTPUT = 8192, SECURE_OUTPUT = 16384, KEPT = 256 };
+    enum { OUTPUT = 8192, SECURE_OUTPUT = 16384, SPARE_CONNECTIONS = 256 };
     const struct options *options = &worker->site->options;
     int status = bide_http_server_init(
         &worker->http,
-        &(bide_http_options){.select_handler = choose,
+        &(bide_http_options){.select_handler = select_handler,
                              .max_frame_size = bide_http_files_handler.size,
                              .argument = worker,
                              .write_buffer_size = worker->secure != NULL ? SECURE_OUTPUT : OUTPUT,
@@ -70,8 +74,8 @@ static int init_servers(struct worker *worker)
                                                          .size = session_size(worker),
                                                          .max_connections = worker->site->connections,
                                                          .allocator = &bide_heap,
-                                                         .spare_connections = KEPT,
-                                                         .accept_retry_delay = PAUSE});
+                                                         .spare_connections = SPARE_CONNECTIONS,
+                                                         .accept_retry_delay = ACCEPT_RETRY_DELAY});
     worker->server.argument = worker;
     return status;
 }
@@ -106,27 +110,29 @@ static bide_awaiter *open_next_log(struct worker *worker)
                      worker->site->options.log, LOG_FLAGS, LOG_MODE);
 }
 
-static void change_log(struct worker *worker)
+static void switch_log(struct worker *worker)
 {
+    bide_assert(worker->log_at <= 1);
+    bide_assert(bide_descriptor_is_open(&worker->log_files[1 - worker->log_at]));
     worker->log_at = 1 - worker->log_at;
     bide_http_log_reopen(&worker->log, &worker->log_files[worker->log_at]);
 }
 
-/* What was lost is told once. */
-static void tell_of_log(struct worker *worker)
+/* Reports an error of the log once. */
+static void report_log_error(struct worker *worker)
 {
-    (void)complain(worker->site->options.log, worker->log.error);
+    (void)check_status(worker->site->options.log, worker->log.error);
     worker->log.error = 0;
 }
 
-/* ---- What is wished: 1 ---- */
+/* ---- Control requests: 1 ---- */
 
-static void print_figures(struct worker *worker)
+static void print_statistics(struct worker *worker)
 {
     bide_server_stats server;
     const bide_http_stats *http = &worker->http.stats;
     bide_server_get_stats(&worker->server, &server);
-    printf("figures worker=%u live=%zu accepted=%" PRIu64 " refused=%" PRIu64 " errors=%" PRIu64
+    printf("statistics worker=%u live=%zu accepted=%" PRIu64 " refused=%" PRIu64 " errors=%" PRIu64
            " pauses=%" PRIu64 " requests=%" PRIu64 " bad-requests=%" PRIu64 " timed-out=%" PRIu64
            " log-lines=%" PRIu64 " dropped-log-lines=%" PRIu64 "\n",
            worker->number, server.live, server.accepted, server.refused, server.errors,
@@ -135,8 +141,8 @@ static void print_figures(struct worker *worker)
     fflush(stdout);
 }
 
-/* The second time: at once. */
-static void stop(struct worker *worker, uint64_t now)
+/* Stops the servers after the grace period; the second time at once. */
+static void stop_worker(struct worker *worker, uint64_t now)
 {
     uint64_t deadline = worker->is_stopping ? 0 : now + worker->site->options.grace;
     worker->is_stopping = true;
@@ -144,18 +150,18 @@ static void stop(struct worker *worker, uint64_t now)
     bide_server_shut_down(&worker->server, deadline);
 }
 
-static void read_certificates(struct worker *worker)
+static void reload_certificates(struct worker *worker)
 {
     if (worker->secure == NULL)
         return;
-    struct bide_tls_config *config = secure_read(&worker->site->options, worker->secure);
+    struct bide_tls_config *config = secure_load(&worker->site->options, worker->secure);
     if (config == NULL) /* 2 */
         return;
     secure_release(worker->secure);
     worker->secure = config;
 }
 
-static void tell_of_reload(const struct worker *worker)
+static void print_reloaded(const struct worker *worker)
 {
     printf("reloaded worker=%u\n", worker->number);
     fflush(stdout);
@@ -168,13 +174,13 @@ static void server_ended(bide_branch *branch)
     struct worker *worker = bide_container_of(branch, struct worker, serving);
     worker->has_ended = true;
     worker->status = branch->status;
-    bide_auto_event_set(&worker->wishes.news);
+    bide_auto_event_set(&worker->signals.wakeup);
 }
 
-static void begin(struct worker *worker, bide_frame *frame)
+static void start_worker(struct worker *worker, bide_frame *frame)
 {
     bide_scope_init(&worker->scope, frame);
-    wishes_watch(&worker->wishes, &worker->scope);
+    server_signals_spawn(&worker->signals, &worker->scope);
     bide_scope_spawn(&worker->scope, &worker->logging, bide_http_log_run(&worker->log));
     bide_scope_spawn_in(&worker->scope, &worker->serving, bide_loop_context(worker->loop),
                         bide_server_run(&worker->server), server_ended);
@@ -183,31 +189,31 @@ static void begin(struct worker *worker, bide_frame *frame)
 bide_coroutine(worker_body)
 {
     bide_begin(worker_body, struct worker * self);
-    begin(self, bide_this_frame());
+    start_worker(self, bide_this_frame());
     while (!self->has_ended) {
-        bide_await(bide_auto_event_wait(&self->wait, &self->wishes.news));
-        if (wishes_take(&self->wishes, WISH_FIGURES))
-            print_figures(self);
-        if (wishes_take(&self->wishes, WISH_STOP))
-            stop(self, bide_now(bide_this_context()));
-        if (wishes_take(&self->wishes, WISH_RELOAD)) {
-            read_certificates(self);
+        bide_await(bide_auto_event_wait(&self->wait, &self->signals.wakeup));
+        if (server_signals_consume(&self->signals, SERVER_STATISTICS))
+            print_statistics(self);
+        if (server_signals_consume(&self->signals, SERVER_STOP))
+            stop_worker(self, bide_now(bide_this_context()));
+        if (server_signals_consume(&self->signals, SERVER_RELOAD)) {
+            reload_certificates(self);
             if (logs_to_file(self)) {
-                tell_of_log(self);
+                report_log_error(self);
                 bide_await_status(self->status, open_next_log(self));
-                if (complain(self->site->options.log, self->status)) {
-                    change_log(self);
-                    bide_await(bide_http_log_flush(&self->settling, &self->log));
+                if (check_status(self->site->options.log, self->status)) {
+                    switch_log(self);
+                    bide_await(bide_http_log_flush(&self->flushing, &self->log));
                     bide_close(&self->log_files[1 - self->log_at]);
                 }
             }
-            tell_of_reload(self);
+            print_reloaded(self);
         }
     }
     bide_http_log_close(&self->log);
-    wishes_end(&self->wishes);
+    server_signals_stop(&self->signals);
     bide_await(bide_scope_join(&self->scope));
-    tell_of_log(self);
+    report_log_error(self);
     bide_finally();
     bide_scope_destroy(&self->scope);
     bide_end();
@@ -219,13 +225,14 @@ bool worker_init(struct worker *worker, struct site *site, unsigned number,
     worker->site = site;
     worker->number = number;
     worker->secure = secure;
-    secure_keep(secure);
-    wishes_init(&worker->wishes);
-    return complain(site->options.log, open_log(worker)) &&
-           complain("the server", init_servers(worker)) &&
-           complain("signals", wishes_listen(&worker->wishes)) &&
-           complain("a loop", bide_loop_create(&worker->loop, &(bide_loop_options){
-                                                                  .kind = site->options.back_end}));
+    secure_retain(secure);
+    server_signals_init(&worker->signals);
+    return check_status(site->options.log, open_log(worker)) &&
+           check_status("the server", init_servers(worker)) &&
+           check_status("signals", server_signals_listen(&worker->signals)) &&
+           check_status("a loop",
+                        bide_loop_create(&worker->loop,
+                                         &(bide_loop_options){.kind = site->options.back_end}));
 }
 
 void worker_run(struct worker *worker)
@@ -233,12 +240,12 @@ void worker_run(struct worker *worker)
     int status = bide_loop_wait(worker->loop, bide_task_init(&worker->task, &worker_body));
     if (worker->status >= 0)
         worker->status = status;
-    (void)complain("the server", worker->status);
+    (void)check_status("the server", worker->status);
 }
 
-void worker_end(struct worker *worker)
+void worker_destroy(struct worker *worker)
 {
-    wishes_end(&worker->wishes);
+    server_signals_stop(&worker->signals);
     bide_close(&worker->log_files[0]);
     bide_close(&worker->log_files[1]);
     if (worker->loop != NULL)

@@ -1,18 +1,18 @@
 /*
- * A worker: one loop with a listener, its connections, and a log of its own. Workers share an address, by
- * which the system deals connections out, and nothing that changes.
+ * A worker: a loop with a listener, its connections, and a log of its own. Workers share a port,
+ * between whose listeners the kernel distributes connections, and constant data.
  *
- *     runs --SIGHUP--> the certificates were read again, the log was opened anew; connections go on
- *          --SIGUSR1-> a line of figures on standard output
- *          --SIGTERM, SIGINT--> no more connections; requests that are under way have a time to end
- *          --once more--> they are cut short
+ *     runs --SIGHUP--> certificates reloaded, log reopened; connections continue
+ *          --SIGUSR1-> a line of statistics on standard output
+ *          --SIGTERM, SIGINT--> no new connections; requests in progress have a time to finish
+ *          --once more--> they are cancelled
  */
 #ifndef HTTPD_WORKER_H
 #define HTTPD_WORKER_H
 
 #include "options.h"
 #include "secure.h"
-#include "../common/wishes.h"
+#include "../common/server_signals.h"
 
 #if HTTPD_HAS_HTTP2
 #include <bide/http2.h>
@@ -23,12 +23,12 @@
 
 #include <pthread.h>
 
-/* What workers have in common. It does not change while they run. */
+/* The data that workers share. It is constant while they run. */
 struct site {
     struct options options;
     unsigned connections; /* of each worker */
     bide_http_files files;
-    bide_blocking *blocking; /* opens files that are not in memory */
+    bide_blocking *blocking; /* opens uncached files */
 };
 
 enum { LOG_MEMORY = 1 << 18 };
@@ -38,7 +38,7 @@ struct worker {
     struct site *site;
     unsigned number;
     bide_loop *loop;
-    struct bide_tls_config *secure; /* for handshakes to come; NULL: no TLS */
+    struct bide_tls_config *secure; /* for new handshakes; NULL: no TLS */
     bide_http_server http;
 #if HTTPD_HAS_HTTP2
     bide_http2 http2;
@@ -46,32 +46,32 @@ struct worker {
     bide_server server;
 
     bide_http_log log;
-    bide_descriptor log_files[2]; /* one is the log's, and the other closed, but for a reload */
+    bide_descriptor log_files[2]; /* the log's, and one that is closed except in a reload */
     unsigned log_at;
     bide_file_operation open;
-    bide_auto_event_waiter settling;
+    bide_auto_event_waiter flushing;
 
     bide_scope scope;
     bide_branch serving, logging;
-    struct wishes wishes;
+    struct server_signals signals;
     bide_auto_event_waiter wait;
     bool is_stopping;
-    bool has_ended; /* the server has */
+    bool has_ended; /* the server has finished */
     int status;
     pthread_t thread;
     char log_memory[LOG_MEMORY];
 };
 
 /*
- * Prepares one: a loop, the signals, the log's file. `secure` or NULL is the caller's. What fails is told
- * on standard error, and then worker_end is called all the same.
+ * Initializes a worker: its loop, its signals, its log file. `secure`, or NULL, remains the
+ * caller's. A failure is reported on stderr; worker_destroy must be called then too.
  */
 bool worker_init(struct worker *worker, struct site *site, unsigned number,
                  struct bide_tls_config *secure);
 
-/* Runs it, on the calling thread, until a signal ends it; its status is worker->status. */
+/* Runs the worker on the calling thread until a signal stops it. worker->status is its result. */
 void worker_run(struct worker *worker);
 
-void worker_end(struct worker *worker);
+void worker_destroy(struct worker *worker);
 
 #endif

@@ -1,4 +1,4 @@
-/* Commands on the connection and the server. */
+/* Commands on the connection and on the server. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ void command_select(struct client *client)
     if (number == 0)
         reply_ok(client);
     else
-        REPLY(client, "-ERR DB index is out of range: there is one, 0");
+        REPLY(client, "-ERR DB index is out of range: the only database is 0");
 }
 
 void command_time(struct client *client)
@@ -66,14 +66,15 @@ void command_config(struct client *client)
         return;
     }
     if (!bytes_are(client_argument(client, 1), "GET") || client->request.count < 3) {
-        REPLY(client,
-              "-ERR only CONFIG GET and CONFIG RESETSTAT are known: options are set at the start");
+        REPLY(
+            client,
+            "-ERR only CONFIG GET and CONFIG RESETSTAT are supported: options are set at startup");
         return;
     }
     snprintf(clients, sizeof clients, "%zu", options->clients);
     snprintf(port, sizeof port, "%u", options->port);
     snprintf(bulk, sizeof bulk, "%zu", options->bulk);
-    size_t begin = reply_begin_array(client), count = 0;
+    size_t begin = reply_start_array(client), count = 0;
     for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
         bool found = false;
         for (size_t j = 2; j < client->request.count; j++)
@@ -84,7 +85,7 @@ void command_config(struct client *client)
         reply_bulk(client, bytes_of(parameters[i][1]));
         count += 2;
     }
-    reply_end_array(client, begin, count);
+    reply_finish_array(client, begin, count);
 }
 
 /* ---- COMMAND, HELLO, CLIENT ---- */
@@ -97,7 +98,9 @@ static void reply_command(struct client *client, const struct command *command)
         name[i] = (char)(command->name[i] - 'A' + 'a');
     reply_array(client, 6);
     reply_bulk(client, (struct bytes){name, size});
-    reply_number(client, command->max == command->min ? command->min : -command->min);
+    reply_number(client, command->max_arguments == command->min_arguments
+                             ? command->min_arguments
+                             : -command->min_arguments);
     reply_array(client, 1);
     if (command->kind == READS)
         REPLY(client, "+readonly");
@@ -133,7 +136,7 @@ static void set_name(struct client *client, struct bytes name)
 {
     buffer_clear(&client->name, 0);
     if (buffer_reserve(&client->name, name.size + 1))
-        buffer_put(&client->name, name.data, name.size);
+        buffer_append(&client->name, name.data, name.size);
 }
 
 static bool is_name(struct bytes name)
@@ -150,7 +153,7 @@ void command_hello(struct client *client)
     int64_t version = 2;
     if (client->request.count > 1 &&
         (!number_read(client_argument(client, 1), &version) || version != 2)) {
-        REPLY(client, "-NOPROTO unsupported protocol version: this is 2");
+        REPLY(client, "-NOPROTO unsupported protocol version: this server speaks 2");
         return;
     }
     for (size_t i = 2; i < client->request.count; i += 2) {
@@ -178,7 +181,7 @@ void command_hello(struct client *client)
     reply_array(client, 0);
 }
 
-/* Every client, a line each. */
+/* Lists every client, one on each line. */
 static void list_clients(struct client *client)
 {
     size_t begin = buffer_used(&client->out);
@@ -190,14 +193,14 @@ static void list_clients(struct client *client)
                             buffer_used(&at->in), at == client ? 0 : buffer_used(&at->out));
         reply_raw(client, line, (size_t)size);
     }
-    /* (as a bulk: its head is replied behind, with all of it) */
+    /* (the text becomes a bulk string: copied out, and appended again behind its head) */
     struct buffer text = {0};
     size_t size = buffer_used(&client->out) - begin;
     if (client->is_broken || !buffer_reserve(&text, size + 1)) {
         client->is_broken = true;
         return;
     }
-    buffer_put(&text, client->out.data + client->out.begin + begin, size);
+    buffer_append(&text, client->out.data + client->out.begin + begin, size);
     client->out.end -= size;
     reply_bulk(client, (struct bytes){text.data, size});
     buffer_free(&text);
@@ -263,7 +266,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
         (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
         (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
-        keys->keys.time_count);
+        keys->keys.expiry_count);
 }
 
 void command_info(struct client *client)
@@ -273,20 +276,20 @@ void command_info(struct client *client)
     reply_bulk(client, (struct bytes){text, (size_t)size});
 }
 
-/* ---- What takes time is the coroutine's of the client ---- */
+/* ---- Actions that take time: the client's coroutine performs them ---- */
 
 static bool has_snapshot(struct client *client)
 {
     if (client->kv->options.snapshot != NULL)
         return true;
-    REPLY(client, "-ERR there is no file for snapshots: the server was started without --snapshot");
+    REPLY(client, "-ERR no file for snapshots: the server was started without --snapshot");
     return false;
 }
 
 void command_save(struct client *client)
 {
     if (has_snapshot(client))
-        client->wish = WISH_SAVE;
+        client->control = CONTROL_SAVE;
 }
 
 void command_bgsave(struct client *client)
@@ -294,18 +297,17 @@ void command_bgsave(struct client *client)
     if (client->kv->is_saving)
         REPLY(client, "-ERR Background save already in progress");
     else if (has_snapshot(client))
-        client->wish = WISH_SAVE_LATER;
+        client->control = CONTROL_SAVE_LATER;
 }
 
 void command_bgrewriteaof(struct client *client)
 {
     if (!client->kv->journal.is_on)
-        REPLY(client,
-              "-ERR there is no append-only file: the server was started without --append-only");
+        REPLY(client, "-ERR no append-only file: the server was started without --append-only");
     else if (client->kv->journal.is_rewriting)
         REPLY(client, "-ERR Background append only file rewriting already in progress");
     else
-        client->wish = WISH_REWRITE;
+        client->control = CONTROL_REWRITE;
 }
 
 void command_lastsave(struct client *client)
@@ -316,19 +318,19 @@ void command_lastsave(struct client *client)
 void command_quit(struct client *client)
 {
     reply_ok(client);
-    client->is_over = true;
+    client->is_closing = true;
 }
 
 void command_shutdown(struct client *client)
 {
     struct kv *kv = client->kv;
-    kv->saves_at_end = kv->options.snapshot != NULL;
+    kv->saves_on_exit = kv->options.snapshot != NULL;
     if (client->request.count == 2 && bytes_are(client_argument(client, 1), "NOSAVE"))
-        kv->saves_at_end = false;
+        kv->saves_on_exit = false;
     else if (client->request.count == 2 && !bytes_are(client_argument(client, 1), "SAVE")) {
         reply_syntax_error(client);
         return;
     }
-    client->wish = WISH_STOP;
-    client->is_over = true;
+    client->control = CONTROL_STOP;
+    client->is_closing = true;
 }

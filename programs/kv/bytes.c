@@ -1,3 +1,4 @@
+/* Byte strings: comparison, numbers, glob matching, growing buffers and the hash. No state, any thread. */
 #include "bytes.h"
 
 #include <endian.h>
@@ -52,8 +53,11 @@ bool number_read(struct bytes text, int64_t *number)
 
 /* ---- Patterns ---- */
 
-/* Matches one character with what the pattern begins with, which is not a *, and goes behind it. */
-static bool match_one(char c, struct bytes pattern, size_t *at)
+/*
+ * Matches one character against the element at *at, which is not a *, and moves *at behind that
+ * element.
+ */
+static bool match_character(char c, struct bytes pattern, size_t *at)
 {
     size_t i = *at;
     bool is_not, found = false;
@@ -91,7 +95,10 @@ static bool match_one(char c, struct bytes pattern, size_t *at)
     return pattern.data[i] == c;
 }
 
-/* If it fails behind a *, that takes one character more. The last one is enough to go back to. */
+/*
+ * Backtracking: after a mismatch behind a *, that * takes one more character. Going back to the
+ * last * is enough.
+ */
 bool bytes_match(struct bytes bytes, struct bytes pattern)
 {
     size_t i = 0, at = 0, star = SIZE_MAX, from = 0;
@@ -99,7 +106,7 @@ bool bytes_match(struct bytes bytes, struct bytes pattern)
         if (at < pattern.size && pattern.data[at] == '*') {
             star = ++at;
             from = i;
-        } else if (at < pattern.size && match_one(bytes.data[i], pattern, &at)) {
+        } else if (at < pattern.size && match_character(bytes.data[i], pattern, &at)) {
             i++;
         } else if (star != SIZE_MAX) {
             at = star;
@@ -113,21 +120,22 @@ bool bytes_match(struct bytes bytes, struct bytes pattern)
     return at == pattern.size;
 }
 
-/* ---- Memory that grows ---- */
+/* ---- Growing buffers ---- */
 
-bool buffer_grow(struct buffer *buffer, size_t room)
+bool buffer_grow(struct buffer *buffer, size_t space)
 {
-    enum { LEAST = 4096 };
+    enum { MIN_CAPACITY = 4096 };
     size_t used = buffer_used(buffer), capacity = buffer->capacity;
+    bide_assert(buffer->begin <= buffer->end && buffer->end <= capacity);
     if (used > 0 && buffer->begin > 0)
         memmove(buffer->data, buffer->data + buffer->begin, used);
     buffer->begin = 0;
     buffer->end = used;
-    if (capacity - used >= room)
+    if (capacity - used >= space)
         return true;
-    capacity = capacity < LEAST ? LEAST : capacity * 2;
-    if (capacity < used + room)
-        capacity = used + room;
+    capacity = capacity < MIN_CAPACITY ? MIN_CAPACITY : capacity * 2;
+    if (capacity < used + space)
+        capacity = used + space;
     char *data = realloc(buffer->data, capacity);
     if (data == NULL)
         return false;
@@ -136,9 +144,9 @@ bool buffer_grow(struct buffer *buffer, size_t room)
     return true;
 }
 
-void buffer_clear(struct buffer *buffer, size_t max)
+void buffer_clear(struct buffer *buffer, size_t max_capacity)
 {
-    if (buffer->capacity > max)
+    if (buffer->capacity > max_capacity)
         buffer_free(buffer);
     buffer->begin = buffer->end = 0;
 }
@@ -151,7 +159,7 @@ void buffer_free(struct buffer *buffer)
 
 /* ---- A hash ---- */
 
-static uint64_t rotated(uint64_t word, unsigned by)
+static uint64_t rotate_left(uint64_t word, unsigned by)
 {
     return word << by | word >> (64 - by);
 }
@@ -160,17 +168,17 @@ static void sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotated(v[1], 13) ^ v[0];
-    v[3] = rotated(v[3], 16) ^ v[2];
-    v[0] = rotated(v[0], 32);
+    v[1] = rotate_left(v[1], 13) ^ v[0];
+    v[3] = rotate_left(v[3], 16) ^ v[2];
+    v[0] = rotate_left(v[0], 32);
     v[2] += v[1];
     v[0] += v[3];
-    v[1] = rotated(v[1], 17) ^ v[2];
-    v[3] = rotated(v[3], 21) ^ v[0];
-    v[2] = rotated(v[2], 32);
+    v[1] = rotate_left(v[1], 17) ^ v[2];
+    v[3] = rotate_left(v[3], 21) ^ v[0];
+    v[2] = rotate_left(v[2], 32);
 }
 
-static uint64_t word_at(const char *data)
+static uint64_t load_word(const char *data)
 {
     uint64_t word;
     memcpy(&word, data, sizeof word);
@@ -185,7 +193,7 @@ uint64_t bytes_hash(struct bytes bytes, const uint64_t key[2])
     uint64_t last = (uint64_t)bytes.size << 56;
     size_t left = bytes.size;
     for (; left >= 8; left -= 8, data += 8) {
-        uint64_t word = word_at(data);
+        uint64_t word = load_word(data);
         v[3] ^= word;
         sip_round(v);
         v[0] ^= word;

@@ -1,13 +1,15 @@
-/* Bytes of a known number, memory that grows with them, numbers as text, patterns. */
+/* Byte strings of known length, growing buffers, numbers as text, and glob patterns. */
 #ifndef KV_BYTES_H
 #define KV_BYTES_H
+
+#include <bide/platform.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Somebody else's; not ended by a zero. */
+/* A view of memory that another object owns; not terminated by a zero byte. */
 struct bytes {
     const char *data;
     size_t size;
@@ -18,24 +20,27 @@ static inline struct bytes bytes_of(const char *text)
     return (struct bytes){text, strlen(text)};
 }
 
-/* Are they this word, in capitals or not? `word` is in capitals. */
+/* Compares with a word, ignoring case. `word` is in capitals. */
 bool bytes_are(struct bytes bytes, const char *word);
 
-/* What a number looks like at most, with its sign. */
+/* The longest text of a number, with its sign. */
 enum { NUMBER_SIZE = 20 };
 
-/* Prints a number, and returns how many bytes that took: NUMBER_SIZE at most. */
+/* Prints a number and returns the length of its text: NUMBER_SIZE at most. */
 size_t number_print(char *text, int64_t number);
 
-/* False: it is not a number of 64 bits as number_print prints it. */
+/*
+ * Parses a 64-bit number in the form that number_print prints. Returns false if the text is
+ * anything else.
+ */
 bool number_read(struct bytes text, int64_t *number);
 
-/* Do they match a pattern of *, ?, [a-z], [^a-z] and \c? */
+/* Matches a glob pattern of *, ?, [a-z], [^a-z] and \c. */
 bool bytes_match(struct bytes bytes, struct bytes pattern);
 
-/* ---- Memory that grows ---- */
+/* ---- Growing buffers ---- */
 
-/* What is in it begins at `begin` and ends at `end`. All zero is an empty one. */
+/* A growing buffer. Its content is data[begin] to data[end - 1]. All zero is an empty buffer. */
 struct buffer {
     char *data;
     size_t begin, end, capacity;
@@ -46,32 +51,38 @@ static inline size_t buffer_used(const struct buffer *buffer)
     return buffer->end - buffer->begin;
 }
 
-/* Out of line: moves what is there to the front, and gets more memory if that is not enough. */
-bool buffer_grow(struct buffer *buffer, size_t room);
+/*
+ * The slow path of buffer_reserve: moves the content to the front, and allocates if that is not
+ * enough.
+ */
+bool buffer_grow(struct buffer *buffer, size_t space);
 
-/* Room for so many bytes behind `end`. False: there is no memory. */
-static inline bool buffer_reserve(struct buffer *buffer, size_t room)
+/* Makes space for `space` bytes behind `end`. Returns false if memory is exhausted. */
+static inline bool buffer_reserve(struct buffer *buffer, size_t space)
 {
-    return buffer->capacity - buffer->end >= room || buffer_grow(buffer, room);
+    return buffer->capacity - buffer->end >= space || buffer_grow(buffer, space);
 }
 
-/* Of no bytes: neither the data nor the buffer's memory need be there. */
-static inline void buffer_put(struct buffer *buffer, const void *data, size_t size)
+/*
+ * Appends bytes to reserved space. If size is 0, both `data` and the buffer's memory may be NULL.
+ */
+static inline void buffer_append(struct buffer *buffer, const void *data, size_t size)
 {
     if (size == 0)
         return;
+    bide_assert(buffer->begin <= buffer->end && size <= buffer->capacity - buffer->end);
     memcpy(buffer->data + buffer->end, data, size);
     buffer->end += size;
 }
 
-/* It is empty; memory of more than `max` bytes is given back. */
-void buffer_clear(struct buffer *buffer, size_t max);
+/* Empties the buffer, and frees its memory if that is more than `max_capacity` bytes. */
+void buffer_clear(struct buffer *buffer, size_t max_capacity);
 
 void buffer_free(struct buffer *buffer);
 
 /* ---- A hash ---- */
 
-/* SipHash-1-3: who does not know the key cannot make many that collide. */
+/* SipHash-1-3: without the key, nobody can construct many strings that collide. */
 uint64_t bytes_hash(struct bytes bytes, const uint64_t key[2]);
 
 #endif

@@ -1,52 +1,56 @@
+/*
+ * The coroutines of a client: receive requests, run them, send the replies; and the server of
+ * connections. All run on the loop's thread.
+ */
 #include "tasks.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 enum {
-    ROOM = 16 << 10,  /* to receive, at least */
-    KEPT = 256 << 10, /* memory that a client keeps when it has nothing in it */
-    WELL = 1 << 20    /* what is not received any more at once of a large request */
+    MIN_READ_SPACE = 16 << 10,     /* to receive into */
+    RETAINED_CAPACITY = 256 << 10, /* that an empty buffer of a client keeps */
+    MAX_READ_AHEAD = 1 << 20       /* of a large request: the most that one call reserves */
 };
 
 /* ---- Requests and replies ---- */
 
-/* Does what a request has asked for that takes time. */
-async int grant(struct client *client)
+/* Performs an action that takes time, which a request has asked for. */
+async int run_control_request(struct client *client)
 {
     struct kv *kv = client->kv;
-    enum wish wish = client->wish;
-    client->wish = WISH_NOTHING;
-    if (wish == WISH_SAVE) {
+    enum control control = client->control;
+    client->control = CONTROL_NONE;
+    if (control == CONTROL_SAVE) {
         int status = await save_snapshot(kv);
         if (status == 0)
             reply_ok(client);
         else
             reply_error(client, "-ERR %s: %s", kv->options.snapshot, strerror(-status));
-    } else if (wish == WISH_SAVE_LATER) {
+    } else if (control == CONTROL_SAVE_LATER) {
         kv->wants_snapshot = true;
         bide_single_consumer_auto_event_set(&kv->save_wanted);
         REPLY(client, "+Background saving started");
-    } else if (wish == WISH_REWRITE) {
+    } else if (control == CONTROL_REWRITE) {
         kv->wants_rewrite = true;
         bide_single_consumer_auto_event_set(&kv->save_wanted);
         REPLY(client, "+Background append only file rewriting started");
-    } else if (wish == WISH_STOP) {
+    } else if (control == CONTROL_STOP) {
         bide_single_consumer_auto_event_set(&kv->stop);
     }
     return 0;
 }
 
-/* Does the requests that have come whole, and sends the replies. */
-async int answer(struct client *client)
+/* Runs the complete requests and sends the replies. */
+async int run_requests(struct client *client)
 {
     struct journal *journal = &client->kv->journal;
     bool more;
     do {
         more = client_run(client);
-        journal_poke(journal);
-        if (client->wish != WISH_NOTHING)
-            await grant(client);
+        journal_wake_writer(journal);
+        if (client->control != CONTROL_NONE)
+            await run_control_request(client);
         if (client->has_subscribed) {
             bide_single_consumer_auto_event_set(&client->messages);
         } else if (buffer_used(&client->out) > 0) {
@@ -59,30 +63,34 @@ async int answer(struct client *client)
                                         buffer_used(&client->out));
             if (sent < 0)
                 return (int)sent;
-            buffer_clear(&client->out, KEPT);
+            buffer_clear(&client->out, RETAINED_CAPACITY);
         }
     } while (more && !client->is_broken);
     return 0;
 }
 
-/* Memory for what comes next: for a large request no more than twice what has come of it. */
-static bool make_room(struct client *client)
+/* Reserves space for input; for a large request no more than twice the size already received. */
+static bool reserve_input(struct client *client)
 {
-    size_t used = buffer_used(&client->in), needs = request_needs(&client->request), room = ROOM;
+    size_t used = buffer_used(&client->in), needs = request_needs(&client->request),
+           space = MIN_READ_SPACE;
     if (used == 0)
-        buffer_clear(&client->in, KEPT);
-    if (needs > used + ROOM)
-        room = needs - used < WELL ? needs - used : WELL;
-    return buffer_reserve(&client->in, room);
+        buffer_clear(&client->in, RETAINED_CAPACITY);
+    if (needs > used + MIN_READ_SPACE)
+        space = needs - used < MAX_READ_AHEAD ? needs - used : MAX_READ_AHEAD;
+    return buffer_reserve(&client->in, space);
 }
 
-/* Takes requests until the client ends, or, if that is so asked, has subscribed to something. */
-async int take_requests(struct client *client, bool until_subscribed)
+/*
+ * Receives and runs requests until the client disconnects or, with `until_subscribed`, has
+ * subscribed.
+ */
+async int receive_requests(struct client *client, bool until_subscribed)
 {
     int status = 0;
-    while (status == 0 && !client->is_over && !client->is_broken &&
+    while (status == 0 && !client->is_closing && !client->is_broken &&
            !(until_subscribed && client->has_subscribed)) {
-        if (!make_room(client))
+        if (!reserve_input(client))
             return -ENOMEM;
         long count = await bide_recv(client->socket, client->in.data + client->in.end,
                                      client->in.capacity - client->in.end);
@@ -90,7 +98,7 @@ async int take_requests(struct client *client, bool until_subscribed)
             status = count < 0 ? (int)count : -EPIPE;
         else {
             client->in.end += (size_t)count;
-            status = await answer(client);
+            status = await run_requests(client);
         }
     }
     return status;
@@ -98,16 +106,21 @@ async int take_requests(struct client *client, bool until_subscribed)
 
 /* ---- Clients that have subscribed ---- */
 
-/* The requests of one; what is to be sent to it is sent before it ends. */
-async int take_requests_of_subscriber(struct client *client)
+/*
+ * Receives the requests of a subscriber. When it returns, send_messages still sends what is left in
+ * `out`.
+ */
+async int receive_subscriber_requests(struct client *client)
 {
-    int status = await take_requests(client, false);
-    client->is_over = true;
+    int status = await receive_requests(client, false);
+    client->is_closing = true;
     bide_single_consumer_auto_event_set(&client->messages);
     return status == -EPIPE ? 0 : status;
 }
 
-/* Sends messages and replies as they come; what comes meanwhile gathers. */
+/*
+ * Sends messages and replies as they are produced. Those produced during a send form the next one.
+ */
 async int send_messages(struct client *client)
 {
     struct journal *journal = &client->kv->journal;
@@ -115,7 +128,7 @@ async int send_messages(struct client *client)
     defer buffer_free(&sending);
     for (;;) {
         while (buffer_used(&client->out) == 0) {
-            if (client->is_over || client->is_broken)
+            if (client->is_closing || client->is_broken)
                 return 0;
             int status = await bide_single_consumer_auto_event_wait(&client->messages);
             if (status < 0)
@@ -133,35 +146,36 @@ async int send_messages(struct client *client)
             await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
         if (sent < 0)
             return (int)sent;
-        buffer_clear(&sending, KEPT);
+        buffer_clear(&sending, RETAINED_CAPACITY);
     }
 }
 
-/* ---- One client, from its beginning to its end ---- */
+/* ---- The lifetime of a client ---- */
 
-static void client_begin(struct client *client, bide_connection *connection)
+static void client_init(struct client *client, bide_connection *connection)
 {
     struct kv *kv = connection->server->argument;
     *client = (struct client){.kv = kv,
                               .socket = &connection->socket,
                               .id = ++kv->last_id,
                               .next = kv->clients,
-                              .place = &kv->clients};
+                              .link = &kv->clients};
     bide_single_consumer_auto_event_init(&client->messages, false);
     if (client->next != NULL)
-        client->next->place = &client->next;
+        client->next->link = &client->next;
     kv->clients = client;
     kv->client_count++;
     kv->connections++;
     bide_set_no_delay(client->socket, true);
 }
 
-static void client_end(struct client *client)
+static void client_destroy(struct client *client)
 {
-    pubsub_leave(client);
-    *client->place = client->next;
+    pubsub_remove_client(client);
+    bide_assert(client->subscription_count == 0 && client->kv->client_count > 0);
+    *client->link = client->next;
     if (client->next != NULL)
-        client->next->place = client->place;
+        client->next->link = client->link;
     client->kv->client_count--;
     buffer_free(&client->in);
     buffer_free(&client->out);
@@ -169,34 +183,34 @@ static void client_end(struct client *client)
     free(client->request.more);
 }
 
-async int serve(bide_connection *connection)
+async int client_serve(bide_connection *connection)
 {
     struct client client;
-    client_begin(&client, connection);
-    defer client_end(&client);
-    int status = await take_requests(&client, true);
+    client_init(&client, connection);
+    defer client_destroy(&client);
+    int status = await receive_requests(&client, true);
     if (client.has_subscribed && status == 0)
-        status = await all(take_requests_of_subscriber(&client), send_messages(&client));
+        status = await all(receive_subscriber_requests(&client), send_messages(&client));
     return status == -EPIPE || status == -ECONNRESET ? 0 : status;
 }
 
-/* What bide_server begins for each: it has a body of the other kind. */
-struct connection {
+/* The server's state for each connection, whose body is a coroutine of the macros. */
+struct kv_connection {
     bide_connection connection;
-    async_frame(serve) serve;
+    async_frame(client_serve) frame;
 };
 
 bide_coroutine(connection_body)
 {
-    bide_begin(connection_body, struct connection * self);
-    bide_try(async_serve(&self->serve, &self->connection));
+    bide_begin(connection_body, struct kv_connection * self);
+    bide_try(async_client_serve(&self->frame, &self->connection));
     bide_end();
 }
 
 int client_server_init(struct kv *kv)
 {
     bide_server_options options = {.body = &connection_body,
-                                   .size = sizeof(struct connection),
+                                   .size = sizeof(struct kv_connection),
                                    .max_connections = kv->options.clients,
                                    .allocator = &bide_heap};
     int status = bide_server_init(&kv->server, &options);
@@ -204,8 +218,10 @@ int client_server_init(struct kv *kv)
     return status;
 }
 
-/* What is in the socket can still be read, and then comes its end. */
-void clients_end(struct kv *kv)
+/*
+ * Data that is already in the socket can still be read; the next read after it returns end of file.
+ */
+void clients_shut_down_input(struct kv *kv)
 {
     for (struct client *client = kv->clients; client != NULL; client = client->next)
         bide_shutdown(client->socket, BIDE_HALF_INPUT);

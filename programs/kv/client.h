@@ -1,8 +1,8 @@
 /*
- * One client: what has come from it, the request that is read there, and the replies to be sent.
+ * One client: its input, the request being parsed there, and the replies to be sent.
  *
- * A client that has subscribed has two coroutines, one that takes its requests and one that sends.
- * Others have one: replies are sent when the requests that have come are all done, all at once.
+ * A client that has subscribed has two coroutines: one receives its requests, the other sends. Any
+ * other client has one, which sends all replies at once when all received requests have been run.
  */
 #ifndef KV_CLIENT_H
 #define KV_CLIENT_H
@@ -14,30 +14,30 @@
 struct kv;
 struct subscription;
 
-/* What a request asks its client's coroutine for, since that takes time. */
-enum wish { WISH_NOTHING, WISH_SAVE, WISH_SAVE_LATER, WISH_REWRITE, WISH_STOP };
+/* An action that a request leaves to its client's coroutine, because it takes time. */
+enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_SAVE_LATER, CONTROL_REWRITE, CONTROL_STOP };
 
 struct client {
     struct kv *kv;
     bide_descriptor *socket;
     uint64_t id;
-    struct client *next, **place; /* among all */
+    struct client *next, **link; /* in the list of all clients */
     struct buffer name;
 
     struct buffer in;
     struct request request;
     struct buffer out;
-    enum wish wish;
-    bool is_over;        /* it ends when `out` has been sent */
-    bool is_broken;      /* there was no memory for a reply, or it is too slow: it ends at once */
-    bool has_subscribed; /* ever */
+    enum control control;
+    bool is_closing;     /* disconnect when `out` has been sent */
+    bool is_broken;      /* disconnect at once: no memory for a reply, or too slow */
+    bool has_subscribed; /* at any time */
 
-    struct subscription *subscriptions; /* the newest first */
+    struct subscription *subscriptions; /* newest first */
     size_t subscription_count;
-    bide_single_consumer_auto_event messages; /* `out` has something for a client that subscribed */
+    bide_single_consumer_auto_event messages; /* `out` has data, for a client that has subscribed */
 };
 
-/* An argument of the request. The first is the command's name. */
+/* An argument of the request. Argument 0 is the command's name. */
 static inline struct bytes client_argument(const struct client *client, size_t i)
 {
     const struct argument *argument = &request_arguments(&client->request)[i];
@@ -46,10 +46,10 @@ static inline struct bytes client_argument(const struct client *client, size_t i
 
 /* ---- Replies ---- */
 
-/* Bytes as they are to be sent. */
+/* Appends bytes unchanged. */
 void reply_raw(struct client *client, const char *data, size_t size);
 
-/* A line that is known here. */
+/* Appends a line that is a string literal. */
 #define REPLY(client, text) reply_raw(client, text "\r\n", sizeof text "\r\n" - 1)
 
 static inline void reply_ok(struct client *client)

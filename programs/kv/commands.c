@@ -1,4 +1,4 @@
-/* Which commands there are, and what is done with a request. */
+/* The table of commands, lookup by name, and the loop that runs a client's requests. */
 #include "commands.h"
 
 const struct command commands[] = {
@@ -59,7 +59,7 @@ const size_t command_count = sizeof commands / sizeof *commands;
 
 /* ---- By name ---- */
 
-/* A name of up to 16 letters, as two words: capitals and small letters are the same. */
+/* A name of up to 16 letters as two words, in which capital and small letters are equal. */
 struct name {
     uint64_t words[2];
 };
@@ -84,7 +84,10 @@ static unsigned slot_of(const struct name *name)
                       56);
 }
 
-/* Open addressing. What `small` has made alike is told apart by the command's own name. */
+/*
+ * Open addressing. Setting the bits of `small` makes some different names equal; comparing with the
+ * command's own name tells them apart.
+ */
 static const struct command *find_command(struct bytes bytes)
 {
     static struct {
@@ -122,7 +125,8 @@ void command_run(struct client *client)
     if (command == NULL) {
         reply_error(client, "-ERR unknown command '%.*s'", name.size < 128 ? (int)name.size : 128,
                     name.data);
-    } else if (count < command->min || (command->max >= 0 && count > command->max)) {
+    } else if (count < command->min_arguments ||
+               (command->max_arguments >= 0 && count > command->max_arguments)) {
         reply_error(client, "-ERR wrong number of arguments for '%.*s' command", (int)name.size,
                     name.data);
     } else if (client->subscription_count > 0 && command->kind != MESSAGES) {
@@ -137,10 +141,10 @@ void command_run(struct client *client)
 
 bool client_run(struct client *client)
 {
-    enum { REPLIES = 1 << 20 };
+    enum { MAX_REPLY_BYTES = 1 << 20 };
     struct kv *kv = client->kv;
-    kv_look_at_clock(kv);
-    while (!client->is_over && !client->is_broken) {
+    kv_update_clock(kv);
+    while (!client->is_closing && !client->is_broken) {
         if (buffer_used(&client->in) == 0)
             return false;
         switch (request_read(&client->request, client->in.data + client->in.begin,
@@ -149,7 +153,7 @@ bool client_run(struct client *client)
             return false;
         case REQUEST_WRONG:
             reply_error(client, "-ERR Protocol error: %s", client->request.error);
-            client->is_over = true;
+            client->is_closing = true;
             return false;
         case REQUEST_COMPLETE:
             break;
@@ -157,13 +161,13 @@ bool client_run(struct client *client)
         command_run(client);
         client->in.begin += client->request.size;
         request_clear(&client->request);
-        if (buffer_used(&client->out) >= REPLIES || client->wish != WISH_NOTHING)
+        if (buffer_used(&client->out) >= MAX_REPLY_BYTES || client->control != CONTROL_NONE)
             return true;
     }
     return false;
 }
 
-/* ---- What several of them need ---- */
+/* ---- Helpers of several commands ---- */
 
 bool argument_number(struct client *client, size_t i, int64_t *number)
 {
@@ -186,16 +190,16 @@ void reply_drop(struct client *client, size_t from, size_t to)
 
 enum { HEAD_SIZE = NUMBER_SIZE + 3 };
 
-size_t reply_begin_array(struct client *client)
+size_t reply_start_array(struct client *client)
 {
-    static const char room[HEAD_SIZE];
+    static const char placeholder[HEAD_SIZE];
     size_t begin = buffer_used(&client->out);
-    reply_raw(client, room, sizeof room);
+    reply_raw(client, placeholder, sizeof placeholder);
     return begin;
 }
 
-/* The head is replied behind, and put where there is room for it. */
-void reply_end_array(struct client *client, size_t begin, size_t count)
+/* The head is appended at the end first, then copied into the space reserved for it. */
+void reply_finish_array(struct client *client, size_t begin, size_t count)
 {
     char head[HEAD_SIZE];
     size_t before = buffer_used(&client->out);

@@ -1,4 +1,7 @@
-/* The functions of the commands: each has a request with as many arguments as it allows. */
+/*
+ * The functions of the commands. Each is called with a request that has a permitted number of
+ * arguments.
+ */
 #ifndef KV_COMMANDS_H
 #define KV_COMMANDS_H
 
@@ -6,13 +9,14 @@
 
 typedef void command_function(struct client *client);
 
-/* What clients are told of it, and what is asked before it is run. */
+/* A command: its description for clients, and the checks before it runs. */
 struct command {
     const char *name; /* in capitals */
     command_function *run;
-    int min, max; /* arguments with the name; most -1: any number */
+    int min_arguments,
+        max_arguments; /* arguments, counting the name; max_arguments -1: any number */
     enum { READS = 1, WRITES = 2, OTHER = 4, MESSAGES = 8 } kind;
-    int first_key, last_key, step; /* as redis tells of them */
+    int first_key, last_key, step; /* as redis reports them */
 };
 
 extern const struct command commands[];
@@ -29,7 +33,7 @@ command_function command_get, command_set, command_setnx, command_setex, command
     command_bgsave, command_bgrewriteaof, command_lastsave, command_time, command_quit,
     command_shutdown;
 
-/* ---- What several of them need ---- */
+/* ---- Helpers of several commands ---- */
 
 static inline void reply_syntax_error(struct client *client)
 {
@@ -38,17 +42,20 @@ static inline void reply_syntax_error(struct client *client)
 
 static inline void reply_no_memory(struct client *client)
 {
-    REPLY(client, "-OOM there is no memory for this");
+    REPLY(client, "-OOM out of memory");
 }
 
-/* An argument as a number; or false, and the reply says so. */
+/* Parses an argument as a number; if it is none, replies with an error and returns false. */
 bool argument_number(struct client *client, size_t i, int64_t *number);
 
-/* Takes back what was replied between two places, each a number of bytes that were there. */
+/* Removes the part of the reply between two offsets. */
 void reply_drop(struct client *client, size_t from, size_t to);
 
-/* Where the head of an array begins whose count is not known yet, and its end. */
-size_t reply_begin_array(struct client *client);
-void reply_end_array(struct client *client, size_t begin, size_t count);
+/*
+ * Starts an array whose count is not known yet, and returns where it begins; the other call
+ * completes its head.
+ */
+size_t reply_start_array(struct client *client);
+void reply_finish_array(struct client *client, size_t begin, size_t count);
 
 #endif

@@ -1,125 +1,150 @@
+/*
+ * The writer of the append-only file: group commit, gathering, preallocation and syncs. journal.h
+ * has the model and the argument. All of it runs on the loop's thread.
+ */
 #include "tasks.h"
 
 #include <errno.h>
 
-/* For how long a group waits for all clients that have just had replies: part of a sync's time. */
-enum { GATHERING = 4 };
+/* A group waits this fraction of a sync's time for all clients that have just received replies. */
+enum { GATHER_DIVISOR = 4 };
 
-/* Zeros are written behind the records, so many at a time, when fewer are left there. */
-enum { ROOM = 256 << 10, MIN_ROOM = 64 << 10 };
+/*
+ * Bytes of zeros that are written behind the records at a time, when fewer than MIN_PREALLOCATED
+ * are left.
+ */
+enum { PREALLOCATION = 256 << 10, MIN_PREALLOCATED = 64 << 10 };
 
 async int journal_wait(struct journal *journal)
 {
-    bide_sequence target = journal->taken;
+    bide_sequence target = journal->last_group;
     if (journal->error < 0)
         return journal->error;
     if (buffer_used(&journal->filling) > 0) {
         target++;
-        journal->waiting++;
-        if (journal->expected != 0 && journal->waiting >= journal->expected)
-            bide_single_consumer_auto_event_set(&journal->news);
+        journal->waiting_clients++;
+        if (journal->expected_clients != 0 && journal->waiting_clients >= journal->expected_clients)
+            bide_single_consumer_auto_event_set(&journal->writer_wakeup);
     }
     return await bide_sequence_barrier_wait_until_published(&journal->written, target);
 }
 
 async int journal_next_group(struct journal *journal)
 {
-    return await bide_sequence_barrier_wait_until_published(&journal->written, journal->taken + 1);
+    return await bide_sequence_barrier_wait_until_published(&journal->written,
+                                                            journal->last_group + 1);
 }
 
-/* Waits until so many clients have records in the group, until `time` at most. */
-async int gather(struct journal *journal, size_t count, uint64_t time)
+/* Waits until `count` clients have records in the group, but no longer than `time`. */
+async int wait_for_clients(struct journal *journal, size_t count, uint64_t time)
 {
     int status = 0;
-    journal->expected = count < *journal->clients ? count : *journal->clients;
-    defer journal->expected = 0;
-    while (status == 0 && journal->waiting < journal->expected && !journal->is_ending &&
-           journal->error == 0)
-        status =
-            await bide_with_deadline(time, bide_single_consumer_auto_event_wait(&journal->news));
+    journal->expected_clients = count < *journal->clients ? count : *journal->clients;
+    defer journal->expected_clients = 0;
+    while (status == 0 && journal->waiting_clients < journal->expected_clients &&
+           !journal->is_stopping && journal->error == 0)
+        status = await bide_with_deadline(
+            time, bide_single_consumer_auto_event_wait(&journal->writer_wakeup));
     return 0;
 }
 
 /*
- * The group before was on the disk at `released`, which took so long. Without this the clients would
- * form several parts, of which one waits for a sync while another sends, and each sync would be shared
- * by few of them. So those that have just had their replies are waited for. All of them, if they are
- * back soon. If they are not, half of them: the others send while that half is synced.
+ * Gathers the next group. The previous one was on the disk at `released`, and took `took`
+ * nanoseconds. Without gathering, the clients would split into several parts: one waits for a sync
+ * while another sends, and each sync is shared by few clients. So the writer waits for the clients
+ * that have just received replies. It waits for all of them first, for a fraction of a sync's time.
+ * Then it waits for half of them: the other half sends during that half's sync.
  */
 async int gather_group(struct journal *journal, uint64_t released, uint64_t took)
 {
-    size_t all = journal->waiting + journal->in_group;
-    await gather(journal, all, released + took / GATHERING);
-    await gather(journal, all / 2, released + took);
+    size_t all = journal->waiting_clients + journal->group_clients;
+    await wait_for_clients(journal, all, released + took / GATHER_DIVISOR);
+    await wait_for_clients(journal, all / 2, released + took);
     return 0;
 }
 
-/* What is in `filling` becomes a group, and is taken from there. False: there is no memory. */
-static bool take_group(struct journal *journal)
+/*
+ * Makes `filling` the group that is written. Returns false if memory is exhausted. The caller holds
+ * `file_lock`.
+ */
+static bool start_group(struct journal *journal)
 {
     struct buffer group = journal->filling;
+    bide_assert(buffer_used(&journal->writing) == 0);
     if (journal->is_rewriting) {
-        size_t size = buffer_used(&group) - journal->since_from;
-        if (buffer_reserve(&journal->since, size))
-            buffer_put(&journal->since, group.data + group.begin + journal->since_from, size);
+        bide_assert(journal->tail_offset <= buffer_used(&group));
+        size_t size = buffer_used(&group) - journal->tail_offset;
+        if (buffer_reserve(&journal->tail, size))
+            buffer_append(&journal->tail, group.data + group.begin + journal->tail_offset, size);
         else
-            journal->since_error = -ENOMEM;
-        journal->since_from = 0;
+            journal->tail_error = -ENOMEM;
+        journal->tail_offset = 0;
     }
     if (!record_group(&journal->filling))
         return false;
     group = journal->filling;
     journal->filling = journal->writing;
     journal->writing = group;
-    journal->taken++;
+    journal->last_group++;
     journal->groups++;
-    journal->in_group = journal->waiting;
-    journal->waiting = 0;
+    journal->group_clients = journal->waiting_clients;
+    journal->waiting_clients = 0;
     return true;
 }
 
 void journal_skip(struct journal *journal, size_t size)
 {
+    bide_assert(size <= buffer_used(&journal->filling));
     journal->filling.begin += size;
     if (size == 0 || buffer_used(&journal->filling) > 0)
         return;
-    journal->taken++;
-    journal->waiting = 0;
-    bide_sequence_barrier_publish(&journal->written, journal->taken);
+    journal->last_group++;
+    journal->waiting_clients = 0;
+    bide_sequence_barrier_publish(&journal->written, journal->last_group);
 }
 
-/* Makes room for groups that are as small as the last one. `busy` is held. */
-async int make_room(struct journal *journal, size_t last)
+/* Preallocates for groups as small as the last one. The caller holds `file_lock`. */
+async int journal_preallocate(struct journal *journal, size_t last)
 {
-    static char zeros[ROOM];
-    int64_t from = journal->room > journal->size ? journal->room : journal->size;
-    if (journal->lacks_room || last > MIN_ROOM || from - journal->size >= MIN_ROOM)
+    static char zeros[PREALLOCATION];
+    int64_t from =
+        journal->allocated_size > journal->size ? journal->allocated_size : journal->size;
+    if (journal->cannot_preallocate || last > MIN_PREALLOCATED ||
+        from - journal->size >= MIN_PREALLOCATED)
         return 0;
-    long count = await bide_write_at(&journal->file, zeros, ROOM, from);
+    long count = await bide_write_at(&journal->file, zeros, PREALLOCATION, from);
     int status = count < 0 ? (int)count : await bide_sync(&journal->file, BIDE_SYNC_DATA);
-    journal->lacks_room = status < 0;
-    journal->room = from + (status < 0 ? 0 : count);
+    journal->cannot_preallocate = status < 0;
+    journal->allocated_size = from + (status < 0 ? 0 : count);
     return 0;
 }
 
-/* The file ends with its records again. What hinders that does no harm. */
-async int give_room_back(struct journal *journal)
+/*
+ * Truncates the file to its records, where a failure does no harm, and syncs it. A rewrite may still be
+ * running, so `file_lock` keeps it from closing the file meanwhile.
+ */
+async int finish_file(struct journal *journal)
 {
-    if (journal->room > journal->size || journal->lacks_room)
+    bide_mutex_waiter lock;
+    int status = await bide_mutex_lock(&lock, &journal->file_lock);
+    if (status < 0)
+        return status;
+    defer bide_mutex_unlock(&lock);
+    if (journal->allocated_size > journal->size || journal->cannot_preallocate)
         await bide_truncate(&journal->file, journal->size);
-    return 0;
+    return journal->fsync != FSYNC_NO ? await bide_sync(&journal->file, BIDE_SYNC_ALL) : 0;
 }
 
 async int write_group(struct journal *journal)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &journal->busy);
+    int status = await bide_mutex_lock(&lock, &journal->file_lock);
     if (status < 0)
         return status;
     defer bide_mutex_unlock(&lock);
-    if (journal->error < 0) /* a record may be missing among these */
+    if (journal->error < 0) /* one of these records may be incomplete */
         return journal->error;
-    if (!take_group(journal))
+    if (!start_group(journal))
         return -ENOMEM;
     struct buffer *group = &journal->writing;
     size_t size = buffer_used(group);
@@ -127,6 +152,7 @@ async int write_group(struct journal *journal)
         await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
     if (count < 0)
         return (int)count;
+    bide_assert((size_t)count == size); /* bide_write_at writes everything or fails */
     journal->size += count;
     buffer_clear(group, 4 << 20);
     if (journal->fsync == FSYNC_ALWAYS) {
@@ -135,10 +161,10 @@ async int write_group(struct journal *journal)
             return status;
         journal->syncs++;
     } else {
-        bide_single_consumer_auto_event_set(&journal->growth);
+        bide_single_consumer_auto_event_set(&journal->grown);
     }
-    bide_sequence_barrier_publish(&journal->written, journal->taken);
-    return journal->fsync == FSYNC_ALWAYS ? await make_room(journal, size) : 0;
+    bide_sequence_barrier_publish(&journal->written, journal->last_group);
+    return journal->fsync == FSYNC_ALWAYS ? await journal_preallocate(journal, size) : 0;
 }
 
 async int journal_write(struct journal *journal)
@@ -148,9 +174,9 @@ async int journal_write(struct journal *journal)
     defer bide_sequence_barrier_close(&journal->written);
     while (status == 0 && journal->error == 0) {
         if (buffer_used(&journal->filling) == 0) {
-            if (journal->is_ending)
+            if (journal->is_stopping)
                 break;
-            status = await bide_single_consumer_auto_event_wait(&journal->news);
+            status = await bide_single_consumer_auto_event_wait(&journal->writer_wakeup);
             continue;
         }
         if (journal->fsync == FSYNC_ALWAYS)
@@ -161,9 +187,7 @@ async int journal_write(struct journal *journal)
         took = released - begun;
     }
     if (status == 0 && journal->error == 0)
-        await give_room_back(journal);
-    if (status == 0 && journal->error == 0 && journal->fsync != FSYNC_NO)
-        status = await bide_sync(&journal->file, BIDE_SYNC_ALL);
+        status = await finish_file(journal);
     if (journal->error == 0)
         journal->error = status;
     return journal->error;
@@ -172,7 +196,7 @@ async int journal_write(struct journal *journal)
 async int journal_sync_each_second(struct journal *journal)
 {
     for (;;) {
-        int status = await bide_single_consumer_auto_event_wait(&journal->growth);
+        int status = await bide_single_consumer_auto_event_wait(&journal->grown);
         if (status < 0)
             return status;
         status = await bide_sleep_for(UINT64_C(1000000000));
@@ -182,7 +206,7 @@ async int journal_sync_each_second(struct journal *journal)
         if (size == journal->synced_size)
             continue;
         bide_mutex_waiter lock;
-        status = await bide_mutex_lock(&lock, &journal->busy);
+        status = await bide_mutex_lock(&lock, &journal->file_lock);
         if (status < 0)
             return status;
         defer bide_mutex_unlock(&lock);
@@ -190,7 +214,7 @@ async int journal_sync_each_second(struct journal *journal)
         status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
         if (status < 0) {
             journal->error = status;
-            bide_single_consumer_auto_event_set(&journal->news);
+            bide_single_consumer_auto_event_set(&journal->writer_wakeup);
             return status;
         }
         journal->syncs++;

@@ -1,4 +1,6 @@
-/* Commands on keys. */
+/*
+ * Commands on keys: existence, expiry, and listing. Each runs to completion on the loop's thread.
+ */
 #include "commands.h"
 
 void command_del(struct client *client)
@@ -51,9 +53,9 @@ void command_flush(struct client *client)
     reply_ok(client);
 }
 
-/* ---- Times ---- */
+/* ---- Expiry ---- */
 
-static void end_at(struct client *client, int64_t unit, int64_t from, const char *name)
+static void set_expiry(struct client *client, int64_t unit, int64_t from, const char *name)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
@@ -71,39 +73,39 @@ static void end_at(struct client *client, int64_t unit, int64_t from, const char
         keyspace_remove(&kv->keys, link);
         kv_log_delete(kv, key);
         reply_number(client, 1);
-    } else if (!keyspace_set_time(&kv->keys, *link, time)) {
+    } else if (!keyspace_set_expiry(&kv->keys, *link, time)) {
         reply_no_memory(client);
     } else {
-        kv_log_time(kv, key, time);
+        kv_log_expiry(kv, key, time);
         reply_number(client, 1);
     }
 }
 
 void command_expire(struct client *client)
 {
-    end_at(client, 1000, client->kv->keys.now, "expire");
+    set_expiry(client, 1000, client->kv->keys.now, "expire");
 }
 
 void command_pexpire(struct client *client)
 {
-    end_at(client, 1, client->kv->keys.now, "pexpire");
+    set_expiry(client, 1, client->kv->keys.now, "pexpire");
 }
 
 void command_expireat(struct client *client)
 {
-    end_at(client, 1000, 0, "expireat");
+    set_expiry(client, 1000, 0, "expireat");
 }
 
 void command_pexpireat(struct client *client)
 {
-    end_at(client, 1, 0, "pexpireat");
+    set_expiry(client, 1, 0, "pexpireat");
 }
 
-static void time_left(struct client *client, int64_t unit)
+static void reply_time_left(struct client *client, int64_t unit)
 {
     struct keyspace *keys = &client->kv->keys;
     struct entry **link = keyspace_find(keys, client_argument(client, 1));
-    int64_t time = link != NULL ? keyspace_time(keys, *link) : 0;
+    int64_t time = link != NULL ? keyspace_expiry(keys, *link) : 0;
     if (link == NULL)
         reply_number(client, -2);
     else if (time == 0)
@@ -114,12 +116,12 @@ static void time_left(struct client *client, int64_t unit)
 
 void command_ttl(struct client *client)
 {
-    time_left(client, 1000);
+    reply_time_left(client, 1000);
 }
 
 void command_pttl(struct client *client)
 {
-    time_left(client, 1);
+    reply_time_left(client, 1);
 }
 
 void command_persist(struct client *client)
@@ -131,24 +133,24 @@ void command_persist(struct client *client)
         reply_number(client, 0);
         return;
     }
-    keyspace_set_time(&kv->keys, *link, 0);
-    kv_log_time(kv, key, 0);
+    keyspace_set_expiry(&kv->keys, *link, 0);
+    kv_log_expiry(kv, key, 0);
     reply_number(client, 1);
 }
 
-/* ---- All of them ---- */
+/* ---- KEYS and SCAN ---- */
 
 struct search {
     struct client *client;
-    struct bytes pattern; /* NULL: all */
+    struct bytes pattern; /* NULL matches all */
     size_t count;
 };
 
-static void visit(void *argument, struct entry *entry)
+static void reply_matching_key(void *argument, struct entry *entry)
 {
     struct search *search = argument;
     struct keyspace *keys = &search->client->kv->keys;
-    if (entry->expiry != 0 && keyspace_time(keys, entry) <= keys->now)
+    if (entry->expiry != 0 && keyspace_expiry(keys, entry) <= keys->now)
         return;
     if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
         return;
@@ -159,13 +161,13 @@ static void visit(void *argument, struct entry *entry)
 void command_keys(struct client *client)
 {
     struct search search = {client, client_argument(client, 1), 0};
-    size_t begin = reply_begin_array(client), cursor = 0;
+    size_t begin = reply_start_array(client), cursor = 0;
     if (bytes_are(search.pattern, "*"))
         search.pattern.data = NULL;
     do
-        cursor = table_scan(&client->kv->keys.keys.table, cursor, visit, &search);
+        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
     while (cursor != 0 && !client->is_broken);
-    reply_end_array(client, begin, search.count);
+    reply_finish_array(client, begin, search.count);
 }
 
 void command_scan(struct client *client)
@@ -188,26 +190,28 @@ void command_scan(struct client *client)
         } else if (!has_more || !bytes_are(client_argument(client, i), "TYPE"))
             count = 0;
         else if (!bytes_are(client_argument(client, i + 1), "STRING"))
-            search.pattern = (struct bytes){"", 0}; /* there are none */
+            search.pattern = (struct bytes){"", 0}; /* no key has another type */
         if (count < 1) {
             reply_syntax_error(client);
             return;
         }
     }
-    /* The cursor stands first, and is known last: the keys are moved behind it. */
-    size_t begin = reply_begin_array(client), cursor = (size_t)number;
+    /*
+     * The cursor precedes the keys in the reply and is known last, so the keys are moved behind it.
+     */
+    size_t begin = reply_start_array(client), cursor = (size_t)number;
     int64_t buckets = count < INT32_MAX ? 10 * count : INT64_MAX;
     do
-        cursor = table_scan(&client->kv->keys.keys.table, cursor, visit, &search);
+        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
     while (cursor != 0 && (int64_t)search.count < count && --buckets > 0);
-    reply_end_array(client, begin, search.count);
+    reply_finish_array(client, begin, search.count);
     struct buffer keys = {0};
     size_t size = buffer_used(&client->out) - begin;
     if (client->is_broken || !buffer_reserve(&keys, size)) {
         client->is_broken = true;
         return;
     }
-    buffer_put(&keys, client->out.data + client->out.begin + begin, size);
+    buffer_append(&keys, client->out.data + client->out.begin + begin, size);
     client->out.end -= size;
     reply_array(client, 2);
     reply_bulk(client, (struct bytes){text, number_print(text, (int64_t)cursor)});

@@ -1,3 +1,4 @@
+/* The keys, their expiries and snapshots of them. keyspace.h has the model. One thread. */
 #include "keyspace.h"
 
 #include "record.h"
@@ -5,121 +6,128 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SLICE = 512 }; /* buckets */
+enum { SLICE_BUCKETS = 512 }; /* buckets */
 
-static void before_move(void *argument, struct entry *entry);
+static void before_free_or_move(void *argument, struct entry *entry);
 
 void keyspace_init(struct keyspace *keyspace, const uint64_t key[2])
 {
     *keyspace = (struct keyspace){.keys.keyspace = keyspace};
     table_init(&keyspace->keys.table, key);
-    keyspace->keys.table.before_move = before_move;
+    keyspace->keys.table.before_free_or_move = before_free_or_move;
     keyspace->keys.table.argument = &keyspace->keys;
 }
 
 void keyspace_free(struct keyspace *keyspace)
 {
-    while (keyspace_sweep(keyspace))
+    while (keyspace_free_flushed(keyspace))
         continue;
-    while (!table_free_some(&keyspace->keys.table, SLICE))
+    bide_assert(keyspace->flushed == NULL && keyspace->snapshot_to == NULL);
+    while (!table_free_some(&keyspace->keys.table, SLICE_BUCKETS))
         continue;
-    free(keyspace->keys.times);
+    free(keyspace->keys.expiries);
 }
 
-/* ---- Times ---- */
+/* ---- The heap of expiries ---- */
 
-static void put_time(struct keys *keys, size_t at, struct time_of_end time)
+static void place_expiry(struct keys *keys, size_t at, struct expiry time)
 {
-    keys->times[at] = time;
+    bide_assert(at < keys->expiry_count);
+    keys->expiries[at] = time;
     time.entry->expiry = (uint32_t)at + 1;
 }
 
-static void rise(struct keys *keys, size_t at, struct time_of_end time)
+static void sift_up(struct keys *keys, size_t at, struct expiry time)
 {
-    for (; at > 0 && keys->times[(at - 1) / 4].time > time.time; at = (at - 1) / 4)
-        put_time(keys, at, keys->times[(at - 1) / 4]);
-    put_time(keys, at, time);
+    for (; at > 0 && keys->expiries[(at - 1) / 4].time > time.time; at = (at - 1) / 4)
+        place_expiry(keys, at, keys->expiries[(at - 1) / 4]);
+    place_expiry(keys, at, time);
+    bide_assert(at == 0 || keys->expiries[(at - 1) / 4].time <= keys->expiries[at].time);
 }
 
-static void sink(struct keys *keys, size_t at, struct time_of_end time)
+static void sift_down(struct keys *keys, size_t at, struct expiry time)
 {
     for (;;) {
-        size_t min = at, first = 4 * at + 1;
-        int64_t min_time = time.time;
-        for (size_t i = first; i < first + 4 && i < keys->time_count; i++) {
-            if (keys->times[i].time < min_time) {
-                min = i;
-                min_time = keys->times[i].time;
+        size_t earliest = at, first = 4 * at + 1;
+        int64_t earliest_time = time.time;
+        for (size_t i = first; i < first + 4 && i < keys->expiry_count; i++) {
+            if (keys->expiries[i].time < earliest_time) {
+                earliest = i;
+                earliest_time = keys->expiries[i].time;
             }
         }
-        if (min == at)
+        if (earliest == at)
             break;
-        put_time(keys, at, keys->times[min]);
-        at = min;
+        place_expiry(keys, at, keys->expiries[earliest]);
+        at = earliest;
     }
-    put_time(keys, at, time);
+    place_expiry(keys, at, time);
 }
 
-static void clear_time(struct keys *keys, struct entry *entry)
+static void clear_expiry(struct keys *keys, struct entry *entry)
 {
     size_t at = entry->expiry - 1;
-    struct time_of_end last = keys->times[--keys->time_count];
+    bide_assert(at < keys->expiry_count && keys->expiries[at].entry == entry);
+    struct expiry last = keys->expiries[--keys->expiry_count];
     entry->expiry = 0;
-    if (at == keys->time_count)
+    if (at == keys->expiry_count)
         return;
-    if (at > 0 && keys->times[(at - 1) / 4].time > last.time)
-        rise(keys, at, last);
+    if (at > 0 && keys->expiries[(at - 1) / 4].time > last.time)
+        sift_up(keys, at, last);
     else
-        sink(keys, at, last);
+        sift_down(keys, at, last);
 }
 
-static int64_t time_of(const struct keys *keys, const struct entry *entry)
+static int64_t expiry_of(const struct keys *keys, const struct entry *entry)
 {
-    return entry->expiry != 0 ? keys->times[entry->expiry - 1].time : 0;
+    if (entry->expiry == 0)
+        return 0;
+    bide_assert(keys->expiries[entry->expiry - 1].entry == entry);
+    return keys->expiries[entry->expiry - 1].time;
 }
 
-int64_t keyspace_time(const struct keyspace *keyspace, const struct entry *entry)
+int64_t keyspace_expiry(const struct keyspace *keyspace, const struct entry *entry)
 {
-    return time_of(&keyspace->keys, entry);
+    return expiry_of(&keyspace->keys, entry);
 }
 
-bool keyspace_set_time(struct keyspace *keyspace, struct entry *entry, int64_t time)
+bool keyspace_set_expiry(struct keyspace *keyspace, struct entry *entry, int64_t time)
 {
     struct keys *keys = &keyspace->keys;
     if (entry->expiry == 0 && time == 0)
         return true;
     keyspace_before_change(keyspace, entry);
     if (entry->expiry != 0)
-        clear_time(keys, entry);
+        clear_expiry(keys, entry);
     if (time == 0)
         return true;
-    if (keys->time_count == keys->time_capacity) {
-        size_t capacity = keys->time_capacity != 0 ? keys->time_capacity * 2 : 256;
-        struct time_of_end *times = realloc(keys->times, capacity * sizeof *times);
-        if (times == NULL || capacity > UINT32_MAX)
+    if (keys->expiry_count == keys->expiry_capacity) {
+        size_t capacity = keys->expiry_capacity != 0 ? keys->expiry_capacity * 2 : 256;
+        struct expiry *expiries = realloc(keys->expiries, capacity * sizeof *expiries);
+        if (expiries == NULL || capacity > UINT32_MAX)
             return false;
-        keys->times = times;
-        keys->time_capacity = capacity;
+        keys->expiries = expiries;
+        keys->expiry_capacity = capacity;
     }
-    rise(keys, keys->time_count++, (struct time_of_end){time, entry});
-    if (entry->expiry == 1 && keyspace->sooner != NULL)
-        keyspace->sooner(keyspace);
+    sift_up(keys, keys->expiry_count++, (struct expiry){time, entry});
+    if (entry->expiry == 1 && keyspace->next_expiry_changed != NULL)
+        keyspace->next_expiry_changed(keyspace);
     return true;
 }
 
-int64_t keyspace_next_time(const struct keyspace *keyspace)
+int64_t keyspace_next_expiry(const struct keyspace *keyspace)
 {
-    return keyspace->keys.time_count > 0 ? keyspace->keys.times[0].time : INT64_MAX;
+    return keyspace->keys.expiry_count > 0 ? keyspace->keys.expiries[0].time : INT64_MAX;
 }
 
 /* ---- Keys ---- */
 
-static struct entry **find(struct keyspace *keyspace, struct bytes key, uint32_t hash)
+static struct entry **find_unexpired(struct keyspace *keyspace, struct bytes key, uint32_t hash)
 {
     struct entry **link = table_find(&keyspace->keys.table, key, hash);
     if (link == NULL || *link == NULL)
         return NULL;
-    if ((*link)->expiry != 0 && time_of(&keyspace->keys, *link) <= keyspace->now &&
+    if ((*link)->expiry != 0 && expiry_of(&keyspace->keys, *link) <= keyspace->now &&
         !keyspace->is_loading) {
         if (keyspace->expired != NULL)
             keyspace->expired(keyspace, key);
@@ -132,20 +140,21 @@ static struct entry **find(struct keyspace *keyspace, struct bytes key, uint32_t
 
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key)
 {
-    return find(keyspace, key, table_hash(&keyspace->keys.table, key));
+    return find_unexpired(keyspace, key, table_hash(&keyspace->keys.table, key));
 }
 
-/* A value of less than a quarter of its room gives some back. */
-static bool fits(const struct entry *entry, size_t size)
+/* A value that needs less than a quarter of its space gives some back. */
+static bool value_fits(const struct entry *entry, size_t size)
 {
-    return size <= entry->room && (entry->room <= 64 || size >= entry->room / 4);
+    return size <= entry->value_capacity &&
+           (entry->value_capacity <= 64 || size >= entry->value_capacity / 4);
 }
 
-struct entry *keyspace_put(struct keyspace *keyspace, struct bytes key, size_t size, bool spare)
+struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_t size, bool spare)
 {
     struct table *table = &keyspace->keys.table;
     uint32_t hash = table_hash(table, key);
-    struct entry **link = find(keyspace, key, hash), *entry;
+    struct entry **link = find_unexpired(keyspace, key, hash), *entry;
     if (link == NULL) {
         entry = table_add(table, key, hash, size);
         if (entry == NULL)
@@ -154,12 +163,12 @@ struct entry *keyspace_put(struct keyspace *keyspace, struct bytes key, size_t s
     } else {
         keyspace_before_change(keyspace, *link);
         entry = *link;
-        if (!fits(entry, size)) {
-            entry = table_widen(link, size, spare);
+        if (!value_fits(entry, size)) {
+            entry = table_grow_value(link, size, spare);
             if (entry == NULL)
                 return NULL;
             if (entry->expiry != 0)
-                keyspace->keys.times[entry->expiry - 1].entry = entry;
+                keyspace->keys.expiries[entry->expiry - 1].entry = entry;
         }
     }
     entry->value_size = (uint32_t)size;
@@ -170,8 +179,8 @@ void keyspace_remove(struct keyspace *keyspace, struct entry **link)
 {
     keyspace_before_change(keyspace, *link);
     if ((*link)->expiry != 0)
-        clear_time(&keyspace->keys, *link);
-    free(table_take(&keyspace->keys.table, link));
+        clear_expiry(&keyspace->keys, *link);
+    free(table_unlink(&keyspace->keys.table, link));
 }
 
 void keyspace_remove_all(struct keyspace *keyspace)
@@ -181,10 +190,10 @@ void keyspace_remove_all(struct keyspace *keyspace)
         free(flushed);
         return;
     }
-    if (flushed == NULL) { /* at once, then */
-        while (!table_free_some(&keyspace->keys.table, SLICE))
+    if (flushed == NULL) { /* free them at once instead */
+        while (!table_free_some(&keyspace->keys.table, SLICE_BUCKETS))
             continue;
-        keyspace->keys.time_count = 0;
+        keyspace->keys.expiry_count = 0;
         return;
     }
     *flushed = keyspace->keys;
@@ -194,62 +203,64 @@ void keyspace_remove_all(struct keyspace *keyspace)
     keyspace->flushed = flushed;
     table_init(&keyspace->keys.table, flushed->table.key);
     keyspace->keys.table.generation = flushed->table.generation + 2;
-    keyspace->keys.table.before_move = before_move;
+    keyspace->keys.table.before_free_or_move = before_free_or_move;
     keyspace->keys.table.argument = &keyspace->keys;
-    keyspace->keys.times = NULL;
-    keyspace->keys.time_count = keyspace->keys.time_capacity = 0;
-    if (keyspace->was_flushed != NULL)
-        keyspace->was_flushed(keyspace);
+    keyspace->keys.expiries = NULL;
+    keyspace->keys.expiry_count = keyspace->keys.expiry_capacity = 0;
+    if (keyspace->keys_flushed != NULL)
+        keyspace->keys_flushed(keyspace);
 }
 
-bool keyspace_sweep(struct keyspace *keyspace)
+bool keyspace_free_flushed(struct keyspace *keyspace)
 {
     struct keys *flushed = keyspace->flushed;
-    if (flushed != NULL && table_free_some(&flushed->table, SLICE)) {
+    if (flushed != NULL && table_free_some(&flushed->table, SLICE_BUCKETS)) {
         keyspace->flushed = flushed->next;
-        free(flushed->times);
+        free(flushed->expiries);
         free(flushed);
     }
     return keyspace->flushed != NULL;
 }
 
-bool keyspace_expire(struct keyspace *keyspace, size_t max)
+bool keyspace_expire(struct keyspace *keyspace, size_t max_keys)
 {
     struct keys *keys = &keyspace->keys;
-    for (; max > 0 && keyspace_next_time(keyspace) <= keyspace->now; max--)
-        keyspace_find(keyspace, entry_key(keys->times[0].entry));
-    return keyspace_next_time(keyspace) <= keyspace->now;
+    for (; max_keys > 0 && keyspace_next_expiry(keyspace) <= keyspace->now; max_keys--)
+        keyspace_find(keyspace, entry_key(keys->expiries[0].entry));
+    return keyspace_next_expiry(keyspace) <= keyspace->now;
 }
 
 /* ---- Snapshots ---- */
 
-/* Gives the snapshot under way the entry, if it has not got it. */
-static void keep(struct keys *keys, struct entry *entry)
+/* Writes the entry to the snapshot in progress, unless that has it already. */
+static void save_to_snapshot(struct keys *keys, struct entry *entry)
 {
     struct keyspace *keyspace = keys->keyspace;
     if (keyspace->snapshot_to == NULL || entry->snapshot == keyspace->snapshot)
         return;
     if (keys != &keyspace->keys && keys->snapshot != keyspace->snapshot)
-        return; /* they were flushed before it began */
+        return; /* flushed before the snapshot started */
+    bide_assert(entry->snapshot < keyspace->snapshot);
     entry->snapshot = keyspace->snapshot;
     if (!record_set(keyspace->snapshot_to, entry_key(entry), entry_value(entry),
-                    time_of(keys, entry)))
+                    expiry_of(keys, entry)))
         keyspace->snapshot_error = -ENOMEM;
 }
 
-static void before_move(void *argument, struct entry *entry)
+static void before_free_or_move(void *argument, struct entry *entry)
 {
-    keep(argument, entry);
+    save_to_snapshot(argument, entry);
 }
 
 void keyspace_before_change(struct keyspace *keyspace, struct entry *entry)
 {
-    keep(&keyspace->keys, entry);
+    save_to_snapshot(&keyspace->keys, entry);
 }
 
-void keyspace_begin_snapshot(struct keyspace *keyspace, struct buffer *to)
+void keyspace_start_snapshot(struct keyspace *keyspace, struct buffer *to)
 {
     struct table *table = &keyspace->keys.table;
+    bide_assert(keyspace->snapshot_to == NULL);
     keyspace->snapshot++;
     keyspace->snapshot_to = to;
     keyspace->snapshot_error = 0;
@@ -259,14 +270,14 @@ void keyspace_begin_snapshot(struct keyspace *keyspace, struct buffer *to)
     keyspace->generations[1] = table->generation + (table->buckets[1] != NULL);
 }
 
-void keyspace_end_snapshot(struct keyspace *keyspace)
+void keyspace_stop_snapshot(struct keyspace *keyspace)
 {
     keyspace->snapshot_to = NULL;
 }
 
 /*
- * An array that is there no more has nothing that the snapshot has not: its entries were moved, or
- * are freed by sweeping, and either way were kept.
+ * An array that no longer exists needs no walk: its entries have been moved, or are being freed as
+ * flushed keys, and either way they were written to the snapshot first.
  */
 int keyspace_snapshot_slice(struct keyspace *keyspace, size_t size)
 {
@@ -278,17 +289,17 @@ int keyspace_snapshot_slice(struct keyspace *keyspace, size_t size)
             (keyspace->array == 1 && keyspace->generations[0] == keyspace->generations[1]))
             continue;
         for (; keyspace->bucket < table->sizes[at]; keyspace->bucket++) {
-            if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE * 16)
+            if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE_BUCKETS * 16)
                 return keyspace->snapshot_error;
             struct entry *entry = table->buckets[at][keyspace->bucket];
             for (; entry != NULL; entry = entry->next)
-                keep(&keyspace->keys, entry);
+                save_to_snapshot(&keyspace->keys, entry);
         }
     }
     while (keyspace->flushed != NULL) {
-        if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE)
+        if (buffer_used(keyspace->snapshot_to) >= size || ++visited > SLICE_BUCKETS)
             return keyspace->snapshot_error;
-        keyspace_sweep(keyspace);
+        keyspace_free_flushed(keyspace);
     }
     return keyspace->snapshot_error < 0 ? keyspace->snapshot_error : 1;
 }

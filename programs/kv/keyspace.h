@@ -1,95 +1,95 @@
 /*
- * The keys and their values: a table, the times at which keys end, and a snapshot that may be under
- * way.
+ * The keys and their values: a table, a heap of expiry times, and a snapshot that may be in
+ * progress. One thread.
  *
- * Expiry. The times are a heap, so the next one is known. A key whose time has come is not found
- * any more; a find removes it, or keyspace_expire, which takes so many at a time.
+ * Expiry. The times are in a heap, so the earliest is known. An expired key is never found. It is
+ * removed by the find that meets it, or by keyspace_expire, which removes a limited number at a
+ * time.
  *
- * Snapshots. A snapshot has the keys as they were when it began. Each entry knows the number of the
- * last snapshot that has it. Whoever is about to change, move or remove an entry that the one under
- * way does not have yet gives it the entry first; and a slice at a time the table is gone through
- * for the others. So no key is copied more than once, and none stops the loop.
+ * Snapshots. A snapshot has the keys as they were when it started. Each entry stores the number of
+ * the last snapshot that has it. Before an entry is changed, moved or removed, it is written to the
+ * snapshot in progress unless that has it already. The rest of the table is walked a slice at a
+ * time. So each key is copied once at most, and no single step blocks the loop for long.
  *
- * To remove all keys is to begin with an empty table. The old one is freed a slice at a time.
+ * Removing all keys starts with an empty table; the old table is freed a slice at a time.
  */
 #ifndef KV_KEYSPACE_H
 #define KV_KEYSPACE_H
 
 #include "table.h"
 
-struct time_of_end {
+struct expiry {
     int64_t time; /* milliseconds since 1970 */
     struct entry *entry;
 };
 
 struct keys {
     struct table table;
-    struct time_of_end *times; /* a heap, each has four below it; or NULL */
-    size_t time_count, time_capacity;
+    struct expiry *expiries; /* a heap with four children a node; or NULL */
+    size_t expiry_count, expiry_capacity;
     struct keyspace *keyspace;
-    struct keys *next; /* that was flushed */
-    uint32_t snapshot; /* that was under way when it was flushed, and is to have them; or 0 */
+    struct keys *next; /* the next flushed one */
+    uint32_t snapshot; /* in progress at the flush, and needs these keys; or 0 */
 };
 
 struct keyspace {
     struct keys keys;
-    struct keys *flushed; /* to be freed, the last one first */
-    int64_t now;          /* milliseconds since 1970, as the caller has set it */
-    bool is_loading;      /* nothing ends: what has ended was removed by records, too */
+    struct keys *flushed; /* to be freed, the newest first */
+    int64_t now;          /* milliseconds since 1970; set by the caller */
+    bool is_loading;      /* nothing expires: the records also remove the keys that expired */
 
-    /* What the keyspace tells of. */
+    /* Notifications; each may be NULL. */
     void (*expired)(struct keyspace *keyspace, struct bytes key);
-    void (*sooner)(struct keyspace *keyspace); /* another time is the next */
-    void (*was_flushed)(struct keyspace *keyspace);
+    void (*next_expiry_changed)(struct keyspace *keyspace); /* the earliest expiry has changed */
+    void (*keys_flushed)(struct keyspace *keyspace);
     uint64_t hits, misses, expirations;
 
-    /* of the snapshot */
-    uint32_t snapshot;          /* the number of the last that was begun */
-    struct buffer *snapshot_to; /* of the one that is under way; or NULL */
+    /* snapshots */
+    uint32_t snapshot;          /* the number of the last one started */
+    struct buffer *snapshot_to; /* the output of the one in progress; or NULL */
     int snapshot_error;
-    uint32_t generations[2]; /* of the arrays that there were when it began */
-    size_t array, bucket;    /* to be gone through next */
+    uint32_t generations[2]; /* of the table's arrays when it started */
+    size_t array, bucket;    /* the next to be walked */
 };
 
 void keyspace_init(struct keyspace *keyspace, const uint64_t key[2]);
 void keyspace_free(struct keyspace *keyspace);
 
-/* The link to the key's entry, or NULL. Good until a call other than keyspace_before_change. */
+/* The link to the key's entry, or NULL. Valid until any call other than keyspace_before_change. */
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key);
 
 /*
- * An entry for the key, which is had or made, whose value has that size and is to be written at
- * once; of an old value, as much as fits is there. `spare`: it is going to grow. Its time stays.
- * NULL: there is no memory.
+ * Finds or adds the entry for a key and sets the size of its value, whose bytes the caller writes
+ * at once. As much of an old value as fits is kept, and the expiry stays. `spare`: the value will
+ * grow. Returns NULL if memory is exhausted.
  */
-struct entry *keyspace_put(struct keyspace *keyspace, struct bytes key, size_t size, bool spare);
+struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_t size, bool spare);
 
-/* Removes it. */
 void keyspace_remove(struct keyspace *keyspace, struct entry **link);
 void keyspace_remove_all(struct keyspace *keyspace);
 
-/* Its time: 0 is none. */
-int64_t keyspace_time(const struct keyspace *keyspace, const struct entry *entry);
-/* Sets its time; 0: none. False: there is no memory. */
-bool keyspace_set_time(struct keyspace *keyspace, struct entry *entry, int64_t time);
+/* The entry's expiry; 0 if it has none. */
+int64_t keyspace_expiry(const struct keyspace *keyspace, const struct entry *entry);
+/* Sets the entry's expiry; 0 removes it. Returns false if memory is exhausted. */
+bool keyspace_set_expiry(struct keyspace *keyspace, struct entry *entry, int64_t time);
 
-/* To be called before the bytes of a value are changed in place. */
+/* Must be called before the bytes of a value change in place. */
 void keyspace_before_change(struct keyspace *keyspace, struct entry *entry);
 
-/* The next time, or INT64_MAX. */
-int64_t keyspace_next_time(const struct keyspace *keyspace);
-/* Removes keys whose time has come, `max` at most. True: there are more. */
-bool keyspace_expire(struct keyspace *keyspace, size_t max);
-/* Frees some of what was flushed. True: there is more. */
-bool keyspace_sweep(struct keyspace *keyspace);
+/* The earliest expiry, or INT64_MAX. */
+int64_t keyspace_next_expiry(const struct keyspace *keyspace);
+/* Removes expired keys, `max_keys` at most. Returns true if more are left. */
+bool keyspace_expire(struct keyspace *keyspace, size_t max_keys);
+/* Frees some of the flushed keys. Returns true if more are left. */
+bool keyspace_free_flushed(struct keyspace *keyspace);
 
 /*
- * A snapshot. Records of keys come into *to, also between the slices; the caller takes them from
- * there. A slice goes on until there are `size` bytes. It returns 1 at the end, 0 before, or a
- * negative errno.
+ * A snapshot. Records of keys are appended to *to, also between the slices; the caller takes them
+ * from there. A slice ends when the buffer has `size` bytes or after a limited number of buckets.
+ * It returns 1 when the snapshot is complete, 0 if not, or a negative errno.
  */
-void keyspace_begin_snapshot(struct keyspace *keyspace, struct buffer *to);
+void keyspace_start_snapshot(struct keyspace *keyspace, struct buffer *to);
 int keyspace_snapshot_slice(struct keyspace *keyspace, size_t size);
-void keyspace_end_snapshot(struct keyspace *keyspace);
+void keyspace_stop_snapshot(struct keyspace *keyspace);
 
 #endif

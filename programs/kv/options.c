@@ -1,3 +1,4 @@
+/* The command line of kv. */
 #include "options.h"
 
 #include "../common/command_line.h"
@@ -10,33 +11,33 @@ const char program_name[] = "kv";
 static const char help[] =
     "usage: kv [OPTION VALUE]...\n"
     "\n"
-    "A server of keys and values, for clients of redis (RESP2).\n"
+    "A key-value server for redis clients (RESP2).\n"
     "\n"
-    "  --port N               listen on this port; 0, which is the default, is any\n"
+    "  --port N               listen on this port; 0, the default, means any free port\n"
     "  --bind ADDRESS         listen on this address (127.0.0.1)\n"
-    "  --append-only FILE     keep each change in this file, and read it at the start\n"
+    "  --append-only FILE     log each change to this file, and load it at startup\n"
     "  --fsync WHEN           sync that file always (before the reply), everysec or no (everysec)\n"
-    "  --snapshot FILE        SAVE, BGSAVE and the end write all keys here; read at the start,\n"
+    "  --snapshot FILE        SAVE, BGSAVE and shutdown write all keys here; loaded at startup\n"
     "                         unless there is an append-only file\n"
-    "  --save-each SECONDS    write it this often too, if keys have changed; 0 is never (0)\n"
-    "  --clients N            connections at a time (10000)\n"
+    "  --save-every SECONDS   also write it this often if keys have changed; 0 means never (0)\n"
+    "  --clients N            the maximum of connections (10000)\n"
     "  --bulk BYTES           the largest key or value (536870912)\n"
     "  --request BYTES        the largest request (1073741824)\n"
-    "  --backlog BYTES        how far a subscriber may be behind (33554432)\n"
+    "  --backlog BYTES        the most that is buffered for a subscriber (33554432)\n"
     "  --help                 print this\n"
     "\n"
-    "The first line that it prints ends with the port. SIGTERM and SIGINT end it: what has come "
-    "is\n"
-    "answered, and what was changed is on the disk.\n";
+    "The first line of output ends with the port. SIGTERM and SIGINT stop the server: requests "
+    "that\n"
+    "have arrived are answered, and all changes are on the disk.\n";
 
-static enum fsync fsync_of(const char *text)
+static enum fsync parse_fsync(const char *text)
 {
     static const char *const names[] = {"always", "everysec", "no"};
     for (int i = 0; i < 3; i++) {
         if (strcmp(text, names[i]) == 0)
             return (enum fsync)i;
     }
-    command_refuse("--fsync is always, everysec or no, not", text);
+    command_line_reject("--fsync takes always, everysec or no, not", text);
 }
 
 void options_read(struct options *options, int argc, char **argv)
@@ -55,30 +56,30 @@ void options_read(struct options *options, int argc, char **argv)
             exit(0);
         }
         if (strncmp(name, "--", 2) != 0)
-            command_refuse("there is no argument", name);
+            command_line_reject("unexpected argument", name);
         if (value == NULL)
-            command_refuse("a value is missing, or there is no option", name);
+            command_line_reject("unknown option, or one without a value:", name);
         if (strcmp(name, "--port") == 0)
-            options->port = (unsigned)command_number(name, value, 0, UINT16_MAX);
+            options->port = (unsigned)command_line_number(name, value, 0, UINT16_MAX);
         else if (strcmp(name, "--bind") == 0)
             options->address = value;
         else if (strcmp(name, "--append-only") == 0)
             options->append_only = value;
         else if (strcmp(name, "--fsync") == 0)
-            options->fsync = fsync_of(value);
+            options->fsync = parse_fsync(value);
         else if (strcmp(name, "--snapshot") == 0)
             options->snapshot = value;
-        else if (strcmp(name, "--save-each") == 0)
-            options->save_each = command_number(name, value, 0, 1000000000);
+        else if (strcmp(name, "--save-every") == 0)
+            options->save_every = command_line_number(name, value, 0, 1000000000);
         else if (strcmp(name, "--clients") == 0)
-            options->clients = command_number(name, value, 1, 1 << 20);
+            options->clients = command_line_number(name, value, 1, 1 << 20);
         else if (strcmp(name, "--bulk") == 0)
-            options->bulk = command_number(name, value, 64, 512 << 20);
+            options->bulk = command_line_number(name, value, 64, 512 << 20);
         else if (strcmp(name, "--request") == 0)
-            options->request = command_number(name, value, 1024, largest);
+            options->request = command_line_number(name, value, 1024, largest);
         else if (strcmp(name, "--backlog") == 0)
-            options->backlog = command_number(name, value, 1024, largest);
+            options->backlog = command_line_number(name, value, 1024, largest);
         else
-            command_refuse("there is no option", name);
+            command_line_reject("unknown option", name);
     }
 }

@@ -1,4 +1,4 @@
-/* What the program is told when it is started. */
+/* The command-line options. */
 #ifndef KV_OPTIONS_H
 #define KV_OPTIONS_H
 
@@ -10,14 +10,14 @@ struct options {
     const char *append_only; /* a file; or NULL */
     enum fsync fsync;
     const char *snapshot; /* a file; or NULL */
-    uint64_t save_each;   /* seconds; 0: only when asked */
-    size_t clients;       /* at most */
-    size_t bulk;          /* bytes of an argument at most */
-    size_t request;       /* bytes of a request at most */
-    size_t backlog;       /* bytes that a subscriber may be behind */
+    uint64_t save_every;  /* seconds; 0: only on request */
+    size_t clients;       /* limit of connections */
+    size_t bulk;          /* limit of bytes in an argument */
+    size_t request;       /* limit of bytes in a request */
+    size_t backlog;       /* limit of bytes buffered for a subscriber */
 };
 
-/* Reads them; ends the program with a text if it cannot, or is asked for help. */
+/* Parses the options. On an error, or for --help, prints a text and exits. */
 void options_read(struct options *options, int argc, char **argv);
 
 #endif

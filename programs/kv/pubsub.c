@@ -1,6 +1,7 @@
 /*
- * A subscription is in two lists, its channel's and its client's, and in a table by both. A channel
- * is there while it has a subscription; so is a pattern.
+ * Channels, patterns and subscriptions, and their commands. A subscription is in two lists, its
+ * channel's and its client's, and in a table by both. A channel or pattern exists while it has a
+ * subscription. All of it runs on the loop's thread.
  */
 #include "commands.h"
 
@@ -10,7 +11,7 @@ struct channel {
     struct subscription *subscriptions;
     size_t count;
     bool is_pattern;
-    struct channel *next, **place; /* of patterns */
+    struct channel *next, **link; /* of patterns */
     size_t name_size;
     char name[];
 };
@@ -18,8 +19,8 @@ struct channel {
 struct subscription {
     struct client *client;
     struct channel *channel;
-    struct subscription *next, **place;                  /* of the channel */
-    struct subscription *next_of_client, **client_place; /* of the client */
+    struct subscription *next, **link;                  /* of the channel */
+    struct subscription *next_of_client, **client_link; /* of the client */
 };
 
 void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
@@ -31,6 +32,8 @@ void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
 
 void pubsub_free(struct pubsub *pubsub)
 {
+    bide_assert(pubsub->patterns == NULL && pubsub->pattern_count == 0);
+    bide_assert(pubsub->channels.count == 0); /* no client, so no channel */
     while (!table_free_some(&pubsub->channels, 1024))
         continue;
     while (!table_free_some(&pubsub->subscriptions, 1024))
@@ -62,24 +65,27 @@ static void remove_pointer(struct table *table, struct bytes key)
 {
     struct entry **link = table_find(table, key, table_hash(table, key));
     if (link != NULL && *link != NULL)
-        free(table_take(table, link));
+        free(table_unlink(table, link));
 }
 
 /* ---- Channels ---- */
 
-/* The key of a subscription: the client's number, the kind, and the name. False: no memory. */
-static bool make_key(struct buffer *key, const struct client *client, bool is_pattern,
-                     struct bytes name)
+/*
+ * Builds the key of a subscription: the client's number, the kind, and the name. Returns false if
+ * memory is exhausted.
+ */
+static bool make_subscription_key(struct buffer *key, const struct client *client, bool is_pattern,
+                                  struct bytes name)
 {
     if (!buffer_reserve(key, sizeof client->id + 1 + name.size))
         return false;
-    buffer_put(key, &client->id, sizeof client->id);
-    buffer_put(key, is_pattern ? "p" : "c", 1);
-    buffer_put(key, name.data, name.size);
+    buffer_append(key, &client->id, sizeof client->id);
+    buffer_append(key, is_pattern ? "p" : "c", 1);
+    buffer_append(key, name.data, name.size);
     return true;
 }
 
-static struct bytes name_of(const struct channel *channel)
+static struct bytes channel_name(const struct channel *channel)
 {
     return (struct bytes){channel->name, channel->name_size};
 }
@@ -95,7 +101,7 @@ static struct channel *find_channel(struct pubsub *pubsub, bool is_pattern, stru
     return channel;
 }
 
-static struct channel *make_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
+static struct channel *create_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
 {
     struct channel *channel = malloc(sizeof *channel + name.size);
     if (channel == NULL)
@@ -104,9 +110,9 @@ static struct channel *make_channel(struct pubsub *pubsub, bool is_pattern, stru
     memcpy(channel->name, name.data, name.size);
     if (is_pattern) {
         channel->next = pubsub->patterns;
-        channel->place = &pubsub->patterns;
+        channel->link = &pubsub->patterns;
         if (channel->next != NULL)
-            channel->next->place = &channel->next;
+            channel->next->link = &channel->next;
         pubsub->patterns = channel;
         pubsub->pattern_count++;
     } else if (!add_pointer(&pubsub->channels, name, channel)) {
@@ -116,24 +122,25 @@ static struct channel *make_channel(struct pubsub *pubsub, bool is_pattern, stru
     return channel;
 }
 
-static void drop_channel(struct pubsub *pubsub, struct channel *channel)
+static void release_channel(struct pubsub *pubsub, struct channel *channel)
 {
     if (channel->subscriptions != NULL)
         return;
+    bide_assert(channel->count == 0);
     if (channel->is_pattern) {
-        *channel->place = channel->next;
+        *channel->link = channel->next;
         if (channel->next != NULL)
-            channel->next->place = channel->place;
+            channel->next->link = channel->link;
         pubsub->pattern_count--;
     } else {
-        remove_pointer(&pubsub->channels, name_of(channel));
+        remove_pointer(&pubsub->channels, channel_name(channel));
     }
     free(channel);
 }
 
 /* ---- Subscriptions ---- */
 
-/* `key` is that of make_key. */
+/* `key` comes from make_subscription_key. */
 static bool add_subscription(struct client *client, bool is_pattern, struct bytes name,
                              struct bytes key)
 {
@@ -141,11 +148,11 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
     struct subscription *subscription = malloc(sizeof *subscription);
     struct channel *channel = find_channel(pubsub, is_pattern, name);
     if (channel == NULL)
-        channel = make_channel(pubsub, is_pattern, name);
+        channel = create_channel(pubsub, is_pattern, name);
     if (subscription == NULL || channel == NULL ||
         !add_pointer(&pubsub->subscriptions, key, subscription)) {
         if (channel != NULL)
-            drop_channel(pubsub, channel);
+            release_channel(pubsub, channel);
         free(subscription);
         return false;
     }
@@ -156,9 +163,9 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
                                           client->subscriptions,
                                           &client->subscriptions};
     if (subscription->next != NULL)
-        subscription->next->place = &subscription->next;
+        subscription->next->link = &subscription->next;
     if (subscription->next_of_client != NULL)
-        subscription->next_of_client->client_place = &subscription->next_of_client;
+        subscription->next_of_client->client_link = &subscription->next_of_client;
     channel->subscriptions = client->subscriptions = subscription;
     channel->count++;
     client->subscription_count++;
@@ -170,28 +177,30 @@ static void remove_subscription(struct subscription *subscription, struct bytes 
 {
     struct client *client = subscription->client;
     remove_pointer(&client->kv->pubsub.subscriptions, key);
-    *subscription->place = subscription->next;
+    *subscription->link = subscription->next;
     if (subscription->next != NULL)
-        subscription->next->place = subscription->place;
-    *subscription->client_place = subscription->next_of_client;
+        subscription->next->link = subscription->link;
+    *subscription->client_link = subscription->next_of_client;
     if (subscription->next_of_client != NULL)
-        subscription->next_of_client->client_place = subscription->client_place;
+        subscription->next_of_client->client_link = subscription->client_link;
+    bide_assert(subscription->channel->count > 0 && client->subscription_count > 0);
     subscription->channel->count--;
     client->subscription_count--;
-    drop_channel(&client->kv->pubsub, subscription->channel);
+    release_channel(&client->kv->pubsub, subscription->channel);
     free(subscription);
 }
 
 /*
- * The key of each is made again. Where there is no memory for that, the entry stays in the table
- * with a pointer that nobody looks for: no other client has this number.
+ * The key of each subscription is built again. If memory is exhausted, the entry stays in the table
+ * with a dangling pointer, which no lookup reaches: no other client has this number.
  */
-void pubsub_leave(struct client *client)
+void pubsub_remove_client(struct client *client)
 {
     while (client->subscriptions != NULL) {
         struct subscription *subscription = client->subscriptions;
         struct buffer key = {0};
-        make_key(&key, client, subscription->channel->is_pattern, name_of(subscription->channel));
+        make_subscription_key(&key, client, subscription->channel->is_pattern,
+                              channel_name(subscription->channel));
         remove_subscription(subscription, (struct bytes){key.data, buffer_used(&key)});
         buffer_free(&key);
     }
@@ -210,12 +219,12 @@ static void reply_subscribed(struct client *client, const char *what, struct byt
     reply_number(client, (int64_t)client->subscription_count);
 }
 
-static void subscribe(struct client *client, bool is_pattern)
+static void subscribe_to_arguments(struct client *client, bool is_pattern)
 {
     for (size_t i = 1; i < client->request.count; i++) {
         struct bytes name = client_argument(client, i);
         struct buffer key = {0};
-        bool done = make_key(&key, client, is_pattern, name);
+        bool done = make_subscription_key(&key, client, is_pattern, name);
         struct bytes key_bytes = {key.data, buffer_used(&key)};
         if (done && pointer_at(&client->kv->pubsub.subscriptions, key_bytes) == NULL)
             done = add_subscription(client, is_pattern, name, key_bytes);
@@ -229,24 +238,24 @@ static void subscribe(struct client *client, bool is_pattern)
 
 void command_subscribe(struct client *client)
 {
-    subscribe(client, false);
+    subscribe_to_arguments(client, false);
 }
 
 void command_psubscribe(struct client *client)
 {
-    subscribe(client, true);
+    subscribe_to_arguments(client, true);
 }
 
 static void unsubscribe_from(struct client *client, bool is_pattern, struct bytes name)
 {
     struct buffer key = {0};
-    if (!make_key(&key, client, is_pattern, name)) {
+    if (!make_subscription_key(&key, client, is_pattern, name)) {
         reply_no_memory(client);
         return;
     }
     struct bytes key_bytes = {key.data, buffer_used(&key)};
     struct subscription *subscription = pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
-    /* (the name may be the channel's) */
+    /* (the name may be the channel's own, which remove_subscription frees) */
     size_t count = client->subscription_count - (subscription != NULL);
     reply_array(client, 3);
     reply_bulk(client, bytes_of(is_pattern ? "punsubscribe" : "unsubscribe"));
@@ -257,7 +266,7 @@ static void unsubscribe_from(struct client *client, bool is_pattern, struct byte
     buffer_free(&key);
 }
 
-static void unsubscribe(struct client *client, bool is_pattern)
+static void unsubscribe_from_arguments(struct client *client, bool is_pattern)
 {
     size_t done = 0;
     for (size_t i = 1; i < client->request.count; i++)
@@ -269,7 +278,7 @@ static void unsubscribe(struct client *client, bool is_pattern)
         next = at->next_of_client;
         if (at->channel->is_pattern != is_pattern)
             continue;
-        unsubscribe_from(client, is_pattern, name_of(at->channel));
+        unsubscribe_from(client, is_pattern, channel_name(at->channel));
         done++;
     }
     if (done == 0)
@@ -279,19 +288,22 @@ static void unsubscribe(struct client *client, bool is_pattern)
 
 void command_unsubscribe(struct client *client)
 {
-    unsubscribe(client, false);
+    unsubscribe_from_arguments(client, false);
 }
 
 void command_punsubscribe(struct client *client)
 {
-    unsubscribe(client, true);
+    unsubscribe_from_arguments(client, true);
 }
 
-/* Gives a subscriber a message, unless it is too far behind: then it is cut off. */
-static void deliver(struct client *to, const struct channel *pattern, struct bytes channel,
-                    struct bytes message)
+/*
+ * Appends a message to a subscriber's output. A subscriber that is too far behind is disconnected
+ * instead.
+ */
+static void deliver_message(struct client *to, const struct channel *pattern, struct bytes channel,
+                            struct bytes message)
 {
-    if (to->is_broken || to->is_over)
+    if (to->is_broken || to->is_closing)
         return;
     if (buffer_used(&to->out) + message.size > to->kv->options.backlog) {
         to->is_broken = true;
@@ -300,7 +312,7 @@ static void deliver(struct client *to, const struct channel *pattern, struct byt
     } else if (pattern != NULL) {
         reply_array(to, 4);
         reply_bulk(to, bytes_of("pmessage"));
-        reply_bulk(to, name_of(pattern));
+        reply_bulk(to, channel_name(pattern));
         reply_bulk(to, channel);
         reply_bulk(to, message);
     } else {
@@ -320,12 +332,12 @@ void command_publish(struct client *client)
     int64_t count = 0;
     for (struct subscription *at = channel != NULL ? channel->subscriptions : NULL; at != NULL;
          at = at->next, count++)
-        deliver(at->client, NULL, name, message);
+        deliver_message(at->client, NULL, name, message);
     for (channel = pubsub->patterns; channel != NULL; channel = channel->next) {
-        if (!bytes_match(name, name_of(channel)))
+        if (!bytes_match(name, channel_name(channel)))
             continue;
         for (struct subscription *at = channel->subscriptions; at != NULL; at = at->next, count++)
-            deliver(at->client, channel, name, message);
+            deliver_message(at->client, channel, name, message);
     }
     reply_number(client, count);
 }
@@ -360,13 +372,13 @@ void command_pubsub(struct client *client)
         }
     } else if (bytes_are(word, "CHANNELS") && client->request.count <= 3) {
         struct channel_search search = {client, {NULL, 0}, 0};
-        size_t begin = reply_begin_array(client), cursor = 0;
+        size_t begin = reply_start_array(client), cursor = 0;
         if (client->request.count == 3)
             search.pattern = client_argument(client, 2);
         do
             cursor = table_scan(&pubsub->channels, cursor, visit_channel, &search);
         while (cursor != 0);
-        reply_end_array(client, begin, search.count);
+        reply_finish_array(client, begin, search.count);
     } else {
         REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'pubsub'");
     }

@@ -1,6 +1,6 @@
 /*
- * Messages to whoever has subscribed to a channel, or to a pattern of channels. Nobody waits for a
- * slow subscriber: what it has not taken is kept for it up to a bound, and then it is cut off.
+ * Messages to the subscribers of a channel or of a pattern of channels. Nobody waits for a slow
+ * subscriber: messages are buffered for it up to a limit, and then it is disconnected.
  */
 #ifndef KV_PUBSUB_H
 #define KV_PUBSUB_H
@@ -13,15 +13,15 @@ struct channel;
 struct pubsub {
     struct table channels;      /* by name: a struct channel * */
     struct table subscriptions; /* by client, kind and name: a struct subscription * */
-    struct channel *patterns;   /* all of them */
+    struct channel *patterns;   /* all patterns */
     size_t pattern_count;
-    uint64_t cut_off; /* clients */
+    uint64_t cut_off; /* subscribers that were disconnected */
 };
 
 void pubsub_init(struct pubsub *pubsub, const uint64_t key[2]);
 void pubsub_free(struct pubsub *pubsub);
 
-/* The client ends, or wants no more messages: it is subscribed to nothing. */
-void pubsub_leave(struct client *client);
+/* Removes all subscriptions of the client. */
+void pubsub_remove_client(struct client *client);
 
 #endif

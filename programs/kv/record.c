@@ -1,8 +1,9 @@
+/* Appends records of changes, in the form of requests, to a buffer. One thread for each buffer. */
 #include "record.h"
 
 #include <stdio.h>
 
-static void put_bulk(struct buffer *buffer, struct bytes bytes)
+static void append_bulk(struct buffer *buffer, struct bytes bytes)
 {
     char head[NUMBER_SIZE + 3];
     size_t size = 0;
@@ -10,24 +11,25 @@ static void put_bulk(struct buffer *buffer, struct bytes bytes)
     size += number_print(head + size, (int64_t)bytes.size);
     head[size++] = '\r';
     head[size++] = '\n';
-    buffer_put(buffer, head, size);
-    buffer_put(buffer, bytes.data, bytes.size);
-    buffer_put(buffer, "\r\n", 2);
+    buffer_append(buffer, head, size);
+    buffer_append(buffer, bytes.data, bytes.size);
+    buffer_append(buffer, "\r\n", 2);
 }
 
-/* `count` words, 9 at most. */
-static bool put(struct buffer *buffer, const struct bytes *words, int count)
+/* Appends a record of `count` words, 9 at most. */
+static bool append_record(struct buffer *buffer, const struct bytes *words, int count)
 {
     char head[] = "*0\r\n";
     size_t size = sizeof head;
+    bide_assert(count > 0 && count <= 9);
     for (int i = 0; i < count; i++)
         size += words[i].size + NUMBER_SIZE + sizeof "$\r\n\r\n";
     if (!buffer_reserve(buffer, size))
         return false;
     head[1] = (char)('0' + count);
-    buffer_put(buffer, head, sizeof head - 1);
+    buffer_append(buffer, head, sizeof head - 1);
     for (int i = 0; i < count; i++)
-        put_bulk(buffer, words[i]);
+        append_bulk(buffer, words[i]);
     return true;
 }
 
@@ -36,39 +38,39 @@ bool record_set(struct buffer *buffer, struct bytes key, struct bytes value, int
     char number[NUMBER_SIZE];
     struct bytes words[] = {bytes_of("SET"), key, value, {NULL, 0}, {number, 0}};
     if (time == RECORD_STAYS)
-        return put(buffer, words, 3);
+        return append_record(buffer, words, 3);
     words[3] = bytes_of(time == RECORD_KEEPS_TIME ? "KEEPTTL" : "PXAT");
     if (time == RECORD_KEEPS_TIME)
-        return put(buffer, words, 4);
+        return append_record(buffer, words, 4);
     words[4].size = number_print(number, time);
-    return put(buffer, words, 5);
+    return append_record(buffer, words, 5);
 }
 
 bool record_append(struct buffer *buffer, struct bytes key, struct bytes value)
 {
-    return put(buffer, (struct bytes[]){bytes_of("APPEND"), key, value}, 3);
+    return append_record(buffer, (struct bytes[]){bytes_of("APPEND"), key, value}, 3);
 }
 
 bool record_delete(struct buffer *buffer, struct bytes key)
 {
-    return put(buffer, (struct bytes[]){bytes_of("DEL"), key}, 2);
+    return append_record(buffer, (struct bytes[]){bytes_of("DEL"), key}, 2);
 }
 
 bool record_expire(struct buffer *buffer, struct bytes key, int64_t time)
 {
     char number[NUMBER_SIZE];
     size_t size = number_print(number, time);
-    return put(buffer, (struct bytes[]){bytes_of("PEXPIREAT"), key, {number, size}}, 3);
+    return append_record(buffer, (struct bytes[]){bytes_of("PEXPIREAT"), key, {number, size}}, 3);
 }
 
 bool record_persist(struct buffer *buffer, struct bytes key)
 {
-    return put(buffer, (struct bytes[]){bytes_of("PERSIST"), key}, 2);
+    return append_record(buffer, (struct bytes[]){bytes_of("PERSIST"), key}, 2);
 }
 
 bool record_flush(struct buffer *buffer)
 {
-    return put(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
+    return append_record(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
 }
 
 bool record_group(struct buffer *buffer)
@@ -79,7 +81,7 @@ bool record_group(struct buffer *buffer)
              (unsigned long long)sum);
     if (!buffer_reserve(buffer, RECORD_GROUP_SIZE))
         return false;
-    buffer_put(buffer, record, RECORD_GROUP_SIZE);
+    buffer_append(buffer, record, RECORD_GROUP_SIZE);
     return true;
 }
 

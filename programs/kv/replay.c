@@ -1,3 +1,4 @@
+/* Maps a file of records, checks each group's checksum, and applies the records to the keyspace. */
 #define _GNU_SOURCE
 #include "replay.h"
 
@@ -10,13 +11,13 @@
 
 static const struct request_limits no_limits = {SIZE_MAX >> 1, 1 << 20, SIZE_MAX >> 1};
 
-static struct bytes word_of(const struct request *request, const char *data, size_t i)
+static struct bytes record_word(const struct request *request, const char *data, size_t i)
 {
     const struct argument *argument = &request_arguments(request)[i];
     return (struct bytes){data + argument->offset, argument->size};
 }
 
-/* Reads the record at `data`. False: there is none that is whole. */
+/* Parses the record at `data`. Returns false if it is incomplete or malformed. */
 static bool read_record(struct request *request, char *data, size_t size)
 {
     request_clear(request);
@@ -26,46 +27,46 @@ static bool read_record(struct request *request, char *data, size_t size)
 
 /* ---- One record ---- */
 
-static int do_set(struct keyspace *keys, const struct request *request, struct bytes key,
-                  struct bytes value, const char *data)
+static int replay_set(struct keyspace *keys, const struct request *request, struct bytes key,
+                      struct bytes value, const char *data)
 {
     int64_t time = 0;
-    struct entry *entry = keyspace_put(keys, key, value.size, false);
+    struct entry *entry = keyspace_upsert(keys, key, value.size, false);
     if (entry == NULL)
         return -ENOMEM;
     memcpy(entry->bytes + entry->key_size, value.data, value.size);
-    if (request->count == 4 && bytes_are(word_of(request, data, 3), "KEEPTTL"))
+    if (request->count == 4 && bytes_are(record_word(request, data, 3), "KEEPTTL"))
         return 0;
-    if (request->count == 5 && (!bytes_are(word_of(request, data, 3), "PXAT") ||
-                                !number_read(word_of(request, data, 4), &time)))
+    if (request->count == 5 && (!bytes_are(record_word(request, data, 3), "PXAT") ||
+                                !number_read(record_word(request, data, 4), &time)))
         return -EBADMSG;
-    return keyspace_set_time(keys, entry, time) ? 0 : -ENOMEM;
+    return keyspace_set_expiry(keys, entry, time) ? 0 : -ENOMEM;
 }
 
-static int do_append(struct keyspace *keys, struct bytes key, struct bytes more)
+static int replay_append(struct keyspace *keys, struct bytes key, struct bytes more)
 {
     struct entry **link = keyspace_find(keys, key);
     size_t size = link != NULL ? (*link)->value_size : 0;
-    struct entry *entry = keyspace_put(keys, key, size + more.size, true);
+    struct entry *entry = keyspace_upsert(keys, key, size + more.size, true);
     if (entry == NULL)
         return -ENOMEM;
     memcpy(entry->bytes + entry->key_size + size, more.data, more.size);
     return 0;
 }
 
-static int do_record(struct keyspace *keys, const struct request *request, const char *data)
+static int replay_record(struct keyspace *keys, const struct request *request, const char *data)
 {
-    struct bytes name = word_of(request, data, 0), key = {NULL, 0};
+    struct bytes name = record_word(request, data, 0), key = {NULL, 0};
     struct entry **link = NULL;
     int64_t time = 0;
     if (request->count > 1) {
-        key = word_of(request, data, 1);
+        key = record_word(request, data, 1);
         link = keyspace_find(keys, key);
     }
     if (bytes_are(name, "SET") && request->count >= 3)
-        return do_set(keys, request, key, word_of(request, data, 2), data);
+        return replay_set(keys, request, key, record_word(request, data, 2), data);
     if (bytes_are(name, "APPEND") && request->count == 3)
-        return do_append(keys, key, word_of(request, data, 2));
+        return replay_append(keys, key, record_word(request, data, 2));
     if (bytes_are(name, "DEL") && request->count == 2) {
         if (link != NULL)
             keyspace_remove(keys, link);
@@ -76,25 +77,25 @@ static int do_record(struct keyspace *keys, const struct request *request, const
         return 0;
     }
     if (bytes_are(name, "PERSIST") && request->count == 2)
-        return link == NULL || keyspace_set_time(keys, *link, 0) ? 0 : -ENOMEM;
+        return link == NULL || keyspace_set_expiry(keys, *link, 0) ? 0 : -ENOMEM;
     if (bytes_are(name, "PEXPIREAT") && request->count == 3 &&
-        number_read(word_of(request, data, 2), &time))
-        return link == NULL || keyspace_set_time(keys, *link, time) ? 0 : -ENOMEM;
+        number_read(record_word(request, data, 2), &time))
+        return link == NULL || keyspace_set_expiry(keys, *link, time) ? 0 : -ENOMEM;
     return -EBADMSG;
 }
 
 /* ---- Groups ---- */
 
-/* The size of the whole group at `data`, with its end; 0: there is none. */
+/* The size of the intact group at `data`, including its checksum; 0 if there is none. */
 static size_t read_group(struct request *request, char *data, size_t size)
 {
     for (size_t at = 0; at < size; at += request->size) {
         if (!read_record(request, data + at, size - at))
             return 0;
-        struct bytes name = word_of(request, data + at, 0);
+        struct bytes name = record_word(request, data + at, 0);
         if (!bytes_are(name, "GROUP"))
             continue;
-        struct bytes sum = request->count == 2 ? word_of(request, data + at, 1) : name;
+        struct bytes sum = request->count == 2 ? record_word(request, data + at, 1) : name;
         char text[17] = "", *end = text;
         if (sum.size != 16)
             return 0;
@@ -106,7 +107,10 @@ static size_t read_group(struct request *request, char *data, size_t size)
     return 0;
 }
 
-/* Is there a whole group somewhere in what is left? Each begins behind the end of another. */
+/*
+ * True if the rest of the file has an intact group. Each group begins behind the checksum of
+ * another.
+ */
 static bool has_group(struct request *request, char *data, size_t size)
 {
     static const char end[] = "*2\r\n$5\r\nGROUP\r\n$16\r\n";
@@ -129,11 +133,11 @@ static int replay_data(struct kv *kv, char *data, size_t size, int64_t *good)
         size_t end = begin + group - RECORD_GROUP_SIZE;
         for (size_t at = begin; status == 0 && at < end; at += request.size) {
             read_record(&request, data + at, end - at);
-            status = do_record(&kv->keys, &request, data + at);
+            status = replay_record(&kv->keys, &request, data + at);
         }
         if (status == 0)
             begin += group;
-        while (keyspace_sweep(&kv->keys))
+        while (keyspace_free_flushed(&kv->keys))
             continue;
     }
     *good = (int64_t)begin;

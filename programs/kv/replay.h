@@ -1,4 +1,4 @@
-/* Reads what was kept in a file: groups of records. */
+/* Reads a file of groups of records and applies them. */
 #ifndef KV_REPLAY_H
 #define KV_REPLAY_H
 
@@ -6,15 +6,15 @@
 
 /* Sizes of a file, in bytes. */
 struct extent {
-    int64_t good; /* of its whole groups */
-    int64_t used; /* without zeros at its end */
+    int64_t good; /* the intact groups at its beginning */
+    int64_t used; /* without the zeros at its end */
     int64_t size;
 };
 
 /*
- * Does what the records of a file say. What there is behind its whole groups is zeros, which a server
- * that was killed has left, or a group that is torn, or both. If a group is damaged that has others
- * behind it, the error is -EBADMSG, and `good` says where. No file, -ENOENT.
+ * Applies the records of a file. Behind the intact groups there may be zeros, which a killed server
+ * leaves, or a torn group, or both. If an intact group follows a damaged one, the error is
+ * -EBADMSG, and `good` is the offset of the damage. If there is no file, it is -ENOENT.
  */
 int replay(struct kv *kv, const char *path, struct extent *extent);
 

@@ -1,10 +1,12 @@
-/* Replies are put behind each other; without memory for one the client is cut off. */
+/*
+ * Appends replies to a client's output. If memory for one is exhausted, the client is disconnected.
+ */
 #include "client.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-static bool reserve(struct client *client, size_t size)
+static bool reserve_reply(struct client *client, size_t size)
 {
     if (buffer_reserve(&client->out, size))
         return true;
@@ -14,11 +16,11 @@ static bool reserve(struct client *client, size_t size)
 
 void reply_raw(struct client *client, const char *data, size_t size)
 {
-    if (reserve(client, size))
-        buffer_put(&client->out, data, size);
+    if (reserve_reply(client, size))
+        buffer_append(&client->out, data, size);
 }
 
-/* A line of a kind and a number: NUMBER_SIZE + 3 bytes at most. */
+/* Prints a line of a type byte and a number: NUMBER_SIZE + 3 bytes at most. */
 static size_t print_line(char *text, char kind, int64_t number)
 {
     size_t size;
@@ -36,26 +38,26 @@ static size_t print_line(char *text, char kind, int64_t number)
 
 void reply_bulk(struct client *client, struct bytes bytes)
 {
-    if (!reserve(client, bytes.size + NUMBER_SIZE + 5))
+    if (!reserve_reply(client, bytes.size + NUMBER_SIZE + 5))
         return;
     client->out.end += print_line(client->out.data + client->out.end, '$', (int64_t)bytes.size);
-    buffer_put(&client->out, bytes.data, bytes.size);
-    buffer_put(&client->out, "\r\n", 2);
+    buffer_append(&client->out, bytes.data, bytes.size);
+    buffer_append(&client->out, "\r\n", 2);
 }
 
 void reply_number(struct client *client, int64_t number)
 {
-    if (reserve(client, NUMBER_SIZE + 3))
+    if (reserve_reply(client, NUMBER_SIZE + 3))
         client->out.end += print_line(client->out.data + client->out.end, ':', number);
 }
 
 void reply_array(struct client *client, size_t count)
 {
-    if (reserve(client, NUMBER_SIZE + 3))
+    if (reserve_reply(client, NUMBER_SIZE + 3))
         client->out.end += print_line(client->out.data + client->out.end, '*', (int64_t)count);
 }
 
-/* What comes of a client and goes into the message may have line ends, which it must not have. */
+/* Text from the client may contain newlines, which would break the protocol: they become spaces. */
 void reply_error(struct client *client, const char *format, ...)
 {
     char text[256];

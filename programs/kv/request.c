@@ -1,12 +1,13 @@
+/* The parser of requests: RESP arrays, and inline commands with quoted words. No state but the request's. */
 #include "request.h"
 
 #include <stdlib.h>
 
 void request_clear(struct request *request)
 {
-    enum { KEPT = 1024 };
+    enum { RETAINED_ARGUMENTS = 1024 };
     struct argument *more = request->more;
-    if (more != NULL && request->capacity > KEPT) {
+    if (more != NULL && request->capacity > RETAINED_ARGUMENTS) {
         free(more);
         request->more = NULL;
         request->capacity = 0;
@@ -16,7 +17,7 @@ void request_clear(struct request *request)
     request->error = NULL;
 }
 
-static enum request_state wrong(struct request *request, const char *error)
+static enum request_state reject_request(struct request *request, const char *error)
 {
     request->error = error;
     return REQUEST_WRONG;
@@ -25,7 +26,7 @@ static enum request_state wrong(struct request *request, const char *error)
 static bool add_argument(struct request *request, size_t offset, size_t size)
 {
     if (request->more == NULL && request->count < REQUEST_ARGUMENTS) {
-        request->few[request->count++] = (struct argument){offset, size};
+        request->inline_arguments[request->count++] = (struct argument){offset, size};
         return true;
     }
     if (request->count >= request->capacity) {
@@ -34,7 +35,7 @@ static bool add_argument(struct request *request, size_t offset, size_t size)
         if (more == NULL)
             return false;
         if (request->more == NULL)
-            memcpy(more, request->few, sizeof request->few);
+            memcpy(more, request->inline_arguments, sizeof request->inline_arguments);
         request->more = more;
         request->capacity = capacity;
     }
@@ -44,18 +45,18 @@ static bool add_argument(struct request *request, size_t offset, size_t size)
 
 /* ---- A line of words ---- */
 
-static int hexadecimal(char c)
+static int hex_digit(char c)
 {
     return c >= '0' && c <= '9'                 ? c - '0'
            : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
                                                 : -1;
 }
 
-/* Reads what follows a backslash between double quotes; returns how many bytes that is. */
-static size_t escaped(const char *at, size_t left, char *c)
+/* Parses the escape behind a backslash in double quotes, and returns its length. */
+static size_t read_escape(const char *at, size_t left, char *c)
 {
-    if (left >= 3 && at[0] == 'x' && hexadecimal(at[1]) >= 0 && hexadecimal(at[2]) >= 0) {
-        *c = (char)(hexadecimal(at[1]) * 16 + hexadecimal(at[2]));
+    if (left >= 3 && at[0] == 'x' && hex_digit(at[1]) >= 0 && hex_digit(at[2]) >= 0) {
+        *c = (char)(hex_digit(at[1]) * 16 + hex_digit(at[2]));
         return 3;
     }
     *c = at[0] == 'n'   ? '\n'
@@ -67,7 +68,10 @@ static size_t escaped(const char *at, size_t left, char *c)
     return 1;
 }
 
-/* Reads a word from *at on, and writes it there without its quotes. False: a quote is open. */
+/*
+ * Parses a word from *at on, and writes it there without its quotes. Returns false if a quote is
+ * not closed.
+ */
 static bool read_word(struct request *request, char *line, size_t *at, size_t end)
 {
     size_t from = *at, to = *at, i = *at;
@@ -82,7 +86,7 @@ static bool read_word(struct request *request, char *line, size_t *at, size_t en
                 return false;
         } else {
             if (quote == '"' && c == '\\' && i + 1 < end)
-                i += escaped(line + i + 1, end - i - 1, &c);
+                i += read_escape(line + i + 1, end - i - 1, &c);
             else if (quote == '\'' && c == '\\' && i + 1 < end && line[i + 1] == '\'')
                 c = line[++i];
             line[to++] = c;
@@ -97,19 +101,20 @@ static enum request_state read_words(struct request *request, char *data, size_t
     char *newline = memchr(data + request->size, '\n', size - request->size);
     size_t at = request->size, end;
     if (newline == NULL)
-        return size - request->size > REQUEST_LINE ? wrong(request, "too big inline request")
-                                                   : REQUEST_INCOMPLETE;
+        return size - request->size > REQUEST_LINE
+                   ? reject_request(request, "too big inline request")
+                   : REQUEST_INCOMPLETE;
     end = (size_t)(newline - data);
     size_t behind = end + 1;
     if (behind - at > REQUEST_LINE)
-        return wrong(request, "too big inline request");
+        return reject_request(request, "too big inline request");
     if (end > at && data[end - 1] == '\r')
         end--;
     while (at < end) {
         if (data[at] == ' ' || data[at] == '\t')
             at++;
         else if (!read_word(request, data, &at, end))
-            return wrong(request, "unbalanced quotes in request");
+            return reject_request(request, "unbalanced quotes in request");
     }
     request->size = behind;
     return REQUEST_COMPLETE;
@@ -118,8 +123,8 @@ static enum request_state read_words(struct request *request, char *data, size_t
 /* ---- An array ---- */
 
 /*
- * Reads the number of a line behind its first byte. 1: it is there, and request->size is behind the
- * line. 0: the line is not whole. -1: it is none.
+ * Parses the number of a line, behind the line's first byte. Returns 1 if it is complete, and
+ * request->size is behind the line; 0 if the line is incomplete; -1 if it is malformed.
  */
 static int read_number(struct request *request, const char *data, size_t size, int64_t *number)
 {
@@ -155,14 +160,14 @@ static enum request_state read_bulks(struct request *request, const char *data, 
             if (request->size == size)
                 return REQUEST_INCOMPLETE;
             if (data[request->size] != '$')
-                return wrong(request, "expected '$'");
+                return reject_request(request, "expected '$'");
             int found = read_number(request, data, size, &number);
             if (found == 0)
                 return REQUEST_INCOMPLETE;
             if (found < 0 || number < 0 || (uint64_t)number > limits->bulk)
-                return wrong(request, "invalid bulk length");
+                return reject_request(request, "invalid bulk length");
             if (request->size + (uint64_t)number > limits->total)
-                return wrong(request, "too big request");
+                return reject_request(request, "too big request");
             request->bulk = (size_t)number;
             request->has_bulk = true;
         }
@@ -170,9 +175,9 @@ static enum request_state read_bulks(struct request *request, const char *data, 
             return REQUEST_INCOMPLETE;
         const char *behind = data + request->size + request->bulk;
         if (behind[0] != '\r' || behind[1] != '\n')
-            return wrong(request, "expected CRLF behind a bulk string");
+            return reject_request(request, "expected CRLF after a bulk string");
         if (!add_argument(request, request->size, request->bulk))
-            return wrong(request, "out of memory");
+            return reject_request(request, "out of memory");
         request->size += request->bulk + 2;
         request->has_bulk = false;
     }
@@ -197,7 +202,7 @@ enum request_state request_read(struct request *request, char *data, size_t size
             if (found == 0)
                 return REQUEST_INCOMPLETE;
             if (found < 0 || number > (int64_t)limits->arguments)
-                return wrong(request, "invalid multibulk length");
+                return reject_request(request, "invalid multibulk length");
             if (number <= 0)
                 continue; /* an empty array */
             request->wanted = (size_t)number;

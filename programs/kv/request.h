@@ -1,55 +1,58 @@
 /*
- * Requests of redis's protocol, read where they are: arrays of bulk strings, or lines of words.
- * What comes in pieces is gone on with where it ended, so a byte is looked at once.
+ * Requests of the redis protocol, parsed in place: arrays of bulk strings, or lines of words. If a
+ * request arrives in pieces, parsing continues where it stopped, so each byte is examined once.
  */
 #ifndef KV_REQUEST_H
 #define KV_REQUEST_H
 
 #include "bytes.h"
 
-/* What a request may have at most. */
+/* The limits of a request. */
 struct request_limits {
     size_t bulk;      /* bytes of an argument */
-    size_t arguments; /* of them */
+    size_t arguments; /* number of arguments */
     size_t total;     /* bytes */
 };
 
-enum { REQUEST_LINE = 65536 }; /* bytes of a line of words at most */
+enum { REQUEST_LINE = 65536 }; /* the longest line of words, in bytes */
 
 struct argument {
-    size_t offset; /* from the request's beginning */
+    size_t offset; /* from the start of the request */
     size_t size;
 };
 
 enum { REQUEST_ARGUMENTS = 8 };
 
-/* All zero is one that has not begun. */
+/* A parser's state. All zero is a request that has not started. */
 struct request {
-    size_t size;       /* bytes that were read */
-    size_t wanted;     /* arguments; 0: it has not begun */
-    size_t count;      /* of those that are there */
-    size_t bulk;       /* bytes of the next */
-    bool has_bulk;     /* that is known */
-    const char *error; /* what is wrong with it; or NULL */
+    size_t size;       /* bytes parsed */
+    size_t wanted;     /* arguments; 0: the request has not started */
+    size_t count;      /* arguments that have been parsed */
+    size_t bulk;       /* bytes of the next argument */
+    bool has_bulk;     /* `bulk` is known */
+    const char *error; /* the error; or NULL */
     size_t capacity;   /* of `more` */
-    struct argument few[REQUEST_ARGUMENTS];
-    struct argument *more; /* in place of them; or NULL */
+    struct argument inline_arguments[REQUEST_ARGUMENTS];
+    struct argument *more; /* replaces inline_arguments; or NULL */
 };
 
 enum request_state {
     REQUEST_INCOMPLETE,
-    REQUEST_COMPLETE, /* with an argument or more */
-    REQUEST_WRONG     /* `error` says why, and nothing can be read any more */
+    REQUEST_COMPLETE, /* with at least one argument */
+    REQUEST_WRONG     /* see `error`; no further request can be parsed */
 };
 
-/* Reads a request that begins at `data`, as far as it goes. Words with quotes are changed there. */
+/*
+ * Parses a request that begins at `data`, as far as it has arrived. Quoted words are rewritten in
+ * place.
+ */
 enum request_state request_read(struct request *request, char *data, size_t size,
                                 const struct request_limits *limits);
 
-/* It is done with, and another may begin. */
+/* Prepares for the next request. */
 void request_clear(struct request *request);
 
-/* How many bytes there have to be for it to go on. */
+/* The number of bytes from the start of the request that the next step needs. */
 static inline size_t request_needs(const struct request *request)
 {
     return request->has_bulk ? request->size + request->bulk + 2 : request->size + 1;
@@ -57,7 +60,7 @@ static inline size_t request_needs(const struct request *request)
 
 static inline const struct argument *request_arguments(const struct request *request)
 {
-    return request->more != NULL ? request->more : request->few;
+    return request->more != NULL ? request->more : request->inline_arguments;
 }
 
 #endif

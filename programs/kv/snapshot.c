@@ -1,4 +1,8 @@
-/* Writes all keys to a file of its own, which gets its name when it is whole and on the disk. */
+/*
+ * Snapshots and rewrites of the append-only file. Both write all keys to a new file, which is
+ * renamed once it is complete and on the disk. All of it runs on the loop's thread; kv->save_lock
+ * admits one at a time.
+ */
 #include "tasks.h"
 
 #include <errno.h>
@@ -7,10 +11,10 @@
 #include <stdlib.h>
 #include <sys/file.h>
 
-enum { SLICE = 256 << 10, SMALL = 64 << 10 };
+enum { SLICE_BYTES = 256 << 10, MAX_TAIL_BYTES = 64 << 10 };
 
-/* Writes what is in the buffer behind `*size` bytes of the file, as a group. */
-async int write_out(bide_descriptor *file, struct buffer *buffer, int64_t *size)
+/* Writes the buffer's records to the file at offset `*size`, as a group. */
+async int write_records(bide_descriptor *file, struct buffer *buffer, int64_t *size)
 {
     struct buffer writing;
     if (buffer_used(buffer) == 0)
@@ -28,49 +32,49 @@ async int write_out(bide_descriptor *file, struct buffer *buffer, int64_t *size)
     return 0;
 }
 
-/* The keys as they are now; others change them meanwhile. */
+/* Writes the keys as they are now; clients may change them meanwhile. */
 async int write_keys(struct kv *kv, bide_descriptor *file, int64_t *size)
 {
     struct buffer records = {0};
     int done = 0, status = 0;
-    keyspace_begin_snapshot(&kv->keys, &records);
+    keyspace_start_snapshot(&kv->keys, &records);
     defer buffer_free(&records);
-    defer keyspace_end_snapshot(&kv->keys);
+    defer keyspace_stop_snapshot(&kv->keys);
     while (status == 0 && (done == 0 || buffer_used(&records) > 0)) {
         if (done == 0)
-            done = keyspace_snapshot_slice(&kv->keys, SLICE);
+            done = keyspace_snapshot_slice(&kv->keys, SLICE_BYTES);
         if (done < 0)
             status = done;
-        else if (buffer_used(&records) >= SLICE || done > 0)
-            status = await write_out(file, &records, size);
+        else if (buffer_used(&records) >= SLICE_BYTES || done > 0)
+            status = await write_records(file, &records, size);
         else
             status = await bide_sleep_for(TASKS_PAUSE);
     }
     return status;
 }
 
-async int sync_folder_of(const char *path)
+async int sync_directory_of(const char *path)
 {
-    bide_descriptor folder;
+    bide_descriptor directory;
     char *copy = strdup(path);
-    bide_descriptor_init_closed(&folder);
+    bide_descriptor_init_closed(&directory);
     defer free(copy);
-    defer bide_close(&folder);
+    defer bide_close(&directory);
     if (copy == NULL)
         return -ENOMEM;
-    int status = await bide_open(&folder, dirname(copy), O_RDONLY | O_DIRECTORY, 0);
-    return status < 0 ? status : await bide_sync(&folder, BIDE_SYNC_ALL);
+    int status = await bide_open(&directory, dirname(copy), O_RDONLY | O_DIRECTORY, 0);
+    return status < 0 ? status : await bide_sync(&directory, BIDE_SYNC_ALL);
 }
 
-/* A new file has been written: it gets the name, when it is on the disk. */
+/* Renames a new file once it is on the disk. */
 async int rename_synced(bide_descriptor *file, const char *from, const char *to)
 {
     int status = await bide_sync(file, BIDE_SYNC_ALL);
     return status < 0 ? status : await bide_rename(from, to);
 }
 
-/* The name of the file that is being written. NULL: there is no memory. */
-static char *new_name(const char *path)
+/* The name of the new file. Returns NULL if memory is exhausted. */
+static char *temporary_name(const char *path)
 {
     size_t size = strlen(path) + sizeof ".new";
     char *name = malloc(size);
@@ -85,7 +89,7 @@ async int write_snapshot(struct kv *kv)
 {
     bide_descriptor file;
     int64_t size = 0;
-    char *name = new_name(kv->options.snapshot);
+    char *name = temporary_name(kv->options.snapshot);
     bide_descriptor_init_closed(&file);
     defer free(name);
     defer bide_close(&file);
@@ -100,7 +104,7 @@ async int write_snapshot(struct kv *kv)
     if (status == 0)
         status = await rename_synced(&file, name, kv->options.snapshot);
     if (status == 0)
-        status = await sync_folder_of(kv->options.snapshot);
+        status = await sync_directory_of(kv->options.snapshot);
     if (status < 0) {
         await bide_unlink(name, 0);
         return status;
@@ -113,35 +117,37 @@ async int write_snapshot(struct kv *kv)
 async int save_snapshot(struct kv *kv)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &kv->save);
+    int status = await bide_mutex_lock(&lock, &kv->save_lock);
     if (status < 0)
         return status;
     defer bide_mutex_unlock(&lock);
     kv->is_saving = true;
     defer kv->is_saving = false;
-    kv_look_at_clock(kv);
+    kv_update_clock(kv);
     kv->save_status = await write_snapshot(kv);
     if (kv->save_status < 0 && kv->save_status != -ECANCELED)
-        kv_tell("%s: %s", kv->options.snapshot, strerror(-kv->save_status));
+        kv_report("%s: %s", kv->options.snapshot, strerror(-kv->save_status));
     return kv->save_status;
 }
 
-/* ---- The append-only file, anew ---- */
+/* ---- Rewriting the append-only file ---- */
 
 /*
- * The new file takes the old one's place. Nobody writes meanwhile. Once it has the name, what comes
- * goes there, and the name has to be on the disk before anything is acknowledged.
+ * Replaces the append-only file by the new one. `file_lock` keeps the writer out meanwhile. After
+ * the rename, records go to the new file, so its name must be on the disk before any of them is
+ * acknowledged.
  */
-async int replace(struct journal *journal, bide_descriptor *file, const char *name, int64_t size)
+async int replace_journal(struct journal *journal, bide_descriptor *file, const char *name,
+                          int64_t size)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &journal->busy);
+    int status = await bide_mutex_lock(&lock, &journal->file_lock);
     if (status < 0)
         return status;
     defer bide_mutex_unlock(&lock);
-    status = await write_out(file, &journal->since, &size);
+    status = await write_records(file, &journal->tail, &size);
     if (status == 0)
-        status = journal->since_error;
+        status = journal->tail_error;
     if (status == 0)
         status = await rename_synced(file, name, journal->path);
     if (status < 0)
@@ -149,17 +155,17 @@ async int replace(struct journal *journal, bide_descriptor *file, const char *na
     int fd = bide_descriptor_release(file);
     bide_close(&journal->file);
     bide_descriptor_init(&journal->file, fd);
-    journal->size = journal->base_size = journal->synced_size = journal->room = size;
-    journal->lacks_room = false;
+    journal->size = journal->base_size = journal->synced_size = journal->allocated_size = size;
+    journal->cannot_preallocate = false;
     journal->is_rewriting = false;
-    status = await sync_folder_of(journal->path);
+    status = await sync_directory_of(journal->path);
     if (status < 0) {
         if (status != -ECANCELED)
             journal->error = status;
-        bide_single_consumer_auto_event_set(&journal->news);
+        bide_single_consumer_auto_event_set(&journal->writer_wakeup);
         return status;
     }
-    journal_skip(journal, journal->since_from);
+    journal_skip(journal, journal->tail_offset);
     return 0;
 }
 
@@ -172,29 +178,29 @@ async int write_journal(struct kv *kv, bide_descriptor *file, const char *name)
         return status;
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
         return -errno;
-    kv_look_at_clock(kv);
+    kv_update_clock(kv);
     journal->is_rewriting = true;
-    journal->since_error = 0;
-    journal->since_from = buffer_used(&journal->filling);
-    defer buffer_free(&journal->since);
+    journal->tail_error = 0;
+    journal->tail_offset = buffer_used(&journal->filling);
+    defer buffer_free(&journal->tail);
     defer journal->is_rewriting = false;
     status = await write_keys(kv, file, &size);
-    while (status == 0 && buffer_used(&journal->since) > SMALL)
-        status = await write_out(file, &journal->since, &size);
-    return status < 0 ? status : await replace(journal, file, name, size);
+    while (status == 0 && buffer_used(&journal->tail) > MAX_TAIL_BYTES)
+        status = await write_records(file, &journal->tail, &size);
+    return status < 0 ? status : await replace_journal(journal, file, name, size);
 }
 
 async int rewrite_journal(struct kv *kv)
 {
     bide_descriptor file;
     bide_mutex_waiter lock;
-    char *name = new_name(kv->journal.path);
+    char *name = temporary_name(kv->journal.path);
     bide_descriptor_init_closed(&file);
     defer free(name);
     defer bide_close(&file);
     if (name == NULL)
         return -ENOMEM;
-    int status = await bide_mutex_lock(&lock, &kv->save);
+    int status = await bide_mutex_lock(&lock, &kv->save_lock);
     if (status < 0)
         return status;
     defer bide_mutex_unlock(&lock);
@@ -202,26 +208,26 @@ async int rewrite_journal(struct kv *kv)
     if (status < 0) {
         await bide_unlink(name, 0);
         if (status != -ECANCELED)
-            kv_tell("%s: %s", name, strerror(-status));
+            kv_report("%s: %s", name, strerror(-status));
     }
     return status;
 }
 
-/* ---- When ---- */
+/* ---- The schedule ---- */
 
-/* The file has doubled, and is not small. */
+/* The file has doubled and is not small. */
 static bool is_rewriting_due(const struct journal *journal)
 {
     return journal->is_on && journal->size > 64 << 20 && journal->size > 2 * journal->base_size;
 }
 
-async int keep_saving(struct kv *kv)
+async int run_saves(struct kv *kv)
 {
     const uint64_t second = UINT64_C(1000000000);
     uint64_t next_save = bide_now(bide_this_context());
     for (;;) {
         int status;
-        if (kv->options.save_each != 0 || kv->journal.is_on)
+        if (kv->options.save_every != 0 || kv->journal.is_on)
             status =
                 await bide_with_deadline(bide_now(bide_this_context()) + second,
                                          bide_single_consumer_auto_event_wait(&kv->save_wanted));
@@ -229,12 +235,12 @@ async int keep_saving(struct kv *kv)
             status = await bide_single_consumer_auto_event_wait(&kv->save_wanted);
         if (status < 0 && status != -ETIMEDOUT)
             return status;
-        bool is_due = kv->options.save_each != 0 && kv->options.snapshot != NULL &&
+        bool is_due = kv->options.save_every != 0 && kv->options.snapshot != NULL &&
                       kv->changes > 0 && bide_now(bide_this_context()) >= next_save;
         if (kv->wants_snapshot || is_due) {
             kv->wants_snapshot = false;
             await save_snapshot(kv);
-            next_save = bide_now(bide_this_context()) + kv->options.save_each * second;
+            next_save = bide_now(bide_this_context()) + kv->options.save_every * second;
         }
         if (kv->wants_rewrite || is_rewriting_due(&kv->journal)) {
             kv->wants_rewrite = false;

@@ -1,19 +1,19 @@
-/* Commands on values. */
+/* Commands on values. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
-/* Gives a key a value: its time is `time`, 0 for none, or RECORD_KEEPS_TIME. */
-static bool set(struct client *client, struct bytes key, struct bytes value, int64_t time)
+/* Sets a key's value and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. */
+static bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time)
 {
     struct kv *kv = client->kv;
-    struct entry *entry = keyspace_put(&kv->keys, key, value.size, false);
+    struct entry *entry = keyspace_upsert(&kv->keys, key, value.size, false);
     if (entry == NULL) {
         reply_no_memory(client);
         return false;
     }
     memcpy(entry->bytes + entry->key_size, value.data, value.size);
     if (time != RECORD_KEEPS_TIME && (time != 0 || entry->expiry != 0) &&
-        !keyspace_set_time(&kv->keys, entry, time)) {
-        time = 0; /* it has none, and the file is to say so */
+        !keyspace_set_expiry(&kv->keys, entry, time)) {
+        time = 0; /* the key has no expiry, and the record must say so */
         reply_no_memory(client);
         kv_log_set(kv, key, value, time);
         return false;
@@ -42,8 +42,11 @@ struct set_options {
     int64_t time;
 };
 
-/* A time of `number` in units of so many milliseconds, from `from` on. False: it is none. */
-static bool time_from(int64_t number, int64_t unit, int64_t from, int64_t *time)
+/*
+ * The expiry `number` units of `unit` milliseconds after `from`. Returns false if that is not a
+ * valid time.
+ */
+static bool expiry_from(int64_t number, int64_t unit, int64_t from, int64_t *time)
 {
     return number > 0 && !__builtin_mul_overflow(number, unit, &number) &&
            !__builtin_add_overflow(number, from, time);
@@ -73,8 +76,8 @@ static bool read_set_options(struct client *client, struct set_options *options)
         } else if (unit < 4 && ++i < client->request.count && options->time == 0) {
             if (!argument_number(client, i, &number))
                 return false;
-            if (!time_from(number, times[unit].unit,
-                           times[unit].is_absolute ? 0 : client->kv->keys.now, &options->time)) {
+            if (!expiry_from(number, times[unit].unit,
+                             times[unit].is_absolute ? 0 : client->kv->keys.now, &options->time)) {
                 REPLY(client, "-ERR invalid expire time in 'set' command");
                 return false;
             }
@@ -99,13 +102,14 @@ static void set_with_options(struct client *client, struct bytes key, struct byt
     bool is_there = link != NULL, done = false;
     size_t reply = buffer_used(&client->out);
     if (options.gets && is_there)
-        reply_bulk(client, entry_value(*link)); /* before it changes */
+        reply_bulk(client, entry_value(*link)); /* before the value changes */
     else if (options.gets)
         reply_nothing(client);
     if (is_there ? !options.if_new : !options.if_there) {
         size_t before = buffer_used(&client->out);
-        done = set(client, key, value, options.keeps_time ? RECORD_KEEPS_TIME : options.time);
-        if (!done) { /* the error alone is the reply */
+        done =
+            assign_value(client, key, value, options.keeps_time ? RECORD_KEEPS_TIME : options.time);
+        if (!done) { /* the reply is the error alone */
             reply_drop(client, reply, before);
             return;
         }
@@ -123,29 +127,29 @@ void command_set(struct client *client)
     struct bytes key = client_argument(client, 1), value = client_argument(client, 2);
     if (client->request.count > 3)
         set_with_options(client, key, value);
-    else if (set(client, key, value, 0))
+    else if (assign_value(client, key, value, 0))
         reply_ok(client);
 }
 
-static void set_for(struct client *client, int64_t unit, const char *name)
+static void set_with_expiry(struct client *client, int64_t unit, const char *name)
 {
     int64_t number, time;
     if (!argument_number(client, 2, &number))
         return;
-    if (!time_from(number, unit, client->kv->keys.now, &time))
+    if (!expiry_from(number, unit, client->kv->keys.now, &time))
         reply_error(client, "-ERR invalid expire time in '%s' command", name);
-    else if (set(client, client_argument(client, 1), client_argument(client, 3), time))
+    else if (assign_value(client, client_argument(client, 1), client_argument(client, 3), time))
         reply_ok(client);
 }
 
 void command_setex(struct client *client)
 {
-    set_for(client, 1000, "setex");
+    set_with_expiry(client, 1000, "setex");
 }
 
 void command_psetex(struct client *client)
 {
-    set_for(client, 1, "psetex");
+    set_with_expiry(client, 1, "psetex");
 }
 
 void command_setnx(struct client *client)
@@ -153,7 +157,7 @@ void command_setnx(struct client *client)
     struct bytes key = client_argument(client, 1);
     if (keyspace_find(&client->kv->keys, key) != NULL)
         reply_number(client, 0);
-    else if (set(client, key, client_argument(client, 2), 0))
+    else if (assign_value(client, key, client_argument(client, 2), 0))
         reply_number(client, 1);
 }
 
@@ -163,7 +167,7 @@ void command_getset(struct client *client)
     size_t before = buffer_used(&client->out);
     command_get(client);
     size_t behind = buffer_used(&client->out);
-    if (!set(client, key, client_argument(client, 2), 0))
+    if (!assign_value(client, key, client_argument(client, 2), 0))
         reply_drop(client, before, behind);
 }
 
@@ -197,7 +201,7 @@ void command_mset(struct client *client)
         return;
     }
     for (size_t i = 1; i < client->request.count; i += 2) {
-        if (!set(client, client_argument(client, i), client_argument(client, i + 1), 0))
+        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0))
             return;
     }
     reply_ok(client);
@@ -219,7 +223,7 @@ void command_append(struct client *client)
         REPLY(client, "-ERR string exceeds maximum allowed size");
         return;
     }
-    struct entry *entry = keyspace_put(&kv->keys, key, size + more.size, true);
+    struct entry *entry = keyspace_upsert(&kv->keys, key, size + more.size, true);
     if (entry == NULL) {
         reply_no_memory(client);
         return;
@@ -231,7 +235,7 @@ void command_append(struct client *client)
 
 /* ---- Numbers ---- */
 
-static void add(struct client *client, int64_t number)
+static void add_to_number(struct client *client, int64_t number)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
@@ -246,25 +250,26 @@ static void add(struct client *client, int64_t number)
         REPLY(client, "-ERR increment or decrement would overflow");
         return;
     }
-    if (set(client, key, (struct bytes){text, number_print(text, value)}, RECORD_KEEPS_TIME))
+    if (assign_value(client, key, (struct bytes){text, number_print(text, value)},
+                     RECORD_KEEPS_TIME))
         reply_number(client, value);
 }
 
 void command_incr(struct client *client)
 {
-    add(client, 1);
+    add_to_number(client, 1);
 }
 
 void command_decr(struct client *client)
 {
-    add(client, -1);
+    add_to_number(client, -1);
 }
 
 void command_incrby(struct client *client)
 {
     int64_t number;
     if (argument_number(client, 2, &number))
-        add(client, number);
+        add_to_number(client, number);
 }
 
 void command_decrby(struct client *client)
@@ -275,5 +280,5 @@ void command_decrby(struct client *client)
     if (number == INT64_MIN)
         REPLY(client, "-ERR decrement would overflow");
     else
-        add(client, -number);
+        add_to_number(client, -number);
 }

@@ -1,8 +1,14 @@
+/* The hash table. While it is resized, each operation moves some buckets to the new array. One thread. */
 #include "table.h"
 
 #include <stdlib.h>
 
-enum { LEAST = 16, MOVES = 2, EMPTY_MOVES = 64, SPARSE = 16 };
+enum {
+    MIN_BUCKETS = 16,
+    BUCKETS_PER_STEP = 2,        /* with entries, moved by one operation */
+    EMPTY_BUCKETS_PER_STEP = 64, /* skipped by one operation */
+    SPARSE_FACTOR = 16           /* buckets for each entry, above which the table shrinks */
+};
 
 void table_init(struct table *table, const uint64_t key[2])
 {
@@ -13,8 +19,10 @@ static void free_bucket(struct table *table, struct entry *entry)
 {
     for (struct entry *next; entry != NULL; entry = next) {
         next = entry->next;
-        if (table->before_move != NULL)
-            table->before_move(table->argument, entry);
+        if (table->before_free_or_move != NULL)
+            table->before_free_or_move(table->argument, entry);
+        bide_assert(table->count > 0);
+        table->count--;
         free(entry);
     }
 }
@@ -29,7 +37,7 @@ bool table_free_some(struct table *table, size_t buckets)
         free(table->buckets[i]);
         table->buckets[i] = NULL;
     }
-    table->count = 0;
+    bide_assert(table->count == 0); /* each entry was in one bucket */
     table->moved = 0;
     table->generation += 2;
     return true;
@@ -37,10 +45,11 @@ bool table_free_some(struct table *table, size_t buckets)
 
 /* ---- Changing the size ---- */
 
-/* Without memory the table stays as it is, and gets slower. */
-static void begin_to_move(struct table *table, size_t size)
+/* If memory is exhausted, the table keeps its size and becomes slower. */
+static void start_resize(struct table *table, size_t size)
 {
     struct entry **buckets = calloc(size, sizeof *buckets);
+    bide_assert(table->buckets[1] == NULL && (size & (size - 1)) == 0);
     if (buckets == NULL)
         return;
     table->buckets[table->sizes[0] != 0] = buckets;
@@ -48,8 +57,9 @@ static void begin_to_move(struct table *table, size_t size)
     table->moved = 0;
 }
 
-static void end_to_move(struct table *table)
+static void finish_resize(struct table *table)
 {
+    bide_assert(table->moved == table->sizes[0] && table->buckets[1] != NULL);
     free(table->buckets[0]);
     table->buckets[0] = table->buckets[1];
     table->sizes[0] = table->sizes[1];
@@ -58,12 +68,12 @@ static void end_to_move(struct table *table)
     table->generation++;
 }
 
-static void move_some(struct table *table)
+static void resize_step(struct table *table)
 {
     size_t mask = table->sizes[1] - 1;
-    for (int moves = 0, empty = 0; moves < MOVES && empty < EMPTY_MOVES;) {
+    for (int moves = 0, empty = 0; moves < BUCKETS_PER_STEP && empty < EMPTY_BUCKETS_PER_STEP;) {
         if (table->moved == table->sizes[0]) {
-            end_to_move(table);
+            finish_resize(table);
             return;
         }
         struct entry *next, *entry = table->buckets[0][table->moved];
@@ -74,8 +84,8 @@ static void move_some(struct table *table)
             moves++;
         for (; entry != NULL; entry = next) {
             next = entry->next;
-            if (table->before_move != NULL)
-                table->before_move(table->argument, entry);
+            if (table->before_free_or_move != NULL)
+                table->before_free_or_move(table->argument, entry);
             entry->next = table->buckets[1][entry->hash & mask];
             table->buckets[1][entry->hash & mask] = entry;
         }
@@ -84,7 +94,7 @@ static void move_some(struct table *table)
 
 /* ---- Operations ---- */
 
-static struct entry **find_in(struct entry **link, struct bytes key, uint32_t hash)
+static struct entry **find_in_bucket(struct entry **link, struct bytes key, uint32_t hash)
 {
     for (; *link != NULL; link = &(*link)->next) {
         struct entry *entry = *link;
@@ -100,66 +110,70 @@ struct entry **table_find(struct table *table, struct bytes key, uint32_t hash)
     if (table->sizes[0] == 0)
         return NULL;
     if (table->buckets[1] != NULL)
-        move_some(table);
-    struct entry **link = find_in(&table->buckets[0][hash & (table->sizes[0] - 1)], key, hash);
+        resize_step(table);
+    struct entry **link =
+        find_in_bucket(&table->buckets[0][hash & (table->sizes[0] - 1)], key, hash);
     if (*link == NULL && table->buckets[1] != NULL)
-        link = find_in(&table->buckets[1][hash & (table->sizes[1] - 1)], key, hash);
+        link = find_in_bucket(&table->buckets[1][hash & (table->sizes[1] - 1)], key, hash);
     return link;
 }
 
-struct entry *table_add(struct table *table, struct bytes key, uint32_t hash, size_t room)
+struct entry *table_add(struct table *table, struct bytes key, uint32_t hash, size_t value_capacity)
 {
     if (table->sizes[0] == 0)
-        begin_to_move(table, LEAST);
+        start_resize(table, MIN_BUCKETS);
     else if (table->buckets[1] == NULL && table->count >= table->sizes[0] &&
              table->sizes[0] <= UINT32_MAX / 2)
-        begin_to_move(table, table->sizes[0] * 2);
+        start_resize(table, table->sizes[0] * 2);
     if (table->sizes[0] == 0)
         return NULL;
-    struct entry *entry = malloc(sizeof *entry + key.size + room);
+    struct entry *entry = malloc(sizeof *entry + key.size + value_capacity);
     if (entry == NULL)
         return NULL;
     int array = table->buckets[1] != NULL;
     struct entry **bucket = &table->buckets[array][hash & (table->sizes[array] - 1)];
-    *entry = (struct entry){
-        .next = *bucket, .hash = hash, .key_size = (uint32_t)key.size, .room = (uint32_t)room};
+    *entry = (struct entry){.next = *bucket,
+                            .hash = hash,
+                            .key_size = (uint32_t)key.size,
+                            .value_capacity = (uint32_t)value_capacity};
     memcpy(entry->bytes, key.data, key.size);
     *bucket = entry;
     table->count++;
     return entry;
 }
 
-struct entry *table_take(struct table *table, struct entry **link)
+struct entry *table_unlink(struct table *table, struct entry **link)
 {
     struct entry *entry = *link;
+    bide_assert(table->count > 0);
     *link = entry->next;
     table->count--;
-    if (table->buckets[1] == NULL && table->sizes[0] > LEAST &&
-        table->count < table->sizes[0] / SPARSE)
-        begin_to_move(table, table->sizes[0] / SPARSE * 2);
+    if (table->buckets[1] == NULL && table->sizes[0] > MIN_BUCKETS &&
+        table->count < table->sizes[0] / SPARSE_FACTOR)
+        start_resize(table, table->sizes[0] / SPARSE_FACTOR * 2);
     return entry;
 }
 
-struct entry *table_widen(struct entry **link, size_t room, bool spare)
+struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool spare)
 {
     size_t key_size = (*link)->key_size;
     struct entry *entry = NULL;
-    if (spare && room <= UINT32_MAX / 2)
-        entry = realloc(*link, sizeof *entry + key_size + 2 * room);
+    if (spare && value_capacity <= UINT32_MAX / 2)
+        entry = realloc(*link, sizeof *entry + key_size + 2 * value_capacity);
     if (entry != NULL)
-        room *= 2;
+        value_capacity *= 2;
     else
-        entry = realloc(*link, sizeof *entry + key_size + room);
+        entry = realloc(*link, sizeof *entry + key_size + value_capacity);
     if (entry == NULL)
         return NULL;
-    entry->room = (uint32_t)room;
+    entry->value_capacity = (uint32_t)value_capacity;
     *link = entry;
     return entry;
 }
 
 /* ---- Visiting ---- */
 
-static size_t reversed(size_t bits)
+static size_t reverse_bits(size_t bits)
 {
     size_t result = 0;
     for (unsigned i = 0; i < 8 * sizeof bits; i++)
@@ -174,8 +188,8 @@ static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry
 }
 
 /*
- * The cursor counts with its bits reversed. So the buckets that one becomes in a larger array,
- * which have its lower bits, come one after the other; and what was visited stays behind the
+ * The cursor counts with its bits reversed. So the buckets into which one bucket is split in a
+ * larger array, which share its lower bits, follow one another, and visited buckets stay behind the
  * cursor in an array of any size.
  */
 size_t table_scan(struct table *table, size_t cursor,
@@ -190,6 +204,6 @@ size_t table_scan(struct table *table, size_t cursor,
     if (small != large)
         for (size_t high = 0; high <= large_mask; high += small_mask + 1)
             visit_bucket(table->buckets[large][(cursor & small_mask) | high], visit, argument);
-    cursor = reversed(reversed(cursor | ~small_mask) + 1);
+    cursor = reverse_bits(reverse_bits(cursor | ~small_mask) + 1);
     return cursor;
 }

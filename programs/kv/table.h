@@ -1,15 +1,15 @@
 /*
- * A hash table of keys and values, both bytes, that grows and shrinks a few buckets at a time.
+ * A hash table of byte strings that grows and shrinks a few buckets at a time.
  *
  *     one array      --too full, or too empty-->      two arrays
  *     two arrays     --each operation moves two buckets, until the old one is empty-->    one array
  *
- * While there are two, a key is in either, and new ones go to the new array. No operation takes
- * longer than it does to move two buckets. An entry is one piece of memory: key, and value behind
- * it with room to change in place.
+ * While there are two arrays, a key may be in either, and new keys go to the new array. No
+ * operation takes longer than moving two buckets. An entry is one allocation: the key, and behind
+ * it the value, with space to change in place.
  *
- * A find returns the link that points at the entry; it is good until the next call. Entries keep
- * their address until their value needs more room.
+ * table_find returns the link that points at the entry; the link is valid until the next call.
+ * Entries keep their address until their value needs more space.
  */
 #ifndef KV_TABLE_H
 #define KV_TABLE_H
@@ -18,13 +18,15 @@
 
 struct entry {
     struct entry *next; /* in the bucket */
-    uint32_t hash;      /* its lower half */
+    uint32_t hash;      /* the lower half */
     uint32_t key_size;
     uint32_t value_size;
-    uint32_t room;     /* for the value */
-    uint32_t expiry;   /* the keyspace's: its place among those that end; 0: it does not */
-    uint32_t snapshot; /* the keyspace's: the last snapshot that has it, or that it came after */
-    char bytes[];      /* the key, and the value behind it */
+    uint32_t value_capacity; /* of the value */
+    uint32_t
+        expiry; /* the keyspace's: its index in the heap of expiries, plus 1; 0 if it does not expire */
+    uint32_t
+        snapshot; /* the keyspace's: the last snapshot that has the entry, or that is older than it */
+    char bytes[]; /* the key, and the value behind it */
 };
 
 static inline struct bytes entry_key(const struct entry *entry)
@@ -38,48 +40,58 @@ static inline struct bytes entry_value(const struct entry *entry)
 }
 
 struct table {
-    struct entry **buckets[2]; /* the second is NULL unless entries move there */
+    struct entry **buckets[2]; /* the second is NULL unless a resize is in progress */
     size_t sizes[2];           /* powers of two */
-    size_t moved;              /* buckets of the first that are empty, from 0 */
+    size_t moved;              /* buckets of the first that are already empty, from 0 */
     size_t count;
-    uint32_t generation; /* of the first array: the second's is one more */
-    uint64_t key[2];     /* of the hash */
+    uint32_t generation; /* of the first array; the second's is one more */
+    uint64_t key[2];     /* the key of the hash */
 
-    /* Called before an entry is moved to the other array, or freed with the table; or NULL. */
-    void (*before_move)(void *argument, struct entry *entry);
+    /* Called before an entry moves to the other array or is freed with the table. May be NULL. */
+    void (*before_free_or_move)(void *argument, struct entry *entry);
     void *argument;
 };
 
-/* An empty table, without memory. */
+/* Makes an empty table, which has no memory yet. */
 void table_init(struct table *table, const uint64_t key[2]);
 
 /*
- * Frees the entries of so many buckets, and calls before_move for each. True: that was all, and the
- * table is an empty one. Between two calls nothing else may be done with the table.
+ * Frees the entries of `buckets` buckets, and calls before_free_or_move for each. Returns true when
+ * nothing is left and the table is empty. No other function may use the table between the calls.
  */
 bool table_free_some(struct table *table, size_t buckets);
 
-/* The hash that find and add are to be called with. */
+/* The hash of a key, for table_find and table_add. */
 static inline uint32_t table_hash(const struct table *table, struct bytes key)
 {
     return (uint32_t)bytes_hash(key, table->key);
 }
 
-/* The link to the key's entry: *link is NULL if there is none. NULL: the table has no array yet. */
+/*
+ * The link to the key's entry; *link is NULL if there is none. Returns NULL if the table has no
+ * array yet.
+ */
 struct entry **table_find(struct table *table, struct bytes key, uint32_t hash);
 
-/* Adds a key that is not there, with room for a value. NULL: there is no memory. */
-struct entry *table_add(struct table *table, struct bytes key, uint32_t hash, size_t room);
+/*
+ * Adds a key that is not in the table, with space for a value. Returns NULL if memory is exhausted.
+ */
+struct entry *table_add(struct table *table, struct bytes key, uint32_t hash,
+                        size_t value_capacity);
 
-/* Takes the entry out of the table, and returns it: it is the caller's to free. */
-struct entry *table_take(struct table *table, struct entry **link);
-
-/* Gives the entry more room, to grow further cheaply if `spare`. NULL: there is no memory. */
-struct entry *table_widen(struct entry **link, size_t room, bool spare);
+/* Removes the entry from the table and returns it. The caller frees it. */
+struct entry *table_unlink(struct table *table, struct entry **link);
 
 /*
- * Visits the buckets of one place, for SCAN: begin with 0, go on with what it returns until that is
- * 0. A key that is there all the time is visited at least once, however the table changes.
+ * Enlarges the space for the entry's value; with `spare`, by more than needed, so that further
+ * growth is cheap. Returns NULL if memory is exhausted.
+ */
+struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool spare);
+
+/*
+ * Visits one position of the table, for SCAN. Begin with cursor 0, and continue with the returned
+ * cursor until that is 0. A key that is in the table all the time is visited at least once, however
+ * the table is resized.
  */
 size_t table_scan(struct table *table, size_t cursor,
                   void (*visit)(void *argument, struct entry *entry), void *argument);

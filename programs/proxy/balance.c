@@ -1,8 +1,9 @@
 /*
- * Choosing servers.
+ * Load balancing: round robin by weight, fewest connections, and the state of each server.
  *
- * Source: the smooth weighted round: each turn every server gains its weight, the one that has most
- * is chosen and loses the sum of all; Igor Sysoev, Maxim Dounin, nginx, 2012.
+ * Source: smooth weighted round robin: in each round every server gains its weight; the server with
+ * the highest sum is chosen and loses the total of all weights. Igor Sysoev, Maxim Dounin, nginx,
+ * 2012.
  */
 #define _GNU_SOURCE
 #include "balance.h"
@@ -22,13 +23,14 @@ static void note_tried(struct tried *tried, const struct upstream *server)
 
 static bool is_up(const struct upstream *server, const struct tried *tried, uint64_t now)
 {
-    return !server->is_down && server->address_count != 0 && server->down_until <= now &&
+    return !server->is_down && server->address_count != 0 && server->suspended_until <= now &&
            !was_tried(tried, server);
 }
 
 static bool is_usable(const struct upstream *server, const struct tried *tried, uint64_t now)
 {
-    return is_up(server, tried, now) && (server->max == 0 || server->live < server->max);
+    return is_up(server, tried, now) &&
+           (server->max_connections == 0 || server->live < server->max_connections);
 }
 
 static struct upstream *next_in_round(struct backend *backend, const struct tried *tried,
@@ -49,16 +51,19 @@ static struct upstream *next_in_round(struct backend *backend, const struct trie
     return best;
 }
 
-/* The fewest for its weight; of those that are alike the next in the round. */
-static struct upstream *min_connected(struct backend *backend, const struct tried *tried,
-                                        uint64_t now)
+/*
+ * The server with the fewest connections in proportion to its weight; among equals, the next in the
+ * round.
+ */
+static struct upstream *fewest_connections(struct backend *backend, const struct tried *tried,
+                                           uint64_t now)
 {
     struct tried others = *tried;
     const struct upstream *best = NULL;
     for (const struct upstream *server = backend->servers; server != NULL; server = server->next) {
         if (is_usable(server, tried, now) &&
-            (best == NULL || (uint64_t)server->live * best->weight <
-                                 (uint64_t)best->live * server->weight))
+            (best == NULL ||
+             (uint64_t)server->live * best->weight < (uint64_t)best->live * server->weight))
             best = server;
     }
     if (best == NULL)
@@ -75,8 +80,8 @@ struct upstream *balance_choose_full(struct backend *backend, struct tried *trie
     struct upstream *best = NULL;
     for (struct upstream *server = backend->servers; server != NULL; server = server->next) {
         if (is_up(server, tried, now) &&
-            (best == NULL ||
-             (uint64_t)server->live * best->max < (uint64_t)best->live * server->max))
+            (best == NULL || (uint64_t)server->live * best->max_connections <
+                                 (uint64_t)best->live * server->max_connections))
             best = server;
     }
     if (best != NULL)
@@ -87,7 +92,7 @@ struct upstream *balance_choose_full(struct backend *backend, struct tried *trie
 struct upstream *balance_choose(struct backend *backend, struct tried *tried, uint64_t now)
 {
     struct upstream *server = backend->balance == MIN_CONNECTIONS
-                                  ? min_connected(backend, tried, now)
+                                  ? fewest_connections(backend, tried, now)
                                   : next_in_round(backend, tried, now);
     if (server != NULL)
         note_tried(tried, server);
@@ -99,20 +104,21 @@ const bide_address *balance_address(struct upstream *server)
     return &server->addresses[server->next_address++ % server->address_count];
 }
 
-/* ---- What is known of them ---- */
+/* ---- The state of servers ---- */
 
-void balance_begin(struct upstream *server)
+void balance_connection_started(struct upstream *server)
 {
     server->live++;
     server->total++;
 }
 
-void balance_end(struct upstream *server)
+void balance_connection_finished(struct upstream *server)
 {
+    bide_assert(server->live > 0);
     server->live--;
 }
 
-bool balance_is_our_own(int error)
+bool balance_is_local_error(int error)
 {
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -ENOBUFS ||
            error == -EADDRNOTAVAIL;
@@ -120,11 +126,11 @@ bool balance_is_our_own(int error)
 
 void balance_succeeded(struct upstream *server, struct log *log)
 {
-    unsigned max = server->backend->fail_count;
-    if (max != 0 && server->failures >= max)
+    unsigned limit = server->backend->fail_count;
+    if (limit != 0 && server->failures >= limit)
         log_line(log, "server %s/%s is used again", server->backend->name, server->name);
     server->failures = 0;
-    server->down_until = 0;
+    server->suspended_until = 0;
 }
 
 void balance_failed(struct upstream *server, int error, uint64_t now, struct log *log)
@@ -134,10 +140,10 @@ void balance_failed(struct upstream *server, int error, uint64_t now, struct log
     server->failures++;
     if (backend->fail_count == 0 || server->failures < backend->fail_count)
         return;
-    if (server->down_until <= now)
-        log_line(log, "server %s/%s has failed %u times, and is left alone: %s", backend->name,
+    if (server->suspended_until <= now)
+        log_line(log, "server %s/%s has failed %u times and is suspended: %s", backend->name,
                  server->name, server->failures, strerror(-error));
-    server->down_until = now + backend->fail_for;
+    server->suspended_until = now + backend->fail_for;
 }
 
 void balance_checked(struct upstream *server, int error, struct log *log)
@@ -154,21 +160,21 @@ void balance_checked(struct upstream *server, int error, struct log *log)
     server->is_down = !is_good;
     if (is_good) {
         server->failures = 0;
-        server->down_until = 0;
+        server->suspended_until = 0;
         log_line(log, "server %s/%s is up", backend->name, server->name);
     } else {
         log_line(log, "server %s/%s is down: %s", backend->name, server->name,
-                 error == -EBADMSG ? "its answer is no good" : strerror(-error));
+                 error == -EBADMSG ? "bad response to the check" : strerror(-error));
     }
 }
 
 /* ---- A new configuration ---- */
 
-static void inherit(struct upstream *server, const struct upstream *old)
+static void inherit_state(struct upstream *server, const struct upstream *old)
 {
     server->current = old->current;
     server->failures = old->failures;
-    server->down_until = old->down_until;
+    server->suspended_until = old->suspended_until;
     server->is_down = old->is_down && server->backend->check.kind != CHECK_NOTHING;
     server->total = old->total;
     server->failed = old->failed;
@@ -182,7 +188,8 @@ static void inherit(struct upstream *server, const struct upstream *old)
 
 void balance_inherit(struct configuration *configuration, const struct configuration *old)
 {
-    for (struct backend *backend = configuration->backends; backend != NULL; backend = backend->next) {
+    for (struct backend *backend = configuration->backends; backend != NULL;
+         backend = backend->next) {
         const struct backend *other = old->backends;
         while (other != NULL && strcmp(other->name, backend->name) != 0)
             other = other->next;
@@ -193,7 +200,7 @@ void balance_inherit(struct configuration *configuration, const struct configura
             while (same != NULL && strcmp(same->name, server->name) != 0)
                 same = same->next;
             if (same != NULL)
-                inherit(server, same);
+                inherit_state(server, same);
         }
     }
 }

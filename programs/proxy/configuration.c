@@ -1,10 +1,10 @@
 /*
- * The configuration file: lines of words, in sections.
+ * Reads the configuration file and frees configurations. The file has lines of words, in sections:
  *
- *     global lines, `listen ADDRESS` and the lines of it, `backend NAME` and the lines of it
+ *     global lines, `listen ADDRESS` and its lines, `backend NAME` and its lines
  *
- * A line is a directive (directives.c). What refers to something else by name is resolved when all
- * lines have been read.
+ * Each line is a directive (directives.c). References by name are resolved after all lines have
+ * been read.
  */
 #define _GNU_SOURCE
 #include "configuration.h"
@@ -32,73 +32,73 @@ static bool read_lines(struct reading *reading, FILE *file)
         if (!reading_split(reading, text) || (reading->count != 0 && !directives_read(reading)))
             return false;
     }
-    return !ferror(file) || reading_fail(reading, reading->line, "it cannot be read");
+    return !ferror(file) || reading_fail(reading, reading->line, "read error");
 }
 
-/* ---- The whole ---- */
+/* ---- Resolving names ---- */
 
-static bool finish_listen(struct reading *reading, struct listen *listen)
+static bool resolve_listen(struct reading *reading, struct listen *listen)
 {
     if (listen->routes == NULL)
-        return reading_fail(reading, listen->line, "'listen %s' says nothing of where to go: 'to'",
+        return reading_fail(reading, listen->line, "'listen %s' has no 'to' or 'route'",
                             listen->name);
     for (struct route *route = listen->routes; route != NULL; route = route->next) {
         route->backend = configuration_backend(reading->configuration, route->backend_name);
         if (route->backend == NULL)
-            return reading_fail(reading, route->line, "there is no backend '%s'",
-                                route->backend_name);
-        if (listen->mode == MODE_TCP && (route->host != NULL || route->prefix[0] != '\0' ||
-                                         route->next != NULL))
-            return reading_fail(reading, route->line, "mode tcp has one 'to' and no route");
+            return reading_fail(reading, route->line, "unknown backend '%s'", route->backend_name);
+        if (listen->mode == MODE_TCP &&
+            (route->host != NULL || route->prefix[0] != '\0' || route->next != NULL))
+            return reading_fail(reading, route->line, "mode tcp takes one 'to' and no 'route'");
     }
     if (listen->idle_timeout == 0)
         listen->idle_timeout = (listen->mode == MODE_HTTP ? 60 : 300) * SECOND;
-    int status = http_begin(listen);
+    int status = http_init(listen);
     if (status < 0)
         return reading_fail(reading, listen->line, "mode http: %s",
                             status == -ENOTSUP ? "this proxy was built without llhttp"
                                                : strerror(-status));
-    return secure_listen(reading, listen);
+    return secure_configure_listen(reading, listen);
 }
 
-static bool finish(struct reading *reading)
+static bool resolve_names(struct reading *reading)
 {
     struct configuration *configuration = reading->configuration;
     if (configuration->listens == NULL)
-        return reading_fail(reading, reading->line, "there is nothing to listen on");
-    for (struct backend *backend = configuration->backends; backend != NULL; backend = backend->next) {
+        return reading_fail(reading, reading->line, "no 'listen' section");
+    for (struct backend *backend = configuration->backends; backend != NULL;
+         backend = backend->next) {
         if (backend->servers == NULL)
             return reading_fail(reading, backend->line, "backend '%s' has no server",
                                 backend->name);
-        if (!secure_backend(reading, backend))
+        if (!secure_configure_backend(reading, backend))
             return false;
     }
     for (struct listen *listen = configuration->listens; listen != NULL; listen = listen->next) {
-        if (!finish_listen(reading, listen))
+        if (!resolve_listen(reading, listen))
             return false;
     }
     return true;
 }
 
 struct configuration *configuration_read(FILE *file, const char *name,
-                                         const struct configuration *before, char *complaint,
+                                         const struct configuration *previous, char *error_text,
                                          size_t size)
 {
     struct configuration *configuration = reading_allocate(sizeof *configuration);
     struct reading reading = {.configuration = configuration,
-                              .before = before,
+                              .previous = previous,
                               .file = name,
-                              .complaint = complaint,
+                              .error_text = error_text,
                               .size = size};
     configuration->references = 1;
     configuration->log = reading_copy("stdout");
-    configuration->max = 10000;
+    configuration->max_connections = 10000;
     configuration->shutdown_timeout = 30 * SECOND;
     configuration->splices = true;
     configuration->last_listen = &configuration->listens;
     configuration->last_backend = &configuration->backends;
     bide_stop_source_init(&configuration->checks);
-    if (read_lines(&reading, file) && finish(&reading))
+    if (read_lines(&reading, file) && resolve_names(&reading))
         return configuration;
     configuration_release(configuration);
     return NULL;
@@ -120,13 +120,14 @@ struct backend *configuration_backend(const struct configuration *configuration,
     return backend;
 }
 
-/* ---- Its end ---- */
+/* ---- Freeing ---- */
 
 static void free_backend(struct backend *backend)
 {
     struct upstream *next;
     for (struct upstream *server = backend->servers; server != NULL; server = next) {
         next = server->next;
+        bide_assert(server->live == 0); /* each connection holds a reference */
         free(server->name);
         pool_close(server);
         pool_free(server);
@@ -178,18 +179,20 @@ static void free_listen(struct listen *listen)
     free(listen);
 }
 
-void configuration_keep(struct configuration *configuration)
+void configuration_retain(struct configuration *configuration)
 {
     configuration->references++;
 }
 
 void configuration_release(struct configuration *configuration)
 {
+    bide_assert(configuration->references > 0);
     if (--configuration->references != 0)
         return;
     struct backend *next_backend;
     struct listen *next_listen;
-    for (struct backend *backend = configuration->backends; backend != NULL; backend = next_backend) {
+    for (struct backend *backend = configuration->backends; backend != NULL;
+         backend = next_backend) {
         next_backend = backend->next;
         free_backend(backend);
     }
@@ -203,8 +206,11 @@ void configuration_release(struct configuration *configuration)
 
 /* ---- Networks ---- */
 
-/* An address of version 4, also if version 6 wraps it; the number of its bytes. */
-static unsigned bytes_of(const bide_address *address, const uint8_t **bytes)
+/*
+ * Sets *bytes to the address in network order and returns its length. An IPv4 address that is
+ * mapped to IPv6 counts as IPv4.
+ */
+static unsigned address_bytes(const bide_address *address, const uint8_t **bytes)
 {
     static const uint8_t wrapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     *bytes = NULL;
@@ -224,9 +230,9 @@ static unsigned bytes_of(const bide_address *address, const uint8_t **bytes)
 bool network_contains(const struct network *networks, const bide_address *address)
 {
     const uint8_t *bytes, *wanted;
-    unsigned size = bytes_of(address, &bytes);
+    unsigned size = address_bytes(address, &bytes);
     for (const struct network *network = networks; network != NULL; network = network->next) {
-        if (size == 0 || bytes_of(&network->address, &wanted) != size)
+        if (size == 0 || address_bytes(&network->address, &wanted) != size)
             continue;
         unsigned whole = network->bits / 8, rest = network->bits % 8;
         if (memcmp(bytes, wanted, whole) == 0 &&

@@ -1,10 +1,10 @@
 /*
- * What the proxy is to do: the configuration as it is read from a file (configuration.c), and what
- * goes with each server of it while the proxy runs (balance.c).
+ * The configuration as it is read from a file (configuration.c), with the state of each server
+ * while the proxy runs (balance.c).
  *
- * A configuration does not change, but for the state of its servers. Whoever uses it has a reference
- * to it: the program, each connection, each health check. So a new one takes effect for connections
- * to come, and the old one goes with the last that uses it.
+ * A configuration is constant except for the state of its servers. Its users each hold a reference:
+ * the program, each connection, each health check. A new configuration takes effect for new
+ * connections, and the old one is freed with its last user.
  */
 #ifndef PROXY_CONFIGURATION_H
 #define PROXY_CONFIGURATION_H
@@ -23,27 +23,27 @@ struct pool;
 struct upstream {
     struct upstream *next;
     struct backend *backend;
-    unsigned index;        /* among those of the backend */
-    char *name;            /* as it was written */
-    char *host;            /* to be looked up; NULL: the address is known */
-    char *tls_name;        /* that its certificate is to have */
+    unsigned index; /* within the backend */
+    char *name;     /* as written in the file */
+    char *host;     /* to resolve; NULL: the address is known */
+    char *tls_name; /* expected in its certificate */
     uint16_t port;
     unsigned weight;
-    unsigned max;         /* connections at a time; 0: without a limit */
-    struct pool *pool;     /* connections that are kept; NULL: none yet */
+    unsigned max_connections; /* 0: no limit */
+    struct pool *pool;        /* of kept connections; NULL: not created yet */
 
-    /* what is known of it (balance.c) */
+    /* its state (balance.c) */
     bide_address addresses[BIDE_RESOLVE_MAX];
     unsigned address_count;
     unsigned next_address;
-    long current;          /* of the weighted round */
-    unsigned live;         /* connections to it */
-    unsigned failures;     /* in a row */
-    uint64_t down_until;   /* because of those */
-    bool is_down;          /* because a health check says so */
-    unsigned checks;       /* in a row, that say otherwise */
+    long current;             /* its sum in the weighted round robin */
+    unsigned live;            /* connections to it */
+    unsigned failures;        /* in a row */
+    uint64_t suspended_until; /* because of failures */
+    bool is_down;             /* by health checks */
+    unsigned checks;          /* in a row that contradict is_down */
     uint64_t total, failed;
-    uint64_t bytes_in, bytes_out; /* from clients, and to them */
+    uint64_t bytes_in, bytes_out; /* from clients, to clients */
 };
 
 enum balance { ROUND_ROBIN, MIN_CONNECTIONS };
@@ -51,15 +51,15 @@ enum check_kind { CHECK_NOTHING, CHECK_TCP, CHECK_HTTP };
 
 struct check {
     enum check_kind kind;
-    char *path;        /* of CHECK_HTTP */
-    char *host;        /* NULL: the server's name */
-    uint64_t every;    /* nanoseconds */
+    char *path;     /* for CHECK_HTTP */
+    char *host;     /* NULL: the server's name */
+    uint64_t every; /* nanoseconds */
     uint64_t timeout;
-    unsigned rise;     /* so many good ones in a row: it is up */
-    unsigned fall;     /* so many bad ones: it is down */
+    unsigned rise; /* passed checks in a row after which it is up */
+    unsigned fall; /* failed checks in a row after which it is down */
 };
 
-/* Servers that do the same. */
+/* A group of equivalent servers. */
 struct backend {
     struct backend *next;
     char *name;
@@ -69,29 +69,29 @@ struct backend {
     unsigned server_count;
     struct check check;
     uint64_t connect_timeout;
-    uint64_t response_timeout; /* of HTTP: until its head has come */
+    uint64_t response_timeout; /* HTTP: until the response's head has arrived */
     unsigned retries;
-    unsigned send_proxy;       /* the version of the PROXY protocol; 0: none */
-    unsigned fail_count;       /* so many failures in a row ... */
-    uint64_t fail_for;         /* ... keep connections away for so long */
-    unsigned keep;             /* idle connections to a server, of HTTP */
+    unsigned send_proxy; /* version of the PROXY protocol; 0: none */
+    unsigned fail_count; /* failures in a row ... */
+    uint64_t fail_for;   /* ... that suspend the server for this long */
+    unsigned keep;       /* HTTP: idle connections to each server */
     uint64_t keep_idle;
     bool has_tls;
     bool verifies;
     char *authorities;
-    char *tls_name;            /* NULL: the server's */
-    char *set_host;            /* of HTTP; NULL: it stays as it came */
+    char *tls_name; /* NULL: the server's */
+    char *set_host; /* HTTP; NULL: the client's Host is kept */
     struct bide_tls_config *tls;
 };
 
-/* Addresses of which the first `bits` are the same. */
+/* A network: the addresses that share the first `bits` bits. */
 struct network {
     struct network *next;
     bide_address address;
     unsigned bits;
 };
 
-/* Where requests go whose host and path begin so. */
+/* The backend for requests with this host and path prefix. */
 struct route {
     struct route *next;
     char *host;   /* NULL: any */
@@ -109,28 +109,28 @@ struct certificate {
 
 enum mode { MODE_TCP, MODE_HTTP };
 
-/* How servers are told who the client is. */
+/* The fields that tell servers the client's address. */
 enum forwarded { FORWARDED_X, FORWARDED_STANDARD, FORWARDED_NOTHING };
 
 struct web;
 
-/* An address to listen on, and what becomes of its connections. */
+/* An address to listen on, and how its connections are handled. */
 struct listen {
     struct listen *next;
     char *name; /* as it was written */
     unsigned line;
     bide_address address;
     enum mode mode;
-    struct route *routes, **last_route; /* of TCP: one */
-    size_t max;
+    struct route *routes, **last_route; /* TCP has one */
+    size_t max_connections;
     bool accepts_proxy;
-    struct network *trusted; /* NULL: everybody */
+    struct network *trusted; /* NULL: all peers */
     uint64_t idle_timeout;
     uint64_t header_timeout;
     enum forwarded forwarded;
-    uint64_t max_body; /* of a request; 0: without a limit */
-    struct web *web;    /* of mode http: what takes its requests (http.c) */
-    uint64_t rate, burst; /* connections a second, and at once; 0: no limit */
+    uint64_t max_body;    /* of a request; 0: no limit */
+    struct web *web;      /* mode http: the HTTP server (http.c) */
+    uint64_t rate, burst; /* connections per second, and in a burst; 0: no limit */
     struct certificate *certificates, **last_certificate;
     struct bide_tls_config *tls;
 };
@@ -138,33 +138,34 @@ struct listen {
 struct configuration {
     unsigned references;
     char *log; /* "off", "stdout", "stderr" or a path */
-    size_t max;
+    size_t max_connections;
     uint64_t shutdown_timeout;
     bool splices;
     struct listen *listens, **last_listen;
     struct backend *backends, **last_backend;
-    bide_stop_source checks; /* of its health checks, and its look-ups */
+    bide_stop_source checks; /* stops its health checks and name resolution */
 };
 
 /*
- * Reads a configuration; NULL: there is an error, and `complaint` says where and what. `name` is what
- * the file is called there. The caller has a reference. `before`, or NULL, is what it follows: a
- * listener that both have resumes the TLS sessions that began there.
+ * Reads a configuration. Returns NULL on an error and describes it, with its place, in
+ * `error_text`. `name` is the name of the file in such messages. The caller gets a reference.
+ * `previous`, or NULL, is the configuration that this one replaces: a listener that is in both
+ * resumes the TLS sessions of the old one.
  */
 struct configuration *configuration_read(FILE *file, const char *name,
-                                         const struct configuration *before, char *complaint,
+                                         const struct configuration *previous, char *error_text,
                                          size_t size);
 
-void configuration_keep(struct configuration *configuration);
+void configuration_retain(struct configuration *configuration);
 
-/* Gives a reference up; the last one frees it. */
+/* Releases a reference. The last release frees the configuration. */
 void configuration_release(struct configuration *configuration);
 
-/* Its listener, or its backend, of that name; or NULL. */
+/* The listener or backend of that name, or NULL. */
 struct listen *configuration_listen(const struct configuration *configuration, const char *name);
 struct backend *configuration_backend(const struct configuration *configuration, const char *name);
 
-/* Is it in one of the networks? */
+/* True if the address is in one of the networks. */
 bool network_contains(const struct network *networks, const bide_address *address);
 
 #endif

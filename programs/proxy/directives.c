@@ -1,5 +1,6 @@
 /*
- * The configuration file's directives: a line's first word chooses the function that reads it.
+ * The directives of the configuration file: the first word of a line selects the function that
+ * parses it.
  */
 #include "directives.h"
 
@@ -11,7 +12,7 @@ enum section { GLOBAL = 1, LISTEN = 2, BACKEND = 4 };
 struct directive {
     const char *name;
     unsigned sections;
-    unsigned min, max; /* words after the name */
+    unsigned min_words, max_words; /* words after the name */
     bool (*read)(struct reading *reading);
     const char *form;
 };
@@ -23,13 +24,13 @@ static bool read_listen(struct reading *reading)
     struct configuration *configuration = reading->configuration;
     for (struct listen *other = configuration->listens; other != NULL; other = other->next) {
         if (strcmp(other->name, reading->words[1]) == 0)
-            return reading_fail(reading, reading->line, "'%s' is listened on already, by line %u",
+            return reading_fail(reading, reading->line, "'%s' is already in use, on line %u",
                                 other->name, other->line);
     }
     struct listen *listen = reading_allocate(sizeof *listen);
     listen->name = reading_copy(reading->words[1]);
     listen->line = reading->line;
-    listen->max = configuration->max;
+    listen->max_connections = configuration->max_connections;
     listen->header_timeout = 10 * SECOND;
     listen->last_route = &listen->routes;
     listen->last_certificate = &listen->certificates;
@@ -48,7 +49,7 @@ static bool read_backend(struct reading *reading)
     struct configuration *configuration = reading->configuration;
     struct backend *other = configuration_backend(configuration, reading->words[1]);
     if (other != NULL)
-        return reading_fail(reading, reading->line, "there is a backend '%s' already, on line %u",
+        return reading_fail(reading, reading->line, "backend '%s' already exists, on line %u",
                             other->name, other->line);
     struct backend *backend = reading_allocate(sizeof *backend);
     backend->name = reading_copy(reading->words[1]);
@@ -78,12 +79,13 @@ static bool read_log(struct reading *reading)
     return true;
 }
 
-static bool max_read(struct reading *reading)
+static bool read_max_connections(struct reading *reading)
 {
     uint64_t max;
     if (!reading_number(reading, reading->words[1], 1, 1 << 20, &max))
         return false;
-    *(reading->listen != NULL ? &reading->listen->max : &reading->configuration->max) = max;
+    *(reading->listen != NULL ? &reading->listen->max_connections
+                              : &reading->configuration->max_connections) = max;
     return true;
 }
 
@@ -126,7 +128,7 @@ static void add_route(struct reading *reading, const char *host, const char *pre
     reading->listen->last_route = &route->next;
 }
 
-static bool read_backend_of(struct reading *reading)
+static bool read_to(struct reading *reading)
 {
     add_route(reading, NULL, "", reading->words[1]);
     return true;
@@ -200,7 +202,7 @@ static bool read_forwarded(struct reading *reading)
            reading_fail(reading, reading->line, "'%s' is none of x-forwarded, standard, off", word);
 }
 
-static bool read_most_body(struct reading *reading)
+static bool read_max_body(struct reading *reading)
 {
     return reading_number(reading, reading->words[1], 1, UINT64_C(1) << 50,
                           &reading->listen->max_body);
@@ -218,7 +220,7 @@ static bool read_balance(struct reading *reading)
                         word);
 }
 
-/* What stands before its port, without brackets. */
+/* The part before the port, without brackets. */
 static char *copy_host(const char *name)
 {
     char *host = reading_copy(name + (*name == '['));
@@ -228,7 +230,7 @@ static char *copy_host(const char *name)
     return host;
 }
 
-/* An address, or a name with its port. */
+/* Parses an address, or a name with a port. */
 static bool read_target(struct reading *reading, struct upstream *server)
 {
     const char *colon = strrchr(server->name, ':');
@@ -254,7 +256,7 @@ static bool read_server(struct reading *reading)
 {
     struct backend *backend = reading->backend;
     if (backend->server_count == MAX_SERVERS)
-        return reading_fail(reading, reading->line, "a backend has at most %d servers",
+        return reading_fail(reading, reading->line, "a backend can have %d servers at most",
                             MAX_SERVERS);
     struct upstream *server = reading_allocate(sizeof *server);
     *backend->last = server;
@@ -270,10 +272,10 @@ static bool read_server(struct reading *reading)
         bool is_weight = strcmp(reading->words[i], "weight") == 0;
         if ((!is_weight && strcmp(reading->words[i], "max") != 0) || i + 1 == reading->count)
             return reading_fail(reading, reading->line,
-                                "after the address come 'weight N' and 'max N'");
+                                "only 'weight N' and 'max N' may follow the address");
         if (!reading_number(reading, reading->words[i + 1], 1, is_weight ? 1000 : 1 << 20, &number))
             return false;
-        *(is_weight ? &server->weight : &server->max) = (unsigned)number;
+        *(is_weight ? &server->weight : &server->max_connections) = (unsigned)number;
     }
     return true;
 }
@@ -339,8 +341,8 @@ static bool read_check_option(struct reading *reading, struct check *check, cons
         return true;
     }
     if (strcmp(name, "rise") != 0 && strcmp(name, "fall") != 0)
-        return reading_fail(reading, reading->line, "'%s' is none of every, timeout, host, rise, fall",
-                            name);
+        return reading_fail(reading, reading->line,
+                            "'%s' is none of every, timeout, host, rise, fall", name);
     if (!reading_number(reading, value, 1, 1000, &number))
         return false;
     *(*name == 'r' ? &check->rise : &check->fall) = (unsigned)number;
@@ -364,7 +366,8 @@ static bool read_check(struct reading *reading)
         return reading_fail(reading, reading->line, "'%s' is neither tcp nor http",
                             reading->words[1]);
     if (is_http && (reading->count < 3 || reading->words[2][0] != '/'))
-        return reading_fail(reading, reading->line, "'check http' has a path that begins with '/'");
+        return reading_fail(reading, reading->line,
+                            "'check http' needs a path that begins with '/'");
     check->path = is_http ? reading_copy(reading->words[2]) : NULL;
     for (; next < reading->count; next += 2) {
         if (next + 1 == reading->count)
@@ -375,10 +378,10 @@ static bool read_check(struct reading *reading)
     return true;
 }
 
-static void set_text(char **place, const char *word)
+static void set_text(char **link, const char *word)
 {
-    free(*place);
-    *place = reading_copy(word);
+    free(*link);
+    *link = reading_copy(word);
 }
 
 /* "tls [authorities FILE] [name NAME] [verify off]" */
@@ -395,8 +398,8 @@ static bool read_tls(struct reading *reading)
         else if (strcmp(name, "name") == 0)
             set_text(&backend->tls_name, reading->words[i + 1]);
         else if (strcmp(name, "verify") != 0)
-            return reading_fail(reading, reading->line,
-                                "'%s' is none of authorities, name, verify", name);
+            return reading_fail(reading, reading->line, "'%s' is none of authorities, name, verify",
+                                name);
         else if (!read_switch(reading, reading->words[i + 1], &backend->verifies))
             return false;
     }
@@ -409,24 +412,24 @@ static bool read_set_host(struct reading *reading)
     return true;
 }
 
-/* ---- Lines ---- */
+/* ---- The table ---- */
 
 static const struct directive directives[] = {
     {"listen", GLOBAL | LISTEN | BACKEND, 1, 1, read_listen, "ADDRESS"},
     {"backend", GLOBAL | LISTEN | BACKEND, 1, 1, read_backend, "NAME"},
     {"log", GLOBAL, 1, 1, read_log, "off, stdout, stderr or PATH"},
-    {"max-connections", GLOBAL | LISTEN, 1, 1, max_read, "N"},
+    {"max-connections", GLOBAL | LISTEN, 1, 1, read_max_connections, "N"},
     {"shutdown-timeout", GLOBAL, 1, 1, read_shutdown_timeout, "TIME"},
     {"splice", GLOBAL, 1, 1, read_splice, "on or off"},
     {"mode", LISTEN, 1, 1, read_mode, "tcp or http"},
-    {"to", LISTEN, 1, 1, read_backend_of, "BACKEND"},
+    {"to", LISTEN, 1, 1, read_to, "BACKEND"},
     {"route", LISTEN, 2, 2, read_route, "[HOST][/PREFIX] BACKEND"},
     {"accept-proxy", LISTEN, 0, MAX_WORDS, read_accept_proxy, "[NETWORK...]"},
     {"idle-timeout", LISTEN, 1, 1, read_idle_timeout, "TIME"},
     {"header-timeout", LISTEN, 1, 1, read_header_timeout, "TIME"},
     {"rate", LISTEN, 1, 2, read_rate, "CONNECTIONS-A-SECOND [AT-ONCE]"},
     {"forwarded", LISTEN, 1, 1, read_forwarded, "x-forwarded, standard or off"},
-    {"max-body", LISTEN, 1, 1, read_most_body, "BYTES"},
+    {"max-body", LISTEN, 1, 1, read_max_body, "BYTES"},
     {"certificate", LISTEN, 1, 2, read_certificate, "FILE [KEY-FILE]"},
     {"balance", BACKEND, 1, 1, read_balance, "round-robin or least-connections"},
     {"server", BACKEND, 1, 5, read_server, "ADDRESS [weight N] [max N]"},
@@ -436,7 +439,8 @@ static const struct directive directives[] = {
     {"send-proxy", BACKEND, 1, 1, read_send_proxy, "v1 or v2"},
     {"fail", BACKEND, 1, 2, read_fail, "COUNT [TIME]"},
     {"keep", BACKEND, 1, 2, read_keep, "CONNECTIONS [TIME]"},
-    {"check", BACKEND, 1, MAX_WORDS, read_check, "tcp or http PATH, [every TIME] [timeout TIME] ..."},
+    {"check", BACKEND, 1, MAX_WORDS, read_check,
+     "tcp or http PATH, [every TIME] [timeout TIME] ..."},
     {"tls", BACKEND, 0, 6, read_tls, "[authorities FILE] [name NAME] [verify on or off]"},
     {"set-host", BACKEND, 1, 1, read_set_host, "HOST"},
 };
@@ -452,13 +456,13 @@ bool directives_read(struct reading *reading)
         if (strcmp(directive->name, name) != 0)
             continue;
         if ((directive->sections & section) == 0)
-            return reading_fail(reading, reading->line, "'%s' does not stand %s", name,
+            return reading_fail(reading, reading->line, "'%s' is not allowed %s", name,
                                 section == LISTEN    ? "in a listen section"
                                 : section == BACKEND ? "in a backend section"
                                                      : "before the first section");
-        if (reading->count - 1 < directive->min || reading->count - 1 > directive->max)
-            return reading_fail(reading, reading->line, "the form is: %s %s", name, directive->form);
+        if (reading->count - 1 < directive->min_words || reading->count - 1 > directive->max_words)
+            return reading_fail(reading, reading->line, "usage: %s %s", name, directive->form);
         return directive->read(reading);
     }
-    return reading_fail(reading, reading->line, "'%s' is not known", name);
+    return reading_fail(reading, reading->line, "unknown directive '%s'", name);
 }

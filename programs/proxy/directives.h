@@ -1,12 +1,13 @@
-/*
- * The lines of a configuration file, and what they mean.
- */
+/* The directives of a configuration file. */
 #ifndef PROXY_DIRECTIVES_H
 #define PROXY_DIRECTIVES_H
 
 #include "reading.h"
 
-/* Reads the line whose words are reading->words, one or more; false: there is an error, which is noted. */
+/*
+ * Parses the line whose words are reading->words, at least one. Returns false after an error, which
+ * is recorded.
+ */
 bool directives_read(struct reading *reading);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * The fields of messages.
- */
+/* Rewrites the header fields of requests and responses. Stateless; runs on the loop's thread. */
 #define _GNU_SOURCE
 #include "fields.h"
 
@@ -10,13 +8,13 @@
 
 enum { MAX_FORWARDED = 1024 };
 
-static bool is_same(bide_slice one, bide_slice other)
+static bool equals_ignoring_case(bide_slice one, bide_slice other)
 {
     return one.size == other.size && strncasecmp(one.data, other.data, one.size) == 0;
 }
 
-/* Is `name` in a list of names? */
-static bool lists(bide_slice list, bide_slice name)
+/* True if `name` is in a comma-separated list. */
+static bool list_contains(bide_slice list, bide_slice name)
 {
     const char *at = list.data, *end = list.data + list.size;
     while (at < end) {
@@ -28,31 +26,40 @@ static bool lists(bide_slice list, bide_slice name)
         while (token.size != 0 &&
                (token.data[token.size - 1] == ' ' || token.data[token.size - 1] == '\t'))
             token.size--;
-        if (is_same(token, name))
+        if (equals_ignoring_case(token, name))
             return true;
         at = stop + 1;
     }
     return false;
 }
 
-/* Is it of this hop alone, whatever "Connection" says? */
-static bool is_of_hop(bide_slice name)
+/* True if the field is hop-by-hop, whatever "Connection" lists. */
+static bool is_hop_by_hop(bide_slice name)
 {
     switch (name.size) {
-    case 2: return bide_http_is(name, "TE");
-    case 7: return bide_http_is(name, "Upgrade") || bide_http_is(name, "Trailer");
-    case 10: return bide_http_is(name, "Connection") || bide_http_is(name, "Keep-Alive");
-    case 14: return bide_http_is(name, "Content-Length");
-    case 16: return bide_http_is(name, "Proxy-Connection");
-    case 17: return bide_http_is(name, "Transfer-Encoding");
-    case 18: return bide_http_is(name, "Proxy-Authenticate");
-    case 19: return bide_http_is(name, "Proxy-Authorization");
-    default: return false;
+    case 2:
+        return bide_http_is(name, "TE");
+    case 7:
+        return bide_http_is(name, "Upgrade") || bide_http_is(name, "Trailer");
+    case 10:
+        return bide_http_is(name, "Connection") || bide_http_is(name, "Keep-Alive");
+    case 14:
+        return bide_http_is(name, "Content-Length");
+    case 16:
+        return bide_http_is(name, "Proxy-Connection");
+    case 17:
+        return bide_http_is(name, "Transfer-Encoding");
+    case 18:
+        return bide_http_is(name, "Proxy-Authenticate");
+    case 19:
+        return bide_http_is(name, "Proxy-Authorization");
+    default:
+        return false;
     }
 }
 
-/* Does a "Connection" among the fields name others than the two that most have? */
-static bool names_others(const bide_http_field *fields, size_t count)
+/* True if a "Connection" field lists anything other than the two common values. */
+static bool connection_names_fields(const bide_http_field *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (bide_http_is(fields[i].name, "Connection") &&
@@ -62,10 +69,10 @@ static bool names_others(const bide_http_field *fields, size_t count)
     return false;
 }
 
-static bool is_named(const bide_http_field *fields, size_t count, bide_slice name)
+static bool is_named_by_connection(const bide_http_field *fields, size_t count, bide_slice name)
 {
     for (size_t i = 0; i < count; i++) {
-        if (bide_http_is(fields[i].name, "Connection") && lists(fields[i].value, name))
+        if (bide_http_is(fields[i].name, "Connection") && list_contains(fields[i].value, name))
             return true;
     }
     return false;
@@ -73,23 +80,34 @@ static bool is_named(const bide_http_field *fields, size_t count, bide_slice nam
 
 /* ---- The request ---- */
 
-/* What the proxy says itself. */
-static bool is_our_own(const struct forward *self, bide_slice name)
+/* True if the proxy replaces the field by its own. */
+static bool is_replaced(const struct forward *self, bide_slice name)
 {
     enum forwarded forwarded = self->session->listen->forwarded;
     switch (name.size) {
-    case 4: return bide_http_is(name, "Host");
-    case 6: return bide_http_is(name, "Expect") && self->exchange.request.length == 0;
-    case 15: return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-For");
-    case 16: return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-Host");
-    case 17: return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-Proto");
-    case 9: return forwarded == FORWARDED_STANDARD && bide_http_is(name, "Forwarded");
-    default: return false;
+    case 4:
+        return bide_http_is(name, "Host");
+    case 6:
+        return bide_http_is(name, "Expect") && self->exchange.request.length == 0;
+    case 15:
+        return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-For");
+    case 16:
+        return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-Host");
+    case 17:
+        return forwarded == FORWARDED_X && bide_http_is(name, "X-Forwarded-Proto");
+    case 9:
+        return forwarded == FORWARDED_STANDARD && bide_http_is(name, "Forwarded");
+    default:
+        return false;
     }
 }
 
-/* What clients before this one have said by that name, and then `own`; as much as there is room for. */
-static bide_slice chain(const struct forward *self, const char *name, const char *own, char *text)
+/*
+ * The values of that field from earlier hops, followed by `own`; values that do not fit are left
+ * out.
+ */
+static bide_slice forwarded_chain(const struct forward *self, const char *name, const char *own,
+                                      char *text)
 {
     const bide_http_request *request = &self->exchange.request;
     size_t size = 0, own_size = strlen(own);
@@ -106,9 +124,9 @@ static bide_slice chain(const struct forward *self, const char *name, const char
     return (bide_slice){text, size + own_size};
 }
 
-/* The client's address without its port; that of version 6 between `open` and `close`. */
-static void print_client(const struct session *session, const char *open, const char *close,
-                         char *text, size_t size)
+/* Prints the client's address without its port; an IPv6 address between `open` and `close`. */
+static void print_client_address(const struct session *session, const char *open, const char *close,
+                                 char *text, size_t size)
 {
     const bide_address *client = &session->client;
     char ip[INET6_ADDRSTRLEN];
@@ -123,40 +141,41 @@ static void print_client(const struct session *session, const char *open, const 
     snprintf(text, size, "%s%s%s", is_v6 ? open : "", ip, is_v6 ? close : "");
 }
 
-static bide_slice text_of(const char *string)
+static bide_slice text_from(const char *string)
 {
     return (bide_slice){string, strlen(string)};
 }
 
-static int put_forwarded(struct forward *self)
+static int add_forwarded(struct forward *self)
 {
     const bide_http_request *request = &self->exchange.request;
     const struct session *session = self->session;
-    bide_http_client *client = &self->hold->client;
+    bide_http_client *client = &self->scratch->client;
     const char *protocol = session->secure != NULL ? "https" : "http";
     char text[MAX_FORWARDED], own[512], ip[64];
     int status = 0;
     if (session->listen->forwarded == FORWARDED_X) {
-        print_client(session, "", "", own, sizeof own);
-        status = bide_http_client_add_slices(client, text_of("X-Forwarded-For"),
-                                           chain(self, "X-Forwarded-For", own, text));
+        print_client_address(session, "", "", own, sizeof own);
+        status = bide_http_client_add_slices(client, text_from("X-Forwarded-For"),
+                                           forwarded_chain(self, "X-Forwarded-For", own, text));
         if (status == 0)
             status = bide_http_client_add(client, "X-Forwarded-Proto", protocol);
         if (status == 0)
-            status = bide_http_client_add_slices(client, text_of("X-Forwarded-Host"), request->host);
+            status =
+                bide_http_client_add_slices(client, text_from("X-Forwarded-Host"), request->host);
     } else if (session->listen->forwarded == FORWARDED_STANDARD) {
-        print_client(session, "\"[", "]\"", ip, sizeof ip);
+        print_client_address(session, "\"[", "]\"", ip, sizeof ip);
         snprintf(own, sizeof own, "for=%s;host=\"%.*s\";proto=%s", ip,
                  (int)(request->host.size < 256 ? request->host.size : 256), request->host.data,
                  protocol);
-        status = bide_http_client_add_slices(client, text_of("Forwarded"),
-                                           chain(self, "Forwarded", own, text));
+        status = bide_http_client_add_slices(client, text_from("Forwarded"),
+                                           forwarded_chain(self, "Forwarded", own, text));
     }
     return status;
 }
 
-/* The target as a server wants it: an absolute one of a client's without scheme and host. */
-static bide_slice target_of(const bide_http_request *request)
+/* The target in origin form: an absolute target loses its scheme and host. */
+static bide_slice origin_target(const bide_http_request *request)
 {
     bide_slice target = request->target;
     if (target.size != 0 && (target.data[0] == '/' || target.data[0] == '*'))
@@ -165,40 +184,42 @@ static bide_slice target_of(const bide_http_request *request)
         return request->path;
     if (request->path.data + request->path.size + 1 == request->query.data)
         return (bide_slice){request->path.data, request->path.size + 1 + request->query.size};
-    return target; /* "http://host?query": there is no path to point at */
+    return target; /* "http://host?query" has no path to point at */
 }
 
-int fields_put_request(struct forward *self)
+int fields_add_to_request(struct forward *self)
 {
     const bide_http_request *request = &self->exchange.request;
-    bide_http_client *client = &self->hold->client;
+    bide_http_client *client = &self->scratch->client;
     bide_slice host = request->host;
     if (self->backend->set_host != NULL)
-        host = text_of(self->backend->set_host);
+        host = text_from(self->backend->set_host);
     if (host.size == 0) /* HTTP/1.0 */
-        host = text_of(self->server->name);
-    bool has_others = names_others(request->fields, request->field_count);
-    int status = bide_http_client_start_request_slices(client, request->method_name, target_of(request), host);
+        host = text_from(self->server->name);
+    bool has_others = connection_names_fields(request->fields, request->field_count);
+    int status =
+        bide_http_client_start_request_slices(client, request->method_name, origin_target(request), host);
     for (size_t i = 0; status == 0 && i < request->field_count; i++) {
         const bide_http_field *field = &request->fields[i];
-        if (is_of_hop(field->name) || is_our_own(self, field->name) ||
-            (has_others && is_named(request->fields, request->field_count, field->name)))
+        if (is_hop_by_hop(field->name) || is_replaced(self, field->name) ||
+            (has_others &&
+             is_named_by_connection(request->fields, request->field_count, field->name)))
             continue;
         status = bide_http_client_add_slices(client, field->name, field->value);
     }
     if (status == 0)
-        status = put_forwarded(self);
+        status = add_forwarded(self);
     if (status == 0 && self->protocol[0] != '\0')
         status = bide_http_client_request_upgrade(client, self->protocol);
     return status;
 }
 
-bool fields_take_upgrade(struct forward *self)
+bool fields_parse_upgrade(struct forward *self)
 {
     const bide_http_request *request = &self->exchange.request;
     self->protocol[0] = '\0';
     if (request->upgrade.size == 0 || request->upgrade.size >= sizeof self->protocol ||
-        request->length != 0 || lists(request->upgrade, text_of("h2c")))
+        request->length != 0 || list_contains(request->upgrade, text_from("h2c")))
         return false;
     memcpy(self->protocol, request->upgrade.data, request->upgrade.size);
     self->protocol[request->upgrade.size] = '\0';
@@ -207,15 +228,16 @@ bool fields_take_upgrade(struct forward *self)
 
 /* ---- The response ---- */
 
-int fields_put_response(struct forward *self)
+int fields_add_to_response(struct forward *self)
 {
-    const bide_http_response *response = &self->hold->client.response;
-    bool has_others = names_others(response->fields, response->field_count);
+    const bide_http_response *response = &self->scratch->client.response;
+    bool has_others = connection_names_fields(response->fields, response->field_count);
     int status = 0;
     for (size_t i = 0; status == 0 && i < response->field_count; i++) {
         const bide_http_field *field = &response->fields[i];
-        if (is_of_hop(field->name) || bide_http_is(field->name, "Date") ||
-            (has_others && is_named(response->fields, response->field_count, field->name)))
+        if (is_hop_by_hop(field->name) || bide_http_is(field->name, "Date") ||
+            (has_others &&
+             is_named_by_connection(response->fields, response->field_count, field->name)))
             continue;
         status = bide_http_add_slices(&self->exchange, field->name, field->value);
     }

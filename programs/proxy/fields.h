@@ -1,20 +1,26 @@
 /*
- * The fields of messages that go through a proxy: which of them stay behind, and which are added.
+ * The header fields of forwarded messages: which are dropped, and which are added.
  *
- * Source: RFC 9110, 7.6 (fields of one hop); RFC 7239 (Forwarded).
+ * Source: RFC 9110, 7.6 (hop-by-hop fields); RFC 7239 (Forwarded).
  */
 #ifndef PROXY_FIELDS_H
 #define PROXY_FIELDS_H
 
 #include "forward.h"
 
-/* Writes the head of the request, but for its end. Negative errno: it does not fit, or may not be. */
-int fields_put_request(struct forward *self);
+/*
+ * Writes the head of the request except for its end. Returns a negative errno if it does not fit or
+ * is not allowed.
+ */
+int fields_add_to_request(struct forward *self);
 
 /* Adds the fields of the response to the exchange. */
-int fields_put_response(struct forward *self);
+int fields_add_to_response(struct forward *self);
 
-/* Is it an upgrade that may be passed on? Then self->protocol says to what. */
-bool fields_take_upgrade(struct forward *self);
+/*
+ * True if the request asks for an upgrade that may be forwarded; self->protocol is then the
+ * protocol.
+ */
+bool fields_parse_upgrade(struct forward *self);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * A request on its way to a server, and the response on its way back.
- */
+/* Forwards a request to a server and the response back to the client: the handler of mode http. */
 #ifndef PROXY_FORWARD_H
 #define PROXY_FORWARD_H
 
@@ -11,11 +9,11 @@
 
 #include <bide/http_client.h>
 
-enum { HOLD_MEMORY = 40960, HOLD_OUTPUT = 16384, HOLD_BODY = 32768 };
+enum { SCRATCH_MEMORY = 40960, SCRATCH_OUTPUT = 16384, SCRATCH_BODY = 32768 };
 
-/* What a request needs while it is under way: connections that are idle have none. */
-struct hold {
-    struct hold *next; /* of the unused */
+/* Memory of a request in progress. Idle connections have none. */
+struct scratch {
+    struct scratch *next; /* in the list of free ones */
     bide_connection_acquire_operation taking;
     bide_http_client client;
     bide_with_deadline_operation limited;
@@ -25,9 +23,9 @@ struct hold {
             struct relay relay;
             bide_stream_operation stream;
         };
-        char body[HOLD_BODY];
+        char body[SCRATCH_BODY];
     };
-    _Alignas(16) char memory[HOLD_MEMORY];
+    _Alignas(16) char memory[SCRATCH_MEMORY];
 };
 
 /* A handler's frame. */
@@ -36,31 +34,31 @@ struct forward {
     struct session *session;
     struct backend *backend;
     struct upstream *server;
-    struct upstream *last; /* that was tried; NULL: none */
-    struct hold *hold;
+    struct upstream *last; /* the last one tried; NULL: none */
+    struct scratch *scratch;
     bide_pooled_connection *connection;
     struct tried tried;
     unsigned retries;
-    unsigned stale; /* connections that had been idle, and were of no use */
-    uint64_t begun, tried_at;
+    unsigned stale; /* idle connections that turned out to be closed */
+    uint64_t started_at, tried_at;
     uint64_t in, out; /* bytes of bodies */
     int status;
-    bool has_sent;     /* some of the request may have left */
-    bool has_read;     /* some of its body was taken from the client */
-    bool has_answer;   /* something has come back */
-    bool is_fresh;     /* its connection is new, and has not begun */
-    char target[512];  /* for the log, which comes when the request's texts may be gone */
+    bool has_sent;          /* some of the request may have been sent */
+    bool has_read;          /* some of the body was read from the client */
+    bool has_response_data; /* the server has responded */
+    bool is_fresh;          /* the connection is new and unused */
+    char target[512];       /* for the log, which is written when the request's text may be gone */
     size_t target_size;
     char method[16];
-    char protocol[64]; /* that it is to change to */
+    char protocol[64]; /* of a requested upgrade */
 };
 
 bide_declare_body(forward_body);
 
-/* An exchange has ended: it is told to the log. */
+/* Writes the log line of a finished exchange. */
 void forward_ended(bide_http_exchange *exchange, int error);
 
-/* Frees what requests have left to be used again. */
-void forward_free(struct program *program);
+/* Frees the list of unused scratch memory. */
+void forward_free_scratch(struct program *program);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * What watches the servers of a configuration: a coroutine for each that is checked, or is known by
- * its name only, whose addresses it looks up.
+ * Health checks and name resolution: a coroutine for each server that is checked or whose address
+ * is a name.
  */
 #ifndef PROXY_HEALTH_H
 #define PROXY_HEALTH_H
 
 #include "program.h"
 
-/* Begins to watch, in program->watching; until configuration->checks is asked to stop. */
-void health_begin(struct program *program, struct configuration *configuration);
+/* Starts the coroutines in program->watching. They run until configuration->checks is stopped. */
+void health_start(struct program *program, struct configuration *configuration);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * Mode http: the connections.
- */
+/* Mode http: the HTTP server of each listener, and its connections. Runs on the program's loop. */
 #include "http.h"
 #include "forward.h"
 
@@ -8,7 +6,7 @@
 
 #include <stdlib.h>
 
-int http_begin(struct listen *listen)
+int http_init(struct listen *listen)
 {
     if (listen->mode != MODE_HTTP || listen->web != NULL)
         return 0;
@@ -34,7 +32,7 @@ int http_begin(struct listen *listen)
     return status;
 }
 
-void http_retire(struct listen *listen)
+void http_drain(struct listen *listen)
 {
     if (listen->web != NULL)
         bide_http_server_shut_down(&listen->web->server, BIDE_FOREVER);
@@ -54,6 +52,6 @@ size_t http_size(const struct listen *listen)
 bide_awaiter *http_run(struct http *http, struct session *session)
 {
     http->session = session;
-    return bide_http_serve(&http->connection, &session->listen->web->server, session->end.stream,
-                           http->memory);
+    return bide_http_serve(&http->connection, &session->listen->web->server,
+                           session->endpoint.stream, http->memory);
 }

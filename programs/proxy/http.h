@@ -1,8 +1,8 @@
 /*
- * Mode http: requests of a client's connection, each of which goes to a server.
+ * Mode http: each request of a client's connection is forwarded to a server.
  *
- * A listener's part of a configuration has a server of HTTP (bide/http.h), which takes requests from
- * the connections of that configuration; forward.c is what it does with them.
+ * A listener of a configuration has an HTTP server (bide/http.h), which parses the requests of that
+ * configuration's connections; forward.c is its handler.
  */
 #ifndef PROXY_HTTP_H
 #define PROXY_HTTP_H
@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-/* The server of HTTP of a part of a configuration. */
+/* The HTTP server of a listener in a configuration. */
 struct web {
     bide_http_server server;
 };
@@ -22,18 +22,20 @@ struct web {
 struct http {
     bide_http_connection connection;
     struct session *session;
-    _Alignas(max_align_t) char memory[]; /* the library's */
+    _Alignas(max_align_t) char memory[]; /* of the library */
 };
 
-/* Makes the server. Negative errno: it could not, for lack of memory or of llhttp. */
-int http_begin(struct listen *listen);
+/*
+ * Creates the server. Returns a negative errno if memory is exhausted or the library has no llhttp.
+ */
+int http_init(struct listen *listen);
 
-/* Connections end after the response that is under way. */
-void http_retire(struct listen *listen);
+/* Lets each connection finish its current response, and then closes it. */
+void http_drain(struct listen *listen);
 
 void http_free(struct listen *listen);
 
-/* How much memory a connection needs, and to be awaited in it. */
+/* The memory that a connection needs, and an awaiter that serves the connection in that memory. */
 size_t http_size(const struct listen *listen);
 bide_awaiter *http_run(struct http *http, struct session *session);
 

@@ -1,6 +1,4 @@
-/*
- * The log.
- */
+/* The log: formatting of lines, and the writer. Everything runs on the loop's thread. */
 #define _GNU_SOURCE
 #include "log.h"
 
@@ -18,7 +16,7 @@ void log_init(struct log *log)
 {
     memset(log, 0, offsetof(struct log, buffers));
     bide_descriptor_init_closed(&log->file);
-    bide_auto_event_init(&log->news, false);
+    bide_auto_event_init(&log->wakeup, false);
     log->filling = log->buffers[0];
     log->writing = log->buffers[1];
 }
@@ -52,50 +50,51 @@ void log_line(struct log *log, const char *format, ...)
 {
     if (!log_is_on(log))
         return;
-    if (log->filled + MAX_LOG_LINE > LOG_BUFFER) {
+    if (log->filled + LOG_MAX_LINE > LOG_BUFFER_SIZE) {
         log->dropped++;
         return;
     }
     char *line = log->filling + log->filled;
-    size_t room = MAX_LOG_LINE - 1, size = print_time(log, line);
+    size_t space = LOG_MAX_LINE - 1, size = print_time(log, line);
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line + size, room - size, format, arguments);
+    int length = vsnprintf(line + size, space - size, format, arguments);
     va_end(arguments);
-    size += length < 0 ? 0 : (size_t)length < room - size ? (size_t)length : room - size - 1;
+    size += length < 0 ? 0 : (size_t)length < space - size ? (size_t)length : space - size - 1;
     line[size++] = '\n';
     if (log->filled == 0)
-        bide_auto_event_set(&log->news);
+        bide_auto_event_set(&log->wakeup);
     log->filled += size;
+    bide_assert(log->filled <= LOG_BUFFER_SIZE && log->filling != log->writing);
 }
 
 void log_open(struct log *log, const char *path)
 {
     free(log->wanted);
     log->wanted = strdup(path);
-    /* lines may be made before it is open */
+    /* lines may be added before it is open */
     if (log->path == NULL && strcmp(path, "off") != 0)
         log->path = strdup(path);
-    bide_auto_event_set(&log->news);
+    bide_auto_event_set(&log->wakeup);
 }
 
-void log_end(struct log *log)
+void log_stop(struct log *log)
 {
-    log->is_ended = true;
-    bide_auto_event_set(&log->news);
+    log->is_stopping = true;
+    bide_auto_event_set(&log->wakeup);
 }
 
 /* ---- The writer ---- */
 
-static void complain(struct log *log, int error)
+static void report_log_error(struct log *log, int error)
 {
     if (error < 0 && error != log->error)
-        fprintf(stderr, "proxy: the log %s: %s\n", log->path, strerror(-error));
+        fprintf(stderr, "proxy: log %s: %s\n", log->path, strerror(-error));
     log->error = error;
 }
 
-/* Takes over what is wanted. True: it is a path, to be opened. */
-static bool change_file(struct log *log)
+/* Switches to the wanted path. Returns true if the file has to be opened. */
+static bool switch_log_file(struct log *log)
 {
     int error = 0;
     free(log->path);
@@ -114,11 +113,11 @@ static bool change_file(struct log *log)
         error = bide_standard_error(&log->file);
     else
         return true;
-    complain(log, error);
+    report_log_error(log, error);
     return false;
 }
 
-static void swap(struct log *log, size_t *size)
+static void swap_buffers(struct log *log, size_t *size)
 {
     char *full = log->filling;
     *size = log->filled;
@@ -127,45 +126,46 @@ static void swap(struct log *log, size_t *size)
     log->filled = 0;
 }
 
-static bide_awaiter *write_out(struct log *log)
+static bide_awaiter *write_lines(struct log *log)
 {
     size_t size;
-    swap(log, &size);
+    swap_buffers(log, &size);
     return bide_write(&log->operation, &log->file, log->writing, size);
 }
 
-static bool tells_of_dropped(const struct log *log)
+static bool has_unreported_drops(const struct log *log)
 {
-    return log->dropped != log->told;
+    bide_assert(log->reported <= log->dropped);
+    return log->dropped != log->reported;
 }
 
-static void tell_of_dropped(struct log *log)
+static void report_drops(struct log *log)
 {
-    log_line(log, "log: %llu lines were dropped", (unsigned long long)(log->dropped - log->told));
-    log->told = log->dropped;
+    log_line(log, "log: %llu lines were dropped",
+             (unsigned long long)(log->dropped - log->reported));
+    log->reported = log->dropped;
 }
 
 bide_coroutine(log_body)
 {
     bide_begin(log_body, struct log * self);
     int status;
-    while (!self->is_ended || self->filled != 0 || self->wanted != NULL) {
-        if (self->wanted != NULL && change_file(self)) {
-            bide_await_status(status,
-                              bide_open(&self->operation, &self->file, self->path,
-                                        O_WRONLY | O_CREAT | O_APPEND, 0644));
-            complain(self, status);
+    while (!self->is_stopping || self->filled != 0 || self->wanted != NULL) {
+        if (self->wanted != NULL && switch_log_file(self)) {
+            bide_await_status(status, bide_open(&self->operation, &self->file, self->path,
+                                                O_WRONLY | O_CREAT | O_APPEND, 0644));
+            report_log_error(self, status);
         }
         if (self->filled != 0 && bide_descriptor_is_open(&self->file)) {
-            bide_await_status(status, write_out(self));
-            complain(self, status);
-            if (tells_of_dropped(self))
-                tell_of_dropped(self);
+            bide_await_status(status, write_lines(self));
+            report_log_error(self, status);
+            if (has_unreported_drops(self))
+                report_drops(self);
             continue;
         }
-        self->filled = 0; /* it cannot be opened */
-        if (!self->is_ended && self->wanted == NULL)
-            bide_await(bide_auto_event_wait(&self->wait, &self->news));
+        self->filled = 0; /* the file cannot be opened */
+        if (!self->is_stopping && self->wanted == NULL)
+            bide_await(bide_auto_event_wait(&self->wait, &self->wakeup));
     }
     bide_finally();
     bide_close(&self->file);

@@ -1,6 +1,6 @@
 /*
- * The log: lines that a coroutine of its own writes, many at once, so that a slow disk or reader
- * delays no connection. What does not fit its buffer meanwhile is dropped, and counted.
+ * The log. A coroutine of its own writes many lines at once, so a slow disk or reader never delays
+ * a connection. Lines that do not fit into the buffer are dropped, and counted.
  *
  *     lines --log_line--> filling --the writer swaps them--> writing --> file
  */
@@ -11,40 +11,40 @@
 #include <bide/file.h>
 #include <bide/task.h>
 
-enum { LOG_BUFFER = 256 << 10, MAX_LOG_LINE = 2048 };
+enum { LOG_BUFFER_SIZE = 256 << 10, LOG_MAX_LINE = 2048 };
 
 struct log {
     bide_task task; /* the writer */
     bide_descriptor file;
-    char *path;     /* "off", "stdout", "stderr" or a path */
-    char *wanted;   /* what to open next; NULL: it stays */
-    bool is_ended;
-    uint64_t dropped, told; /* lines */
-    int error;      /* of the file; told once */
-    bide_auto_event news;
+    char *path;   /* "off", "stdout", "stderr" or a path */
+    char *wanted; /* the path to open next; NULL: unchanged */
+    bool is_stopping;
+    uint64_t dropped, reported; /* dropped lines: all, and those reported */
+    int error;                  /* of the file; reported once */
+    bide_auto_event wakeup;
     bide_auto_event_waiter wait;
     bide_file_operation operation;
-    int64_t second; /* of `stamp` */
+    int64_t second; /* that `stamp` shows */
     char stamp[24];
     size_t filled;
     char *filling, *writing;
-    char buffers[2][LOG_BUFFER];
+    char buffers[2][LOG_BUFFER_SIZE];
 };
 
 void log_init(struct log *log);
 
-/* To be awaited: writes until log_end, and then what is left. */
+/* An awaiter that writes lines until log_stop, and then the rest. */
 bide_awaiter *log_run(struct log *log);
 
-/* From the next line on the log goes there; the same again: it is opened anew. */
+/* Switches the log to a path, from the next line on. The same path again reopens the file. */
 void log_open(struct log *log, const char *path);
 
-void log_end(struct log *log);
+void log_stop(struct log *log);
 
-/* Adds a line: the time, and this. */
+/* Adds a line: the time, then the text. */
 __attribute__((format(printf, 2, 3))) void log_line(struct log *log, const char *format, ...);
 
-/* Is it worth making lines? */
+/* True if the log is written at all. */
 static inline bool log_is_on(const struct log *log)
 {
     return log->path != NULL;

@@ -1,10 +1,10 @@
 /*
- * A reverse proxy for TCP and HTTP.
+ * A reverse proxy for TCP and HTTP: the command line.
  *
  *     proxy [--check] FILE
  *     proxy --listen ADDRESS --server ADDRESS...
  *
- * docs: bide-proxy.1 beside this file.
+ * The manual is bide-proxy.1 in this directory.
  */
 #define _GNU_SOURCE
 #include "program.h"
@@ -18,23 +18,23 @@ static const char help[] =
     "usage: proxy [--check] FILE\n"
     "       proxy [--listen ADDRESS] --server ADDRESS... [OPTION...]\n"
     "\n"
-    "A reverse proxy for TCP and HTTP. FILE is its configuration: see bide-proxy(1). Without\n"
-    "one, these options say what to do:\n"
-    "  --listen ADDRESS      listens there; 127.0.0.1:0, any free port, if there is none\n"
+    "A reverse proxy for TCP and HTTP. FILE is its configuration: see bide-proxy(1). For simple\n"
+    "cases, these options replace it:\n"
+    "  --listen ADDRESS      listen on this address (127.0.0.1:0, any free port)\n"
     "  --server ADDRESS      a server to connect to; '10.0.0.1:80 weight 2'; may be repeated\n"
-    "  --http                is a proxy of HTTP; otherwise of TCP\n"
-    "  --least-connections   chooses the server that has the fewest; otherwise each in turn\n"
-    "  --accept-proxy        expects the PROXY protocol of clients\n"
-    "  --send-proxy v1|v2    sends it to servers\n"
-    "  --tls-cert FILE       speaks TLS with clients, by this certificate\n"
-    "  --tls-key FILE        ... with this key, if it is not in that file\n"
-    "  --log off|stderr|PATH writes its log there; otherwise to standard output\n"
-    "  --check               reads the configuration, says what is wrong with it, and ends\n"
-    "  --help                prints this\n"
-    "The first line that it prints ends with the port. SIGHUP: reads FILE again. SIGUSR1: prints\n"
-    "figures. SIGTERM: ends when its connections have, or 30 seconds later.\n";
+    "  --http                proxy HTTP requests instead of TCP connections\n"
+    "  --least-connections   choose the server with the fewest connections; otherwise round robin\n"
+    "  --accept-proxy        expect the PROXY protocol from clients\n"
+    "  --send-proxy v1|v2    send the PROXY protocol to servers\n"
+    "  --tls-cert FILE       use TLS with clients, with this certificate\n"
+    "  --tls-key FILE        the certificate's key, if it is in another file\n"
+    "  --log off|stderr|PATH write the log there; otherwise to standard output\n"
+    "  --check               check the configuration, report errors, and exit\n"
+    "  --help                print this\n"
+    "The first line of output ends with the port. SIGHUP reloads FILE. SIGUSR1 prints\n"
+    "statistics. SIGTERM stops the proxy when its connections are closed, or 30 seconds later.\n";
 
-/* Lines of a configuration, as they come from options. */
+/* Lines of a configuration that options stand for. */
 struct lines {
     FILE *global, *listen, *backend;
     char *texts[3];
@@ -52,7 +52,7 @@ static void open_lines(struct lines *lines)
     }
 }
 
-/* A file with all of them. */
+/* Opens all of the lines as one file. */
 static FILE *close_lines(struct lines *lines, const char *address, char **text, size_t *size)
 {
     FILE *whole = open_memstream(text, size);
@@ -77,7 +77,7 @@ enum option_code {
     OPTION_LISTEN = 256,
     OPTION_SERVER,
     OPTION_HTTP,
-    MIN_OPTION,
+    OPTION_LEAST_CONNECTIONS,
     OPTION_ACCEPT_PROXY,
     OPTION_SEND_PROXY,
     OPTION_CERTIFICATE,
@@ -91,7 +91,7 @@ static const struct option options[] = {
     {"listen", required_argument, NULL, OPTION_LISTEN},
     {"server", required_argument, NULL, OPTION_SERVER},
     {"http", no_argument, NULL, OPTION_HTTP},
-    {"least-connections", no_argument, NULL, MIN_OPTION},
+    {"least-connections", no_argument, NULL, OPTION_LEAST_CONNECTIONS},
     {"accept-proxy", no_argument, NULL, OPTION_ACCEPT_PROXY},
     {"send-proxy", required_argument, NULL, OPTION_SEND_PROXY},
     {"tls-cert", required_argument, NULL, OPTION_CERTIFICATE},
@@ -106,42 +106,63 @@ struct command {
     struct lines lines;
     const char *listen;
     bool has_server;
-    bool has_lines; /* other options than --check */
+    bool has_lines; /* options other than --check */
     bool is_check;
 };
 
-static _Noreturn void misused(const char *why)
+static _Noreturn void exit_with_usage(const char *why)
 {
-    fprintf(stderr, "proxy: %s; proxy --help says more\n", why);
+    fprintf(stderr, "proxy: %s; try 'proxy --help'\n", why);
     exit(2);
 }
 
-static void take_option(struct command *command, int option)
+static void apply_option(struct command *command, int option)
 {
     struct lines *lines = &command->lines;
     command->has_lines |= option != OPTION_CHECK;
     switch (option) {
-    case OPTION_LISTEN: command->listen = optarg; break;
+    case OPTION_LISTEN:
+        command->listen = optarg;
+        break;
     case OPTION_SERVER:
         command->has_server = true;
         fprintf(lines->backend, "server %s\n", optarg);
         break;
-    case OPTION_HTTP: fputs("mode http\n", lines->listen); break;
-    case MIN_OPTION: fputs("balance least-connections\n", lines->backend); break;
-    case OPTION_ACCEPT_PROXY: fputs("accept-proxy\n", lines->listen); break;
-    case OPTION_SEND_PROXY: fprintf(lines->backend, "send-proxy %s\n", optarg); break;
-    case OPTION_CERTIFICATE: lines->certificate = optarg; break;
-    case OPTION_KEY: lines->key = optarg; break;
-    case OPTION_LOG: fprintf(lines->global, "log \"%s\"\n", optarg); break;
-    case OPTION_CHECK: command->is_check = true; break;
-    case OPTION_HELP: fputs(help, stdout); exit(0);
-    default: exit(2); /* getopt has said why */
+    case OPTION_HTTP:
+        fputs("mode http\n", lines->listen);
+        break;
+    case OPTION_LEAST_CONNECTIONS:
+        fputs("balance least-connections\n", lines->backend);
+        break;
+    case OPTION_ACCEPT_PROXY:
+        fputs("accept-proxy\n", lines->listen);
+        break;
+    case OPTION_SEND_PROXY:
+        fprintf(lines->backend, "send-proxy %s\n", optarg);
+        break;
+    case OPTION_CERTIFICATE:
+        lines->certificate = optarg;
+        break;
+    case OPTION_KEY:
+        lines->key = optarg;
+        break;
+    case OPTION_LOG:
+        fprintf(lines->global, "log \"%s\"\n", optarg);
+        break;
+    case OPTION_CHECK:
+        command->is_check = true;
+        break;
+    case OPTION_HELP:
+        fputs(help, stdout);
+        exit(0);
+    default:
+        exit(2); /* getopt has reported the error */
     }
 }
 
 static struct configuration *read_configuration(struct command *command, const char *path)
 {
-    char complaint[512], *text = NULL;
+    char error_text[512], *text = NULL;
     size_t size = 0;
     FILE *file = close_lines(&command->lines, command->listen, &text, &size);
     if (path != NULL && file != NULL) {
@@ -152,12 +173,12 @@ static struct configuration *read_configuration(struct command *command, const c
         fprintf(stderr, "proxy: %s: %s\n", path != NULL ? path : "options", strerror(errno));
         exit(1);
     }
-    struct configuration *configuration = configuration_read(
-        file, path != NULL ? path : "options", NULL, complaint, sizeof complaint);
+    struct configuration *configuration = configuration_read(file, path != NULL ? path : "options",
+                                                             NULL, error_text, sizeof error_text);
     fclose(file);
     free(text);
     if (configuration == NULL) {
-        fprintf(stderr, "proxy: %s\n", complaint);
+        fprintf(stderr, "proxy: %s\n", error_text);
         exit(1);
     }
     return configuration;
@@ -166,16 +187,16 @@ static struct configuration *read_configuration(struct command *command, const c
 int main(int argc, char **argv)
 {
     static struct program program;
-    signal(SIGPIPE, SIG_IGN); /* of a log that is a pipe */
+    signal(SIGPIPE, SIG_IGN); /* the log may be a pipe */
     struct command command = {.listen = "127.0.0.1:0"};
     open_lines(&command.lines);
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-        take_option(&command, option);
+        apply_option(&command, option);
     const char *path = optind < argc ? argv[optind] : NULL;
     if (argc - optind > 1 || (path != NULL && command.has_lines))
-        misused("there is one FILE, or options in its place");
+        exit_with_usage("expected one FILE, or options instead of it");
     if (path == NULL && !command.has_server)
-        misused("there is neither a FILE nor a --server");
+        exit_with_usage("expected a FILE or a --server");
     struct configuration *configuration = read_configuration(&command, path);
     if (command.is_check) {
         configuration_release(configuration);

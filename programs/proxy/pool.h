@@ -1,6 +1,6 @@
 /*
- * Connections to a server that are used for one request after the other, with TLS where the backend
- * has it.
+ * A pool of connections to a server, each used for one request after another, with TLS if the
+ * backend uses it.
  */
 #ifndef PROXY_POOL_H
 #define PROXY_POOL_H
@@ -10,31 +10,34 @@
 
 #include <bide/connection_pool.h>
 
-enum { MAX_POOL = 1024 };
+enum { MAX_POOL_CONNECTIONS = 1024 };
 
 struct pool {
     bide_connection_pool pool;
     unsigned count;
     bide_pooled_connection *slots;
-    struct secure **secures; /* of each slot; NULL: none */
+    struct secure **secure_slots; /* of each slot; NULL: none */
 };
 
-/* Prepares one for a request: makes it if it is the first. NULL: there is no memory. */
+/*
+ * The server's pool, ready for a request; created by the first. Returns NULL if memory is
+ * exhausted.
+ */
 struct pool *pool_of(struct upstream *server);
 
-/* No connection is idle any more, and those that are given back are closed. */
+/* Closes idle connections; a connection that is returned later is closed too. */
 void pool_close(struct upstream *server);
 
-/* Frees it. All connections have been given back. */
+/* Frees the pool. All connections must have been returned. */
 void pool_free(struct upstream *server);
 
-/* The connection's place for its TLS. */
+/* The slot for the connection's TLS. */
 struct secure **pool_secure(bide_pooled_connection *connection);
 
-/* Its stream, once it is connected and has shaken hands. */
+/* The connection's stream, once it is connected and the handshake is done. */
 bide_stream pool_stream(bide_pooled_connection *connection);
 
-/* Gives it back, to be used again, as far as the backend keeps that many. */
-void pool_give(struct upstream *server, bide_pooled_connection *connection, bool reusable);
+/* Returns the connection. It is kept if it is reusable and the backend keeps that many. */
+void pool_return(struct upstream *server, bide_pooled_connection *connection, bool reusable);
 
 #endif

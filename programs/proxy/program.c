@@ -1,16 +1,19 @@
 /*
- * The proxy as a whole.
+ * The proxy's own coroutine: start, reload, stop.
  *
- * 1. What signals ask for is done by the program's coroutine (wishes.h).
- * 2. A reload opens what is new first. If that fails it is closed again, and everything stays as it
- *    was. Only then the listeners that stay have the new configuration, and the others are shut down.
- * 3. A connection has a reference to its configuration, and a listener's memory stays until its server
- *    has ended, which is after its connections.
+ *  1. Signals are handled by this coroutine (server_signals.h), so one request at a time.
+ *  2. A reload opens the new listeners first. If one fails, they are closed again and nothing
+ *     changes. Only after that do the common listeners get the new configuration, and the others are
+ *     shut down.
+ *  3. A connection holds a reference to its configuration. A listener's memory stays until its
+ *     server has finished, which is after its connections.
+ *
+ * All of it runs on the program's loop.
  */
 #define _GNU_SOURCE
 #include "program.h"
 #include "balance.h"
-#include "figures.h"
+#include "statistics.h"
 #include "forward.h"
 #include "health.h"
 #include "reading.h"
@@ -28,10 +31,10 @@ enum { BACKLOG = 4096, MAX_BUFFERS = 32768 };
 
 /* ---- Listeners ---- */
 
-static void use_configuration(struct listener *listener, struct configuration *configuration,
+static void set_configuration(struct listener *listener, struct configuration *configuration,
                               struct listen *listen)
 {
-    configuration_keep(configuration);
+    configuration_retain(configuration);
     if (listener->configuration != NULL)
         configuration_release(listener->configuration);
     listener->configuration = configuration;
@@ -44,33 +47,34 @@ static void use_configuration(struct listener *listener, struct configuration *c
 static struct listener *find_listener(struct program *program, const char *name)
 {
     struct listener *listener = program->listeners;
-    while (listener != NULL && (listener->is_leaving || strcmp(listener->listen->name, name) != 0))
+    while (listener != NULL &&
+           (listener->is_shutting_down || strcmp(listener->listen->name, name) != 0))
         listener = listener->next;
     return listener;
 }
 
-static struct listener *make_listener(struct program *program, struct listen *listen)
+static struct listener *create_listener(struct program *program, struct listen *listen)
 {
     struct listener *listener = reading_allocate(sizeof *listener);
     listener->program = program;
     listener->next = program->listeners;
     program->listeners = listener;
-    use_configuration(listener, program->next, listen);
+    set_configuration(listener, program->next, listen);
     if (bide_server_init(&listener->server, &(bide_server_options){.body = &session_body,
                                                                    .size = sizeof(struct session),
-                                                                   .max_connections = listen->max,
+                                                                   .max_connections = listen->max_connections,
                                                                    .allocator = &bide_heap}) != 0)
-        abort(); /* the options are these */
+        abort(); /* the options above are valid */
     listener->server.argument = listener;
     return listener;
 }
 
 static void free_listener(struct listener *listener)
 {
-    struct listener **place = &listener->program->listeners;
-    while (*place != listener)
-        place = &(*place)->next;
-    *place = listener->next;
+    struct listener **link = &listener->program->listeners;
+    while (*link != listener)
+        link = &(*link)->next;
+    *link = listener->next;
     bide_close(&listener->server.listener);
     configuration_release(listener->configuration);
     free(listener);
@@ -83,7 +87,7 @@ static void listener_ended(bide_branch *branch)
     if (branch->status < 0 && branch->status != -ECANCELED)
         fprintf(stderr, "proxy: %s: %s\n", listener->listen->name, strerror(-branch->status));
     free_listener(listener);
-    bide_auto_event_set(&program->wishes.news);
+    bide_auto_event_set(&program->signals.wakeup);
 }
 
 static void print_listener(const struct program *program, const struct listener *listener)
@@ -101,29 +105,29 @@ static void print_listener(const struct program *program, const struct listener 
     fflush(stdout);
 }
 
-static void begin_listener(struct program *program, struct listener *listener)
+static void start_listener(struct program *program, struct listener *listener)
 {
-    /* what is accepted has it too */
+    /* accepted sockets inherit the option */
     (void)bide_set_no_delay(&listener->server.listener, true);
     print_listener(program, listener);
     bide_scope_spawn_in(&program->serving, &listener->branch, bide_loop_context(program->loop),
                         bide_server_run(&listener->server), listener_ended);
 }
 
-static void leave_listener(struct listener *listener, uint64_t deadline)
+static void shut_down_listener(struct listener *listener, uint64_t deadline)
 {
-    listener->is_leaving = true;
-    http_retire(listener->listen);
+    listener->is_shutting_down = true;
+    http_drain(listener->listen);
     bide_server_shut_down(&listener->server, deadline);
 }
 
-/* ---- A configuration takes effect: 2 ---- */
+/* ---- Applying a configuration: 2 ---- */
 
-/* The next that is to be opened; NULL: there is none. */
+/* The next listener to open; NULL: no more. */
 static struct listen *next_to_open(struct program *program)
 {
-    struct listen *listen = program->opening == NULL ? program->next->listens
-                                                     : program->opening->next;
+    struct listen *listen =
+        program->opening == NULL ? program->next->listens : program->opening->next;
     while (listen != NULL && find_listener(program, listen->name) != NULL)
         listen = listen->next;
     return program->opening = listen;
@@ -131,111 +135,112 @@ static struct listen *next_to_open(struct program *program)
 
 static bide_awaiter *open_listener(struct program *program)
 {
-    program->opened = make_listener(program, program->opening);
+    program->opened = create_listener(program, program->opening);
     return bide_listen(&program->listen, &program->opened->server.listener,
                        &program->opening->address, BACKLOG);
 }
 
-static bool is_new(const struct program *program, const struct listener *listener)
+static bool is_new_listener(const struct program *program, const struct listener *listener)
 {
     return listener->configuration == program->next;
 }
 
-/* Closes what was opened. */
-static void give_up(struct program *program)
+/* Closes the listeners opened for the failed reload. */
+static void abort_reload(struct program *program)
 {
     struct listener *next;
     fprintf(stderr, "proxy: %s: %s\n", program->opening->name, strerror(-program->status));
     for (struct listener *listener = program->listeners; listener != NULL; listener = next) {
         next = listener->next;
-        if (is_new(program, listener))
+        if (is_new_listener(program, listener))
             free_listener(listener);
     }
     configuration_release(program->next);
     program->next = NULL;
 }
 
-/* In the order of the file, which is not that of the list. */
-static void begin_new(struct program *program)
+/* Starts the new listeners in the order of the file; the list has another order. */
+static void start_new_listeners(struct program *program)
 {
     for (struct listen *listen = program->next->listens; listen != NULL; listen = listen->next) {
         struct listener *listener = find_listener(program, listen->name);
-        if (is_new(program, listener))
-            begin_listener(program, listener);
+        if (is_new_listener(program, listener))
+            start_listener(program, listener);
     }
 }
 
-static void take_over(struct program *program)
+static void apply_configuration(struct program *program)
 {
     struct configuration *old = program->configuration;
     if (old != NULL)
         balance_inherit(program->next, old);
-    begin_new(program);
+    start_new_listeners(program);
     for (struct listener *listener = program->listeners; listener != NULL;
          listener = listener->next) {
-        if (is_new(program, listener) || listener->is_leaving)
+        if (is_new_listener(program, listener) || listener->is_shutting_down)
             continue;
         struct listen *listen = configuration_listen(program->next, listener->listen->name);
         if (listen != NULL)
-            use_configuration(listener, program->next, listen);
+            set_configuration(listener, program->next, listen);
         else
-            leave_listener(listener, BIDE_FOREVER);
+            shut_down_listener(listener, BIDE_FOREVER);
     }
     log_open(&program->log, program->next->log);
     program->configuration = program->next;
     program->next = NULL;
-    health_begin(program, program->configuration);
+    health_start(program, program->configuration);
     if (old != NULL) {
-        log_line(&program->log, "the configuration was read again");
+        log_line(&program->log, "the configuration was reloaded");
         bide_stop_request(&old->checks);
         configuration_release(old);
     }
 }
 
-/* Reads the file again; false: it is no good, which is told. */
-static bool read_again(struct program *program)
+/* Reads the file again. Returns false after an error, which is reported. */
+static bool reload_configuration(struct program *program)
 {
-    char complaint[512];
+    char error_text[512];
     FILE *file = program->file != NULL ? fopen(program->file, "re") : NULL;
     if (file == NULL) {
         fprintf(stderr, "proxy: %s: %s\n", program->file != NULL ? program->file : "reload",
-                program->file != NULL ? strerror(errno) : "there is no configuration file");
+                program->file != NULL ? strerror(errno) : "no configuration file");
         return false;
     }
-    program->next = configuration_read(file, program->file, program->configuration,
-                                       complaint, sizeof complaint);
+    program->next = configuration_read(file, program->file, program->configuration, error_text,
+                                       sizeof error_text);
     fclose(file);
     if (program->next == NULL)
-        fprintf(stderr, "proxy: %s\n", complaint);
+        fprintf(stderr, "proxy: %s\n", error_text);
     return program->next != NULL;
 }
 
-/* ---- The program: 1 ---- */
+/* ---- The coroutine: 1 ---- */
 
-/* The second time: at once. */
-static void stop(struct program *program, uint64_t now)
+/* Stops the listeners after the shutdown timeout; the second time at once. */
+static void stop_listeners(struct program *program, uint64_t now)
 {
     uint64_t deadline = program->is_stopping ? 0 : now + program->configuration->shutdown_timeout;
     program->is_stopping = true;
-    for (struct listener *listener = program->listeners; listener != NULL; listener = listener->next)
-        leave_listener(listener, deadline);
+    for (struct listener *listener = program->listeners; listener != NULL;
+         listener = listener->next)
+        shut_down_listener(listener, deadline);
 }
 
-static void end_watching(struct program *program)
+static void stop_background(struct program *program)
 {
     if (program->configuration != NULL)
         bide_stop_request(&program->configuration->checks);
     bide_scope_stop(&program->watching);
-    log_end(&program->log);
+    log_stop(&program->log);
 }
 
-static void end(struct program *program)
+static void program_finish(struct program *program)
 {
-    wishes_end(&program->wishes);
+    server_signals_stop(&program->signals);
     if (program->configuration != NULL)
         configuration_release(program->configuration);
     program->configuration = NULL;
-    forward_free(program);
+    forward_free_scratch(program);
 }
 
 bide_coroutine(program_body)
@@ -244,49 +249,52 @@ bide_coroutine(program_body)
     bide_scope_init(&self->serving, bide_this_frame());
     bide_scope_init(&self->watching, bide_this_frame());
     bide_scope_spawn(&self->serving, &self->log_branch, log_run(&self->log));
-    self->status = wishes_listen(&self->wishes);
+    self->status = server_signals_listen(&self->signals);
     if (self->status == 0)
-        wishes_watch(&self->wishes, &self->watching);
+        server_signals_spawn(&self->signals, &self->watching);
     while (self->status == 0) {
         if (self->next != NULL) {
             self->opening = NULL;
             while (self->status == 0 && next_to_open(self) != NULL)
                 bide_await_status(self->status, open_listener(self));
             if (self->status == 0)
-                take_over(self);
+                apply_configuration(self);
             else
-                give_up(self);
+                abort_reload(self);
             if (self->configuration == NULL)
-                break; /* it has not begun */
+                break; /* startup failed */
             self->status = 0;
         }
         if (self->is_stopping && self->listeners == NULL)
             break;
-        bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->wishes.news));
-        if (wishes_take(&self->wishes, WISH_FIGURES))
-            figures_print(self);
-        if (wishes_take(&self->wishes, WISH_STOP))
-            stop(self, bide_now(bide_this_context()));
-        if (wishes_take(&self->wishes, WISH_RELOAD) && !self->is_stopping)
-            (void)read_again(self);
+        bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->signals.wakeup));
+        if (server_signals_consume(&self->signals, SERVER_STATISTICS))
+            statistics_print(self);
+        if (server_signals_consume(&self->signals, SERVER_STOP))
+            stop_listeners(self, bide_now(bide_this_context()));
+        if (server_signals_consume(&self->signals, SERVER_RELOAD) && !self->is_stopping)
+            (void)reload_configuration(self);
     }
-    end_watching(self);
+    stop_background(self);
     bide_await(bide_scope_join(&self->watching));
     bide_await(bide_scope_join(&self->serving));
     bide_return(self->status);
     bide_finally();
-    end(self);
+    program_finish(self);
     bide_end();
 }
 
-/* ---- Around it ---- */
+/* ---- Running it ---- */
 
-/* Two for each connection that there may be: what they do not use is not there. */
-static int make_buffers(struct program *program)
+/*
+ * Two buffers for each possible connection. Memory of unused buffers is never touched, so the
+ * system does not allocate it.
+ */
+static int create_buffers(struct program *program)
 {
     size_t count = 0;
     for (struct listen *listen = program->next->listens; listen != NULL; listen = listen->next)
-        count += 2 * listen->max;
+        count += 2 * listen->max_connections;
     if (count > MAX_BUFFERS)
         count = MAX_BUFFERS;
     program->memory_size = count * RELAY_PIECE;
@@ -303,10 +311,10 @@ int program_run(struct program *program, struct configuration *configuration, co
     memset(program, 0, offsetof(struct program, log));
     program->next = configuration;
     program->file = file;
-    wishes_init(&program->wishes);
+    server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
-    int status = make_buffers(program);
+    int status = create_buffers(program);
     if (status == 0)
         status = bide_loop_create(&program->loop, NULL);
     if (status == 0)

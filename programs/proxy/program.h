@@ -1,28 +1,28 @@
 /*
- * The proxy as a whole: its listeners, its log, what watches its servers, and the configuration at
- * hand. All of it is of one loop.
+ * The proxy as a whole: its listeners, its log, its health checks, and the current configuration.
+ * All of it belongs to one loop.
  *
- *     runs --SIGHUP--> another configuration: listeners that both have stay, connections go on
- *          --SIGUSR1-> a line of figures on standard output
- *          --SIGTERM, SIGINT--> no more connections; those that there are have a time to end
- *          --once more--> they are cut short
+ *     runs --SIGHUP--> the new configuration: listeners in both stay, connections continue
+ *          --SIGUSR1-> a line of statistics on standard output
+ *          --SIGTERM, SIGINT--> no new connections; open ones have a time to finish
+ *          --once more--> they are cancelled
  */
 #ifndef PROXY_PROGRAM_H
 #define PROXY_PROGRAM_H
 
 #include "configuration.h"
 #include "log.h"
-#include "../common/wishes.h"
+#include "../common/server_signals.h"
 
 #include <bide/buffer_pool.h>
 #include <bide/loop.h>
 #include <bide/server.h>
 #include <bide/token_bucket.h>
 
-struct hold;
+struct scratch;
 struct program;
 
-/* A socket that listens, with the part of the configuration at hand that is about it. */
+/* A listening socket, with its section of the current configuration. */
 struct listener {
     struct listener *next;
     struct program *program;
@@ -31,14 +31,14 @@ struct listener {
     bide_server server;
     bide_token_bucket bucket;
     bide_branch branch;
-    bool is_leaving;
+    bool is_shutting_down;
 };
 
-struct counts {
-    uint64_t connections; /* that were taken */
-    uint64_t refused;     /* because of their rate, or what they began with */
-    uint64_t failed;      /* no server was to be had for them */
-    uint64_t requests;    /* of HTTP */
+struct statistics {
+    uint64_t connections; /* accepted */
+    uint64_t rejected;    /* for their rate, or a bad or missing header */
+    uint64_t failed;      /* for which no server was found */
+    uint64_t requests;    /* HTTP requests */
     uint64_t retries;
     uint64_t bytes_in, bytes_out; /* from clients, and to them */
 };
@@ -47,31 +47,34 @@ struct program {
     bide_task task;
     bide_loop *loop;
     bide_names *names;
-    const char *file; /* of the configuration; NULL: it cannot be read again */
+    const char *file; /* of the configuration; NULL: no reload */
     struct configuration *configuration;
     struct listener *listeners;
-    struct counts counts;
+    struct statistics statistics;
     struct log log;
-    char *memory; /* of the buffers */
+    char *memory; /* the memory of the buffers */
     size_t memory_size;
     bide_buffer_pool buffers;
-    struct hold *holds; /* of requests that have ended, to be used again */
-    unsigned hold_count;
+    struct scratch *free_scratch; /* of finished requests, for reuse */
+    unsigned free_scratch_count;
 
     bide_scope serving;  /* the listeners and the log */
     bide_scope watching; /* the signals and the health checks */
     bide_branch log_branch;
-    struct wishes wishes;
+    struct server_signals signals;
     bide_auto_event_waiter wait;
     bool is_stopping;
     int status;
-    struct configuration *next; /* that is to take the place of `configuration` */
+    struct configuration *next; /* the replacement of `configuration` */
     struct listen *opening;
     struct listener *opened;
     bide_io_operation listen;
 };
 
-/* Prepares it with a configuration, whose reference it takes, and runs it until it is stopped. */
+/*
+ * Initializes the program with a configuration, whose reference it takes, and runs it until it is
+ * stopped.
+ */
 int program_run(struct program *program, struct configuration *configuration, const char *file);
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * The PROXY protocol.
+ * The PROXY protocol: incremental reading, and writing. Stateless except for the header.
  *
  *     1: "PROXY TCP4 " source " " destination " " source port " " destination port "\r\n"
  *     2: signature (12), version and command (1), family (1), length (2), addresses, additions
  *
- * 1. Both versions have 15 bytes at least, which is less than version 2's fixed part. So what is
- *    needed next is always known: `wanted` says how many bytes belong to the header for certain, and
- *    no more than those are taken. Of a line, that is one byte at a time once it may end with the
- *    next.
+ *  1. Both versions have at least 15 bytes, which is less than the fixed part of version 2. So the
+ *     number of bytes that belong to the header for certain is always known: `bytes_wanted`. No more
+ *     than those are taken. In a line that is one byte at a time, once the next may end it.
  */
 #define _GNU_SOURCE
 #include "proxy_header.h"
@@ -20,75 +19,78 @@
 
 static const unsigned char signature[12] = "\r\n\r\n\0\r\nQUIT\n";
 
-enum { FIXED = 16, LEAST = 15 };
+enum { FIXED_SIZE = 16, MIN_SIZE = 15 };
 
-static bool is_line(const struct proxy_header *header)
+static bool is_version_1(const struct proxy_header *header)
 {
     return header->bytes[0] == 'P';
 }
 
-/* How many bytes a header of version 2 has. */
-static size_t size_of(const struct proxy_header *header)
+/* The size of a version 2 header. */
+static size_t version_2_size(const struct proxy_header *header)
 {
-    return FIXED + (size_t)(header->bytes[14] << 8 | header->bytes[15]);
+    return FIXED_SIZE + (size_t)(header->bytes[14] << 8 | header->bytes[15]);
 }
 
-static bool begins_well(const struct proxy_header *header)
+static bool is_valid_prefix(const struct proxy_header *header)
 {
     size_t size = header->size;
     if (size == 0)
         return true;
-    if (is_line(header))
+    if (is_version_1(header))
         return memcmp(header->bytes, "PROXY ", size < 6 ? size : 6) == 0;
     if (memcmp(header->bytes, signature, size < 12 ? size : 12) != 0 ||
         (size > 12 && header->bytes[12] >> 4 != 2) || (size > 12 && (header->bytes[12] & 15) > 1))
         return false;
-    return size < FIXED || size_of(header) <= MAX_PROXY_HEADER_READ;
+    return size < FIXED_SIZE || version_2_size(header) <= PROXY_HEADER_MAX_READ;
 }
 
-static bool has_line(const struct proxy_header *header)
+static bool has_line_end(const struct proxy_header *header)
 {
     return header->size >= 2 && header->bytes[header->size - 1] == '\n';
 }
 
-/* How many bytes are to come for certain; 0: it is whole. */
-static size_t wanted(const struct proxy_header *header)
+/* The number of bytes that are certain to follow; 0 if the header is complete. */
+static size_t bytes_wanted(const struct proxy_header *header)
 {
     size_t size = header->size;
-    if (size < LEAST)
-        return LEAST - size;
-    if (!is_line(header))
-        return size < FIXED ? FIXED - size : size_of(header) - size;
-    return has_line(header) ? 0 : 1;
+    if (size < MIN_SIZE)
+        return MIN_SIZE - size;
+    if (!is_version_1(header))
+        return size < FIXED_SIZE ? FIXED_SIZE - size : version_2_size(header) - size;
+    return has_line_end(header) ? 0 : 1;
 }
 
-/* As many of `size` bytes as belong to a line. */
-static size_t of_line(const struct proxy_header *header, const unsigned char *data, size_t size)
+/* The number of the `size` bytes that belong to the line. */
+static size_t bytes_of_line(const struct proxy_header *header, const unsigned char *data,
+                            size_t size)
 {
     const unsigned char *end = memchr(data, '\n', size);
     if (end != NULL)
         size = (size_t)(end - data) + 1;
-    size_t room = MAX_PROXY_HEADER_V1 - header->size;
-    return size < room ? size : room;
+    size_t space = PROXY_HEADER_MAX_V1 - header->size;
+    return size < space ? size : space;
 }
 
-int proxy_header_take(struct proxy_header *header, const void *data, size_t size)
+int proxy_header_feed(struct proxy_header *header, const void *data, size_t size)
 {
     size_t taken = 0;
-    while (taken < size && wanted(header) != 0) {
+    while (taken < size && bytes_wanted(header) != 0) {
         const unsigned char *next = (const unsigned char *)data + taken;
-        bool in_line = header->size != 0 ? is_line(header) : *next == 'P';
-        size_t piece = in_line ? of_line(header, next, size - taken) : wanted(header);
+        bool in_line = header->size != 0 ? is_version_1(header) : *next == 'P';
+        size_t piece = in_line ? bytes_of_line(header, next, size - taken) : bytes_wanted(header);
         if (piece > size - taken)
             piece = size - taken;
         if (piece == 0)
             return -EPROTO;
+        bide_assert(header->size + piece <= sizeof header->bytes);
         memcpy(header->bytes + header->size, next, piece);
         header->size += piece;
         taken += piece;
-        if (!begins_well(header) || (in_line && has_line(header) && header->size < LEAST))
+        if (!is_valid_prefix(header) ||
+            (in_line && has_line_end(header) && header->size < MIN_SIZE))
             return -EPROTO;
-        if (in_line && has_line(header))
+        if (in_line && has_line_end(header))
             break;
     }
     return (int)taken;
@@ -96,8 +98,8 @@ int proxy_header_take(struct proxy_header *header, const void *data, size_t size
 
 /* ---- Version 1 ---- */
 
-/* A decimal port, without a sign, without zeros in front. */
-static bool read_port(const char *text, uint16_t *port)
+/* Parses a decimal port without sign and leading zeros. */
+static bool parse_port(const char *text, uint16_t *port)
 {
     unsigned value = 0;
     size_t length = strlen(text);
@@ -110,15 +112,15 @@ static bool read_port(const char *text, uint16_t *port)
     return value <= UINT16_MAX;
 }
 
-static bool read_address(bide_address *address, const char *ip, const char *port, int family)
+static bool parse_address(bide_address *address, const char *ip, const char *port, int family)
 {
     uint16_t number;
-    return strpbrk(ip, "[]") == NULL && read_port(port, &number) &&
+    return strpbrk(ip, "[]") == NULL && parse_port(port, &number) &&
            bide_address_ip(address, ip, number) == 0 && address->any.generic.sa_family == family;
 }
 
-/* Splits at single blanks. */
-static unsigned split(char *text, char *words[7])
+/* Splits the text at single blanks. */
+static unsigned split_at_blanks(char *text, char *words[7])
 {
     unsigned count = 0;
     for (char *word = text; word != NULL && count < 7;)
@@ -126,22 +128,22 @@ static unsigned split(char *text, char *words[7])
     return count;
 }
 
-static int read_line(struct proxy_header *header)
+static int parse_version_1(struct proxy_header *header)
 {
-    char text[MAX_PROXY_HEADER_V1 + 1], *words[7];
+    char text[PROXY_HEADER_MAX_V1 + 1], *words[7];
     size_t size = header->size - 2;
     if (header->bytes[size] != '\r' || memchr(header->bytes, '\0', size) != NULL)
         return -EPROTO;
     memcpy(text, header->bytes, size);
     text[size] = '\0';
-    unsigned count = split(text, words);
+    unsigned count = split_at_blanks(text, words);
     if (count >= 2 && strcmp(words[1], "UNKNOWN") == 0)
         return 1;
     if (count != 6 || (strcmp(words[1], "TCP4") != 0 && strcmp(words[1], "TCP6") != 0))
         return -EPROTO;
     int family = words[1][3] == '4' ? AF_INET : AF_INET6;
-    if (!read_address(&header->source, words[2], words[4], family) ||
-        !read_address(&header->destination, words[3], words[5], family))
+    if (!parse_address(&header->source, words[2], words[4], family) ||
+        !parse_address(&header->destination, words[3], words[5], family))
         return -EPROTO;
     header->is_known = true;
     return 1;
@@ -154,11 +156,14 @@ static uint16_t port_at(const unsigned char *at)
     return (uint16_t)(at[0] << 8 | at[1]);
 }
 
-/* Families other than those of TCP say nothing here; a command of LOCAL is the proxy's own check. */
-static int read_binary(struct proxy_header *header)
+/*
+ * Other families than TCP's carry no address here. The command LOCAL is a check by the proxy
+ * itself.
+ */
+static int parse_version_2(struct proxy_header *header)
 {
-    const unsigned char *at = header->bytes + FIXED;
-    size_t size = header->size - FIXED;
+    const unsigned char *at = header->bytes + FIXED_SIZE;
+    size_t size = header->size - FIXED_SIZE;
     bool is_local = (header->bytes[12] & 15) == 0;
     if (is_local || (header->bytes[13] != 0x11 && header->bytes[13] != 0x21))
         return 1;
@@ -172,32 +177,33 @@ static int read_binary(struct proxy_header *header)
     return 1;
 }
 
-int proxy_header_is_whole(struct proxy_header *header)
+int proxy_header_parse(struct proxy_header *header)
 {
-    if (header->size != 0 && is_line(header)) {
-        if (!has_line(header))
-            return header->size == MAX_PROXY_HEADER_V1 ? -EPROTO : 0;
-        return read_line(header);
+    if (header->size != 0 && is_version_1(header)) {
+        if (!has_line_end(header))
+            return header->size == PROXY_HEADER_MAX_V1 ? -EPROTO : 0;
+        return parse_version_1(header);
     }
-    if (header->size < FIXED || wanted(header) != 0)
+    if (header->size < FIXED_SIZE || bytes_wanted(header) != 0)
         return 0;
-    return read_binary(header);
+    return parse_version_2(header);
 }
 
 /* ---- Writing ---- */
 
-/* Are both of this family, or of version 4 wrapped in version 6? */
-static bool are_both(const bide_address *one, const bide_address *other, int family)
+/* True if both addresses are of this family. */
+static bool have_family(const bide_address *one, const bide_address *other, int family)
 {
     return one->length != 0 && other->length != 0 && one->any.generic.sa_family == family &&
            other->any.generic.sa_family == family;
 }
 
-static size_t print_line(char *data, const bide_address *source, const bide_address *destination)
+static size_t print_version_1(char *data, const bide_address *source,
+                              const bide_address *destination)
 {
     char from[INET6_ADDRSTRLEN], to[INET6_ADDRSTRLEN];
-    bool is_v4 = are_both(source, destination, AF_INET);
-    if (!is_v4 && !are_both(source, destination, AF_INET6))
+    bool is_v4 = have_family(source, destination, AF_INET);
+    if (!is_v4 && !have_family(source, destination, AF_INET6))
         return (size_t)sprintf(data, "PROXY UNKNOWN\r\n");
     int family = is_v4 ? AF_INET : AF_INET6;
     const void *ip = is_v4 ? (const void *)&source->any.v4.sin_addr : &source->any.v6.sin6_addr;
@@ -210,22 +216,22 @@ static size_t print_line(char *data, const bide_address *source, const bide_addr
                            (unsigned)bide_address_port(destination));
 }
 
-static size_t print_binary(unsigned char *data, const bide_address *source,
-                           const bide_address *destination)
+static size_t print_version_2(unsigned char *data, const bide_address *source,
+                              const bide_address *destination)
 {
     size_t size = 0;
-    unsigned char *at = data + FIXED;
+    unsigned char *at = data + FIXED_SIZE;
     memcpy(data, signature, sizeof signature);
     data[12] = 0x21;
     data[13] = 0;
-    if (are_both(source, destination, AF_INET)) {
+    if (have_family(source, destination, AF_INET)) {
         data[13] = 0x11;
         size = 12;
         memcpy(at, &source->any.v4.sin_addr, 4);
         memcpy(at + 4, &destination->any.v4.sin_addr, 4);
         memcpy(at + 8, &source->any.v4.sin_port, 2);
         memcpy(at + 10, &destination->any.v4.sin_port, 2);
-    } else if (are_both(source, destination, AF_INET6)) {
+    } else if (have_family(source, destination, AF_INET6)) {
         data[13] = 0x21;
         size = 36;
         memcpy(at, &source->any.v6.sin6_addr, 16);
@@ -235,12 +241,12 @@ static size_t print_binary(unsigned char *data, const bide_address *source,
     }
     data[14] = 0;
     data[15] = (unsigned char)size;
-    return FIXED + size;
+    return FIXED_SIZE + size;
 }
 
 size_t proxy_header_print(unsigned char *data, unsigned version, const bide_address *source,
                           const bide_address *destination)
 {
-    return version == 1 ? print_line((char *)data, source, destination)
-                        : print_binary(data, source, destination);
+    return version == 1 ? print_version_1((char *)data, source, destination)
+                        : print_version_2(data, source, destination);
 }

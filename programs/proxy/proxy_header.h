@@ -1,6 +1,6 @@
 /*
- * The PROXY protocol, versions 1 and 2: what a proxy says about the client before the client's own
- * bytes come. Reading it takes no byte behind it.
+ * The PROXY protocol, versions 1 and 2: the client's address, sent by a proxy ahead of the client's
+ * own bytes. Reading it consumes no byte behind it.
  *
  * Source: Willy Tarreau, "The PROXY protocol", versions 1 and 2.
  */
@@ -8,34 +8,40 @@
 #define PROXY_PROXY_HEADER_H
 
 #include <bide/address.h>
+#include <bide/platform.h>
 
 #include <stdbool.h>
 
 enum {
-    MAX_PROXY_HEADER_V1 = 107,       /* bytes of a line */
-    MAX_PROXY_HEADER = 16 + 216,     /* of what is written */
-    MAX_PROXY_HEADER_READ = 16 + 4096 /* of what is read, with its additions */
+    PROXY_HEADER_MAX_V1 = 107,           /* the longest line */
+    PROXY_HEADER_MAX_WRITTEN = 16 + 216, /* the longest header that is written */
+    PROXY_HEADER_MAX_READ = 16 + 4096    /* the longest that is read, with extensions */
 };
 
-/* A header that comes in, byte by byte or in pieces. */
+/* A header that is being received, in pieces of any size. */
 struct proxy_header {
-    bide_address source, destination; /* once it is whole, if `is_known` */
-    bool is_known;                    /* it says who the client is */
-    size_t size;                      /* bytes that are there */
-    unsigned char bytes[MAX_PROXY_HEADER_READ];
+    bide_address source, destination; /* once it is parsed, if `is_known` */
+    bool is_known;                    /* it has the client's address */
+    size_t size;                      /* bytes received */
+    unsigned char bytes[PROXY_HEADER_MAX_READ];
 };
 
 /*
- * Looks at `size` bytes that have come, behind those that are there already. Returns how many of
- * them belong to the header and were taken, at least one; 0: it was whole before, and is read;
- * -EPROTO: it is no such header.
+ * Takes bytes that belong to the header from `size` received bytes. Returns how many were taken, at
+ * least one; 0 if the header was complete already; -EPROTO if it is not a valid header.
  */
-int proxy_header_take(struct proxy_header *header, const void *data, size_t size);
+int proxy_header_feed(struct proxy_header *header, const void *data, size_t size);
 
-/* Is it whole? Then source and destination are there. -EPROTO: it is spoilt. */
-int proxy_header_is_whole(struct proxy_header *header);
+/*
+ * Parses the header if it is complete. Returns 1 if it is, and sets `source` and `destination`; 0
+ * if it is incomplete; -EPROTO if it is invalid.
+ */
+int proxy_header_parse(struct proxy_header *header);
 
-/* Writes one of `version`, 1 or 2, into `data`, of MAX_PROXY_HEADER bytes. Returns its size. */
+/*
+ * Writes a header of `version`, 1 or 2, into PROXY_HEADER_MAX_WRITTEN bytes at `data`. Returns its
+ * size.
+ */
 size_t proxy_header_print(unsigned char *data, unsigned version, const bide_address *source,
                           const bide_address *destination);
 

@@ -1,5 +1,6 @@
 /*
- * Words of a configuration file.
+ * Parses words, numbers, times and networks of a configuration file. Used at startup and by
+ * reloads, on the loop's thread.
  */
 #define _GNU_SOURCE
 #include "reading.h"
@@ -12,10 +13,10 @@
 bool reading_fail(struct reading *reading, unsigned line, const char *format, ...)
 {
     va_list arguments;
-    int length = snprintf(reading->complaint, reading->size, "%s:%u: ", reading->file, line);
+    int length = snprintf(reading->error_text, reading->size, "%s:%u: ", reading->file, line);
     if (length >= 0 && (size_t)length < reading->size) {
         va_start(arguments, format);
-        vsnprintf(reading->complaint + length, reading->size - (size_t)length, format, arguments);
+        vsnprintf(reading->error_text + length, reading->size - (size_t)length, format, arguments);
         va_end(arguments);
     }
     return false;
@@ -25,7 +26,7 @@ void *reading_allocate(size_t size)
 {
     void *memory = calloc(1, size);
     if (memory == NULL) {
-        fputs("proxy: there is no memory\n", stderr);
+        fputs("proxy: out of memory\n", stderr);
         exit(1);
     }
     return memory;
@@ -37,7 +38,7 @@ char *reading_copy(const char *word)
     return memcpy(reading_allocate(size), word, size);
 }
 
-/* Words stand between blanks; one with blanks or '#' in it between '"'. */
+/* Words are separated by blanks; a word that contains blanks or '#' is quoted with '"'. */
 bool reading_split(struct reading *reading, char *text)
 {
     reading->count = 0;
@@ -46,12 +47,12 @@ bool reading_split(struct reading *reading, char *text)
         if (*text == '\0' || *text == '#')
             return true;
         if (reading->count == MAX_WORDS)
-            return reading_fail(reading, reading->line, "there are more than %d words", MAX_WORDS);
+            return reading_fail(reading, reading->line, "more than %d words", MAX_WORDS);
         bool is_quoted = *text == '"';
         char *word = text + is_quoted;
         char *end = word + strcspn(word, is_quoted ? "\"\n" : " \t\r\n");
         if (is_quoted && *end != '"')
-            return reading_fail(reading, reading->line, "the second '\"' is missing");
+            return reading_fail(reading, reading->line, "missing closing '\"'");
         bool is_last = *end == '\0';
         *end = '\0';
         reading->words[reading->count++] = word;

@@ -1,13 +1,15 @@
 /*
- * Both directions of a connection.
+ * Relays both directions of a connection.
  *
- * 1. A direction that is cut short keeps what it has received and not sent, in its buffer or its pipe,
- *    and goes on with that when it is begun again. So the time that a relay may be idle is a deadline
- *    around both directions: if something has come meanwhile they are begun again, otherwise it ends.
- *    It costs a look at the clock a piece.
- * 2. A pipe is used when it pays, which is for bytes that come faster than they are read: when buffers
- *    were full several times in a row. Small pieces send the direction back to its buffers; each time
- *    it takes twice as many full ones until it tries again.
+ *  1. A cancelled direction keeps received data that was not sent, in its buffer or its pipe, and
+ *     continues with it when it is started again. So the idle timeout is a deadline around both
+ *     directions: if data arrived meanwhile, they are started again; otherwise the relay finishes.
+ *     The cost is one reading of the clock for each piece.
+ *  2. A pipe is used when it pays: when data arrives faster than it is read, so that buffers were
+ *     full several times in a row. Small pieces switch the direction back to buffers; each time,
+ *     twice as many full ones are needed for the next switch.
+ *
+ * All of it runs on the program's loop.
  */
 #define _GNU_SOURCE
 #include "relay.h"
@@ -20,10 +22,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { FULL_IN_A_ROW = 4, MAX_IN_A_ROW = 1 << 16, SMALL_IN_A_ROW = 2, PIPE_PIECE = 1 << 18, MIN_PIPE = 2 * RELAY_PIECE };
+enum {
+    MIN_FULL_IN_A_ROW = 4,
+    MAX_FULL_IN_A_ROW = 1 << 16,
+    MAX_SMALL_IN_A_ROW = 2,
+    PIPE_PIECE = 1 << 18,
+    MIN_PIPE_PIECE = 2 * RELAY_PIECE
+};
 
-static void direction_init(struct direction *direction, struct relay *relay, const struct end *from,
-                           const struct end *to)
+static void direction_init(struct direction *direction, struct relay *relay,
+                           const struct endpoint *from, const struct endpoint *to)
 {
     direction->relay = relay;
     direction->from = from;
@@ -31,15 +39,15 @@ static void direction_init(struct direction *direction, struct relay *relay, con
     direction->count = 0;
     direction->data = NULL;
     direction->begin = direction->end = 0;
-    direction->is_lent = false;
-    direction->is_primed = false;
+    direction->is_pooled = false;
+    direction->is_initial = false;
     direction->has_ended = false;
     direction->full = 0;
-    direction->needed = FULL_IN_A_ROW;
+    direction->full_needed = MIN_FULL_IN_A_ROW;
     direction->status = 0;
     direction->failed_reading = false;
     direction->has_pipe = false;
-    direction->held = 0;
+    direction->pipe_bytes = 0;
 }
 
 void relay_init(struct relay *relay, bide_buffer_pool *buffers, bool splices, uint64_t idle)
@@ -55,19 +63,19 @@ void relay_prime(struct direction *direction, char *data, size_t size)
 {
     direction->data = data;
     direction->end = size;
-    direction->is_primed = true;
+    direction->is_initial = true;
 }
 
-static void let_buffer_go(struct direction *self)
+static void release_buffer(struct direction *self)
 {
     if (self->data == NULL)
         return;
-    if (self->is_lent)
+    if (self->is_pooled)
         bide_buffer_release(self->relay->buffers, self->data);
     else
         free(self->data);
     self->data = NULL;
-    self->is_lent = self->is_primed = false;
+    self->is_pooled = self->is_initial = false;
 }
 
 static void close_pipe(struct direction *self)
@@ -77,13 +85,13 @@ static void close_pipe(struct direction *self)
         bide_close(&self->pipe[1]);
     }
     self->has_pipe = false;
-    self->held = 0;
+    self->pipe_bytes = 0;
 }
 
-void relay_end(struct relay *relay)
+void relay_destroy(struct relay *relay)
 {
-    let_buffer_go(&relay->upward);
-    let_buffer_go(&relay->downward);
+    release_buffer(&relay->upward);
+    release_buffer(&relay->downward);
     close_pipe(&relay->upward);
     close_pipe(&relay->downward);
 }
@@ -94,7 +102,7 @@ bool relay_failed_at_backend(const struct relay *relay)
            (relay->upward.status < 0 && !relay->upward.failed_reading);
 }
 
-/* ---- By a pipe ---- */
+/* ---- The pipe ---- */
 
 static bool are_sockets(const struct direction *self)
 {
@@ -111,32 +119,35 @@ static bool open_pipe(struct direction *self)
     bide_descriptor_init(&self->pipe[0], ends[0]);
     bide_descriptor_init(&self->pipe[1], ends[1]);
     self->has_pipe = true;
-    self->small = 0;
+    self->small_in_a_row = 0;
     return true;
 }
 
-/* Is what comes next to go by a pipe? Nothing is held. 2 */
-static bool uses_pipe(struct direction *self)
+/*
+ * Decides whether the next piece uses the pipe, which is opened or closed. The direction holds no
+ * data. 2
+ */
+static bool select_pipe(struct direction *self)
 {
-    if (self->has_pipe && self->small < SMALL_IN_A_ROW)
+    if (self->has_pipe && self->small_in_a_row < MAX_SMALL_IN_A_ROW)
         return true;
-    if (self->has_pipe && self->needed < MAX_IN_A_ROW)
-        self->needed *= 2;
+    if (self->has_pipe && self->full_needed < MAX_FULL_IN_A_ROW)
+        self->full_needed *= 2;
     close_pipe(self);
-    return self->full >= self->needed && self->relay->splices && are_sockets(self) &&
+    return self->full >= self->full_needed && self->relay->splices && are_sockets(self) &&
            open_pipe(self);
 }
 
-/* ---- What comes in ---- */
+/* ---- Input ---- */
 
-static bide_awaiter *receive(struct direction *self)
+static bide_awaiter *receive_piece(struct direction *self)
 {
-    if (uses_pipe(self))
+    if (select_pipe(self))
         return bide_splice(&self->splice, self->from->socket, &self->pipe[1], PIPE_PIECE);
     if (are_sockets(self))
         return bide_recv_provided(&self->io, self->from->socket, self->relay->buffers);
-    if (self->data != NULL && self->is_primed)
-        let_buffer_go(self);
+    if (self->data != NULL && self->is_initial)
+        release_buffer(self);
     if (self->data == NULL)
         self->data = malloc(RELAY_PIECE);
     if (self->data == NULL)
@@ -144,58 +155,63 @@ static bide_awaiter *receive(struct direction *self)
     return bide_stream_read(&self->stream, self->from->stream, self->data, RELAY_PIECE);
 }
 
-/* Returns how many bytes have come; 0: the end. */
-static size_t take_received(struct direction *self)
+/* Returns the number of received bytes; 0: end of input. */
+static size_t note_received(struct direction *self)
 {
     if (self->has_pipe) {
-        self->held = self->splice.count;
-        self->small = self->held < MIN_PIPE ? self->small + 1 : 0;
-        return self->held;
+        self->pipe_bytes = self->splice.count;
+        self->small_in_a_row = self->pipe_bytes < MIN_PIPE_PIECE ? self->small_in_a_row + 1 : 0;
+        return self->pipe_bytes;
     }
-    self->is_lent = are_sockets(self);
-    if (self->is_lent)
+    self->is_pooled = are_sockets(self);
+    if (self->is_pooled)
         self->data = bide_provided_buffer(&self->io);
     self->begin = 0;
     self->end =
-        self->is_lent ? self->io.count : bide_stream_count(&self->stream, self->from->stream);
+        self->is_pooled ? self->io.count : bide_stream_count(&self->stream, self->from->stream);
     self->full = self->end == RELAY_PIECE ? self->full + 1 : 0;
     return self->end;
 }
 
-/* ---- What goes out ---- */
+/* ---- Output ---- */
 
-static bool has_rest(const struct direction *self)
+static bool has_unsent(const struct direction *self)
 {
-    return self->begin != self->end || self->held != 0;
+    return self->begin != self->end || self->pipe_bytes != 0;
 }
 
-static bide_awaiter *send_rest(struct direction *self)
+static bide_awaiter *send_unsent(struct direction *self)
 {
     size_t size = self->end - self->begin;
-    if (self->held != 0)
-        return bide_splice(&self->splice, &self->pipe[0], self->to->socket, self->held);
+    if (self->pipe_bytes != 0)
+        return bide_splice(&self->splice, &self->pipe[0], self->to->socket, self->pipe_bytes);
     const char *data = self->data + self->begin;
     return are_sockets(self) ? bide_send(&self->io, self->to->socket, data, size)
                              : bide_stream_write(&self->stream, self->to->stream, data, size);
 }
 
-static void take_sent(struct direction *self, const bide_context *context)
+static void note_sent(struct direction *self, const bide_context *context)
 {
-    size_t count = self->held != 0     ? self->splice.count
-                   : are_sockets(self) ? self->io.count
-                                       : bide_stream_count(&self->stream, self->to->stream);
-    if (self->held != 0)
-        self->held -= count;
+    size_t count = self->pipe_bytes != 0 ? self->splice.count
+                   : are_sockets(self)   ? self->io.count
+                                         : bide_stream_count(&self->stream, self->to->stream);
+    bide_assert(self->pipe_bytes == 0 || (self->has_pipe && self->begin == self->end));
+    bide_assert(count <= (self->pipe_bytes != 0 ? self->pipe_bytes : self->end - self->begin));
+    if (self->pipe_bytes != 0)
+        self->pipe_bytes -= count;
     else
         self->begin += count;
     self->count += count;
     if (count != 0)
-        self->relay->active = bide_now(context);
+        self->relay->last_active = bide_now(context);
     if (self->begin == self->end && are_sockets(self))
-        let_buffer_go(self);
+        release_buffer(self);
 }
 
-/* Of a socket whose other half has ended already the end comes with its close. */
+/*
+ * Passes the end of input on. If the other direction of a socket has ended too, closing the socket
+ * does that.
+ */
 static bide_awaiter *send_end(struct direction *self)
 {
     const struct relay *relay = self->relay;
@@ -214,18 +230,18 @@ bide_coroutine(direction_body)
     bide_begin(direction_body, struct direction * self);
     while (!self->has_ended) {
         self->failed_reading = false;
-        while (has_rest(self)) {
-            bide_await_status(self->status, send_rest(self));
-            take_sent(self, bide_this_context());
+        while (has_unsent(self)) {
+            bide_await_status(self->status, send_unsent(self));
+            note_sent(self, bide_this_context());
             if (self->status < 0)
                 bide_return(self->status);
         }
         self->failed_reading = true;
-        bide_await_status(self->status, receive(self));
+        bide_await_status(self->status, receive_piece(self));
         if (self->status < 0)
             bide_return(self->status);
         self->failed_reading = false;
-        if (take_received(self) == 0) {
+        if (note_received(self) == 0) {
             bide_await_status(self->status, send_end(self));
             if (self->status < 0)
                 bide_return(self->status);
@@ -237,29 +253,29 @@ bide_coroutine(direction_body)
 
 /* ---- Both ---- */
 
-static bide_awaiter *run_both(struct relay *self)
+static bide_awaiter *run_directions(struct relay *self)
 {
-    self->deadline = self->active + self->idle;
+    self->deadline = self->last_active + self->idle;
     return bide_with_deadline(
         &self->limited, self->deadline,
         bide_when_all_of(&self->both, bide_task_init(&self->upward.task, &direction_body),
                          bide_task_init(&self->downward.task, &direction_body)));
 }
 
-/* Was it cut short by its own deadline, although something has come meanwhile? */
-static bool goes_on(const struct relay *self, const bide_context *context)
+/* True if only the relay's own deadline cancelled it, and data has arrived meanwhile. */
+static bool continues_after_timeout(const struct relay *self, const bide_context *context)
 {
     return self->status == -ETIMEDOUT && bide_stop_reason(context->stop) == 0 &&
-           bide_now(context) >= self->deadline && self->active + self->idle > self->deadline;
+           bide_now(context) >= self->deadline && self->last_active + self->idle > self->deadline;
 }
 
 bide_coroutine(relay_body)
 {
     bide_begin(relay_body, struct relay * self);
-    self->active = bide_now(bide_this_context());
+    self->last_active = bide_now(bide_this_context());
     do { /* 1 */
-        bide_await_status(self->status, run_both(self));
-    } while (goes_on(self, bide_this_context()));
+        bide_await_status(self->status, run_directions(self));
+    } while (continues_after_timeout(self, bide_this_context()));
     bide_return(self->status);
     bide_end();
 }

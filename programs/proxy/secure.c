@@ -1,6 +1,4 @@
-/*
- * TLS, of listeners and backends.
- */
+/* TLS of listeners and backends, with the library's TLS. */
 #include "secure.h"
 
 #include <bide/tls.h>
@@ -16,36 +14,36 @@ struct secure {
 
 /* ---- Configurations ---- */
 
-static bool complain(struct reading *reading, unsigned line, const char *file, int status,
-                     const char *reason)
+static bool report_tls_error(struct reading *reading, unsigned line, const char *file, int status,
+                             const char *reason)
 {
     return reading_fail(reading, line, "%s: %s", file,
                         reason != NULL && *reason != '\0' ? reason : strerror(-status));
 }
 
-/* Each is read alone first, so that what is wrong is told with its line. */
-static bool try_certificate(struct reading *reading, const struct certificate *certificate,
-                            const bide_tls_certificate *one)
+/* Loads each certificate alone first, so that an error is reported with its line. */
+static bool check_certificate(struct reading *reading, const struct certificate *certificate,
+                              const bide_tls_certificate *one)
 {
     bide_tls_config *config = NULL;
     const char *reason = NULL;
     bide_tls_options options = {.certificates = one, .certificate_count = 1};
     int status = bide_tls_server_create(&config, &options, &reason);
     if (status != 0)
-        return complain(reading, certificate->line, certificate->chain, status, reason);
+        return report_tls_error(reading, certificate->line, certificate->chain, status, reason);
     bide_tls_config_release(config);
     return true;
 }
 
-/* The config whose sessions are to be resumed; NULL: there is none. */
-static bide_tls_config *config_before(const struct reading *reading, const struct listen *listen)
+/* The configuration whose sessions can be resumed; NULL: none. */
+static bide_tls_config *previous_config(const struct reading *reading, const struct listen *listen)
 {
-    const struct listen *before =
-        reading->before != NULL ? configuration_listen(reading->before, listen->name) : NULL;
-    return before != NULL ? before->tls : NULL;
+    const struct listen *previous =
+        reading->previous != NULL ? configuration_listen(reading->previous, listen->name) : NULL;
+    return previous != NULL ? previous->tls : NULL;
 }
 
-bool secure_listen(struct reading *reading, struct listen *listen)
+bool secure_configure_listen(struct reading *reading, struct listen *listen)
 {
     static const char *const http[] = {"http/1.1", NULL};
     size_t count = 0;
@@ -56,25 +54,27 @@ bool secure_listen(struct reading *reading, struct listen *listen)
     bide_tls_certificate *all = reading_allocate(count * sizeof *all);
     size_t index = 0;
     bool is_good = true;
-    for (const struct certificate *at = listen->certificates; at != NULL && is_good; at = at->next) {
+    for (const struct certificate *at = listen->certificates; at != NULL && is_good;
+         at = at->next) {
         all[index].chain_file = at->chain;
         all[index].key_file = at->key;
-        is_good = try_certificate(reading, at, &all[index++]);
+        is_good = check_certificate(reading, at, &all[index++]);
     }
     if (is_good) {
         const char *reason = NULL;
         bide_tls_options options = {.certificates = all,
                                     .certificate_count = count,
                                     .protocols = listen->mode == MODE_HTTP ? http : NULL,
-                                    .resumes = config_before(reading, listen)};
+                                    .resumes = previous_config(reading, listen)};
         int status = bide_tls_server_create(&listen->tls, &options, &reason);
-        is_good = status == 0 || complain(reading, listen->line, listen->name, status, reason);
+        is_good =
+            status == 0 || report_tls_error(reading, listen->line, listen->name, status, reason);
     }
     free(all);
     return is_good;
 }
 
-bool secure_backend(struct reading *reading, struct backend *backend)
+bool secure_configure_backend(struct reading *reading, struct backend *backend)
 {
     if (!backend->has_tls)
         return true;
@@ -82,8 +82,9 @@ bool secure_backend(struct reading *reading, struct backend *backend)
     bide_tls_options options = {.authorities_file = backend->authorities};
     int status = bide_tls_client_create(&backend->tls, &options, &reason);
     if (status != 0)
-        return complain(reading, backend->line,
-                        backend->authorities != NULL ? backend->authorities : "tls", status, reason);
+        return report_tls_error(reading, backend->line,
+                                backend->authorities != NULL ? backend->authorities : "tls", status,
+                                reason);
     if (!backend->verifies)
         bide_tls_dangerously_verify_nothing(backend->tls);
     return true;

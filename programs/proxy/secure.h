@@ -1,6 +1,6 @@
 /*
- * TLS, of listeners and backends. Where the library was built without it, a configuration that asks
- * for it is refused (secure_none.c), and the rest is never called.
+ * TLS of listeners and backends. If the library was built without TLS, a configuration that uses it
+ * is rejected (secure_none.c), and the other functions are never called.
  */
 #ifndef PROXY_SECURE_H
 #define PROXY_SECURE_H
@@ -9,32 +9,32 @@
 
 #include <bide/stream.h>
 
-/* One connection, over a stream. */
+/* One TLS connection, over a stream. */
 struct secure;
 
-/* Reads the files that a section names. False: one is no good, which is noted. */
-bool secure_listen(struct reading *reading, struct listen *listen);
-bool secure_backend(struct reading *reading, struct backend *backend);
+/* Loads the files that a section names. Returns false after an error, which is recorded. */
+bool secure_configure_listen(struct reading *reading, struct listen *listen);
+bool secure_configure_backend(struct reading *reading, struct backend *backend);
 
-/* NULL is left as it is. */
+/* NULL is allowed. */
 void secure_release(struct bide_tls_config *config);
 
-/* NULL: there is no memory. */
+/* Returns NULL if memory is exhausted. */
 struct secure *secure_create(void);
 
-/* Closes it, with what it is over, and frees it; NULL is left as it is. */
+/* Closes the connection and the stream below it, and frees it. NULL is allowed. */
 void secure_destroy(struct secure *secure);
 
-/* To be awaited: the handshake, as a server and as a client. */
+/* Awaiters for the handshake, as server and as client. */
 bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *config,
                             bide_stream below);
 bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *config,
                              bide_stream below, const char *name);
 
-/* After the handshake. */
+/* The stream, after the handshake. */
 bide_stream secure_stream(struct secure *secure);
 
-/* What the last error was, in words. */
+/* The last error as text. */
 const char *secure_reason(const struct secure *secure);
 
 #endif

@@ -1,18 +1,16 @@
-/*
- * Without TLS: the library was built without it.
- */
+/* The replacement for secure.c if the library was built without TLS. */
 #include "secure.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-bool secure_listen(struct reading *reading, struct listen *listen)
+bool secure_configure_listen(struct reading *reading, struct listen *listen)
 {
     return listen->certificates == NULL ||
            reading_fail(reading, listen->certificates->line, "this proxy was built without TLS");
 }
 
-bool secure_backend(struct reading *reading, struct backend *backend)
+bool secure_configure_backend(struct reading *reading, struct backend *backend)
 {
     return !backend->has_tls ||
            reading_fail(reading, backend->line, "this proxy was built without TLS");
@@ -37,7 +35,7 @@ bide_awaiter *secure_accept(struct secure *secure, struct bide_tls_config *confi
                             bide_stream below)
 {
     (void)secure, (void)config, (void)below;
-    abort(); /* no configuration leads here */
+    abort(); /* unreachable: such a configuration is rejected */
 }
 
 bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *config,

@@ -1,7 +1,7 @@
 /*
- * One connection of a client, from its acceptance to its end. What both modes have in common is done
- * here: its place in the configuration, the PROXY protocol, TLS. Then its mode takes over (tcp.h,
- * http.h), with memory of its own.
+ * A client's connection, from accept to close. The steps common to both modes are here: the
+ * configuration's section, the PROXY protocol, TLS. Then the mode takes over (tcp.h, http.h), with
+ * memory of its own.
  */
 #ifndef PROXY_SESSION_H
 #define PROXY_SESSION_H
@@ -17,12 +17,12 @@ struct session {
     struct program *program;
     struct configuration *configuration; /* a reference */
     struct listen *listen;
-    bide_address client; /* as the PROXY protocol has it, if it is used */
+    bide_address client; /* from the PROXY protocol, if it is used */
     bide_address local;
-    uint64_t begun;
-    struct end end;
-    struct secure *secure; /* NULL: it has no TLS */
-    void *part; /* the memory of its mode */
+    uint64_t started_at;
+    struct endpoint endpoint;
+    struct secure *secure; /* NULL: no TLS */
+    void *mode_memory;     /* of struct tcp or struct http */
     struct proxy_header *header;
     int status;
     bide_with_deadline_operation limited;
@@ -30,12 +30,12 @@ struct session {
     bide_stream_operation last;
     struct msghdr message;
     struct iovec vector;
-    char peeked[MAX_PROXY_HEADER_V1];
+    char peeked[PROXY_HEADER_MAX_V1];
 };
 
 bide_declare_body(session_body);
 
-/* What an error is called in the log. */
+/* The log's text for an error. */
 const char *session_reason(int error);
 
 /* The client's address as text. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The example that checks code of one's own, against an installed bide: installs the build into a temporary
-# folder, builds the example there with nothing else, and runs it as docs/checking.md shows it. What is shown of
-# its files and of its output must be so. By the compilers that BIDE_COMPILERS names, or both.
-# check_your_own_test.sh SOURCE-ROOT BUILD-ROOT. Prints a line a case, in TAP.
+# Tests the example of checking your own code against an installed bide: installs the build into a temporary
+# directory, builds the example there, and runs it as docs/checking.md shows. The files and the output shown there
+# must match. Uses the compilers in BIDE_COMPILERS, or both.
+# check_your_own_test.sh SOURCE-ROOT BUILD-ROOT. Prints TAP.
 
 set -u
 export LC_ALL=C
@@ -32,7 +32,7 @@ check() { # NAME COMMAND...
     fi
 }
 
-# Does it end with this status? What it prints is kept for `printed`.
+# True if the command exits with this status. Its output is kept for `printed`.
 ends_with() { # STATUS COMMAND...
     local expected=$1 status=0
     shift
@@ -49,7 +49,7 @@ printed_no() { # PATTERN
     ! printed "$1"
 }
 
-# Each block that follows the name of a file is that file.
+# Each block that follows the name of a file must equal that file.
 same_files() {
     python3 - "$root" <<'PYTHON'
 import re, sys
@@ -62,7 +62,7 @@ sys.exit(bool(bad) or len(blocks) != 3)
 PYTHON
 }
 
-# Each console block is what its command prints, but for the time it takes.
+# Each console block must equal the output of its command, except for times.
 same_output() {
     python3 - "$root" <<'PYTHON'
 import difflib, re, subprocess, sys
@@ -107,7 +107,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
     check "$cc: without a warning" printed_no warning
     check "$cc: each order is needed" "${make[@]}" check ARGS=--weaken
     check "$cc: the documents show what is printed" same_output
-    # What is checked is what is shipped: the same file, compiled as usual.
+    # The checked code is the shipped code: the same file, compiled as usual.
     check "$cc: the object compiles without the checker" "$cc" -std=c11 -Wall -Wextra -Werror \
         -I"$folder/installed$(pkg-config --variable=includedir bide-check | sed "s|^$folder/installed||")" \
         -fsyntax-only -x c mended/object.h -Wno-unused-function

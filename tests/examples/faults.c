@@ -1,10 +1,10 @@
 /*
- * Calls that fail in a program that is run as a whole, as its environment says. Such a program is linked
- * from the same objects once more, with this file and tests/faults.c:
+ * Makes calls of a whole program fail, controlled by its environment. Such a program is linked from the
+ * same objects again, with this file and tests/faults.c:
  *
  *     FAULTS=malloc:17:12        the 17th call of malloc fails with the errno 12
  *     FAULTS=recv:3:104:5        ... and the four after it
- *     FAULTS_REPORT=PATH         when the program ends, how many calls have failed is written there
+ *     FAULTS_REPORT=PATH         at exit, the number of failed calls is written there
  */
 #include "../faults.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The program fetch, with a server of this test: fetch_test.py PROGRAM tls|plain|calls."""
+"""Tests the program fetch with a server of its own: fetch_test.py PROGRAM tls|plain|calls."""
 
 import fcntl
 import hashlib
@@ -38,7 +38,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def cut(self, body, at, **fields):
-        """A response that ends before it is whole."""
+        """A response that ends early."""
         self.send_response(200)
         for name, value in fields.items():
             self.send_header(name, value)
@@ -48,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def give(self, body, tag):
-        """All of it, or the rest that is asked for."""
+        """The whole content, or the requested range."""
         asked = self.headers.get("Range")
         if asked and self.headers.get("If-Range") == tag:
             first = int(asked.removeprefix("bytes=").removesuffix("-"))
@@ -93,27 +93,27 @@ class Server(http.server.ThreadingHTTPServer):
         return [seen[1:] for seen in self.seen if seen[0] == path]
 
     def handle_error(self, request, client_address):
-        pass  # a client that trusts nobody ends the handshake
+        pass  # a client that does not trust the certificate ends the handshake
 
     def __exit__(self, *_):
         self.shutdown()
         self.server_close()
 
 
-def fetch(folder, *arguments, status=0, **options):
-    done = subprocess.run([PROGRAM, "--pause", "0", "-O", folder, *arguments], timeout=PATIENCE,
+def fetch(directory, *arguments, status=0, **options):
+    done = subprocess.run([PROGRAM, "--retry-delay", "0", "-O", directory, *arguments], timeout=PATIENCE,
                           capture_output=True, text=True, **options)
     assert done.returncode == status, (done.returncode, done.stderr)
     return done
 
 
-def content(folder, name):
-    with open(os.path.join(folder, name), "rb") as file:
+def content(directory, name):
+    with open(os.path.join(directory, name), "rb") as file:
         return file.read()
 
 
-def holds(folder, *names):
-    assert sorted(os.listdir(folder)) == sorted(names), os.listdir(folder)
+def holds(directory, *names):
+    assert sorted(os.listdir(directory)) == sorted(names), os.listdir(directory)
 
 
 def body_of(path):
@@ -121,55 +121,55 @@ def body_of(path):
     return random.Random(number).randbytes(number * 997 % 50_000)
 
 
-def test_many_at_once(folder):
+def test_many_at_once(directory):
     with Server(lambda self, path, turn: self.give(body_of(path), '"1"')) as server:
-        fetch(folder, "-j", "16", *(server.url(f"/files/{i}") for i in range(200)))
-    holds(folder, *map(str, range(200)))
+        fetch(directory, "-j", "16", *(server.url(f"/files/{i}") for i in range(200)))
+    holds(directory, *map(str, range(200)))
     for i in range(200):
-        assert content(folder, str(i)) == body_of(f"/files/{i}")
+        assert content(directory, str(i)) == body_of(f"/files/{i}")
 
 
-def test_redirect(folder):
+def test_redirect(directory):
     def behave(self, path, turn):
         if path == "/old/name":
             self.answer(302, b"there", Location="../new?x")
         else:
             self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(folder, server.url("/old/name"))
+        fetch(directory, server.url("/old/name"))
         assert [seen[0] for seen in server.seen] == ["/old/name", "/new?x"]
-    holds(folder, "name")
-    assert content(folder, "name") == CONTENT
+    holds(directory, "name")
+    assert content(directory, "name") == CONTENT
 
 
-def test_redirects_without_an_end(folder):
+def test_redirects_without_an_end(directory):
     with Server(lambda self, path, turn: self.answer(301, b"", Location="/x")) as server:
-        assert "too often" in fetch(folder, server.url("/x"), status=1).stderr
+        assert "too many redirects" in fetch(directory, server.url("/x"), status=1).stderr
         assert len(server.seen) == 11
-    holds(folder)
+    holds(directory)
 
 
-def test_cut_goes_on(folder):
+def test_cut_goes_on(directory):
     def behave(self, path, turn):
         self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(folder, server.url("/a"), *SUMS)
+        fetch(directory, server.url("/a"), *SUMS)
         assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"')]
-    holds(folder, "a")
-    assert content(folder, "a") == CONTENT
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT
 
 
-def test_changed_begins_anew(folder):
+def test_changed_begins_anew(directory):
     def behave(self, path, turn):
         self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT[::-1][:400_000], '"2"')
     with Server(behave) as server:
-        fetch(folder, server.url("/a"))
+        fetch(directory, server.url("/a"))
         assert server.ranges("/a")[1] == ("bytes=300000-", '"1"')
-    holds(folder, "a")
-    assert content(folder, "a") == CONTENT[::-1][:400_000]
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT[::-1][:400_000]
 
 
-def test_another_part_begins_anew(folder):
+def test_another_part_begins_anew(directory):
     def behave(self, path, turn):
         if turn == 1:
             self.cut(CONTENT, 300_000, ETag='"1"')
@@ -178,77 +178,77 @@ def test_another_part_begins_anew(folder):
         else:
             self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(folder, server.url("/a"))
+        fetch(directory, server.url("/a"))
         assert [seen[0] for seen in server.ranges("/a")] == [None, "bytes=300000-", None]
-    assert content(folder, "a") == CONTENT
+    assert content(directory, "a") == CONTENT
 
 
-def test_no_version_begins_anew(folder):
+def test_no_version_begins_anew(directory):
     def behave(self, path, turn):
         self.cut(CONTENT, 300_000) if turn == 1 else self.answer(200, CONTENT)
     with Server(behave) as server:
-        fetch(folder, server.url("/a"))
+        fetch(directory, server.url("/a"))
         assert server.ranges("/a") == [(None, None)] * 2
-    assert content(folder, "a") == CONTENT
+    assert content(directory, "a") == CONTENT
 
 
-def test_busy_is_tried_again(folder):
+def test_busy_is_tried_again(directory):
     def behave(self, path, turn):
         self.answer(503, b"busy", Retry_After="0") if turn < 3 else self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(folder, server.url("/a"), "--tries", "3")
-        fetch(folder, server.url("/b"), "--tries", "2", status=1)
+        fetch(directory, server.url("/a"), "--tries", "3")
+        fetch(directory, server.url("/b"), "--tries", "2", status=1)
         assert len(server.ranges("/b")) == 2
-    holds(folder, "a")
+    holds(directory, "a")
 
 
-def test_not_found(folder):
+def test_not_found(directory):
     def behave(self, path, turn):
         self.answer(404, b"no") if path == "/no" else self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        done = fetch(folder, server.url("/no"), server.url("/yes"), status=1)
+        done = fetch(directory, server.url("/no"), server.url("/yes"), status=1)
         assert "404" in done.stderr and len(server.ranges("/no")) == 1
-    holds(folder, "yes")
+    holds(directory, "yes")
 
 
-def test_sums(folder):
+def test_sums(directory):
     if not HAS_TLS:
         raise Skip("built without SHA-256")
     right, wrong = hashlib.sha256(CONTENT).hexdigest(), "0" * 64
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         lines = f"{server.url('/a')} right {right}\n# a remark\n\n{server.url('/b')} wrong {wrong}\n"
-        done = fetch(folder, "--sha256", "--input", "-", input=lines, status=1)
+        done = fetch(directory, "--sha256", "--input", "-", input=lines, status=1)
     assert done.stdout == f"{right}  right\n" and right in done.stderr
-    holds(folder, "right")
-    assert content(folder, "right") == CONTENT
+    holds(directory, "right")
+    assert content(directory, "right") == CONTENT
 
 
-def test_resumed_by_another_run(folder):
+def test_resumed_by_another_run(directory):
     def behave(self, path, turn):
         self.cut(CONTENT, 300_000, ETag='"1"') if turn == 1 else self.give(CONTENT, '"1"')
     with Server(behave) as server:
-        fetch(folder, server.url("/a"), "--tries", "1", status=1)
-        holds(folder, "a.part", "a.part.from")
-        done = fetch(folder, server.url("/a"), "--resume", *SUMS)
+        fetch(directory, server.url("/a"), "--tries", "1", status=1)
+        holds(directory, "a.part", "a.part.from")
+        done = fetch(directory, server.url("/a"), "--resume", *SUMS)
         assert server.ranges("/a") == [(None, None), ("bytes=300000-", '"1"')]
         assert not SUMS or done.stdout.split()[0] == hashlib.sha256(CONTENT).hexdigest()
-    holds(folder, "a")
-    assert content(folder, "a") == CONTENT
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT
 
 
-def test_resumed_when_whole(folder):
+def test_resumed_when_whole(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
-        with open(os.path.join(folder, "a.part"), "wb") as part:
+        with open(os.path.join(directory, "a.part"), "wb") as part:
             part.write(CONTENT)
-        with open(os.path.join(folder, "a.part.from"), "w") as origin:
+        with open(os.path.join(directory, "a.part.from"), "w") as origin:
             origin.write(f'{server.url("/a")}\n"1"\n')
-        fetch(folder, server.url("/a"), "--resume")
+        fetch(directory, server.url("/a"), "--resume")
         assert server.ranges("/a") == [(f"bytes={len(CONTENT)}-", '"1"')]
-    holds(folder, "a")
-    assert content(folder, "a") == CONTENT
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT
 
 
-def test_interrupted_and_resumed(folder):
+def test_interrupted_and_resumed(directory):
     sent, ended = threading.Event(), threading.Event()
 
     def behave(self, path, turn):
@@ -260,56 +260,56 @@ def test_interrupted_and_resumed(folder):
         sent.set()
         ended.wait(PATIENCE)
     with Server(behave) as server:
-        child = subprocess.Popen([PROGRAM, "-O", folder, server.url("/a")], stderr=subprocess.PIPE)
+        child = subprocess.Popen([PROGRAM, "-O", directory, server.url("/a")], stderr=subprocess.PIPE)
         assert sent.wait(PATIENCE)
-        part = os.path.join(folder, "a.part")
+        part = os.path.join(directory, "a.part")
         while not os.path.exists(part) or os.path.getsize(part) < 300_000:
             assert child.poll() is None
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=PATIENCE)
         ended.set()
         assert child.returncode == 130
-        holds(folder, "a.part", "a.part.from")
-        fetch(folder, server.url("/a"), "--resume")
+        holds(directory, "a.part", "a.part.from")
+        fetch(directory, server.url("/a"), "--resume")
         assert server.ranges("/a")[1] == ("bytes=300000-", '"1"')
-    holds(folder, "a")
-    assert content(folder, "a") == CONTENT
+    holds(directory, "a")
+    assert content(directory, "a") == CONTENT
 
 
-def test_kept_connection_that_has_ended(folder):
-    """It is no try that the server has ended one that was idle."""
+def test_kept_connection_that_has_ended(directory):
+    """A connection that the server closed while idle does not count as a try."""
     def behave(self, path, turn):
         self.give(b"small", '"1"')
-        self.close_connection = True  # and does not say so
+        self.close_connection = True  # without announcing it
     with Server(behave) as server:
-        fetch(folder, "-j", "1", "--tries", "1", *(server.url(f"/{i}") for i in range(20)))
-    holds(folder, *map(str, range(20)))
+        fetch(directory, "-j", "1", "--tries", "1", *(server.url(f"/{i}") for i in range(20)))
+    holds(directory, *map(str, range(20)))
 
 
-def test_part_of_another_process(folder):
+def test_part_of_another_process(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
-        with open(os.path.join(folder, "a.part"), "wb") as part:
+        with open(os.path.join(directory, "a.part"), "wb") as part:
             part.write(b"theirs")
             part.flush()
             fcntl.flock(part, fcntl.LOCK_EX)
-            assert "another process" in fetch(folder, server.url("/a"), status=1).stderr
-            assert content(folder, "a.part") == b"theirs"
-    holds(folder, "a.part")
+            assert "another process" in fetch(directory, server.url("/a"), status=1).stderr
+            assert content(directory, "a.part") == b"theirs"
+    holds(directory, "a.part")
 
 
 def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 
 
-def test_no_room(folder):
+def test_no_room(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, None)) as server:
-        done = fetch(folder, server.url("/a"), status=1, preexec_fn=limit_files)
+        done = fetch(directory, server.url("/a"), status=1, preexec_fn=limit_files)
     assert "a.part: File too large" in done.stderr, done.stderr
-    holds(folder)
+    holds(directory)
 
 
-def test_calls_that_fail(folder):
-    """Whichever call on files fails: no file has its name that is not whole, and it is told why."""
+def test_calls_that_fail(directory):
+    """Whichever file call fails: no incomplete file has its final name, and the reason is reported."""
     if os.environ.get("BIDE_IO") != "epoll":
         raise Skip("an io_uring's operations are no calls")
     if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode != 0:
@@ -321,73 +321,73 @@ def test_calls_that_fail(folder):
         for error, why in (("EIO", "Input/output error"), ("ENOSPC", "No space left on device")):
             for n in range(1, 60):
                 done = subprocess.run(
-                    ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.path.join(folder, "log"), "-e", f"trace={calls}",
-                     "-e", f"inject={calls}:error={error}:when={n}", PROGRAM, "-O", folder, server.url("/a")],
+                    ["strace", "-f", "--seccomp-bpf", "-qq", "-o", os.path.join(directory, "log"), "-e", f"trace={calls}",
+                     "-e", f"inject={calls}:error={error}:when={n}", PROGRAM, "-O", directory, server.url("/a")],
                     timeout=PATIENCE, capture_output=True, text=True, env=environment)
-                with open(os.path.join(folder, "log")) as log:
+                with open(os.path.join(directory, "log")) as log:
                     was_hit = "INJECTED" in log.read()
-                names = os.listdir(folder)
+                names = os.listdir(directory)
                 if "a" in names:
-                    assert content(folder, "a") == CONTENT[:50_000], n
+                    assert content(directory, "a") == CONTENT[:50_000], n
                 if done.returncode == 0:
                     assert "a" in names, n
                 else:
                     assert done.returncode == 1 and why in done.stderr, (n, done.returncode, done.stderr)
                 for name in names:
-                    os.remove(os.path.join(folder, name))
+                    os.remove(os.path.join(directory, name))
                 if not was_hit:
                     break
-            # (strace counts the calls of each thread by itself)
+            # (strace counts each thread's calls separately)
             assert 1 < n < 59 and done.returncode == 0, (n, done.stderr)
 
 
-def test_calls_and_allocations_that_fail(folder):
-    """The same of what is no call on files, one after the other; for the program that is linked with faults."""
+def test_calls_and_allocations_that_fail(directory):
+    """The same for all other calls, one at a time; for the program linked with faults."""
     if not PROGRAM.endswith("_faults"):
         raise Skip("for the program that is linked with faults")
-    report = os.path.join(folder, "report")
+    report = os.path.join(directory, "report")
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         for name, error in (("malloc", 12), ("calloc", 12), ("realloc", 12), ("aligned_alloc", 12), ("mmap", 12),
                             ("pthread_create", 11), ("epoll_create1", 24), ("eventfd", 24), ("socket", 24), ("connect", 111),
                             ("epoll_ctl", 12), ("recv", 104), ("send", 104)):
             for n in range(1, 300):
                 done = subprocess.run(
-                    [PROGRAM, "--pause", "0", "--tries", "2", "-O", folder, server.url("/a"), server.url("/b")],
+                    [PROGRAM, "--retry-delay", "0", "--tries", "2", "-O", directory, server.url("/a"), server.url("/b")],
                     timeout=PATIENCE, capture_output=True, text=True,
                     env=dict(os.environ, FAULTS=f"{name}:{n}:{error}", FAULTS_REPORT=report))
                 with open(report) as file:
                     hits = int(file.read())
                 os.remove(report)
-                names = os.listdir(folder)
+                names = os.listdir(directory)
                 for file in "a", "b":
-                    assert file not in names or content(folder, file) == CONTENT, (name, n, file)
+                    assert file not in names or content(directory, file) == CONTENT, (name, n, file)
                 if done.returncode == 0:
                     assert {"a", "b"} <= set(names), (name, n, names)
                 else:
                     assert done.returncode == 1 and done.stderr, (name, n, done.returncode, done.stderr)
                 for file in names:
-                    os.remove(os.path.join(folder, file))
+                    os.remove(os.path.join(directory, file))
                 if hits == 0:
                     break
             assert hits == 0 and done.returncode == 0, (name, n, done.stderr)
 
 
-def test_names(folder):
+def test_names(directory):
     with Server(lambda self, path, turn: self.give(b"small", '"1"')) as server:
-        fetch(folder, server.url("/x/a%20b"), server.url("/y/?q"))
-        fetch(folder, "-o", "mine", server.url("/z"))
+        fetch(directory, server.url("/x/a%20b"), server.url("/y/?q"))
+        fetch(directory, "-o", "mine", server.url("/z"))
         seen = len(server.seen)
         for path in ["/%2e%2e", "/..%2fx", "/a%0ab", "/%00", "/..", "/."]:
-            fetch(folder, server.url(path), status=2)
-        fetch(folder, server.url("/x/same"), server.url("/y/same"), status=2)
-        fetch(folder, server.url("/x/same"), server.url("/y/same.part"), status=2)
-        fetch(folder, status=2)
-        fetch(folder, "--input", "-", input=f"{server.url('/a')} ../up\n", status=2)
+            fetch(directory, server.url(path), status=2)
+        fetch(directory, server.url("/x/same"), server.url("/y/same"), status=2)
+        fetch(directory, server.url("/x/same"), server.url("/y/same.part"), status=2)
+        fetch(directory, status=2)
+        fetch(directory, "--input", "-", input=f"{server.url('/a')} ../up\n", status=2)
         assert len(server.seen) == seen
-    holds(folder, "a b", "index.html", "mine")
+    holds(directory, "a b", "index.html", "mine")
 
 
-def test_tls(folder):
+def test_tls(directory):
     if not HAS_TLS or not shutil.which("openssl"):
         raise Skip("built without TLS, or openssl is missing")
     with tempfile.TemporaryDirectory() as keys:
@@ -408,16 +408,16 @@ def test_tls(folder):
             else:
                 self.give(CONTENT, '"1"')
         with Server(behave) as plain, Server(behave, pem + ".both") as server:
-            fetch(folder, server.url("/untrusted"), status=1)
+            fetch(directory, server.url("/untrusted"), status=1)
             assert server.seen == []
-            assert "https to http" in fetch(folder, "--cacert", pem, server.url("/down"), status=1).stderr
+            assert "https to http" in fetch(directory, "--cacert", pem, server.url("/down"), status=1).stderr
             assert plain.seen == []
-            fetch(folder, "--cacert", pem, server.url("/a"), server.url("/cut"))
+            fetch(directory, "--cacert", pem, server.url("/a"), server.url("/cut"))
             assert server.ranges("/cut")[1] == ("bytes=300000-", '"1"')
-            fetch(folder, "--insecure", server.url("/b"))
-    holds(folder, "a", "b", "cut")
+            fetch(directory, "--insecure", server.url("/b"))
+    holds(directory, "a", "b", "cut")
     for name in "a", "b", "cut":
-        assert content(folder, name) == CONTENT
+        assert content(directory, name) == CONTENT
 
 
 def main():
@@ -425,13 +425,13 @@ def main():
     print(f"1..{len(tests)}")
     failed = 0
     for number, (name, test) in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as directory:
             try:
-                test(folder)
+                test(directory)
                 print(f"ok {number} - {name}", flush=True)
             except Skip as reason:
                 print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            except Exception as error:  # the others run all the same
+            except Exception as error:  # the other tests still run
                 failed += 1
                 print(f"not ok {number} - {name}: {type(error).__name__}: {str(error)[:400]!r}", flush=True)
     sys.exit(failed != 0)

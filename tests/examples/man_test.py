@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program's man page has the options of its --help, and no others: man_test.py NAME PAGE PROGRAM..."""
+"""Checks that a man page has exactly the options of --help: man_test.py NAME PAGE PROGRAM..."""
 
 import re
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The pipeline example against the tools whose results it should have: wc, crc32, tr and sort.
-# pipeline_test.sh PIPELINE. Prints a line a case, in TAP.
+# Compares the results of the pipeline example with those of wc, crc32, tr and sort.
+# pipeline_test.sh PIPELINE. Prints TAP.
 
 set -u
 export LC_ALL=C
@@ -15,9 +15,9 @@ for tool in cmp crc32 dd grep head mkfifo python3 sort tr uniq wc; do
     fi
 done
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cd "$directory" || exit 1
 
 cases=0 failures=0
 
@@ -37,7 +37,7 @@ skipped() { # NAME REASON
     echo "ok $cases - $1 # SKIP $2"
 }
 
-# What the pipeline should print about a file.
+# The expected output for a file.
 expect() { # FILE
     tr -s '[:space:]' '\n' <"$1" | grep -av '^$' >words.of
     echo "lines $(wc -l <"$1")"
@@ -50,13 +50,13 @@ expect() { # FILE
     fi
 }
 
-# Runs it; leaves `status`, and the files `out` and `err`.
+# Runs the pipeline; leaves `status`, and the files `out` and `err`.
 run() { # ARGUMENT...
     "$pipeline" "$@" >out 2>err
     status=$?
 }
 
-# Did the last run print what is expected, and end with this status?
+# Checks that the last run printed the expected output and exited with this status.
 check() { # NAME EXPECTED-FILE STATUS
     if [ "$status" -ne "$3" ]; then
         failed "$1" < <(echo "status $status, not $3" | cat - err)
@@ -69,7 +69,7 @@ check() { # NAME EXPECTED-FILE STATUS
     fi
 }
 
-# Did the last run fail with this status, one line on stderr that says why, and nothing on stdout?
+# Checks that the last run failed with this status, one line on stderr with the reason, and nothing on stdout.
 check_failure() { # NAME STATUS TEXT
     if [ "$status" -ne "$2" ]; then
         failed "$1" < <(echo "status $status, not $2" | cat - err)
@@ -132,7 +132,7 @@ for length in 262143 262144 262145 524287 524288; do
 done >block_lines
 agrees 'lines as long as a block, or nearly so' block_lines
 
-# More text than there are blocks, and slots for all of it.
+# More text than the blocks hold, and slots for all of it.
 for ((i = 0; i < 4; i++)); do
     cat text sources
 done >much
@@ -261,14 +261,14 @@ fi
 
 mkfifo pipe
 
-# Sends a signal to a pipeline that reads from `pipe`, and waits for its end.
+# Sends a signal to a pipeline that reads from `pipe`, and waits for its exit.
 interrupt() { # SIGNAL PID
     kill -s "$1" "$2"
     wait "$2"
     status=$?
 }
 
-# It catches signals before it opens the pipe, and this end opens after that.
+# The pipeline installs its signal handlers before it opens the pipe, so they are in place once this end opens.
 "$pipeline" pipe >out 2>err &
 exec 3>pipe
 interrupt INT $!
@@ -276,7 +276,7 @@ exec 3>&-
 expect empty >expected
 check 'SIGINT before anything was written' expected 130
 
-# To write more than a pipe holds is to wait until part of it has been read.
+# Writing more than a pipe holds waits until part of it has been read.
 for signal in INT TERM; do
     for file in long_words block_lines; do
         "$pipeline" pipe >out 2>err &
@@ -296,7 +296,7 @@ for signal in INT TERM; do
     done
 done
 
-# Nobody opens the other end here, so look until the program catches the signal: bit 1 of SigCgt.
+# The other end is never opened here, so poll until the program handles the signal: bit 1 of SigCgt.
 "$pipeline" pipe >out 2>err &
 reader=$!
 for ((i = 0; i < 10000; i++)); do

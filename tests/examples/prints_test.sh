@@ -1,5 +1,5 @@
 #!/bin/sh
-# A program ends with 0 and prints just what it should: prints_test.sh PROGRAM FILE [ARGUMENT...].
+# Checks that a program exits with 0 and prints exactly the file: prints_test.sh PROGRAM FILE [ARGUMENT...].
 set -u
 program=$1 expected=$2
 shift 2

@@ -1,6 +1,6 @@
-"""What the harnesses of programs share: what is expected, and the lines that a program prints.
+"""The common part of the harnesses of programs: checks, and the lines that a program prints.
 
-PATIENCE bounds every wait, so that a failure ends.
+PATIENCE bounds every wait, so that a failing test terminates.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def equal(found, wanted, *what):
 
 @contextlib.contextmanager
 def held(process):
-    """Meanwhile it does not run: what is sent to it has come before its next step, however slow the sender is."""
+    """Stops the process meanwhile: everything sent to it arrives before its next step, however slow the sender is."""
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     try:
@@ -63,7 +63,7 @@ class Lines:
         return line
 
     def expect(self, pattern):
-        """The next line that has this; what comes before it is passed over."""
+        """The next line that matches; earlier lines are skipped."""
         while True:
             line = self.next()
             if line is None:
@@ -80,7 +80,7 @@ class Lines:
 
 
 class Beside(threading.Thread):
-    """Calls something beside; `result` waits for what it returned, or raises what it raised."""
+    """Calls a function in a thread; `result` waits for its result, or raises its exception."""
 
     def __init__(self, function, *arguments):
         super().__init__(daemon=True)
@@ -91,7 +91,7 @@ class Beside(threading.Thread):
     def run(self):
         try:
             self.value = self.function(*self.arguments)
-        except BaseException as error:  # to be raised where it is waited for
+        except BaseException as error:  # raised again by `result`
             self.error = error
 
     def result(self):
@@ -110,13 +110,13 @@ def read_all(connection):
 
 
 def tests_of(names):
-    """The functions of a test's own that take nothing, in order."""
+    """The functions of a test file without parameters, in order."""
     return [value for value in names.values() if getattr(value, "__module__", "") == "__main__" and hasattr(value, "__code__")
             and value.__code__.co_argcount == 0 and value.__code__.co_kwonlyargcount == 0]
 
 
 def run(tests, chosen):
-    """Runs those that are chosen by name, or all; prints TAP. A test may return why it was skipped."""
+    """Runs the tests chosen by name, or all; prints TAP. A test may return a reason to be skipped."""
     tests = [test for test in tests if not chosen or test.__name__ in chosen]
     print(f"1..{len(tests)}", flush=True)
     failed = 0

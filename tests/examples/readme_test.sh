@@ -1,15 +1,15 @@
 #!/bin/sh
-# The programs in the documents compile without a warning and print what the documents say: each block of
-# C is one program, and the block of text after it is its output. A program that includes bide/check.h is compiled
-# for the model checker, under the name that its first line gives; it may find something, if that is shown; how
-# long it took may differ. One that includes bide/async.h is compiled by BIDEC. A block that follows the name of a file is that file, and not looked at here. LIBRARIES is
-# what the library itself is linked with.
+# Checks that the programs in the documents compile without warnings and print the documented output: each C block is a
+# program, and the text block after it is its output. A program that includes bide/check.h is compiled for the model
+# checker, under the name in its first line; it may report a bug if that is shown; times may differ. A program that
+# includes bide/async.h is compiled by BIDEC. A block that follows the name of a file is that file, and is skipped.
+# LIBRARIES are the libraries that the library itself needs.
 # readme_test.sh CC SOURCE-ROOT LIBRARY CHECK-LIBRARY DOCUMENT...
 set -u
 cc=$1 root=$2 library=$(realpath "$3") check_library=${4:+$(realpath "$4")}
 shift 4
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 failed=0
 
 # shellcheck disable=SC2086 # lists of words
@@ -29,7 +29,7 @@ compile() { # NAME: NAME.c to NAME.program
     fi
 }
 
-# Runs NAME.program, which prints to NAME.printed.
+# Runs NAME.program, with its output in NAME.printed.
 run() { # NAME
     status=0
     ./"$1.program" >"$1.printed" || status=$?
@@ -42,14 +42,14 @@ run() { # NAME
     return "$status"
 }
 
-cd "$folder" || exit 1
+cd "$directory" || exit 1
 for document in "$@"; do
     # Numbers the blocks: 1.c and 1.text, 2.c and so on.
-    awk -v folder="$folder" '
+    awk -v directory="$directory" '
         /^`[^`]*`:$/ { named = 1; next }
         /^```c$/ && named { named = 0; next }
-        /^```c$/ { n++; out = folder "/" n ".c"; next }
-        /^```text$/ { out = folder "/" n ".text"; next }
+        /^```c$/ { n++; out = directory "/" n ".c"; next }
+        /^```text$/ { out = directory "/" n ".text"; next }
         /^```/ { out = ""; next }
         out != "" { print > out }' "$root/$document"
     programs=0
@@ -70,6 +70,6 @@ for document in "$@"; do
         fi
     done
     echo "# $document: $programs programs"
-    rm -f "$folder"/*
+    rm -f "$directory"/*
 done
 exit $failed

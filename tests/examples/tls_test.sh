@@ -1,20 +1,20 @@
 #!/bin/bash
-# TLS with others' programs: tls_test.sh TLS-ECHO TLS-TALK
-# The example's server with openssl's client and gnutls's, its client with openssl's server, and both with each other. What
-# is missing is skipped.
+# Tests TLS with independent programs: tls_test.sh TLS-ECHO TLS-TALK
+# The example's server with the clients of openssl and gnutls, its client with openssl's server, and both with each other.
+# Tests of missing programs are skipped.
 set -u
 echo_program=$(realpath "$1") talk_program=$(realpath "$2")
-folder=$(mktemp -d)
+directory=$(mktemp -d)
 server=
 number=0
 failed=0
 # shellcheck disable=SC2317 # the trap calls it
 end() {
-    [ -z "$server" ] || kill "$server" 2>"$folder/kill"
-    rm -rf "$folder"
+    [ -z "$server" ] || kill "$server" 2>"$directory/kill"
+    rm -rf "$directory"
 }
 trap end EXIT
-cd "$folder" || exit 1
+cd "$directory" || exit 1
 
 if ! command -v openssl >/dev/null; then
     echo '1..0 # SKIP openssl is missing'
@@ -34,7 +34,7 @@ check() { # NAME STATUS
     fi
 }
 
-# An authority, and whom it vouches for.
+# Creates an authority, and certificates that it signs.
 authority() { # NAME
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.pem" -days 2 \
         -subj "/CN=$1" 2>>made
@@ -70,7 +70,7 @@ stop() {
     wait "$server"
     server=
 }
-# Whoever is given a text has its input open until it has printed as much, or has ended.
+# Runs a command with the text as input, which stays open until the command has printed as much or has exited.
 converse() { # TEXT COMMAND...
     local text=$1 talker size
     shift
@@ -136,7 +136,7 @@ check 'the client of the examples: an authority that is not trusted' $?
 grep -q 'mismatch' errors
 check 'the client of the examples: another name' $?
 
-# A connection lives through new certificates; new ones have them.
+# A connection survives a reload of certificates; new connections get the new ones.
 mkfifo slow
 "$talk_program" localhost "$port" --authorities authority.pem <slow >out 2>errors &
 talker=$!
@@ -171,7 +171,7 @@ check 'a client without a certificate' $?
 converse text openssl s_client -connect "127.0.0.1:$port" -cert client.pem -key client.key -quiet -no_ign_eof
 cmp text out
 check 'openssl s_client that proves itself' $?
-exec 9<>given # it says nothing: what is said to who has gone may cost the alert
+exec 9<>given # it sends nothing: data for a closed peer could discard the alert
 timeout 60 openssl s_client -connect "127.0.0.1:$port" -cert unknown.pem -key unknown.key <&9 >out 2>errors
 exec 9>&-
 grep -q 'alert unknown ca' errors

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How many calls of the system the example web server makes on epoll, as strace counts them: for each request of a
-connection that is kept, and for each connection of one request. web_calls_test.py PROGRAM"""
+"""Counts the system calls of the example web server on epoll, with strace: for each request of a kept-alive connection,
+and for each connection of one request. web_calls_test.py PROGRAM"""
 import collections
 import os
 import re
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-REQUESTS = 200  # of a connection that is kept
+REQUESTS = 200  # of a kept-alive connection
 WAVE = 10  # connections at a time
 CONNECTIONS = 10 * WAVE
 KEPT = b'GET /hello/bide HTTP/1.1\r\nHost: here\r\n\r\n'
@@ -40,7 +40,7 @@ def hear(client):
 
 
 def keep(port):
-    """One connection, whose next request goes out when the last was answered."""
+    """One connection, which sends the next request after the last answer."""
     with connect(port) as client:
         for _ in range(REQUESTS):
             client.sendall(KEPT)
@@ -48,7 +48,7 @@ def keep(port):
 
 
 def close_each(port):
-    """Connections of one request, some at a time: the server closes first."""
+    """Connections of one request, several at a time: the server closes first."""
     for _ in range(CONNECTIONS // WAVE):
         clients = [connect(port) for _ in range(WAVE)]
         for step in (lambda client: client.sendall(LAST), hear, lambda client: client.recv(1), socket.socket.close):
@@ -56,15 +56,15 @@ def close_each(port):
                 step(client)
 
 
-def calls_of(program, folder, talk):
-    """The calls from when the server listens, by name, and how many of them failed, until it has ended."""
-    trace = os.path.join(folder, 'trace')
-    command = ['strace', '-f', '-qq', '-o', trace, program, folder]
+def calls_of(program, directory, talk):
+    """The calls by name, and how many of them failed, from when the server listens until it exits."""
+    trace = os.path.join(directory, 'trace')
+    command = ['strace', '-f', '-qq', '-o', trace, program, directory]
     environment = dict(os.environ, BIDE_IO='epoll')
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as server:
         port = int(server.stdout.readline().split()[-1])
         talk(port)
-        # (strace passes a signal on to nobody; the server is its child)
+        # (strace does not forward signals; the server is its child)
         children = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(server.pid)], capture_output=True, check=True)
         os.kill(int(children.stdout.split()[0]), signal.SIGTERM)
         if server.wait(timeout=60) != 0:
@@ -99,19 +99,19 @@ def main():
         failed += not good
         print(f'{"ok" if good else "not ok"} {number} - {name}: {value}, at most {most}')
 
-    with tempfile.TemporaryDirectory() as folder:
-        kept = calls_of(program, folder, keep)
-        closed = calls_of(program, folder, close_each)
+    with tempfile.TemporaryDirectory() as directory:
+        kept = calls_of(program, directory, keep)
+        closed = calls_of(program, directory, close_each)
 
-    # What a server does once (it begins, is told to end, and closes what it has) is within FEW.
+    # The calls that a server makes once (startup, signal, cleanup) are within FEW.
     few = 12
-    check('a kept request: receives', kept['recvfrom'], REQUESTS + 2)  # the first may find nothing; and the end
+    check('a kept request: receives', kept['recvfrom'], REQUESTS + 2)  # the first may find nothing; and the end of file
     check('a kept request: sends', kept['sendto'], REQUESTS)
     check('a kept request: waits', kept['epoll_wait'] + kept['epoll_pwait2'], REQUESTS + few)
     check('a kept request: changes of the set', kept['epoll_ctl'], few)
     check('a kept request: other calls', sum(count for name, count in kept.items() if name not in (
         'recvfrom', 'sendto', 'epoll_wait', 'epoll_pwait2', 'epoll_ctl') and isinstance(name, str)), 100)
-    # A connection is told of and accepted, and no other is; it may be told of its request, which puts it into the set.
+    # Each connection takes one event and one accept, without a failing one; it may get an event for its request, which adds it to the set.
     check('a connection: accepts', closed['accept4'], 2 * CONNECTIONS + 2)
     check('a connection: receives', closed['recvfrom'], 2 * CONNECTIONS)
     check('a connection: sends', closed['sendto'], CONNECTIONS)

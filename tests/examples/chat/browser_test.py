@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""The chat's page in headless Chromium: browser_test.py CHAT [FOLDER]
+"""Tests the chat's page in headless Chromium: browser_test.py CHAT [DIRECTORY]
 
-Two tabs in one room; what is written in one appears in the other, as text whatever it is. With a folder it leaves
-pictures there, to be looked at. Chromium is told what to do by its own protocol. TAP.
+Two tabs are in one room; a message written in one appears in the other, always as text. With a directory, the test
+leaves screenshots there. Chromium is controlled by its DevTools protocol. Prints TAP.
 """
 import asyncio
 import base64
@@ -20,13 +20,13 @@ try:
 except ImportError:
     websockets = None
 
-chat, folder = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
+chat, directory = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
 chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NASTY = "<img src=x onerror=\"document.title='broken'\"> & <b>bold</b>"
 
 
 class Tab:
-    """A page, by the protocol of the browser's developer tools."""
+    """A page, controlled by the DevTools protocol."""
 
     def __init__(self, socket):
         self.socket, self.number, self.said, self.is_loaded = socket, 0, [], False
@@ -42,7 +42,7 @@ class Tab:
             self.note(answer)
 
     def note(self, event):
-        """What the page complains about, and whether it is there."""
+        """The errors that the page reports, and whether it is loaded."""
         self.is_loaded = self.is_loaded or event.get("method") == "Page.loadEventFired"
         if event.get("method") == "Runtime.exceptionThrown":
             self.said.append(event["params"]["exceptionDetails"]["text"])
@@ -61,7 +61,7 @@ class Tab:
         return result["result"].get("value")
 
     async def until(self, expression):
-        """Waits until it is so: it is asked in the page, whenever that changes."""
+        """Waits until a condition holds: the page evaluates it at each change."""
         script = f"""new Promise((done, failed) => {{
             const look = () => {{ if ({expression}) {{ watcher.disconnect(); clearTimeout(late); done(true); }} }};
             const watcher = new MutationObserver(look);
@@ -83,14 +83,14 @@ class Tab:
                             text="\r" if kind == "keyDown" else "")
 
     async def look(self, theme, width, height, name):
-        """A theme and a size; and a picture of it."""
+        """Sets a theme and a size, and takes a screenshot."""
         await self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         await self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                         mobile=width < 600)
         assert await self.value(f"document.documentElement.scrollWidth <= {width}"), "wider than the screen"
-        if folder:
+        if directory:
             picture = await self.call("Page.captureScreenshot", format="png")
-            with open(os.path.join(folder, name + ".png"), "wb") as file:
+            with open(os.path.join(directory, name + ".png"), "wb") as file:
                 file.write(base64.b64decode(picture["data"]))
 
 
@@ -120,7 +120,7 @@ async def two_tabs(debugger, port, server):
     ana, bo = await open_tab(debugger, url), await open_tab(debugger, url)
     await ana.look("light", 390, 780, "door-light-phone")
     await ana.key("Enter")  # without a name
-    await ana.until("document.getElementById('complaint').textContent !== ''")
+    await ana.until("document.getElementById('error').textContent !== ''")
     await come_in(ana, "Ana")
     await come_in(bo, "Bo")
     await ana.until("document.getElementById('count').textContent === '2'")
@@ -130,7 +130,7 @@ async def two_tabs(debugger, port, server):
     await bo.type("Yes, the coffee is ready ☕ — it’s still hot.")
     await bo.key("Enter")
     await ana.until(says("Bo", "Yes, the coffee is ready ☕ — it’s still hot."))
-    # what is written is text, whatever it is
+    # messages are shown as text, never as HTML
     for tab in (ana, bo):
         await tab.type(NASTY)
         await tab.key("Enter")
@@ -146,7 +146,7 @@ async def two_tabs(debugger, port, server):
     await bo.look("dark", 1100, 720, "chat-dark")
     await bo.look("dark", 390, 780, "chat-dark-phone")
     await ana.look("light", 360, 640, "chat-light-phone")
-    # one that comes later sees what was said
+    # a later member sees earlier messages
     late = await open_tab(debugger, url)
     await come_in(late, "Ana")
     await late.until("document.querySelectorAll('.message').length === 5")
@@ -155,7 +155,7 @@ async def two_tabs(debugger, port, server):
     await late.call("Page.close")
     await bo.until("document.getElementById('count').textContent === '2'")
     server.send_signal(signal.SIGTERM)
-    await bo.until("document.getElementById('state').textContent.includes('the server goes down')")
+    await bo.until("document.getElementById('state').textContent.includes('server shutting down')")
     for tab in (ana, bo, late):
         said = [text for text in tab.said if "ERR_CONNECTION_REFUSED" not in text]
         assert said == [], said

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""The chat with clients of others: chat_test.py CHAT
+"""Tests the chat with independent clients: chat_test.py CHAT
 
-By python3-websockets, and sockets where a client is to do what none would. TAP.
+The clients are python3-websockets, and bare sockets for misbehaving clients. Prints TAP.
 """
 import asyncio
 import re
@@ -43,7 +43,7 @@ class Server:
 
 
 class Client:
-    """Somebody in a room."""
+    """A client in a room."""
 
     def __init__(self, server, room="room", name="ana", **options):
         self.server, self.room, self.name, self.options = server, room, name, options
@@ -59,7 +59,7 @@ class Client:
         await self.socket.close()
 
     async def next(self, word=None):
-        """The next line; or the next of that word, whatever comes before."""
+        """The next line, or the next line with that first word."""
         while True:
             fields = (await asyncio.wait_for(self.socket.recv(), LIMIT)).split("\t")
             if word is None or fields[0] == word:
@@ -74,7 +74,7 @@ class Client:
 
 
 async def closes(server, line, code):
-    """Is a client that says this sent away with that code?"""
+    """Checks that a client that sends this is disconnected with that code."""
     async with Client(server, name="somebody") as client:
         await client.socket.send(line)
         try:
@@ -85,7 +85,7 @@ async def closes(server, line, code):
 
 
 async def closes_at_once(server, code, line="join\tanother\tana"):
-    """The same, of its first line."""
+    """The same, for its first line."""
     async with websockets.connect(f"ws://127.0.0.1:{server.port}/chat") as client:
         await client.send(line)
         try:
@@ -134,7 +134,7 @@ async def those_in_a_room_hear_each_other_and_no_others():
                 await bo.hears("ana", text)
             await other.say("who is there?")
             await other.hears("ana", "who is there?")
-            await bo.say("   ")  # is nothing
+            await bo.say("   ")  # is dropped
             await bo.say("bye")
             await ana.hears("bo", "bye")
             await bo.socket.close()
@@ -168,10 +168,10 @@ async def who_comes_later_hears_the_last_fifty():
                 await bo.hears("bo", "new")
 
 
-async def one_that_is_too_slow_is_told_what_it_missed():
+async def a_slow_client_learns_what_it_missed():
     most = 9000
     with Server("--rate", "1000000", "--ping", "3600") as server:
-        # (it has a small window, and its library reads nothing ahead)
+        # (with a small receive window, and a library that does not read ahead)
         small = socket.socket()
         small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         small.connect(("127.0.0.1", server.port))
@@ -215,9 +215,9 @@ async def one_that_vanishes_is_noticed():
             line = b"join\troom\tgone"
             gone.sendall(struct.pack("!BB4x", 0x81, 0x80 | len(line)) + line)  # the mask is 0
             assert (await ana.next("joined"))[2] == "gone"
-            assert (await ana.next("left"))[2] == "gone"  # it has answered no ping
+            assert (await ana.next("left"))[2] == "gone"  # it did not answer a ping
             gone.close()
-            # and one whose connection is cut
+            # and a client whose connection is lost
             async with Client(server, name="cut") as cut:
                 assert (await ana.next("joined"))[2] == "cut"
                 cut.socket.transport.abort()
@@ -233,7 +233,7 @@ async def a_client_that_is_too_quick_waits_and_loses_nothing():
                 await ana.hears("ana", str(i))
 
 
-async def going_down_is_told():
+async def shutdown_closes_with_1001():
     with Server() as server:
         async with Client(server) as ana, Client(server, "another", "bo") as bo, \
                 websockets.connect(f"ws://127.0.0.1:{server.port}/chat"):
@@ -242,7 +242,7 @@ async def going_down_is_told():
                 try:
                     await client.next("nothing")
                 except websockets.ConnectionClosed as closed:
-                    assert closed.rcvd.code == 1001 and closed.rcvd.reason == "the server goes down", closed
+                    assert closed.rcvd.code == 1001 and closed.rcvd.reason == "server shutting down", closed
             assert await asyncio.to_thread(server.process.wait, LIMIT) == 0
 
 
@@ -293,9 +293,9 @@ def it_says_how_it_is_used():
 
 
 TESTS = [the_page_brings_all_that_it_needs, those_in_a_room_hear_each_other_and_no_others, a_name_is_one_persons,
-         who_comes_later_hears_the_last_fifty, one_that_is_too_slow_is_told_what_it_missed,
+         who_comes_later_hears_the_last_fifty, a_slow_client_learns_what_it_missed,
          what_is_not_understood_ends_it, one_that_vanishes_is_noticed,
-         a_client_that_is_too_quick_waits_and_loses_nothing, going_down_is_told, pages_of_others_may_not_open_one,
+         a_client_that_is_too_quick_waits_and_loses_nothing, shutdown_closes_with_1001, pages_of_others_may_not_open_one,
          many_come_and_go, there_are_so_many_rooms_and_no_more, it_says_how_it_is_used]
 
 print(f"1..{len(TESTS)}")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A page with 50 assets over TLS, and that of a folder, in headless Chromium: browser_test.py HTTPD. TAP."""
+"""Loads a page with 50 assets over TLS, and a directory listing, in headless Chromium: browser_test.py HTTPD. Prints TAP."""
 import html
 import os
 import re
@@ -41,7 +41,7 @@ def run():
 
 
 def open_page(profile, url):
-    """What becomes of it once it is loaded."""
+    """The state of the page after loading."""
     return subprocess.run(
         [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--ignore-certificate-errors", "--user-data-dir=" + profile, "--dump-dom", url],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many calls of the system httpd makes for a file, as strace counts them: calls_test.py PROGRAM [TEST...]."""
+"""Counts the system calls of httpd for a file, with strace: calls_test.py PROGRAM [TEST...]."""
 
 import collections
 import os
@@ -16,7 +16,7 @@ TRACED = "futex,splice,pipe2,sendfile,preadv2,sendto,recvfrom,openat2,fstat,newf
 
 
 def why_not(httpd, name):
-    """Whether this file system can say what it has in memory."""
+    """True if the file system can read from the page cache only."""
     absent = missing("strace")
     if absent:
         return absent
@@ -31,16 +31,16 @@ def why_not(httpd, name):
 
 
 class Calls:
-    """Counts calls by name, from when strace has attached."""
+    """Counts calls by name, after strace has attached."""
 
     def __init__(self, httpd):
-        self.path = os.path.join(httpd.folder, "trace")
+        self.path = os.path.join(httpd.directory, "trace")
         self.process = subprocess.Popen(["strace", "-f", "-o", self.path, "-e", "trace=" + TRACED, "-p",
                                          str(httpd.process.pid)], stderr=subprocess.PIPE, text=True)
         check("attached" in self.process.stderr.readline(), "strace cannot attach")
 
     def count(self, thread):
-        """Of that thread."""
+        """The counts of that thread."""
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=PATIENCE)
         calls = collections.Counter()
@@ -53,7 +53,7 @@ class Calls:
 
 
 def calls_for(name, data, size):
-    """The calls for FILES responses on one connection, or why there are none."""
+    """The calls for FILES responses on one connection, or the reason to skip."""
     with Httpd({name: data}, ["--log", os.devnull]) as httpd:
         reason = why_not(httpd, name)
         if reason:
@@ -61,12 +61,12 @@ def calls_for(name, data, size):
         with httpd.client() as client:
             ask(client, "/" + name)
             equal(Response(client).length, size)
-            httpd.figures()  # (then it has closed the file)
+            httpd.statistics()  # (by then it has closed the file)
             calls = Calls(httpd)
             for _ in range(FILES):
                 ask(client, "/" + name)
                 equal(Response(client).length, size)
-            ask(client, "/", "DELETE")  # what it answers when it has closed the last one
+            ask(client, "/", "DELETE")  # answered after the last file was closed
             equal(Response(client).status, 405)
             counted = calls.count(httpd.process.pid)
         print("#", dict(counted))
@@ -76,7 +76,7 @@ def calls_for(name, data, size):
 def no_threads_and_pipes(calls):
     for name in "splice", "pipe2":
         equal(calls[name] + calls["others: " + name], 0, name)
-    # (a thread that strace has found asleep is in a futex, and is told to go on)
+    # (strace restarts the futex call of a sleeping thread)
     check(calls["futex"] == 0 and calls["others: futex"] < FILES / 4, calls)
 
 
@@ -98,7 +98,7 @@ def a_small_file_costs_one_send():
         equal(calls[name], FILES, name)
     equal(calls["fstat"] + calls["newfstatat"] + calls["statx"], FILES)
     equal(calls["sendfile"], 0)
-    check(calls["sendto"] in (0, FILES + 1), calls)  # (0: by the ring; one is the last answer)
+    check(calls["sendto"] in (0, FILES + 1), calls)  # (0: by io_uring; the extra one is the last answer)
     return None
 
 

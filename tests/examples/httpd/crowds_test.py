@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""httpd and crowds of clients: slow ones, and more than it has descriptors for: crowds_test.py PROGRAM [TEST...]."""
+"""Tests httpd with many clients: slow ones, and more than its descriptors allow: crowds_test.py PROGRAM [TEST...]."""
 
 import os
 import re
@@ -27,7 +27,7 @@ def curls_are_served_beside(kind):
                                  f"http://127.0.0.1:{httpd.port}/large"], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            while httpd.figures()["accepted"] < SLOW:
+            while httpd.statistics()["accepted"] < SLOW:
                 check(slow.poll() is None, "slowhttptest has ended")
             for _ in range(CURLS):
                 equal(httpd.curl("URL/1k"), TEXT)
@@ -51,7 +51,7 @@ def curls_are_served_beside_slow_readers():
 
 
 class Holders:
-    """Clients that say nothing and hold on to their connections; where one ends, its client comes again."""
+    """Silent clients that keep their connections; a client whose connection is closed connects again."""
 
     def __init__(self, httpd, count):
         self.httpd, self.selector = httpd, selectors.DefaultSelector()
@@ -76,10 +76,10 @@ class Holders:
 
 
 class Accepts:
-    """Counts calls of accept, by strace: not those that an io_uring makes."""
+    """Counts calls of accept with strace, without those inside io_uring."""
 
     def __init__(self, httpd):
-        self.path = os.path.join(httpd.folder, "trace")
+        self.path = os.path.join(httpd.directory, "trace")
         self.process = subprocess.Popen(["strace", "-f", "-c", "-e", "trace=accept,accept4", "-o", self.path, "-p",
                                          str(httpd.process.pid)], stderr=subprocess.PIPE, text=True)
         check("attached" in self.process.stderr.readline(), "strace cannot attach")
@@ -99,11 +99,11 @@ def few_accepts_where_descriptors_are_few():
         accepts = Accepts(httpd)
         holders = Holders(httpd, CLIENTS)
         holders.hold(SECONDS)
-        figures = httpd.figures()
+        statistics = httpd.statistics()
         calls = accepts.count()
         check(calls < 100, "calls of accept:", calls)
-        check(figures["accepted"] + figures["refused"] + figures["errors"] < 100, figures)
-        print(f"# {calls} calls of accept, {figures['accepted']} connections")
+        check(statistics["accepted"] + statistics["refused"] + statistics["errors"] < 100, statistics)
+        print(f"# {calls} calls of accept, {statistics['accepted']} connections")
         holders.close()
         httpd.idle()
         for _ in range(10):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""httpd while its log cannot be written, and while files shrink that are sent: failures_test.py PROGRAM [TEST...]."""
+"""Tests httpd while its log cannot be written, and while files shrink during a transfer: failures_test.py PROGRAM [TEST...]."""
 
 import os
 import re
@@ -26,38 +26,38 @@ def get(client, target, *fields):
 
 
 def lines_that_find_no_room_are_counted():
-    """A log that nobody reads: requests do not wait for it, and what is not in it is counted."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "log")
+    """A log that is not read: requests do not wait for it, and lost lines are counted."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "log")
         os.mkfifo(path)
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as log:
             with Httpd({"a": TEXT}, ["--log", path]) as httpd:
                 requests = 0
                 with httpd.client() as client:
-                    while httpd.figures()["dropped-log-lines"] < 5:
+                    while httpd.statistics()["dropped-log-lines"] < 5:
                         check(requests < 5000, "none is dropped")
                         for _ in range(20):
                             get(client, "/a", "User-Agent: " + "x" * 3000)
                             requests += 1
-                figures = httpd.idle()
-                equal(figures["log-lines"] + figures["dropped-log-lines"], requests)
+                statistics = httpd.idle()
+                equal(statistics["log-lines"] + statistics["dropped-log-lines"], requests)
                 os.set_blocking(log.fileno(), True)
                 reading = Beside(log.read)
                 httpd.stop()
                 lines = reading.result().decode().splitlines()
-                equal(len(lines), figures["log-lines"])
+                equal(len(lines), statistics["log-lines"])
                 check(all(LINE.match(line) for line in lines))
 
 
 def a_log_is_opened_anew_while_lines_are_written():
-    """None is lost, and none is in two pieces."""
+    """No line is lost or split."""
     def ask_often(httpd, name):
         with httpd.client() as client:
             for number in range(400):
                 get(client, f"/a?{name}-{number}", "User-Agent: " + "y" * 500)
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "log")
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "log")
         with Httpd({"a": TEXT}, ["--log", path]) as httpd:
             askers = [Beside(ask_often, httpd, name) for name in "abc"]
             for number in range(12):
@@ -67,8 +67,8 @@ def a_log_is_opened_anew_while_lines_are_written():
                 asker.result()
             httpd.stop()
         targets = []
-        for name in os.listdir(folder):
-            with open(os.path.join(folder, name), encoding="ascii") as file:
+        for name in os.listdir(directory):
+            with open(os.path.join(directory, name), encoding="ascii") as file:
                 for line in file:
                     check(LINE.match(line), line)
                     targets.append(line.split()[6])
@@ -83,11 +83,11 @@ def a_full_disk_loses_lines_and_nothing_else():
         equal(httpd.idle()["log-lines"], 50)
         _, errors = httpd.stop()
         equal(errors, ["httpd: /dev/full: No space left on device"])
-    # lines that are lost before it ends are counted
+    # lines lost before the exit are counted
     with Httpd({"a": TEXT}, ["--log", "/dev/full"]) as httpd:
         with httpd.client() as client:
             count = 0
-            while httpd.figures()["dropped-log-lines"] == 0:
+            while httpd.statistics()["dropped-log-lines"] == 0:
                 check(count < 5000, "none is dropped")
                 get(client, "/a", "User-Agent: " + "x" * 3000)
                 count += 1
@@ -99,7 +99,7 @@ def a_full_disk_loses_lines_and_nothing_else():
 
 
 def shrinks(httpd, path, *arguments):
-    """A client that has begun to read a file, which is cut off then, has less than it was promised, and is told so."""
+    """A client whose file is truncated during the transfer receives less than announced, and can detect that."""
     os.truncate(path, 0)
     os.truncate(path, LARGE)
     with subprocess.Popen(["curl", "--silent", "--no-buffer", "--max-time", str(PATIENCE), "--cacert", certificate("authority"),

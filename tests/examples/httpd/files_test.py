@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files, folders, limits, the log and the end of httpd, without TLS: files_test.py PROGRAM [TEST...]."""
+"""Tests files, directories, limits, the log and the shutdown of httpd, without TLS: files_test.py PROGRAM [TEST...]."""
 
 import gzip
 import html.parser
@@ -10,11 +10,11 @@ import sys
 import urllib.parse
 
 from harness import (PATIENCE, Httpd, Response, ask, check, equal, held, missing, read_all, read_exactly, run,
-                     tests_of, wait_until_refused)
+                     tests_of, wait_until_closed)
 
 TEXT = b"0123456789"
 LARGE = os.urandom(1 << 20) * 3
-HUGE = 1 << 30  # (a file with nothing in it)
+HUGE = 1 << 30  # (a sparse file)
 STATUS = ("-o", "/dev/null", "-w", "%{http_code}")
 
 
@@ -37,7 +37,7 @@ def curl_gets_files_as_they_are():
 
 def what_is_not_there_and_what_must_not_be_is_not_found():
     with Httpd({"a.txt": TEXT, ".hidden": TEXT, "b/c": TEXT}) as httpd:
-        with open(os.path.join(httpd.folder, "secret"), "wb") as file:
+        with open(os.path.join(httpd.directory, "secret"), "wb") as file:
             file.write(b"secret")
         os.symlink("../secret", httpd.path("link"))
         os.symlink("a.txt", httpd.path("inside"))
@@ -50,7 +50,7 @@ def what_is_not_there_and_what_must_not_be_is_not_found():
 
 
 def options_say_what_is_there():
-    with Httpd({".hidden": TEXT, "b/c": TEXT}, ["--hidden", "--no-lists", "--follow-links", "--cache-control", "max-age=5"]
+    with Httpd({".hidden": TEXT, "b/c": TEXT}, ["--hidden", "--no-listings", "--follow-links", "--cache-control", "max-age=5"]
                ) as httpd:
         os.symlink("b/c", httpd.path("link"))
         os.symlink("/etc/passwd", httpd.path("outside"))
@@ -77,7 +77,7 @@ def ranges():
 
 def what_the_client_has_is_not_sent_again():
     with Httpd({"a.txt": TEXT}) as httpd:
-        tag_path = os.path.join(httpd.folder, "tag")
+        tag_path = os.path.join(httpd.directory, "tag")
         equal(httpd.curl("--etag-save", tag_path, "URL/a.txt"), TEXT)
         equal(httpd.curl("--etag-compare", tag_path, "-w", "%{http_code}", "URL/a.txt"), b"304")
         equal(httpd.curl("-z", httpd.path("a.txt"), "-w", "%{http_code}", "URL/a.txt"), b"304")
@@ -120,22 +120,22 @@ class Links(html.parser.HTMLParser):
             self.texts[-1] += data
 
 
-def pages_of_folders_lead_to_every_name():
+def listings_lead_to_every_name():
     names = ["plain.txt", "<b>&amp;.txt", "a b#c?d%41.txt", '"quoted\'.txt', "javascript:alert(1)", "\u00e4\u00f6\u4e2d.txt", "n" * 200]
-    with Httpd({"folder/" + name: name.encode() for name in names}) as httpd:
-        os.mkdir(httpd.path("folder/sub"))
-        httpd.write("folder/.hidden", TEXT)
-        text = httpd.curl("URL/folder/").decode()
-        check("<h1>Index of /folder/</h1>" in text, text)
+    with Httpd({"directory/" + name: name.encode() for name in names}) as httpd:
+        os.mkdir(httpd.path("directory/sub"))
+        httpd.write("directory/.hidden", TEXT)
+        text = httpd.curl("URL/directory/").decode()
+        check("<h1>Index of /directory/</h1>" in text, text)
         check(b'href="../"' not in httpd.curl("URL/"), "there is nothing above")
         page = Links(text)
         found = {}
         for link in page.links:
-            target = urllib.parse.urljoin(httpd.url + "/folder/", link)
+            target = urllib.parse.urljoin(httpd.url + "/directory/", link)
             check(target.startswith(httpd.url + "/"), link)
             found[target] = None
         for name in names:
-            target = f"{httpd.url}/folder/{urllib.parse.quote(name, safe='')}"
+            target = f"{httpd.url}/directory/{urllib.parse.quote(name, safe='')}"
             check(target in found, name, "is missing:", page.links)
             equal(httpd.curl(target), name.encode())
         check("sub/" in page.texts and ".." in page.texts and not any("hidden" in text for text in page.texts), page.texts)
@@ -162,7 +162,7 @@ def a_file_that_shrinks_ends_the_connection():
         read_exactly(client, 100000)
         os.truncate(httpd.path("large"), 4096)
         check(len(read_all(client)) < response.length - 100000, "it has sent more than there is")
-        # it is there for others
+        # the server is available to others
         equal(httpd.curl("-r", "0-9", "URL/large"), LARGE[:10])
         equal(httpd.idle()["requests"], 2)
 
@@ -170,7 +170,7 @@ def a_file_that_shrinks_ends_the_connection():
 # ---- Limits ----
 
 
-def slow_heads_are_refused():
+def slow_heads_are_rejected():
     with Httpd({"a": TEXT}, ["--header-timeout", "0.2"]) as httpd:
         with held(httpd.process):
             client, silent = httpd.client(), httpd.client()
@@ -179,7 +179,7 @@ def slow_heads_are_refused():
             equal(Response(client).status, 408)
             equal(read_all(client), b"")
             equal(read_all(silent), b"")
-            equal(httpd.figures()["timed-out"], 2)
+            equal(httpd.statistics()["timed-out"], 2)
 
 
 def slow_readers_are_cut_off():
@@ -213,31 +213,31 @@ def more_connections_wait():
         clients = [httpd.client() for _ in range(6)]
         for client in clients:
             ask(client, "/a")
-        # when three quarters are taken they end after their response, which lets the others in
+        # above three quarters of the limit, connections are closed after their response, so the others are admitted
         for client in clients:
             equal(Response(client).body, TEXT)
         for client in clients:
             client.close()
-        figures = httpd.idle()
-        equal((figures["accepted"], figures["requests"], figures["errors"]), (6, 6, 0))
+        statistics = httpd.idle()
+        equal((statistics["accepted"], statistics["requests"], statistics["errors"]), (6, 6, 0))
 
 
 def descriptors_bound_the_connections():
     with Httpd({"a": TEXT}, ["--connections", "1000"], prefix=["prlimit", "--nofile=64"]) as httpd:
-        most = int(httpd.err.expect(r"(\d+) connections at a time").group(1))
+        most = int(httpd.err.expect(r"only (\d+) connections").group(1))
         check(4 <= most <= 32, most)
         clients = [httpd.client() for _ in range(60)]
-        while httpd.figures()["live"] != most:
+        while httpd.statistics()["live"] != most:
             pass
-        figures = httpd.figures()
-        equal((figures["accepted"], figures["pauses"], figures["errors"]), (most, 0, 0))
+        statistics = httpd.statistics()
+        equal((statistics["accepted"], statistics["pauses"], statistics["errors"]), (most, 0, 0))
         for client in clients:
             client.close()
         httpd.idle()
         equal(httpd.curl("URL/a"), TEXT)
 
 
-# ---- The log, reload, the end ----
+# ---- The log, reload, shutdown ----
 
 
 def requests_are_logged():
@@ -251,8 +251,8 @@ def requests_are_logged():
 
 
 def the_log_is_opened_anew():
-    folder = Httpd.certificates
-    path = os.path.join(folder, "access.log")
+    directory = Httpd.certificates
+    path = os.path.join(directory, "access.log")
     with Httpd({"a": TEXT}, ["--log", path]) as httpd, httpd.client() as client:
         ask(client, "/a")
         equal(Response(client).body, TEXT)
@@ -270,21 +270,21 @@ def the_log_is_opened_anew():
     for name in (path + ".1", path):
         with open(name, encoding="ascii") as file:
             lines += file.read().splitlines()
-    # the first line is in one of them, the second in the new one, and none is lost
+    # the first line is in either file, the second in the new one, and none is lost
     check([line.split('"')[1] for line in lines] == ["GET /a HTTP/1.1", "GET /a?2 HTTP/1.1"], lines)
 
 
 def a_log_that_cannot_be_opened_stays_as_it_was():
-    folder = os.path.join(Httpd.certificates, "logs")
-    os.mkdir(folder)
-    path = os.path.join(folder, "access.log")
+    directory = os.path.join(Httpd.certificates, "logs")
+    os.mkdir(directory)
+    path = os.path.join(directory, "access.log")
     with Httpd({"a": TEXT}, ["--log", path]) as httpd:
-        os.rename(folder, folder + ".1")
+        os.rename(directory, directory + ".1")
         httpd.reload()
         httpd.err.expect("^httpd: .*access.log: No such file")
         equal(httpd.curl("URL/a"), TEXT)
         httpd.stop()
-    with open(os.path.join(folder + ".1", "access.log"), encoding="ascii") as file:
+    with open(os.path.join(directory + ".1", "access.log"), encoding="ascii") as file:
         check("GET /a " in file.read())
 
 
@@ -296,7 +296,7 @@ def a_download_is_finished_when_it_is_stopped():
         ask(idle, "/nothing")
         equal(Response(idle).status, 404)
         httpd.signal(signal.SIGTERM)
-        wait_until_refused(httpd.port)
+        wait_until_closed(httpd.port)
         equal(read_all(idle), b"", "an idle connection ends at once,")
         check(httpd.process.poll() is None, "it has not waited")
         read_exactly(client, response.length - 100000)
@@ -312,7 +312,7 @@ def a_download_is_cut_short_when_the_time_is_over():
             read_exactly(client, 1000)
             httpd.signal(signal.SIGTERM)
             if again:
-                wait_until_refused(httpd.port)
+                wait_until_closed(httpd.port)
                 httpd.signal(signal.SIGTERM)
             equal(httpd.wait(), 0)
             check(len(read_all_or_reset(client)) < HUGE)
@@ -332,18 +332,18 @@ def threads_share_an_address():
 # ---- The command line ----
 
 
-def misuse_is_told():
+def misuse_is_reported():
     def fails(status, text, *arguments):
         done = subprocess.run([Httpd.program, *arguments], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL)
         equal(done.returncode, status, arguments, done.stderr)
         check(text in done.stderr, arguments, done.stderr)
 
-    fails(2, "there is one FOLDER")
+    fails(2, "expected one DIRECTORY")
     fails(2, "--port takes a number", "--port", "x", "/")
     fails(2, "--grace takes seconds", "--grace", "nan", "/")
-    fails(2, "--tls-key stands behind", "--tls-key", "x", "/")
-    fails(2, "--back-end is uring or epoll", "--back-end", "select", "/")
+    fails(2, "--tls-key must follow", "--tls-key", "x", "/")
+    fails(2, "--back-end takes uring or epoll", "--back-end", "select", "/")
     fails(1, "/nowhere: No such file", "/nowhere")
     fails(1, "/nowhere/log: No such file", "--log", "/nowhere/log", "/")
     fails(1, "nothing.pem", "--tls-cert", "nothing.pem", "/")

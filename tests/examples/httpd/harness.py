@@ -1,7 +1,7 @@
-"""What the tests of httpd share: the server itself, its files and certificates, and clients.
+"""The common part of the tests of httpd: the server, its files and certificates, and clients.
 
-Nothing here sleeps to wait for something: what is waited for is a line of the server's, or bytes. PATIENCE bounds every
-wait, so that a failure ends.
+No wait is a sleep: tests wait for a line of output, or for data. PATIENCE bounds every wait, so that a failing test
+terminates.
 """
 
 import os
@@ -13,26 +13,26 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import programs  # noqa: E402 (it lies in the folder above)
+import programs  # noqa: E402 (in the parent directory)
 from programs import PATIENCE, Failure, Lines, check, equal, held, read_all, tests_of  # noqa: E402,F401
 
 
 def missing(*programs):
-    """The reason to skip a test that needs them; None: they are there."""
+    """The reason to skip a test that needs these programs; None if all are installed."""
     lacking = [program for program in programs if not shutil.which(program)]
     return " and ".join(lacking) + " not installed" if lacking else None
 
 
 class Httpd:
-    """The server, with a folder of its own: `files` are names with what they hold."""
+    """The server, with a directory of its own: `files` maps names to contents."""
 
     program = None
-    certificates = None  # a folder that all tests have in common
+    certificates = None  # a directory shared by all tests
 
     def __init__(self, files=None, options=(), prefix=(), tls=False):
-        self.folder = tempfile.mkdtemp(prefix="httpd-test-")
-        self.root = os.path.join(self.folder, "www")
-        self.log_path = os.path.join(self.folder, "log")
+        self.directory = tempfile.mkdtemp(prefix="httpd-test-")
+        self.root = os.path.join(self.directory, "www")
+        self.log_path = os.path.join(self.directory, "log")
         os.mkdir(self.root)
         for name, data in (files or {}).items():
             self.write(name, data)
@@ -62,7 +62,7 @@ class Httpd:
         return client
 
     def curl(self, *arguments, status=0):
-        """What curl prints: bytes."""
+        """The output of curl, as bytes."""
         done = subprocess.run(
             ["curl", "--silent", "--show-error", "--max-time", str(PATIENCE), "--cacert", certificate("authority"),
              *[argument.replace("URL", self.url) for argument in arguments]],
@@ -77,23 +77,23 @@ class Httpd:
         self.signal(signal.SIGHUP)
         self.out.expect("^reloaded worker=0$")
 
-    def figures(self):
+    def statistics(self):
         self.signal(signal.SIGUSR1)
-        line = self.out.expect("^figures .*").group(0)
+        line = self.out.expect("^statistics .*").group(0)
         return {key: int(value) for key, value in (word.split("=", 1) for word in line.split()[1:])}
 
     def idle(self):
-        """Waits until no connection is left; returns the figures."""
-        while (figures := self.figures())["live"] != 0:
+        """Waits until no connection is left; returns the statistics."""
+        while (statistics := self.statistics())["live"] != 0:
             pass
-        return figures
+        return statistics
 
     def descriptors(self):
-        """How many it has, without those by which threads wake each other: they are opened when a thread is needed first."""
-        folder, count = f"/proc/{self.process.pid}/fd", 0
-        for name in os.listdir(folder):
+        """The number of its descriptors, without those that threads use to wake each other, which are opened on demand."""
+        directory, count = f"/proc/{self.process.pid}/fd", 0
+        for name in os.listdir(directory):
             try:
-                count += os.readlink(f"{folder}/{name}") != "anon_inode:[eventfd]"
+                count += os.readlink(f"{directory}/{name}") != "anon_inode:[eventfd]"
             except FileNotFoundError:
                 pass  # closed meanwhile
         return count
@@ -112,7 +112,7 @@ class Httpd:
         return self.out.rest(), errors
 
     def log_lines(self):
-        """All that was logged, once it has ended."""
+        """The whole log, after the server has exited."""
         with open(self.log_path, encoding="ascii") as file:
             return file.read().splitlines()
 
@@ -129,7 +129,7 @@ class Httpd:
                 self.process.wait()
             if kind is not None:
                 sys.stderr.write(f"out: {self.out.seen}\nerr: {self.err.rest()}\n")
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.directory)
 
 
 # ---- Certificates ----
@@ -141,7 +141,7 @@ def openssl(*arguments):
 
 
 def certificate(name):
-    """The path of one, in PEM, with its key: "good", "other" (of another number), "wrong-name", "expired", "authority"."""
+    """The path of a certificate with its key, in PEM: "good", "other" (another serial), "wrong-name", "expired", "authority"."""
     path = os.path.join(Httpd.certificates, name + ".pem")
     if os.path.exists(path):
         return path
@@ -154,7 +154,7 @@ def certificate(name):
     openssl("req", "-new", *key, "-out", name + ".csr", "-subj", "/CN=" + name)
     with open(os.path.join(Httpd.certificates, name + ".ext"), "w", encoding="ascii") as file:
         file.write(f"subjectAltName=DNS:{host}\n")
-    # (one that ends before it begins has expired)
+    # (a certificate that ends before it begins has expired)
     openssl("x509", "-req", "-in", name + ".csr", "-CA", authority, "-CAkey", "authority.key", "-CAcreateserial", "-extfile",
             name + ".ext", "-days", "-1" if name == "expired" else "30", "-out", name + ".crt")
     with open(path, "wb") as file:
@@ -199,8 +199,8 @@ def read_exactly(connection, size):
     return bytes(data)
 
 
-def wait_until_refused(port):
-    """Nobody listens any more."""
+def wait_until_closed(port):
+    """Waits until the port is closed."""
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
@@ -219,7 +219,7 @@ def if_not_missing(test):
 
 
 def run(tests, arguments):
-    """Runs those whose name is among the arguments, or all; prints TAP."""
+    """Runs the tests named in the arguments, or all; prints TAP."""
     Httpd.program = arguments[0]
     with tempfile.TemporaryDirectory(prefix="httpd-test-") as Httpd.certificates:
         status = programs.run([if_not_missing(test) for test in tests], arguments[1:])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""httpd with TLS, by clients of others: tls_test.py PROGRAM [TEST...]."""
+"""Tests httpd over TLS with independent clients: tls_test.py PROGRAM [TEST...]."""
 
 import os
 import shutil
@@ -9,14 +9,14 @@ import subprocess
 import sys
 
 from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, read_all, read_exactly, run,
-                     tests_of, wait_until_refused)
+                     tests_of, wait_until_closed)
 
 TEXT = b"0123456789"
 LARGE = os.urandom(1 << 20) * 3
 
 
 def talk(program, *arguments, text, until):
-    """Sends text, reads until that has come, and ends the input; returns all that came."""
+    """Sends text, reads until an expected text, and ends the input; returns everything read."""
     with subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as process:
         process.stdin.write(text)
@@ -39,7 +39,7 @@ def connect(httpd, name="authority"):
 
 
 def number_of(client):
-    """That of the server's certificate."""
+    """The serial number of the server's certificate."""
     return client.getpeercert()["serialNumber"]
 
 
@@ -84,7 +84,7 @@ def names_and_dates_are_verified_by_curl():
                                   capture_output=True, text=True, check=False)
             check(done.returncode == 60 and what in done.stderr, name, done)
             equal(httpd.idle()["requests"], 0)
-    with Httpd({"a": TEXT}, tls=True) as httpd:  # an authority that curl does not know
+    with Httpd({"a": TEXT}, tls=True) as httpd:  # an authority unknown to curl
         done = subprocess.run(["curl", "-sS", f"https://localhost:{httpd.port}/a"], capture_output=True, check=False)
         equal(done.returncode, 60)
 
@@ -125,7 +125,7 @@ def load_generators_are_served():
     return absent
 
 
-def what_is_no_tls_is_refused():
+def plain_text_is_rejected():
     with Httpd({"a": TEXT}, tls=True) as httpd:
         with httpd.client() as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -141,7 +141,7 @@ def a_handshake_has_its_time():
         equal(httpd.idle()["requests"], 0)
 
 
-# ---- Reload and end ----
+# ---- Reload and shutdown ----
 
 
 def certificates_are_read_again_while_a_connection_stays():
@@ -159,7 +159,7 @@ def certificates_are_read_again_while_a_connection_stays():
                 ask(after, "/a")
                 equal(Response(after).body, TEXT)
                 last = number_of(after)
-            # one that is no good changes nothing
+            # a bad certificate changes nothing
             with open(path, "w", encoding="ascii") as file:
                 file.write("nothing\n")
             httpd.reload()
@@ -192,7 +192,7 @@ def a_download_is_finished_when_it_is_stopped():
         ask(idle, "/nothing")
         equal(Response(idle).status, 404)
         httpd.signal(signal.SIGTERM)
-        wait_until_refused(httpd.port)
+        wait_until_closed(httpd.port)
         equal(read_all(idle), b"", "an idle connection ends at once, by close_notify,")
         check(httpd.process.poll() is None, "it has not waited")
         read_exactly(client, response.length - 100000)
@@ -200,7 +200,7 @@ def a_download_is_finished_when_it_is_stopped():
         equal(httpd.wait(), 0)
 
 
-def a_file_that_shrinks_is_told_from_one_that_is_whole():
+def a_shrunken_file_is_distinguished_from_a_whole_one():
     with Httpd({"large": LARGE * 8}, tls=True) as httpd, connect(httpd) as client:
         ask(client, "/large")
         response = Response(client, has_body=False)

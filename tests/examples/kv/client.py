@@ -1,4 +1,4 @@
-"""A server that is tested, and a client of its own, for kv_test.py and kv_files_test.py."""
+"""The server under test, and a client of its own, for kv_test.py and kv_files_test.py."""
 import os
 import random
 import resource
@@ -11,9 +11,9 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from programs import held  # noqa: E402,F401 (it lies in the folder above)
+from programs import held  # noqa: E402,F401 (in the parent directory)
 
-PATIENCE = 60  # seconds, for what never comes
+PATIENCE = 60  # seconds
 
 
 class Error(str):
@@ -68,7 +68,7 @@ class Client:
         return self.read()
 
     def is_at_end(self):
-        """Waits for what comes: is it the end?"""
+        """Waits for input; returns True at end of file."""
         try:
             return self.file.read(1) == b""
         except ConnectionError:
@@ -85,7 +85,7 @@ class Client:
 
 
 class Server:
-    """Started; `io` is the back end. Used by `with`, it is ended by SIGTERM, and has nothing to say."""
+    """Starts the server; `io` is the back end. On leaving `with`, SIGTERM stops it, and its stderr must be empty."""
 
     program = None
     io = None
@@ -116,7 +116,7 @@ class Server:
         return status
 
     def end(self, how=signal.SIGTERM):
-        """Returns how it has ended."""
+        """Returns its exit status."""
         self.process.send_signal(how)
         return self.wait()
 
@@ -133,10 +133,15 @@ class Server:
             print(self.said())
 
 
-def refused(*arguments):
-    """Starts the program, which is to end by itself: its status, and what it says on stderr."""
+def run_rejected(*arguments):
+    """Runs the program until it exits; returns its status and its stderr."""
     done = subprocess.run([Server.program, *map(str, arguments)], capture_output=True, timeout=PATIENCE)
     return done.returncode, done.stderr.decode()
+
+
+def until(condition):
+    while not condition():
+        pass
 
 
 def run(tests):
@@ -144,7 +149,7 @@ def run(tests):
     Server.program = sys.argv[1]
     seed = int(os.environ.get("BIDE_SEED", random.randrange(1 << 32)))
     print("seed", seed)
-    # (a server would have its limits from this)
+    # (a server would inherit its limits)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     failed = count = 0
     for Server.io in ("epoll", "uring"):
@@ -156,7 +161,7 @@ def run(tests):
             try:
                 test()
                 print("ok", Server.io, test.__name__, flush=True)
-            except Exception:  # each is told of, and the others go on
+            except Exception:  # each is reported, and the other tests continue
                 traceback.print_exc(file=sys.stdout)
                 print("FAILED", Server.io, test.__name__, flush=True)
                 failed += 1

@@ -1,9 +1,8 @@
-"""The server while calls of the system, or allocations, fail: kv_failures_test.py PROGRAM [NAME...].
+"""Tests the server while system calls or allocations fail: kv_failures_test.py PROGRAM [NAME...].
 
-What was acknowledged at `always` is in the file; a server that ends says why, and none crashes.
+Changes acknowledged with `always` are in the file; a server that exits reports why, and none crashes.
 """
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -12,17 +11,17 @@ import threading
 
 from client import Error, Server, encoded, run
 
-FOLDER = None
+DIRECTORY = None
 # (leaks are not looked for in a process that is traced)
 TRACED = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
 def path(name):
-    return os.path.join(FOLDER, name)
+    return os.path.join(DIRECTORY, name)
 
 
 def write_and_note(server, name, acknowledged, enough):
-    """Writes ever larger numbers under its name, and notes what was acknowledged; asks for the file anew in between."""
+    """Writes increasing numbers under its name, and records the acknowledged ones; sometimes requests a rewrite of the file."""
     try:
         client = server.client()
         for number in range(enough):
@@ -38,7 +37,7 @@ def write_and_note(server, name, acknowledged, enough):
 
 
 def look_again(acknowledged):
-    """All that was acknowledged is there for a server without failures."""
+    """A server without failures finds everything that was acknowledged."""
     with Server("--append-only", path("file"), "--fsync", "always", says=True) as server:
         client = server.client()
         for name, number in acknowledged.items():
@@ -47,7 +46,7 @@ def look_again(acknowledged):
 
 
 def live(before, environment, enough=60):
-    """A life under failures. Returns what was acknowledged, how the server has ended, and what it has said."""
+    """Runs a server with failures. Returns the acknowledged numbers, its exit status, and its stderr."""
     acknowledged = {}
     server = Server("--append-only", path("file"), "--fsync", "always", before=before, environment=environment, says=True)
     if server.port is not None:
@@ -61,7 +60,7 @@ def live(before, environment, enough=60):
 
 
 def shut_down(server):
-    """What runs under another program is asked by a client, again while that fails."""
+    """Connects a client to a server that runs under another program, and retries while that fails."""
     while server.process.poll() is None:
         try:
             client = server.client()
@@ -72,13 +71,13 @@ def shut_down(server):
             pass
 
 
-def with_folder(body):
-    global FOLDER
-    FOLDER = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+def with_directory(body):
+    global DIRECTORY
+    DIRECTORY = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
     try:
         return body()
     finally:
-        shutil.rmtree(FOLDER)
+        shutil.rmtree(DIRECTORY)
 
 
 def one_life(before, environment):
@@ -96,7 +95,7 @@ CALLS = ("openat", "pwrite64", "fdatasync", "fsync", "rename,renameat,renameat2"
 
 def test_calls_on_files_fail():
     if Server.io != "epoll":
-        return  # an io_uring's operations are no calls
+        return  # io_uring operations are not system calls
     if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode != 0:
         print("# strace is missing, or may not trace here")
         return
@@ -104,12 +103,12 @@ def test_calls_on_files_fail():
     for calls in CALLS:
         for error in ("EIO", "ENOSPC", "ENOMEM"):
             for when in (1, 2, 3, 4, 5, 6, 8):
-                # (what the program is loaded with is not to fail)
+                # (loading the program must not fail)
                 first = when + 12 if calls in ("openat", "mmap", "close") else when
                 injection = f"inject={calls}:error={error}:when={first}"
                 before = ("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", f"trace={calls}", "-e", injection)
                 try:
-                    _, status, said = with_folder(lambda: one_life(before, TRACED))
+                    _, status, said = with_directory(lambda: one_life(before, TRACED))
                 except Exception:
                     print("#", injection)
                     raise
@@ -122,7 +121,7 @@ def test_calls_on_files_fail():
 
 
 def test_each_call_fails():
-    """One after the other; for the program that is linked with faults."""
+    """One at a time; for the program linked with faults."""
     if not Server.program.endswith("_faults"):
         print("# for the program that is linked with faults")
         return
@@ -136,11 +135,11 @@ def test_each_call_fails():
                 with open(path("report"), encoding="ascii") as file:
                     return int(file.read())
             try:
-                hits = with_folder(once)
+                hits = with_directory(once)
             except Exception:
                 print("#", name, n)
                 raise
-            n += 1 if n < 20 else n // 10 # (the later ones are much alike)
+            n += 1 if n < 20 else n // 10 # (later ones are similar)
             assert n < 10000, name
 
 
@@ -155,7 +154,7 @@ def test_allocations_fail():
         before = ["fiu-run", "-x"]
         for name in ("malloc", "calloc", "realloc"):
             before += ["-c", f"enable_random name=libc/mm/{name},probability={probability}"]
-        acknowledged, _, _ = with_folder(lambda: one_life(before, {}))
+        acknowledged, _, _ = with_directory(lambda: one_life(before, {}))
         served += len(acknowledged) > 0
     assert served > 4, served
 

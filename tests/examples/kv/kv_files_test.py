@@ -1,4 +1,4 @@
-"""The files of the server of keys and values: kv_files_test.py PROGRAM [NAME...]. What was acknowledged is kept."""
+"""Tests the files of the key-value server: kv_files_test.py PROGRAM [NAME...]. Acknowledged changes are kept."""
 import os
 import random
 import re
@@ -8,28 +8,28 @@ import signal
 import tempfile
 import threading
 
-from client import Error, Server, encoded, held, refused, run
+from client import Error, Server, encoded, held, run_rejected, run
 
-FOLDER = None
+DIRECTORY = None
 
 
-def in_a_folder(test):
-    """Each test has a folder, which has to be as empty as it says afterwards."""
+def in_a_directory(test):
+    """Gives a test a directory; afterwards only the declared files may be left in it."""
 
-    def with_folder():
-        global FOLDER
-        FOLDER = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    def with_directory():
+        global DIRECTORY
+        DIRECTORY = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
         try:
             test()
         finally:
-            shutil.rmtree(FOLDER)
+            shutil.rmtree(DIRECTORY)
 
-    with_folder.__name__ = test.__name__
-    return with_folder
+    with_directory.__name__ = test.__name__
+    return with_directory
 
 
 def path(name):
-    return os.path.join(FOLDER, name)
+    return os.path.join(DIRECTORY, name)
 
 
 def contents(client):
@@ -42,11 +42,11 @@ def append_only(fsync="always", name="file", **how):
     return Server("--append-only", path(name), "--fsync", fsync, **how)
 
 
-# ---- A story of changes, and what the keys are after so many of them ----
+# ---- A sequence of changes, and the keys after each number of them ----
 
 
 class Story:
-    """Many changes also set the key `last` to their number, in one request, so a state says how far it is."""
+    """Many changes also set the key `last` to their number, in one request, so a state shows its position."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -88,7 +88,7 @@ class Story:
         return state
 
     def is_at(self, wanted, least, most):
-        """Is it the state after some number of changes? That number."""
+        """The number of changes after which this is the state; fails if there is none."""
         state = {}
         for count in range(most + 1):
             if count >= least and state.get(b"last") == wanted.get(b"last") and state == wanted:
@@ -100,7 +100,7 @@ class Story:
 # ---- The append-only file ----
 
 
-@in_a_folder
+@in_a_directory
 def test_all_is_there_again():
     for fsync in ("always", "everysec", "no"):
         name = f"file-{fsync}"
@@ -116,7 +116,7 @@ def test_all_is_there_again():
             assert contents(server.client()) == story.state(6000)
 
 
-@in_a_folder
+@in_a_directory
 def test_each_kind_of_change_is_kept():
     with append_only() as server:
         client = server.client()
@@ -137,11 +137,11 @@ def test_each_kind_of_change_is_kept():
         assert sum(ends.values()) == 6, ends
 
 
-@in_a_folder
+@in_a_directory
 def test_keys_that_ended_stay_ended():
     with append_only() as server:
         client = server.client()
-        # (changed before its time)
+        # (changed before it expired)
         while client.call("SET", "a", 5, "PX", 20) != "OK" or client.call("INCR", "a") != 6:
             pass
         client.call("SET", "later", 1, "PX", 60)
@@ -160,7 +160,7 @@ def test_keys_that_ended_stay_ended():
 
 
 def write_and_note(server, name, acknowledged, enough, killed):
-    """A client that writes ever larger numbers under its name, in pipelines, and notes what was acknowledged."""
+    """A client that writes increasing numbers under its name, in pipelines, and records the acknowledged ones."""
     client = server.client()
     number = 0
     try:
@@ -177,7 +177,7 @@ def write_and_note(server, name, acknowledged, enough, killed):
         pass
 
 
-@in_a_folder
+@in_a_directory
 def test_what_was_acknowledged_survives_a_kill():
     with append_only():
         pass
@@ -201,12 +201,12 @@ def test_what_was_acknowledged_survives_a_kill():
                 assert int(client.call("GET", name)) >= acknowledged[name]
 
 
-@in_a_folder
+@in_a_directory
 def test_syncs_are_shared():
     with append_only() as server:
         clients = [server.client() for _ in range(20)]
         for i in range(50):
-            with held(server.process):  # so that they come together
+            with held(server.process):  # so that they arrive together
                 for client in clients:
                     client.send(encoded("INCR", "n"))
             for client in clients:
@@ -217,7 +217,7 @@ def test_syncs_are_shared():
         assert 50 <= int(info["aof_syncs"]) <= 200, info["aof_syncs"]
 
 
-@in_a_folder
+@in_a_directory
 def test_a_torn_tail_is_cut_off():
     with append_only() as server:
         client = server.client()
@@ -237,18 +237,18 @@ def test_a_torn_tail_is_cut_off():
         with append_only(says=True) as server:
             assert contents(server.client()) == {b"a": b"first+"}
             torn = max(len(tail.rstrip(b"\0")) - whole, 0)
-            assert f"the last {torn} bytes are of changes" in server.said() if torn else server.said() == ""
+            assert f"removed the last {torn} bytes, which belong to incomplete changes" in server.said() if torn else server.said() == ""
         assert open(path("file"), "rb").read() == data[:whole]
-    # what is written behind a tail that was cut off can be read again
+    # records written behind a removed tail can be read again
     with append_only() as server:
         server.client().call("SET", "c", "third")
     with append_only() as server:
         assert contents(server.client()) == {b"a": b"first+", b"c": b"third"}
 
 
-@in_a_folder
+@in_a_directory
 def test_zeros_behind_the_records_are_no_damage():
-    """A server that was killed leaves room behind its records; one that has ended does not."""
+    """A killed server leaves zeros behind its records; a server that was stopped does not."""
     numbers = iter(range(1000))
     for end in (signal.SIGKILL, signal.SIGTERM):
         with append_only(says=True) as server:
@@ -256,7 +256,7 @@ def test_zeros_behind_the_records_are_no_damage():
             for _ in range(20):
                 client.call("SET", f"key{next(numbers)}", "x" * 1000)
             before = contents(client)
-            # (a client that waits for the disk is answered when the room is there)
+            # (a client that waits for the disk is answered after preallocation)
             client.call("SET", "last", "\0\0")
             client.call("DEL", "last")
             server.end(end)
@@ -266,20 +266,20 @@ def test_zeros_behind_the_records_are_no_damage():
         if end == signal.SIGKILL:
             assert len(data) - len(data.rstrip(b"\0")) >= 64 << 10, len(data)
             torn = data.rstrip(b"\0")[:-1]
-            with open(path("file"), "wb") as file: # the last group is not whole, and there is room behind it
+            with open(path("file"), "wb") as file: # the last group is incomplete, and zeros follow it
                 file.write(torn + bytes(len(data) - len(torn)))
             with append_only(says=True) as server:
                 assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
-                assert "bytes are of changes" in server.said()
+                assert "which belong to incomplete changes" in server.said()
         else:
             assert data.endswith(b"\r\n")
         with append_only() as server:
             assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
 
 
-@in_a_folder
+@in_a_directory
 def test_a_file_may_lack_room():
-    """There is none for zeros behind the records, but for records."""
+    """The disk has space for records, but not for zeros behind them."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
@@ -293,8 +293,8 @@ def test_a_file_may_lack_room():
         assert len(contents(server.client())) == 50
 
 
-@in_a_folder
-def test_damage_in_the_middle_is_refused():
+@in_a_directory
+def test_damage_in_the_middle_is_rejected():
     with append_only() as server:
         client = server.client()
         for i in range(3):
@@ -305,16 +305,16 @@ def test_damage_in_the_middle_is_refused():
         with open(path("file"), "wb") as file:
             file.write(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         good = at // group * group
-        assert refused("--append-only", path("file")) == (
-            1, f"kv: {path('file')}: damaged at byte {good} of {len(data)}; what is before that is whole, so "
-            f"'truncate -s {good} {path('file')}' would keep that alone\n")
+        assert run_rejected("--append-only", path("file")) == (
+            1, f"kv: {path('file')}: damaged at byte {good} of {len(data)}; everything before it is intact, so "
+            f"'truncate -s {good} {path('file')}' would keep that part\n")
 
 
-@in_a_folder
+@in_a_directory
 def test_one_process_has_a_file():
     with append_only():
-        status, text = refused("--append-only", path("file"))
-        assert status == 1 and "another process has it" in text, text
+        status, text = run_rejected("--append-only", path("file"))
+        assert status == 1 and "locked by another process" in text, text
 
 
 def test_a_full_disk_ends_it_and_acknowledges_nothing():
@@ -327,15 +327,15 @@ def test_a_full_disk_ends_it_and_acknowledges_nothing():
                 assert client.is_at_end()
             status = server.wait()
             assert status == 1
-            assert server.said() == "kv: /dev/full: No space left on device; the server has ended\n"
+            assert server.said() == "kv: /dev/full: No space left on device; the server has stopped\n"
             server.process.returncode = 0
 
 
-# ---- Snapshots, and the file written anew, while others write ----
+# ---- Snapshots and rewrites while clients write ----
 
 
 def tell_story(server, story, begin, stop):
-    """Until it is to stop, or the server is gone; returns how many changes were acknowledged."""
+    """Writes until it is stopped or the server exits; returns the number of acknowledged changes."""
     client = server.client()
     done = begin
     try:
@@ -364,12 +364,12 @@ class Telling(threading.Thread):
         return self.done
 
 
-@in_a_folder
+@in_a_directory
 def test_a_snapshot_is_of_one_moment():
     story = Story(random.randrange(1 << 30))
     with Server("--snapshot", path("snapshot")) as server:
         client = server.client()
-        # keys that are not touched, so that a snapshot takes a while
+        # keys that do not change, so that a snapshot takes a while
         for i in range(0, 60000, 1000):
             client.send(encoded("MSET", *[word for j in range(i, i + 1000) for word in (f"other:{j}", "x" * 50)]))
             assert client.read() == "OK"
@@ -394,7 +394,7 @@ def test_a_snapshot_is_of_one_moment():
             last = story.is_at(story_keys, last, done)
 
 
-@in_a_folder
+@in_a_directory
 def test_a_snapshot_has_nothing_that_was_flushed_before():
     with Server("--snapshot", path("snapshot")) as server:
         client = server.client()
@@ -408,7 +408,7 @@ def test_a_snapshot_has_nothing_that_was_flushed_before():
         assert contents(server.client()) == {b"new": b"1"}
 
 
-@in_a_folder
+@in_a_directory
 def test_the_file_is_written_anew_while_others_write():
     story = Story(random.randrange(1 << 30))
     done = 0
@@ -430,7 +430,7 @@ def test_the_file_is_written_anew_while_others_write():
         client = server.client()
         state = contents(client)
         done = story.is_at(state, done, done + 50)
-        # (it may have the size that it had, if nothing came after the last one)
+        # (the size may be the same if there was no change after the last rewrite)
         old = os.stat(path("file")).st_ino
         client.call("BGREWRITEAOF")
         while server.info(client)["aof_rewrite_in_progress"] == "1" or os.stat(path("file")).st_ino == old:
@@ -441,7 +441,7 @@ def test_the_file_is_written_anew_while_others_write():
     assert not os.path.exists(path("file.new"))
 
 
-@in_a_folder
+@in_a_directory
 def test_the_snapshot_is_where_a_new_file_begins():
     with Server("--snapshot", path("snapshot")) as server:
         server.client().call("MSET", "a", 1, "b", 2)
@@ -456,7 +456,7 @@ def test_the_snapshot_is_where_a_new_file_begins():
         assert contents(server.client()) == {b"b": b"2"}
 
 
-@in_a_folder
+@in_a_directory
 def test_when_snapshots_are_written():
     snapshot = path("snapshot")
     with Server("--snapshot", snapshot) as server:
@@ -465,7 +465,7 @@ def test_when_snapshots_are_written():
         client.send(encoded("SHUTDOWN", "NOSAVE"))
         assert server.wait() == 0
     assert not os.path.exists(snapshot)
-    with Server("--snapshot", snapshot, "--save-each", 1) as server:
+    with Server("--snapshot", snapshot, "--save-every", 1) as server:
         client = server.client()
         client.call("SET", "a", 2)
         while not os.path.exists(snapshot):
@@ -485,7 +485,7 @@ def test_when_snapshots_are_written():
         assert server.client().call("GET", "a") == b"4"
     with open(snapshot, "r+b") as file:
         file.truncate(os.path.getsize(snapshot) - 1)
-    status, text = refused("--snapshot", snapshot)
+    status, text = run_rejected("--snapshot", snapshot)
     assert status == 1 and "damaged at byte 0" in text, text
 
 
@@ -493,7 +493,7 @@ def limit_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
 
 
-@in_a_folder
+@in_a_directory
 def test_a_file_without_room_ends_the_server():
     story = Story(random.randrange(1 << 30))
     for fsync in ("always", "everysec"):
@@ -501,14 +501,14 @@ def test_a_file_without_room_ends_the_server():
         with append_only(fsync, name, says=True, first=limit_files) as server:
             done = tell_story(server, story, 0, threading.Event())
             assert server.wait() == 1
-            assert server.said() == f"kv: {path(name)}: File too large; the server has ended\n", server.said()
+            assert server.said() == f"kv: {path(name)}: File too large; the server has stopped\n", server.said()
             server.process.returncode = 0
         with append_only(fsync, name, says=True) as server:
             at = story.is_at(contents(server.client()), done if fsync == "always" else 0, done + 50)
             assert fsync != "always" or at >= done
 
 
-@in_a_folder
+@in_a_directory
 def test_a_snapshot_that_cannot_be_written():
     with Server("--snapshot", path("none/snapshot"), says=True) as server:
         client = server.client()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The proxy while peers vanish, or calls of its own fail: failures_test.py PROGRAM [TEST...].
+"""Tests the proxy while peers vanish or its own calls fail: failures_test.py PROGRAM [TEST...].
 
-Nothing of another connection is lost, and its descriptors are back at what they were. The tests of calls are for the program
-that is linked with tests/examples/faults.c, and are skipped for the other.
+No other connection loses data, and no descriptor leaks. The tests of calls are for the program linked with
+tests/examples/faults.c, and are skipped for the other.
 """
 
 import os
@@ -30,7 +30,7 @@ def configuration(*servers, mode="http", listen="", backend=""):
 
 
 def ends_of(message):
-    """Where it may be cut: within each line, and at the end of each."""
+    """The positions to cut a message at: within each line, and at the end of each."""
     ends = {0, 1, len(message)}
     at = -1
     while (at := message.find(b"\r\n", at + 1)) >= 0:
@@ -39,7 +39,7 @@ def ends_of(message):
 
 
 def read_head(connection):
-    """Of a request or a response; what has come behind it is returned, too."""
+    """Reads a request or a response; returns it and the data behind it."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(4096)
@@ -50,7 +50,7 @@ def read_head(connection):
 
 
 def answer_each(connection):
-    """The response of a server that is well, to requests without bodies."""
+    """The response of a healthy server to requests without bodies."""
     while True:
         try:
             read_head(connection)
@@ -60,7 +60,7 @@ def answer_each(connection):
 
 
 def is_well(proxy):
-    """A request of another client's is answered."""
+    """Checks that a request of another client is answered."""
     with proxy.client() as client:
         client.sendall(GET)
         data = b""
@@ -72,7 +72,7 @@ def is_well(proxy):
 
 
 def rest_of(connection):
-    """All that comes until the end, or a reset."""
+    """Everything received until the end or a reset."""
     data = b""
     try:
         while piece := connection.recv(65536):
@@ -83,7 +83,7 @@ def rest_of(connection):
 
 
 def comes_back(proxy, baseline, accepted=0):
-    """When it has accepted so many, and all have ended, it has no more descriptors than it had."""
+    """Checks that after this many connections have been accepted and closed, no descriptor has leaked."""
     patience = time.monotonic() + PATIENCE
     while (descriptors := proxy.idle(accepted)) > baseline:
         check(time.monotonic() < patience, descriptors, "descriptors, and it was", baseline)
@@ -123,7 +123,7 @@ def clients_vanish_while_they_wait():
                         read_head(other)
                         other.sendall(response[:end])
                         head = response.index(b"\r\n\r\n") + 4
-                        if end > head: # (what there is of a body is not held back)
+                        if end > head: # (received parts of a body are not held back)
                             read_head(client)
                         vanish(client)
                         other.sendall(response[end:])
@@ -131,14 +131,14 @@ def clients_vanish_while_they_wait():
 
 
 def servers_vanish_while_they_are_asked():
-    """One that goes before its response has begun is told of by 502."""
+    """A server that vanishes before its response leads to a 502."""
     with Server() as server, Proxy(configuration(server.name, backend="retries 0")) as proxy:
         with proxy.client():
             pass
         baseline, count = proxy.idle(accepted=1), 1
         for message in (LENGTH, CHUNKS):
             for end in ends_of(message):
-                if end <= message.index(b"0123"): # (before some of the body is there nothing is sent)
+                if end <= message.index(b"0123"): # (nothing is sent before a part of the body has arrived)
                     continue
                 for vanish in WAYS:
                     with proxy.client() as client:
@@ -150,14 +150,14 @@ def servers_vanish_while_they_are_asked():
                         try:
                             client.sendall(message[end:])
                         except OSError:
-                            pass # it has been answered, and closed
+                            pass # answered and closed
                         data = rest_of_response(client)
                         check(data.startswith(b"HTTP/1.1 502 "), end, vanish, data)
         comes_back(proxy, baseline, count)
 
 
 def rest_of_response(client):
-    """A short one with a length; less, if the end comes first."""
+    """Reads a short body with a length, or less if the input ends first."""
     data = b""
     try:
         while b"\r\n\r\n" not in data:
@@ -181,7 +181,7 @@ def rest_of_response(client):
 
 
 def servers_vanish_while_they_respond():
-    """Before its head is whole that is a 502; afterwards the client gets less than it was promised, and the end."""
+    """Before the head is complete, that is a 502; afterwards the client gets less than announced, and the end."""
     with Server() as server, Proxy(configuration(server.name, backend="retries 0")) as proxy:
         with proxy.client():
             pass
@@ -204,13 +204,13 @@ def servers_vanish_while_they_respond():
                             check(body != b"0123456789" and not body.endswith(b"0\r\n\r\n"), end, data)
                         elif end < head:
                             check(data.startswith(b"HTTP/1.1 502 "), end, vanish, data)
-                        else: # nothing of the response had gone
+                        else: # nothing of the response had been sent
                             check(data == b"" or data.startswith(b"HTTP/1.1 502 "), end, vanish, data)
         comes_back(proxy, baseline, count)
 
 
 def peers_of_tcp_vanish():
-    """Each end, by its end or a reset, after each of a few exchanges; the other is told."""
+    """Each side closes or resets after each of a few exchanges; the other side sees it."""
     with Server() as server, Proxy(configuration(server.name, mode="tcp", backend="retries 0")) as proxy:
         with proxy.client():
             server.accept().close()
@@ -226,7 +226,7 @@ def peers_of_tcp_vanish():
                             one.sendall(b"x" * 40000)
                             equal(read_exactly(two, 40000), b"x" * 40000)
                         one, two = (client, other) if client_goes else (other, client)
-                        if half: # the other has ended its half before
+                        if half: # the other side has closed its half before
                             two.shutdown(socket.SHUT_WR)
                             equal(one.recv(1), b"")
                         vanish(one)
@@ -236,7 +236,7 @@ def peers_of_tcp_vanish():
 
 
 def peers_of_tcp_vanish_under_way():
-    """While much goes both ways, which none of them reads any more."""
+    """While bulk data is on its way in both directions, and neither side reads."""
     with Server() as server, Proxy(configuration(server.name, mode="tcp", backend="retries 0")) as proxy:
         with proxy.client():
             server.accept().close()
@@ -258,11 +258,11 @@ def peers_of_tcp_vanish_under_way():
                 rest_of(two)
                 two.close()
         comes_back(proxy, baseline, count)
-        equal(proxy.figures()["buffers"], "0")
+        equal(proxy.statistics()["buffers"], "0")
 
 
 def first_of_handshake(name):
-    """What a client sends first, to a server of that name."""
+    """The first message of a TLS client to a server of that name."""
     sent = ssl.MemoryBIO()
     try:
         ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname=name).do_handshake()
@@ -272,8 +272,8 @@ def first_of_handshake(name):
 
 
 def clients_vanish_in_a_handshake():
-    with tempfile.TemporaryDirectory() as folder:
-        certificate = os.path.join(folder, "pem")
+    with tempfile.TemporaryDirectory() as directory:
+        certificate = os.path.join(directory, "pem")
         made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                                "-days", "2", "-subj", "/CN=localhost", "-keyout", certificate + ".key", "-out", certificate],
                               capture_output=True, check=False)
@@ -295,7 +295,7 @@ def clients_vanish_in_a_handshake():
                     for vanish in WAYS:
                         client = proxy.client()
                         client.sendall(hello[:end])
-                        if end == len(hello): # it has been answered
+                        if end == len(hello): # it was answered
                             check(client.recv(1))
                         vanish(client)
                         count += 1
@@ -310,7 +310,7 @@ def clients_vanish_in_a_handshake():
 
 
 def no_tunnel_is_made():
-    """What comes behind CONNECT may be meant for the tunnel: it is no request, and the connection ends."""
+    """Data behind CONNECT may be meant for the tunnel: it is not a request, and the connection is closed."""
     def never(connection):
         raise Failure("it was connected to")
 
@@ -332,7 +332,7 @@ def no_tunnel_is_made():
 
 
 def what_is_under_way_outlives_a_check_that_fails():
-    """Checks fail, and a server is down, while it answers: that response comes whole, and others are refused meanwhile."""
+    """Checks fail and a server goes down while it responds: that response is complete, and others fail meanwhile."""
     health = [b"HTTP/1.1 200 OK\r\n\r\n"]
 
     held = []
@@ -356,7 +356,7 @@ def what_is_under_way_outlives_a_check_that_fails():
             while not data.endswith(b"01234"):
                 data += client.recv(4096)
             health[0] = b"HTTP/1.1 500 ill\r\n\r\n"
-            proxy.out.expect("is down: its answer is no good")
+            proxy.out.expect("is down: bad response to the check")
             with proxy.client() as second:
                 second.sendall(GET)
                 check(rest_of_response(second).startswith(b"HTTP/1.1 503 "))
@@ -370,12 +370,12 @@ def what_is_under_way_outlives_a_check_that_fails():
 
 
 def a_full_queue_is_given_up():
-    """A server that does not take connections is passed over when its time is over, and told of when it is alone."""
+    """A server that does not accept is skipped after the timeout, and reported if it is the only one."""
     with Server(backlog=0) as listener, listener.fill(), Server(answer_each) as other:
         with Proxy(configuration(listener.name, other.name, backend="connect-timeout 50ms")) as proxy:
             for _ in range(4):
                 check(is_well(proxy))
-            check(int(proxy.figures()["retries"]) > 0)
+            check(int(proxy.statistics()["retries"]) > 0)
         with Proxy(configuration(listener.name, backend="connect-timeout 50ms")) as proxy, proxy.client() as client:
             client.sendall(GET)
             check(rest_of_response(client).startswith(b"HTTP/1.1 504 "))
@@ -384,7 +384,7 @@ def a_full_queue_is_given_up():
 
 
 def a_queue_of_clients_is_served_in_turn():
-    """More than it takes at once: they wait in its queue, and some vanish there."""
+    """More requests than the server's limit: they wait in its queue, and some clients vanish there."""
     with Server(answer_each) as server, Proxy(configuration(server.name, listen="max-connections 2")) as proxy:
         check(is_well(proxy))
         baseline = proxy.idle(accepted=1)
@@ -403,7 +403,7 @@ def a_queue_of_clients_is_served_in_turn():
 
 # ---- Calls that fail ----
 
-# What fails, by which errno, and what it is for at least (a call that is never made shows nothing).
+# The failing call, its errno, and the minimum number of calls (a call that is never made tests nothing).
 CALLS = {
     "malloc": (12, 3), "calloc": (12, 1), "realloc": (12, 0), "aligned_alloc": (12, 0), "mmap": (12, 1), "pthread_create": (11, 0),
     "epoll_create1": (24, 0), "eventfd": (24, 0), "socket": (24, 2), "accept4": (24, 0), "pipe2": (24, 0), "fcntl": (9, 0),
@@ -412,7 +412,7 @@ CALLS = {
 
 
 def one_request(proxy, mode):
-    """Answered as it should be?"""
+    """True if the answer is correct."""
     try:
         with proxy.client() as client:
             if mode == "tcp":
@@ -425,8 +425,8 @@ def one_request(proxy, mode):
 
 
 def life(server, mode, faults, report):
-    """One with a fault, or none. Returns how many calls have failed, and its back end with its descriptors at its end; None if
-    it did not begin."""
+    """Runs a proxy with a fault, or none. Returns the number of failed calls, and its back end with its final descriptors;
+    None if it did not start."""
     environment = {"FAULTS": faults, "FAULTS_REPORT": report} if faults else {}
     if os.path.exists(report):
         os.unlink(report)
@@ -455,8 +455,8 @@ def calls_fail(mode):
     if not Proxy.program.endswith("_faults"):
         return "for the program that is linked with faults"
     met = {}
-    with tempfile.TemporaryDirectory() as folder, Server(echo if mode == "tcp" else answer_each) as server:
-        report = os.path.join(folder, "report")
+    with tempfile.TemporaryDirectory() as directory, Server(echo if mode == "tcp" else answer_each) as server:
+        report = os.path.join(directory, "report")
         _, usual, baseline = life(server, mode, None, report)
         for name, (error, least) in CALLS.items():
             n = 1
@@ -465,7 +465,7 @@ def calls_fail(mode):
                 found = life(server, mode, faults, report)
                 if found is not None:
                     hits, back_end, descriptors = found
-                    # (where an io_uring cannot be made, epoll stands in)
+                    # (if no io_uring can be created, epoll is used)
                     check(descriptors <= baseline or back_end != usual, faults, descriptors, "descriptors, it was", baseline)
                     if hits == 0:
                         break

@@ -1,7 +1,7 @@
-"""What the tests of the proxy share: the proxy itself, servers behind it, and clients.
+"""The common part of the tests of the proxy: the proxy, servers behind it, and clients.
 
-Nothing here sleeps to wait for something: what is waited for is a line of the proxy's, or bytes. PATIENCE bounds every
-wait, so that a failure ends.
+No wait is a sleep: tests wait for a line of output, or for data. PATIENCE bounds every wait, so that a failing test
+terminates.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import programs  # noqa: E402 (it lies in the folder above)
+import programs  # noqa: E402 (in the parent directory)
 from programs import PATIENCE, Beside, Failure, Lines, check, equal, read_all, tests_of  # noqa: E402,F401
 
 
 class NotBegun(Failure):
-    """It has ended before it listened, with this status, after these lines."""
+    """The proxy exited before it listened, with this status, after these lines."""
 
     def __init__(self, status, errors):
         super().__init__(f"it did not begin: {status}, {errors}")
@@ -71,17 +71,17 @@ class Proxy:
     def signal(self, number):
         self.process.send_signal(number)
 
-    def figures(self):
+    def statistics(self):
         self.signal(signal.SIGUSR1)
-        line = self.out.expect("^figures .*").group(0)
+        line = self.out.expect("^statistics .*").group(0)
         return dict(word.split("=", 1) for word in line.split()[1:])
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def idle(self, accepted=0):
-        """Waits until so many connections have been accepted and none is left; returns its descriptors."""
-        while (figures := self.figures())["live"] != "0" or int(figures["connections"]) < accepted:
+        """Waits until this many connections have been accepted and all are closed; returns the proxy's descriptors."""
+        while (statistics := self.statistics())["live"] != "0" or int(statistics["connections"]) < accepted:
             pass
         return self.descriptors()
 
@@ -140,7 +140,7 @@ class Server:
         return connection
 
     def fill(self):
-        """Connects until its queue is full, so that who connects now waits; returns who is in the queue."""
+        """Connects until the server's queue is full, so that new connections wait; returns the sockets in the queue."""
         filler = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         check(select.select([self.socket], [], [], PATIENCE)[0], "the queue is not full")
         return filler
@@ -179,7 +179,7 @@ ports_kept = []
 
 
 def free_port():
-    """A port that nobody listens on, but for a Server of this test's: it is kept, so that no other process has it."""
+    """A port without a listener, except a Server of this test: it is reserved, so that no other process gets it."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     one.bind(("127.0.0.1", 0))
@@ -198,7 +198,7 @@ def read_exactly(connection, size):
 
 
 def is_reset(connection):
-    """Reads until the end: was it a reset?"""
+    """Reads until the end; returns True if that was a reset."""
     try:
         read_all(connection)
     except (ConnectionResetError, BrokenPipeError):
@@ -207,7 +207,7 @@ def is_reset(connection):
 
 
 def reset(connection):
-    """Closes it so that the other end sees a reset."""
+    """Closes the socket with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
@@ -218,7 +218,7 @@ def echo(connection):
 
 
 def greeter(name):
-    """Serves connections by its name, and then the end."""
+    """Sends each connection the server's name, and closes it."""
 
     def serve(connection):
         connection.sendall(name.encode())
@@ -247,7 +247,41 @@ def receive_digest(connection):
     return size, digest.hexdigest()
 
 
+def tcp_configuration(*servers, listen="", backend="", head=""):
+    lines = "".join(f"server {server}\n" for server in servers)
+    return f"{head}\nlisten 127.0.0.1:0\nto web\n{listen}\nbackend web\n{backend}\n{lines}"
+
+
+def wait_until_closed(port, host="127.0.0.1"):
+    """Waits until the port is closed."""
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=PATIENCE).close()
+        except (ConnectionRefusedError, ConnectionResetError):
+            return
+
+
+def baseline_of(proxy, server=None):
+    """The number of descriptors after the first served client."""
+    with proxy.client():
+        if server:
+            server.accept().close()
+    return proxy.idle(accepted=1)
+
+
+class FirstOnly:
+    """Echoes on the first connection, and closes the others."""
+
+    def __init__(self):
+        self.taken = False
+
+    def __call__(self, connection):
+        if not self.taken:
+            self.taken = True
+            echo(connection)
+
+
 def run(tests, arguments):
-    """Runs those whose name is among the arguments, or all; prints TAP."""
+    """Runs the tests named in the arguments, or all; prints TAP."""
     Proxy.program = arguments[0]
     sys.exit(programs.run(tests, arguments[1:]))

@@ -1,108 +1,16 @@
 #!/usr/bin/env python3
-"""The proxy in mode http, with servers and clients of this test: http_test.py PROGRAM [TEST...]."""
+"""Tests the proxy in mode http with servers and clients of its own: http_test.py PROGRAM [TEST...]."""
 
 import base64
 import hashlib
 import os
 import resource
-import shutil
 import signal
 import socket
-import ssl
-import subprocess
 import sys
-import tempfile
 
-from harness import (Beside, Proxy, Server, check, equal, free_port, is_reset, read_all, read_exactly, reset, run,
-                     tests_of)
-
-
-def configuration(*servers, listen="", backend="", head=""):
-    lines = "".join(f"server {server}\n" for server in servers)
-    return f"{head}\nlisten 127.0.0.1:0\nmode http\nto web\n{listen}\nbackend web\n{backend}\n{lines}"
-
-
-class Message:
-    """A request or a response, read from a connection."""
-
-    def __init__(self, connection, has_body=True):
-        self.rest = b""
-        head = b""
-        while not head.endswith(b"\r\n\r\n"):
-            byte = connection.recv(1)
-            if not byte:
-                raise EOFError(head)
-            head += byte
-        self.line, *lines = head.decode("latin-1").split("\r\n")[:-2]
-        self.fields = [tuple(line.split(": ", 1)) for line in lines]
-        self.connection = connection
-        self.body = self.read_body() if has_body else b""
-
-    def all(self, name):
-        return [value for key, value in self.fields if key.lower() == name.lower()]
-
-    def get(self, name):
-        values = self.all(name)
-        check(len(values) <= 1, name, "is there more than once:", values)
-        return values[0] if values else None
-
-    def read_line(self):
-        line = b""
-        while not line.endswith(b"\r\n"):
-            line += read_exactly(self.connection, 1)
-        return line[:-2]
-
-    def read_body(self):
-        if self.get("Transfer-Encoding") == "chunked":
-            body = bytearray()
-            while (size := int(self.read_line().split(b";")[0], 16)) != 0:
-                body += read_exactly(self.connection, size)
-                equal(read_exactly(self.connection, 2), b"\r\n")
-            while self.read_line():
-                pass
-            return bytes(body)
-        length = self.get("Content-Length")
-        return read_exactly(self.connection, int(length)) if length else b""
-
-
-def respond(connection, status="200 OK", body=b"", *fields):
-    lines = [f"HTTP/1.1 {status}", *fields, f"Content-Length: {len(body)}"]
-    connection.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-
-
-def web(answer):
-    """Serves requests one after the other: answer(message, connection) sends the response."""
-
-    def serve(connection):
-        while True:
-            try:
-                message = Message(connection)
-            except EOFError:
-                return
-            if answer(message, connection) is False:
-                return
-
-    return serve
-
-
-def named(name):
-    return web(lambda message, connection: respond(connection, body=name.encode()))
-
-
-def ask(client, target="/", method="GET", *fields, body=None, host="example.org", version="1.1"):
-    lines = [f"{method} {target} HTTP/{version}"] + ([f"Host: {host}"] if host else []) + list(fields)
-    if body is not None:
-        lines.append(f"Content-Length: {len(body)}")
-    client.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b""))
-
-
-def get(client, *arguments, **more):
-    ask(client, *arguments, **more)
-    return Message(client, has_body=not (len(arguments) > 1 and arguments[1] == "HEAD"))
-
-
-def status_of(message):
-    return int(message.line.split()[1])
+from harness import Beside, Proxy, Server, check, equal, free_port, read_all, read_exactly, reset, run, tests_of
+from http_messages import configuration, Message, respond, web, named, ask, get, status_of
 
 
 # ---- Messages ----
@@ -195,7 +103,7 @@ def connections_are_kept_on_both_sides():
             with proxy.client() as client:
                 equal(get(client).body, b"x")
         equal(server.served, 1)
-        equal(proxy.figures()["requests"], "55")
+        equal(proxy.statistics()["requests"], "55")
 
 
 def requests_that_come_together_are_answered_in_order():
@@ -251,7 +159,7 @@ def bodies_go_both_ways_at_the_pace_of_the_slower():
 
 
 def pieces_are_not_held_back():
-    """Each piece is waited for before the next is sent."""
+    """Each piece is received before the next is sent."""
     with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         client.sendall(b"1\r\na\r\n")
@@ -281,7 +189,7 @@ def pieces_are_not_held_back():
 
 
 def pieces_are_not_held_back_by_half_a_line():
-    """Of what stands around a chunk only a part has come."""
+    """Only a part of a chunk's framing has arrived."""
     with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r")
         with server.accept() as other:
@@ -307,7 +215,7 @@ def pieces_are_not_held_back_by_half_a_line():
 
 
 def a_head_is_not_held_back():
-    """It may be all that comes for a long time."""
+    """An informational response may be the only one for a long time."""
     for head in (b"Content-Length: 3\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n3\r"):
         with Server() as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
             ask(client)
@@ -365,7 +273,7 @@ def the_server_says_whether_to_continue():
             equal(read_exactly(other, 4), b"body")
             respond(other, body=b"good")
             equal(Message(client).body, b"good")
-            # it does not want it
+            # rejected by the server
             ask(client, "/", "PUT", "Expect: 100-continue", "Content-Length: 4")
             equal(Message(other, has_body=False).get("Expect"), "100-continue")
             respond(other, "403 Forbidden", b"no")
@@ -402,14 +310,14 @@ def other_protocols_are_passed_through():
             proxy.out.expect(r'"GET /chat" 101 in=1048576 out=10485')
 
 
-def an_upgrade_that_is_refused_is_a_response():
+def a_rejected_upgrade_is_a_response():
     with Server(named("no")) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
         response = get(client, "/", "GET", "Connection: Upgrade", "Upgrade: websocket")
         equal((status_of(response), response.body), (200, b"no"))
         equal(get(client).body, b"no")
 
 
-# ---- What goes wrong ----
+# ---- Failures ----
 
 
 def pages_say_what_is_wrong():
@@ -440,7 +348,7 @@ def pages_say_what_is_wrong():
                 check(response.body.startswith(str(wanted).encode()), response.body)
 
 
-def what_could_be_read_in_two_ways_is_refused():
+def ambiguous_requests_are_rejected():
     with Server(named("x")) as server, Proxy(configuration(server.name)) as proxy:
         for request in (b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                         b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\r\n folded: x\r\n\r\n",
@@ -517,26 +425,26 @@ def a_connection_that_was_closed_while_idle_is_no_failure():
     def serve(connection):
         Message(connection)
         respond(connection, body=b"once")
-        closes.append(connection)  # without saying so
+        closes.append(connection)  # without announcing it
         connection.shutdown(socket.SHUT_RDWR)
 
     with Server(serve) as server, Proxy(configuration(server.name)) as proxy:
         with proxy.client() as client:
             for _ in range(30):
                 equal(get(client).body, b"once")
-        figures = proxy.figures()
-        equal(figures["retries"], "0")
-        check("failed:0" in figures[f"web/{server.name}"], figures)
+        statistics = proxy.statistics()
+        equal(statistics["retries"], "0")
+        check("failed:0" in statistics[f"web/{server.name}"], statistics)
 
 
-def a_request_waits_for_a_server_that_has_its_most():
+def a_request_waits_for_a_full_server():
     with Server() as server, Proxy(configuration(f"{server.name} max 1")) as proxy:
         with proxy.client() as first, proxy.client() as second:
             ask(first, "/1")
             with server.accept() as other:
                 equal(Message(other).line, "GET /1 HTTP/1.1")
                 ask(second, "/2")
-                while not proxy.figures()[f"web/{server.name}"].startswith("up,live:2"):
+                while not proxy.statistics()[f"web/{server.name}"].startswith("up,live:2"):
                     pass
                 respond(other, body=b"one")
                 equal(Message(first).body, b"one")
@@ -545,7 +453,7 @@ def a_request_waits_for_a_server_that_has_its_most():
                 equal(Message(second).body, b"two")
 
 
-# ---- Its end, and reloads ----
+# ---- Shutdown and reloads ----
 
 
 def a_reload_ends_no_request():
@@ -556,7 +464,7 @@ def a_reload_ends_no_request():
                 Message(other)
                 proxy.configure(configuration(new.name))
                 proxy.signal(signal.SIGHUP)
-                proxy.out.expect("the configuration was read again")
+                proxy.out.expect("the configuration was reloaded")
                 with proxy.client() as another:
                     equal(get(another).body, b"new")
                 respond(other, body=b"old")
@@ -612,208 +520,9 @@ def nothing_is_left_of_many_requests():
                 client.close()
         while proxy.idle(accepted=1 + 3 * 40) > baseline:
             pass
-        figures = proxy.figures()
-        equal(figures["buffers"], "0")
-        check(figures[f"web/{server.name}"].startswith("up,live:0"), figures)
-
-
-# ---- TLS ----
-
-
-class Authority:
-    """Certificates of the test's own, in a folder that goes with it."""
-
-    def __enter__(self):
-        self.folder = tempfile.mkdtemp(prefix="proxy-test-")
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                     "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem")
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.folder)
-
-    def openssl(self, *arguments):
-        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
-
-    def path(self, name):
-        return f"{self.folder}/{name}"
-
-    def issue(self, file, names):
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={file}",
-                     "-keyout", f"{file}.key", "-out", f"{file}.csr")
-        with open(self.path("extensions"), "w", encoding="ascii") as extensions:
-            extensions.write(f"subjectAltName={names}\n")
-        self.openssl("x509", "-req", "-in", f"{file}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-                     "2", "-extfile", "extensions", "-out", f"{file}.pem")
-        return self.path(f"{file}.pem"), self.path(f"{file}.key")
-
-    def client(self, proxy, name):
-        context = ssl.create_default_context(cafile=self.path("ca.pem"))
-        return context.wrap_socket(proxy.client(), server_hostname=name)
-
-
-def without_tls():
-    if not shutil.which("openssl"):
-        return "openssl is not installed"
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write("listen 127.0.0.1:0\nto web\nbackend web\ntls verify off\nserver 127.0.0.1:1\n")
-        file.flush()
-        done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
-    return "the proxy was built without TLS" if "without TLS" in done.stderr else None
-
-
-def clients_have_tls():
-    if why := without_tls():
-        return why
-    seen = []
-
-    def answer(message, connection):
-        seen.append(message.get("X-Forwarded-Proto"))
-        respond(connection, body=b"x" * 100000)
-
-    with Authority() as authority, Server(web(answer)) as server:
-        one, two = authority.issue("one", "DNS:one.test"), authority.issue("two", "DNS:two.test,DNS:*.two.test")
-        listen = f"certificate {one[0]} {one[1]}\ncertificate {two[0]} {two[1]}"
-        with Proxy(configuration(server.name, listen=listen)) as proxy:
-            for name in ("one.test", "two.test", "www.two.test"):
-                with authority.client(proxy, name) as client:
-                    for _ in range(3):
-                        equal(len(get(client, host=name).body), 100000)
-            equal(set(seen), {"https"})
-            with proxy.client() as client:  # no TLS
-                client.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                is_reset(client)
-            proxy.out.expect("refused .* TLS: ")
-            # the certificate changes
-            three = authority.issue("three", "DNS:three.test")
-            with authority.client(proxy, "one.test") as old:
-                proxy.configure(configuration(server.name, listen=f"certificate {three[0]} {three[1]}"))
-                proxy.signal(signal.SIGHUP)
-                while True:
-                    try:
-                        with authority.client(proxy, "three.test") as client:
-                            equal(len(get(client, host="x").body), 100000)
-                            break
-                    except ssl.SSLCertVerificationError:
-                        pass
-                equal(len(get(old, host="x").body), 100000)
-    return None
-
-
-def sessions_are_resumed_after_a_reload():
-    if why := without_tls():
-        return why
-    request = b"GET / HTTP/1.1\r\nHost: one.test\r\nConnection: close\r\n\r\n"
-    with Authority() as authority, Server(web(lambda _, connection: respond(connection, body=b"whole"))) as server:
-        chain, key = authority.issue("one", "DNS:one.test")
-        text = configuration(server.name, listen=f"certificate {chain} {key}")
-
-        def speak(proxy, version, *session):
-            done = subprocess.run(
-                ["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", "one.test", "-CAfile",
-                 authority.path("ca.pem"), version, "-ign_eof", *session], input=request, capture_output=True, check=True)
-            check(b"whole" in done.stdout, done.stdout)
-            return b"Reused, TLS" in done.stdout
-
-        for version in ("-tls1_3", "-tls1_2"):
-            with Proxy(text) as proxy:
-                equal(speak(proxy, version, "-sess_out", authority.path("session")), False)
-                for _ in range(2):
-                    proxy.signal(signal.SIGHUP)
-                    proxy.out.expect("the configuration was read again")
-                    equal(speak(proxy, version, "-sess_in", authority.path("session"), "-sess_out",
-                                authority.path("session")), True)
-            with Proxy(text) as proxy:  # another process has other keys
-                equal(speak(proxy, version, "-sess_in", authority.path("session")), False)
-    return None
-
-
-def servers_have_tls_and_are_verified():
-    if why := without_tls():
-        return why
-    with Authority() as authority:
-        chain, key = authority.issue("inside", "DNS:inside.test,IP:127.0.0.1")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(chain, key)
-
-        def secure(connection):
-            with context.wrap_socket(connection, server_side=True) as inner:
-                named("inside")(inner)
-
-        with Server(secure) as server:
-            trusted = f"authorities {authority.path('ca.pem')}"
-            for line, wanted in ((f"tls {trusted} name inside.test", 200), (f"tls {trusted}", 200), ("tls verify off", 200),
-                                 (f"tls {trusted} name other.test", 502), ("tls", 502)):
-                with Proxy(configuration(server.name, backend=line)) as proxy, proxy.client() as client:
-                    before = server.served
-                    for _ in range(3):
-                        equal(status_of(get(client)), wanted, line)
-                    if wanted == 200:
-                        equal(server.served - before, 1, "connections")
-    return None
-
-
-def tcp_has_tls_on_both_sides():
-    if why := without_tls():
-        return why
-    with Authority() as authority:
-        chain, key = authority.issue("both", "DNS:both.test")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(chain, key)
-
-        def secure(connection):
-            with context.wrap_socket(connection, server_side=True) as inner:
-                while piece := inner.recv(65536):
-                    inner.sendall(piece)
-                inner.unwrap()
-
-        with Server(secure) as server:
-            text = (f"listen 127.0.0.1:0\nto web\ncertificate {chain} {key}\nbackend web\n"
-                    f"tls authorities {authority.path('ca.pem')} name both.test\nserver {server.name}\n")
-            with Proxy(text) as proxy, authority.client(proxy, "both.test") as client:
-                for _ in range(64):  # (one thread at a time may use a connection of Python's)
-                    block = os.urandom(1 << 16)
-                    client.sendall(block)
-                    equal(read_exactly(client, len(block)) == block, True)
-                client.unwrap().close()
-    return None
-
-
-def bad_certificates_are_told_with_their_line():
-    if why := without_tls():
-        return why
-    with Authority() as authority, tempfile.NamedTemporaryFile("w") as file:
-        chain, _ = authority.issue("one", "DNS:one.test")
-        _, key = authority.issue("two", "DNS:two.test")
-        for pair in ("/nowhere/at/all", f"{chain} {key}", f"{chain} /dev/null", "/dev/null"):
-            file.seek(0)
-            file.truncate()
-            file.write(f"listen 127.0.0.1:0\nto web\ncertificate {pair}\nbackend web\nserver 127.0.0.1:1\n")
-            file.flush()
-            done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
-            check(done.returncode == 1 and done.stderr.startswith(f"proxy: {file.name}:3: "), done.stderr)
-    return None
-
-
-def curl_is_served():
-    if not shutil.which("curl"):
-        return "curl is not installed"
-    block = os.urandom(3 << 20)
-
-    def answer(message, connection):
-        respond(connection, body=message.body or block)
-
-    with Server(web(answer)) as server, Proxy(configuration(server.name)) as proxy, \
-            tempfile.NamedTemporaryFile() as file:
-        file.write(block)
-        file.flush()
-        url = f"http://127.0.0.1:{proxy.port}/"
-        for arguments in ((), ("--data-binary", f"@{file.name}"), ("-T", file.name), ("-T", file.name, "-H", "Expect:"),
-                          ("-T", file.name, "-H", "Transfer-Encoding: chunked")):
-            done = subprocess.run(["curl", "-sS", "--max-time", "60", *arguments, url], capture_output=True, check=False)
-            equal((done.returncode, done.stderr), (0, b""))
-            check(done.stdout == block, len(done.stdout))
-    return None
+        statistics = proxy.statistics()
+        equal(statistics["buffers"], "0")
+        check(statistics[f"web/{server.name}"].startswith("up,live:0"), statistics)
 
 
 if __name__ == "__main__":

@@ -1,51 +1,15 @@
 #!/usr/bin/env python3
-"""The proxy in mode tcp, with servers and clients of this test: tcp_test.py PROGRAM [TEST...]."""
+"""Tests the proxy in mode tcp with servers and clients of its own: tcp_test.py PROGRAM [TEST...]."""
 
 import os
 import resource
-import signal
 import socket
-import subprocess
 import sys
 import tempfile
 
-from harness import (PATIENCE, Beside, Proxy, Server, check, echo, equal, free_port, greeter, is_reset,
-                     read_all, read_exactly, receive_digest, reset, run, send_random,
-                     tests_of)
-
-
-def configuration(*servers, listen="", backend="", head=""):
-    lines = "".join(f"server {server}\n" for server in servers)
-    return f"{head}\nlisten 127.0.0.1:0\nto web\n{listen}\nbackend web\n{backend}\n{lines}"
-
-
-def wait_until_refused(port, host="127.0.0.1"):
-    """Nobody listens any more."""
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=PATIENCE).close()
-        except (ConnectionRefusedError, ConnectionResetError):
-            return
-
-
-def baseline_of(proxy, server=None):
-    """How many descriptors it has once it has served somebody."""
-    with proxy.client():
-        if server:
-            server.accept().close()
-    return proxy.idle(accepted=1)
-
-
-class FirstOnly:
-    """Echoes on the first connection, and closes the others."""
-
-    def __init__(self):
-        self.taken = False
-
-    def __call__(self, connection):
-        if not self.taken:
-            self.taken = True
-            echo(connection)
+from harness import (PATIENCE, Beside, Proxy, Server, baseline_of, check, echo, equal, free_port, greeter, is_reset,
+                     read_all, read_exactly, receive_digest, reset, run, send_random, tests_of)
+from harness import tcp_configuration as configuration
 
 
 # ---- Bytes ----
@@ -90,7 +54,7 @@ def small_pieces_are_not_held_back():
 
 
 def big_and_small_pieces_take_turns():
-    """A direction goes over to a pipe, and back."""
+    """A direction switches to a pipe, and back."""
     with Server(echo) as server, Proxy(configuration(server.name)) as proxy, proxy.client() as client:
         block = os.urandom(3 << 20)
         for _ in range(4):
@@ -133,22 +97,22 @@ def a_reset_is_passed_on():
 # ---- Servers that fail ----
 
 
-def another_server_is_tried_when_one_refuses():
+def another_server_is_tried_when_one_rejects():
     with Server(greeter("good")) as server:
         closed = f"127.0.0.1:{free_port()}"
         with Proxy(configuration(closed, server.name, backend="fail 3 1h")) as proxy:
             for _ in range(8):
                 with proxy.client() as client:
                     equal(read_all(client), b"good")
-            proxy.out.expect(f"server web/{closed} has failed 3 times, and is left alone: Connection refused")
-            figures = proxy.figures()
-            equal(figures["retries"], "3")
-            equal(figures["failed"], "0")
-            check(figures[f"web/{closed}"].startswith("away,live:0,total:3,failed:3"), figures)
+            proxy.out.expect(f"server web/{closed} has failed 3 times and is suspended: Connection refused")
+            statistics = proxy.statistics()
+            equal(statistics["retries"], "3")
+            equal(statistics["failed"], "0")
+            check(statistics[f"web/{closed}"].startswith("suspended,live:0,total:3,failed:3"), statistics)
 
 
 def another_server_is_tried_when_one_dies_at_once():
-    """It accepts, and resets before a byte was exchanged; the client says nothing meanwhile."""
+    """The server accepts, and resets before a byte was exchanged; the client is silent meanwhile."""
     with Server(reset) as bad, Server(greeter("good")) as good:
         with Proxy(configuration(bad.name, good.name, backend="fail 0")) as proxy:
             for _ in range(6):
@@ -179,7 +143,7 @@ def a_client_is_let_go_when_no_server_is_up():
         with proxy.client() as client:
             equal(read_all(client), b"")
         proxy.out.expect(f'web/{closed} in=0 out=0 .* end="Connection refused"')
-        equal(proxy.figures()["failed"], "1")
+        equal(proxy.statistics()["failed"], "1")
 
 
 def a_server_that_does_not_answer_is_given_up():
@@ -196,7 +160,7 @@ def a_server_that_has_come_back_is_used():
         with Proxy(configuration(f"127.0.0.1:{port}", other.name, backend="fail 1 50ms")) as proxy:
             with proxy.client() as client:
                 equal(read_all(client), b"other")
-            proxy.out.expect("has failed 1 times, and is left alone")
+            proxy.out.expect("has failed 1 times and is suspended")
             with Server(greeter("back"), port=port):
                 answer = None
                 while answer != b"back":
@@ -237,7 +201,7 @@ def the_least_connected_server_is_chosen():
             for client, name in zip(clients, names):
                 if name == b"a":
                     client.close()
-            while not proxy.figures()[f"web/{one.name}"].startswith("up,live:0"):
+            while not proxy.statistics()[f"web/{one.name}"].startswith("up,live:0"):
                 pass
             with proxy.client() as client:
                 equal(read_exactly(client, 1), b"a")
@@ -245,7 +209,7 @@ def the_least_connected_server_is_chosen():
                 client.close()
 
 
-def a_server_gets_no_more_than_its_most():
+def a_server_gets_no_more_than_its_maximum():
     with Server() as one, Server() as two:
         with Proxy(configuration(f"{one.name} max 1 weight 9", f"{two.name} max 2")) as proxy:
             clients = [proxy.client() for _ in range(3)]
@@ -260,11 +224,11 @@ def a_server_gets_no_more_than_its_most():
 def a_server_may_have_a_name_or_a_path():
     with Server(greeter("name")) as server:
         with Proxy(configuration(f"localhost:{server.port}")) as proxy:
-            proxy.out.expect("server web/localhost:.* is found")
+            proxy.out.expect("server web/localhost:.* is resolved")
             with proxy.client() as client:
                 equal(read_all(client), b"name")
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/socket"
+    with tempfile.TemporaryDirectory() as directory:
+        path = f"{directory}/socket"
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
             listener.listen()
@@ -296,7 +260,7 @@ def health_goes_down_and_comes_up():
                 equal(answers, {b"other", b"up"})
                 server.close()
                 proxy.out.expect(f"server web/127.0.0.1:{port} is down")
-            equal(proxy.figures()["retries"], "0")
+            equal(proxy.statistics()["retries"], "0")
 
 
 def health_is_what_a_page_says():
@@ -313,7 +277,7 @@ def health_is_what_a_page_says():
         with Proxy(configuration(server.name, backend=line)) as proxy:
             for bad in (b"HTTP/1.1 503 no", b"HTTP/1.1 2", b"SSH-2.0-OpenSSH_9.2p1"):
                 status[0] = bad
-                proxy.out.expect("is down: its answer is no good")
+                proxy.out.expect("is down: bad response to the check")
                 status[0] = b"HTTP/1.0 204 fine"
                 proxy.out.expect("is up")
 
@@ -349,7 +313,7 @@ def the_proxy_protocol_is_taken_in_any_pieces():
                 proxy.out.expect(r"tcp 192\.0\.2\.1:4660 .* in=9 out=9")
 
 
-def bad_proxy_headers_are_refused():
+def bad_proxy_headers_are_rejected():
     bad = [b"GET / HTTP/1.1\r\n\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.2 4660\r\n", b"PROXY TCP4" + b" " * 200,
            b"PROXY TCP6 192.0.2.1 192.0.2.2 4660 443\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.2 4660 65536\r\n",
            version_2(V4, command=0x31), version_2(V4, command=0x22), version_2(V4[:8]), version_2(bytes(60000))]
@@ -361,12 +325,12 @@ def bad_proxy_headers_are_refused():
                     equal(read_all(client), b"", header)
                 except ConnectionResetError:
                     pass
-            proxy.out.expect("refused .* a bad PROXY header")
+            proxy.out.expect("rejected .* bad PROXY header")
         with proxy.client() as client:
             client.sendall(b"PROXY TCP4 192")
             client.shutdown(socket.SHUT_WR)
             equal(read_all(client), b"")
-        proxy.out.expect("refused .* no PROXY header")
+        proxy.out.expect("rejected .* no PROXY header")
         equal(server.served, 0)
 
 
@@ -374,10 +338,10 @@ def others_may_not_speak_for_clients():
     with Server(echo) as server, Proxy(configuration(server.name, listen="accept-proxy 10.0.0.0/8 ::1")) as proxy:
         with proxy.client() as client:
             equal(read_all(client), b"")
-        proxy.out.expect("refused .* not trusted with the PROXY protocol")
+        proxy.out.expect("rejected .* not trusted with the PROXY protocol")
 
 
-def servers_are_told_who_the_client_is():
+def servers_receive_the_client_address():
     with Server() as server:
         for version in ("v1", "v2"):
             with Proxy(configuration(server.name, backend=f"send-proxy {version}")) as proxy:
@@ -408,14 +372,14 @@ def headers_are_passed_on_from_proxy_to_proxy():
 # ---- Limits ----
 
 
-def clients_beyond_the_most_wait():
+def clients_beyond_the_maximum_wait():
     with Server(echo) as server, Proxy(configuration(server.name, listen="max-connections 2")) as proxy:
         first, second, third = proxy.client(), proxy.client(), proxy.client()
         for client in (first, second):
             client.sendall(b"x")
             equal(client.recv(1), b"x")
         third.sendall(b"y")
-        equal(proxy.figures()["live"], "2")
+        equal(proxy.statistics()["live"], "2")
         first.close()
         equal(third.recv(1), b"y")
         second.close()
@@ -430,7 +394,7 @@ def a_rate_is_kept():
                 answers.append(read_all(client))
         check(b"" in answers, answers)
         equal(answers[:2], [b"in", b"in"])
-        proxy.out.expect("refused .* too many a second")
+        proxy.out.expect("rejected .* rate exceeded")
 
 
 def descriptors_run_out_and_come_back():
@@ -472,7 +436,7 @@ def an_idle_connection_is_closed():
 
 
 def a_busy_connection_is_not_idle():
-    """It talks for longer than it may be idle, and is never silent for as long as that; only one direction talks."""
+    """A connection with data in only one direction stays open longer than the idle timeout."""
     with Server() as server, Proxy(configuration(server.name, listen="idle-timeout 3s")) as proxy:
         with proxy.client() as client, server.accept() as other:
             client.settimeout(0.04)
@@ -488,206 +452,6 @@ def a_busy_connection_is_not_idle():
             other.close()
             equal(came + len(read_all(client)), 100)
         proxy.out.expect('out=100 .*end="done"')
-
-
-# ---- Configuration ----
-
-
-def mistakes_are_told_with_their_line():
-    good = "listen 127.0.0.1:0\nto web\nbackend web\nserver 127.0.0.1:1\n"
-    mistakes = [
-        ("", 0, "there is nothing to listen on"),
-        ("listen nonsense:x:y\n", 1, "is not an address"),
-        ("listen 127.0.0.1:0\n", 1, "says nothing of where to go"),
-        ("listen 127.0.0.1:0\nto web\n", 2, "there is no backend 'web'"),
-        ("to web\n", 1, "'to' does not stand before the first section"),
-        ("\n# x\nlog\n", 3, "the form is: log off, stdout, stderr or PATH"),
-        ("frobnicate 1\n", 1, "'frobnicate' is not known"),
-        (good + "server 10.0.0.1:99999\n", 5, "is not a number from 1 to 65535"),
-        (good + "server nowhere\n", 5, "is not an address"),
-        (good + "server 127.0.0.1:1 weight 0\n", 5, "is not a number from 1 to 1000"),
-        (good + "server 127.0.0.1:1 heavy 1\n", 5, "after the address come"),
-        (good + "balance best\n", 5, "is neither"),
-        (good + "connect-timeout soon\n", 5, "is not a time"),
-        (good + "check tcp every\n", 5, "has no value"),
-        (good + "check http page\n", 5, "has a path"),
-        (good + "send-proxy v3\n", 5, "is neither v1 nor v2"),
-        (good + "backend web\n", 5, "there is a backend 'web' already, on line 3"),
-        (good + "backend other\n", 5, "backend 'other' has no server"),
-        (good + "listen 127.0.0.1:0\n", 5, "is listened on already, by line 1"),
-        ("listen 127.0.0.1:0\naccept-proxy 10.0.0.0/33\n", 2, "is not a number from 0 to 32"),
-        ("listen 127.0.0.1:0\nroute /a web\nto web\nbackend web\nserver 127.0.0.1:1\n", 2, "mode tcp has one"),
-        ('log "x\n', 1, "the second '\"' is missing"),
-        ("log " + "x" * 5000 + "\n", 1, "the line is longer than"),
-        ("log" + " x" * 40 + "\n", 1, "there are more than"),
-    ]
-    with tempfile.NamedTemporaryFile("w") as file:
-        for text, line, message in mistakes:
-            file.seek(0)
-            file.truncate()
-            file.write(text)
-            file.flush()
-            done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
-            equal(done.returncode, 1, text)
-            check(done.stderr.startswith(f"proxy: {file.name}:{line}: ") and message in done.stderr, text, done.stderr)
-        file.seek(0)
-        file.truncate()
-        file.write(good + "# the end")
-        file.flush()
-        done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
-        equal((done.returncode, done.stdout, done.stderr), (0, "", ""))
-    for arguments in ((), ("--nonsense",), ("--check", "/nowhere/at/all"), ("a", "b"), ("--http", "a")):
-        done = subprocess.run([Proxy.program, *arguments], capture_output=True, text=True, check=False)
-        check(done.returncode != 0 and done.stderr, arguments)
-    done = subprocess.run([Proxy.program, "--help"], capture_output=True, text=True, check=False)
-    check(done.returncode == 0 and done.stdout.startswith("usage: proxy"))
-
-
-def options_do_in_place_of_a_file():
-    with Server(greeter("good")) as server:
-        with Proxy(options=("--server", f"{server.name} weight 3", "--log", "stderr", "--least-connections")) as proxy:
-            with proxy.client() as client:
-                equal(read_all(client), b"good")
-            proxy.err.expect(f"tcp 127.0.0.1:.* servers/{server.name} in=0 out=4")
-
-
-def a_reload_lets_old_connections_go_on():
-    with Server() as one, Server() as two:
-        with Proxy(configuration(one.name)) as proxy:
-            with proxy.client() as old, one.accept() as other:
-                old.sendall(b"1")
-                equal(other.recv(1), b"1")
-                proxy.configure(configuration(two.name) + "listen 127.0.0.2:0\nto web\n")
-                proxy.signal(signal.SIGHUP)
-                port = int(proxy.out.expect(r"listening .* on 127\.0\.0\.2:\d+, port (\d+)").group(1))
-                for address in (("127.0.0.1", proxy.port), ("127.0.0.2", port)):
-                    with socket.create_connection(address, timeout=PATIENCE) as client, two.accept() as new:
-                        new.sendall(b"new")
-                        equal(read_exactly(client, 3), b"new")
-                other.sendall(b"2")
-                equal(old.recv(1), b"2")
-                # the second listener leaves; a connection of it goes on
-                with socket.create_connection(("127.0.0.2", port), timeout=PATIENCE) as client, two.accept() as new:
-                    proxy.configure(configuration(two.name))
-                    proxy.signal(signal.SIGHUP)
-                    wait_until_refused(port, "127.0.0.2")
-                    new.sendall(b"still")
-                    equal(read_exactly(client, 5), b"still")
-                    two.close()
-
-
-def a_bad_reload_changes_nothing():
-    with Server(greeter("good")) as server, Proxy(configuration(server.name)) as proxy:
-        baseline = baseline_of(proxy)
-        for text, message in ((configuration("nowhere"), r":\d+: 'nowhere' is not an address"),
-                              (configuration(server.name) + "listen 127.0.0.1:0\n", "is listened on already"),
-                              (f"listen 127.0.0.3:0\nto web\nlisten 127.0.0.1:{server.port}\nto web\n"
-                               f"backend web\nserver {server.name}\n", "Address already in use")):
-            proxy.configure(text)
-            proxy.signal(signal.SIGHUP)
-            proxy.err.expect(message)
-            with proxy.client() as client:
-                equal(read_all(client), b"good")
-        equal(proxy.idle(), baseline, "descriptors")
-
-
-def a_reload_keeps_what_is_known_of_servers():
-    closed = f"127.0.0.1:{free_port()}"
-    with Server(greeter("good")) as server:
-        text = configuration(closed, server.name, backend="check tcp every 20ms fall 1 rise 1")
-        with Proxy(text) as proxy:
-            proxy.out.expect("is down")
-            proxy.configure(text + "# changed\n")
-            proxy.signal(signal.SIGHUP)
-            for _ in range(6):
-                with proxy.client() as client:
-                    equal(read_all(client), b"good")
-            equal(proxy.figures()["retries"], "0")
-
-
-def the_log_is_opened_anew():
-    with tempfile.TemporaryDirectory() as folder, Server(greeter("good")) as server:
-        path = f"{folder}/log"
-        with Proxy(configuration(server.name, head=f'log "{path}"')) as proxy:
-            with proxy.client() as client:
-                equal(read_all(client), b"good")
-            proxy.idle()
-            if os.path.exists(path):  # (it is written beside)
-                os.rename(path, f"{path}.1")
-            proxy.signal(signal.SIGHUP)
-            proxy.figures()
-            with proxy.client() as client:
-                equal(read_all(client), b"good")
-        lines = ""
-        for name in sorted(os.listdir(folder)):
-            with open(f"{folder}/{name}", encoding="ascii") as file:
-                lines += file.read()
-        equal(lines.count(" tcp "), 2, lines)
-        check(os.path.exists(path), os.listdir(folder))
-
-
-# ---- Its end ----
-
-
-def it_ends_when_its_connections_have():
-    with Server(FirstOnly()) as server, Proxy(configuration(server.name)) as proxy:
-        with proxy.client() as client:
-            client.sendall(b"x")
-            equal(client.recv(1), b"x")
-            proxy.signal(signal.SIGTERM)
-            wait_until_refused(proxy.port)
-            client.sendall(b"still here")
-            equal(read_exactly(client, 10), b"still here")
-        equal(proxy.wait(), 0)
-
-
-def it_ends_at_once_when_it_is_asked_twice():
-    with Server(FirstOnly()) as server, Proxy(configuration(server.name)) as proxy:
-        with proxy.client() as client:
-            client.sendall(b"x")
-            equal(client.recv(1), b"x")
-            proxy.signal(signal.SIGTERM)
-            wait_until_refused(proxy.port)
-            proxy.signal(signal.SIGINT)
-            equal(proxy.wait(), 0)
-            proxy.out.expect('end="stopped"')
-
-
-def it_ends_when_the_time_is_over():
-    with Server() as server, Proxy(configuration(server.name, head="shutdown-timeout 50ms")) as proxy:
-        with proxy.client() as client, server.accept() as other:
-            client.sendall(b"x")
-            equal(other.recv(1), b"x")
-            proxy.signal(signal.SIGTERM)
-            equal(proxy.wait(), 0)
-
-
-def it_ends_while_it_connects():
-    with Server(backlog=0) as slow, slow.fill():
-        text = configuration(slow.name, head="shutdown-timeout 10ms", backend="connect-timeout 1h\ncheck tcp timeout 1h")
-        with Proxy(text) as proxy, proxy.client():
-            while proxy.figures()[f"web/{slow.name}"].split(",")[1] != "live:1":
-                pass
-            proxy.signal(signal.SIGTERM)
-            equal(proxy.wait(), 0)
-
-
-def nothing_is_left_of_many_connections():
-    with Server(echo) as server, Proxy(configuration(server.name)) as proxy:
-        baseline = baseline_of(proxy)
-        for _ in range(5):
-            clients = [proxy.client() for _ in range(60)]
-            for number, client in enumerate(clients):
-                client.sendall(b"x" * (number + 1))
-            for number, client in enumerate(clients):
-                if number % 3 == 0:
-                    reset(client)
-                else:
-                    read_exactly(client, number + 1)
-                    client.close()
-        equal(proxy.idle(), baseline, "descriptors")
-        figures = proxy.figures()
-        equal((figures["buffers"], figures["connections"]), ("0", "301"))
 
 
 if __name__ == "__main__":

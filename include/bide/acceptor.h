@@ -1,5 +1,5 @@
 /*
- * The connections to a listener as a stream: one request to the kernel brings all that come.
+ * The connections to a listener as a stream: one request to the kernel accepts all of them.
  * Floor: io.
  *
  *     int kept[64];
@@ -13,20 +13,20 @@
  *     bide_acceptor_destroy(&self->acceptor);
  *     bide_close(&self->listener);
  *
- * Each await gives the next connection, in the order in which they came, as bide_accept does. On an
- * io_uring the kernel goes on to accept between the awaits (multishot accept). What comes then is
- * kept in the queue, which is the caller's memory, and costs its taker no call. When the queue is
- * full the kernel is told to stop, and more connections wait in the listener's backlog, until one is
- * awaited that the queue does not have. What the kernel has accepted before it hears of that is kept
- * too, in memory of the library's, at most as many as the backlog held.
+ * Each await returns the next connection, in order of arrival, as bide_accept does. On an io_uring
+ * the kernel continues to accept between the awaits (multishot accept). Those connections wait in the
+ * queue, which is the caller's memory, and taking one costs no system call. When the queue is full,
+ * the multishot request is cancelled, and further connections wait in the listener's backlog until
+ * the queue is empty and another is awaited. Connections that the kernel accepts before the
+ * cancellation are kept in memory of the library's, at most as many as the backlog held.
  *
  * From the first await to the end all connections of the listener are the acceptor's; a bide_accept
- * on it would get none.
+ * on it would get none. The listener's loop uses it, on that loop's thread.
  *
- * On epoll a connection costs one call whenever it is made. So it is made when the connection is
- * awaited, and those that wait are in the backlog.
+ * On epoll a connection costs one call in any case. So the call is made when the connection is
+ * awaited, and waiting connections stay in the backlog.
  *
- * Why it is right: src/io/acceptor.c.
+ * Why it is correct: src/io/acceptor.c.
  */
 #ifndef BIDE_ACCEPTOR_H
 #define BIDE_ACCEPTOR_H

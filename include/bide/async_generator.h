@@ -1,6 +1,6 @@
 /*
- * An asynchronous generator: a coroutine that hands values to another, one each time that it is
- * asked, and may await between two of them. Floor: coroutine.
+ * An asynchronous generator: a coroutine that hands values to another coroutine, one for each
+ * request, and may await between two of them. Floor: coroutine.
  *
  *     struct lines {
  *         bide_async_generator generator;     // header first
@@ -21,14 +21,9 @@
  *     bide_for_await(&self->next, lines(&self->lines, file))
  *         puts(self->next.value);
  *
- * It has one consumer at a time, the coroutine that asks for a value; that may change between two
- * values. The generator runs in the context of its consumer, in turn with it. Nothing here
- * allocates.
- *
- * Why it is right: each of the two hands over to the other by symmetric transfer, so they never run
- * at once, and the stack does not grow.
- *
- * Source: the asynchronous generator of cppcoro.
+ * A generator has one consumer at a time, the coroutine that requests a value; the consumer may
+ * change between two values. The generator runs in the context of its consumer, in turn with it.
+ * Nothing here allocates.
  */
 #ifndef BIDE_ASYNC_GENERATOR_H
 #define BIDE_ASYNC_GENERATOR_H
@@ -206,6 +201,13 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
             } else                                                                \
             body:
 /* NOLINTEND(bugprone-macro-parentheses) */
+
+/*
+ * Why it is correct: each of the two hands over to the other by symmetric transfer, so they never run
+ * at once, and the stack does not grow.
+ *
+ * Source: the asynchronous generator of cppcoro.
+ */
 
 BIDE_EXTERN_C_END
 

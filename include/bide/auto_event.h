@@ -1,22 +1,22 @@
 /*
- * An auto-reset event: a set lets one wait pass, that of the first waiter in line; if nobody waits
+ * An auto-reset event: a set lets one wait pass, that of the first waiter in line; without waiters
  * it is remembered, once. Floor: sync.
  *
  *     bide_try(bide_auto_event_wait(&self->wait, &event));
  *     ...
- *     bide_auto_event_set(&event);                            // anywhere: one of them goes on
+ *     bide_auto_event_set(&event);                            // any thread: one waiter resumes
  *
  *     not set, no waiters     --set->   set        --wait->  not set
  *     not set, waiters        --set->   not set, and the first has passed
  *
- * Any thread may do any of this. While there are n waiters, n sets let all of them pass. While
- * there are none, two sets are remembered as one. With one exception: sets that come while another
- * thread hands one to a waiter are counted until that is done, so of waits that begin in that
- * moment more than one may pass.
+ * Any thread may set, reset, wait and close. While there are n waiters, n sets let all of them pass.
+ * Without waiters, two sets are remembered as one. There is one exception: sets that come while
+ * another thread hands a set to a waiter are counted until that is done, so more than one wait that
+ * begins at that moment may pass.
  *
- * Where there is only ever one waiter, single_consumer_event.h has a smaller one.
+ * If there is only ever one waiter, single_consumer_event.h has a smaller event.
  *
- * Why it is right: it is a notify (notify.h) whose waits no phase ends.
+ * Why it is correct: it is a notify (notify.h) whose waits no phase ends.
  *
  * Source: cppcoro's async_auto_reset_event; the name comes from Windows.
  */
@@ -37,7 +37,7 @@ typedef struct bide_auto_event_waiter {
 } bide_auto_event_waiter;
 
 /*
- * Makes an event, set or not. The memory may go when there is no waiter and no call will come. The
+ * Makes an event, set or not. The memory may be freed when there is no waiter and no call will come. The
  * last waiter may let it go at once when its wait has ended, though the call that set it has not
  * returned: setting touches nothing once that wait can have ended.
  * Threads: before it is shared. Progress: wait-free.
@@ -77,7 +77,7 @@ BIDE_INLINE bool bide_auto_event_try_wait(bide_auto_event *event)
 
 /*
  * Waits for a set, and takes it, in the order in which the waiters came. `waiter` must stay until
- * the wait has ended. A wait that is cut short has taken no set, and one that comes at the same
+ * the wait has ended. A cancelled wait has taken no set, and one that comes at the same
  * time is the next waiter's.
  * Threads: any. Errors: -EPIPE (closed, and no set is left), -ECANCELED, -ETIMEDOUT. Suspends: if
  * it is not set. Cancel-safe: yes. Progress: lock-free.
@@ -124,7 +124,7 @@ BIDE_INLINE void bide_auto_event_close(bide_auto_event *event)
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

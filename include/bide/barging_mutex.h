@@ -1,69 +1,23 @@
 /*
  * A mutex that is not handed over: unlocking frees it and wakes the first in line, which competes
- * for it with whatever comes meanwhile (barges in). Floor: sync.
+ * for it with the coroutines that arrive in the meantime (they barge in). Floor: sync.
  *
  *     bide_try(bide_barging_mutex_lock(&self->lock, &mutex));
  *     ...
  *     bide_barging_mutex_unlock(&self->lock);
  *
- * Any thread may lock. Take mutex.h where order or the longest wait matters, or a section may
- * suspend; and this one where sections are short and there are many of them.
+ * Any thread may lock; the holder unlocks, on any thread. Use mutex.h if order or the longest wait
+ * matters, or if a section may suspend. Use this one if sections are short and frequent: a running
+ * coroutine takes the mutex at once, instead of queueing behind a waiter that does not run yet. So
+ * throughput under contention stays what it is without a line.
  *
- * The reason is this. A mutex that is handed over (mutex.h) belongs to a waiter that does not run
- * yet, for as long as it takes to wake it: thousands of cycles, while a section lasts tens. All
- * others that want it meanwhile get in line too, so once there is a line there is one for good (a
- * convoy). Here a running thread takes the mutex at once, so that throughput stays what it is
- * without a line. The price is fairness: latecomers pass waiters. That is bounded twice:
- *   - A woken waiter that has lost goes back to the front of the line, and after
- *     BIDE_BARGING_LOSSES losses it is handed the mutex at the next unlock, before anybody else.
+ * The price is fairness: latecomers pass waiters. That is bounded twice:
+ *   - A woken waiter that has lost returns to the front of the line. After BIDE_BARGING_LOSSES
+ *     losses it is handed the mutex at the next unlock, before any other coroutine.
  *   - When BIDE_BARGING_PASSES lockings have passed a woken waiter, however long its scheduler
  *     takes to run it, the last of them leaves the mutex to that waiter.
  *
- * Why it is right: it is a waiter queue whose value is four bits; waiter_queue.h has the queue's
- * argument.
- *
- *     LOCKED       it is held
- *     PENDING      a waiter was woken and is on its way to compete: no other needs to be
- *     HANDS_OVER   the first in line, or the waiter that is about to be, has lost so often that the
- *                  mutex is handed to it
- *     RESERVED     (only beside PENDING) the pending waiter was passed so often that the mutex is
- *                  its own when it comes
- *
- *     take         neither LOCKED, HANDS_OVER, RESERVED, SERVING nor CLOSED -> LOCKED. The fast
- *                  way, also while there are waiters. The pending waiter takes PENDING and
- *                  RESERVED off with it, and RESERVED does not keep it from that
- *     unlock       LOCKED -> not. If a waiter is PENDING: it was passed; too often: + RESERVED.
- *                  If none is, and there are waiters: serves
- *     serve        not LOCKED, not PENDING: the first in line goes on: + PENDING, or,
- *                  HANDS_OVER -> LOCKED
- *     lose         the pending waiter could not take it: the last time + HANDS_OVER; enlists; then
- *                  as giving up
- *     give up      the pending waiter is asked to stop, or finds it closed, or is destroyed:
- *                  - PENDING, - RESERVED, and serves
- *
- * 1. No waiter is forgotten: while one is in line, and no server is at work, the mutex is LOCKED or
- *    a waiter is PENDING. Each of these ends by a put that serves, unless it ends by another
- *    waiter's becoming so.
- * 2. PENDING belongs to one coroutine, from its admission until it has taken the mutex, is in line
- *    again, or has given up. So at most one goes to the front at a time; it keeps PENDING until it
- *    is enlisted.
- * 3. HANDS_OVER is set by the pending waiter, before it enlists. So whenever the mutex is neither
- *    PENDING nor LOCKED, that waiter is the first in line, and the server gives it the mutex; or it
- *    has left the line, and has taken HANDS_OVER off (leave).
- * 4. RESERVED comes with PENDING and goes with it, so it always belongs to a waiter that is on its
- *    way. Since the mutex is not LOCKED beside it, that waiter is all there is to wait for.
- * 5. A waiter in line is passed a bounded number of times, whatever the schedulers do. Each
- *    unlocking while it is there finds a waiter PENDING, and counts (`passed`), or makes one so, or
- *    hands the mutex over. `passed` is counted from one taking by a waiter to the next. In between
- *    PENDING comes anew only after a loss, of which each waiter has a bounded number, or after a
- *    giving up. So a coroutine that relocks without suspending is eventually suspended, so that
- *    others on its scheduler run.
- * 6. Nobody takes the mutex while a server is at work. So what the server finds possible stays so,
- *    as the queue asks (5 and 7 in waiter_queue.h), and the holder may free the mutex: no server is
- *    left.
- *
- * Source: the wakes that compete are those of Go's sync.Mutex and of WebKit's ParkingLot; the
- * hand-over after losses is the former's starvation mode.
+ * Why it is correct: docs/internals/barging_mutex.md. The numbers below refer to that.
  */
 #ifndef BIDE_BARGING_MUTEX_H
 #define BIDE_BARGING_MUTEX_H
@@ -111,7 +65,7 @@ struct bide_barging_mutex_waiter {
 };
 
 /*
- * Makes a free mutex. The memory may go when it is free and has no waiters. The next holder may
+ * Makes a free mutex. The memory may be freed when it is free and has no waiters. The next holder may
  * also free it at once after an unlock, because unlocking touches nothing once another can have the
  * mutex.
  * Threads: before it is shared. Progress: wait-free.
@@ -249,7 +203,7 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
 /*
  * Unlocks what was locked with `waiter`. If it has waiters, and none has been woken already, the
  * first is, on its scheduler, but not on the caller's stack while a coroutine is running on it. To
- * unlock what this waiter has not locked is misuse, which is caught where BIDE_DEBUG is 1.
+ * unlock what this waiter has not locked is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
@@ -278,7 +232,7 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the mutex is
  * locked or waited for.
  * Threads: any. Progress: wait-free.
  */

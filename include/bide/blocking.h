@@ -9,20 +9,20 @@
  *     bide_try(bide_blocking_read(&self->read, files, fd, self->buffer, sizeof self->buffer));
  *     bide_try(bide_blocking_run(&self->call, names, look_up, &self->name));
  *
- * Calls of one pool wait for each other, those of different pools do not: names that are looked up
- * slowly delay no file if they have a pool of their own. The program makes the pools, and gives
- * each call its own; there is none that is not made. A pool has a bound on its threads. They are
- * started when a call finds none idle, and those that were idle for long end. A call that finds all
- * busy waits, in the order of the calls, in its caller's memory; so the queue needs no bound, and a
- * caller that will not wait for long sets a deadline.
+ * Calls of one pool wait for each other, calls of different pools do not: slow name look-ups delay no
+ * file if they have a pool of their own. The program creates the pools, and chooses one for each
+ * call; there is no default pool. A pool has a maximum number of threads. They are started when a
+ * call finds none idle, and end after a long idle time. A call that finds all threads busy waits, in
+ * order, in its caller's memory. So the queue needs no bound, and a caller that must not wait for
+ * long sets a deadline.
  *
- * Any thread may have a call made. It costs a lock, the waking of a thread, and a post back. Of a
- * coroutine on a test loop (test_loop.h) no thread makes the call: the loop does, after a delay.
+ * Any thread may make a call. It costs a lock, the waking of a thread, and a post back. For a
+ * coroutine on a test loop (test_loop.h) the loop itself makes the call, after a delay.
  *
- * A call can be cut short until a thread has begun it. After that it can be interrupted, if its
- * caller says so (bide_blocking_run_interruptible) and the pool has a signal for it.
+ * A call can be cancelled until a thread has begun it. After that it can be interrupted, if its
+ * caller allows that (bide_blocking_run_interruptible) and the pool has a signal for it.
  *
- * Why it is right: src/schedule/blocking.c.
+ * Why it is correct: src/schedule/blocking.c.
  */
 #ifndef BIDE_BLOCKING_H
 #define BIDE_BLOCKING_H
@@ -114,7 +114,7 @@ typedef struct bide_blocking_call {
 /*
  * Calls function(argument) on one of the threads, and ends with 0 when it has returned; results
  * travel in what `argument` points at. Calls begin in the order in which they were awaited. A call
- * that is cut short (stop.h) before a thread has begun it is not made; after that it is not
+ * that is cancelled (stop.h) before a thread has begun it is not made; after that it is not
  * interrupted. A coroutine that waits for a call that has begun cannot be destroyed. To cut a call
  * short is linear in the calls that are queued. If no thread is idle and none can be started, it
  * waits for those that there are; if there are none, it ends with the error.
@@ -166,7 +166,7 @@ typedef struct bide_blocking_reader {
  * Reads up to `size` bytes, 1 or more, from `fd`, where its offset is, into `buffer`, which must
  * stay until it has ended. Waits for at least one byte; result 0 is the end of the file. An
  * interrupted system call is begun again, and a descriptor in non-blocking mode is waited for. It
- * is cut short as bide_blocking_run is, with -ECANCELED in `result`. A read that waits for data is
+ * is cancelled as bide_blocking_run is, with -ECANCELED in `result`. A read that waits for data is
  * ended by bide_blocking_interrupt; in a pool with a signal it may also be interrupted, as by
  * bide_blocking_run_interruptible. One reader at a time on a descriptor: between the wait for
  * data and the read, another might take the data away, and then nothing interrupts the read.

@@ -1,6 +1,6 @@
 /*
- * A channel from one to all: each subscriber sees every element, and one that is too slow is told
- * how many it has missed. Floor: queue.
+ * A channel from one to all: each subscriber sees every element, and a subscriber that is too slow
+ * learns how many it has missed. Floor: queue.
  *
  *     bide_broadcast_slot(struct event) memory[100];
  *     bide_broadcast(struct event) broadcast;
@@ -12,67 +12,19 @@
  *     while (bide_broadcast_recv_blocking(&subscriber, &event, BIDE_FOREVER) == 0)
  *         if (subscriber.missed != 0) ...                 so many were lost just before this one
  *
- * One thread at a time is the sender: it sends and closes. The role is handed on by something that
- * orders the two threads, as a mutex does. A subscriber is a position and what belongs to it. It is
- * one thread's at a time. There may be any number of them; they come and go, and no list of them is
- * kept. A copy of a subscriber is another that goes on from there.
+ * One thread at a time is the sender: it sends and closes. The role passes to another thread by
+ * something that orders the two, such as a mutex. A subscriber is a position, and belongs to one
+ * thread at a time. Any number of subscribers may come and go; there is no list of them. A copy of
+ * a subscriber is another one that continues from there.
  *
- * A sender that stops in the middle of sending holds up no other thread, and takes nothing away.
- * What is found to be published can be had, or something later.
+ * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
+ * it wakes. Receiving is lock-free: it retries only if the element was overwritten in the meantime,
+ * and then further on. A suspended sender blocks no other thread.
  *
- * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
- * it wakes. Receiving is lock-free: it begins again only when the element was overwritten
- * meanwhile, and then further on.
- *
- * None of it allocates. Elements are copied as memcpy does: any type in C; in C++ trivially
- * copyable ones. In the macros `broadcast_`, `memory` and `subscriber_` may be evaluated more than
- * once, the other arguments once.
- *
- * Why it is right:
- *
- *     published    the position of the newest element, from 0 on; the cursor of a sequence barrier
- *     places       0 to capacity: the caller's slots, and one more inside; positions take turns
- *
- *                      kept: the last `capacity`
- *                  . [ o  o  o  o  o  published ] (being written) .
- *                           position ->
- *
- *     send         write the next place, then publish its position
- *     receive      wait until the position is published; read its place
- *     close        close the barrier: a subscriber that has seen all ends with -EPIPE
- *
- * What is being written is none of what is kept, since there is one place more. A receive whose
- * place was overwritten skips to the oldest element that is kept, and counts what it has skipped.
- * If that is overwritten too while it is read, it skips further, because a subscriber that stayed
- * just in front of a quick sender would never have an element.
- *
- * 1. `published` is changed by the sender alone, so it reads it relaxed.
- * 2. Publishing releases the words of that element, and what was written before the send. A
- *    subscriber reads the place of a position only if it is not beyond `seen`, which it has loaded
- *    from `published` with acquire. So no word is older than the element that is read.
- * 3. Nor is one newer. There are capacity + 1 places, so words of position n + capacity + 1 are
- *    written to the place of n, after n + capacity was published. Between the two is a release
- *    fence; between the reading of the words and the next look at `published` is an acquire fence.
- *    If one word that was read was of a later element, the two fences order the publishing of n +
- *    capacity before that look. So if the look finds less, all words were of position n, and, in a
- *    batch, of those behind it. If not, n is none of the last `capacity`, and lost in any case.
- *    Words are atomics, so nothing of this is a data race, and relaxed, so they cost what plain
- *    ones do.
- * 4. Closing is the sender's, so all that was sent comes before it. A subscriber that finds the
- *    barrier shut (acquire; partner is the close) and then has had all that is published has had
- *    the last. Waiters are ended by the barrier, by the same rule.
- * 5. An element is taken when the coroutine goes on, and until then the subscriber stays where it
- *    is. So a wait that is cut short loses nothing but time. It finds an element then: its position
- *    was published when it was woken, and what is published is never overwritten before there is a
- *    later one. That no wake-up is lost is the barrier's argument.
- * 6. Positions wrap around, and a capacity need not divide their number. So the place goes along
- *    with the position. A new subscriber takes it from `origin`, the position that was last in
- *    place 0. That is relaxed, because an older one, or a newer one, is so many rounds away, and
- *    leads to the same place. A subscriber that does not look may fall behind by SIZE_MAX - 1;
- *    while it begins to wait less than half of that may be sent (sequence_barrier.h).
- *
- * Source: Tokio's broadcast, which locks; the ring is that of the Disruptor without its gate.
- * Sequence locks: see watch.h.
+ * Nothing allocates. Elements are copied as by memcpy: any type in C; in C++ trivially copyable
+ * ones. In the macros `broadcast_`, `memory` and `subscriber_` may be evaluated more than once, the
+ * other arguments once. Why it is correct: docs/internals/broadcast.md. The numbers below refer to
+ * that.
  */
 #ifndef BIDE_BROADCAST_H
 #define BIDE_BROADCAST_H
@@ -193,7 +145,7 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
  * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
  * it.
  * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
- * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
+ * wait-free while nothing waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
@@ -232,7 +184,7 @@ BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
 
 /*
  * Makes a subscriber to elements of the same type, which receives what is sent from now on: all
- * that comes after the last that the caller knows of, at least. The memory may go when it does not
+ * that comes after the last that the caller knows of, at least. The memory may be freed when it does not
  * wait.
  * Threads: any. Progress: wait-free.
  */
@@ -470,7 +422,7 @@ BIDE_INLINE int bide_broadcast_recv_blocking_(bide_broadcast_cursor_ *cursor, si
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */

@@ -1,24 +1,24 @@
 /*
- * Receiving into memory that is lent when something has come: connections that are idle hold none.
+ * Receiving into buffers that are lent when data has arrived: idle connections hold no buffer.
  * Floor: io.
  *
  *     static char memory[64][4096];
  *     bide_buffer_pool_init(&pool, memory, sizeof memory[0], 64);
  *
  *     bide_try(bide_recv_provided(&self->receive, &self->socket, self->pool));
- *     if (self->receive.count == 0) ... the other end has sent all, and nothing was lent
+ *     if (self->receive.count == 0) ... the peer closed cleanly, and no buffer was lent
  *     use(bide_provided_buffer(&self->receive), self->receive.count);
  *     bide_buffer_release(self->pool, bide_provided_buffer(&self->receive));
  *
  * A pool has buffers of one size, in the caller's memory. It belongs to the loop whose coroutines
- * use it first, until it is ended. A receive that waits has no buffer: on an io_uring the kernel
- * takes one when the data are there (a provided buffer ring; where the kernel has none, and on
- * epoll, the loop does).
+ * use it first, until it is ended; that loop's thread uses it. A waiting receive has no buffer: on an
+ * io_uring the kernel takes one when data has arrived (a provided buffer ring; if the kernel has none,
+ * and on epoll, the loop does).
  *
- * If all are lent, a receive for which something has come waits until one is given back, and what
- * has come stays in the socket. Those that wait are served in turn, before any that come later.
+ * If all buffers are lent, a receive that has data waits until one is given back, and the data stays
+ * in the socket. Waiting receives are served in turn, before later ones.
  *
- * Why it is right: src/io/buffer_pool.c.
+ * Why it is correct: src/io/buffer_pool.c.
  */
 #ifndef BIDE_BUFFER_POOL_H
 #define BIDE_BUFFER_POOL_H

@@ -9,40 +9,20 @@
  *     bide_try(bide_channel_send(&self->send, &jobs, &self->job));          // any coroutine
  *     bide_try(bide_channel_recv(&self->receive, &jobs, &self->job));    // any coroutine
  *
- *     open --close--> closed, and drained by receivers --> closed, empty
- *
  *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
- *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
- *     cut short  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
+ *     receive    0: it is the receiver's     -EPIPE: closed, and everything sent is received
+ *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
- * Any thread may do any of this. Each call is lock-free as those of mpmc_ring.h are: it does not
- * block, but a push or pop that is under way hides what is behind it.
+ * Any thread may send, receive and close. No call blocks, but a push or pop that is under way hides
+ * the elements behind it (mpmc_ring.h). Closing is final: receivers drain the channel, and then get
+ * -EPIPE.
  *
- * Elements of one sender come in its order, and one receiver receives in the order of the ring.
- * Waiters are served first come, first served. An operation that comes at that moment may be
- * faster; a waiter that then finds nothing waits on, behind the others.
+ * A receiver gets one sender's elements in order, and receives in the order of the ring. Waiters
+ * are served first come, first served. An operation that arrives at that moment may be faster; a
+ * waiter that then finds nothing continues to wait, behind the others.
  *
- * Elements are copied as memcpy does. In the macros `channel_` and `memory` may be evaluated more
+ * Elements are copied as by memcpy. In the macros `channel_` and `memory` may be evaluated more
  * than once, the other arguments once.
- *
- * Why it is right: it is a ring (mpmc_ring.h) with two event counts (event_count.h) for the
- * waiters, `not_full` and `not_empty`.
- *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
- *    done. So one that is cut short loses nothing.
- * 2. Each push notifies one receiver, and each pop one sender, after it: N and L of event_count.h.
- *    The notifier attempts the operation of the first waiter on the waiter's behalf. A waiter's
- *    look is at the slot that its operation would claim. That slot is the last thing that a push or
- *    pop changes.
- * 3. A push that is under way hides the elements behind it from receivers (mpmc_ring.h). So a
- *    receiver that is notified of those may find nothing, and waits on. The push notifies when it
- *    is done. The receiver that then receives sees that there is more, and the next is attempted
- *    (event_count.h, 4). The same holds for a pop that is under way, and senders.
- * 4. Closing notifies all. A receiver that waits on because a push is still under way is notified
- *    by that push. After the last element each receiver that ends finds that the next would end
- *    too.
- *
- * Source: Go's channels, which also do what the other side waits for.
  */
 #ifndef BIDE_CHANNEL_H
 #define BIDE_CHANNEL_H
@@ -198,7 +178,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` slots, at least 1, which stays the
- * caller's and must outlive the channel. The memory may go when nothing waits and nothing will use
+ * caller's and must outlive the channel. The memory may be freed when nothing waits and nothing will use
  * it. An operation uses it until it has returned or ended, even if the other side has the element
  * by then.
  * Threads: before it is shared. Progress: wait-free, linear in the slots.
@@ -285,13 +265,34 @@ BIDE_INLINE void bide_channel_destroy_checked_(bide_channel_ *channel, const cha
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_channel_destroy(channel_)                                     \
     BIDE_END_OF_LIFE_(bide_channel_destroy_checked_, &(channel_)->channel, \
                       "a channel is destroyed while it is waited for", #channel_)
+
+/*
+ * Why it is correct: it is a ring (mpmc_ring.h) with two event counts (event_count.h) for the
+ * waiters, `not_full` and `not_empty`.
+ *
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
+ *    done. So one that is cancelled loses nothing.
+ * 2. Each push notifies one receiver, and each pop one sender, after it: N and L of event_count.md.
+ *    The notifier attempts the operation of the first waiter on the waiter's behalf. A waiter's
+ *    look is at the slot that its operation would claim. That slot is the last thing that a push or
+ *    pop changes.
+ * 3. A push that is under way hides the elements behind it from receivers (mpmc_ring.h). So a
+ *    receiver that is notified of those may find nothing, and waits on. The push notifies when it
+ *    is done. The receiver that then receives sees that there is more, and the next is attempted
+ *    (event_count.md, 4). The same holds for a pop that is under way, and senders.
+ * 4. Closing notifies all. A receiver that waits on because a push is still under way is notified
+ *    by that push. After the last element each receiver that ends finds that the next would end
+ *    too.
+ *
+ * Source: Go's channels, which also do what the other side waits for.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /*
- * What bide asks of a compiler, in one place: hints, alignment, thread-local storage, and whether
- * GNU C's labels as values are there. Floor: base.
+ * The compiler features that bide uses, in one place: hints, alignment, thread-local storage, and
+ * whether GNU C's labels as values are available. Floor: base.
  */
 #ifndef BIDE_COMPILER_H
 #define BIDE_COMPILER_H
@@ -63,7 +63,7 @@
 #else
 #define BIDE_NO_RETURN
 #endif
-#define BIDE_NOINLINE            __attribute__((noinline))
+#define BIDE_NOINLINE __attribute__((noinline))
 #else
 #define BIDE_LIKELY(condition)   (condition)
 #define BIDE_UNLIKELY(condition) (condition)

@@ -12,40 +12,10 @@
  *
  *     wait: enlists, unlocks the mutex, is notified, locks the mutex again
  *
- * Any thread may wait, with the mutex, and notify, with it or without. First come, first served.
- * All that wait at one time use one mutex. No wake-up is spurious: a wait ends because it was
- * notified, or cut short, or because of the closing. Yet look again at what was waited for: between
- * the notification and the locking others may have had the mutex.
- *
- * Why it is right: it is a waiter queue; waiter_queue.h has the queue's argument. Its value is two
- * numbers: how many wait, and how many of those have been notified and are not yet taken out of the
- * line.
- *
- *     begin        waiting + 1, by the mutex's holder; then enlists, and only then unlocks it
- *     notify_one   notified + 1, unless that would be more than wait
- *     notify_all   notified = waiting
- *     serve        the first in line goes on if notified is not 0; both - 1
- *     leave        waiting - 1
- *
- * 1. No notification is lost between the unlocking and the wait: a notifier that comes after the
- *    mutex was unlocked finds the waiter counted.
- * 2. A notification is for the waiters that were counted when it came, and no other. They are the
- *    first in the line, because they were counted and enlisted in the same order, that in which
- *    they had the mutex. A later waiter does not change how many are notified. Where nobody waits
- *    there is nothing to notify.
- * 3. A notified waiter may be asked to stop before it is told. It ends with 0 all the same, so what
- *    was for it goes to no later waiter. A leaving that is not yet in the value is undone when a
- *    notification comes first (admits_cancelled): the waiter stands where it stood. A waiter that
- *    has left before a notification comes is not counted, and the notification goes to the next.
- * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any
- *    more which waiters were counted then. What was for it goes to the longest-waiting waiter,
- *    which may have come later. That one looks again, as every waiter does.
- *
- * To count a waiter in changes the value beside a server, as a put does, and makes nothing possible
- * or impossible (5 in waiter_queue.h).
- *
- * Source: C. A. R. Hoare, "Monitors: an operating system structuring concept", 1974; the rules are
- * those of POSIX.
+ * Any thread may wait while it holds the mutex, and notify with or without it. First come, first
+ * served. All coroutines that wait at one time use one mutex. There are no spurious wake-ups: a
+ * wait ends because it was notified, cancelled, or the condition closed. Check the predicate again
+ * all the same: between the notification and the locking others may have had the mutex.
  */
 #ifndef BIDE_CONDITION_H
 #define BIDE_CONDITION_H
@@ -73,7 +43,7 @@ typedef struct bide_condition_waiter {
 } bide_condition_waiter;
 
 /*
- * Makes a condition. The memory may go when nobody waits, and no call on it is under way.
+ * Makes a condition. The memory may be freed when nobody waits, and no call on it is under way.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_condition_init(bide_condition *condition)
@@ -99,14 +69,14 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
 
 /*
  * Waits until it is notified, without the mutex that was locked with `lock`, and locks that again.
- * `waiter` must stay until the wait has ended, `lock` as ever. A wait that is cut short has taken
+ * `waiter` must stay until the wait has ended, `lock` as ever. A cancelled wait has taken
  * no notification. However it ends, the mutex is locked again: to wait for that cannot be cut
  * short. Only if the mutex itself was closed it ends with -EPIPE without it; waiter->is_locked says
  * so.
  *
  * If the coroutine is destroyed while it waits, it does not hold the mutex (is_locked is false),
  * and a notification that it has not been told of goes to the next (4). Not to hold the mutex is
- * misuse, which is caught where BIDE_DEBUG is 1.
+ * misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: the mutex's holder's. Errors: -EPIPE (the condition, or the mutex, was closed),
  * -ECANCELED, -ETIMEDOUT. Suspends: unless it is closed or asked to stop already. Cancel-safe: yes.
  * Progress: lock-free, except for the mutex.
@@ -166,13 +136,45 @@ BIDE_INLINE void bide_condition_destroy_checked_(bide_condition *condition, cons
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_condition_destroy(condition)                           \
     BIDE_END_OF_LIFE_(bide_condition_destroy_checked_, (condition), \
                       "a condition is destroyed while it is waited for", #condition)
+
+/*
+ * Why it is correct: it is a waiter queue; waiter_queue.md has the queue's argument. Its value is two
+ * numbers: how many wait, and how many of those have been notified and are not yet taken out of the
+ * line.
+ *
+ *     begin        waiting + 1, by the mutex's holder; then enlists, and only then unlocks it
+ *     notify_one   notified + 1, unless that would be more than wait
+ *     notify_all   notified = waiting
+ *     serve        the first in line goes on if notified is not 0; both - 1
+ *     leave        waiting - 1
+ *
+ * 1. No notification is lost between the unlocking and the wait: a notifier that comes after the
+ *    mutex was unlocked finds the waiter counted.
+ * 2. A notification is for the waiters that were counted when it came, and no other. They are the
+ *    first in the line, because they were counted and enlisted in the same order, that in which
+ *    they had the mutex. A later waiter does not change how many are notified. Where nobody waits
+ *    there is nothing to notify.
+ * 3. A notified waiter may be cancelled before it resumes. It ends with 0 all the same, so what
+ *    was for it goes to no later waiter. A leaving that is not yet in the value is undone when a
+ *    notification comes first (admits_cancelled): the waiter stands where it stood. A waiter that
+ *    has left before a notification comes is not counted, and the notification goes to the next.
+ * 4. Only when a coroutine is destroyed that was notified, and has not been told, nobody knows any
+ *    more which waiters were counted then. What was for it goes to the longest-waiting waiter,
+ *    which may have come later. That one looks again, as every waiter does.
+ *
+ * To count a waiter in changes the value beside a server, as a put does, and makes nothing possible
+ * or impossible (5 in waiter_queue.md).
+ *
+ * Source: C. A. R. Hoare, "Monitors: an operating system structuring concept", 1974; the rules are
+ * those of POSIX.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /*
- * A pool of connections to one address: they are taken, used and given back, and those that are
- * given back are used again. At most so many at a time; the others wait in line. Floor: io.
+ * A pool of connections to one address: a coroutine takes one, uses it and gives it back for reuse. The
+ * number is bounded; further coroutines wait in line. Floor: io.
  *
  *     static bide_pooled_connection connections[8];
  *     bide_connection_pool_init(&pool, &address, connections, 8, 30 * SECOND);
@@ -13,18 +13,18 @@
  *
  *     unused --take, connect--> taken --give--> idle --take--> taken
  *                                 |              |
- *                                 +--broken------+--its time is over, or the other end has closed it
+ *                                 +--broken------+--it has expired, or the peer has closed it
  *                                 v              v
  *                               unused         unused
  *
- * A connection that was idle is looked at before it is given out: one that has something to be read
- * was closed by the other end, or answers what nobody has asked, and is closed in favour of another.
- * It may still be closed by the other end right after that. So an exchange that fails on one that
- * was_idle, before anything has come back, is worth another try.
+ * An idle connection is checked before it is given out: if it is readable, the peer has closed it, or
+ * has sent an unexpected answer, and another one is used. The peer may still close it right after
+ * that. So an exchange that fails on a connection that was_idle, before any answer, is worth a retry.
  *
- * One loop has a pool. The memory is the caller's. To take one that is idle costs one system call.
+ * A pool belongs to one loop. The memory is the caller's. Taking an idle connection costs one system
+ * call.
  *
- * Why it is right: src/net/connection_pool.c.
+ * Why it is correct: src/net/connection_pool.c.
  */
 #ifndef BIDE_CONNECTION_POOL_H
 #define BIDE_CONNECTION_POOL_H

@@ -1,11 +1,11 @@
 /*
- * The core of bide: what needs a C compiler and nothing else. It is freestanding, does not allocate,
- * and asks of the system only `bide_platform` (bide/platform.h). With an operating system there is
- * more: bide/bide.h. Each header may also be included by itself.
+ * The core of bide: the part that needs a C compiler and nothing else. It is freestanding, does not
+ * allocate, and needs only `bide_platform` of the system (bide/platform.h). With an operating system
+ * there is more: bide/bide.h. Each header may also be included by itself.
  * Floor: queue.
  *
- * Authors of kinds of coroutines, of primitives and of wrappers find what those are made of in
- * bide/extend/. What is in bide/detail/ is nobody's to include.
+ * bide/extend/ is for authors of kinds of coroutines, of primitives and of wrappers. Programs do not
+ * include bide/detail/.
  */
 #ifndef BIDE_CORE_H
 #define BIDE_CORE_H

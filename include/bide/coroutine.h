@@ -4,7 +4,7 @@
  *     struct hello {
  *         bide_task task;                  // header first
  *         bide_event *ready;               // then parameters
- *         bide_event_waiter wait;          // then what outlives an await, and what is awaited
+ *         bide_event_waiter wait;          // then state that outlives an await, and operations
  *     };
  *
  *     bide_coroutine(hello_body)
@@ -15,34 +15,18 @@
  *         bide_end();
  *     }
  *
- * A local variable of the C function is lost at each await, even one that is initialised right
- * after bide_begin. What must outlive an await is a member of the frame. Everything else in a body
- * is plain C: loops, blocks, switch, goto.
+ * A body is plain C: loops, blocks, switch, goto. But each await loses the values of the C function's
+ * local variables, even of one that is initialised right after bide_begin. State that must outlive an
+ * await is a member of the frame. An await must not be directly inside a switch of the body's own if
+ * the body is compiled as standard C (detail/body_variants.h), and a yield never. In C++ the rules of
+ * detail/body_cxx.h hold too; an exception must not leave a body.
  *
- * One thread at a time runs a body: that on which its scheduler resumes it. The macros that stand
- * in a body are for that thread, "the coroutine's". An await of an operation that has ended already
- * does not suspend, and is inlined where the compiler sees the operation's init function.
+ * One thread at a time runs a body: the thread on which its scheduler resumes it. The macros that are
+ * written in a body are for that thread, "the coroutine's". Awaiting an operation that has already
+ * completed does not suspend. It is inlined if the compiler sees the operation's init function.
  *
- * Each macro says what it expands to. Names with a trailing underscore are the macros' own.
- *
- * There are two variants of the bodies (BIDE_STANDARD_C in compiler.h):
- * - With labels as values, an await may stand anywhere, and several may share a line.
- * - In standard C the body is one switch. So two awaits on a line do not compile, because of a
- *   duplicate case. Nor does an await directly inside a switch of the user's, with gcc and clang,
- *   because its case is outside the range of an int. Where a compiler lets that pass, resuming
- *   there is caught as misuse.
- *
- * A yield does not stand directly inside a switch of the user's. In both variants it is a case of
- * the body's switch, so a body that only yields has no labels whose address is taken, and compilers
- * inline it into the loop that uses it.
- *
- * In C++ (since C++11) a body is the switch of standard C unless BIDE_STANDARD_C is defined as 0.
- * So the compiler refuses a local whose initialisation an await would jump over: one that is
- * initialised, or has a constructor, may stand in no scope in which an await follows. Give it a
- * block of its own, or make it a member of the frame. With labels as values g++ refuses nothing,
- * and such an object is destroyed at each suspension. What is declared in the body is not visible
- * after bide_finally. The frame may have members with constructors, and may derive from its header;
- * then it is not checked that the header is first. An exception must not leave a body.
+ * The comment of each macro says what the macro expands to. A name with a trailing underscore is
+ * internal to the macros.
  */
 #ifndef BIDE_COROUTINE_H
 #define BIDE_COROUTINE_H
@@ -161,67 +145,11 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     return true;
 }
 
-/* A pointer that becomes one of whatever type is wanted, as a void * does in C. */
 #ifdef __cplusplus
-#define BIDE_ANY_POINTER_(pointer) (bide_any_pointer_{pointer})
+#include "bide/detail/body_cxx.h"
 #else
+/* A pointer that converts to any pointer type, as a void * does in C. */
 #define BIDE_ANY_POINTER_(pointer) (pointer)
-#endif
-
-#ifdef __cplusplus
-extern "C++" {
-
-struct bide_any_pointer_ {
-    void *pointer;
-    template <class T>
-    operator T *() const
-    {
-        return static_cast<T *>(pointer);
-    }
-};
-
-#if defined __GNUC__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmissing-braces"
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
-
-/*
- * Is a frame's header the first member of T, or the first member of that, and so on? It is if a T
- * can be initialised by a header alone. Not looked at: a type with a constructor or a base class,
- * and a type that cannot be initialised by nothing either, because it has a reference.
- */
-template <class T>
-char (*bide_first_is_header_(const bide_frame *, ...))[1];
-template <class T>
-auto bide_first_is_header_(const bide_frame *header, int)
-    -> decltype(T{*header}, static_cast<char (*)[2]>(NULL));
-template <class T>
-char (*bide_first_is_anything_(...))[2];
-template <class T>
-auto bide_first_is_anything_(int)
-    -> decltype(T{}, static_cast<char (*)[1 + !__is_aggregate(T)]>(NULL));
-#pragma GCC diagnostic pop
-#else
-template <class T>
-char (*bide_first_is_anything_(int))[2];
-#endif
-
-/* What bide_begin initialises the body's pointer with. */
-struct bide_self_ {
-    bide_frame *frame;
-    template <class T>
-    operator T *() const
-    {
-        constexpr bool bide_header_must_be_first_in_the_frame_ =
-            sizeof *bide_first_is_anything_<T>(0) == 2 ||
-            sizeof *bide_first_is_header_<T>(NULL, 0) == 2;
-        static_assert(bide_header_must_be_first_in_the_frame_,
-                      "bide_header_must_be_first_in_the_frame_");
-        return static_cast<T *>(static_cast<void *>(frame));
-    }
-};
-
-} // extern "C++"
 #endif
 
 /*
@@ -306,12 +234,7 @@ struct bide_self_ {
         goto bide_end_is_missing_;
 #endif
 
-#if defined __cplusplus
-#define BIDE_SELF_(...)          __VA_ARGS__ = bide_self_{bide_frame_}
-#define BIDE_CHECK_HEADER_(self) (void)0;
-#define BIDE_BLOCK_BEGIN_        {
-#define BIDE_BLOCK_END_          }
-#else
+#ifndef __cplusplus
 #define BIDE_SELF_(...)   __VA_ARGS__ = (void *)bide_frame_, *bide_self_ = NULL
 #define BIDE_BLOCK_BEGIN_
 #define BIDE_BLOCK_END_
@@ -399,8 +322,8 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
 
 /*
  * Does the compiler know it? The operation that an await ends with need not be the one that it
- * began with, if the frame has been elsewhere meanwhile, or if the operation was cut short. So it
- * is read again, unless its kind is known at this place and cannot be cut short.
+ * began with, if the frame has been elsewhere meanwhile, or if the operation was cancelled. So it
+ * is read again, unless its kind is known at this place and cannot be cancelled.
  */
 #if defined __GNUC__
 #define BIDE_KNOWN_(condition) __builtin_constant_p(condition)
@@ -532,83 +455,7 @@ void bide_yield_in_a_body_without_values_(void)
         bide_frame_runs_(bide_frame_);                                                      \
     } while (0)
 
-/* clang-format off */
-#if !BIDE_STANDARD_C
-
-/*
- * clang wants a label's address in any function with a computed goto, so one is taken for nothing.
- */
-#define BIDE_DISPATCH_(awaits)                                                                     \
-    if (awaits) {                                                                                  \
-        (void)(__extension__ &&bide_exit_);                                                        \
-        if (bide_frame_point(bide_frame_)->label != NULL) {                                        \
-            _Pragma("GCC diagnostic push")                                                         \
-            _Pragma("GCC diagnostic ignored \"-Wpedantic\"")                                       \
-            goto *bide_frame_point(bide_frame_)->label;                                            \
-            _Pragma("GCC diagnostic pop")                                                          \
-        }                                                                                          \
-    }                                                                                              \
-    if (BIDE_TYPE_->yield_value != NULL)                                                           \
-        bide_part_ = bide_frame_point(bide_frame_)->number;
-
-#define BIDE_AWAIT_(awaiter_expression, use)                                                       \
-    BIDE_AWAIT_AT_(awaiter_expression, use, BIDE_NAME_(bide_resume_, __COUNTER__))
-/* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
-#define BIDE_AWAIT_AT_(awaiter_expression, use, label)                                             \
-    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, __extension__ &&label, 0, BIDE_LABEL_, label)
-/* NOLINTEND(bugprone-macro-parentheses) */
-#define BIDE_LABEL_(label)            label:
-#define BIDE_YIELD_(value)            BIDE_YIELD_AT_(value, __COUNTER__)
-#define BIDE_YIELD_AT_(value, number) BIDE_YIELD_STATEMENT_(value, number)
-
-#else
-
-#define BIDE_DISPATCH_(awaits) bide_part_ = bide_frame_point(bide_frame_)->number;
-
-#define BIDE_AWAIT_(awaiter_expression, use)                                                       \
-    BIDE_AWAIT_STATEMENT_(awaiter_expression, use, NULL, BIDE_PART_AWAIT_ + __LINE__,              \
-                          BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_, __LINE__)
-#define BIDE_YIELD_(value) BIDE_YIELD_STATEMENT_(value, __LINE__)
-
-#endif
-
-/*
- * The case of an await or a yield. It and its value carry a name that says what is wrong where the
- * compiler refuses the case: that it is out of the range of an int, or there already.
- */
-#define BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number) (BIDE_PART_AWAIT_ + (number))
-#if defined __clang__
-#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
-    _Pragma("GCC diagnostic push")                                                                 \
-    _Pragma("GCC diagnostic error \"-Wswitch\"")                                                   \
-    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number):                                        \
-    _Pragma("GCC diagnostic pop")                                                                  \
-    bide_part_ = BIDE_PART_BODY_
-#elif defined __GNUC__
-#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
-    _Pragma("GCC diagnostic push")                                                                 \
-    _Pragma("GCC diagnostic error \"-Woverflow\"")                                                 \
-    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number):                                        \
-    _Pragma("GCC diagnostic pop")                                                                  \
-    bide_part_ = BIDE_PART_BODY_
-#else
-#define BIDE_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number)                                               \
-    case BIDE_PART_NOT_IN_A_SWITCH_AND_ONE_A_LINE_(number): bide_part_ = BIDE_PART_BODY_
-#endif
-
-/*
- * The number of a yield says which yield of the program it is; that of an await in standard C is
- * its line.
- */
-#define BIDE_CHECK_PART_                                                                           \
-    do {                                                                                           \
-        if (BIDE_UNLIKELY(bide_part_ >= BIDE_PART_AWAIT_))                                         \
-            bide_misuse_("an await or a yield stands inside a switch of the body's own",   \
-                                 bide_body_.code.name, bide_body_.code.file,                       \
-                                 bide_frame_point(bide_frame_)->line);                             \
-    } while (0)
-
-/* clang-format on */
+#include "bide/detail/body_variants.h"
 
 #define BIDE_IGNORE_(error) (void)(error)
 #define BIDE_FAIL_(error)               \

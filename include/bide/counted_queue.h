@@ -1,6 +1,6 @@
 /*
- * An unbounded lock-free queue of many producers and many consumers: a thread that stops anywhere
- * in it stops nobody else. Floor: queue.
+ * An unbounded lock-free queue of many producers and many consumers: a thread that is suspended
+ * anywhere in it blocks no other. Floor: queue.
  *
  *     typedef bide_counted_queue(struct job) job_queue;
  *     bide_node_pool_init(&pool, &bide_heap, bide_counted_queue_node_size(struct job), 64, 100000);
@@ -9,66 +9,14 @@
  *     bide_counted_queue_push(&queue, &cache, &job);
  *     bide_counted_queue_pop(&queue, &cache, &job);
  *
- * Any thread may push, pop and close, with a cache of its own. Nodes come from a pool and are given
- * back as soon as nobody reads them, which split reference counts say. It is for users that want
- * that, and bounded garbage without a domain of hazards; a segment queue (segment_queue.h) is
- * faster.
+ * Any thread may push, pop and close, with a cache of its own. Nodes come from a pool and return to
+ * it as soon as no thread reads them, which split reference counts show. It is for programs that
+ * want that, and bounded garbage without a domain of hazard pointers. A segment queue
+ * (segment_queue.h) is faster.
  *
- * It is lock-free, as the pool is, and linearizable: push where `next` is exchanged, pop where head
- * is; empty and closed where next is loaded. Elements are copied as memcpy does. In the macros
- * `queue_` may be evaluated more than once, the other arguments once.
- *
- * Why it is right:
- *
- *     head, tail   index of a node, and how many references were taken through this word, and not
- *                  given back
- *     node         references, next, element
- *
- *     head -> D -> a -> b -> c         D holds no element any more; that of the next is the first
- *                       tail ^         tail is the last node or, for a moment, the one before it
- *
- *     next         0: it is the last        index: the next        CLOSED: it is the last for ever
- *
- * A node is kept by three roles, and by references:
- *
- *     LINKED       the node before it, or `head`, leads to it         until head goes on
- *     TAIL         `tail` leads to it, or will                        until tail goes on
- *     VALUE        its element is in the queue, or being taken        until it is taken
- *
- *     push    refer to tail's node; its next from 0 to the new node; tail to the new node; unrefer
- *     pop     refer to head's node; head to its next; take that one's element; unrefer
- *     help    a thread that finds that tail's node has a next moves tail there
- *
- * ---- Reference counts in two halves ----
- *
- * To refer is to add one to the count beside the index, so it cannot be a node that has gone.
- * Changing the index of a word adds that count to the node's own references, less the role that the
- * word was. To unrefer takes one off the word's count if the word leads to the node still, and off
- * the node's own if not. `references` is the sum: how many roles, in its upper half, and how many
- * references, in the lower, which may be below zero until both words have left. It is 0 once only,
- * when there are neither: the thread that brings it there puts the node back.
- *
- * 1. A node that a thread refers to is not put back, so it is the same for as long, and an index
- *    that is found equal means that nothing has changed but the count. There is no ABA. And no
- *    count runs over: there are never more references than threads.
- * 2. What is written into a node (element, references) comes before its `next` is linked (release).
- *    Finding it there acquires; putting it into tail or head releases it again; referring to it
- *    through those acquires.
- * 3. All reading of a node comes before it is put back. To unrefer releases, on the word or the
- *    node. Changing the word's index acquires that and passes it on, by the same exchange and the
- *    addition, which both acquire and release. Bringing the sum to 0 acquires.
- * 4. Head does not pass tail: the thread that moves head has seen tail elsewhere than on head's
- *    node, which it refers to, so tail had gone on. What it saw is no older than what the threads
- *    saw that moved head there, by the acquire of head; so it is not from before tail came there.
- * 5. A thread may move tail to a node `next` without referring to it: tail is on the one before
- *    still, so the role TAIL keeps it.
- * 6. Empty: next of head's node is 0 while the thread refers to it, so it was the last, and head
- *    was there. Closed: CLOSED is put where the next node would be linked, so every push came
- *    before or fails.
- *
- * Source: the seed's listings 7.15 to 7.21, after Joe Seigh; the printed ones have faults
- * (docs/seed-queues.md). The list is that of Michael and Scott (1996): a new node brings its
- * element along, so that one exchange claims the place and links it.
+ * The queue is linearizable, and lock-free, as the pool is. Elements are copied as by memcpy. In
+ * the macros `queue_` may be evaluated more than once, the other arguments once. Why it is correct:
+ * docs/internals/counted_queue.md. The numbers below refer to that.
  */
 #ifndef BIDE_COUNTED_QUEUE_H
 #define BIDE_COUNTED_QUEUE_H

@@ -7,29 +7,19 @@
  *         bide_try(bide_cyclic_barrier_arrive_and_wait(&self->wait, &barrier));
  *     }
  *
- *     arrive          one party has arrived; the token says in which phase
+ *     arrive          one party has arrived; the token names the phase
  *     wait(token)     waits until that phase is complete
  *     arrive_and_wait both at once
  *     arrive_and_drop arrives, and is no party of the phases that follow
  *
  * (A sequence barrier, sequence_barrier.h, is something else.) Any thread may be a party. The party
- * whose arrival completes the phase is told so: it is the last one. A party arrives once in a
- * phase; more is misuse, which shows as a phase that is complete too soon.
+ * whose arrival completes the phase learns so: it is the last one. A party arrives once in a phase;
+ * more is misuse, which shows as a phase that completes too soon.
  *
- * An arrival is for good, except that of arrive_and_wait: if its wait is cut short, or its
- * coroutine is destroyed, the arrival is taken back, as if it had never come, and the others wait
- * on for that party, which may come again. If its phase is complete first, the wait has ended with
- * 0. It is one of the two, and everybody sees the same.
- *
- * Why it is right: it is a waiter queue; waiter_queue.h has the argument. Its value is the phase,
- * the number of parties, and the arrivals that the phase lacks, all in one word. Completing a phase
- * and taking an arrival back modify it. What was written before the arrivals is seen after the
- * phase: each releases, all modifications are read-modify-writes, and finding the phase complete,
- * or completing it, acquires. Phases wrap around; a wait is for one of the last half of all of
- * them.
- *
- * Source: std::barrier of C++20, for tokens and dropping; Barrier of .NET, for taking an arrival
- * back.
+ * An arrival is final, except that of arrive_and_wait: if its wait is cancelled, or its coroutine
+ * is destroyed, the arrival is taken back, as if it had never happened. The others continue to wait
+ * for that party, which may come again. If its phase completes first, the wait has ended with 0. It
+ * is one of the two, and every party sees the same.
  */
 #ifndef BIDE_CYCLIC_BARRIER_H
 #define BIDE_CYCLIC_BARRIER_H
@@ -81,7 +71,7 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
 }
 
 /*
- * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MAX. The memory may go when
+ * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MAX. The memory may be freed when
  * every wait has ended and nobody will use it; so right after the last wait, because arriving
  * touches nothing once that can have ended.
  * Threads: before it is shared. Progress: wait-free.
@@ -236,13 +226,25 @@ BIDE_INLINE void bide_cyclic_barrier_destroy_checked_(bide_cyclic_barrier *barri
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_cyclic_barrier_destroy(barrier)                           \
     BIDE_END_OF_LIFE_(bide_cyclic_barrier_destroy_checked_, (barrier), \
                       "a barrier is destroyed while it is waited for", #barrier)
+
+/*
+ * Why it is correct: it is a waiter queue; waiter_queue.md has the argument. Its value is the phase,
+ * the number of parties, and the arrivals that the phase lacks, all in one word. Completing a phase
+ * and taking an arrival back modify it. What was written before the arrivals is seen after the
+ * phase: each releases, all modifications are read-modify-writes, and finding the phase complete,
+ * or completing it, acquires. Phases wrap around; a wait is for one of the last half of all of
+ * them.
+ *
+ * Source: std::barrier of C++20, for tokens and dropping; Barrier of .NET, for taking an arrival
+ * back.
+ */
 
 BIDE_EXTERN_C_END
 

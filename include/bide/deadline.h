@@ -15,7 +15,7 @@
  * The scheduler has to have timers; of the inline scheduler's see sleep.h. Setting and ending a
  * deadline costs a timer set and cleared.
  *
- * Why it is right: src/coroutine/deadline.c.
+ * Why it is correct: src/coroutine/deadline.c.
  *
  * Source: the timeouts and cancel scopes of Nathaniel J. Smith's article on timeouts and
  * cancellation.
@@ -60,9 +60,9 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
 
 /*
  * Ends a deadline that was set, whether its time has come or not: afterwards nothing refers to it,
- * and its memory may go. Nothing runs in its context any more.
+ * and its memory may be freed. Nothing runs in its context any more.
  * Threads: any. Errors: none. Suspends: if it is about to ask its source to stop at this moment,
- * until it has. Cancel-safe: yes, it cannot be cut short. Progress: blocks for a moment at most.
+ * until it has. Cancel-safe: yes, it cannot be cancelled. Progress: blocks for a moment at most.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_deadline_stop(bide_deadline_waiter *waiter, bide_deadline *deadline);

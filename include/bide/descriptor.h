@@ -17,7 +17,7 @@
  * are done one after the other, in the order in which they were begun. Both directions go on at the
  * same time, and those at an offset of a file all do.
  *
- * Why it is right: src/io/operation.c.
+ * Why it is correct: src/io/operation.c.
  */
 #ifndef BIDE_DESCRIPTOR_H
 #define BIDE_DESCRIPTOR_H
@@ -38,11 +38,11 @@ typedef struct bide_io_line_ {
 typedef struct bide_descriptor bide_descriptor;
 
 struct bide_descriptor {
-    int fd;                /* -1: closed */
-    uint32_t bits;         /* what its io knows about it */
+    int fd;                    /* -1: closed */
+    uint32_t bits;             /* what its io knows about it */
     bide_atomic(bide_io *) io; /* to which it belongs (extend/io.h); NULL: none yet */
-    bide_descriptor *next; /* of those that belong to it */
-    bide_descriptor **place; /* NULL: it is not among them */
+    bide_descriptor *next;     /* of those that belong to it */
+    bide_descriptor **place;   /* NULL: it is not among them */
     /* of operations that wait for input, of those for output, and of those that wait for no other */
     bide_io_line_ lines[3];
 };

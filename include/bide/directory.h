@@ -1,5 +1,5 @@
 /*
- * What is in a directory, and files mapped into memory. Floor: io.
+ * Reading directories, and files mapped into memory. Floor: io.
  *
  *     bide_try(bide_open(&self->open, &self->folder, "/etc", O_RDONLY | O_DIRECTORY, 0));
  *     bide_directory_init(&self->directory, &self->folder, self->buffer, sizeof self->buffer);
@@ -8,16 +8,16 @@
  *         puts(self->next.name);
  *     }
  *
- * Entries are read many at a time, into the caller's buffer, on a thread for blocking calls. Those
- * that are there already cost no suspension.
+ * Entries are read many at a time, into the caller's buffer, on a thread for blocking calls. An entry
+ * that is in the buffer costs no suspension. The loop's thread calls all of this.
  *
  *     bide_try(bide_map_file(&self->map, &self->file, 0, size, PROT_READ, MAP_PRIVATE));
  *     bide_try(bide_prefault(&self->advice, self->map.operation.arguments.map.at, size, false));
  *
- * A page of a file that is touched first stops the thread until the disk has brought it. So
- * bide_prefault has that done on a thread for blocking calls.
+ * The first access to a page of a mapped file blocks the thread until the disk has read it. So
+ * bide_prefault reads the pages on a thread for blocking calls.
  *
- * Why it is right: src/io/directory.c.
+ * Why it is correct: src/io/directory.c.
  */
 #ifndef BIDE_DIRECTORY_H
 #define BIDE_DIRECTORY_H

@@ -1,7 +1,7 @@
 /*
- * What every coroutine of the process is doing, while it goes on doing it. Floor: schedule.
+ * A list of all coroutines of the process and what they wait for, while they run. Floor: schedule.
  *
- *     sigwait(&set, &signal);     // a thread for it: kill -USR1 then shows where everything stands
+ *     sigwait(&set, &signal);     // on a thread of its own: kill -USR1 prints the dump
  *     bide_dump(stderr);
  *
  *     task 0x7f61f0000b70 fetch_body in pool: waiting for bide_event_wait
@@ -12,12 +12,12 @@
  *     task 0x7f61f0000fa0 store_body in pool: not started
  *     3 tasks
  *
- * A task is here what was begun by itself: by bide_spawn, bide_sync_wait, bide_run_loop_wait or
- * bide_root_start (root.h), and by bide_scope_spawn in a scope; so each connection of a server is
- * one. It is named by the coroutine that it began with, and by its context if that has a name; below
- * it are the coroutines that await each other, innermost first.
+ * A task is a coroutine without an awaiting one: begun by bide_spawn, bide_sync_wait,
+ * bide_run_loop_wait or bide_root_start (root.h), or by bide_scope_spawn in a scope. So each connection
+ * of a server is one. It is named by its first coroutine, and by its context if that has a name; below
+ * it are the coroutines that await each other, innermost first. Any thread may dump.
  *
- * Why it is right: src/inspect/walk.c.
+ * Why it is correct: src/inspect/walk.c.
  *
  * Source: the task lists of kernels' debuggers; goroutine dumps.
  */

@@ -7,23 +7,22 @@
  *
  *     bide_try(bide_event_wait(&self->wait, &ready));     // in any number of coroutines
  *
- *     bide_event_set(&ready);                             // anywhere: all of them go on
+ *     bide_event_set(&ready);                             // any thread: all of them resume
  *
  *     not set, waiters...  --set-->   set               every waiter is woken, the oldest first
  *     set                  --reset->  not set
  *     not set, waiters...  --close->  closed            every waiter ends with -EPIPE
  *     set                  --close->  set for good
  *
- * Any thread may do any of this. An event nobody waits for is set and reset without a lock and
- * without a system call.
+ * Any thread may set, reset, wait and close. Without waiters, setting and resetting take no lock and no
+ * system call.
  *
- * Closing says that the event will not be set any more, so waiting for that is an error. What the
- * event has announced stays true: a wait that comes to a set event passes, even if the close has
- * overtaken it. Both ends are for good, so teardown closes the events, and need not first stop
- * those that set and reset them.
+ * Closing means that the event will not be set any more, so waiting is an error. An event that was set
+ * stays set: a wait on it passes, even if the close has overtaken it. Both final states are permanent,
+ * so teardown closes the events, and need not first stop the threads that set and reset them.
  *
- * Why it is right: it is a waiter list; waiter_list.h has the argument, and src/sync/event.c what
- * is the event's own.
+ * Why it is correct: it is a waiter list (docs/internals/waiter_list.md); src/sync/event.c has the
+ * event's own part.
  *
  * Source: the asynchronous manual-reset event of Lewis Baker's article on operator co_await.
  */
@@ -48,9 +47,9 @@ typedef struct bide_event_waiter {
 } bide_event_waiter;
 
 /*
- * Makes an event, set or not. The memory may go when no wait is under way and no call on the event
- * either. It may go at once after the wait that the event's set or close has ended, because neither
- * touches the event once waiters can see that it is set or closed. A wait that is being cut short
+ * Makes an event, set or not. The memory may be freed when no wait is under way and no call on the event
+ * either. It may be freed at once after the wait that the event's set or close has ended, because neither
+ * touches the event once waiters can see that it is set or closed. A wait that is being cancelled
  * is under way until it has ended.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -107,7 +106,7 @@ BIDE_INLINE void bide_event_destroy_checked_(bide_event *event, const char *what
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */
@@ -124,7 +123,7 @@ BIDE_INLINE bide_frame *bide_event_suspend_(bide_awaiter *awaiter, bide_frame *f
 {
     bide_event_waiter *waiter = (bide_event_waiter *)(void *)awaiter;
     uintptr_t refused;
-    /* release: see waiter_list.h, 3. Once pushed, neither awaiter, frame nor event is touched. */
+    /* release: see waiter_list.md, 3. Once pushed, neither awaiter, frame nor event is touched. */
     bide_waiter_list_push_unless(&waiter->event->waiters, &waiter->listed, release, refused);
     if (refused == 0)
         return NULL;

@@ -1,5 +1,5 @@
 /*
- * Descriptors that are passed to other processes over Unix sockets, and taken over from the service
+ * Passing descriptors to other processes over Unix sockets, and inheriting them from the service
  * manager. Floor: io.
  *
  *     bide_try(bide_send_fds(&self->pass, &self->to, "x", 1, &fd, 1));
@@ -9,11 +9,11 @@
  *
  *     bide_inherited_descriptor(&listener, 0);                // the first that systemd hands over
  *
- * Descriptors travel with bytes, at least one. Those that come are closed on exec. Those for which
- * there is no room are closed, and counted; and so are all if nobody has them: when the receiver is
- * destroyed before it knows.
+ * Descriptors travel with at least one byte. Received ones are close-on-exec. Descriptors that do not
+ * fit are closed, and counted; all are closed if the receiver is destroyed before it resumes. The
+ * socket's loop uses it, on that loop's thread.
  *
- * Why it is right: src/io/fd_passing.c.
+ * Why it is correct: src/io/fd_passing.c.
  */
 #ifndef BIDE_PASS_H
 #define BIDE_PASS_H

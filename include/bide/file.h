@@ -8,16 +8,16 @@
  *     bide_try(bide_read(&self->file_operation, &self->input, buffer, size)); // a pipe, a terminal
  *
  * Each operation's struct is a bide_file_operation, the caller's memory until it has ended; then
- * operation.count is how many bytes were moved, whatever it ended with.
+ * operation.count is the number of bytes that were moved, whatever the status.
  *
- * A call on a file may block. On an io_uring the kernel sees to that; on epoll it is made on a thread
- * for blocking calls (bide_loop_options.files). So one that has begun there is not cut short: it goes
- * on to its end, and a coroutine that is destroyed waits for it.
+ * A call on a file may block. On an io_uring the kernel handles that; on epoll the call is made on a
+ * thread for blocking calls (bide_loop_options.files). A call that has begun there cannot be cancelled:
+ * it runs to completion, and a coroutine that is destroyed waits for it.
  *
- * Reads and writes at an offset go on side by side; the others of a descriptor one after the other,
- * in each direction.
+ * Reads and writes at an offset run side by side; other operations on a descriptor run one after the
+ * other, in each direction. The descriptor's loop uses it, on that loop's thread.
  *
- * Why it is right: src/io/operation.c.
+ * Why it is correct: src/io/operation.c.
  */
 #ifndef BIDE_FILE_H
 #define BIDE_FILE_H

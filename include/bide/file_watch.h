@@ -2,7 +2,7 @@
  * Changes of files and directories, as a stream of events. Floor: io.
  *
  *     error = bide_file_watcher_init(&watcher, buffer, sizeof buffer);
- *     error = bide_file_watch_add(&watcher, &folder, "/etc", BIDE_FILE_CREATED | BIDE_FILE_WRITTEN);
+ *     error = bide_file_watch_add(&watcher, &watch, "/etc", BIDE_FILE_CREATED | BIDE_FILE_WRITTEN);
  *     ...
  *     for (;;) {
  *         bide_try(bide_file_watch_next(&self->next, self->watcher));
@@ -14,23 +14,22 @@
  *     ...
  *     bide_file_watcher_destroy(&watcher);
  *
- * A watcher has any number of watches, one for each path. A watch is of the file that the path leads
- * to when it is added, whatever its name is later. That of a directory tells of what is directly in
- * it, and of the directory itself. It tells of nothing further down.
+ * A watcher has any number of watches, one for each path. A watch is of the file that the path
+ * leads to when it is added, whatever its name is later. A directory's watch reports changes of its
+ * entries, and of the directory itself, and nothing further down. A watcher belongs to one loop, and
+ * that loop's thread uses it.
  *
- * Several watches may be of one file, also by different paths. The kernel has one for all of them,
- * so the watcher tells each of what it wants to know. A watch that is added while another of the
- * same file has events pending may be told of these too.
+ * Several watches may be of one file, also by different paths. The kernel has one watch for all of
+ * them, so the watcher filters the events for each. A watch that is added while another of the same
+ * file has events pending may get these too.
  *
- * Events are read many at a time, into the caller's buffer. Those that are there already cost no
- * system call. The kernel keeps fs.inotify.max_queued_events of them, and merges an event with an
- * equal one right before it. If there are more, it drops them, and an event says so.
+ * Events are read many at a time, into the caller's buffer; buffered events cost no system call.
+ * The kernel keeps fs.inotify.max_queued_events of them, and merges an event with an equal one
+ * right before it. If there are more, it drops them, and an event reports that.
  *
- * It is made of inotify(7). So it sees what is done through this system alone: not what another
- * machine does to a network file system, nor writes to memory that a file is mapped to. A loop in
- * memory (memory_io.h) has no such thing: to wait is -EOPNOTSUPP there.
- *
- * Why it is right: src/io/file_watch.c.
+ * It uses inotify(7). So it sees changes through this system alone: not another machine's on a
+ * network file system, nor writes to mapped memory. On a loop in memory (memory_io.h) a wait is
+ * -EOPNOTSUPP.
  */
 #ifndef BIDE_FILE_WATCH_H
 #define BIDE_FILE_WATCH_H
@@ -164,6 +163,10 @@ void bide_file_watch_remove(bide_file_watch *watch);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_file_watch_next(bide_file_event_operation *operation,
                                    bide_file_watcher *watcher);
+
+/*
+ * Why it is correct: src/io/file_watch.c.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -2,14 +2,7 @@
  * Fork and join of coroutines: children that may run beside their parent on the workers of a thread
  * pool, in frames from a stack of frames. Floor: schedule.
  *
- *     struct fib {
- *         bide_fork_task forking;                // header first
- *         unsigned n;                          // parameters
- *         uint64_t *result;                    // a child's frame goes when it ends
- *         uint64_t one, other;
- *     };
- *
- *     bide_fork_coroutine(fib_body)
+ *     bide_fork_coroutine(fib_body)       // struct fib { bide_fork_task forking; ... }, header first
  *     {
  *         bide_begin(fib_body, struct fib *self);
  *         *self->result = self->n;
@@ -22,78 +15,17 @@
  *         *self->result = self->one + self->other;
  *         bide_end();
  *     }
+ *     bide_sync_wait_in(&in_pool, bide_fork_task_init(&all.forking, &fib_body));     // the first one
  *
- *     struct fib all = {.n = 30, .result = &result};       // the first: as any child, or spawned
- *     bide_sync_wait_in(&in_pool, bide_fork_task_init(&all.forking, &fib_body));
- *
- *     bide_fork         the child runs at once; the parent may go on beside it, on another worker
+ *     bide_fork         the child runs at once; the parent may continue beside it, on another worker
  *     bide_fork_call    the child runs, the parent waits for it: for the last of several
- *     bide_fork_join    waits for all that the parent has forked
+ *     bide_fork_join    waits for all children that the parent has forked
  *
- * A fork costs some nanoseconds where no worker is idle: no lock, no atomic read-modify-write, no
- * fence and no malloc. Its child runs at once, as a call would; what waits on the worker's deque
- * meanwhile is the parent. An idle worker takes the oldest parent there, and goes on with it. So a
- * loop that forks a million children has one child at a time on each worker, and recursion takes no
- * more memory than it would on one thread, times the workers.
+ * The calls are for the coroutine itself, on the thread that runs it. While no worker is idle a
+ * fork costs some nanoseconds: no lock, no atomic read-modify-write, no fence, no malloc. "Rules of
+ * forking" below has the rest: memory, errors, other schedulers, cancellation, destruction.
  *
- * A frame comes from a stack, a list of segments of memory, and goes back when its coroutine has
- * ended. The C stack does not grow: memory bounds the depth of recursion. With no memory left for a
- * child it does not run, and the join (or the call) ends with -ENOMEM.
- *
- * A forking coroutine may await anything else too. If that suspends, the worker goes on with the
- * parents that stand on its deque, as if they had been taken. It does not move to another scheduler
- * itself, which is misuse; bide_schedule_on has something else run there.
- *
- * On a scheduler that is no pool, or where a worker's deque is full, the parent waits for what it
- * forks: all runs, in the order of the program. A deque holds BIDE_JOIN_SLOTS_ parents.
- *
- * When the context of the first coroutine is asked to stop, what is forked from then on does not
- * run, and the join ends with -ECANCELED. What runs is not disturbed, and what it waits for is not
- * cut short: below the first fork bide_this_context()->stop is NULL, because a source belongs to
- * one chain of coroutines. With a source a fork costs more.
- *
- * A forking coroutine that has forked is not destroyed before it has ended, whatever it waits for;
- * that is misuse, and told. If it ends without having joined, it waits at its end, after `finally`.
- *
- * Why it is right. A strand is what runs one after the other: a coroutine, the child that it forks
- * or calls, and that one's. Each strand has a stack, whose top frame is the one that runs or waits.
- * `stack` in a frame is that of the strand that runs it, if that has one yet.
- *
- *     parent:   runs --fork--> on the deque --popped by that child's end--> runs
- *                                  |
- *                                  +--taken--> runs, with `taken` + 1 and no stack
- *               runs --join, taken == 0--> runs
- *               runs --join--> `pending` + taken --not 0--> waits --the last child's end--> runs
- *     child:    ends --pops its parent--> the strand goes on with the parent
- *                    --does not--> `pending` - 1; the strand ends, or goes on with the parent if
- *                                  that was the last
- *
- * 1. Each fork puts the parent on a deque once, and it leaves that once: popped by the end of that
- *    child, or taken, by another worker or by the owner at the end of a turn (join_deque.h). So as
- *    many children end without popping it as it was taken since its last join. `pending` is 0 or
- *    less before the join comes to it, and 0 when all have: one of them all makes it 0, either the
- *    join, or a child that finds 1. That one is the last, and goes on with the parent. Each of them
- *    releases what it has done, and the last acquires it.
- * 2. A child knows the fork that put its parent on the deque by two things: the parent stands last
- *    on the deque of this thread, and its `stack` is the one that the child lay on. A parent that
- *    was taken has another since then, because the child's is in use until the child ends. What is
- *    popped belongs to the thread that popped it, so its `stack` may be read; if that is another,
- *    the parent is put back.
- * 3. A frame stands above its parent's on one stack, or at the bottom of its strand's. A strand
- *    ends when its stack has no frames left, or with its last frame's parent at the top. In the
- *    second case the stack is left to the parent, whose `home` it is, until that goes on after its
- *    join. By then what it had instead is empty, because all that was forked from there has ended.
- *    So the frame that ends is at the top of the stack that its `stack` names.
- * 4. `taken`, `stack` and `home` are used by the thread that goes on with the parent. The one that
- *    takes it acquires them from the deque.
- * 5. At the end of a turn nothing of the strand stays on the worker's deque: the worker takes off
- *    what is there, and puts it into its ring, where it is run in its turn. So a worker steals only
- *    with an empty deque, as joins want it (join_deque.h, 5).
- * 6. An error is put into `failed` before the child comes to `pending`, so the join sees it.
- *
- * Source: the taking of parents is that of M. Frigo, C. Leiserson and K. Randall, The
- * implementation of the Cilk-5 multithreaded language, PLDI 1998; stacks of frames that are left to
- * the parent are those of C. Williams and J. Elliott, Libfork, 2024.
+ * Why it is correct: docs/internals/fork.md. The numbers below refer to that.
  */
 #ifndef BIDE_FORK_H
 #define BIDE_FORK_H
@@ -406,7 +338,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * Threads: the coroutine's. Errors: those of the children, one of them if several failed; -ENOMEM
  * (there was no memory for one, which has not run), -ECANCELED, -ETIMEDOUT (after a request to stop
  * one was not run). Suspends: if another worker has taken part, and a child runs yet. Cancel-safe:
- * yes, it cannot be cut short. Progress: that of the children.
+ * yes, it cannot be cancelled. Progress: that of the children.
  */
 #define bide_fork_join(self) bide_fork_task_begin_join_(&(self)->forking)
 
@@ -431,6 +363,37 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
      begin(&(self)->forking))
 #define BIDE_FORK_CHILD_(self, type)                   ((type *)(void *)(self)->forking.awaiter.link)
 #define BIDE_FORK_PARAMETER_(child, index, assignment) child->assignment
+
+/*
+ * Rules of forking.
+ *
+ * A child's frame comes from a stack, a list of segments of memory, and returns to it when the
+ * child has ended. So results go to the parent's frame, through a pointer among the parameters. The
+ * C stack does not grow: memory bounds the depth of recursion. If there is no memory left for a
+ * child, the child does not run, and the join (or the call) ends with -ENOMEM.
+ *
+ * The child runs at once, as a call would; its parent waits on the worker's deque in the meantime.
+ * An idle worker takes the oldest parent there, and continues with it. So a loop that forks a
+ * million children has one child at a time on each worker, and recursion takes no more memory than
+ * it would on one thread, times the workers.
+ *
+ * A forking coroutine may await anything else too. If that suspends, the worker continues with the
+ * parents on its deque, as if they had been taken. A forking coroutine must not move to another
+ * scheduler itself, which is misuse; bide_schedule_on runs something else there.
+ *
+ * On a scheduler that is no pool, or if a worker's deque is full, the parent waits for the child
+ * that it forks: everything runs in the order of the program. A deque holds BIDE_JOIN_SLOTS_
+ * parents.
+ *
+ * After a stop request on the context of the first coroutine, new children do not run, and the join
+ * ends with -ECANCELED. Running coroutines are not disturbed, and their waits are not cancelled:
+ * below the first fork bide_this_context()->stop is NULL, because a source belongs to one chain of
+ * coroutines. With a source a fork costs more.
+ *
+ * A forking coroutine that has forked must not be destroyed before it has ended, whatever it waits
+ * for; that is misuse, and detected. If it ends without having joined, it waits for its children at
+ * its end, after `finally`.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,8 +1,8 @@
 /*
- * Frames, awaiters, contexts and schedulers: what a suspended coroutine is, and how it is run
- * again. Floor: coroutine.
+ * Frames, awaiters, contexts and schedulers: what a suspended coroutine is, and how it is resumed.
+ * Floor: coroutine.
  *
- * A frame is where a coroutine keeps itself: this header, then whatever else its type declares. An
+ * A frame is the memory of a coroutine: this header, then the members that its type declares. An
  * awaiter is one operation that a frame waits for. They point at each other while the frame waits:
  *
  *        frame                       awaiter
@@ -13,46 +13,21 @@
  *     | context   |               +-----------+
  *     +-----------+
  *
- * A frame is an awaiter too: to await a coroutine is to run it, and its `frame` is then the frame
- * that awaits it, its continuation. So a frame costs four words, and a child in its parent's frame
- * costs no awaiter beside it.
- *
- * An operation of one's own is a struct with an awaiter at its head, a table, and an init function:
- *
- *     typedef struct bell_wait {
- *         bide_awaiter awaiter;                              // at the head
- *         bide_awaiter **bell;                               // the caller's: the one wait
- *     } bell_wait;
- *     static bide_frame *bell_suspend(bide_awaiter *awaiter, bide_frame *frame)
- *     {
- *         *((bell_wait *)(void *)awaiter)->bell = awaiter;
- *         return NULL;                                       // suspended
- *     }
- *     static int bell_resume(bide_awaiter *awaiter) { return 0; }
- *     static bide_awaiter *bell_heard(bell_wait *wait, bide_awaiter **bell)
- *     {
- *         static const bide_awaiter_ops ops = {.suspend = bell_suspend, .resume = bell_resume};
- *         wait->awaiter.ops = &ops;
- *         wait->bell = bell;
- *         return &wait->awaiter;
- *     }
- *
- *     bide_wake_one(bell);                                   // the waker, once
- *
- * The life of a frame:
+ * A frame is an awaiter too: awaiting a coroutine runs it, and its `frame` is then the frame that
+ * awaits it, its continuation. So a frame costs four words, and a child in its parent's frame needs
+ * no awaiter beside it. An operation of your own is a struct with an awaiter at its head, a table,
+ * and an init function: docs/internals/frame.md has one.
  *
  *     not started --await--> running <--> suspended (at a point) --> finished
  *         |                                   |                         ^
  *         +------------------- bide_destroy --+-------------------------+
  *
- * While a frame runs, the thread that runs it may touch it. While it is suspended, the waker may,
- * once: the thread that ends what the frame waits for. A frame runs only where its context's
+ * The thread that runs a frame may touch it. While the frame is suspended, the waker may, once: the
+ * thread that ends the operation that the frame waits for. A frame runs only where its context's
  * scheduler runs it. So an awaiter transfers to a frame of another scheduler by posting
- * (bide_wake), never by returning it from suspend.
- *
- * Why it is right: a waker that hands a frame from one thread to another does it by a release that
- * the taker acquires (a waiter list, a run queue), so a frame's plain fields need no order of their
- * own.
+ * (bide_wake), never by returning it from suspend. A waker hands the frame to another thread by a
+ * release that the taker acquires (a waiter list, a run queue), so a frame's plain fields need no
+ * order of their own.
  */
 #ifndef BIDE_FRAME_H
 #define BIDE_FRAME_H
@@ -78,14 +53,14 @@ typedef struct bide_environment bide_environment;
 typedef struct bide_io bide_io;
 
 /*
- * What can be awaited, as three functions. An operation is an init function that fills its awaiter
- * in place and returns it. The table is a `static const` in the header, so a compiler that sees the
- * init function inlines the whole await. NULL stands for what a frame that has not started does. It
- * is checked rather than called, because to await a child whose init function is in another file
- * should not take three more indirect calls.
+ * The functions of an operation that can be awaited. An operation is an init function that fills its
+ * awaiter in place and returns it. The table is a `static const` in the header, so a compiler that
+ * sees the init function inlines the whole await. NULL means the behaviour of a frame that has not
+ * started. It is checked rather than called, because awaiting a child whose init function is in
+ * another file should not take three more indirect calls.
  */
 typedef struct bide_awaiter_ops {
-    /* Has it ended already, so that there is no need to suspend? NULL: no. */
+    /* Returns true if it has already ended, so the frame need not suspend. NULL: false. */
     bool (*ready)(bide_awaiter *awaiter);
 
     /*
@@ -104,26 +79,26 @@ typedef struct bide_awaiter_ops {
     int (*resume)(bide_awaiter *awaiter);
 
     /*
-     * The operation was started, and its coroutine is asked to stop: removes the operation from
-     * wherever it is enlisted, has it end with bide_awaiter_finish_cancelled, and wakes it; or does
-     * nothing, if it is ending by itself. What it was about to take stays where it is. NULL: it
-     * cannot be cut short.
+     * Cancels the operation, which was started: removes it from the structure in which it is
+     * enlisted, ends it with bide_awaiter_finish_cancelled, and wakes it; or does nothing, if it is
+     * already ending. It takes nothing then. NULL: the operation cannot be cancelled.
      *
-     * Any thread, once, after suspend has returned, and at the same time as the operation's end.
-     * The operation stays until cancel has returned, even if it ends meanwhile (stop.h); its
-     * `frame` is then not the waiting coroutine's but a gate in front of that. No lock is held.
+     * Any thread, once, after suspend has returned, and concurrently with the operation's end. The
+     * operation stays until cancel has returned, even if it ends in the meantime (stop.h); its
+     * `frame` is then a gate in front of the waiting coroutine's frame. No lock is held.
      */
     void (*cancel)(bide_awaiter *awaiter);
 
     /*
      * The waiting coroutine is destroyed, and no other thread ends the operation at the same time:
-     * removes the operation from wherever it is enlisted. On a thread of the coroutine's scheduler.
-     * NULL: it cannot be withdrawn; if it is ready it is not written to, and may be a constant.
+     * removes the operation from the structure in which it is enlisted. On a thread of the
+     * coroutine's scheduler. NULL: it cannot be withdrawn; if it is ready it is not written to, and
+     * may be a constant.
      *
-     * True: nothing refers to it any more. False: it has ended, and has been handed to its
-     * scheduler. What it took will have no taker, so it has given that back, or to the next waiter.
+     * Returns true if nothing refers to it any more. Returns false if it has ended, and was posted
+     * to its scheduler; it has then given back what it took, or passed it to the next waiter.
      *
-     * Also called, and then false, of an operation that ended without having suspended, or whose
+     * Also called, and then false, for an operation that ended without having suspended, or whose
      * result was taken, on behalf of a coroutine that will never know: behind a wrapper
      * (wrapper.h).
      */
@@ -132,10 +107,9 @@ typedef struct bide_awaiter_ops {
     const char *name; /* for inspection (inspect.h); NULL for a frame */
 
     /*
-     * For operations that a select tries, rather than awaits (extend/choice.h, where its rules
-     * are): does the operation if nothing has to be waited for, and returns what it ends with.
-     * Otherwise does nothing, returns -EAGAIN, and has put into choice->wait what to await before
-     * it is tried again. NULL: a select awaits it.
+     * For operations that a select attempts, rather than awaits (extend/choice.h has the rules):
+     * performs the operation if it need not wait, and returns its result. Otherwise does nothing,
+     * stores the awaiter to wait for in choice->wait, and returns -EAGAIN. NULL: a select awaits it.
      */
     int (*attempt)(bide_awaiter *awaiter, bide_choice *choice);
 } bide_awaiter_ops;
@@ -160,7 +134,7 @@ struct bide_frame {
 };
 
 /*
- * What a step returns: the frame that runs next, or NULL: none, back to the resume loop. A struct,
+ * The result of a step: the frame that runs next, or NULL: none, back to the resume loop. A struct,
  * so that no other value can be returned from a body by mistake.
  */
 typedef struct bide_next {
@@ -169,8 +143,8 @@ typedef struct bide_next {
 
 /*
  * Runs a frame from its point to where it next stops. `depth` is how many more frames may be
- * stepped by a direct call on this stack; or BIDE_DESTROY_: the frame does not go on, but runs its
- * `finally` part and ends.
+ * stepped by a direct call on this stack; or BIDE_DESTROY_: the frame runs its `finally` part and
+ * ends.
  */
 #define BIDE_DESTROY_ UINT_MAX
 typedef bide_next bide_step(bide_frame *frame, unsigned depth);
@@ -201,27 +175,27 @@ typedef struct bide_coroutine_code {
     const char *name;
     const char *file;
     const bide_coroutine_type *const *type; /* coroutine_type.h; NULL: written by hand */
-    const bide_point *finished; /* where it stands at its end; NULL: bide_point_finished */
+    const bide_point *finished;             /* its point at the end; NULL: bide_point_finished */
 } bide_coroutine_code;
 
 typedef enum bide_state { BIDE_AT_START, BIDE_AT_AWAIT, BIDE_AT_YIELD, BIDE_AT_END } bide_state;
 
 /*
- * Where a coroutine can stand: one constant for its start, one for each await and yield, one for
- * its end. A suspended frame's function, file and line are read from here.
+ * A point at which a coroutine can be: one constant for its start, one for each await and yield, one
+ * for its end. A suspended frame's function, file and line are read from here.
  */
 struct bide_point {
-    bide_awaiter_ops ops; /* what awaiting a frame that stands here does */
+    bide_awaiter_ops ops; /* how awaiting a frame at this point works */
     const bide_coroutine_code *code;
-    const void *label; /* where to go on, with labels as values; NULL at the start */
-    uint64_t number;   /* where to go on, in standard C; 0 at the start */
+    const void *label; /* where to continue, with labels as values; NULL at the start */
+    uint64_t number;   /* where to continue, in standard C; 0 at the start */
     unsigned line;
     bide_state state;
 };
 
 /*
- * For an operation that is made now and awaited later, or begun by hand: says so to the compiler,
- * which otherwise warns of one that is not awaited (BIDE_MUST_AWAIT).
+ * For an operation that is made now and awaited later, or begun by hand: suppresses the compiler's
+ * warning that it is not awaited (BIDE_MUST_AWAIT).
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
@@ -245,16 +219,14 @@ BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 /* The suspend of a frame that has started: to await it again is misuse. */
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame);
 
-/* The withdraw of a frame: destroys it. It is also what tells a frame among awaiters. */
+/* The withdraw of a frame: destroys it. It also identifies a frame among awaiters. */
 bool bide_frame_withdraw_(bide_awaiter *awaiter);
 
 /* The end of a frame whose code brings no such point. */
 extern const bide_point bide_point_finished;
 
-/*
- * What a scheduler has in place of the system: a clock, and threads for blocking calls. A test loop
- * (test_loop.h) has one of its own.
- */
+/* A scheduler's replacement for the system's clock, and for its threads for blocking calls. A test
+ * loop (test_loop.h) has one. */
 struct bide_environment {
     /* The time by which the scheduler sets its timers. Any thread that runs its coroutines. */
     uint64_t (*now)(bide_scheduler *scheduler);
@@ -284,15 +256,15 @@ struct bide_scheduler {
     void (*post)(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last);
 
     /*
-     * Does one of its coroutines run at a time, as on one thread? Then when one suspends, nothing
-     * resumes it before its suspend has returned, from whichever thread it is posted.
+     * True if one of its coroutines runs at a time, as on one thread. Then nothing resumes a
+     * coroutine before its suspend has returned, whichever thread posts it.
      */
     bool one_thread;
 
     /*
-     * Called on a thread that runs one of its coroutines: is there nothing else that could run
-     * here, so that a coroutine about to suspend may rather look for a while (bide_spin_until_ready)? NULL:
-     * never.
+     * Returns true if nothing else could run on the calling thread, which runs one of its
+     * coroutines. A coroutine that is about to suspend may then look for a while instead (bide_spin_until_ready).
+     * NULL: false.
      */
     bool (*idle)(bide_scheduler *scheduler);
 
@@ -323,15 +295,15 @@ struct bide_scheduler {
     bool (*clear_timer)(bide_scheduler *scheduler, bide_timer *timer);
 
     /*
-     * Is the calling thread the only one that could run its coroutines, by what it is running now?
-     * Then nothing of it runs while this thread blocks. Any thread. NULL: unknown.
+     * Returns true if no other thread could run its coroutines, given what this thread is running.
+     * Then no coroutine of it runs while this thread blocks. Any thread. NULL: unknown.
      */
     bool (*runs_here_only)(bide_scheduler *scheduler);
 
     /*
-     * Takes one operation, as post does, whose coroutine lets others go first (bide_schedule, and
-     * where it gives way): it goes on behind what is ready. NULL: `post` does that, because here
-     * all is resumed in the order in which it was posted.
+     * Takes one operation, as post does, whose coroutine yields to others (bide_schedule, and a spent
+     * budget): it is resumed behind the ready ones. NULL: `post` does that, because this scheduler
+     * resumes in the order of the posts.
      */
     void (*post_last)(bide_scheduler *scheduler, bide_awaiter *awaiter);
 
@@ -339,8 +311,8 @@ struct bide_scheduler {
     const bide_environment *environment;
 
     /*
-     * What carries out input and output for its coroutines (extend/io.h), on the thread that calls
-     * it, which runs one of them. NULL, or returns NULL: nothing does.
+     * Returns the back end of its coroutines' input and output (extend/io.h) on the calling thread,
+     * which runs one of them. NULL, or returns NULL: there is none.
      */
     bide_io *(*io)(bide_scheduler *scheduler);
 };
@@ -354,13 +326,12 @@ struct bide_scheduler {
  */
 struct bide_context {
     bide_scheduler *scheduler; /* never NULL */
-    bide_stop_source
-        *stop;        /* of this one chain of coroutines (stop.h); NULL: is never asked to stop */
-    const char *name; /* or NULL */
+    bide_stop_source *stop;    /* of this one chain of coroutines (stop.h); NULL: never cancelled */
+    const char *name;          /* or NULL */
 
     /*
-     * Told once of each coroutine that ended with `error` (a negative errno) without being awaited;
-     * on the thread where it ended. `code` says which. NULL: errors of that kind are dropped.
+     * Called once for each coroutine that ended with `error` (a negative errno) without being
+     * awaited, on the thread where it ended. `code` identifies it. NULL: such errors are dropped.
      */
     void (*on_unhandled_error)(const bide_context *context, const bide_coroutine_code *code, int error);
 };
@@ -383,7 +354,7 @@ extern const bide_context bide_default_context;
 #endif
 
 /*
- * Where `frame` stands.
+ * The point of `frame`.
  * Threads: any, while the frame is not running. Progress: wait-free.
  */
 BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
@@ -392,7 +363,7 @@ BIDE_INLINE const bide_point *bide_frame_point(const bide_frame *frame)
 }
 
 /*
- * Has it run to its end, or been destroyed?
+ * Whether the frame has run to its end, or was destroyed.
  * Threads: any, while the frame is not running. Progress: wait-free.
  */
 BIDE_INLINE bool bide_done(const bide_frame *frame)
@@ -401,22 +372,22 @@ BIDE_INLINE bool bide_done(const bide_frame *frame)
 }
 
 /*
- * Is it ready? Then it has ended without having been suspended, which is remembered:
- * bide_awaiter_suspended. For an operation that awaits another on behalf of a coroutine, which may
- * be destroyed before it is told.
+ * Whether an operation is ready. If so it has ended without having been suspended, which is
+ * recorded: bide_awaiter_suspended. For an operation that awaits another on behalf of a coroutine,
+ * which may be destroyed before it resumes.
  * Threads: the waiter's. Progress: that of the operation's `ready`.
  */
 BIDE_INLINE bool bide_awaiter_had(bide_awaiter *awaiter)
 {
     if (awaiter->ops->ready == NULL || !awaiter->ops->ready(awaiter))
         return false;
-    if (awaiter->ops->withdraw != NULL) /* what cannot be withdrawn may be a constant */
+    if (awaiter->ops->withdraw != NULL) /* otherwise it may be a constant */
         awaiter->frame = NULL;
     return true;
 }
 
 /*
- * In an operation's `withdraw`: was it suspended? If not it has ended by having been ready.
+ * In an operation's `withdraw`: whether it was suspended. If not it has ended by having been ready.
  * Threads: the waiter's. Progress: wait-free.
  */
 BIDE_INLINE bool bide_awaiter_suspended(const bide_awaiter *awaiter)
@@ -425,7 +396,7 @@ BIDE_INLINE bool bide_awaiter_suspended(const bide_awaiter *awaiter)
 }
 
 /*
- * Is the awaiter a frame?
+ * Whether the awaiter is a frame.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
@@ -436,10 +407,10 @@ BIDE_INLINE bool bide_awaiter_is_frame(const bide_awaiter *awaiter)
 /*
  * Makes `frame` a coroutine at the start of `body` (the constant of a bide_coroutine or
  * bide_coroutine_of). For the init functions of kinds of coroutine: the frame is the first member
- * of the kind's struct, and of the user's. Returns what to await, once; it runs in the context of
- * the coroutine that awaits it. Writes nothing else of the frame.
- * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the
- * body has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself.
+ * of the kind's struct, and of the user's. Returns the awaiter, to be awaited once; the coroutine runs
+ * in the context of the one that awaits it. Writes nothing else of the frame.
+ * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, the body's
+ * effects stay: its waits end with -ECANCELED, and it runs on until it returns.
  * Progress: that of the body.
  */
 BIDE_MUST_AWAIT
@@ -452,7 +423,7 @@ BIDE_INLINE bide_awaiter *bide_frame_init(bide_frame *frame, const bide_point *b
 /*
  * The same for a coroutine that is not awaited: it has no continuation, and belongs to `context`,
  * which outlives it. To be run by bide_resume, or by bide_frame_step where nothing that it hands
- * over needs a loop. bide_start does this, and then what the type wants of a start.
+ * over needs a loop. bide_start does this, and then calls the type's hooks for a start.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
@@ -464,47 +435,7 @@ BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
     frame->context = context;
 }
 
-/*
- * Giving way. A coroutine whose operations are always ready would hold its thread for ever. So of
- * the operations that end without suspending each costs its thread one of BIDE_BUDGET; when they
- * are spent the coroutine is posted to its scheduler behind what is ready there, with the operation
- * that has just ended, and goes on with its result when its turn comes. Not where it belongs to the
- * inline scheduler, which has nothing else to run; nor at an operation without a `withdraw`, since
- * it may be a constant: then at the next. They are given anew when they are spent, and by a
- * bide_resume that is not inside another.
- *
- * While it is posted its awaiter's `frame` is marked: it is the frame's address, plus 1. bide_resume
- * takes the mark off. So a scheduler hands `frame` to bide_resume, and does nothing else with it.
- * The operation was ready, and knows of no suspension, so it could not be told from one that was
- * suspended if it had the frame itself (bide_awaiter_suspended).
- */
-
-/* What is left to the thread, less 1. */
-extern BIDE_THREAD_LOCAL int32_t bide_budget_;
-
-/* An operation has ended without suspending: is it one too many? */
-BIDE_INLINE bool bide_budget_spent_(void)
-{
-#if BIDE_BUDGET > 0
-    return BIDE_UNLIKELY(--bide_budget_ < 0);
-#else
-    return false;
-#endif
-}
-
-/*
- * The budget is spent, and `frame` would go on from `here` with the result of `awaiter`, which was
- * ready, or whose suspend has returned the frame. True: it is posted, and nothing of it is touched
- * any more. False: it goes on.
- */
-BIDE_COLD bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
-                              bool was_ready);
-
-/* Is `frame` posted because it gave way at `awaiter`, which was ready? */
-BIDE_INLINE bool bide_budget_yielded_(const bide_frame *frame, const bide_awaiter *awaiter)
-{
-    return (uintptr_t)awaiter->frame == (uintptr_t)frame + 1;
-}
+#include "bide/detail/yield_budget.h"
 
 /*
  * One step of `frame`, by its code. Returns the frame that runs next, or NULL.
@@ -527,7 +458,7 @@ void bide_resume(bide_frame *frame);
 /*
  * The operations chained from `first` by `link` (to NULL) have ended: posts each one's frame to the
  * scheduler of its context. Does not resume on the caller's stack while a frame is running on it.
- * Touch none of them after it. Those of one scheduler that stand side by side are posted together.
+ * Do not touch them afterwards. Neighbours that have the same scheduler are posted together.
  * Threads: any. Suspends: never. Progress: that of posting to the schedulers; linear in the
  * operations.
  */
@@ -590,115 +521,30 @@ BIDE_INLINE int bide_awaiter_resume(bide_awaiter *awaiter, const bide_awaiter_op
 }
 
 /*
- * Operations in a row, linked by `link`; those that have ended, to be resumed in this order, for
- * one. Of one thread at a time. Empty: `first` is NULL.
- */
-typedef struct bide_awaiter_chain {
-    bide_awaiter *first;
-    bide_awaiter *last; /* while there is a first */
-} bide_awaiter_chain;
-
-/*
- * Begins to fetch the memory in which `awaiter` lies, and its neighbourhood: a waiter is a member
- * of its frame, as a rule, close behind the frame's header. Processors foresee a walk over memory
- * by themselves, but not where each stop is at a multiple of two cache lines. NULL is allowed.
- * Threads: any; nothing is accessed. Progress: wait-free.
- */
-BIDE_INLINE void bide_awaiter_prefetch(const bide_awaiter *awaiter)
-{
-    uintptr_t address = (uintptr_t)awaiter;
-    BIDE_PREFETCH(address - BIDE_CACHE_LINE);
-    BIDE_PREFETCH(address);
-    BIDE_PREFETCH(address + BIDE_CACHE_LINE);
-}
-
-/*
- * Appends those from `first` to `last`, which are linked; last->link is NULL.
- * Threads: one at a time. Progress: wait-free.
- */
-BIDE_INLINE void bide_awaiter_chain_append(bide_awaiter_chain *chain, bide_awaiter *first,
-                                           bide_awaiter *last)
-{
-    if (chain->first == NULL)
-        chain->first = first;
-    else
-        chain->last->link = first;
-    chain->last = last;
-}
-
-/*
- * Puts one in front of all.
- * Threads: one at a time. Progress: wait-free.
- */
-BIDE_INLINE void bide_awaiter_chain_prepend(bide_awaiter_chain *chain, bide_awaiter *awaiter)
-{
-    awaiter->link = chain->first;
-    if (chain->first == NULL)
-        chain->last = awaiter;
-    chain->first = awaiter;
-}
-
-/*
- * Removes the first and returns it; NULL if there is none.
- * Threads: one at a time. Progress: wait-free.
- */
-BIDE_INLINE bide_awaiter *bide_awaiter_chain_take(bide_awaiter_chain *chain)
-{
-    bide_awaiter *first = chain->first;
-    if (first != NULL)
-        chain->first = first->link;
-    return first;
-}
-
-/*
- * Removes `awaiter`; false if it is not there.
- * Threads: one at a time. Progress: wait-free, linear in the chain.
- */
-BIDE_INLINE bool bide_awaiter_chain_remove(bide_awaiter_chain *chain, const bide_awaiter *awaiter)
-{
-    bide_awaiter *before = NULL;
-    for (bide_awaiter *a = chain->first; a != NULL; before = a, a = a->link) {
-        if (a != awaiter)
-            continue;
-        if (before == NULL)
-            chain->first = a->link;
-        else
-            before->link = a->link;
-        if (chain->last == a)
-            chain->last = before;
-        return true;
-    }
-    return false;
-}
-
-/*
- * For an operation's suspend, before it enlists: looks at whether the operation has ended, again
- * and again, as long as the scheduler has nothing else to run and its patience lasts. True if it
- * has ended: suspend returns its frame. Across two cores a look costs some tens of nanoseconds; to
- * suspend and be woken costs hundreds, and tens of thousands if the thread goes to sleep meanwhile.
+ * For an operation's suspend, before it enlists: polls whether the operation has ended, as long as
+ * the scheduler has nothing else to run and its patience lasts. Returns true if it has ended:
+ * suspend then returns its frame. Across two cores a look costs some tens of nanoseconds; suspending
+ * and waking cost hundreds, and tens of thousands if the thread sleeps in the meantime.
  * Threads: the waiter's. Suspends: never. Progress: blocks for a moment at most, BIDE_PATIENCE_MAX
  * looks.
  */
 bool bide_spin_until_ready(bide_awaiter *awaiter, bide_frame *frame);
 
 /*
- * Where misuse is looked for: says so if `awaiter` is NULL, was never initialised, or lies on the
- * stack below `top`, in the C frame of the step that awaits it, while `frame` does not. `here` is
- * where the frame awaits it; NULL: where it stands.
+ * In debug builds: reports misuse if `awaiter` is NULL, was never initialised, or is on the stack
+ * below `top`, in the C frame of the step that awaits it, while `frame` is not. `here` is the point
+ * of the await; NULL: the frame's.
  */
 void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                          const bide_point *here, const void *top);
 
-/*
- * The same for what is given to a function, rather than awaited by a frame: not NULL, and
- * initialised.
- */
+/* The same for an awaiter that is passed to a function: reports one that is NULL or uninitialised. */
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
                        unsigned line);
 
 /*
- * Starts `awaiter` for `frame`, which must be saved at a point where it goes on when the operation
- * has ended. Returns the frame that runs next; `frame` itself if the operation has ended already.
+ * Starts `awaiter` for `frame`, which must be saved at the point where it continues when the
+ * operation has ended. Returns the frame that runs next; `frame` itself if the operation has ended already.
  * For frames whose step function is written by hand.
  * Threads: the frame's scheduler's. Progress: that of the operation.
  */
@@ -725,5 +571,7 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");
 
 BIDE_EXTERN_C_END
+
+#include "bide/detail/awaiter_chain.h"
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * A generator: a coroutine that hands values to a loop on the same thread, one each time that it is
- * asked. It does not await. Floor: coroutine.
+ * A generator: a coroutine that hands values to a loop on the same thread, one for each request. It
+ * does not await. Floor: coroutine.
  *
  *     struct count {
  *         bide_generator generator;       // header first
- *         int i, n;                       // parameters, and what outlives a yield
+ *         int i, n;                       // parameters, and state that outlives a yield
  *     };
- *
  *     bide_generator_coroutine(count_body)
  *     {
  *         bide_begin(count_body, struct count *self);
@@ -14,7 +13,6 @@
  *             bide_yield(&self->i);
  *         bide_end();
  *     }
- *
  *     static inline bide_generator *count(struct count *self, int n)
  *     {
  *         self->n = n;
@@ -24,15 +22,13 @@
  *     bide_for(int *, number, count(&frame, 10))
  *         printf("%d\n", *number);
  *
- * A generator is used by one thread at a time; it may be passed on between two values. Nothing here
- * suspends the caller, allocates, or waits.
+ * One thread at a time uses a generator; it may pass to another thread between two values. Nothing
+ * here suspends the caller, allocates, or waits. If the compiler sees both the loop and the body,
+ * as here, it inlines one into the other. Otherwise a value costs a call through a pointer and a
+ * switch.
  *
- * Where the compiler sees both the loop and the body, as here, it inlines the one into the other,
- * and often nothing of the coroutine is left. Otherwise a value costs a call through a pointer and
- * a switch.
- *
- * Source: the generator of Lewis Baker's articles on coroutines, which forbids to await by its
- * await_transform.
+ * Source: the generator of Lewis Baker's articles on coroutines, whose await_transform forbids
+ * awaits.
  */
 #ifndef BIDE_GENERATOR_H
 #define BIDE_GENERATOR_H

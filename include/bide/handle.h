@@ -1,16 +1,16 @@
 /*
- * What can be done with a coroutine from outside: a `bide_frame *` is its handle. It owns nothing.
+ * Controlling a coroutine from outside: a `bide_frame *` is its handle. It owns nothing.
  * Floor: coroutine.
  *
  *     bide_frame *handle = &counter.frame;
  *     bide_start(handle, &counter_body, &bide_default_context);   // lazy; a body that yields
  *     while (!bide_done(handle))
- *         bide_resume(handle);                                    // up to where it next suspends
+ *         bide_resume(handle);                                    // until it next suspends
  *
- *     bide_start      begins a coroutine beside the caller; lazy or eager, as its type says
- *     bide_resume     runs it on (frame.h)
- *     bide_done       has it ended? (frame.h)
- *     bide_destroy    ends it where it stands
+ *     bide_start      starts a coroutine beside the caller; lazy or eager, depending on its type
+ *     bide_resume     resumes it (frame.h)
+ *     bide_done       whether it has ended (frame.h)
+ *     bide_destroy    ends it where it is suspended
  *     bide_promise, bide_from_promise
  *                     from a handle to its promise and back (coroutine_type.h)
  *
@@ -18,9 +18,8 @@
  * destroyed on a thread of its context's scheduler, by one thread at a time. Nothing here
  * allocates.
  *
- * Misuse is caught with the coroutine's name, file and line: always for a coroutine that ended or
- * was awaited twice, and for one that is running where BIDE_DEBUG is 1 (it is, unless NDEBUG is
- * defined).
+ * Misuse is reported with the coroutine's name, file and line: always for a coroutine that has ended or
+ * was awaited twice, and for a running one if BIDE_DEBUG is 1 (it is, unless NDEBUG is defined).
  */
 #ifndef BIDE_HANDLE_H
 #define BIDE_HANDLE_H

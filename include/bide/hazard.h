@@ -1,72 +1,31 @@
 /*
- * Hazard pointers: when may memory go that other threads may be about to read? When no thread says
- * that it reads it. For lock-free structures whose nodes are unlinked while others walk over them.
- * Floor: queue.
+ * Hazard pointers: an object that other threads may be about to read is freed only when no thread
+ * declares that it reads it. For lock-free structures whose nodes are unlinked while others walk
+ * over them. Floor: queue.
  *
  *     bide_hazard_seat *seat = bide_hazard_join(&domain);
  *     struct node *node = bide_hazard_protect(seat, 0, &list->first);
- *     ...                                                     // it may be read: it stays
+ *     ...                                                     // node may be read: it stays
  *     bide_hazard_clear(seat, 0);
  *
  *     ... unlink `old` ...
  *     bide_hazard_retire(&domain, seat, &old->retired, old, free_node);
  *
- *     domain    an array of seats, the caller's; a thread, or a coroutine, that takes part has one
- *     seat      BIDE_HAZARDS hazards: what its owner says that it reads;
- *               and the last few objects that it has retired
- *     retired   what all seats have retired but for those few, and nobody has reclaimed yet
- *     weight    how much of that nobody has looked at yet
+ *     join        take a free seat of the domain; a thread, or a coroutine, has one
+ *     leave       give the seat back, with everything that it holds
+ *     protect     declare that the seat's owner reads the object that a pointer points to,
+ *                 and make sure that the pointer still points to it
+ *     clear       the owner no longer reads it
+ *     retire      the object is unlinked: no thread can newly reach it. It is reclaimed later
+ *     scan        reclaim retired objects of any seat that are not protected. Retiring scans now and then
  *
- *     join        take a free seat
- *     leave       give it back, with all that it holds
- *     protect     say that the seat's owner reads what a pointer points to,
- *                 and make sure that the pointer did so afterwards
- *     clear       the owner reads it no longer
- *     retire      it is unlinked: no thread gets there any more that is not there yet.
- *                 It is to be reclaimed later
- *     scan        reclaim what was retired, by any seat, and is not protected.
- *                 Retiring does it now and then
+ * Any thread may join. Functions that take a seat are for the seat's owner, one thread at a time.
+ * join, clear and set are wait-free. protect, retire, scan and leave are lock-free, except for the
+ * calls of `reclaim` and for the system call of the heavy fence (fence.h).
  *
- * Any thread may join; what takes a seat is for the seat's owner, one thread at a time. join, clear
- * and set are wait-free. protect, retire, scan and leave are lock-free, except for the calls of
- * `reclaim` and for the system call of the heavy fence (fence.h).
- *
- * How much is kept: let H be BIDE_HAZARDS * seats, all hazards of the domain. A seat keeps objects
- * of a weight of 2 * BIDE_HAZARDS before it gives them to the domain. The owner that gives there
- * when a weight of 2 * H has not been looked at scans all. What a scan leaves is protected. So, an
- * object having a weight of 1, there are no more than 4 * H objects that nobody protects, and no
- * more than H are protected: 5 * H * (size of an object) bytes at most, 20 objects a seat. All that
- * is in one place, so this is the domain's bound: no seat has a garbage of its own. While a thread
- * is scanning it has what it has taken besides, as much again. A thread that stops for ever in the
- * middle of a scan keeps that, and otherwise what it protects and the few of its seat.
- *
- * Why it is right: nothing is reclaimed that a thread reads.
- *
- *     reader:   S  hazard.store(p, release)     retirer:  U  unlinks p: source no longer holds it
- *               L  light fence                            X  heavy fence
- *               R  source.load() is p still               H  loads all hazards, acquire
- *
- * 1. If H does not see S, or anything later in that hazard, L comes before X (fence.h), so R sees U
- *    or what came later: not p, unless p was linked again. That is done only with an object that
- *    was reclaimed, so by a thread that finds the fence X of its reclaiming before. Then S is seen
- *    by the next that retires it, by the same argument.
- * 2. If H sees p, it stays. If it sees what came later in that hazard, NULL or another, the
- *    reader's accesses to p happened before that store, which releases, and H acquires: so before
- *    the reclaiming. So an object that is protected may be protected by another hazard too, without
- *    a look, before the first is cleared; by one with a higher index, since they are loaded in that
- *    order.
- * 3. `retired` is pushed onto or taken whole, so ABA does it no harm (waiter_list.h says why). A
- *    push releases, a taker acquires: the objects, and that they were unlinked before its X.
- * 4. A seat is taken by a compare-exchange that acquires what its last owner released on leaving:
- *    its list is empty then.
- * 5. `weight` is raised after a push, and set to 0 before the list is taken. So what is in the list
- *    and was not looked at is counted, or its seat is about to count it. What was taken before it
- *    was counted is counted though it is gone: then the next scan comes early. No order is needed:
- *    a taker that sets a push's weight to 0 and takes the list from before that push would have
- *    written what the push read. C11 allows that, and RC11 does not; the batch then waits for one
- *    scan more.
- *
- * Source: Michael, Hazard Pointers (2004); P2530; with the asymmetric fences of P1202.
+ * At most 20 objects a seat are kept (5 * BIDE_HAZARDS), in the whole domain; a scan under way
+ * holds as many again. Why it is correct, and the bound: docs/internals/hazard.md. The numbers
+ * below refer to that.
  */
 #ifndef BIDE_HAZARD_H
 #define BIDE_HAZARD_H
@@ -93,7 +52,7 @@ typedef struct bide_hazard_seat {
     bide_hazard_retired *last;    /* of them, if there are any */
     size_t weight;
     bool scanning;
-    uint16_t crowded; /* segment_queue.h, 9 */
+    uint16_t crowded; /* segment_queue.md, 9 */
 } bide_hazard_seat;
 
 typedef struct bide_hazard_domain {

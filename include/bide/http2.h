@@ -1,47 +1,29 @@
 /*
- * HTTP/2 for a server: the handlers of http.h, unchanged, for each stream of a connection. By
- * libnghttp2; a library of its own, bide-http2, so that nobody else depends on that. Floor: io.
+ * HTTP/2 for a server: the handlers of http.h, unchanged, for each stream of a connection.
+ * Implemented with libnghttp2, in a library of its own, bide-http2, so that other programs do not
+ * depend on it. Floor: io.
  *
- *     bide_http_server_init(&http, &(bide_http_options){.handler = {&hello_body, sizeof(struct hello)}, .most = 1000});
+ *     bide_http_server_init(&http, &(bide_http_options){.handler = {&hello_body,
+ *                                                       sizeof(struct hello)}, .most = 1000});
  *     bide_http2_init(&http2, &http, &(bide_http2_options){.is_plain = true});
  *     bide_try(bide_http_server_run(&http));
  *
- * So connections without TLS may begin with HTTP/2's preface ("prior knowledge"): those that do are
- * HTTP/2, the others HTTP/1.1. With TLS what the client has agreed on by ALPN decides; `protocols`
- * of the config are bide_http2_protocols:
+ * This accepts connections without TLS that begin with HTTP/2's preface ("prior knowledge"); other
+ * connections are HTTP/1.1. With TLS the protocol negotiated by ALPN decides; `protocols` of the
+ * config are bide_http2_protocols:
  *
- *     bide_try(bide_tls_accept(&self->handshake, &self->tls, config, bide_socket_stream(&self->connection.socket)));
+ *     bide_try(bide_tls_accept(&self->handshake, &self->tls, config,
+ *                              bide_socket_stream(&self->connection.socket)));
  *     bide_try(bide_http2_serve(&self->http, &http2, bide_tls_stream(&self->tls), self->memory,
  *                               bide_tls_protocol(&self->tls)));
  *
- * A request has a coroutine of its own, and several of a connection run at a time. The client's
- * windows are opened when a handler reads, and a handler that writes waits for the client's: that
- * is the back-pressure, for each stream alone. A client that resets a stream has its handler asked
- * to stop; so has a time that is over, which ends the stream and not the connection. When the
- * server is shut down, connections take no more requests, say so (GOAWAY), and end with those that
- * are under way. There is no upgrade from HTTP/1.1, no push, and no WebSocket over HTTP/2;
- * bide_http_upgrade with NULL makes a tunnel of a CONNECT.
- *
- * Limits are those of bide_http_options, for each request; `first` and `idle` are of a connection
- * without requests. What a connection may ask for beside requests is bounded too: streams that it
- * resets, PING, SETTINGS, PRIORITY and empty frames. What could be taken for another request by
- * whoever it is handed on to (names in upper case, "Connection", two lengths, control characters,
- * "Host" that is not ":authority") resets the stream or is 400.
- *
- * Connections take turns, of 16 requests, and the requests run between them. So a connection that
- * asks without end leaves the others their part, and requests that are answered at once use the same
- * little memory again and again.
- *
- * A connection that is HTTP/2 allocates: its session, and for each stream as much as a connection
- * of HTTP/1.1 has, and up to `window` bytes for a body that comes in. All of it is counted, and
- * bounded if the options say so. If there is none, the stream is reset, or the connection ends.
- *
- * One loop has a server.
- *
- * Why it is right: src/http2/serve.c.
- *
- * Source: RFC 9113; CVE-2023-44487, CVE-2019-9511 to 9518 and CVE-2024-28182 for what has to be
- * bounded.
+ * Each request has a coroutine of its own, and several requests of a connection run at a time.
+ * Back-pressure is per stream: a window opens when the handler reads, and a handler that writes
+ * waits for the client's window. If the client resets a stream, or a time limit expires, the
+ * handler is cancelled, and the connection stays. On shutdown, connections take no more requests,
+ * send GOAWAY, and end after the requests under way. There is no upgrade from HTTP/1.1, no push,
+ * and no WebSocket over HTTP/2; bide_http_upgrade with NULL makes a tunnel of a CONNECT. A server
+ * belongs to one loop.
  */
 #ifndef BIDE_HTTP2_H
 #define BIDE_HTTP2_H
@@ -111,11 +93,34 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
  * Serves one connection over a stream, as bide_http_serve: by HTTP/2 if `protocol` is "h2", by
  * HTTP/1.1 if it is another, or NULL.
  * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
- * the requests that are under way are cut short. Progress: as bide_http_serve.
+ * the requests that are under way are cancelled. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2,
                                bide_stream stream, void *memory, const char *protocol);
+
+/*
+ * Why it is correct: src/http2/serve.c.
+ *
+ * Source: RFC 9113; CVE-2023-44487, CVE-2019-9511 to 9518 and CVE-2024-28182 for what has to be
+ * bounded.
+ */
+
+/*
+ * Limits are those of bide_http_options, for each request; `first` and `idle` apply to a connection
+ * without requests. Other costs of a connection are bounded too: streams that the client resets,
+ * PING, SETTINGS, PRIORITY and empty frames. A request that a next hop could interpret differently
+ * (names in upper case, "Connection", two lengths, control characters, a "Host" that differs from
+ * ":authority") is a reset stream or a 400.
+ *
+ * Connections take turns of 16 requests, and the requests run between them. So a connection that
+ * requests without end leaves the others their share, and requests that are answered at once reuse
+ * the same little memory.
+ *
+ * An HTTP/2 connection allocates: its session, for each stream as much as an HTTP/1.1 connection
+ * has, and up to `window` bytes for a request's body. All of it is counted, and bounded if the
+ * options say so. If memory runs out, the stream is reset, or the connection ends.
+ */
 
 BIDE_EXTERN_C_END
 

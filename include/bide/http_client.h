@@ -26,7 +26,7 @@
  *
  * Redirects are the caller's (http_url.h). For many connections there is connection_pool.h.
  *
- * Why it is right: src/http/client.c.
+ * Why it is correct: src/http/client.c.
  */
 #ifndef BIDE_HTTP_CLIENT_H
 #define BIDE_HTTP_CLIENT_H

@@ -1,5 +1,5 @@
 /*
- * A handler that serves the files below a folder. Floor: io.
+ * A handler that serves the files below a directory. Floor: io.
  *
  *     bide_http_files files;
  *     bide_http_files_open(&files, &(bide_http_files_options){.root = "/srv/www"});
@@ -8,26 +8,26 @@
  *     ...
  *     bide_http_files_close(&files);           // when the server has ended
  *
- * As the handler of a route (http_router.h) it serves what the route's last parameter names:
+ * As a route's handler (http_router.h) it serves the path in the route's last parameter:
  *
- *     {NULL, "/static/{path...}", {&bide_http_files_body, sizeof(bide_http_files_exchange)}, &files}
+ *     {NULL, "/static/{path...}",
+ *      {&bide_http_files_body, sizeof(bide_http_files_exchange)}, &files}
  *
- * GET and HEAD; ETag and Last-Modified; If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since;
- * Range and If-Range, one range or several ("multipart/byteranges"); a file beside it that is compressed,
- * "a.js.br" or "a.js.gz", where the client accepts it and it is not older. A folder is its "index.html",
- * or, if the options say so, a page that lists it, or 404; without a "/" at its end it is redirected.
+ * It supports GET and HEAD; ETag and Last-Modified; If-Match, If-None-Match, If-Modified-Since,
+ * If-Unmodified-Since; Range and If-Range, one range or several ("multipart/byteranges");
+ * compressed siblings "a.js.br" or "a.js.gz", if the client accepts them and they are not older. A
+ * directory is its "index.html", or, if the options say so, a page that lists it, or 404; without a
+ * final "/" it is redirected.
  *
- * Nothing outside the folder is reached: the kernel resolves the path beneath it (openat2(2)), and ".."
- * is refused before. Where the kernel has no such call, the path is gone along part by part, and symbolic
- * links are not followed. Links are followed inside the folder if the options say so. Only regular files
- * are served. Names that begin with "." are not there, but for ".well-known".
+ * Nothing outside the directory is reached: ".." is rejected, and the kernel resolves the path
+ * beneath the directory (openat2(2)). Without that call the path is opened part by part, and
+ * symbolic links are not followed. Links are followed inside the directory if the options say so.
+ * Only regular files are served. Names that begin with "." are hidden, except ".well-known".
  *
- * A path that the kernel has in its cache is opened at once; another by a thread, if the options have a
- * pool of threads for calls that block, or in place. Files that are small and in memory leave with their
- * head in one call, larger ones go by bide_send_file. The files are the system's: under a test loop with
- * input and output in memory there are none.
- *
- * Why it is right: src/http/files.c.
+ * The server's thread opens a path that is in the kernel's cache; for others it uses the options'
+ * pool of threads for blocking calls, if there is one. Small files in memory leave with their head
+ * in one call, larger ones by bide_send_file. Under a test loop with input and output in memory
+ * there are none.
  */
 #ifndef BIDE_HTTP_FILES_H
 #define BIDE_HTTP_FILES_H
@@ -48,21 +48,22 @@ typedef struct bide_http_type {
 
 /* What is served. What is 0 or NULL is as it says. */
 typedef struct bide_http_files_options {
-    const char *root;           /* the folder */
-    const char *index;          /* NULL: "index.html" */
-    const char *cache_control;  /* the value of "Cache-Control". NULL: none */
-    const bide_http_type *types; /* that are looked at before the library's own, up to a NULL suffix */
-    bide_blocking *blocking;    /* for paths that are not in the kernel's cache. NULL: in place */
-    bool lists;                 /* folders without an index have a page, which a script in it sorts */
-    bool follows_links;         /* symbolic ones, inside the folder */
-    bool has_hidden;            /* names that begin with "." are there */
-    bool never_compressed;      /* compressed files are not looked for */
+    const char *root;          /* the folder */
+    const char *index;         /* NULL: "index.html" */
+    const char *cache_control; /* the value of "Cache-Control". NULL: none */
+    const bide_http_type
+        *types;              /* that are looked at before the library's own, up to a NULL suffix */
+    bide_blocking *blocking; /* for paths that are not in the kernel's cache. NULL: in place */
+    bool lists;              /* folders without an index have a page, which a script in it sorts */
+    bool follows_links;      /* symbolic ones, inside the folder */
+    bool has_hidden;         /* names that begin with "." are there */
+    bool never_compressed;   /* compressed files are not looked for */
 } bide_http_files_options;
 
 /* The caller's memory, while a server uses it. */
 typedef struct bide_http_files {
     bide_http_files_options options;
-    int root; /* a descriptor */
+    int root;       /* a descriptor */
     bool is_simple; /* the kernel has no openat2(2) */
 } bide_http_files;
 
@@ -89,12 +90,12 @@ typedef struct bide_http_range {
 /* A file that is looked for. Of the library. */
 typedef struct bide_http_found_ {
     const bide_http_files *files;
-    char *path;      /* from the root on, with room for ".html.br" behind it */
+    char *path; /* from the root on, with room for ".html.br" behind it */
     size_t path_size;
     uint8_t accepts; /* encodings */
     uint8_t encoding;
     bool only_cached;
-    int fd;          /* that was opened; or -1 */
+    int fd; /* that was opened; or -1 */
     int error;
     bool is_folder;
     struct stat about;
@@ -135,6 +136,10 @@ extern const bide_http_handler bide_http_files_handler;
  * Threads: any. Progress: wait-free, linear in the types.
  */
 const char *bide_http_content_type(const bide_http_files *files, const char *name, size_t size);
+
+/*
+ * Why it is correct: src/http/files.c.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -14,7 +14,7 @@
  *
  * One loop has a log. Its file may be exchanged at any time: bide_http_log_reopen.
  *
- * Why it is right: src/http/log.c.
+ * Why it is correct: src/http/log.c.
  *
  * Source: the common log format of NCSA's httpd, and the combined one of Apache's.
  */

@@ -1,14 +1,14 @@
 /*
- * What a server and a client of HTTP/1.1 have in common: texts, fields, methods, dates, and the two
- * halves of a message on its way. Floor: io.
+ * The common part of an HTTP/1.1 server and client: texts, fields, methods, dates, and the two
+ * halves of a message in transit. Floor: io.
  *
- * Texts point into the buffer of a connection. They are not terminated, and stay until the exchange
- * has ended that they belong to.
+ * Texts point into the buffer of a connection. They are not terminated, and stay valid until their
+ * exchange has ended. The connection's loop uses all of this, on that loop's thread.
  *
  * A bide_http_input decodes the body of a message, a bide_http_output encodes a message. Servers
  * (http.h) and clients (http_client.h) have one of each, and functions of their own for them.
  *
- * Why it is right: src/http/input.c, src/http/output.c, and src/http/parse.c.
+ * Why it is correct: src/http/input.c, src/http/output.c, and src/http/parse.c.
  *
  * Source: RFC 9110 and RFC 9112.
  */
@@ -91,10 +91,10 @@ int bide_http_parse_date(bide_slice date, int64_t *time);
 
 /* When what a connection waits for is to end. Of the library. */
 typedef struct bide_http_watch {
-    uint64_t until;   /* what it waits for now */
-    uint64_t whole;   /* the exchange */
-    uint64_t between; /* nanoseconds between two bytes; BIDE_FOREVER: without an end */
-    uint64_t armed;   /* when it is looked at next */
+    uint64_t until;         /* what it waits for now */
+    uint64_t whole;         /* the exchange */
+    uint64_t between;       /* nanoseconds between two bytes; BIDE_FOREVER: without an end */
+    uint64_t armed;         /* when it is looked at next */
     bide_auto_event *nudge; /* is set if that is too late */
 } bide_http_watch;
 
@@ -113,7 +113,7 @@ typedef struct bide_http_input {
     size_t trailer_count; /* behind the fields of the head */
     size_t max_fields;
     uint8_t state;
-    bool is_bounded; /* by its end alone, that of the connection */
+    bool is_bounded;    /* by its end alone, that of the connection */
     bool must_continue; /* the other side waits for "100 Continue" before it sends the body */
     int error;          /* what it is spoilt with; or 0 */
 

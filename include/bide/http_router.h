@@ -13,14 +13,14 @@
  *
  *     ... in a handler: bide_http_parameter(&self->exchange, "id")
  *
- * A pattern is a path whose segments are text, or "{name}", which is any segment that is not empty, or at
- * its end "{name...}", which is the rest of the path, empty or not. The first route that fits is taken.
- * Text is compared as it came, byte by byte: "%41" is not "A".
+ * A pattern is a path. Each of its segments is text, or "{name}", which matches any segment that is not
+ * empty. At its end "{name...}" matches the rest of the path, empty or not. The first matching route is
+ * used. Text is compared byte by byte, without decoding: "%41" is not "A".
  *
- * A path that no pattern fits is 404. A path that fits, but not by this method, is 405 with "Allow", or,
- * of OPTIONS, 204 with "Allow". Routes of GET are those of HEAD too.
+ * A path that matches no pattern is 404. A path that matches with another method is 405 with "Allow",
+ * or, for OPTIONS, 204 with "Allow". A route for GET serves HEAD too.
  *
- * Why it is right: src/http/router.c.
+ * Why it is correct: src/http/router.c.
  */
 #ifndef BIDE_HTTP_ROUTER_H
 #define BIDE_HTTP_ROUTER_H

@@ -20,28 +20,14 @@
  *
  *     head --handler--> response --end of the handler--> next head, or the connection ends
  *
- * A handler runs when the head of its request is there. It reads the body, if it wants it, and writes
- * the response, in pieces or at once; both wait for the other side, which is the back-pressure. When
- * it ends, so does the response; if it ends with an error, and nothing has been sent yet, the response
- * tells of the error: -ENOENT is 404, -EACCES 403; of a handler that asks others -EREMOTEIO is 502,
- * -EHOSTDOWN 503, -ETIMEDOUT 504; most others are 500. Requests that come before their turn wait in the connection's buffer, and are
- * answered in order.
+ * A handler runs when its request's head has arrived. It may read the body, and writes the
+ * response, in pieces or at once; both wait for the peer, which is the back-pressure. The response
+ * ends with the handler. Pipelined requests wait in the connection's buffer, and are answered in
+ * order.
  *
- * A connection has its memory from its beginning: buffers, fields, and the frame of one handler. A
- * request allocates nothing. A small response goes out in one call of the system, with its head.
- *
- * What is refused, with the status of the response; then the connection ends:
- *     400  what could be read in two ways: two lengths, lines that end otherwise than with "\r\n", folded
- *          lines, spoilt chunks, "Host" missing or twice, and whatever is none of HTTP
- *     408  a request that is too slow      413  a body that is too long      414  a long target
- *     417  an expectation but "100-continue"       431  a head that is too long, or has too many fields
- *     501  a method or a coding that nobody knows          505  another version than 1.0 and 1.1
- *
- * One loop has a server. Its connections may be of bide_server (server.h), or any stream
- * (bide_http_serve). Where the library was built without llhttp, bide_http_server_init ends with
- * -ENOTSUP.
- *
- * Why it is right: src/http/server.c.
+ * A server belongs to one loop. Its connections are those of bide_server (server.h), or any stream
+ * (bide_http_serve). If the library was built without llhttp, bide_http_server_init returns
+ * -ENOTSUP. "Errors" and "Memory" are below.
  */
 #ifndef BIDE_HTTP_SERVER_H
 #define BIDE_HTTP_SERVER_H
@@ -96,7 +82,7 @@ struct bide_http_exchange {
     bide_http_connection *connection;
     bide_http_server *server;
     bide_http_request request;
-    int status;     /* of the response; 200 at first. The handler may set it until the head is sent */
+    int status; /* of the response; 200 at first. The handler may set it until the head is sent */
     void *argument; /* the options', or the route's */
     size_t count;   /* bytes that the last bide_http_read has read; 0: the body has ended */
 
@@ -117,17 +103,17 @@ typedef struct bide_http_options {
     void *argument; /* the user's: what exchange->argument is at first */
 
     /* bytes */
-    size_t read_buffer_size;        /* of the buffer of what comes in. 0: 8192; 2048 at least */
-    size_t write_buffer_size;       /* of the buffer of what goes out: the longest head is that less 256. 0: 8192 */
-    size_t max_head;    /* of a request's head. 0: `read_buffer_size` less 1024, which is the most */
-    size_t max_target;  /* 0: no other limit than that of the head */
-    size_t max_fields;  /* of a request, with its trailers. 0: 64 */
-    uint64_t max_body;  /* 0: 1 MiB; BIDE_HTTP_UNKNOWN: without a limit */
+    size_t read_buffer_size;  /* of the buffer of what comes in. 0: 8192; 2048 at least */
+    size_t write_buffer_size; /* of the buffer of what goes out: the longest head is that less 256. 0: 8192 */
+    size_t max_head;       /* of a request's head. 0: `read_buffer_size` less 1024, which is the most */
+    size_t max_target;     /* 0: no other limit than that of the head */
+    size_t max_fields;     /* of a request, with its trailers. 0: 64 */
+    uint64_t max_body;     /* 0: 1 MiB; BIDE_HTTP_UNKNOWN: without a limit */
     uint64_t max_requests; /* of a connection. 0: without a limit */
 
     /* times */
-    uint64_t first_byte_timeout; /* to the first byte of a new connection. 0: 10 s */
-    uint64_t header_timeout;  /* from there to the end of the head. 0: 10 s */
+    uint64_t first_byte_timeout;   /* to the first byte of a new connection. 0: 10 s */
+    uint64_t header_timeout;    /* from there to the end of the head. 0: 10 s */
     uint64_t body_idle_timeout; /* between two bytes of a body, in and out. 0: 30 s */
     uint64_t keepalive_timeout;    /* from a response to the first byte of the next request. 0: 60 s */
     uint64_t request_timeout;   /* from the end of the head to the end of the response. 0: 300 s */
@@ -142,8 +128,8 @@ typedef struct bide_http_options {
     struct bide_http_log *log; /* of requests (http_log.h). NULL: none */
 
     /* of bide_http_server_run alone */
-    size_t max_connections;               /* connections at a time */
-    void *slots;               /* their memory: `max_connections` times bide_http_slot_size; or, if that is NULL: */
+    size_t max_connections; /* connections at a time */
+    void *slots; /* their memory: `max_connections` times bide_http_slot_size; or, if that is NULL: */
     bide_allocator *allocator; /* ... NULL: the heap */
 } bide_http_options;
 
@@ -166,7 +152,7 @@ struct bide_http_server {
     /* of the library */
     bide_http_connection *connections;
     bide_http_protocol *protocol; /* of what is not HTTP/1.1; or NULL */
-    int64_t second; /* of `date` */
+    int64_t second;             /* of `date` */
     bool is_draining;
     char date[BIDE_HTTP_DATE_SIZE + 8];
 };
@@ -255,12 +241,12 @@ struct bide_http_connection {
     uint64_t began; /* the exchange */
     size_t scanned;
     uint8_t state;
-    uint8_t lines; /* empty ones, before a request */
-    bool is_old;      /* the request is of HTTP/1.0 */
-    bool closes;      /* after the response */
-    bool is_upgraded; /* it is no more HTTP's */
-    uint8_t carried;  /* by the server's carrier, or may it be? */
-    void *carriers;   /* the carrier's own */
+    uint8_t lines;            /* empty ones, before a request */
+    bool is_old;              /* the request is of HTTP/1.0 */
+    bool closes;              /* after the response */
+    bool is_upgraded;         /* it is no more HTTP's */
+    uint8_t carried;          /* by the server's carrier, or may it be? */
+    void *carriers;           /* the carrier's own */
     bide_http_talk_ carrying; /* for the frame of the carrier's coroutine */
     int status;
     int refusal; /* the status of a response that refuses the request */
@@ -288,7 +274,7 @@ size_t bide_http_memory_size(const bide_http_server *server);
  * was shut down; and with 0 after an upgrade, with what the handler ended with.
  * Threads: the loop's. Errors: those of the stream, -EBADMSG (what came was refused), -ETIMEDOUT (it was
  * too slow), -ECANCELED. Suspends: if the stream does. Cancel-safe: no, the request that is under way is
- * cut short. Progress: that of the stream and the handlers.
+ * cancelled. Progress: that of the stream and the handlers.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server *server,
@@ -460,6 +446,27 @@ BIDE_INLINE bide_stream bide_http_stream(const bide_http_exchange *exchange)
 {
     return exchange->connection->stream;
 }
+
+/*
+ * Why it is correct: src/http/server.c.
+ */
+
+/*
+ * Errors. If a handler ends with an error before it has sent anything, the response reports it:
+ * -ENOENT is 404, -EACCES 403; of a handler that requests from other servers -EREMOTEIO is 502,
+ * -EHOSTDOWN 503, -ETIMEDOUT 504; most others are 500.
+ *
+ * The server rejects these requests itself, and then closes the connection:
+ *
+ *     400  ambiguous requests: two lengths, lines that do not end with "\r\n", folded lines, malformed
+ *          chunks, "Host" missing or twice, and everything that is not HTTP
+ *     408  a request that is too slow      413  a body that is too long      414  a long target
+ *     417  an expectation but "100-continue"   431  a head that is too long, or has too many fields
+ *     501  an unknown method or coding         505  another version than 1.0 and 1.1
+ *
+ * Memory. A connection has all its memory from the beginning: buffers, fields, and the frame of one
+ * handler. A request allocates nothing. A small response leaves in one system call, with its head.
+ */
 
 BIDE_EXTERN_C_END
 

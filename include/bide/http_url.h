@@ -1,13 +1,13 @@
 /*
- * URLs of "http" and "https": taken apart, and made of a base and a reference, as redirects have them.
+ * URLs of "http" and "https": parsing, and resolving a reference against a base, as for redirects.
  * Floor: io.
  *
  *     int status = bide_http_url_parse(&url, text, strlen(text));    // "http://example.org:8080/a?b"
  *     ... url.host, url.port, url.target ...
  *     bide_http_url_authority(&url, host, sizeof host);        // for bide_http_client_start_request
  *
- * What is not in the grammar is refused, spaces and control characters and bytes past ASCII among it.
- * Nothing is decoded. Texts point into the string that was parsed.
+ * Text that does not match the grammar is rejected, including spaces, control characters and bytes
+ * past ASCII. Nothing is decoded. Texts point into the parsed string. Any thread.
  *
  * Source: RFC 3986.
  */
@@ -19,13 +19,14 @@
 BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_http_url {
-    bool is_secure;          /* "https" */
-    bool has_port;           /* it is said */
-    uint16_t port;           /* that, or 80 or 443 */
-    bide_slice user;     /* before "@"; data is NULL: there is none */
-    bide_slice host;     /* without the brackets of IPv6 */
-    bool is_literal;         /* it had brackets */
-    bide_slice target;   /* path and query, for a request; if there is no path it is empty, or a query */
+    bool is_secure;      /* "https" */
+    bool has_port;       /* it is said */
+    uint16_t port;       /* that, or 80 or 443 */
+    bide_slice user; /* before "@"; data is NULL: there is none */
+    bide_slice host; /* without the brackets of IPv6 */
+    bool is_literal;     /* it had brackets */
+    bide_slice
+        target; /* path and query, for a request; if there is no path it is empty, or a query */
     bide_slice path;     /* may be empty */
     bide_slice query;    /* behind "?"; data is NULL: there is none */
     bide_slice fragment; /* behind "#"; likewise */

@@ -1,6 +1,6 @@
 /*
- * Looking at coroutines: which awaits which, where each stands, and what the innermost waits for.
- * Floor: coroutine.
+ * Inspecting coroutines: their chain of awaits, each one's line, and the operation that the innermost
+ * waits for. Floor: coroutine.
  *
  *     bide_backtrace_here(entries, 16);                            // in a body: its own chain
  *     bide_backtrace(frame, entries, 16);                          // that of a suspended coroutine
@@ -10,15 +10,15 @@
  *     #1 fetch_body at conn.c:80
  *     #2 bide_root at root.c:15
  *
- * A chain leads from a frame to the one that awaits it, and so on, to a root, a coroutine that was
- * started by itself, or a frame by which an operation runs something elsewhere (bide_schedule_on).
- * Frames that are written by hand are there too, under their code's name. All of it comes from what
- * a frame holds anyway, so it costs nothing until it is asked for.
+ * A chain leads from a frame to the frame that awaits it, and so on, to its end. That is a root, a
+ * coroutine without an awaiting one, or the frame of an operation that runs another elsewhere
+ * (bide_schedule_on). Frames that are written by hand appear under their code's name. All data is in
+ * the frames anyway, so it costs nothing until it is read.
  *
- * All of them are for a thread that may resume the coroutine, while nobody does. That is the thread
- * that runs a coroutine of its own chain, or one that keeps what is waited for from ending. For any
- * thread at any time there is bide_dump (dump.h). They do not suspend, do not allocate, do not
- * recurse, cannot fail, and are linear in the chain.
+ * The calling thread must be one that may resume the coroutine, while no thread does: the thread that
+ * runs a coroutine of the chain, or one that keeps its operation from ending. bide_dump (dump.h) is
+ * for any thread at any time. The functions do not suspend, do not allocate, do not recurse, cannot
+ * fail, and are linear in the chain.
  */
 #ifndef BIDE_INSPECT_H
 #define BIDE_INSPECT_H

@@ -1,5 +1,5 @@
 /*
- * Intervals: a coroutine does something at regular times. Floor: coroutine.
+ * Intervals: regular ticks for a coroutine. Floor: coroutine.
  *
  *     uint64_t now = bide_now(bide_this_context());
  *     bide_interval_init(&self->every, now, 20 * 1000000, BIDE_MISSED_SKIP);
@@ -8,11 +8,10 @@
  *         ...
  *     }
  *
- * One coroutine at a time waits for the ticks. A tick comes never early, and delays do not add up:
- * each tick's time is reckoned from the one before, not from when that was had. A tick is missed if
- * the coroutine comes for one when the next one's time has come already. What becomes of missed
- * ticks is the interval's policy. Where a tick is due each 10, and what is done after the first
- * takes 35:
+ * One coroutine at a time waits for the ticks. A tick never comes early, and delays do not accumulate:
+ * each tick's time is computed from the previous tick's time, not from the moment of its delivery. A
+ * tick is missed if the coroutine awaits it after the next one's time. The interval's policy decides
+ * about missed ticks. For a tick every 10, and work after the first that takes 35:
  *
  *     due                  0    10    20    30    40    50    60    70
  *     BIDE_MISSED_BURST    0                   35,35,35 40    50    60    70
@@ -21,8 +20,8 @@
  *
  * A tick costs a sleep (sleep.h), and one look at the clock.
  *
- * Why it is right: it is a sleep, which only its coroutine touches when it has ended. The time of
- * the next tick changes when a tick is had; if the wait was cut short, that tick is still to come.
+ * Why it is correct: it is a sleep, which only its coroutine touches when it has ended. The time of the
+ * next tick changes when a tick is delivered; a cancelled wait leaves the tick for the next one.
  */
 #ifndef BIDE_INTERVAL_H
 #define BIDE_INTERVAL_H

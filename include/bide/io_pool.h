@@ -9,30 +9,20 @@
  *         bide_thread_pool_destroy(pool);
  *     }
  *
- * It is a thread pool (thread_pool.h), and all that is said there holds. Its coroutines may also
- * await sockets, files and other descriptors. A worker without work sleeps in its io_uring, or in
- * its epoll set, so it costs nothing while nothing comes.
+ * Everything in thread_pool.h holds for it. Its coroutines may also await sockets, files and other
+ * descriptors. A worker without work sleeps in its io_uring, or in its epoll set.
  *
  * A descriptor belongs to the worker that used it first, its home. Its operations begin and end
  * there, and wake their coroutine there. Another worker may steal the coroutine, as any that is
- * ready; what that awaits next on the descriptor is sent home. So a connection and its coroutine
- * stay together while the load is even, and what costs time is spread.
+ * ready; its next operation on the descriptor is sent home. So a connection and its coroutine stay
+ * together while the load is even, and expensive work is spread.
  *
  *     one coroutine a connection     as on a loop
- *     several on one descriptor      each direction has its line; its operations end in the order in
- *                                    which they came to the home
+ *     several on one descriptor      each direction has its line; operations end in the order in which
+ *                                    they reached the home
  *     bide_close elsewhere           waits until the home's coroutine suspends
  *
- * A worker looks for what has come when its coroutine suspends, every so many times. A coroutine
- * that computes for long keeps what is at home there waiting; bide_stall_detector_start tells of it.
- *
- * A server may run here (server.h), and pool_server.h has one for each worker. For one loop alone, or
- * in a strand of the pool (strand.h), since they share what is not for several threads: a connection
- * pool, an acceptor, connecting by name, readers and writers of one stream. A pool of buffers to lend is for one loop alone; receiving from it ends
- * with -ENOTSUP here. A coroutine that waits for a descriptor is destroyed, as any of a pool, only
- * while nothing can end its wait; usually it is asked to stop.
- *
- * Why it is right: src/io/io_pool.c, and mail.c beside it.
+ * A server may run here (server.h), and pool_server.h has one for each worker. "Limits" are below.
  */
 #ifndef BIDE_IO_POOL_H
 #define BIDE_IO_POOL_H
@@ -75,6 +65,22 @@ bool bide_io_pool_is(const bide_thread_pool *pool);
  * coroutine that runs on that worker suspends.
  */
 int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor *descriptor);
+
+/*
+ * Why it is correct: src/io/io_pool.c, and mail.c beside it.
+ */
+
+/*
+ * Limits. A worker polls for completions when its coroutine suspends, every so many times. A
+ * coroutine that computes for long delays the descriptors whose home is its worker;
+ * bide_stall_detector_start reports it.
+ *
+ * Objects that share state between operations are for one loop alone, or for a strand of the pool
+ * (strand.h): a connection pool, an acceptor, connecting by name, readers and writers of one
+ * stream. A pool of buffers to lend is for one loop alone; receiving from it ends with -ENOTSUP
+ * here. A coroutine that waits for a descriptor may be destroyed, as any of a pool, only while
+ * nothing can end its wait; usually it is cancelled instead.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -19,23 +19,14 @@
  *     struct fib all = {.n = 30};
  *     bide_call_in(pool, fib, &all);        // from a thread that is no worker: blocks
  *
- * On a worker of a pool, a join costs a few nanoseconds where nobody steals: no lock, no atomic
- * read-modify-write, no fence. The second half waits on the worker's deque while the first runs,
- * and workers that have nothing to do steal the oldest halves first. On any other thread a join is
- * two calls, one after the other. So it is in a pool of one worker, and with more than so many
- * halves that wait (BIDE_JOIN_SLOTS_): what is forked beyond that runs in its turn.
- *
- * If the second half was stolen when the first has ended, the worker runs what the thief has forked
- * inside it, and nothing else, and sleeps when there is none. So no lock that is held over a join
- * is asked for by what has nothing to do with it; a thread-local variable that the second half uses
- * is another thread's; and the stack grows no deeper than the joins are nested. The worker runs no
- * coroutines meanwhile. A coroutine of the pool may join too: it does not suspend, and keeps its
- * worker until both halves have ended.
+ * Any thread may join. On a pool's worker a join costs a few nanoseconds while no other worker
+ * steals: no lock, no atomic read-modify-write, no fence. The second half waits on the worker's
+ * deque while the first runs, and idle workers steal the oldest halves first. On any other thread,
+ * in a pool of one worker, or with more than BIDE_JOIN_SLOTS_ waiting halves, a join is two calls
+ * in sequence.
  *
  * A half returns. It must not leave by longjmp, a C++ exception, or the thread's end: the other
  * half would still run, with a record on the stack that was left.
- *
- * Why it is right: bide/detail/join_deque.h, and src/schedule/pool/join.c.
  */
 #ifndef BIDE_JOIN_H
 #define BIDE_JOIN_H
@@ -88,6 +79,19 @@ void bide_call_in(bide_thread_pool *pool, void (*function)(void *argument), void
  */
 void bide_join_in(bide_thread_pool *pool, void (*first)(void *argument), void *first_argument,
                   void (*second)(void *argument), void *second_argument);
+
+/*
+ * Why it is correct: bide/detail/join_deque.h, and src/schedule/pool/join.c.
+ */
+
+/*
+ * If the second half was stolen when the first has ended, the worker runs functions that the thief
+ * has forked inside that half, and nothing else. If there are none, it sleeps. So unrelated work
+ * never requests a lock that is held over a join; a thread-local variable that the second half uses
+ * is another thread's; and the stack grows no deeper than the joins are nested. The worker runs no
+ * coroutines in the meantime. A coroutine of the pool may join too: it does not suspend, and keeps
+ * its worker until both halves have ended.
+ */
 
 BIDE_EXTERN_C_END
 

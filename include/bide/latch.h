@@ -3,21 +3,21 @@
  *
  *     bide_latch done;                          // on the waiter's stack, for one
  *     bide_latch_init(&done, 3);
- *     ... three are begun, each of which says bide_latch_count_down(&done) ...
+ *     ... start three tasks, each of which calls bide_latch_count_down(&done) ...
  *     bide_try(bide_latch_wait(&self->wait, &done));
  *
  * Any thread may count down and wait. Counting down is one atomic operation, except for the last,
  * which wakes the waiters.
  *
- * Why it is right: it is a count, and an event (event.h) that the last to count down sets. A waiter
+ * Why it is correct: it is a count, and an event (event.h) that the last to count down sets. A waiter
  * looks at the event alone.
  *
  * 1. Counting down releases, and the last to count down acquires all those releases (a release
- *    sequence of read-modify-writes) before it sets the event. So what was written before each is
- *    seen after the wait.
+ *    sequence of read-modify-writes) before it sets the event. So writes from before each are
+ *    visible after the wait.
  * 2. No wait ends before the event is set. Then all others have counted down, and touch nothing
  *    afterwards; and the last one touches nothing after the set, by the event's rule. So the memory
- *    may go right after a wait.
+ *    may be freed right after a wait.
  *
  * Source: std::latch of C++20.
  */
@@ -39,7 +39,7 @@ typedef struct bide_latch_waiter {
 } bide_latch_waiter;
 
 /*
- * Makes a latch that is to be counted down `count` times. The memory may go when every wait on it
+ * Makes a latch that is to be counted down `count` times. The memory may be freed when every wait on it
  * has ended and it is zero; so right after the last wait.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -151,7 +151,7 @@ BIDE_INLINE void bide_latch_close(bide_latch *latch)
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

@@ -2,36 +2,17 @@
  * An unbounded queue of one producer and one consumer: a list of nodes from a pool. Floor: queue.
  *
  *     typedef bide_linked_queue(struct job) job_queue;
- *     bide_node_pool_init(&pool, &bide_heap, bide_linked_queue_node_size(struct job), 1024,
- *     100000);     bide_linked_queue_init(&queue, &producers_cache);
- *     bide_linked_queue_push(&queue, &producers_cache, &job);     bide_linked_queue_pop(&queue,
- *     &consumers_cache, &job);
+ *     bide_node_pool_init(&pool, &bide_heap, bide_linked_queue_node_size(struct job), 1024, 1000);
+ *     bide_linked_queue_init(&queue, &producers_cache);
+ *     bide_linked_queue_push(&queue, &producers_cache, &job);
+ *     bide_linked_queue_pop(&queue, &consumers_cache, &job);
  *
  * One thread at a time is the producer, which pushes and closes; one is the consumer, which pops.
- * Each has a cache of nodes; they travel back through the pool, in batches. All of it is wait-free
- * except for the pool, which is lock-free.
+ * Each has a cache of nodes; nodes travel back through the pool, in batches. Everything is
+ * wait-free except for the pool, which is lock-free.
  *
- * Elements are copied as memcpy does. In the macros `queue_` may be evaluated more than once, the
+ * Elements are copied as by memcpy. In the macros `queue_` may be evaluated more than once, the
  * other arguments once.
- *
- * Why it is right:
- *
- *     head -> a -> b -> c -> (empty) <- tail        the last node has no element yet, and no next
- *
- *     push    fill tail's node; its next is a new one; tail to the new one
- *     pop     unless head is tail: take head's element; head to its next; put the node back
- *
- * 1. `tail` is stored by the producer (release) after it has filled and linked the nodes before it;
- *    the consumer loads it (acquire) and touches only those: elements and links need be no atomics.
- *    The consumer keeps what it saw of tail, and looks again only when it gets there.
- * 2. The consumer is done with a node before it puts it back; the pool's release and acquire order
- *    that before its next use (node_pool.h, 2).
- * 3. `closed` is stored (release) after the last tail. So a consumer that finds it set (acquire),
- *    and head at the tail that it loads after that, has taken everything. Only the producer closes:
- *    a push that is under way could otherwise come after the consumer has been told that nothing
- *    comes.
- *
- * Source: the seed's listing 7.13, with the orders that it needs.
  */
 #ifndef BIDE_LINKED_QUEUE_H
 #define BIDE_LINKED_QUEUE_H
@@ -227,6 +208,27 @@ BIDE_INLINE int bide_linked_queue_pop_(bide_linked_queue_ *queue, bide_node_cach
  */
 #define bide_linked_queue_close(queue_) \
     bide_atomic_store(&(queue_)->queue.closed, 1, release) /* 3 */
+
+/*
+ * Why it is correct:
+ *
+ *     head -> a -> b -> c -> (empty) <- tail        the last node has no element yet, and no next
+ *
+ *     push    fill tail's node; its next is a new one; tail to the new one
+ *     pop     unless head is tail: take head's element; head to its next; put the node back
+ *
+ * 1. `tail` is stored by the producer (release) after it has filled and linked the nodes before it;
+ *    the consumer loads it (acquire) and touches only those: elements and links need be no atomics.
+ *    The consumer keeps what it saw of tail, and looks again only when it gets there.
+ * 2. The consumer is done with a node before it puts it back; the pool's release and acquire order
+ *    that before its next use (node_pool.md, 2).
+ * 3. `closed` is stored (release) after the last tail. So a consumer that finds it set (acquire),
+ *    and head at the tail that it loads after that, has taken everything. Only the producer closes:
+ *    a push that is under way could otherwise come after the consumer has been told that nothing
+ *    comes.
+ *
+ * Source: the seed's listing 7.13, with the orders that it needs.
+ */
 
 BIDE_EXTERN_C_END
 

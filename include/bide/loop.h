@@ -1,24 +1,23 @@
 /*
  * A loop with input and output: the scheduler of one thread, which sleeps in the kernel until
- * something has come. Floor: io.
+ * an event arrives. Floor: io.
  *
  *     bide_loop *loop;
  *     bide_loop_create(&loop, NULL);
- *     status = bide_loop_wait(loop, serve(&server));          // runs everything until it has ended
+ *     status = bide_loop_wait(loop, serve(&server));          // runs all coroutines until it has ended
  *     bide_loop_destroy(loop);
  *
- * It is a run loop (run_loop.h) whose coroutines may wait for descriptors as well: sockets
- * (socket.h), files (file.h), any other (descriptor.h). A process may have several, one a thread.
+ * It is a run loop (run_loop.h) whose coroutines may also wait for descriptors: sockets (socket.h),
+ * files (file.h), any other (descriptor.h). A process may have several, one for each thread.
  *
- * Two back ends carry the operations out, with the same meaning: an io_uring, where the kernel lets
- * the process have one, and an epoll set otherwise. The environment variable BIDE_IO, "uring" or
- * "epoll", chooses for options that do not.
+ * There are two back ends, with the same behaviour: io_uring, if the kernel permits it, and epoll
+ * otherwise. If the options do not choose, the environment variable BIDE_IO does, "uring" or "epoll".
  *
- * A loop belongs to the thread that runs it first, and to the process that made it. In a child of
- * fork that goes on without exec it does not run, and never touches what it has in common with its
+ * A loop belongs to the thread that runs it first, and to the process that created it. In a child of
+ * fork that continues without exec it does not run, and never touches state that it shares with its
  * parent; there it may be destroyed, and its descriptors closed.
  *
- * Why it is right: src/io/loop.c.
+ * Why it is correct: src/io/loop.c.
  */
 #ifndef BIDE_LOOP_H
 #define BIDE_LOOP_H
@@ -58,7 +57,7 @@ typedef struct bide_loop_options {
 int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
 
 /*
- * Frees it. It does not run, and nothing waits in it; where BIDE_DEBUG is 1 it tells of misuse
+ * Frees it. It does not run, and nothing waits in it; if BIDE_DEBUG is 1 it reports misuse
  * otherwise. Descriptors that are open stay open, and belong to
  * no loop.
  * Threads: the loop's; any if it never ran. Progress: blocks.
@@ -109,11 +108,11 @@ typedef struct bide_loop_stats {
     uint64_t runs;         /* how often a coroutine was resumed */
     uint64_t longest_run; /* nanoseconds until one suspended; 0 if nobody asked for it */
     uint64_t polls;        /* times that it asked the kernel for what has come, or slept for it */
-    uint64_t started;       /* operations, ever */
-    uint64_t in_flight;   /* of those, that have not ended */
-    uint64_t sleeps;      /* times that it went to sleep in the kernel */
-    uint64_t wakes;       /* of those, that another thread ended */
-    uint64_t completions; /* that came from the kernel */
+    uint64_t started;        /* operations, ever */
+    uint64_t in_flight;    /* of those, that have not ended */
+    uint64_t sleeps;       /* times that it went to sleep in the kernel */
+    uint64_t wakes;        /* of those, that another thread ended */
+    uint64_t completions;  /* that came from the kernel */
 } bide_loop_stats;
 
 /*

@@ -1,7 +1,7 @@
 /*
  * Input and output in memory, under a test loop: sockets, pipes and files that never touch the
- * system. So what uses them is tested without a network, at virtual times, and with what a network
- * and a disk do seldom: short reads, slow peers, connections that break. Floor: io.
+ * system. So code that uses them is tested without a network, in virtual time, and with rare
+ * network and disk behaviour: short reads, slow peers, broken connections. Floor: io.
  *
  *     static int run(bide_sim_loop *loop, void *argument)            // one run of a test
  *     {
@@ -17,42 +17,12 @@
  *
  *     bide_sim_loop_explore(run, 10000);
  *
- * It is the third of what carries operations out, beside an io_uring and an epoll set. Coroutines of
- * the loop use the ordinary operations (socket.h, file.h, directory.h, pass.h), and what is made of
- * them (stream.h, server.h, connection_pool.h); errors and ends are those of Linux.
+ * It is a third back end of the operations, beside io_uring and epoll. Coroutines of the loop use
+ * the ordinary operations (socket.h, file.h, directory.h, pass.h), and everything built on them
+ * (stream.h, server.h, connection_pool.h). Errors and results are those of Linux. "What is
+ * simulated" and "Faults" below have the details.
  *
- * What is there:
- *
- *     network   TCP and UDP of both versions. There is one machine, and every address is its own, so
- *               a test may give each of its servers an address of its own. A connection holds
- *               `window` bytes in each direction; then its sender waits.
- *     Unix      streams and datagrams, by path and without a file, with descriptors and credentials
- *     files     one tree, kept until the end. At first it has "/tmp" and "/dev/null". Paths that do
- *               not begin with "/" begin at its root. Whoever asks may read and write.
- *     pipes     bide_memory_io_pipe
- *
- * What is not: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can keep, which
- * are remembered and mean nothing else. A write to a pipe that nobody reads is -EPIPE without a
- * signal. Numbers of descriptors mean nothing to the system: calls of it end with EBADF. One that
- * was released, or came in a message, is this io's after its first operation or bide_io_adopt.
- *
- * What is drawn, if the options ask for it, is drawn from the loop's seed. Each fault has a name, under
- * which bide_sim_options.faults and bide_sim_result know it:
- *
- *     "io: short receive", "io: short send"   a part is moved; the rest of a send has to wait
- *     "io: reset"             a connection of TCP breaks while it is used
- *     "io: refused"           a connection cannot be had: refused, no route, no answer
- *     "io: aborted"           a connection is gone before it is accepted
- *     "io: no descriptor"     -EMFILE, of what opens one
- *     "io: lost", "io: twice" a datagram of UDP
- *     "io: short read", "io: short write"     of a file
- *     "io: disk full", "io: disk error"       -ENOSPC of what writes, -EIO
- *
- * One thread has it: that of the loop.
- *
- * Why it is right: src/simulation/table.c.
- *
- * Source: the simulated worlds of FoundationDB, TigerBeetle and madsim.
+ * Only the loop's thread may use it.
  */
 #ifndef BIDE_MEMORY_IO_H
 #define BIDE_MEMORY_IO_H
@@ -96,9 +66,17 @@ typedef struct bide_memory_io_options {
 BIDE_INLINE bide_memory_io_options bide_memory_io_rough(void)
 {
     enum { NETWORK_DELAY = 50000000, DISK_DELAY = 5000000 };
-    bide_memory_io_options options = {
-        NETWORK_DELAY, DISK_DELAY, BIDE_MEMORY_IO_DRAWN, BIDE_MEMORY_IO_DRAWN, BIDE_MEMORY_IO_DRAWN,
-        0, 0, 0, 0, 0, 0};
+    bide_memory_io_options options = {NETWORK_DELAY,
+                                      DISK_DELAY,
+                                      BIDE_MEMORY_IO_DRAWN,
+                                      BIDE_MEMORY_IO_DRAWN,
+                                      BIDE_MEMORY_IO_DRAWN,
+                                      0,
+                                      0,
+                                      0,
+                                      0,
+                                      0,
+                                      0};
     return options;
 }
 
@@ -149,6 +127,42 @@ void bide_memory_io_get_stats(const bide_memory_io *io, bide_memory_io_stats *co
  * Threads: any. Progress: wait-free.
  */
 bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
+
+/*
+ * Why it is correct: src/simulation/table.c.
+ *
+ * Source: the simulated worlds of FoundationDB, TigerBeetle and madsim.
+ */
+
+/*
+ * What is simulated:
+ *
+ *     network   TCP and UDP of both versions. There is one machine, and it has every address, so a test
+ *               may give each of its servers an address of its own. A connection holds `window` bytes in
+ *               each direction; then its sender waits.
+ *     Unix      streams and datagrams, by path and without a file, with descriptors and credentials
+ *     files     one tree, kept until the end. At first it has "/tmp" and "/dev/null". Paths that do not
+ *               begin with "/" begin at its root. There are no permissions.
+ *     pipes     bide_memory_io_pipe
+ *
+ * Not simulated: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can
+ * implement: they are stored and have no effect. A write to a pipe without a reader is -EPIPE
+ * without a signal. The system does not know the descriptors' numbers: system calls on them fail
+ * with EBADF. A descriptor that was released, or came in a message, belongs to this io after its
+ * first operation or bide_io_adopt.
+ *
+ * Faults. If the options ask for them, they are drawn from the loop's seed. Each has a name, for
+ * bide_sim_options.faults and bide_sim_result:
+ *
+ *     "io: short receive", "io: short send"   a part is moved; the rest of a send has to wait
+ *     "io: reset"             a TCP connection breaks while it is used
+ *     "io: refused"           a connection cannot be made: refused, no route, no answer
+ *     "io: aborted"           a connection is gone before it is accepted
+ *     "io: no descriptor"     -EMFILE, from an operation that opens one
+ *     "io: lost", "io: twice" a UDP datagram
+ *     "io: short read", "io: short write"     of a file
+ *     "io: disk full", "io: disk error"       -ENOSPC from a write, -EIO
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,5 +1,5 @@
 /*
- * A running program's tasks, loops and workers, for other programs of its owner to look at: the
+ * A running program's tasks, loops and workers, for its owner's other programs to look at: the
  * program bide-top shows them, live. Floor: io.
  *
  *     bide_monitor_start(NULL);                       // $XDG_RUNTIME_DIR/bide/PID
@@ -8,26 +8,23 @@
  *
  *     $ bide-top 4711
  *
- * Nothing of it is there unless the program asks for it. The socket is the owner's alone: its file
- * has mode 0600, and a peer whose user is neither the process's nor root is refused, whatever the
- * file has come to allow.
+ * Any thread may start and stop it. Without bide_monitor_start there is no monitor. The socket is
+ * the owner's alone: its file has mode 0600, and a peer whose user is neither the process's nor
+ * root is rejected, whatever the file's mode has become.
  *
- * A thread of its own answers, not a loop: what one most wants to see is a loop that is held up, and
- * a program may have none. It stops nobody. It reads as bide_dump does (dump.h), and takes the locks
- * of the lists for a few instructions. While nobody is connected it sleeps. While somebody is, it
- * rests four times as long as each look at the tasks took, so that it takes a fifth of one processor
- * at most, however many there are. Its memory is bounded too: tasks are counted in groups, of those
- * that stand at the same line and wait for the same thing, and shown one by one on request.
+ * A thread of its own answers, not a loop: a loop may be the one that hangs, and a program may have
+ * none. It blocks no other thread. It reads as bide_dump does (dump.h), and takes the locks of the
+ * lists for a few instructions. Without a client it sleeps. With one, it rests four times as long
+ * as each look at the tasks took, so it uses at most a fifth of one processor. Its memory is
+ * bounded too: it counts tasks in groups, of those at the same line that wait for the same thing,
+ * and shows single tasks on request.
  *
- * The path is what the options name, or the environment variable BIDE_MONITOR, or
- * $XDG_RUNTIME_DIR/bide/PID, or, where there is no such directory, /tmp/bide-UID/PID. A file that a
- * program has left that ended without removing it is replaced.
+ * The path is the options', or the environment variable BIDE_MONITOR, or $XDG_RUNTIME_DIR/bide/PID,
+ * or, if there is no such directory, /tmp/bide-UID/PID. A file that an earlier program has left is
+ * replaced.
  *
- * The protocol is lines: a command, and records in JSON as an answer. docs/monitor.md describes it.
- *
- * In a child of fork there is no monitor; it may start one.
- *
- * Why it is right: src/monitor/monitor.c.
+ * The protocol is lines: a command, and records in JSON as an answer (docs/monitor.md). In a child
+ * of fork there is no monitor; it may start one.
  */
 #ifndef BIDE_MONITOR_H
 #define BIDE_MONITOR_H
@@ -41,7 +38,8 @@ BIDE_EXTERN_C_BEGIN
 /* What is to be told, and where. All zero is a good beginning. */
 typedef struct bide_monitor_options {
     const char *path; /* of the socket, which is made anew; copied; NULL: see above */
-    const char *name; /* the program's, to be shown; copied, 63 bytes at most; NULL: as it was run */
+    const char
+        *name; /* the program's, to be shown; copied, 63 bytes at most; NULL: as it was run */
 } bide_monitor_options;
 
 /*
@@ -69,6 +67,10 @@ int bide_monitor_stop(void);
  * Threads: any. Progress: blocks for a moment.
  */
 size_t bide_monitor_path(char *path, size_t size);
+
+/*
+ * Why it is correct: src/monitor/monitor.c.
+ */
 
 BIDE_EXTERN_C_END
 

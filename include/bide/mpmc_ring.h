@@ -8,78 +8,24 @@
  *     bide_mpmc_ring_push(&ring, &number);        0, -ENOBUFS (full), -EPIPE (closed)
  *     bide_mpmc_ring_pop(&ring, &number);         0, -EAGAIN (nothing now), -EPIPE (drained)
  *
- * Any thread may call anything, except _pop_single and _pop_many_single: where they are used, one
+ * Any thread may call anything, except _pop_single and _pop_many_single: if they are used, one
  * thread at a time pops, and it may mix them with the other pops.
  *
- * A slot that is claimed and not committed yet counts as taken to a push, and as not there yet to a
- * pop. So:
- *   - -EAGAIN says that there is nothing to take now: the ring is empty, or the push of the first
- *     element is still under way. Elements behind that one are not taken before it.
- *   - -ENOBUFS says that the next slot is not free: the ring is full, or the pop of the oldest is
- *     still under way.
- *   - A push that has returned is seen by every pop that comes after it, and the other way round,
- *     as long as none is under way.
+ * A slot that is claimed and not yet committed counts as occupied for a push, and as empty for a
+ * pop:
+ *   - -EAGAIN means that the ring is empty, or that the push of the first element is still under
+ *     way. Elements behind that one are not taken before it.
+ *   - -ENOBUFS means that the ring is full, or that the pop of the oldest element is still under
+ *     way.
+ *   - A push that has returned is seen by every later pop, and vice versa, if none is under way.
  *
- * It is not lock-free as a queue: a thread that stops between claim and commit holds up what is
- * behind its slot. Other threads are not blocked by it, they are told -EAGAIN or -ENOBUFS. Each
- * call ends after a bounded number of its own steps, unless others' exchanges succeed again and
- * again. close, count, and the pops of a single consumer are wait-free.
+ * So it is not lock-free as a queue, but no thread blocks: a thread that is suspended between claim
+ * and commit hides the slots behind its own, and others get -EAGAIN or -ENOBUFS. close, count, and
+ * the pops of a single consumer are wait-free. Nothing allocates or suspends.
  *
- * After an exchange that was lost, a thread pauses for a microsecond or so, longer each time. That
- * is not for fairness: the winner keeps the cache line, and does a hundred operations more in that
- * time, at the price of one.
- *
- * None of it allocates or suspends. Elements are copied as memcpy does: any type in C; in C++
- * trivially copyable ones. In the macros `ring` and `memory` may be evaluated more than once, the
- * other arguments once.
- *
- * Why it is right:
- *
- *     tail, head   the positions (detail/ring_position.h) that are claimed next by a push and by a
- *                  pop: a lap, and the index of a slot. The bit of tail is CLOSED
- *     turn         of each slot: a lap, in the place where positions have theirs, and a bit, FULL
- *
- *                     push: claim                    commit
- *     lap n, empty --------------> being filled --------------> lap n, full
- *                     pop: claim                     commit
- *     lap n, full  --------------> being read   --------------> lap n + 1, empty
- *
- *     claim        move tail (head) on by a compare-exchange, if the turn of the slot is that of
- *                  its lap: empty (full)
- *     commit       store the slot's next turn. While it is filled or read it has none
- *     close        set CLOSED in tail, which then moves no more
- *
- * 1. Of the threads that find the same tail one claims it, by the compare-exchange, and the same
- *    goes for head. Positions do not come back, nor come half way round (4), while a thread stands
- *    between its look and its exchange: that takes 2^61 pushes; where a size_t has 32 bits, 2^29,
- *    all within one preemption.
- * 2. A slot with the turn "lap n, empty" stays so until a push claims lap n of it. So if tail is
- *    unchanged the slot is still as it was seen, and so are all that a batch has looked at.
- *    Likewise for "full" and head.
- * 3. A commit stores the turn with release, after the slot was written or read. The next claim has
- *    loaded it with acquire before. So elements are written before they are read, and read before
- *    they are overwritten. Nothing else has to be ordered: tail and head are relaxed.
- * 4. A turn that is behind, of an earlier state than the one that is looked for, says full (nothing
- *    to take). A turn that is ahead says that the position is out of date: another thread has
- *    claimed it since. It did so before it committed that turn, and the turn was acquired, so the
- *    position that is loaded next is a later one.
- * 5. "Lap n, full" and "lap n + 1, empty" differ at every capacity. In Vyukov's queue a push counts
- *    the turn on by one, and a pop sets it a capacity further, so at capacity 1 the two are the
- *    same number.
- * 6. CLOSED is in the word that pushes change, so each push comes before it or fails: its exchange
- *    expects a tail without. A pop that finds nothing at head and CLOSED at that very position has
- *    all pushes behind it, because head is never beyond tail, and tail will not move. So -EPIPE is
- *    exact. While a push is under way, tail is further, and the answer is -EAGAIN. close()
- *    releases, and an answer of -EPIPE acquires: what was written before it is visible.
- * 7. `closed`, in a line of what never changes otherwise, says that it is worth it to look at tail.
- *    So a consumer that looks at an empty ring in a loop does not take tail away from the
- *    producers. It is a hint and relaxed, set after CLOSED: a pop that has to see the closing has
- *    to see this; one that sees it too late says -EAGAIN once more.
- * 8. With one consumer nobody but it changes head. So it needs no exchange: nobody else can have
- *    taken what it sees.
- *
- * Source: Vyukov, Bounded MPMC queue (1024cores.net); the laps, the exact capacity and the closing
- * are bide's.
+ * Elements are copied as by memcpy: any type in C; in C++ trivially copyable ones. In the macros
+ * `ring` and `memory` may be evaluated more than once, the other arguments once. Why it is correct:
+ * docs/internals/mpmc_ring.md. The numbers below refer to that.
  */
 #ifndef BIDE_MPMC_RING_H
 #define BIDE_MPMC_RING_H

@@ -1,23 +1,17 @@
 /*
  * A multi-producer sequencer: hands out the slots of a ring to any number of producers, in order,
- * and none that a consumer may still read. Producers publish in any order; consumers see the
- * sequences in their order. Floor: sync.
+ * and never a slot that a consumer may still read. Producers publish in any order; consumers see
+ * the sequences in order. Floor: sync.
  *
- *     bide_sequence_slot slots[SIZE];
- *     bide_multi_producer_sequencer sequencer;
  *     bide_multi_producer_sequencer_init(&sequencer, slots, SIZE, &gate, bide_sequence_initial());
  *
- * A producer:
- *
- *     bide_try(bide_multi_producer_sequencer_claim_one(&self->claim, &sequencer));
+ *     bide_try(bide_multi_producer_sequencer_claim_one(&self->claim, &sequencer));   // a producer
  *     fill(bide_ring_at(&ring, self->claim.first));
  *     bide_multi_producer_sequencer_publish(&sequencer, self->claim.first);
  *
- * A consumer:
- *
  *     bide_try(bide_multi_producer_sequencer_wait_until_published(&self->wait, &sequencer,
  *                                                                 self->known + 1, self->known));
- *     for (bide_sequence s = self->known + 1; s != self->wait.published + 1; s++)
+ *     for (bide_sequence s = self->known + 1; s != self->wait.published + 1; s++)    // a consumer
  *         if (!bide_multi_producer_sequencer_is_abandoned(&sequencer, s))
  *             read(bide_ring_at(&ring, s));
  *
@@ -25,125 +19,14 @@
  *     ... free | in the consumers' hands      | claimed, some published | free ...
  *              <------------------------ at most `size` ---------------->
  *
- *     claim       take a number whose slot is free; where none is, line up, wait at the gate, and
- *                 take it then
- *     publish     write the number to its slot, wake its waiters
- *     abandon     the same with another number: consumers skip it. A claim ends in one or the other
- *     close       no claim succeeds any more; what is claimed may still be published, and is read
+ * Any thread may claim, publish, abandon, wait and close. A claim takes a number only when its slot
+ * is free, so a cancelled claim leaves no gap. Each claim ends in a publish, or in an abandon,
+ * which consumers skip. After close no claim succeeds; claimed slots may still be published, and
+ * are read. A claim costs two loads and a compare-exchange while slots are known to be free; a
+ * publish costs a store per slot and a load while no consumer waits.
  *
- * All of it from any thread. A claim costs a load of each word below and a compare-exchange while
- * it is known that slots are free, publishing a store a slot and a load while no consumer waits. A
- * claim takes its number when its slot is free, never before. So one that is cut short leaves
- * nothing, and nobody waits for a number whose producer has gone. (cppcoro's producers take it
- * before they wait, and cannot give it back.)
- *
- * Sequences are size_t here; for other widths see sequence8.h.
- *
- * Why it is right:
- *
- *     slots[]     one word a slot: the number that was published there last. So s is published if
- *                 the word at s % size is s, abandoned if it is s + half the range, and neither
- *                 otherwise: the word is then of an earlier lap, s - size, or s - size + half. size
- *                 is at most a quarter of the range, so that these four differ
- *     next        the next number to be claimed, plus half the range of its word once it is closed.
- *                 In a wider word than the sequence, where there is one; its low bits are the
- *                 sequence
- *     consumed    what the gate had published when somebody last looked, as wide; a hint
- *     readers     the consumers that wait, each for its target (waiter_list.h)
- *     turn        the claims that wait, and how many they are
- *
- * Claiming
- *
- * 1. Of the claims that find the same `next` one succeeds, by a compare-exchange. It looked at
- *    `consumed`, or at the gate, after it had read `next`. Had anybody claimed since, the exchange
- *    would fail. So what it saw free is free, and its own.
- * 2. For that `next` must not come back to the same value meanwhile. With 8 or 16 bits alone it
- *    would, as soon as the thread is preempted between the two while others claim 256 or 65536
- *    times. Hence the wider word: of pointer size or that of the sequence. It comes back after 2^64
- *    claims; where words have 32 bits, after 2^32, all within one preemption. `consumed` is as
- *    wide. So a thread that writes an old one late makes the ring look fuller than it is, never
- *    emptier, and a claim that is not satisfied looks at the gate itself.
- * 3. A slot may be written after its readers have read it: they publish on the gate's barriers
- *    (release). The claim acquires that from the gate, or from `consumed`, which was released by a
- *    claim that had acquired it.
- * 4. First come, first served.
- *      a. A claim that does not get a slot at once counts itself in `lined`, locks the mutex in
- *         `turn`, which is first in, first out, and as its holder waits at the gate. Then it takes
- *         what is free and hands the mutex on. So of many claims that wait one is woken when a slot
- *         becomes free.
- *      b. Another claim takes a slot only if more are free, in the same look, than there are claims
- *         in line, and leaves one for each. So no claim in line waits because of a later one, and
- *         none starves. A claim that looked at `lined` just before may still take one; so the claim
- *         at the gate looks again.
- *      c. Numbers need not be in the order of the line: where there is enough for all, one claims
- *         at once though those in line have not run yet to take theirs. If it had to go behind them
- *         the line would never end. Each claim would be back at its end before the mutex has come
- *         through to it, suspended at every claim, however empty the ring.
- *      d. `lined` orders nothing: that what is taken is free rests on 1 to 3. For a moment it
- *         counts claims that have just got their slots. That sends one more claim to the line,
- *         where each looks for itself.
- *
- * Publishing: no wake-up is lost
- *
- * The publisher stores in the slot and then looks at the list of readers. A reader enlists and then
- * looks at the slots. Neither misses the other: that is the list's argument, with its letters
- * (waiter_list.h, 8 to 11). The number that is announced is the slot's.
- *
- * 5. Of a range the first is stored last, as N, and the others before, with release. A reader walks
- *    up from what it knows, and stops at the first slot that is not published. That slot is not
- *    inside a range whose first the reader has seen or known, because having acquired that, it sees
- *    the others. So the slot was or will be stored as an N, or not at all.
- * 6. The sifter judges each waiter by its own (target, known), walking again, and puts back those
- *    that stay. So no waiter is resumed before all up to its target is published, however often it
- *    was looked at. (cppcoro resumes some too early when a list is put back: its issue 217.)
- *
- * Closing
- *
- * 7. close() adds to `next` half the range of its word, once. So every claim that had read it
- *    fails, and so do all that read it later: it then lies further ahead of `consumed` than a ring
- *    is large, by so much that it can be nothing else. For that `consumed` is read first: it was
- *    released by a claim that had claimed further, so `next` is then no older. It may be newer; by
- *    half the range only if 2^31 or 2^63 are claimed between the two reads. Thus one word says
- *    whether it is closed, and where all ends that was ever claimed. A reader that finds everything
- *    published up to there knows that nothing follows, and ends with -EPIPE. If something is
- *    claimed still, it waits for that.
- * 8. To the readers closing is as a publish: N is the exchange of `next`, B the load of it.
- * 9. The claim at the gate waits there in the stop source of `turn`, below its own. FREE -> AT_GATE
- *    is released with the source. close() acquires it, AT_GATE -> CLOSED, and asks the source to
- *    stop. No other claim uses the source after that, and while close() does, the sequencer stays.
- *    So nobody has to wait for close(). The claims behind get their turn one after the other, and
- *    find it closed.
- *
- * 10. The claim at the gate may be preempted before it has enlisted there, while others claim as
- *     many as they like. With 8 or 16 bits a number that it had worked out before would then be
- *     that of another lap, ahead of all that is published, and it would wait until the numbers have
- *     come round. So its target is not a number: it follows `next`, which has the wider word, and
- *     its judge looks there (sequence_barrier.h, 5).
- *
- * Joining the gate
- *
- * 11. A joiner begins after P, the last that is claimed when it is linked to the gate, behind a
- *     heavy fence X. No producer writes over what comes after P before the joiner allows it. A
- *     claim goes by what the gate had published at some look, its own or, through `consumed`, which
- *     it acquires, another's: by some C.
- *       a. If that look saw the joiner, it saw P.
- *       b. If not, the light fence in the look came before X (sequence_group.h, 1), and before the
- *          look there was the claim of C: a fixed member has published C, having acquired it from a
- *          slot, which was released by a producer that had claimed it. So the load of `next` behind
- *          X sees that claim, or a later one, and C is not after P.
- *     There must be a fixed member: its C is published with all before it. A joiner's barrier
- *     stands at P from the beginning, where some may still be about to be written. If the gate were
- *     all joiners, those slots would be claimed again.
- * 12. P, and what comes before it, may not be published yet; nobody that has joined after it waits
- *     for it. The joiner walks from P + 1 on, which begins a claim, so no range reaches over it
- *     (5). Let s come after P, up to P + size. The slot of s may hold the number of two laps
- *     before, s - 2 size, because s - size may be claimed and not published. It cannot hold that of
- *     three: s - size was claimed by a C not before s - 2 size, and by 11 what was written before
- *     that look is seen behind X. s - 2 size differs from s and from s + half if size is at most an
- *     eighth of the range. With a quarter it would be s + half: abandoned.
- *
- * Source: the disruptor's multi-producer sequencer; cppcoro's multi_producer_sequencer; the seed
- * article.
+ * Sequences are size_t here; sequence8.h has other widths. Why it is correct:
+ * docs/internals/multi_producer_sequencer.md. The numbers below refer to that.
  */
 #ifndef BIDE_MULTI_PRODUCER_SEQUENCER_H
 #define BIDE_MULTI_PRODUCER_SEQUENCER_H
@@ -205,12 +88,11 @@ void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter);
 bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter);
 
 /*
- * Makes a sequencer over a ring of `size` slots. `slots` is an array of as many words, the
- * caller's, which must outlive it; they are initialised here. `gate` is the caller's, and must
- * outlive it too: the barriers on which the last consumers publish what they have done with. They
- * begin, as the sequencer does, at `initial`, the sequence before the first that will be claimed. A
- * sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one. The memory may go when no
- * claim and no wait is under way and nobody calls any of these on it.
+ * Makes a sequencer over a ring of `size` slots. `slots` is an array of `size` words, which are
+ * initialised here; `gate` is the group of the last consumers' barriers. Both are the caller's, and
+ * must outlive the sequencer. The barriers begin at `initial` too, the sequence before the first to
+ * be claimed. A sequencer is aligned to BIDE_CACHE_LINE. Its memory may be freed when no claim, wait
+ * or other call is under way.
  * Threads: before it is shared. Errors: -EINVAL (`size` is no power of two, or more than a quarter
  * of the range). Suspends: never. Progress: wait-free, linear in the slots.
  */
@@ -239,7 +121,6 @@ BIDE_INLINE void bide_multi_producer_sequencer_put_(bide_multi_producer_sequence
         bide_multi_producer_sequencer_wake_(sequencer, word);
 }
 
-/* Does the word of its slot say that `sequence` is published, or abandoned? */
 BIDE_INLINE bool bide_multi_producer_sequencer_says_published_(bide_sequence word,
                                                                bide_sequence sequence)
 {
@@ -247,8 +128,8 @@ BIDE_INLINE bool bide_multi_producer_sequencer_says_published_(bide_sequence wor
 }
 
 /*
- * Is `sequence` published, or abandoned? What was written before is visible. The caller holds the
- * producers back from it, or it lies less than size ahead of those from which it does.
+ * Whether `sequence` is published, or abandoned. What was written before is visible. The caller holds
+ * the producers back from it, or from a sequence less than size before it.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool
@@ -261,17 +142,15 @@ bide_multi_producer_sequencer_is_published(bide_multi_producer_sequencer *sequen
         bide_atomic_load(&sequencer->slots[sequence & mask], acquire), sequence);
 }
 
-/* Does `next` say that it is closed, beside a `consumed` that was loaded before it? See 7. */
+/* `consumed` was loaded before `next`: 7. */
 BIDE_INLINE bool bide_multi_producer_sequencer_says_closed_(bide_sequence_counter_ next,
                                                             bide_sequence_counter_ consumed)
 {
     return (bide_sequence_counter_)(next - 1 - consumed) >= BIDE_SEQUENCE_CLOSED_;
 }
 
-/*
- * Was it closed? *end is then, or otherwise, the first sequence that is not claimed. What was
- * written before the closing is visible.
- */
+/* Whether it was closed, and then what was written before the closing is visible. In either case
+ * *end is the first sequence that is not claimed. */
 BIDE_INLINE bool
 bide_multi_producer_sequencer_look_at_end_(bide_multi_producer_sequencer *sequencer,
                                            bide_sequence *end)
@@ -285,7 +164,7 @@ bide_multi_producer_sequencer_look_at_end_(bide_multi_producer_sequencer *sequen
     return closed;
 }
 
-/* Are `count` from `first` on claimed, and none of them published? */
+/* Whether `count` sequences from `first` on are claimed, and none of them published. */
 BIDE_INLINE bool
 bide_multi_producer_sequencer_are_claimed_(bide_multi_producer_sequencer *sequencer,
                                            bide_sequence first, bide_sequence count)
@@ -301,7 +180,6 @@ bide_multi_producer_sequencer_are_claimed_(bide_multi_producer_sequencer *sequen
     return claimed;
 }
 
-/* Behind the macros _publish and _publish_range. */
 BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
     bide_multi_producer_sequencer *sequencer, bide_sequence first, bide_sequence count,
     const char *what, const char *function, const char *file, unsigned line)
@@ -321,7 +199,7 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
  * from `first` on, at least one, which are claimed: all of a claim, or a part, in any order.
  * Consumers see them when all before them are published too. Waiters whose target is reached by
  * that are resumed, each on its own scheduler, in the order in which they came. To publish what is
- * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1.
+ * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: wait-free
  * while no consumer waits: a store a slot and a load; otherwise lock-free, and linear in the
  * waiters.
@@ -339,7 +217,6 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
     bide_multi_producer_sequencer_publish_range_((sequencer), (sequence), 1, \
                                                  BIDE_CLAIM_MISUSED_(sequencer))
 
-/* Behind the macro of the same name. */
 BIDE_INLINE void bide_multi_producer_sequencer_abandon_(bide_multi_producer_sequencer *sequencer,
                                                         bide_sequence first, bide_sequence count,
                                                         const char *what, const char *function,
@@ -366,7 +243,7 @@ BIDE_INLINE void bide_multi_producer_sequencer_abandon_(bide_multi_producer_sequ
 /* ---- Claiming ---- */
 
 /*
- * Is at least one slot free, so that a claim of one need not wait, but for the claims in line?
+ * Whether at least one slot is free, so that a claim of one need not wait, except for claims in line.
  * False once it is closed. Out of date at once, if others claim.
  * Threads: any. Suspends: never. Progress: lock-free, but for joined members of the gate
  * (sequence_group.h).
@@ -385,7 +262,7 @@ bide_multi_producer_sequencer_any_available(bide_multi_producer_sequencer *seque
     }
 }
 
-/* Of `size` slots `used` are not free, and `kept` of the rest are for others: what is left? */
+/* The free slots of `size`, of which `used` are occupied and `kept` are for others. */
 BIDE_INLINE bide_sequence bide_multi_producer_sequencer_beyond_(bide_sequence size,
                                                                 bide_sequence_counter_ used,
                                                                 uint32_t kept)
@@ -507,7 +384,6 @@ bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
 
 /*
  * As claim_up_to, for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
- * Returns what the claim ends with.
  * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has
  * come). Progress: blocks.
  */
@@ -534,8 +410,7 @@ BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking(
 /* ---- Consuming ---- */
 
 /*
- * Was `sequence`, which the caller has seen published, abandoned, so that there is nothing in its
- * slot?
+ * Whether `sequence`, which the caller has seen published, was abandoned: its slot has no element.
  * Threads: any that holds the producers back from it, as a consumer at the gate does. Suspends:
  * never. Progress: wait-free.
  */
@@ -549,9 +424,9 @@ bide_multi_producer_sequencer_is_abandoned(bide_multi_producer_sequencer *sequen
 }
 
 /*
- * The last of those that are published from `last_known` on without a gap; `last_known` itself if
- * the next is not. That one is published, or is where the caller has joined. What was written
- * before is visible.
+ * The last sequence that is published from `last_known` on without a gap; `last_known` itself if the
+ * next is not. `last_known` is published, or is where the caller has joined. What was written before
+ * is visible.
  * Threads: any that holds the producers back from what comes after `last_known`, as a consumer at
  * the gate does, or one that those at the gate wait for. Suspends: never. Progress: wait-free,
  * linear in what is published.
@@ -586,7 +461,7 @@ BIDE_INLINE int bide_multi_producer_sequencer_resume_(bide_awaiter *awaiter)
  * `target` are. `target` lies at most size ahead, else this waits for ever. `waiter` is the
  * caller's memory, in use until the wait has ended; its member `published` is then what
  * _last_published_after gives at that moment, `target` or later. After -EPIPE nothing comes after
- * `published`; after a wait that was cut short it is the last that was seen.
+ * `published`; after a wait that was cancelled it is the last that was seen.
  * Threads: as bide_multi_producer_sequencer_last_published_after. Errors: -EPIPE (closed, all that
  * was ever claimed is published, and `target` is not among it), -ECANCELED, -ETIMEDOUT. Suspends:
  * if `target` is not published. Cancel-safe: yes. Progress: lock-free.
@@ -614,8 +489,7 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
 }
 
 /*
- * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
  * Threads: as bide_multi_producer_sequencer_last_published_after. Errors: as
  * bide_multi_producer_sequencer_wait_until_published; -ETIMEDOUT (the deadline has come). Progress:
  * blocks.
@@ -658,7 +532,7 @@ int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
 void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequencer);
 
 /*
- * Was it closed? What was written before is visible.
+ * Whether it was closed. What was written before is visible.
  * Threads: any. Suspends: never. Progress: wait-free.
  */
 BIDE_INLINE bool bide_multi_producer_sequencer_is_closed(bide_multi_producer_sequencer *sequencer)
@@ -687,8 +561,7 @@ bide_multi_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
 }
 
 /*
- * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
- * the wait ends with.
+ * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
  * Threads: any. Errors: as bide_multi_producer_sequencer_drain; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */

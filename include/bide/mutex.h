@@ -1,6 +1,6 @@
 /*
  * A mutex for coroutines and threads, first come, first served: unlocking hands it to the
- * longest-waiting waiter. A coroutine that waits is suspended, and its thread does other things.
+ * longest-waiting waiter. A waiting coroutine is suspended, and its thread runs others.
  * Floor: sync.
  *
  *     bide_try(bide_mutex_lock(&self->lock, &mutex));
@@ -9,12 +9,12 @@
  *
  *     free --lock--> locked --unlock--> free, or locked by the first in line
  *
- * The holder is known by its waiter: `lock` above is the key, which unlock takes. It stays in its
- * place meanwhile. Locking a free mutex and unlocking one that nobody waits for is one atomic
- * operation each. A mutex that is not handed over is in barging_mutex.h, which says what each of
- * the two is good for.
+ * The holder is identified by its waiter: `lock` above is the key, which unlock takes, on any thread.
+ * The key must not move in the meantime. Any thread may lock. Locking a free mutex and unlocking one
+ * without waiters is one atomic operation each. barging_mutex.h has a mutex that is not handed over,
+ * and compares the two.
  *
- * Why it is right: it is a waiter queue whose value is 1 while the mutex is locked; waiter_queue.h
+ * Why it is correct: it is a waiter queue whose value is 1 while the mutex is locked; waiter_queue.h
  * has the argument.
  *
  * Source: cppcoro's async_mutex; the key is that of the queue lock of Mellor-Crummey and Scott.
@@ -43,7 +43,7 @@ struct bide_mutex_waiter {
 extern const bide_waiter_queue_ops bide_mutex_ops_;
 
 /*
- * Makes a free mutex. The memory may go when it is free and has no waiters. The next holder may
+ * Makes a free mutex. The memory may be freed when it is free and has no waiters. The next holder may
  * also free it at once after an unlock, because unlocking touches nothing once another can have the
  * mutex.
  * Threads: before it is shared. Progress: wait-free.
@@ -103,7 +103,7 @@ bool bide_mutex_withdraw_(bide_awaiter *awaiter);
 /*
  * Locks `mutex`: waits until it is handed over, in the order in which the waiters came. `waiter`
  * must stay until the mutex is unlocked. If it ends with 0 the caller holds the mutex, otherwise
- * not: a hand-over that came before the wait was cut short counts, a later one goes to the next
+ * not: a hand-over that came before the wait was cancelled counts, a later one goes to the next
  * waiter.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
  * Cancel-safe: yes. Progress: lock-free.
@@ -199,7 +199,7 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the mutex is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the mutex is
  * locked or waited for.
  * Threads: any. Progress: wait-free.
  */

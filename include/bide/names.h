@@ -1,5 +1,5 @@
 /*
- * Names of hosts: what addresses they have, and connecting by name. Floor: io.
+ * Host names: looking up their addresses, and connecting by name. Floor: io.
  *
  *     bide_names *names;
  *     bide_names_create(&names, NULL);                     // threads of its own
@@ -10,21 +10,20 @@
  *     for (unsigned i = 0; i < self->look_up.count; i++)
  *         use(&self->look_up.addresses[i]);
  *
- * The system looks names up (getaddrinfo: its files, its resolvers, in the order that it is set up
- * for), which blocks. That is done on threads that nothing else uses: a resolver that does not
- * answer delays no file, and no loop. A look-up that is cut short ends at once; its call goes on
- * where it is, and nobody has its answer.
+ * The system looks names up (getaddrinfo, with its files and resolvers), which blocks. So the calls
+ * are made on threads of their own: a resolver that does not answer delays no file, and no loop. A
+ * cancelled look-up ends at once; its call continues on its thread, and the answer is dropped.
  *
- * Or c-ares looks them up on the loop, if the library was built with it: no thread is used, and as
- * many look-ups go on at once as are begun. It asks name servers and reads /etc/hosts, and knows
- * nothing of what else the system is set up for (nsswitch.conf: mDNS, LDAP and the like). To begin
- * one reads a few small files, /etc/resolv.conf among them, on the loop's thread.
+ * Alternatively c-ares looks names up on the loop, if the library was built with it: without threads,
+ * and with any number of look-ups at once. It queries name servers and reads /etc/hosts, and ignores
+ * other system configuration (nsswitch.conf: mDNS, LDAP and the like). Starting a look-up reads a few
+ * small files, such as /etc/resolv.conf, on the loop's thread.
  *
- * To connect, addresses are tried one after the other, of both families in turn. Each has a quarter
- * of a second before the next begins beside it, and a failure begins the next at once. The first
- * that connects is taken, and the others end without a trace (RFC 8305, "Happy Eyeballs").
+ * Connecting tries the addresses one after the other, of both families in turn. Each has a quarter of
+ * a second before the next one starts beside it; a failure starts the next at once. The first that
+ * connects is used, and the others are closed (RFC 8305, "Happy Eyeballs").
  *
- * Why it is right: src/net/names.c, src/net/connect_by_name.c.
+ * Why it is correct: src/net/names.c, src/net/connect_by_name.c.
  */
 #ifndef BIDE_NAMES_H
 #define BIDE_NAMES_H

@@ -1,5 +1,5 @@
 /*
- * Nodes of one size for linked lock-free structures, known by an index of 32 bits, so that an index
+ * Nodes of one size for linked lock-free structures, identified by a 32-bit index, so that an index
  * and a count fit in one word. Floor: queue.
  *
  *     bide_node_pool_init(&pool, &bide_heap, sizeof(struct node), 1024, 1000000);
@@ -11,60 +11,18 @@
  *     pool      chunks of nodes, from an allocator; and a shared list of batches of free nodes
  *     cache     free nodes of one user: a thread, or a coroutine
  *
- *     get       a node, from the cache; from a batch of the list; from a batch of a chunk that
- *               nobody has had; from a new chunk
+ *     get       a node, from the cache; from a batch of the list; from an unused batch of a chunk; from
+ *               a new chunk
  *     put       a node, into the cache; a batch onto the list when the cache holds two
- *     trim      chunks whose nodes are all on the list are given back to the allocator
+ *     trim      returns chunks whose nodes are all on the list to the allocator
  *
  * Any thread may use the pool, with a cache of its own. There are never more than `maximum` nodes;
- * a cache holds back at most 2 * BIDE_NODE_BATCH of those that are free. Of a chunk that was given
- * back 12 bytes a node stay, its links, until the pool is destroyed.
+ * a cache holds back at most 2 * BIDE_NODE_BATCH free ones. Of a returned chunk, 12 bytes a node
+ * stay, its links, until the pool is destroyed. get and put are lock-free, except for the calls of
+ * the allocator.
  *
- * get and put are lock-free, except for the calls of the allocator: a thread that stops anywhere
- * stops no other, and keeps what it has in its cache, a batch at most besides. A thread that stops
- * as it trims keeps what was free then.
- *
- * It is there where atomics of 64 bits are (BIDE_HAVE_ATOMIC_64).
- *
- * Why it is right:
- *
- *     shared    index of the first node of the first batch, 0: none; and how often the list changed
- *     links     of each node, outside of it: the next in its batch; of a batch's first, the next
- *               batch, and how many
- *
- * 1. To take a batch is to read the next one's index and then to exchange `shared` if nothing has
- *    changed. In between the batch may have been taken and be in use, or be given back. Its links
- *    are read all the same, they are never freed, and what was read counts for nothing since
- *    `shared` has changed. The count is against its coming back to the same value (ABA): it would
- *    have to come round 2^32 changes between a load and an exchange.
- * 2. A push releases on `shared` and a take acquires: the links of the batch, and all that was done
- *    with its nodes. What changes `shared` is always a read-modify-write, so a take acquires from
- *    the push of every batch below too.
- * 3. A chunk appears by a compare-exchange of its place from NULL, which releases its links and its
- *    memory. From that moment all may take batches of it: nobody has to make anything of the whole
- *    chunk first, so a thread that stops there stops nobody. Its place is cleared by a trimmer,
- *    which has all its nodes; nobody else has an index of it.
- * 4. `fresh` says how many of a chunk's nodes were ever taken from it, and how often the chunk has
- *    come: the former by a compare-exchange. A taker loads it (acquire) before the place. If the
- *    place is not NULL and the exchange succeeds, the chunk was there all the time in between,
- *    because a chunk is given back only when all its nodes were taken, and its next life is
- *    counted. So the place, loaded with acquire, is this life's, and so are the links. A thread
- *    that has an index from another got it by a release and an acquire, so it may load the place
- *    relaxed.
- * 5. The trimmer clears the place, and then begins the next life. That releases: a taker in that
- *    life, having acquired it, sees the place NULL, or that life's chunk. The place of a chunk that
- *    is not there yet holds 0 nodes taken.
- * 6. No node: `shared` was 0 and has not changed since before all chunks were found to be there,
- *    and all their nodes taken, which they stay until a trimmer gives a chunk back, and changes
- *    `shared` after that. So at a moment in between none was free, except in caches, and in a
- *    trimmer's hands. Two exchanges release for that. Taking what is fresh: a thread that finds it
- *    taken (acquire) sees each change of `shared` that came before. And that change by a trim: a
- *    thread that looks again has acquired it with `shared`, and sees the chunk that was given back.
- * 7. One thread trims at a time: `trimming` is taken by an exchange that acquires, and given back
- *    by a release.
- *
- * Source: the seed's advice on lists of free nodes for each thread; Bonwick and Adams, Magazines
- * and Vmem (2001).
+ * Available if there are 64-bit atomics (BIDE_HAVE_ATOMIC_64). Why it is correct:
+ * docs/internals/node_pool.md. The numbers below refer to that.
  */
 #ifndef BIDE_NODE_POOL_H
 #define BIDE_NODE_POOL_H

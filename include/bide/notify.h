@@ -4,34 +4,26 @@
  *
  *     for (;;) {
  *         bide_awaiter *changed = bide_notify_wait(&self->wait, &notify);   // it begins here
- *         if (what is waited for is there)
+ *         if (the awaited condition holds)
  *             break;
  *         bide_try(changed);
  *     }
  *
- *     one    ends the wait of the first in line; without waiters it is remembered, once, and a
- *            second one ends all waits that have begun
+ *     one    ends the wait of the first in line; without waiters it is remembered, once, and a second
+ *            one ends all waits that have begun
  *     all    ends all waits that have begun; nothing is remembered
  *
  * Any thread may notify and wait. A wait begins when bide_notify_wait is called, not when it is
- * awaited: so the loop above hears of each change that is made before all are notified. A
- * notification of one is not lost either: if the wait that it would end is cut short at the same
- * time, or its coroutine is destroyed before it runs, the next in line has it. And if several
- * waiters have begun and looked, and are not in line yet, when as many are notified one by one,
- * then each of them ends.
+ * awaited: so the loop above sees each change that is made before all are notified. A notification
+ * of one is not lost either: if the wait that it would end is cancelled at the same time, or its
+ * coroutine is destroyed before it runs, the next in line gets it. And if several waiters have
+ * begun and looked, and are not in line yet, when as many are notified one by one, then each of
+ * them ends.
  *
- * There may be one notification more than needed. While another thread is ending waits,
- * notifications are counted, and settled only when that is done. Then two waits that begin in that
- * moment may both end, if one was notified twice while nobody waited; and a waiter that all were
- * notified with may leave a notification of one behind. So look again after a wait, as above.
- *
- * Why it is right: it is a waiter queue; waiter_queue.h has the argument. Its value is the number
- * of waits that may end, at most 1 except while a server is at work; and a phase, which notifying
- * all adds 1 to, and notifying one that cannot be remembered. A waiter that has begun before that
- * finds its phase past when it comes to the line.
- *
- * Source: Tokio's Notify, where a notification that cannot be remembered is lost. Its notify_last
- * is not here: a line has no end to leave by.
+ * There may be one notification too many. While another thread ends waits, notifications are
+ * counted, and processed only when that is done. Then two waits that begin at that moment may both
+ * end, if one was notified twice while nothing waited; and a waiter that ended because all were
+ * notified may leave a notification of one behind. So check again after a wait, as above.
  */
 #ifndef BIDE_NOTIFY_H
 #define BIDE_NOTIFY_H
@@ -63,7 +55,7 @@ BIDE_INLINE bool bide_notify_is_due_(const bide_queue_waiter *waiter, uintptr_t 
 }
 
 /*
- * Makes a notify. The memory may go when nobody waits and nobody will use it. It may go at once
+ * Makes a notify. The memory may be freed when nobody waits and nobody will use it. It may go at once
  * after a wait, whoever ended it, because notifying touches nothing once another can have been
  * woken by it and there are no more waiters.
  * Threads: before it is shared. Progress: wait-free.
@@ -162,7 +154,7 @@ bool bide_notify_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Begins a wait, which is then to be awaited, or forgotten. `waiter` must stay until the wait has
- * ended. A wait that is cut short has taken nothing.
+ * ended. A cancelled wait has taken nothing.
  * Threads: any. Errors: -EPIPE (closed, and nothing is left), -ECANCELED, -ETIMEDOUT. Suspends: if
  * there was no notification. Cancel-safe: yes. Progress: lock-free.
  */
@@ -211,13 +203,23 @@ BIDE_INLINE void bide_notify_destroy_checked_(bide_notify *notify, const char *w
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_notify_destroy(notify)                           \
     BIDE_END_OF_LIFE_(bide_notify_destroy_checked_, (notify), \
                       "a notify is destroyed while it is waited for", #notify)
+
+/*
+ * Why it is correct: it is a waiter queue; waiter_queue.md has the argument. Its value is the number
+ * of waits that may end, at most 1 except while a server is at work; and a phase, which notifying
+ * all adds 1 to, and notifying one that cannot be remembered. A waiter that has begun before that
+ * finds its phase past when it comes to the line.
+ *
+ * Source: Tokio's Notify, where a notification that cannot be remembered is lost. Its notify_last
+ * is not here: a line has no end to leave by.
+ */
 
 BIDE_EXTERN_C_END
 

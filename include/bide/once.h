@@ -1,5 +1,5 @@
 /*
- * What is done once, by the first that comes, the runner; the others wait until it is done.
+ * Work that is done once: the first coroutine or thread is the runner, the others wait for it.
  * Floor: sync.
  *
  *     bide_try(bide_once_start(&self->begin, &once));
@@ -13,16 +13,15 @@
  *     to be done --begin--> runs --end(done)--> done, for good
  *         ^-------end(not done)---'
  *
- * Any thread may begin. Where it is done, begin is one load.
+ * Any thread may begin. Once the work is done, begin is one load.
  *
- * A runner that does not get it done, because it has failed, or was cancelled or destroyed, ends it
- * all the same. Then the next in line runs it, or the next that comes. So a failure is the runner's
- * own affair; nobody else is told. For an operation whose failure is everybody's result there is
- * shared_task.h.
+ * A runner that has failed, or was cancelled or destroyed, ends it as not done. Then the next in line
+ * becomes the runner, or the next that arrives. So only the runner sees its failure. If all waiters
+ * are to get the failure, use shared_task.h.
  *
- * Why it is right: it is a waiter queue whose value is RUNS, DONE, or neither; waiter_queue.h has
- * the argument. Besides, end releases what was done. A begin that does not wait acquires that, as
- * it does what a runner before has left half done.
+ * Why it is correct: it is a waiter queue whose value is RUNS, DONE, or neither; waiter_queue.h has
+ * the argument. Besides, end releases the work. A begin that does not wait acquires that, and so
+ * the unfinished work of an earlier runner.
  *
  * Source: pthread_once of POSIX; OnceCell of Tokio, whose initialiser may fail.
  */
@@ -50,7 +49,7 @@ typedef struct bide_once_waiter {
 } bide_once_waiter;
 
 /*
- * Makes a once that is to be done. The memory may go when nobody runs it or waits.
+ * Makes a once that is to be done. The memory may be freed when nobody runs it or waits.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_once_init(bide_once *once)
@@ -150,7 +149,7 @@ BIDE_INLINE void bide_once_finish_checked_(bide_once_waiter *waiter, bool done, 
  * Ends the running that `waiter` has begun. `done`: all waiters go on, and nobody will run it
  * again. Otherwise the next in line runs it. Woken coroutines do not run on the caller's stack
  * while a coroutine is running on it. The once is not touched when they can go on. To end what this
- * waiter does not run is misuse, which is caught where BIDE_DEBUG is 1.
+ * waiter does not run is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, on behalf of the runner. Suspends: never. Progress: lock-free, linear in the
  * waiters.
  */
@@ -179,7 +178,7 @@ BIDE_INLINE void bide_once_destroy_checked_(bide_once *once, const char *what, c
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if it is run or
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if it is run or
  * waited for.
  * Threads: any. Progress: wait-free.
  */

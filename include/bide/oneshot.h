@@ -6,51 +6,24 @@
  *     bide_oneshot_send(&oneshot, &answer);                            0, or -EPIPE: not sent
  *     bide_try(bide_oneshot_recv(&self->wait, &oneshot, &answer));  -EPIPE: there will be none
  *
- * Any thread may send or close. Of all sends and closes exactly one wins: the one that changes the
- * event. So several senders may race to give the answer, and the first to claim gives it; or the
- * oneshot is closed first, by a receiver that no longer wants it or a sender that will not give it.
- * A send that has not won answers -EPIPE, and has left the value with its caller.
+ * Any thread may send or close. Of all sends and closes exactly one wins. So several senders may
+ * race to give the answer; or a receiver that no longer wants it, or a sender that will not give
+ * it, closes first. A send that has not won returns -EPIPE, and leaves the value with its caller.
  *
- * One thread at a time is the receiver: it receives, tries to, and waits. What a receive that was
- * cut short did not take is there for the next one. So it is if the receiver's coroutine is
- * destroyed.
+ * One thread at a time is the receiver: it receives, tries to, and waits. A cancelled receive, or
+ * one whose coroutine is destroyed, takes nothing: the value is there for the next.
  *
- * When the memory may go: when the receiver is done, that is, its last receive has ended and it
- * waits no more, and no other call is under way nor will come. A send that answers 0, and a close,
- * touch nothing of the oneshot once the event is changed. So if one send or close is all that ever
- * comes, the receiver may let the memory go as soon as its receive has ended with 0 or -EPIPE,
- * though that call has not returned. After a receive that was cut short, or a close of its own, the
- * receiver has to know by other means that no send will come.
+ * Lifetime: the memory may be freed when the last receive has ended, and no other call is under way
+ * or will come. A send that returns 0, and a close, touch nothing of the oneshot after they have
+ * changed the event. So if there is only ever one send or close, the receiver may free the memory
+ * as soon as its receive has ended with 0 or -EPIPE, even before that call returns. After a
+ * cancelled receive, or its own close, the receiver must know by other means that no send will
+ * come.
  *
- * All of it is wait-free but for send and close, which are lock-free: they try again when a wait
- * has begun or was cut short in between. None of it allocates. Values are copied as memcpy does:
- * any type in C; in C++ trivially copyable ones. In the macros `oneshot` may be evaluated more than
- * once, the other arguments once.
- *
- * Why it is right:
- *
- *     event     NOT_SET, or the waiter   nothing has been sent
- *               SET, SET_FOR_GOOD        the value is there; it stays there until it is received
- *               CLOSED                   it was closed before anything was sent
- *     claimed   0 --the first send--> 1
- *     received  false --a receive ends with 0--> true
- *
- *     send      claim; copy the value; set the event
- *     receive   wait for the event; copy the value
- *     close     close the event: does nothing to a value that was sent
- *
- * 1. Only the sender that has claimed writes the value, and it claims once. Claiming orders
- *    nothing: relaxed. The look before it spares the others the exchange.
- * 2. The value is written before the event is set, and read after it was found set, or the receiver
- *    was woken because it was set. By the event's own argument (single_consumer_event.h, 1 and 2)
- *    neither the value nor the wake-up is missed. If the event was closed first, setting it fails,
- *    and nobody reads the value.
- * 3. A send that finds it closed has seen what was written before the close. That takes one more
- *    load, with acquire, because the set that failed is relaxed; its partner is the close. A send
- *    that finds it claimed by another has seen nothing.
- * 4. `received` is the receiver's alone.
- *
- * Source: Tokio's and the futures crate's oneshot; the event is cppcoro's single_consumer_event.
+ * Everything is wait-free, except send and close, which are lock-free: they retry if a wait has
+ * begun or was cancelled in between. Nothing allocates. Values are copied as by memcpy: any type in
+ * C; in C++ trivially copyable ones. In the macros `oneshot` may be evaluated more than once, the
+ * other arguments once.
  */
 #ifndef BIDE_ONESHOT_H
 #define BIDE_ONESHOT_H
@@ -246,13 +219,40 @@ BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_oneshot_destroy(oneshot)                                                       \
     BIDE_END_OF_LIFE_(bide_single_consumer_destroy_checked_, &(oneshot)->state.event.state, \
                       "a oneshot is destroyed while it is waited for", #oneshot)
+
+/*
+ * Why it is correct:
+ *
+ *     event     NOT_SET, or the waiter   nothing has been sent
+ *               SET, SET_FOR_GOOD        the value is there; it stays there until it is received
+ *               CLOSED                   it was closed before anything was sent
+ *     claimed   0 --the first send--> 1
+ *     received  false --a receive ends with 0--> true
+ *
+ *     send      claim; copy the value; set the event
+ *     receive   wait for the event; copy the value
+ *     close     close the event: does nothing to a value that was sent
+ *
+ * 1. Only the sender that has claimed writes the value, and it claims once. Claiming orders
+ *    nothing: relaxed. The look before it spares the others the exchange.
+ * 2. The value is written before the event is set, and read after it was found set, or the receiver
+ *    was woken because it was set. By the event's own argument (single_consumer_event.h, 1 and 2)
+ *    neither the value nor the wake-up is missed. If the event was closed first, setting it fails,
+ *    and nobody reads the value.
+ * 3. A send that finds it closed has seen what was written before the close. That takes one more
+ *    load, with acquire, because the set that failed is relaxed; its partner is the close. A send
+ *    that finds it claimed by another has seen nothing.
+ * 4. `received` is the receiver's alone.
+ *
+ * Source: Tokio's and the futures crate's oneshot; the event is cppcoro's single_consumer_event.
+ */
 
 BIDE_EXTERN_C_END
 

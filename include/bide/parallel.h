@@ -13,14 +13,14 @@
  * The body gets parts of the range, of at most `grain` numbers each; every number is in one part.
  * Take a grain whose part takes some microseconds.
  *
- * A worker forks half of what is left to it when its deque is empty, because then whoever was idle
- * has taken what was there. Otherwise it goes on with the next grain. So a loop that nobody helps
- * with forks about once, and one that is helped with as often as it is stolen from.
+ * A worker forks half of its rest when its deque is empty, because then an idle worker has taken the
+ * entries. Otherwise it continues with the next grain. So without helpers a loop forks about once, and
+ * otherwise as often as it is stolen from.
  *
- * On a thread that is no pool's worker the parts run one after the other. What join.h says of
- * halves holds for bodies.
+ * Any thread may call it. On a thread that is no pool's worker the parts run one after the other. The
+ * rules of join.h for halves hold for bodies.
  *
- * Why it is right: it is nothing but joins, of two parts that have no number in common.
+ * Why it is correct: it consists of joins, of two parts that have no number in common.
  */
 #ifndef BIDE_PARALLEL_H
 #define BIDE_PARALLEL_H

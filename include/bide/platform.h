@@ -1,5 +1,5 @@
 /*
- * What the core asks of the system beneath it: a table of six functions, one for the whole program,
+ * The core's interface to the system: a table of six functions, one for the whole program,
  * chosen when it is linked. Floor: base.
  *
  *     const bide_platform_table bide_platform = {
@@ -7,7 +7,7 @@
  *     };
  *
  * bide's library brings the table for Linux; a program for bare metal defines its own. Any thread
- * calls any of the functions.
+ * may call any of the functions.
  */
 #ifndef BIDE_PLATFORM_H
 #define BIDE_PLATFORM_H

@@ -13,7 +13,7 @@
  * starts, finishes, cancels and destroys, one call at a time; the operation runs and ends wherever
  * its context's scheduler has it. An operation costs a write to an eventfd, and a read.
  *
- * Why it is right: src/schedule/pollable.c.
+ * Why it is correct: src/schedule/pollable.c.
  */
 #ifndef BIDE_POLLABLE_H
 #define BIDE_POLLABLE_H

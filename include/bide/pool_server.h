@@ -16,7 +16,7 @@
  *
  * All that is said of a server holds for each of these (server.h).
  *
- * Why it is right: src/net/pool_server.c.
+ * Why it is correct: src/net/pool_server.c.
  */
 #ifndef BIDE_POOL_SERVER_H
 #define BIDE_POOL_SERVER_H

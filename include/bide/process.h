@@ -1,6 +1,6 @@
 /*
- * Child processes: started with what they are to have and nothing else, waited for, sent signals,
- * talked to. Floor: io.
+ * Child processes: started with exactly the given descriptors, waited for, sent signals, and
+ * communicated with. Floor: io.
  *
  *     bide_process process;
  *     error = bide_process_start(&process, &(bide_process_options){
@@ -12,16 +12,16 @@
  *     bide_process_destroy(&process);
  *
  *     start --> runs --it ends, and is waited for--> ended --end--> gone
- *                 +-----------------end: it is killed-----------------^
+ *                 +-----------------end: kills it--------------------^
  *
- * A child has the descriptors that its options name, and no others, whatever the program has open.
- * Its signals are as at the system's start: none is blocked, none ignored. A program that cannot be
- * started is an error of bide_process_start, as exec gives it, and leaves no process.
+ * A child has the descriptors of its options, and no others, whatever the program has open. Its signals
+ * have their defaults: none is blocked, none ignored. If the program cannot be executed,
+ * bide_process_start returns exec's error, and leaves no process.
  *
- * Who has a bide_process waits for it, or ends it; so no zombie is left. Nobody else in the program
- * may take the status of its children: no wait(2) for any child, and SIGCHLD is not ignored.
+ * The owner of a bide_process waits for it, or ends it; so no zombie is left. The rest of the program
+ * must not collect the children's status: no wait(2) for any child, and SIGCHLD must not be ignored.
  *
- * Why it is right: src/io/process.c.
+ * Why it is correct: src/io/process.c.
  */
 #ifndef BIDE_PROCESS_H
 #define BIDE_PROCESS_H

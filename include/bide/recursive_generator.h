@@ -1,5 +1,5 @@
 /*
- * A recursive generator: a generator that may also yield all that another yields, to any depth.
+ * A recursive generator: a generator that may also yield all values of another, to any depth.
  * Floor: coroutine.
  *
  *     struct walk {
@@ -17,19 +17,8 @@
  *         bide_end();
  *     }
  *
- * One thread at a time uses all of them together. Nothing here suspends the caller, allocates, or
- * waits. A value costs the same at any depth.
- *
- * Why it is right:
- *
- *     root --leaf--> innermost --continuation--> its parent --> ... --> root
- *     root of each: the root
- *
- * The outermost, the root, knows the innermost, the leaf, which is resumed directly. To yield from
- * another is to await it: the nested one is the leaf until it ends, and is then left by symmetric
- * transfer. So the stack does not grow with the depth, neither by running nor by destroying.
- *
- * Source: the recursive generator of cppcoro.
+ * One thread at a time uses a generator and those nested in it. Nothing here suspends the caller,
+ * allocates, or waits. A value costs the same at any depth.
  */
 #ifndef BIDE_RECURSIVE_GENERATOR_H
 #define BIDE_RECURSIVE_GENERATOR_H
@@ -182,6 +171,19 @@ BIDE_INLINE void bide_recursive_generator_destroy(bide_recursive_generator *gene
         for (type name;                                                              \
              (name = BIDE_ANY_POINTER_(bide_recursive_generator_next(name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */
+
+/*
+ * Why it is correct:
+ *
+ *     root --leaf--> innermost --continuation--> its parent --> ... --> root
+ *     root of each: the root
+ *
+ * The outermost, the root, knows the innermost, the leaf, which is resumed directly. To yield from
+ * another is to await it: the nested one is the leaf until it ends, and is then left by symmetric
+ * transfer. So the stack does not grow with the depth, neither by running nor by destroying.
+ *
+ * Source: the recursive generator of cppcoro.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -10,83 +10,17 @@
  *
  *     send       0: a receiver has it            -EPIPE: closed; the element is still the sender's
  *     receive    0: it is the receiver's         -EPIPE: closed
- *     cut short  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
+ *     cancelled  -ECANCELED, -ETIMEDOUT          nothing was sent, or received
  *
- * Any thread may do any of this. It is lock-free, with one exception: a send that a receiver has
- * claimed waits until that receiver has copied the element.
+ * Any thread may send, receive and close. Everything is lock-free, with one exception: a send that
+ * a receiver has claimed waits until that receiver has copied the element.
  *
- * One sender's elements are received in its order. Waiters are notified first come, first served;
- * an operation that comes at that moment may be faster.
+ * A receiver gets one sender's elements in order. Waiters are notified first come, first served; an
+ * operation that arrives at that moment may be faster.
  *
- * Both operations may be cases of one select, or of several. Elements are copied as memcpy does.
- * The macros evaluate their arguments once.
- *
- * Why it is right: its state is one word, the offer, with two event counts (event_count.h) for the
- * waiters. Receivers wait in `offered`, senders in `free`.
- *
- *     offer      NULL
- *                pointer    this send waits to be taken
- *                CLOSED     for good
- *
- *     send       takes a receiver that waits in `offered`, if there is one, and gives it the
- *                element. Otherwise: NULL -> pointer, notifies `offered`, and waits for its end.
- *                Not NULL: waits in `free` to do that
- *     receive    pointer -> NULL: the send is claimed. Copies the element, ends the send with 0,
- *                and notifies `free`. NULL: waits in `offered` to do that, or to be given one
- *     cut short  own pointer -> NULL, and notifies `free`: the element was not received
- *     close      any -> CLOSED, and notifies all; a pointer: ends that send with -EPIPE
- *
- * 1. An offer is taken off the word once: by a receiver, by the close, or by its own being cut
- *    short. The taker ends it. So an element is received once or not at all, and the sender knows
- *    which. A send that was claimed ends with 0, in a moment, although it is asked to stop
- *    meanwhile.
- * 2. The offer releases the element and the operation, and the claiming receiver acquires them.
- *    ABA: a pointer says that this send waits now, whenever it came, and what belongs to it is
- *    acquired with it.
- * 3. An offer may be claimed, and ended, before its own suspend has done with it. So between the
- *    two there is a handshake (handshake.h). Its results are the status, and that the element has
- *    been read.
- * 4. A send that is asked to stop as it is about to suspend has an offer that stands, and no wait
- *    that could be cut short (stop.h). It takes the offer back itself. If the offer was claimed,
- *    the send waits for its end, which cannot be cut short. A coroutine that is destroyed when its
- *    offer was made, and it does not know of that yet, takes it back as well.
- * 5. Each offer notifies one receiver after it, and each end of an offer one sender: N and L of
- *    event_count.h. A waiter's look is at that word. CLOSED notifies all, and stays. The notifier
- *    attempts the operation on the waiter's behalf. So an offer is received by a waiting receiver
- *    before its own send has suspended, and the next offer is made as one ends. A sender that has
- *    taken a receiver has acquired it, and gives it back to its coroutine by waking that
- *    (event_count.h, 5). A sender goes on taking while the receivers that it finds have chosen
- *    otherwise (7).
- * 6. What was written before the close is seen by each operation that ends with -EPIPE because of
- *    it: the close releases, they acquire.
- *
- * In a select:
- *
- *     choice     taken: 0 --a partner carries out an operation--> its number
- *     send       is offered while the select waits
- *     receive    is in line in `offered` while the select waits
- *
- * 7. The operations of a select that waits are one choice. A partner is a send that has taken the
- *    receive out of the line, or a receive that has taken the offer off the word. A partner is
- *    itself committed to nothing. It exchanges the choice's 0 for the number, and carries the
- *    operation out. If that fails the select has something else: the partner ends the operation as
- *    one that is let go, and looks for the next. While a partner has an operation its branch has
- *    not ended, so the choice stays, and is not used again. When all branches have ended the select
- *    reads which operation was chosen. The ends of the branches order that, so the exchange is
- *    relaxed.
- * 8. An offer does not carry out a receive of a select that waits, because both may be taken by
- *    others. It lets the receive go, and the select, which has taken back what it offered, takes
- *    the offer itself. That happens only where an offer is made as a select begins to wait: a send
- *    looks for receivers in line before it offers.
- * 9. A select does not meet itself: its receive sees its own offer as no offer, unless a sender
- *    waits in `free`, which that offer hides. Then the select is let go, and takes the offer back.
- *    A sender that comes to wait in `free` notifies `offered` for that. Its coming is a change, N,
- *    of what such a receive looks at. A notification of its own offer that has come to the receive
- *    is passed on to the next in line.
- * 10. Of several sends of a select on one rendezvous one is offered while it waits. So a sender
- *     that waits in `free` beside a select's own offer is another.
- *
- * Source: Hoare, Communicating Sequential Processes (1978); Go's unbuffered channels.
+ * Both operations may be cases of one select, or of several. Elements are copied as by memcpy. The
+ * macros evaluate their arguments once. Why it is correct: docs/internals/rendezvous.md. The
+ * numbers below refer to that.
  */
 #ifndef BIDE_RENDEZVOUS_H
 #define BIDE_RENDEZVOUS_H
@@ -218,7 +152,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
 #define BIDE_RENDEZVOUS_ELEMENT_(rendezvous_, pointer) (1 ? (pointer) : (rendezvous_)->typed_)
 
 /*
- * Makes a rendezvous. The memory may go when nothing waits and nothing uses it. A receiver uses it
+ * Makes a rendezvous. The memory may be freed when nothing waits and nothing uses it. A receiver uses it
  * until its receive has ended, even if the send has ended by then.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -297,7 +231,7 @@ BIDE_INLINE void bide_rendezvous_destroy_checked_(bide_rendezvous_ *rendezvous, 
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

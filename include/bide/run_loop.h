@@ -9,7 +9,7 @@
  * the order in which they were woken: if one wake happened before another, in the sense of C11, its
  * coroutine runs first. Without work the loop looks for some for a while and then sleeps.
  *
- * Why it is right: src/schedule/run_loop.c.
+ * Why it is correct: src/schedule/run_loop.c.
  */
 #ifndef BIDE_RUN_LOOP_H
 #define BIDE_RUN_LOOP_H
@@ -31,7 +31,7 @@ typedef struct bide_run_loop {
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_spin;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
-    int fd;                      /* for a foreign loop to poll; -1: none */
+    int fd;                                     /* for a foreign loop to poll; -1: none */
     const struct bide_run_loop_events_ *events; /* of the kernel (loop.h); NULL: none */
     struct bide_run_loop *outer; /* what this thread ran before, and goes on with afterwards */
     bide_frame stop_frame;
@@ -54,7 +54,7 @@ typedef struct bide_run_loop {
 
 /*
  * Makes a loop with nothing to run. A loop is aligned to BIDE_CACHE_LINE, and so is what contains
- * one: take allocated memory from aligned_alloc. Nothing needs to be freed. The memory may go when
+ * one: take allocated memory from aligned_alloc. Nothing needs to be freed. The memory may be freed when
  * nothing that belongs to the loop is left; bide_run_loop_destroy tells if something is.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -126,7 +126,7 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
 
 /*
  * Its memory is about to go; nobody runs it, and no thread is about to wake anything of it. Does
- * nothing; where BIDE_DEBUG is 1 it tells of misuse if something is left. That is: the loop runs,
+ * nothing; if BIDE_DEBUG is 1 it reports misuse if something is left. That is: the loop runs,
  * something is queued, its descriptor is open, a timer is set, or something that was begun on it has
  * not ended. Of the last two it tells the coroutine's name.
  * Threads: one at a time.

@@ -20,8 +20,8 @@
  * Readers on many cores share that word's cache line, so the lock pays only where reading takes
  * longer than a cache line takes from core to core.
  *
- * Why it is right: it is a waiter queue whose value is a bit for the writer, and above it the
- * number of readers; waiter_queue.h has the argument. Unlocking and downgrading only ever make more
+ * Why it is correct: it is a waiter queue whose value is a bit for the writer, and above it the
+ * number of readers; waiter_queue.md has the argument. Unlocking and downgrading only ever make more
  * possible (5 there).
  *
  * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the
@@ -56,7 +56,7 @@ typedef struct bide_rw_lock_waiter {
 extern const bide_waiter_queue_ops bide_rw_lock_ops_;
 
 /*
- * Makes a free lock. The memory may go when it is free and has no waiters. Its last holder may let
+ * Makes a free lock. The memory may be freed when it is free and has no waiters. Its last holder may let
  * the memory go at once after its own unlock, though the unlock that let it in has not returned:
  * unlocking touches nothing once another can have the lock.
  * Threads: before it is shared. Progress: wait-free.
@@ -172,7 +172,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_
 /*
  * Locks `lock` to read, beside other readers: waits while it is written, and for earlier waiters.
  * `waiter` must stay until the lock is unlocked. If it ends with 0 the caller holds the lock,
- * otherwise not: a hand-over that came before the wait was cut short counts, a later one goes to
+ * otherwise not: a hand-over that came before the wait was cancelled counts, a later one goes to
  * the next waiter.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
@@ -316,7 +316,7 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if the lock is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the lock is
  * held or waited for.
  * Threads: any. Progress: wait-free.
  */

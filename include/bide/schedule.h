@@ -1,26 +1,26 @@
 /*
- * Going to another scheduler. A coroutine runs where its context's scheduler runs it; these change
- * that, for the coroutine itself or for what it awaits. Floor: coroutine.
+ * Moving to another scheduler. A coroutine runs where its context's scheduler runs it; these operations
+ * change that, for the coroutine itself or for the operation that it awaits. Floor: coroutine.
  *
  *     bide_await(bide_schedule(&self->move, pool));           // from here on it runs in the pool
  *     bide_try(bide_schedule_on(&self->there, pool, child));  // `child` runs there, this one stays
  *
- *     bide_schedule      the coroutine goes on there, from here to its end
- *     bide_resume_on     waits for something, then does that
- *     bide_schedule_on   something else runs there, and the coroutine goes on where it was
+ *     bide_schedule      the coroutine continues there, from here to its end
+ *     bide_resume_on     waits for an operation, then moves
+ *     bide_schedule_on   runs another operation there; the coroutine resumes where it was
  *
- * Whatever awaits the coroutine goes on where it belongs, whatever the coroutine did. It costs a
- * frame in the operation, which stands between the two and hands over by posting.
+ * The continuation of a coroutine that has moved resumes on its own scheduler. That costs a frame in
+ * the operation, between the two, which hands over by posting.
  *
- * The coroutine that moves is the one that awaits the operation. Wrappers that run what they are
- * given in a coroutine of their own are bide_with_stop, bide_with_deadline, bide_when_all, a scope,
- * bide_once_run and bide_schedule_on: a move given to one of these is that coroutine's, and the
- * awaiting one stays. bide_then has none, so what awaits it moves.
+ * The coroutine that awaits the operation moves. Some wrappers run their inner operation in a coroutine
+ * of their own: bide_with_stop, bide_with_deadline, bide_when_all, a scope, bide_once_run and
+ * bide_schedule_on. A move inside one of these moves that coroutine, and the awaiting one stays.
+ * bide_then has none, so the awaiting coroutine moves.
  *
- * Why it is right: src/coroutine/schedule.c.
+ * Why it is correct: src/coroutine/schedule.c.
  *
  * Source: schedule(), resume_on and schedule_on of cppcoro, and `via` of Lewis Baker's articles,
- * which is bide_schedule_on or bide_resume_on, by what is to run there.
+ * which is bide_schedule_on or bide_resume_on.
  */
 #ifndef BIDE_SCHEDULE_H
 #define BIDE_SCHEDULE_H
@@ -45,7 +45,7 @@ typedef struct bide_schedule_operation {
  * The coroutine goes on as one of those of `scheduler`: what runs in it now does there too, until
  * its end or the next of these. With its own scheduler it lets others run first. `operation` must
  * stay until the coroutine has ended.
- * Threads: any. Errors: none. Suspends: always. Cancel-safe: yes, it cannot be cut short. Progress:
+ * Threads: any. Errors: none. Suspends: always. Cancel-safe: yes, it cannot be cancelled. Progress:
  * that of posting to `scheduler`.
  */
 BIDE_MUST_AWAIT

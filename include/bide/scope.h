@@ -15,9 +15,9 @@
  * and no allocation.
  *
  * If the owner ended without joining, the coroutines would go on in memory that is gone. That is
- * misuse, which is caught where BIDE_DEBUG is 1.
+ * misuse, which is detected if BIDE_DEBUG is 1.
  *
- * Why it is right: it is a group of branches that counts its owner too; extend/branch.h has the
+ * Why it is correct: it is a group of branches that counts its owner too; extend/branch.h has the
  * argument.
  *
  * Source: structured concurrency as of Trio's nurseries and Sustrik's bundles.

@@ -1,7 +1,6 @@
 /*
  * An unbounded lock-free queue of many producers and many consumers: a list of segments of cells,
- * which producers are given by fetch-and-add as long as they are not in each other's way.
- * Floor: queue.
+ * which producers get by fetch-and-add as long as they do not collide. Floor: queue.
  *
  *     typedef bide_segment_queue(struct job) job_queue;
  *     bide_hazard_init(&domain, seats, 16);
@@ -10,99 +9,16 @@
  *     bide_segment_queue_push(&queue, seat, &job);
  *     bide_segment_queue_pop(&queue, seat, &job);
  *
- * Any thread may push, pop and close, with a seat of its own. It is lock-free, except for the
- * allocator, and linearizable. A cell that is given up costs its producer and its consumer one more
- * try each, and the segment a cell; a new segment brings the element of its producer along, so one
- * push ends at least with each.
+ * Any thread may push, pop and close, with a seat of its own. The queue is linearizable, and
+ * lock-free except for the allocator. Hazard pointers protect the segments; an idle seat keeps up
+ * to two of them, unless its owner clears them (bide_hazard_clear).
  *
- * Segments are protected by hazard pointers: a seat's hazard 0 by a push, 1 by a pop. They stay set
- * from one call to the next, so a push or pop in the segment of the one before costs a load for it.
- * A seat that rests keeps up to two segments, unless its owner clears them (bide_hazard_clear).
+ * Garbage is bounded: with 512 seats and segments of 1,024 elements of 8 bytes, 4.2 MB, or 21 MB if
+ * each seat is idle in two segments of its own. The argument has the formula.
  *
- * How much memory there is: the segments from head to tail, and what was popped and is not
- * reclaimed yet. Of that, with S seats in the domain and C cells in a segment, no more than 64
- * segments or 16 * S / (1 + C / 32), whichever is more, and those that are protected, 2 * S at most
- * and usually a few. A segment has 320 bytes and C * (the size of an element, and 8, as aligned).
- * So with 512 seats and 1,024 elements of 8 bytes: 248 segments, 4.2 MB; if each seat has come to
- * rest in two segments of its own, 21 MB.
- *
- * Elements are copied as memcpy does. In the macros `queue_` may be evaluated more than once, the
- * other arguments once. The numbers of cells in a segment are size_t: where that is 32 bits, 2^31
- * cells.
- *
- * Why it is right:
- *
- *     head -> segment -> segment -> segment -> 0         next: 0, the next segment, or CLOSED
- *                                   ^ tail
- *     segment    pushed     how many cells producers were given; may go past the end;
- *                           the top bit: CLOSED
- *                popped     how many cells consumers were given: never past what `pushed` was
- *                cells      element
- *                           state: EMPTY --its producer has put the element there--> FULL
- *                           claim: NOBODY, or the first to claim the cell: PRODUCERS, CONSUMERS
- *                early      NO, ARMING, YES: has a consumer come too early to some cell?
- *
- *     push    take the next cell of tail's segment; fill it; EMPTY to FULL. If consumers come early
- *             here, claim it: it may have been given up; then the element goes to another cell.
- *             No cell is left: a new segment, with the element in it, behind the last; tail there
- *     pop     if fewer were popped than pushed in head's segment, take the next cell.
- *             FULL: it is ours. EMPTY: look a few times more; then say that a consumer has come
- *             early, claim the cell, and take another one.
- *             All cells were popped: head to the next segment, and retire this one
- *     close   next of the last segment from 0 to CLOSED, so none follows;
- *             CLOSED into its pushed, so no cell is given
- *
- * 1. A segment appears in `next` by a compare-exchange that releases what is in it, and in tail and
- *    head by others that release it again. A thread that gets it there acquires.
- * 2. A cell has one producer and one consumer. FULL is stored with release, and acquired by the
- *    thread that finds it; it is the last state of that cell, and nobody else writes the element.
- *    To fill a cell takes no locked instruction: the consumer that does not want to wait any longer
- *    pays,
- *
- *        producer:  S  state.store(FULL, release)     consumer:  Y  early.store(ARMING)
- *                   L  light fence                               X  heavy fence; early.store(YES)
- *                   E  early.load(): NO: it is done;             F  state.load(acquire): FULL:
- *                      else: claim it                               it is taken; else: claim it
- *
- *    If E finds NO, L came before X (fence.h), so F finds FULL; also in a consumer that acquired
- * YES and needs no X. Otherwise both claim, by an exchange, which both see, and the second gives
- * way. A consumer gives way by taking the element, which the producer's exchange has released; a
- * producer by taking another cell.
- * 3. A consumer takes cells only if `pushed` was past them, and by a compare-exchange of what it
- *    found in `popped`. So none is taken twice, nor one that no producer was given. Some are not
- *    filled any more: see 7.
- * 4. Empty: `popped` is loaded (acquire), and then `pushed`, which is no more than that. The
- *    consumer that raised popped had seen pushed beyond it, and released that. So pushed is loaded
- *    no older, and when it was loaded each cell that a producer had was some consumer's.
- * 5. Tail leaves a segment before head does: the thread that moves head has seen tail elsewhere, or
- *    moved it. So a segment that head has left is in none of the two, and may be retired, by the
- *    thread that moved head.
- * 6. A hazard that was set and checked once protects as long as it is set. So if tail is found at
- *    what it holds already, that is protected, even if in between it was elsewhere.
- * 7. Closed: once CLOSED is in `pushed` no cell is given to be filled, and no segment follows. A
- *    producer that had a cell before fills it, or finds it claimed and then fails. A producer that
- *    fails takes its cells off again. A consumer may have taken them meanwhile, and so get to the
- *    end of the segment: it has seen CLOSED then (acquire), or acquires from one that has (4), so
- *    it finds it in `next` too.
- *
- * Heuristics, on which nothing depends but speed:
- *
- * 8. Consumers that are faster than producers would follow them from cell to cell, and each cell's
- *    line, and that of `pushed`, would go to and fro. So where looks at `pushed` have found few
- *    cells some times, and never none, a pop pauses for some microseconds, and looks again;
- *    meanwhile producers have those lines alone. If not many came, the producers are slower, so
- *    consumers stop pausing for most of the segment. Where they find none now and then, as where an
- *    element is answered by another, they do not pause.
- * 9. A thread that comes in another's way pauses before it tries again, so that the other has the
- *    cache lines alone for a while: for some microseconds, then for twice as long, and so on. A
- *    consumer does so if its compare-exchange fails. A fetch-and-add does not fail. So one producer
- *    in 16, by the number of the cell that it was given, looks whether `pushed` has moved on
- *    already. Then its seat is `crowded`: it takes its cells by a compare-exchange too, until so
- *    many in a row have not failed. All these are hints: it does not matter which way a cell is
- *    given, nor to which queue the seat came last.
- *
- * Source: Correia and Ramalhete, FAAArrayQueue (2016), after Morrison and Afek, LCRQ (2013), and
- * Yang and Mellor-Crummey (2016).
+ * Elements are copied as by memcpy. In the macros `queue_` may be evaluated more than once, the
+ * other arguments once. Why it is correct: docs/internals/segment_queue.md. The numbers below refer
+ * to that.
  */
 #ifndef BIDE_SEGMENT_QUEUE_H
 #define BIDE_SEGMENT_QUEUE_H

@@ -11,7 +11,7 @@
  * Any thread may acquire and release, and permits need not be released by their taker. While nobody
  * waits, each is one atomic operation.
  *
- * Why it is right: it is a waiter queue whose value is the number of free permits; waiter_queue.h
+ * Why it is correct: it is a waiter queue whose value is the number of free permits; waiter_queue.h
  * has the argument.
  *
  * Source: Edsger W. Dijkstra, "Cooperating sequential processes", 1965; several permits at a time
@@ -44,7 +44,7 @@ BIDE_COLD void bide_semaphore_too_many_(const char *what, const char *function);
 
 /*
  * Makes a semaphore with so many free permits; more than BIDE_SEMAPHORE_MAX are misuse. The memory
- * may go when nobody waits and nobody will use it. It may go at once after a wait, whoever released
+ * may go when nobody waits and nobody will use it. It may be freed at once after a wait, whoever released
  * what that wait took, because releasing touches nothing once another can have the permits.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -117,7 +117,7 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 /*
  * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` must
  * stay until the wait has ended. If it ends with 0 the caller has them all, otherwise none: permits
- * that were handed over before the wait was cut short count, later ones go to the next waiter. To
+ * that were handed over before the wait was cancelled count, later ones go to the next waiter. To
  * wait for more than BIDE_SEMAPHORE_MAX, which would be for ever, is misuse.
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
@@ -193,7 +193,7 @@ BIDE_INLINE void bide_semaphore_destroy_checked_(bide_semaphore *semaphore, cons
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

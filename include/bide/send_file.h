@@ -1,18 +1,17 @@
 /*
- * Sending a file, or a part of one, to a socket, without its bytes coming to the program.
+ * Sending a file, or a part of one, to a socket, without copying its bytes to the program.
  * Floor: io.
  *
  *     bide_try(bide_send_file(&self->send, &self->socket, &self->file, 0, UINT64_MAX));
  *     ... self->send.count bytes were sent
  *
- * The file may block, the socket may not. What the system has in memory of the file the loop sends
- * itself, by sendfile(2), 256 KB at a time. What has to come from a disk would have the loop wait
- * for it: so a piece is spliced from the file into a pipe, where the back end has calls on files
- * made, by the ring or on a thread for blocking calls. Then it is spliced from there to the socket,
- * which is waited for. That is also how a file goes whose file system cannot say what it has in
- * memory (as those of networks, and overlays).
+ * The file may block, the socket may not. The loop sends cached parts of the file itself, by
+ * sendfile(2), 256 KB at a time. Reading from a disk would block the loop. So an uncached piece is
+ * spliced from the file into a pipe, by the ring or on a thread for blocking calls, and then from the
+ * pipe to the socket. That path also serves file systems that do not report what is cached (network
+ * file systems, and overlays). The socket's loop uses it, on that loop's thread.
  *
- * Why it is right: src/io/send_file.c.
+ * Why it is correct: src/io/send_file.c.
  */
 #ifndef BIDE_SEND_FILE_H
 #define BIDE_SEND_FILE_H

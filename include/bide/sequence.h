@@ -1,36 +1,24 @@
 /*
- * Sequences: numbers that only grow, and wrap around. Which of two comes first, and by how much.
- * Floor: base.
+ * Sequences: numbers that only grow, and wrap around. The functions decide which of two comes
+ * first, and by how much. Floor: base.
  *
  *     bide_sequence next = bide_sequence_initial() + 1; // 0
  *     while (!bide_sequence_precedes(published, next))
  *         read(next++);
  *
- * A bide_sequence is a size_t. With half = 2^(bits - 1) the functions say:
+ * A bide_sequence is a size_t. With half = 2^(bits - 1) the functions are:
  *
  *     initial()         the sequence before 0
- *     distance(a, b)    how far b lies ahead of a: 1 to half; 0 if it is a, or lies behind it
- *     precedes(a, b)    does b lie ahead of a: distance(a, b) > 0
+ *     distance(a, b)    how far b is ahead of a: 1 to half; 0 if it equals a, or is behind it
+ *     precedes(a, b)    whether b is ahead of a: distance(a, b) > 0
  *     difference(a, b)  a - b as a signed number; positive exactly if precedes(b, a)
  *
- * What lies more than half the range ahead counts as lying behind. Any thread may call them; they
- * are functions of their arguments alone, and cannot fail.
+ * A number more than half the range ahead counts as behind. Any thread may call the functions; they
+ * depend on their arguments alone, and cannot fail.
  *
- * Sequences of other widths are there where they are needed: one line, #include
- * "bide/sequence8.h" (or 16, 32, 64), declares this and all that is built on it for that width. So
- * the results of arithmetic are cast to bide_sequence here and in the headers that build on this
- * one: it may be narrower than an int.
- *
- * Why it is right:
- *
- * 1. At exactly half the range each of two sequences precedes the other. The signed type of the
- *    same width cannot hold that distance, so difference then is its greatest value, one less than
- *    the true distance. Thus its sign agrees with precedes at every distance. A plain cast would be
- *    negative there, and a wait for that sequence would end at once.
- * 2. distance and precedes are exact everywhere. What is built on sequences uses no other.
- *
- * Source: the traits of the seed article on sequence barriers, whose difference is wrong at half
- * the range.
+ * To get another width, include "bide/sequence8.h" (or 16, 32, 64): it declares this header and all
+ * headers built on it for that width. So results of arithmetic are cast to bide_sequence here and
+ * in those headers: it may be narrower than an int.
  */
 #ifndef BIDE_SEQUENCE_H
 #define BIDE_SEQUENCE_H
@@ -91,6 +79,19 @@ BIDE_INLINE bide_sequence_signed bide_sequence_difference(bide_sequence a, bide_
     /* -(distance behind), in a way that stays within the signed type */
     return (bide_sequence_signed)(-(bide_sequence_signed)((bide_sequence)-1 - ahead) - 1);
 }
+
+/*
+ * Why it is correct:
+ *
+ * 1. At exactly half the range each of two sequences precedes the other. The signed type of the
+ *    same width cannot hold that distance, so difference then is its greatest value, one less than
+ *    the true distance. Thus its sign agrees with precedes at every distance. A plain cast would be
+ *    negative there, and a wait for that sequence would end at once.
+ * 2. distance and precedes are exact everywhere. What is built on sequences uses no other.
+ *
+ * Source: the traits of the seed article on sequence barriers, whose difference is wrong at half
+ * the range.
+ */
 
 BIDE_EXTERN_C_END
 

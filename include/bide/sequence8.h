@@ -4,16 +4,16 @@
  *     #include "bide/sequence8.h"
  *
  * declares the sequence family (sequence.h, sequence_barrier.h, sequence_group.h and both
- * sequencers) once more, for uint8_t. Each name has 8 behind its object:
+ * sequencers) again, for uint8_t. Each name has 8 behind its object:
  *
  *     bide_sequence_barrier8 cursor;
  *     bide_sequence_barrier8_init(&cursor, bide_sequence8_initial());
  *
  * A claim is a bide_claim8, and so on. Contracts, costs and arguments are those of the plain names.
  *
- * Take the plain names, which are size_t, unless memory is so short that every word counts, or a
- * number of this width comes from elsewhere (from a device, or a wire). What half the range is,
- * which limits how far waiters and rings may reach (sequence_barrier.h), is 128 here.
+ * Use the plain names, which are size_t, unless memory is so short that every word counts, or numbers
+ * of this width come from elsewhere (a device, or a wire). Half the range, which limits how far waiters
+ * and rings may reach (sequence_barrier.h), is 128 here.
  */
 #ifndef BIDE_SEQUENCE8_H
 #define BIDE_SEQUENCE8_H

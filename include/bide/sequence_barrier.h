@@ -1,9 +1,8 @@
 /*
- * A sequence barrier: one publisher makes a growing sequence of numbers known, and any number of
- * coroutines and threads wait, each until the number it names has been published. The cursor of a
- * ring buffer. Floor: sync.
+ * A sequence barrier: one publisher makes a growing sequence of numbers known. Any number of
+ * coroutines and threads wait, each until the number that it names has been published. It is the
+ * cursor of a ring buffer. Floor: sync.
  *
- *     bide_sequence_barrier cursor;
  *     bide_sequence_barrier_init(&cursor, bide_sequence_initial());
  *
  *     ring[n % SIZE] = message;                                       the publisher
@@ -13,82 +12,20 @@
  *     while (!bide_sequence_precedes(self->wait.published, self->next))        a waiter
  *         read(ring[self->next++ % SIZE]);
  *
- *     publish(s)      s and all before it are published; waiters that this reaches are resumed
- *     wait(target)    ends at once if target is published; otherwise when it is
- *     close()         waits for what is not published end with -EPIPE, now and later; what is
- *                     published stays published
+ *     publish(s)      s and all numbers before it are published; waiters that this reaches resume
+ *     wait(target)    returns at once if target is published; otherwise when it is
+ *     close()         waits for unpublished numbers end with -EPIPE, now and later
  *
- * One publisher at a time; waiting and closing from any thread, a stop or a deadline ends a wait
- * (stop.h). Publishing costs a release store, a light fence and a load while nobody waits.
+ * One publisher at a time. Any thread may wait and close; a stop or a deadline ends a wait
+ * (stop.h). Publishing costs a release store, a light fence and a load while nothing waits.
  *
- * Numbers wrap around. Two rules follow:
- *   - A target lies at most half the range ahead of what is published. Further ahead counts as
- *     published already, which is what a producer's first claims rely on.
- *   - From the beginning of a wait to its end, `published` gets less than half the range past the
- *     target. In a ring it cannot, because the consumers hold the producer back. With 32 bits or
- *     more nobody meets the limit. With 8 or 16 (sequence8.h) a waiter that the publisher does not
- *     wait for, and which is overtaken by that much, may sleep until the numbers have come round
- *     again.
+ * Numbers wrap around. A target is at most half the range ahead of `published`; further ahead
+ * counts as published already. During a wait `published` must get less than half the range past the
+ * target. In a ring it cannot get further. With 8 or 16 bits (sequence8.h) an overtaken waiter that
+ * the publisher does not wait for may sleep until the numbers have come round again.
  *
- * Sequences are size_t here; for other widths see sequence8.h.
- *
- * Why it is right:
- *
- *     published   ... 6 | 7 | 8 ...      the newest that is published; the publisher writes it
- *     waiters     EMPTY, a list, or SHUT once closed (waiter_list.h)
- *
- * The publisher stores `published` and then looks at the list. A waiter enlists and then looks at
- * `published`. Neither misses the other: that is the list's argument (waiter_list.h, 8 to 11), with
- * `published` as its number. The barrier's own part:
- *
- * 1. A thread that takes waiters to look at them sifts (waiter_list.h). The list says so until the
- *    waiters whose number has not come are put back. So while somebody waits, the publisher never
- *    finds the list empty, no matter which thread holds the waiter. It takes the list itself, or
- *    asks the sifter to look again, and the sifter then sees what was published.
- * 2. close() shuts the list. A later push is refused. A sifter is told when it puts its waiters
- *    back, and ends them with -EPIPE itself. So close() needs no look at `published` that is
- *    ordered with the publisher's, except to tell whose target is reached: it judges those that it
- *    takes by the value that it sees. A publisher in another thread at that moment is concurrent.
- * 3. Seeing a number published means seeing what was written before it: N releases, and the loads
- *    in ready and B acquire. The taker of the list reads `published` after the take, and judges by
- *    that. Otherwise a waiter that enlisted after it had seen a later number than the taker had
- *    would, by the taker's number, lie more than half the range back (waiter_list.h, 13).
- * 4. Nothing of the barrier is touched after the end of a wait: waiter_list.h, 12.
- *
- * Followers, which the sequencers use:
- *
- * 5. The target of a follower is the difference of a counter `next` and a constant `behind`: it
- *    waits for room in a ring of so many slots. The newest sequence to be published is not more
- *    than `behind` - 1 before `next`. A number that is worked out when the wait begins would not do
- *    where numbers come round: before the waiter is enlisted, others may have moved the counter,
- *    and then `published`, on by half the range. So the judge of a follower loads `published`
- *    first, P, and then the counter, C.
- *      a. C is not before P + 1, because the publisher of P had acquired what was claimed up to
- *         there.
- *      b. If P is the last that was published, C is not after P + behind + 1. So the judgement is
- *         right.
- *      c. If C is further on than that, more was published than P. Its publisher finds the follower
- *         in the list, or with the judge, and it is judged again.
- *    So while a follower stays enlisted, the last that was published has left no room. To be told
- *    of room that is gone again does no harm: the follower looks.
- *
- * Which waiters a publish need not look at:
- *
- * 6. The sifter knows the nearest target, so a publish that does not reach that looks at nobody
- *    (waiter_list.h, 14). The nearest is the least of the targets, each counted from the number P
- *    that was published when it was kept, or one that has gone, so less. A target lies at most half
- *    the range ahead of its P. So while `published` goes on from P and has not come to the nearest,
- *    it has come to none. It never gets past the nearest unseen: the publish that reaches it looks
- *    at all waiters, and then the nearest of those that stay is the nearest. A follower's target
- *    moves away only, so what it was is less than what it is.
- *
- * ABA does no harm: the list is pushed onto or taken whole (waiter_list.h).
- *
- * Layout: `published` and `waiters` have a cache line each. Publishing writes the first. Waiters
- * that come and go write the second, and publishers do while they watch.
- *
- * Source: the seed article on the sequence barrier, after cppcoro's sequence_barrier; 1 to 4 answer
- * what they leave open.
+ * Sequences are size_t here; sequence8.h has other widths. Why it is correct:
+ * docs/internals/sequence_barrier.md. The numbers below refer to that.
  */
 #ifndef BIDE_SEQUENCE_BARRIER_H
 #define BIDE_SEQUENCE_BARRIER_H
@@ -136,7 +73,7 @@ bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter);
  * before 0, or another. A barrier is aligned to BIDE_CACHE_LINE, and so is what contains one (for
  * allocated memory: aligned_alloc).
  *
- * The memory may go when no wait is under way and no publish or close runs. A close that found
+ * The memory may be freed when no wait is under way and no publish or close runs. A close that found
  * nobody to end touches nothing once others can see that the barrier is closed, so a coroutine that
  * ends because of the close may free it. A publish gives no such promise.
  * Threads: before it is shared. Errors: none. Suspends: never. Progress: wait-free.
@@ -281,8 +218,8 @@ BIDE_INLINE void bide_sequence_barrier_destroy_checked_(bide_sequence_barrier *b
 #define BIDE_BARRIER_DESTROYED_ "a sequence barrier is destroyed while it is waited for"
 
 /*
- * bide_sequence_barrier_destroy(barrier): the end of its life. Does nothing; where BIDE_DEBUG is 1
- * it tells of misuse if a wait is under way.
+ * bide_sequence_barrier_destroy(barrier): the end of its life. Does nothing; if BIDE_DEBUG is 1
+ * it reports misuse if a wait is under way.
  * Threads: one at a time, the only one that still has it. Suspends: never. Progress: wait-free.
  */
 #define bide_sequence_barrier_destroy(barrier)                                                    \

@@ -1,83 +1,31 @@
 /*
- * A barrier group: several sequence barriers, of which one waits for the slowest. A consumer that
- * comes after several others waits for their group, and a producer does not overtake its own, the
- * gate. Members come and go while others wait. Floor: sync.
+ * A barrier group: several sequence barriers; a wait on the group waits for the slowest. A consumer
+ * that follows several others waits for their group. A producer does not overtake its own group,
+ * the gate. Members may join and leave while others wait. Floor: sync.
  *
  *     bide_sequence_barrier *consumers[] = {&first, &second};
- *     bide_sequence_group gate;
  *     bide_sequence_group_init(&gate, consumers, 2);
  *
  *     bide_try(bide_sequence_group_wait_until_published(&self->wait, &gate, target));
  *
  *     start = bide_sequence_group_join(&gate, &self->member, &self->barrier, &cursor);
- *     ...                               a visitor: it reads all that comes after start
+ *     ...                               a visitor: it reads everything after start
  *     bide_await(bide_sequence_group_leave(&self->leaver, &gate, &self->member));
  *
- *     fixed      an array of barriers, which are members as long as there is the group
- *     joined     a list, through the memory of those that have joined
- *
- *     join       the joiner begins where `after`, say the cursor of a ring, is, and gets everything
- *                from there on
+ *     join       the joiner begins where `after`, for example the cursor of a ring, is
  *     look       has every member published the target? (is_published)
- *     wait       looks, waits for the slowest, looks again, until every member has
- *     leave      it is no member any more; waits for it turn to the others; then its memory may go
+ *     wait       looks, waits for the slowest, looks again, until every member has published it
+ *     leave      the member is removed; waits for it turn to the others; then its memory may be freed
  *
- * To leave is not to close. A member that closes its barrier has failed, and so do the waits for
+ * Leaving is not closing. If a member closes its barrier, it has failed, and so do the waits for
  * it.
  *
- * Any thread may look, wait, and join; the joiner leaves. A look costs a load a fixed member and
- * one more, while nobody has joined; with joined members it takes the group's lock for a few loads
- * a member. A wait is a small coroutine inside the waiter, so the awaiting coroutine is resumed
- * once. It waits for the slowest first, because once that is there the others probably are.
+ * Any thread may look, wait, and join; the joiner leaves. Without joined members a look costs one
+ * load per fixed member and one more. With joined members it takes the group's lock for a few loads
+ * each. A wait is a small coroutine inside the waiter, so the awaiting coroutine resumes once.
  *
- * Sequences are size_t here; for other widths see sequence8.h.
- *
- * Why it is right:
- *
- * Fixed members are looked at without a lock. Joined members are looked at under the group's lock,
- * under which others join and leave.
- *
- * No joiner is overtaken.
- *
- * 1. A looker goes by its look up to some number C, which all members that it saw had
- *    published: a producer writes what lies up to the ring's size past C, a later consumer reads up
- *    to C. A joiner that the looker did not see begins after P. For both P must not precede C. What
- *    the members publish was published by `after` before. If the looker looked under the lock, it
- *    did before the joiner had it, so the joiner's R is ordered after. If not:
- *
- *        publisher:  S  after.published.store(C or later, release)
- *        looker:     F  loads C of the fixed members, acquire    joiner:  W  first.store(member)
- *                    L  light fence                                       X  heavy fence
- *                    H  first.load                                        R  after.published.load
- *
- *      a. S happens before F, by way of the member that published C and acquired it from `after`,
- *         or because the looker is the publisher. F is before L.
- *      b. If H does not see W, then L comes before X (fence.h). R is behind X, so it sees S, which
- *         happens before L, or something later.
- *      c. If H sees W, or anything of W's member, the looker takes the lock, so it comes after the
- *         joining, and sees the joiner's P.
- *      d. F must come before H: in the other order everything could move on between the two.
- *      e. With no members at all everything counts as published, that is, C is the target. It is
- *         the producer's part that C does not lie ahead of the cursor: never is more claimed and
- *         not published than the ring holds.
- * 2. What a member that has left had done with is done with, so a slot that it was the last to read
- *    can be written. A looker that does not meet it has taken the lock after it; or it has read the
- *    NULL in `first` that it, or a later holder of the lock, stored there. That store releases, and
- *    H acquires.
- * 3. No wait is forgotten. After it has waited for one member, a wait looks at all again, so it
- *    does not matter which members came and went meanwhile. It waits for no member that has left,
- *    because to leave closes the barrier, which ends that wait.
- *
- * Nothing of a member is touched after it has left.
- *
- * 4. Outside the lock only waits that wait for a member use it. Each has added itself to `users`
- *    under the lock, while it was a member, and takes itself off when its wait on the barrier is
- *    over. The thread that finds, under the lock, that it is no member any more and has no user
- *    sets the event `left`, once, as the last thing that is done to it (event.h). The leaver goes
- *    by nothing else.
- * 5. The lock is held for a few loads and stores a member. Nobody is woken under it.
- *
- * Source: the disruptor's dependent consumers, and its gating sequences that are added and removed.
+ * Sequences are size_t here; sequence8.h has other widths. Why it is correct:
+ * docs/internals/sequence_group.md. The numbers below refer to that.
  */
 #ifndef BIDE_SEQUENCE_GROUP_H
 #define BIDE_SEQUENCE_GROUP_H
@@ -134,7 +82,7 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
 /*
  * Makes a group of `count` barriers, in an array of the caller's; both the array and they must
  * outlive it. NULL and 0 if there are none: others may join. With no member at all every sequence
- * counts as published. The memory may go when everybody that joined has left, no wait is under way,
+ * counts as published. The memory may be freed when everybody that joined has left, no wait is under way,
  * and nobody calls any of these on it.
  * Threads: before it is shared. Errors: none. Suspends: never. Progress: wait-free.
  */
@@ -200,7 +148,7 @@ void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_
 /*
  * Leaves, if that needs no waiting: removes the member and closes its barrier. What was published
  * stays published, and what the member has not done with is waited for no longer. True: nothing
- * refers to the member any more, and its memory may go. False: it is no member any more, but a wait
+ * refers to the member any more, and its memory may be freed. False: it is no member any more, but a wait
  * that waited for it has yet to turn to the others. Then this is to be called again, or leave is to
  * be awaited.
  * Threads: the joiner's. Suspends: never. Progress: as bide_sequence_group_join.
@@ -216,11 +164,11 @@ BIDE_INLINE bool bide_sequence_group_leave_ready_(bide_awaiter *awaiter)
 /*
  * Leaves, and waits until nothing refers to the member any more: then its memory, and the
  * barrier's, may go. `leaver` is the caller's memory, in use until then. Always ends with 0. It
- * cannot be cut short, so that a coroutine that is asked to stop can still leave. It waits for no
+ * cannot be cancelled, so that a coroutine that is asked to stop can still leave. It waits for no
  * more than that the waits which waited for this member are run by their schedulers. A coroutine
  * that is destroyed while it waits here is to leave again.
  * Threads: the joiner's. Errors: none. Suspends: if a wait refers to the member. Cancel-safe: yes,
- * it cannot be cut short. Progress: as bide_sequence_group_join.
+ * it cannot be cancelled. Progress: as bide_sequence_group_join.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *leaver,
@@ -300,7 +248,7 @@ BIDE_INLINE bool bide_sequence_group_ready_(bide_awaiter *awaiter)
  * Waits until each of those that are members when the wait ends has published `target`. `waiter` is
  * the caller's memory, in use until then; its member `published` is then the slowest member's last
  * sequence, `target` or later. After -EPIPE it is the last of the member that was closed; after a
- * wait that was cut short, the last of the member that was waited for.
+ * wait that was cancelled, the last of the member that was waited for.
  *
  * All members are looked at when it begins, and again when the slowest gets there or is closed. It
  * waits for that one, so that another was closed meanwhile is noticed only then.

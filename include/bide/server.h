@@ -1,6 +1,6 @@
 /*
- * A server: accepts connections, at most so many at a time, and runs a coroutine for each, until it
- * is shut down. Floor: io.
+ * A server of connections: accepts them, runs a coroutine for each, and drains on shutdown.
+ * Floor: io.
  *
  *     struct client {
  *         bide_connection connection;          // at the head: it has the coroutine's header
@@ -11,7 +11,7 @@
  *     {
  *         bide_begin(client_body, struct client *self);
  *         ... bide_recv(&self->operation, &self->connection.socket, ...) ...
- *         bide_end();                          // the socket is closed for it
+ *         bide_end();                          // the server closes the socket
  *     }
  *
  *     static struct client clients[1000];
@@ -22,20 +22,12 @@
  *
  *     init --run--> accepts --shut_down--> drains --all have ended, or the deadline--> ended
  *
- * The memory of the connections is the caller's: an array, or an allocator that is asked when one
- * comes, unless there is some of one that has ended (`spare_connections`). A server that has as many as it may
- * accepts no more; those that come wait in the kernel. When the process has no descriptor left, one
- * that the server has kept in reserve serves to accept the next connection: if there is one again by
- * then, it is kept, otherwise it is closed, so that its client knows; then the server pauses for a
- * moment, or until a connection has ended. It never spins.
+ * The memory of the connections is the caller's: an array, or an allocator that is called for a new
+ * connection unless memory of an ended one is kept (`spare_connections`). At its maximum the server accepts no
+ * more; new connections wait in the kernel.
  *
- * One loop has a server, or a pool whose workers each have a loop (io_pool.h), where connections run
- * on any of its threads, and the listener has one for its home. Several listeners share an address
- * (BIDE_LISTEN_REUSE_PORT): of threads with a loop and a server each, or of a pool with a server for
- * each worker (pool_server.h). To accept one costs a post and a lock that nobody else wants beside
- * the system call; what it adds to what the connection does is nothing.
- *
- * Why it is right: src/net/server.c.
+ * A server belongs to one loop, or to a pool whose workers each have a loop (io_pool.h): then the
+ * connections run on any of its threads. "Descriptors" and "Threads" are below.
  */
 #ifndef BIDE_SERVER_H
 #define BIDE_SERVER_H
@@ -182,6 +174,23 @@ BIDE_INLINE const bide_server_stats *bide_server_own_stats(const bide_server *se
 {
     return &server->stats;
 }
+
+/*
+ * Why it is correct: src/net/server.c.
+ */
+
+/*
+ * Descriptors. When the process runs out of descriptors, the server accepts the next connection
+ * with one that it has kept in reserve. If a descriptor is free again by then, the connection is
+ * served; otherwise the server closes it, so that its client knows. Then the server pauses for a
+ * moment, or until a connection has ended. It never spins.
+ *
+ * Threads. In a pool the listener has one worker for its home. Several listeners may share an
+ * address (BIDE_LISTEN_REUSE_PORT): those of several threads with a loop and a server each, or of a
+ * pool with a server for each worker (pool_server.h). Accepting a connection costs a post and an
+ * uncontended lock beside the system call. The server adds nothing to the connection's own
+ * operations.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /*
  * A shared task: one computation whose result any number of coroutines wait for, on any threads. It
- * starts when the first awaits it, and its result stays. Floor: sync.
+ * starts when the first one awaits it, and its result stays. Floor: sync.
  *
  *     struct fetch {
  *         bide_shared_task shared;        // header first
@@ -11,28 +11,9 @@
  *     bide_shared_task_init(&fetch->shared, &fetch_body, &context);
  *     bide_try(bide_shared_task_wait(&self->wait, &fetch->shared));    // then read fetch's results
  *
- * It runs in a context given beforehand, not in that of the first waiter, its starter. So it has
- * its own scheduler, and its own stop source: cancelling one waiter does not end it for the others.
- *
- * Why it is right:
- *
- *     started   0 --first wait--> 1
- *     waiters   a list; SHUT: it has ended
- *
- * 1. The waiter that changes `started` from 0 starts the task. Nothing is published by it: the
- *    frame was written before it was shared, and the task runs after its starter by program order,
- *    or by its scheduler's posting. A waiter that finds 1 learns only that another starts it. So it
- *    is relaxed.
- * 2. The starter enlists before it starts the task, so the list is not shut then; the others may
- *    find it shut. An enlisted waiter may be resumed at once, and the task's memory may go. So
- *    nothing of it is touched after a push, except by the starter, without which the task cannot
- *    end.
- * 3. The end shuts the list with release: the error and the results come before it. Finding it shut
- *    acquires; partner: the load in ready, and in a refused push. A woken waiter is ordered by its
- *    scheduler.
- * 4. A push releases the waiter, and the shutting acquires it (waiter_list.h, 3 and 4).
- *
- * Source: shared_task of cppcoro.
+ * Any thread may wait. The task runs in the context given to init, not in that of the first waiter,
+ * its starter. So it has its own scheduler, and its own stop source: cancelling one waiter does not
+ * end the task for the others.
  */
 #ifndef BIDE_SHARED_TASK_H
 #define BIDE_SHARED_TASK_H
@@ -72,7 +53,7 @@ static const bide_coroutine_type bide_shared_task_type = {
  * Makes `shared` a shared task at its start, to be run by `body` (the constant of a
  * bide_shared_coroutine) in `context` once it is awaited. The frame and the context are the
  * caller's. The frame may go when nobody awaits it and it has not been started or has ended; in
- * particular right after a wait that was not cut short. It may be initialised again then.
+ * particular right after a wait that was not cancelled. It may be initialised again then.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_point *body,
@@ -145,7 +126,7 @@ BIDE_INLINE bool bide_shared_task_withdraw_(bide_awaiter *awaiter)
 /*
  * Waits until `shared` has ended, and starts it if nobody has: at once, on this thread, if it has
  * the scheduler of the caller's context, and otherwise by posting it to its own. Ends with the
- * task's error, which is everybody's. If the wait is cut short the task goes on all the same.
+ * task's error, which is everybody's. If the wait is cancelled the task goes on all the same.
  * `waiter` must stay until the wait has ended.
  * Threads: any. Errors: those of the body; -ECANCELED, -ETIMEDOUT. Suspends: if it has not ended.
  * Cancel-safe: yes. Progress: lock-free.
@@ -167,6 +148,28 @@ BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
     waiter->shared = shared;
     return &waiter->listed.awaiter;
 }
+
+/*
+ * Why it is correct:
+ *
+ *     started   0 --first wait--> 1
+ *     waiters   a list; SHUT: it has ended
+ *
+ * 1. The waiter that changes `started` from 0 starts the task. Nothing is published by it: the
+ *    frame was written before it was shared, and the task runs after its starter by program order,
+ *    or by its scheduler's posting. A waiter that finds 1 learns only that another starts it. So it
+ *    is relaxed.
+ * 2. The starter enlists before it starts the task, so the list is not shut then; the others may
+ *    find it shut. An enlisted waiter may be resumed at once, and the task's memory may go. So
+ *    nothing of it is touched after a push, except by the starter, without which the task cannot
+ *    end.
+ * 3. The end shuts the list with release: the error and the results come before it. Finding it shut
+ *    acquires; partner: the load in ready, and in a refused push. A woken waiter is ordered by its
+ *    scheduler.
+ * 4. A push releases the waiter, and the shutting acquires it (waiter_list.md, 3 and 4).
+ *
+ * Source: shared_task of cppcoro.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -7,28 +7,24 @@
  *     ...
  *     bide_try(bide_signal_wait(&self->wait, &terminate));
  *     ...
- *     bide_signal_destroy(&terminate);                            // the last one: as it was before
- *
- *     nobody listens --listen--> a handler of the library's --the last ends--> as it was before
+ *     bide_signal_destroy(&terminate);                            // the last one restores the old action
  *
  *     a listener     CLEAR --the signal--> SET --a wait--> CLEAR
  *
- * Each listener hears of each signal that is sent to the process after it has begun to listen. It
- * remembers one for which nobody waits, and several as one, as the system does with signals. Of the
- * waits on one listener each signal ends one, that of the longest wait; for all to hear of it each
- * has a listener of its own.
+ * Any thread may listen, wait and end. Each listener gets each signal that is sent to the process
+ * after it has begun to listen. It remembers one signal for which nothing waits, and merges
+ * several, as the system does. Each signal ends one wait on a listener, the longest; for several
+ * waiters to get every signal, each has a listener of its own.
  *
- * The signal is caught by a handler, which notes it, and told by a thread of the library's, which
- * there is while somebody listens. The handler may run on any thread that does not block the
- * signal; calls of the system that it interrupts are begun again where the system does that
- * (SA_RESTART), and otherwise end with EINTR. Where all threads block it, it is taken by that
- * thread. So no thread needs to know of it. But a program that blocks a signal everywhere, to take
- * it by sigwait(3) or a signalfd, loses those for which somebody listens here.
+ * A handler catches the signal and notes it, and a thread of the library's, which exists while
+ * there is a listener, delivers it. The handler may run on any thread that does not block the
+ * signal; system calls that it interrupts are restarted if the system does that (SA_RESTART), and
+ * fail with EINTR otherwise. If all threads block the signal, the library's thread takes it. So no
+ * thread needs to prepare anything. But a program that blocks a signal everywhere, to take it by
+ * sigwait(3) or a signalfd, loses signals that have a listener here.
  *
- * In a child of fork that goes on without exec nobody listens: what was done with the signals before
- * is done again there, and listeners of the parent hear nothing.
- *
- * Why it is right: src/io/signal.c.
+ * In a child of fork that continues without exec there are no listeners: the old actions are
+ * restored there, and listeners of the parent get nothing.
  */
 #ifndef BIDE_SIGNAL_H
 #define BIDE_SIGNAL_H
@@ -79,7 +75,7 @@ int bide_signal_listen(bide_signal *signal, int number);
 
 /*
  * Waits until the signal has come since the last wait that it ended, or since it began to listen.
- * `waiter` must stay until the wait has ended. A wait that is cut short has taken none, and neither
+ * `waiter` must stay until the wait has ended. A cancelled wait has taken none, and neither
  * has one whose coroutine is destroyed: the next waiter has it.
  * Threads: any. Errors: -EPIPE (the listener has ended), -ECANCELED, -ETIMEDOUT. Suspends: unless it
  * has come. Cancel-safe: yes. Progress: blocks for a moment, for the lock of all listeners.
@@ -113,6 +109,10 @@ bool bide_signal_try_wait(bide_signal *signal);
  * signal has woken inline.
  */
 int bide_signal_destroy(bide_signal *signal);
+
+/*
+ * Why it is correct: src/io/signal.c.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,6 +1,6 @@
 /*
- * A test loop: a scheduler for tests. From a seed it draws which ready coroutine runs next; its time
- * is virtual; the same seed gives the same run on every compiler and machine. Floor: schedule.
+ * A test loop: a scheduler for tests. From a seed it draws which ready coroutine runs next; its
+ * time is virtual; the same seed gives the same run on every compiler and machine. Floor: schedule.
  *
  *     static int two_readers(bide_sim_loop *loop, void *argument)       // one run
  *     {
@@ -11,27 +11,20 @@
  *
  *     assert(bide_sim_loop_explore(two_readers, 10000) == 0);           // 10,000 seeds
  *
- * What is drawn: the coroutine that runs next; for how long one is held back; how many operations
- * that are ready one may pass before it yields (BIDE_BUDGET); whether a timer comes before what is
- * ready; how long blocking calls take; whether a test point yields; whether a fault fires
- * (bide_maybe). The value 0 of a draw is always the plain one: first come, first served, no fault.
- * A run is the list of its draws, so a failing run is made simpler by making draws 0.
+ * Draws decide which coroutine runs next; how long one is held back; how many ready operations one
+ * may pass before it yields (BIDE_BUDGET); whether a timer comes before ready coroutines; how long
+ * blocking calls take; whether a test point yields; whether a fault fires (bide_maybe). The value 0
+ * of a draw is always the plain one: first come, first served, no fault. A run is the list of its
+ * draws, so a failing run is simplified by making draws 0.
  *
- * Time is virtual: it begins at one second, and when nothing is ready it jumps to the next timer.
- * A coroutine asks for it by bide_now(bide_this_context()), see sleep.h. Blocking calls
- * (blocking.h) of a coroutine on a test loop are made by the loop itself, on its thread, at a drawn
- * time; their threads have nothing to do.
+ * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready. A
+ * coroutine reads it by bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls
+ * (blocking.h) itself, on its thread, at a drawn time.
  *
- * One thread has a test loop and all that belongs to it: to wake a coroutine of it on another
- * thread is misuse, and told. A coroutine interleaves with others at its awaits only. Where
- * another thread could come in between, place a test point. Code whose threads share plain words or
- * atomics goes to the model checker (check.h), which goes through all orders rather than some.
- *
- * Why it is right: src/simulation/sim_loop.c.
- *
- * Source: FoundationDB's simulation and its BUGGIFY; Rust's loom and madsim; Burckhardt and others,
- * "A randomized scheduler with probabilistic guarantees of finding bugs", 2010; Zeller and
- * Hildebrandt, "Simplifying and isolating failure-inducing input", 2002.
+ * A test loop and everything on it belong to one thread: waking one of its coroutines on another
+ * thread is misuse, and detected. Coroutines interleave at their awaits only. Place a test point
+ * where another thread could run in between. Check code whose threads share plain words or atomics
+ * with the model checker (check.h), which explores all orders rather than some.
  */
 #ifndef BIDE_TEST_LOOP_H
 #define BIDE_TEST_LOOP_H
@@ -255,6 +248,14 @@ int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
  * Threads: one at a time. Errors: as bide_sim_loop_explore_with. Progress: blocks.
  */
 int bide_sim_loop_explore(bide_sim_body *body, uint64_t seeds);
+
+/*
+ * Why it is correct: src/simulation/sim_loop.c.
+ *
+ * Source: FoundationDB's simulation and its BUGGIFY; Rust's loom and madsim; Burckhardt and others,
+ * "A randomized scheduler with probabilistic guarantees of finding bugs", 2010; Zeller and
+ * Hildebrandt, "Simplifying and isolating failure-inducing input", 2002.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,59 +1,22 @@
 /*
- * Events for one waiter at a time. One word and no list, so that to set, to wait and to give up are
- * a compare-exchange each. Floor: sync.
+ * Events for one waiter at a time. One word and no list, so setting, waiting and cancelling are a
+ * compare-exchange each. Floor: sync.
  *
- *     bide_single_consumer_event               manual reset: a set lasts until the reset
- *     bide_single_consumer_auto_event    a set lets one wait pass: the one under way, or the
- *                                              next
+ *     bide_single_consumer_event         manual reset: a set lasts until the reset
+ *     bide_single_consumer_auto_event    a set lets one wait pass: the one under way, or the next
  *
  *     bide_single_consumer_event ready;
  *     bide_single_consumer_event_init(&ready, false);
  *
  *     bide_try(bide_single_consumer_event_wait(&self->wait, &ready));    // one coroutine at a time
  *
- *     bide_single_consumer_event_set(&ready);                            // anywhere
+ *     bide_single_consumer_event_set(&ready);                            // any thread
  *
- * Any thread sets, resets, asks and closes. One wait at a time may be under way. A second one that
- * comes while the first waits is caught as misuse.
+ * Any thread may set, reset, look and close. At most one wait is under way at a time; a second wait
+ * is misuse, and detected.
  *
  * Set and reset do nothing when the event is closed. Waits then end with -EPIPE, as those for a
- * bide_event do: what was set before the close stays set.
- *
- * Why it is right:
- *
- *     word   NOT_SET (0)        SET (1)
- *            pointer            not set, and this operation waits
- *            CLOSED (2)         it was not set when it was closed
- *            SET_FOR_GOOD (3)   it was set when it was closed
- *
- *                         manual reset                    auto-reset
- *     set                 NOT_SET, SET -> SET             NOT_SET, SET -> SET
- *                         pointer -> SET, and wakes       pointer -> NOT_SET, and wakes
- *     reset               SET -> NOT_SET
- *     wait that finds it  leaves it                       SET -> NOT_SET,
- *       set                                               SET_FOR_GOOD -> CLOSED
- *     wait                NOT_SET -> pointer              NOT_SET -> pointer
- *     cut short           pointer -> NOT_SET              pointer -> NOT_SET
- *     close               NOT_SET -> CLOSED               NOT_SET -> CLOSED
- *                         pointer -> CLOSED, and wakes    pointer -> CLOSED, and wakes
- *                         SET -> SET_FOR_GOOD             SET -> SET_FOR_GOOD: one more wait passes
- *
- * 1. All change one word. So for each wait either the set finds it there, or the wait finds what
- *    the set has left: no wake-up is lost, and none doubled. A wait is taken off the word once: by
- *    the set, the close, or its own being cut short. The taker ends it. So nothing that is handed
- *    to it is lost by that.
- * 2. set and close release. Their partners are the wait or look that finds the word so, the reset,
- *    and the waiter that is woken. So what was written before is seen by each wait that ends
- *    because of it. A set also releases where it is set already, for then the later set announces
- *    something too.
- * 3. The wait releases its awaiter and the frame behind it, and set and close acquire that.
- * 4. To be cut short needs no order: the canceller has the operation by the order of its source
- *    (stop.h).
- * 5. ABA: a pointer says that this operation waits now, whenever it came, and its node is acquired
- *    with it.
- * 6. The exchange of a set or a close is the last thing that it does to the event.
- *
- * Source: single_consumer_event and single_consumer_async_auto_reset_event of cppcoro.
+ * bide_event do; a set from before the close stays valid.
  */
 #ifndef BIDE_SINGLE_CONSUMER_EVENT_H
 #define BIDE_SINGLE_CONSUMER_EVENT_H
@@ -182,8 +145,8 @@ BIDE_INLINE void bide_single_consumer_destroy_checked_(bide_single_consumer_word
 /* ---- Manual reset ---- */
 
 /*
- * Makes an event, set or not. The memory may go when no wait is under way and no call on the event
- * either. It may go at once after the wait that the event's set or close has ended.
+ * Makes an event, set or not. The memory may be freed when no wait is under way and no call on the event
+ * either. It may be freed at once after the wait that the event's set or close has ended.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_single_consumer_event_init(bide_single_consumer_event *event, bool set)
@@ -236,7 +199,7 @@ BIDE_INLINE void bide_single_consumer_event_close(bide_single_consumer_event *ev
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */
@@ -355,7 +318,7 @@ BIDE_INLINE void bide_single_consumer_auto_event_close(bide_single_consumer_auto
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */
@@ -427,6 +390,44 @@ bide_single_consumer_auto_event_wait_blocking(bide_single_consumer_auto_event *e
     bide_single_consumer_auto_event_waiter waiter;
     return bide_sync_wait_until(bide_single_consumer_auto_event_wait(&waiter, event), deadline);
 }
+
+/*
+ * Why it is correct:
+ *
+ *     word   NOT_SET (0)        SET (1)
+ *            pointer            not set, and this operation waits
+ *            CLOSED (2)         it was not set when it was closed
+ *            SET_FOR_GOOD (3)   it was set when it was closed
+ *
+ *                         manual reset                    auto-reset
+ *     set                 NOT_SET, SET -> SET             NOT_SET, SET -> SET
+ *                         pointer -> SET, and wakes       pointer -> NOT_SET, and wakes
+ *     reset               SET -> NOT_SET
+ *     wait that finds it  leaves it                       SET -> NOT_SET,
+ *       set                                               SET_FOR_GOOD -> CLOSED
+ *     wait                NOT_SET -> pointer              NOT_SET -> pointer
+ *     cut short           pointer -> NOT_SET              pointer -> NOT_SET
+ *     close               NOT_SET -> CLOSED               NOT_SET -> CLOSED
+ *                         pointer -> CLOSED, and wakes    pointer -> CLOSED, and wakes
+ *                         SET -> SET_FOR_GOOD             SET -> SET_FOR_GOOD: one more wait passes
+ *
+ * 1. All change one word. So for each wait either the set finds it there, or the wait finds what
+ *    the set has left: no wake-up is lost, and none doubled. A wait is taken off the word once: by
+ *    the set, the close, or its own being cancelled. The taker ends it. So nothing that is handed
+ *    to it is lost by that.
+ * 2. set and close release. Their partners are the wait or look that finds the word so, the reset,
+ *    and the waiter that is woken. So what was written before is seen by each wait that ends
+ *    because of it. A set also releases where it is set already, for then the later set announces
+ *    something too.
+ * 3. The wait releases its awaiter and the frame behind it, and set and close acquire that.
+ * 4. To be cancelled needs no order: the canceller has the operation by the order of its source
+ *    (stop.h).
+ * 5. ABA: a pointer says that this operation waits now, whenever it came, and its node is acquired
+ *    with it.
+ * 6. The exchange of a set or a close is the last thing that it does to the event.
+ *
+ * Source: single_consumer_event and single_consumer_async_auto_reset_event of cppcoro.
+ */
 
 BIDE_EXTERN_C_END
 

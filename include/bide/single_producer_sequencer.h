@@ -1,11 +1,7 @@
 /*
  * A single-producer sequencer: hands out the slots of a ring to its one producer, in order, and
- * none that a consumer may still read. Floor: sync.
+ * never a slot that a consumer may still read. Floor: sync.
  *
- *     bide_sequence_barrier cursor;      consumers wait on it for what the producer publishes
- *     bide_sequence_barrier consumed;    a consumer publishes on it what it has done with
- *     bide_sequence_group gate;          of the last consumers, which the producer does not pass
- *     bide_single_producer_sequencer sequencer;
  *     bide_single_producer_sequencer_init(&sequencer, &cursor, &gate, SIZE);
  *
  *     bide_try(bide_single_producer_sequencer_claim_up_to(&self->claim, &sequencer, 16));
@@ -18,30 +14,18 @@
  *     ... free | in the consumers' hands      | claimed          | free ...
  *              <---------------- at most `size` ---------------->
  *
+ *     cursor      a sequence barrier: consumers wait on it for published slots
+ *     gate        a group of the last consumers' barriers: the producer does not overtake it
  *     claim       takes the next numbers, once their slots are free
- *     publish     in order: all that is claimed up to a number
- *     abandon     the same, for what could not be filled: consumers go past it
- *     give back   what was claimed last, as if it had not been
- *     close       consumers read what is published; claims end with -EPIPE
+ *     publish     in order: all claimed numbers up to one
+ *     abandon     the same, for slots that could not be filled: consumers skip them
+ *     give back   the last claimed numbers, as if they had not been claimed
+ *     close       consumers read published slots; claims end with -EPIPE
  *
- * Claiming, publishing and closing are the producer's: one thread at a time. What consumers ask
- * goes to the cursor, from any thread. A claim costs a few plain loads while it is known that slots
- * are free, and a look at the gate otherwise; publishing is the barrier's.
- *
- * The names are those of the multi-producer sequencer, where producers publish in any order.
- * Sequences are size_t here; for other widths see sequence8.h.
- *
- * Why it is right:
- *
- * 1. `next` and `consumed` are plain fields, because only the producer touches them.
- * 2. A slot is claimed after an acquiring load of what the consumer published when it had done with
- *    the slot. So the claims' memory orders are those of the gate's barriers.
- * 3. The markers of abandoned slots are plain bytes. Like the slots they are the producer's until
- *    they are published, and the consumers' until they have done with them.
- * 4. size is at most half the range of the sequence. The first claims look for sequences up to
- *    `size` behind the initial one, which count as published.
- *
- * Source: the disruptor; cppcoro's single_producer_sequencer; the seed article, for 4.
+ * One thread at a time is the producer: it claims, publishes and closes. Consumers wait on the
+ * cursor, from any thread. A claim costs a few plain loads while slots are known to be free, and a
+ * look at the gate otherwise. Publishing costs as much as the barrier's. The multi-producer
+ * sequencer has the same names. Sequences are size_t here; sequence8.h has other widths.
  */
 #ifndef BIDE_SINGLE_PRODUCER_SEQUENCER_H
 #define BIDE_SINGLE_PRODUCER_SEQUENCER_H
@@ -261,7 +245,7 @@ bide_single_producer_sequencer_unclaim_(bide_single_producer_sequencer *sequence
 /*
  * bide_single_producer_sequencer_unclaim(sequencer, count): gives back the `count` slots that
  * were claimed last, and are not published. The next claim claims them again, and nobody notices.
- * To give back more than are in hand is misuse, which is caught where BIDE_DEBUG is 1.
+ * To give back more than are in hand is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: the producer's. Errors: none. Suspends: never. Progress: wait-free.
  */
 #define bide_single_producer_sequencer_unclaim(sequencer, count) \
@@ -288,7 +272,7 @@ BIDE_INLINE void bide_single_producer_sequencer_publish_range_(
  * bide_single_producer_sequencer_publish_range(sequencer, first, count): publishes `count`
  * sequences from `first` on, at least one, which have been claimed, and every claimed one before
  * them: in order, as one step. (In another order: the multi-producer sequencer.) To publish what is
- * not claimed, or published already, is misuse, which is caught where BIDE_DEBUG is 1.
+ * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: the producer's. Errors: none. Suspends: never. Progress: as
  * bide_sequence_barrier_publish.
  */
@@ -481,6 +465,20 @@ bide_single_producer_sequencer_destroy_checked_(bide_single_producer_sequencer *
 #define bide_single_producer_sequencer_destroy(sequencer)                           \
     BIDE_END_OF_LIFE_(bide_single_producer_sequencer_destroy_checked_, (sequencer), \
                       BIDE_SINGLE_DESTROYED_, #sequencer)
+
+/*
+ * Why it is correct:
+ *
+ * 1. `next` and `consumed` are plain fields, because only the producer touches them.
+ * 2. A slot is claimed after an acquiring load of what the consumer published when it had done with
+ *    the slot. So the claims' memory orders are those of the gate's barriers.
+ * 3. The markers of abandoned slots are plain bytes. Like the slots they are the producer's until
+ *    they are published, and the consumers' until they have done with them.
+ * 4. size is at most half the range of the sequence. The first claims look for sequences up to
+ *    `size` behind the initial one, which count as published.
+ *
+ * Source: the disruptor; cppcoro's single_producer_sequencer; the seed article, for 4.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -12,7 +12,7 @@
  * go on there. If it is in none, a thread of the library's own does, which is started when it is
  * first needed, and they go on there. Where there are no threads, only bide_sync_wait does.
  *
- * Why it is right: a sleep is a timer of the coroutine's scheduler, whose lock orders its setting,
+ * Why it is correct: a sleep is a timer of the coroutine's scheduler, whose lock orders its setting,
  * clearing and end.
  */
 #ifndef BIDE_SLEEP_H

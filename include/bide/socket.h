@@ -16,7 +16,7 @@
  * A coroutine of a loop awaits them (loop.h); elsewhere they end with -ENOTSUP. A request that came
  * before one is begun ends it at once, also if it would not have waited.
  *
- * Why it is right: src/io/operation.c.
+ * Why it is correct: src/io/operation.c.
  */
 #ifndef BIDE_SOCKET_H
 #define BIDE_SOCKET_H

@@ -1,6 +1,6 @@
 /*
- * Starting a coroutine beside others, in a context of its own, and waiting for its end. Floor:
- * schedule.
+ * Starting a coroutine beside others, in a context of its own, and waiting for its end.
+ * Floor: schedule.
  *
  *     bide_spawn(&self->reader, context, reader_run(&self->reader_frame, ...));
  *     ...
@@ -11,7 +11,7 @@
  * post to the scheduler and no allocation: the memory is the caller's. Where all that was begun is
  * to end before the function that began it, a scope (scope.h) says so, and passes errors on.
  *
- * Why it is right: it is a root and an event; extend/root.h and event.h have the arguments.
+ * Why it is correct: it is a root and an event; extend/root.h and event.h have the arguments.
  */
 #ifndef BIDE_SPAWN_H
 #define BIDE_SPAWN_H

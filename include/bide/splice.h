@@ -20,7 +20,7 @@
  * Both descriptors are in non-blocking mode, or pipes. Files are not for this, since they may block
  * the loop: bide_send_file sends one.
  *
- * Why it is right: src/io/splice.c.
+ * Why it is correct: src/io/splice.c.
  */
 #ifndef BIDE_SPLICE_H
 #define BIDE_SPLICE_H
@@ -49,7 +49,7 @@ typedef struct bide_splice_operation {
  * Threads: the loop's. Errors: those of splice(2): -EINVAL (none of them is a pipe; or one cannot be
  * spliced), -EPIPE (also: closed meanwhile); -EBADF (closed before), -EOPNOTSUPP (a file),
  * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if one of them is not ready. Cancel-safe: yes,
- * by `count`: nothing is moved after it was cut short. Progress: that of the system calls.
+ * by `count`: nothing is moved after it was cancelled. Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_splice(bide_splice_operation *operation, bide_descriptor *from,
@@ -90,7 +90,7 @@ typedef struct bide_between {
 int bide_copy_between_init(bide_between *copy, bide_descriptor *from, bide_descriptor *to);
 
 /*
- * Moves all bytes that come, until the end of `from`. When it is cut short, or fails, `count` is what
+ * Moves all bytes that come, until the end of `from`. When it is cancelled, or fails, `count` is what
  * `to` has got and `held` what is in the pipe: nothing is lost. It may be awaited again, and goes on
  * with that; or what is held is read from copy->input. Otherwise as bide_splice.
  * Threads: the loop's. Errors: as bide_splice. Suspends: if one of them is not ready. Cancel-safe:

@@ -1,6 +1,6 @@
 /*
  * A bounded channel of one sender and one receiver, in the caller's memory; an operation that finds
- * it full or empty waits. The fastest channel here: while nobody waits its way has no locked
+ * it full or empty waits. The fastest channel here: while nothing waits its path has no locked
  * instruction. Floor: queue.
  *
  *     struct job memory[64];
@@ -9,37 +9,17 @@
  *     bide_try(bide_spsc_channel_send(&self->send, &jobs, &self->job));          // the sender
  *     bide_try(bide_spsc_channel_recv(&self->receive, &jobs, &self->job));    // the receiver
  *
- *     open --close--> closed, and drained by the receiver --> closed, empty
- *
  *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
- *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
- *     cut short  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
+ *     receive    0: it is the receiver's     -EPIPE: closed, and everything sent is received
+ *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
- * One thread at a time is the sender, and one the receiver. Either role may be handed on to another
- * thread by something that orders the two. Operations are wait-free while nobody waits, and
- * lock-free otherwise.
+ * One thread at a time is the sender, which sends and closes, and one the receiver. Either role may
+ * pass to another thread by something that orders the two. Operations are wait-free while nothing
+ * waits, and lock-free otherwise. Closing is final: the receiver drains the channel, and then gets
+ * -EPIPE.
  *
- * Elements are copied as memcpy does. In the macros `channel_` may be evaluated more than once, the
+ * Elements are copied as by memcpy. In the macros `channel_` may be evaluated more than once, the
  * other arguments once.
- *
- * Why it is right: it is a ring (spsc_ring.h) with two event counts (event_count.h) for the
- * waiters, `not_full` and `not_empty`.
- *
- * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
- *    done. So one that is cut short loses nothing.
- * 2. Each push notifies the receiver, and each pop the sender, after it: N and L of event_count.h.
- *    The notifier does what the other side waits to do. The waiter's look is at both ends of the
- *    ring, and changes nothing. CLOSED is in one of them.
- * 3. There is one sender and one receiver at a time, from the moment when an operation begins until
- *    it has ended. While it waits it belongs to the thread that has taken it. That thread acquires
- *    what the coroutine has done, or what its last holder has, and waking the coroutine, or putting
- *    it back, releases it: event_count.h, 5. So the ring has one producer and one consumer at any
- *    time, on whatever threads.
- * 4. Closing is the sender's, while no send of its is under way. The reason is that CLOSED is in
- *    the word that only the producer stores, so a push that was under way elsewhere would undo it:
- *    spsc_ring.h, 4. A receiver that wants no more asks the sender to stop (stop.h).
- *
- * Source: Go's channels, which also do what the other side waits for.
  */
 #ifndef BIDE_SPSC_CHANNEL_H
 #define BIDE_SPSC_CHANNEL_H
@@ -189,7 +169,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /*
  * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays
- * the caller's and must outlive the channel. The memory may go when nobody waits and nobody will
+ * the caller's and must outlive the channel. The memory may be freed when nobody waits and nobody will
  * use it.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -282,13 +262,34 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */
 #define bide_spsc_channel_destroy(channel_)                                     \
     BIDE_END_OF_LIFE_(bide_spsc_channel_destroy_checked_, &(channel_)->channel, \
                       "a channel is destroyed while it is waited for", #channel_)
+
+/*
+ * Why it is correct: it is a ring (spsc_ring.h) with two event counts (event_count.h) for the
+ * waiters, `not_full` and `not_empty`.
+ *
+ * 1. Waiting reserves nothing, neither a slot nor an element: an operation is attempted until it is
+ *    done. So one that is cancelled loses nothing.
+ * 2. Each push notifies the receiver, and each pop the sender, after it: N and L of event_count.md.
+ *    The notifier does what the other side waits to do. The waiter's look is at both ends of the
+ *    ring, and changes nothing. CLOSED is in one of them.
+ * 3. There is one sender and one receiver at a time, from the moment when an operation begins until
+ *    it has ended. While it waits it belongs to the thread that has taken it. That thread acquires
+ *    what the coroutine has done, or what its last holder has, and waking the coroutine, or putting
+ *    it back, releases it: event_count.md, 5. So the ring has one producer and one consumer at any
+ *    time, on whatever threads.
+ * 4. Closing is the sender's, while no send of its is under way. The reason is that CLOSED is in
+ *    the word that only the producer stores, so a push that was under way elsewhere would undo it:
+ *    spsc_ring.md, 4. A receiver that wants no more asks the sender to stop (stop.h).
+ *
+ * Source: Go's channels, which also do what the other side waits for.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -9,64 +9,16 @@
  *     bide_spsc_ring_pop(&ring, &number);     the consumer: 0, -EAGAIN (empty), -EPIPE (drained)
  *
  * One thread at a time is the producer: push, push_many, reserve, commit, close. One is the
- * consumer: pop, pop_many, peek, release. A role is handed on to another thread by something that
- * orders the two, as a mutex does.
+ * consumer: pop, pop_many, peek, release. A role passes to another thread by something that orders
+ * the two, such as a mutex.
  *
- * All of it is wait-free: no loops, except over the elements of a batch and to pause as said below.
- * None of it allocates, waits or suspends. A batch moves its end once. Elements are copied as
- * memcpy does: any type in C; in C++ trivially copyable ones. In the macros `ring` may be evaluated
- * more than once, the other arguments once.
+ * Everything is wait-free: no loops, except over the elements of a batch. Nothing allocates, waits
+ * or suspends. A consumer that is faster than the producer may pause for a microsecond, so that the
+ * two do not share cache lines. A batch moves its end once.
  *
- * Each side reads the other's word only when it has used up what it saw last. So as long as there
- * is something in the ring, and some room, the two share no cache lines but those of the elements.
- *
- * A faster consumer would follow the producer from slot to slot. Each look would find an element or
- * two, and take tail's line and that of the elements away from the producer, which is about to
- * write there. So a consumer that has found few elements some times, and never none, pauses for a
- * microsecond and looks again. Then it finds some hundred, and the two are lines apart. If it does
- * not, the producer is slower, so the consumer stops pausing for a long while. Where the ring is
- * found empty now and then, as where an element is answered by another, the consumer does not
- * pause; nor where few is much of the ring.
- *
- * Why it is right:
- *
- *     slots   . . [ head  ...  ] tail . .     from head to before tail is full, the consumer's;
- *                                             the rest is free, the producer's
- *
- *     the producer's line    tail: twice how many were ever pushed, and CLOSED
- *                            its place in the memory
- *                            limit: the tail at which it is full, by the head that it saw last
- *     the consumer's line    head: twice how many were ever taken
- *                            its place in the memory
- *                            seen: the tail it saw last
- *                            patience: how often it may find few before it pauses
- *
- *     push      tail == limit: it seems full; look at head again.
- *               Else write the slot, and move tail on
- *     pop       head == seen: it seems empty; look at tail again.
- *               Else read the slot, and move head on
- *     close     set CLOSED in tail, which then moves no more
- *
- * The counts run freely and wrap around; places go back to 0 at the capacity. So it need be no
- * power of two, and no slot stays free.
- *
- * 1. tail is stored with release by the producer, after it has written the slots, and loaded with
- *    acquire by the consumer before it reads them. So they are written before they are read. `seen`
- *    is tail or older: what is before it is full. By the same two, the consumer that finds it
- *    closed sees what was written before close().
- * 2. head is stored with release by the consumer, after it has read the slots, and loaded with
- *    acquire by the producer before it writes them again. So they are read before they are
- *    overwritten. `limit` is one capacity ahead of head or an older one: what is before it is free.
- * 3. Each side's own word is changed by nobody else, so it reads it relaxed.
- * 4. CLOSED is in the word that says how much was pushed, so a consumer that sees it sees all that
- *    was ever pushed, and -EPIPE is never said while something is still to be taken. It is the
- *    producer's to set. A third thread would have to change tail beside a producer that stores it;
- *    either might overwrite the other, or a push that was under way would be lost although it has
- *    answered 0.
- *
- * Source: Lamport, Specifying Concurrent Program Modules (1983); that each side keeps what it saw
- * last: Lee, Bu and Chandranmenon, MCRingBuffer (2010); that sharing those lines is what costs:
- * Giacomoni et al., FastForward (2008).
+ * Elements are copied as by memcpy: any type in C; in C++ trivially copyable ones. In the macros
+ * `ring` may be evaluated more than once, the other arguments once. Why it is correct, and fast:
+ * docs/internals/spsc_ring.md. The numbers below refer to that.
  */
 #ifndef BIDE_SPSC_RING_H
 #define BIDE_SPSC_RING_H
@@ -74,6 +26,7 @@
 #include "bide/detail/back_off.h"
 #include "bide/detail/element.h"
 #include "bide/errors.h"
+#include "bide/platform.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -139,6 +92,7 @@ BIDE_INLINE void bide_spsc_ring_init_(bide_spsc_ring_ends_ *ends, size_t capacit
 /* `place`, which is below the capacity, `count` slots further, at most the capacity. */
 BIDE_INLINE size_t bide_spsc_ring_after_(size_t capacity, size_t place, size_t count)
 {
+    bide_assert(place < capacity && count <= capacity);
     size_t after = place + count;
     return after < capacity ? after : after - capacity;
 }

@@ -1,19 +1,19 @@
 /*
  * A watch over coroutines that hold their thread for too long. Floor: schedule.
  *
- *     bide_stall_detector_start(10000000, NULL, NULL);                // 10 ms; tells on stderr
+ *     bide_stall_detector_start(10000000, NULL, NULL);                // 10 ms; reports on stderr
  *
  *     bide: parse_body has held thread 4711 (server) for 24 ms since conn.c:42, and still runs
  *
- * A coroutine that computes for long, or calls what blocks, keeps all others of its loop waiting. A
- * thread of the watch looks at all threads that run coroutines, and tells of a turn that lasts
- * longer than a bound: once while it goes on, and once at its end, with its whole length. So one
- * that never ends is told too. Where the turn began is its last await. To see where it is now,
- * look at the thread in a debugger.
+ * A coroutine that computes for long, or makes a blocking call, delays all others of its loop. The
+ * watch's own thread checks all threads that run coroutines, and reports a turn that lasts longer than
+ * a bound: once while it lasts, and once at its end, with its whole length. So a turn that never ends
+ * is reported too. The reported line is the coroutine's last await. A debugger shows where the thread
+ * is now. Any thread may start and stop the watch.
  *
  * While there is a watch a turn costs about 100 ns more; otherwise a load and a branch.
  *
- * Why it is right: src/inspect/stall_detector.c.
+ * Why it is correct: src/inspect/stall_detector.c.
  */
 #ifndef BIDE_TURN_WATCH_H
 #define BIDE_TURN_WATCH_H

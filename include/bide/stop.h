@@ -1,90 +1,33 @@
 /*
- * Asking coroutines to stop: structured cancellation. A request on a stop source cuts short what
- * waits in it, once and for good. Floor: coroutine.
+ * Structured cancellation: a request on a stop source cancels the waits under it, once and for
+ * good. Floor: coroutine.
  *
- *     bide_stop_source stop;
  *     bide_stop_source_init(&stop);
  *     bide_context context = {.scheduler = scheduler, .stop = &stop};
  *     bide_spawn(&spawned, &context, serve(&server));         // its waits are under `stop`
  *
- *     bide_stop_request(&stop);                               // any thread: these end, -ECANCELED
+ *     bide_stop_request(&stop);                               // any thread: they end with -ECANCELED
  *
- *     bide_stop_source     is asked to stop, once and for good; whatever waits in it is cut short
- *     a token              is a pointer to it, in the context (bide_context.stop)
- *     a stop callback      is told of the request (stop_callback.h)
- *
- * Sources form trees: a request reaches the source and all that are attached below it.
+ * Sources form trees: a request reaches the source and all sources attached below it. A coroutine
+ * finds its source in its context (bide_context.stop). A stop callback runs on a request
+ * (stop_callback.h).
  *
  * A source belongs to one chain of coroutines that await each other, so at most one wait is under
- * way in it. To run several chains at once, give each a source of its own, attached to the one of
- * its context; roots (so spawn, sync_wait, bide_run_loop_wait) do. Two waits at once in one source
- * are caught as misuse when they are seen. A coroutine without a source (NULL) is never asked, and
- * pays a look at that pointer when it suspends.
+ * way in it. To run several chains at once, give each a source of its own, attached to the source
+ * of its context; roots (spawn, sync_wait, bide_run_loop_wait) do. Two waits at once in one source
+ * are misuse, which is detected if it is seen. A coroutine without a source (NULL) is never
+ * cancelled, and pays a look at that pointer when it suspends.
  *
  * What a request does to a coroutine:
- *   - what it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it ends by itself
- *     first, or cannot be cut short (each operation says). It ends exactly once, and what it had to
- *     give is then not lost: either the coroutine has it or the operation never took it.
- *   - each later wait that is not ready ends at once with the reason. What is ready is still had.
- *   - it is otherwise not disturbed: it may ask (bide_stop_requested), clean up, and end.
+ *   - The operation that it waits for ends with the reason, -ECANCELED or -ETIMEDOUT, unless it
+ *     completes first, or cannot be cancelled (each operation says so). It ends exactly once, and
+ *     loses nothing: either the coroutine has its result, or the operation took nothing.
+ *   - Each later wait that is not ready ends at once with the reason. Ready operations still
+ *     complete.
+ *   - Otherwise the coroutine is undisturbed: it may ask (bide_stop_requested), clean up, and
+ *     return.
  *
- * Why it is right: 1 to 5a are the gate's, which keeps an operation while it is cancelled; 6 and 7
- * are the tree's.
- *
- * ---- The gate ----
- *
- * A wait that can be cut short is not for the coroutine's frame but for a frame inside the source,
- * the gate. When the operation ends, the scheduler steps the gate, which goes on with the
- * coroutine, or not yet. So the canceller may use the operation for as long as it holds the gate
- * shut, although the operation may end meanwhile. `word` is REQUESTED (with TIMED_OUT, if that is
- * the reason), and where the wait is:
- *
- *     IDLE (0)     there is none, or it is being started
- *     WAITING      it is started, the gate is open
- *     CANCELLING    the canceller, which is the request or the starter, is in `cancel`
- *     ENDED        (beside IDLE and CANCELLING) the gate was stepped; starter or canceller goes on
- *     CUT          (beside any) the operation has been told that it ends with the reason
- *     LEAVING      (beside any but WAITING) the operation is named in a list of those to be
- *                  removed; the remover, which takes it from there, has not done with it yet
- *
- *     starter:   IDLE -> WAITING once suspend has returned. REQUESTED meanwhile: it cancels first,
- *                itself. ENDED meanwhile: it takes that off, and the coroutine goes on
- *     request:   + REQUESTED; WAITING -> CANCELLING, and after `cancel` -> WAITING, or, if ENDED,
- *                -> IDLE, and the coroutine is woken. If LEAVING: -> LEAVING, and the remover does
- *                that instead
- *     remover:   - LEAVING, and then, unless CANCELLING, as the request after `cancel`
- *     gate:      WAITING -> IDLE, and the coroutine goes on; otherwise + ENDED
- *
- * 1. While the word is not WAITING the coroutine cannot go on, so the operation, the frame and the
- *    source stay. The thread that puts WAITING touches none of them afterwards.
- * 2. WAITING is released with what the starter or the canceller did. It is acquired by the gate,
- *    which lets the coroutine use all that again, and by the request, which uses the operation.
- * 3. ENDED is released by the gate with the operation's results, and acquired by the thread that
- *    goes on with the coroutine.
- * 4. REQUESTED is released by the request, and acquired before a conclusion is drawn from it. So
- *    what was written before the request (why) is seen by what it ends.
- * 5. No request is missed: it modifies the word, as IDLE -> WAITING does, so either it finds
- *    WAITING, or the starter finds REQUESTED.
- * 5a. Where another thread holds what the operation is enlisted in, `cancel` names the operation to
- *     that thread, the remover, and returns. The canceller sets LEAVING before, so the gate stays
- *     shut until both are done. Each of the two releases its last use of the operation by taking
- *     off its flag. The second opens the gate, and its modification continues the release sequence
- *     of the first, so the gate acquires both. The starter is CANCELLING for that time.
- *
- * ---- The tree ----
- *
- * Each source has a lock for the list of its children. A request goes down from parent to child,
- * and holds the locks on the path to where it is; attaching and detaching take the parent's only.
- * So:
- * 6. nobody below can be detached, and freed, while the request is there;
- * 7. attaching comes before the request has the parent's lock, and is found, or after, and finds
- *    REQUESTED. Both may happen; the second to ask a source does nothing. All are asked first, and
- *    those that wait are strung together; 1 keeps them. Only when the locks are free are their
- *    waits cancelled. So no code of the user's runs under a lock, and a list with many of them is
- *    gone through once, by the first of them.
- *
- * Source: the cancellation tokens of cppcoro; stop tokens of C++20; the waiter that is leaving in
- * musl's condition variables.
+ * Why it is correct: docs/internals/stop.md. The numbers below refer to that.
  */
 #ifndef BIDE_STOP_H
 #define BIDE_STOP_H
@@ -125,7 +68,7 @@ struct bide_stop_source {
 };
 
 /*
- * Makes a source without a parent. The memory may go when nothing runs in a context that has it,
+ * Makes a source without a parent. The memory may be freed when nothing runs in a context that has it,
  * nothing is attached to it, it is detached if it was attached, and no request on it is under way.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -160,7 +103,7 @@ void bide_stop_source_detach(bide_stop_source *source);
  * Threads: any, but not in a signal handler or an interrupt, because it wakes coroutines: let those
  * interrupt a blocking call (bide_blocking_interrupt), or raise a flag that a thread looks at.
  * Suspends: never. Progress: blocks while another thread attaches, detaches or walks there; linear
- * in the sources, however many other waiters there are beside those that are cut short.
+ * in the sources, however many other waiters there are beside those that are cancelled.
  */
 void bide_stop_request(bide_stop_source *source);
 
@@ -187,7 +130,7 @@ BIDE_INLINE bool bide_stop_requested(bide_stop_source *source)
  */
 int bide_stop_reason(bide_stop_source *source);
 
-/* ---- For authors of operations that can be cut short ---- */
+/* ---- For authors of operations that can be cancelled ---- */
 
 /*
  * Was the coroutine that waits for `awaiter` asked to stop? The operation was started and has not

@@ -1,5 +1,5 @@
 /*
- * Stop callbacks: when a stop source is asked to stop, a function is called. Floor: coroutine.
+ * Stop callbacks: a function that is called when a stop is requested. Floor: coroutine.
  *
  *     bide_stop_callback_init(&callback, bide_this_context()->stop, bide_this_context(),
  *                             abort_it, &query);
@@ -7,17 +7,17 @@
  *     if (!bide_stop_callback_remove(&callback))
  *         bide_await(bide_stop_callback_wait(&wait, &callback));
  *
- * It is for what has to be told in its own way: a call of somebody else's library that is to be
- * aborted, a thread that looks at a flag. What waits in a coroutine is cut short without this.
+ * It is for work outside coroutines: a call of another library that has to be aborted, or a thread that
+ * polls a flag. A coroutine's wait is cancelled without it.
  *
- * The function is a job of a scheduler's: no lock is held when it is called, and it is not called
- * by bide_stop_request itself.
+ * The context's scheduler calls the function, without any lock held; bide_stop_request does not. The
+ * owner inits, removes and waits; any thread may request the stop.
  *
  *     init --> SET --request--> posted --> runs --> ENDED
  *               |                  (remove: false, so wait)
- *               +-----remove: true----------------> may go
+ *               +-----remove: true----------------> may be freed
  *
- * Why it is right: src/coroutine/stop_callback.c.
+ * Why it is correct: src/coroutine/stop_callback.c.
  *
  * Source: std::stop_callback of C++20, but for its destructor, which blocks.
  */

@@ -1,6 +1,6 @@
 /*
- * A strand: a scheduler that stands on another one and runs one of its coroutines at a time, in
- * order. So what only they touch needs no lock, on a pool too. Floor: schedule.
+ * A strand: a scheduler on top of another one that runs one of its coroutines at a time, in order. So
+ * data that only they use needs no lock, even on a pool. Floor: schedule.
  *
  *     bide_strand strand;
  *     bide_strand_init(&strand, bide_thread_pool_scheduler(pool));
@@ -8,14 +8,14 @@
  *     ...
  *     bide_strand_destroy(&strand);                             // once they have ended
  *
- * Any thread may wake coroutines that belong to the strand. They run where the underlying scheduler
- * runs what is its own, and no thread of that waits for another: of a pool the strand has one
- * thread at a time, and none while it has nothing to run. If one wake happened before another, in
- * the sense of C11, its coroutine runs first. After some tens of resumptions in a row a strand goes
- * to the end of the underlying scheduler's queue, so that others run. As on a run loop, one of its
- * coroutines may run while another waits.
+ * Any thread may wake coroutines that belong to the strand. They run on the underlying scheduler's
+ * threads, none of which waits for another: a strand on a pool uses one thread at a time, and none
+ * while it has nothing to run. If one wake happened before another, in the sense of C11, its coroutine
+ * runs first. After some tens of resumptions in a row a strand goes to the end of the underlying
+ * scheduler's queue, so that others run. As on a run loop, one of its coroutines may run while another
+ * waits.
  *
- * It costs one locked instruction to post to a strand that is busy, and none from inside it; the
+ * Posting to a busy strand costs one locked instruction, and none from inside it; the
  * first post to an idle one also posts to the underlying scheduler. No allocation: the memory is
  * the caller's.
  *
@@ -23,7 +23,7 @@
  * the thread that wakes it while it is idle. Its coroutines can wait for times if those of the
  * underlying scheduler can.
  *
- * Why it is right: src/schedule/strand.c.
+ * Why it is correct: src/schedule/strand.c.
  */
 #ifndef BIDE_STRAND_H
 #define BIDE_STRAND_H

@@ -14,26 +14,16 @@
  *         bide_try(bide_writer_flush(&self->write, &self->writer));
  *     }
  *
- * A bide_stream is two words, a table and what the table is for; it is passed by value. Readers and
- * writers, their buffers and their operations are the caller's memory. Nothing allocates. A reader
- * is used by one operation at a time, and so is a writer; a stream by one reader and one writer.
+ * A bide_stream is two words, a table and its argument; it is passed by value. Readers and writers,
+ * their buffers and their operations are the caller's memory. Nothing allocates. One operation at a
+ * time uses a reader, and one a writer; one reader and one writer use a stream.
  *
- * How a reader's operation ends, all of them alike:
- *     0              it has what it was to have: `data` and `count`
+ * A reader's operations end alike:
+ *     0              success: `data` and `count`
  *     -EPIPE         the end, and nothing is left
- *     -ENODATA       the end has come in the middle; what is left stays in the reader
- *     -EMSGSIZE      what is looked for does not fit into the buffer; all of it stays in the reader
+ *     -ENODATA       the end in the middle of a line or record; the rest stays in the reader
+ *     -EMSGSIZE      the line or record does not fit into the buffer; all of it stays in the reader
  *     another        the stream's own, -ECANCELED and -ETIMEDOUT among them
- * Nothing is lost, whatever it ends with: what an operation has not told of by `count` stays in the
- * reader, and the next has it. That also goes for one whose coroutine is destroyed. What is
- * buffered already is had without suspending, also after a request to stop.
- *
- * A writer gathers small pieces, and sends when they do not fit any more: then it suspends for as
- * long as the other side takes nothing, which is the back-pressure. `count` says how many bytes
- * were taken, by the stream or into the buffer. What is in the buffer stays there until it is sent,
- * however often that is cut short.
- *
- * Why it is right: src/net/stream.c, and src/net/memory_pipe.c.
  */
 #ifndef BIDE_STREAM_H
 #define BIDE_STREAM_H
@@ -465,6 +455,21 @@ typedef struct bide_copy_operation {
 BIDE_MUST_AWAIT
 bide_awaiter *bide_copy(bide_copy_operation *operation, bide_reader *from, bide_writer *to,
                         uint64_t max);
+
+/*
+ * Why it is correct: src/net/stream.c, and src/net/memory_pipe.c.
+ */
+
+/*
+ * Nothing is lost, whatever a reader's operation ends with: bytes that it has not reported in
+ * `count` stay in the reader for the next operation. That also holds if its coroutine is destroyed.
+ * Buffered data is read without suspending, also after a stop request.
+ *
+ * A writer gathers small pieces, and sends when they do not fit any more: then it suspends until
+ * the peer takes data, which is the back-pressure. `count` is the number of bytes that were taken,
+ * by the stream or into the buffer. Data in the buffer stays there until it is sent, however often
+ * sending is cancelled.
+ */
 
 BIDE_EXTERN_C_END
 

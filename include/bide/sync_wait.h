@@ -4,16 +4,16 @@
  *     status = bide_sync_wait(main_run(&frame));                  // blocks this thread
  *     status = bide_sync_wait_until(bide_event_wait(&wait, &event), deadline);
  *
- * The thread looks for the end for a while, then sleeps on the platform's futex. How long it looks
- * adapts, for the whole process, to whether that pays: to wake a thread that sleeps, on another
- * core, costs tens of microseconds.
+ * Any thread may wait. It polls for the end for a while, then sleeps on the platform's futex. The time
+ * adapts, for the whole process, to whether polling pays: waking a sleeping thread on another core
+ * costs tens of microseconds.
  *
- * Meanwhile the thread keeps time for coroutines of the inline scheduler that go to sleep on it
- * (sleep.h), and runs them when it is time. What of them is left when the wait has ended is handed
- * to a thread of the library's own. If none can be started, the wait ends only when one can be, or
- * when nothing is left.
+ * In the meantime the thread keeps time for coroutines of the inline scheduler that sleep on it
+ * (sleep.h), and runs them when they are due. If some still sleep when the wait has ended, a thread of
+ * the library takes over. If none can be started, the wait ends only when one can be, or when no
+ * coroutine sleeps any more.
  *
- * Why it is right: src/coroutine/sync_wait.c.
+ * Why it is correct: src/coroutine/sync_wait.c.
  */
 #ifndef BIDE_SYNC_WAIT_H
 #define BIDE_SYNC_WAIT_H
@@ -47,7 +47,7 @@ int bide_sync_wait(bide_awaiter *awaiter);
  * A deadline that has passed: what is ready is had, what would have to wait ends with -ETIMEDOUT.
  *
  * Returns when `awaiter` has ended, with its own status: so not before an operation that cannot be
- * cut short ends by itself, and 0 if it ended first or a task made something of the request. What
+ * cancelled ends by itself, and 0 if it ended first or a task made something of the request. What
  * the operation had to give is not lost: either it was had, or it stays where it is. The scheduler
  * needs no timers. If the context has a stop source, requests on that reach `awaiter` as well.
  * Threads: any. Errors: those of `awaiter`; -ETIMEDOUT (the deadline has come). Progress: blocks.

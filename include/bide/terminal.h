@@ -1,6 +1,6 @@
 /*
- * The standard streams of the process, without a change of what it shares with others; and terminals.
- * Floor: io.
+ * The standard streams of the process, without changing state that other processes share; and
+ * terminals. Floor: io.
  *
  *     bide_descriptor input;
  *     error = bide_standard_input(&input);
@@ -9,19 +9,19 @@
  *     ...
  *     bide_close(&input);                             // standard input itself stays open
  *
- * Whether a read or write waits is a property not of a descriptor's number but of what stands behind
- * it (open file description), and that is shared: by the three standard streams of a terminal, by the
- * shell, by other processes of a pipeline. So it is never set here. These calls give a descriptor of
- * their own that does not wait, if there can be one, and otherwise one that is asked before each call.
+ * Whether a read or write blocks is a property of the open file description, not of a descriptor. That
+ * is shared: by the three standard streams of a terminal, by the shell, by other processes of a
+ * pipeline. So it is never changed here. These calls return a new descriptor that does not block, if
+ * possible, and otherwise one that is polled before each call.
  *
  *     bide_terminal terminal;
  *     error = bide_terminal_start_raw(&terminal, &input, 0);
- *     ... each key as it is pressed
- *     bide_terminal_stop_raw(&terminal);               // as it was; also when the process exits
+ *     ... read each key as it is pressed
+ *     bide_terminal_stop_raw(&terminal);               // restored; also when the process exits
  *
  * The window's size may change: the process then gets SIGWINCH, for which signal.h waits.
  *
- * Why it is right: src/io/terminal.c.
+ * Why it is correct: src/io/terminal.c.
  */
 #ifndef BIDE_TERMINAL_H
 #define BIDE_TERMINAL_H

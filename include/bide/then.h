@@ -8,7 +8,7 @@
  * The function runs in the awaiting coroutine, on its thread. It costs the call, and nothing runs
  * in between.
  *
- * Why it is right: it is a forwarding operation; extend/wrapper.h has the rules.
+ * Why it is correct: it is a forwarding operation; extend/wrapper.h has the rules.
  *
  * Source: `then` and `fmap` of the articles on coroutines and of the libraries after them.
  */

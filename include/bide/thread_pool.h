@@ -1,6 +1,6 @@
 /*
- * A thread pool: a scheduler of n threads, the workers, that steal work from each other. Floor:
- * schedule.
+ * A thread pool: a scheduler of n threads, the workers, that steal work from each other.
+ * Floor: schedule.
  *
  *     bide_thread_pool *pool;
  *     if (bide_thread_pool_create(&pool, 0) == 0) {                // a thread for each processor
@@ -12,20 +12,19 @@
  * A coroutine that belongs to the pool resumes on any of its threads, one at a time; coroutines
  * that are ready at once run side by side.
  *
- * A coroutine that one of the pool's wakes stays on the waker's worker. It runs next there, when
- * the waker suspends, up to three times in a row; a worker that has nothing to do takes it if the
- * waker goes on running. So two that hand things to each other stay on one processor. What is woken
- * beside it, and what lets others run first (bide_schedule, or one whose operations were all
- * ready), goes behind what waits there, and workers that have nothing to do take half of that at
- * once. To post from a worker, and to take there, costs some nanoseconds and no lock; from outside
- * the pool it costs a lock. A coroutine that is ready always comes to run, whatever others do, as
- * long as one worker is not kept by a coroutine that awaits nothing. In which order those run that
- * are ready is not said; no worker keeps to any for long.
+ * A coroutine that another of the pool wakes stays on the waker's worker. It runs next there, when
+ * the waker suspends, up to three times in a row; an idle worker takes it if the waker continues to
+ * run. So two coroutines that hand work to each other stay on one processor. Other woken coroutines,
+ * and those that yield (bide_schedule, or a spent budget), go behind the waiting ones, and idle workers
+ * take half of the queue at once. Posting from a worker costs some nanoseconds and no lock; from
+ * outside the pool it costs a lock. A ready coroutine always gets to run, whatever others do, as long
+ * as one worker is not held by a coroutine that never suspends. The order of ready coroutines is not
+ * specified.
  *
- * Workers that have nothing to do look for a while, and then sleep. While all do, the pool takes no
- * processor time.
+ * Any thread may post. Idle workers poll for a while, and then sleep. While all sleep, the pool takes
+ * no processor time.
  *
- * Why it is right: src/schedule/pool/worker.c, and run_queue.h beside it.
+ * Why it is correct: src/schedule/pool/worker.c, and run_queue.h beside it.
  */
 #ifndef BIDE_THREAD_POOL_H
 #define BIDE_THREAD_POOL_H

@@ -1,6 +1,6 @@
 /*
- * TLS, 1.2 and 1.3, over any stream: a connection is a stream again. By OpenSSL 3; a library of its
- * own, bide-tls, so that nobody else depends on that. Floor: io.
+ * TLS, 1.2 and 1.3, over any stream: a connection is a stream again. Implemented with OpenSSL 3, in
+ * a library of its own, bide-tls, so that other programs do not depend on OpenSSL. Floor: io.
  *
  *     bide_tls_client_create(&config, NULL, NULL);                 // once, for many connections
  *
@@ -15,33 +15,16 @@
  *     CLOSED --connect, accept--> handshake --0--> OPEN --close--> CLOSED
  *                                     +--an error----------close------^
  *
- * A client verifies the other side's chain and name, unless bide_tls_dangerously_verify_nothing has
- * been called. Whoever has a config has a reference to it. A config does not change while it is used:
- * to use new certificates a server makes a new config for the handshakes to come. Connections keep
- * the one that they began with.
+ * A client verifies the peer's chain and name, unless bide_tls_dangerously_verify_nothing was
+ * called. A config is reference-counted and does not change while it is used. To use new
+ * certificates a server makes a new config for later handshakes; connections keep the config that
+ * they began with.
  *
- * One coroutine may read while another writes, on one thread or on two. What reading has to send, such
- * as an answer to a key update, goes with the next write. So reading never waits for writing, and two
- * sides that both only send wait for each other only if nobody reads.
+ * One coroutine may read while another writes, on one thread or on two. Reading never waits for
+ * writing: data that reading has to send, such as an answer to a key update, goes with the next
+ * write. So two sides that both only send wait for each other only if neither reads.
  *
- * How reading ends:
- *     a count of 0     the other side has said that this is all (close_notify)
- *     -ECONNABORTED    the stream below has ended without that: what came may have been cut off
- *     -EREMOTEIO       the other side has sent an alert
- *     -EPROTO          what came is not TLS, or was tampered with
- *     another          that of the stream below
- * bide_tls_reason says the same in words. After -EREMOTEIO and -EPROTO every operation ends with the
- * same.
- *
- * The end of output is the other side's end of input, and reading goes on. The stream below stays
- * open for that: only bide_tls_close closes it. To close without an end of output is to be cut off.
- *
- * A connection's struct is the caller's memory. OpenSSL allocates besides, and so does this, all of
- * it by OpenSSL's allocator (CRYPTO_set_mem_functions): an idle connection of a server has less than
- * 16 KB with the struct. While it reads it has up to 32 KB more, and while it writes. OpenSSL's queue of
- * errors, which a thread has, is empty after each operation.
- *
- * Why it is right: src/tls/connection.c.
+ * "How reading ends" and "Memory" are below.
  */
 #ifndef BIDE_TLS_H
 #define BIDE_TLS_H
@@ -233,7 +216,7 @@ bide_awaiter *bide_tls_accept(bide_tls_handshake *handshake, bide_tls *tls, bide
 
 /*
  * A stream over it, once its handshake has ended with 0.
- * What a write that was cut short has counted was encrypted, and goes out before anything else does.
+ * What a write that was cancelled has counted was encrypted, and goes out before anything else does.
  * The end of its output is close_notify.
  * Threads: any. Progress: wait-free.
  */
@@ -297,6 +280,32 @@ BIDE_INLINE struct ssl_st *bide_tls_native(const bide_tls *tls)
 {
     return tls->ssl;
 }
+
+/*
+ * Why it is correct: src/tls/connection.c.
+ */
+
+/*
+ * How reading ends:
+ *
+ *     a count of 0     the peer has closed cleanly (close_notify)
+ *     -ECONNABORTED    the stream below has ended without that: the data may be truncated
+ *     -EREMOTEIO       the peer has sent an alert
+ *     -EPROTO          the data is not TLS, or was tampered with
+ *     another          that of the stream below
+ *
+ * bide_tls_reason describes the same in words. After -EREMOTEIO and -EPROTO every operation ends
+ * with the same error.
+ *
+ * The end of output is the peer's end of input; reading continues. So the stream below stays open:
+ * only bide_tls_close closes it. Closing without an end of output appears to the peer as
+ * truncation.
+ *
+ * Memory. A connection's struct is the caller's. OpenSSL allocates besides, and so does this
+ * library, all of it with OpenSSL's allocator (CRYPTO_set_mem_functions). An idle server connection
+ * uses less than 16 KB with the struct, and up to 32 KB more while it reads or writes. OpenSSL's
+ * error queue, which each thread has, is empty after each operation.
+ */
 
 BIDE_EXTERN_C_END
 

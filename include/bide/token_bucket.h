@@ -17,7 +17,7 @@
  * it. Nothing is rounded: the part of a token that has come by a time is kept as a whole number of
  * parts.
  *
- * Why it is right: src/schedule/token_bucket.c.
+ * Why it is correct: src/schedule/token_bucket.c.
  *
  * Source: the leaky bucket as a meter, J. Turner, "New directions in communications", 1986.
  */
@@ -79,7 +79,7 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
 
 /*
  * Takes `tokens`: waits until so many are there, and earlier takers have had theirs. `taking` must
- * stay until the wait has ended. If that is cut short nothing was taken, and the next in line has
+ * stay until the wait has ended. If that is cancelled nothing was taken, and the next in line has
  * its turn at once.
  * Threads: any. Errors: -EINVAL (more than there are ever at once), -EPIPE (closed), -ENOTSUP (it
  * had to wait, and the scheduler has no timers), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot
@@ -107,7 +107,7 @@ BIDE_INLINE void bide_token_bucket_destroy_checked_(bide_token_bucket *bucket, c
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

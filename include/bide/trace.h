@@ -4,24 +4,24 @@
  *
  *     bide_trace_start(file);                          // a FILE that is open for writing
  *     bide_loop_wait(loop, serve(&server));
- *     bide_trace_stop();                               // and all is in the file
+ *     bide_trace_stop();                               // the file is complete
  *
- * The picture has a line for each thread, with its turns: from where a coroutine was resumed to
- * where that, and what it transferred to, suspended. A turn bears the name of the coroutine, where
- * it went on, and what had ended for it. On the same line stand sleeps and steals. Each task has a
- * line from its begin to its end, with what it waited for, and how long; and each operation on a
- * descriptor that had to wait has one, with the descriptor, the bytes and the outcome.
+ * The picture has a line for each thread, with its turns: from the moment when a coroutine was resumed
+ * until it, and the coroutines that it transferred to, suspended. A turn shows the name of the
+ * coroutine, its line, and the operation that had ended. Sleeps and steals are on the same line. Each
+ * task has a line from its start to its end, with its waits and their lengths; so has each operation
+ * on a descriptor that had to wait, with the descriptor, the bytes and the outcome.
  *
- * A line of its own has also each operation of a bide_when or a scope. What it waits for first is not
- * shown if it began in another's turn.
+ * Each operation of a bide_when or a scope has a line of its own too. Its first wait is not shown if it
+ * began in another coroutine's turn.
  *
- * An await that does not suspend leaves no mark. So a trace costs nothing where nothing is waited
- * for; a turn costs about 200 ns while a trace is being made, and a load and a branch otherwise.
+ * Any thread may start and stop a trace. An await that does not suspend leaves no mark, so it costs
+ * nothing. A turn costs about 200 ns during a trace, and a load and a branch otherwise.
  *
- * What is recorded is kept in memory, 64 bytes a mark, and written by the stop. When there is no
- * memory, or there are four million marks, what comes later is left out, and the file says how much.
+ * Marks are kept in memory, 64 bytes each, and written by the stop. If memory runs out, or after four
+ * million marks, later marks are dropped, and the file says how many.
  *
- * Why it is right: src/inspect/trace.c.
+ * Why it is correct: src/inspect/trace.c.
  *
  * Source: the Trace Event Format (Chromium project), in JSON.
  */

@@ -1,7 +1,7 @@
 /*
  * An unbounded channel: elements go from any number of senders, which never wait, to any number of
- * receivers, each to one. A receiver that finds it empty waits. It allocates, a segment at a time.
- * Floor: queue.
+ * receivers, each element to one. A receiver that finds it empty waits. It allocates, a segment at
+ * a time. Floor: queue.
  *
  *     bide_unbounded_channel(struct job) jobs;
  *     bide_hazard_init(&domain, seats, 16);
@@ -9,47 +9,22 @@
  *     status = bide_unbounded_channel_send(&jobs, seat, &job);
  *     bide_try(bide_unbounded_channel_recv(&self->receive, &jobs, self->seat, &self->job));
  *
- *     open --close--> closed, and drained by receivers --> closed, empty
- *
  *     send       0: it is in the channel     -EPIPE: closed     -ENOMEM: nothing was sent
- *     receive    0: it is the receiver's     -EPIPE: closed, and all that was sent is received
- *     cut short  -ECANCELED, -ETIMEDOUT      nothing was received
+ *     receive    0: it is the receiver's     -EPIPE: closed, and everything sent is received
+ *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was received
  *
- * Any thread may use it with a seat of its own in the queue's domain (hazard.h). A seat is used by
- * one thread at a time. So it is a thread's, for all coroutines that run only there; or it is a
- * coroutine's own, if different threads may resume that one. A receive uses its seat when it
- * begins, and each time its coroutine's scheduler has it go on; not while it waits, nor as it is
- * cut short. Meanwhile the seat keeps the segment that it has looked at last from going.
+ * Any thread may use it with a seat of its own in the queue's domain (hazard.h). One thread at a
+ * time uses a seat. So a seat belongs to a thread, for all coroutines that run only there; or to a
+ * coroutine, if different threads may resume it. A receive uses its seat when it begins, and each
+ * time its scheduler resumes it; not while it waits, nor when it is cancelled. A waiting seat
+ * protects the segment that it has looked at last. segment_queue.h has the bound of the memory.
  *
- * Order: what one sender sends is received in its order. Waiters are notified first come, first
- * served, but a receiver that comes at that moment may be faster. Operations are lock-free, except
- * for the allocator.
+ * A receiver gets one sender's elements in order. Waiters are notified first come, first served,
+ * but a receiver that arrives at that moment may be faster. Operations are lock-free, except for
+ * the allocator. Closing is final: receivers drain the channel, and then get -EPIPE.
  *
- * How much memory received elements keep, for all seats together, segment_queue.h says: with 512
- * seats and segments of 1,024 elements of 8 bytes 4.2 MB, and a segment for each seat that waits in
- * one of its own.
- *
- * Elements are copied as memcpy does. In the macros `channel_` may be evaluated more than once, the
+ * Elements are copied as by memcpy. In the macros `channel_` may be evaluated more than once, the
  * other arguments once.
- *
- * Why it is right: it is a queue of segments (segment_queue.h) with an event count (event_count.h)
- * for the waiters, `not_empty`.
- *
- * 1. Waiting reserves nothing. A notified receive attempts by itself, because of its seat, and is
- *    done or waits on (bide_event_count_own_waiter). So one that is cut short or destroyed loses nothing, and
- *    its notification goes to the next.
- * 2. Each push notifies one receiver, after it: N and L of event_count.h. The waiter looks at how
- *    many cells of the first segment were given to producers, and how many to consumers
- *    (bide_segment_queue_may_pop_). A push, or the closing, changes the former before N. An element
- *    that is still there is in a cell that no consumer was given, in that segment or one behind it.
- *    In the latter case all cells of the first were given to producers, and the producer that
- *    pushed behind it acquired that.
- * 3. A push that has a cell and has not filled it lets that look say yes, and the attempt fail. But
- *    the attempt has given the cell up, so the push takes another, and notifies then.
- * 4. Closing notifies all. A channel is closed for good and drained for good, so each receive that
- *    ends because of that finds that the next would end too.
- *
- * Source: Go's channels; Java's LinkedTransferQueue; waiting and attempting again is crossbeam's.
  */
 #ifndef BIDE_UNBOUNDED_CHANNEL_H
 #define BIDE_UNBOUNDED_CHANNEL_H
@@ -212,6 +187,27 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
     bide_unbounded_channel_destroy_(             \
         &(channel_)->channel,                    \
         BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
+
+/*
+ * Why it is correct: it is a queue of segments (segment_queue.h) with an event count (event_count.h)
+ * for the waiters, `not_empty`.
+ *
+ * 1. Waiting reserves nothing. A notified receive attempts by itself, because of its seat, and is
+ *    done or waits on (bide_event_count_own_waiter). So one that is cancelled or destroyed loses nothing, and
+ *    its notification goes to the next.
+ * 2. Each push notifies one receiver, after it: N and L of event_count.md. The waiter looks at how
+ *    many cells of the first segment were given to producers, and how many to consumers
+ *    (bide_segment_queue_may_pop_). A push, or the closing, changes the former before N. An element
+ *    that is still there is in a cell that no consumer was given, in that segment or one behind it.
+ *    In the latter case all cells of the first were given to producers, and the producer that
+ *    pushed behind it acquired that.
+ * 3. A push that has a cell and has not filled it lets that look say yes, and the attempt fail. But
+ *    the attempt has given the cell up, so the push takes another, and notifies then.
+ * 4. Closing notifies all. A channel is closed for good and drained for good, so each receive that
+ *    ends because of that finds that the next would end too.
+ *
+ * Source: Go's channels; Java's LinkedTransferQueue; waiting and attempting again is crossbeam's.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -1,11 +1,11 @@
 /*
- * Which version of bide this is. Floor: base.
+ * The version of bide. Floor: base.
  *
  *     #if BIDE_VERSION >= 100                         // 0.1.0 or later
  *     printf("%s, %u\n", BIDE_VERSION_TEXT, bide_version());
  *
  * Before 1.0 each minor version may break programs that were compiled for another. So it is part of
- * the shared library's name (libbide.so.0.1), and a program finds the one that it was linked with.
+ * the shared library's name (libbide.so.0.1), and a program loads the version that it was linked with.
  */
 #ifndef BIDE_VERSION_H
 #define BIDE_VERSION_H

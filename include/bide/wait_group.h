@@ -1,24 +1,24 @@
 /*
- * A wait group: counts what is under way, up and down; its waiters wait until nothing is. It may be
- * used again and again, also while there are waiters. Floor: sync.
+ * A wait group: counts work under way, up and down; its waiters wait until the count is zero. It may be
+ * reused, even while there are waiters. Floor: sync.
  *
- *     bide_wait_group_add(&group, 1);     // before it is begun
+ *     bide_wait_group_add(&group, 1);     // before the work is begun
  *     ... and at its end: bide_wait_group_done(&group) ...
  *     ...
  *     bide_try(bide_wait_group_wait(&self->wait, &group));
  *
- * Any thread may do any of this; each is one atomic operation, except that the zero wakes the
+ * Any thread may add, end and wait; each is one atomic operation, except that the zero wakes the
  * waiters.
  *
  * A wait ends when the count is zero, or has been since it began: so it ends with the first zero,
  * even if something is added again before the waiter has noticed. It begins when
- * bide_wait_group_wait is called. Adding from zero while another thread begins a wait breaks no
- * rule: the wait is for what was added too, or not, as it begins later or sooner.
+ * bide_wait_group_wait is called. Adding from zero while another thread begins a wait is allowed: the
+ * wait includes the added work if it begins later, and not if it begins sooner.
  *
- * Why it is right: it is a waiter queue whose value is the count, and a phase, to which each zero
- * adds 1; waiter_queue.h has the argument. What was written before each `done` that led to the zero
- * is seen after the wait: each releases, all modifications are read-modify-writes, and finding the
- * zero, or the later phase, acquires.
+ * Why it is correct: it is a waiter queue whose value is the count, and a phase, to which each zero
+ * adds 1; docs/internals/waiter_queue.md has the argument. Writes from before each `done` that led to
+ * the zero are visible after the wait: each releases, all modifications are read-modify-writes, and
+ * finding the zero, or the later phase, acquires.
  *
  * Source: sync.WaitGroup of Go, without its rule that a group is used again only when all waits
  * have returned.
@@ -46,7 +46,7 @@ typedef struct bide_wait_group_waiter {
 extern const bide_waiter_queue_ops bide_wait_group_ops_;
 
 /*
- * Makes a group of none. The memory may go when every wait has ended and it is zero; so right after
+ * Makes a group of none. The memory may be freed when every wait has ended and it is zero; so right after
  * the last wait, because `done` touches nothing once that can have ended.
  * Threads: before it is shared. Progress: wait-free.
  */
@@ -200,7 +200,7 @@ BIDE_INLINE void bide_wait_group_destroy_checked_(bide_wait_group *group, const 
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
  * Threads: any. Progress: wait-free.
  */

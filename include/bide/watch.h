@@ -1,69 +1,29 @@
 /*
  * A channel that has one value, the latest: a configuration, a position, a price. A slow receiver
- * misses what was in between. Floor: queue.
+ * misses the values in between. Floor: queue.
  *
  *     bide_watch(struct config) watch;
  *     bide_watch_init(&watch, &config);               there is a value from the beginning
  *     bide_watch_send(&watch, &config);               the sender: 0, or -EPIPE (closed)
- *     bide_watch_read(&watch, &config);               any thread: the latest
+ *     bide_watch_read(&watch, &config);               any thread: the latest value
  *
  *     bide_watch_receiver(struct config) receiver;
  *     bide_watch_receiver_init(&receiver, &watch);    it has seen nothing yet
  *     while (bide_watch_recv_blocking(&receiver, &config, BIDE_FOREVER) == 0)
  *         apply(&config);                             the first, and each that is new by then
  *
- * One thread at a time is the sender: it sends and closes. The role is handed on by something that
- * orders the two threads, as a mutex does. Any number of threads may read. A receiver is one
- * thread's at a time. There may be any number of them; they come and go, and no list of them is
- * kept. A sender that stops in the middle of sending holds up no other thread, because the latest
- * complete value is in another buffer.
+ * One thread at a time is the sender: it sends and closes. The role passes to another thread by
+ * something that orders the two, such as a mutex. Any number of threads may read. A receiver
+ * belongs to one thread at a time. Any number of receivers may come and go; there is no list of
+ * them.
  *
- * Sending is wait-free while nobody waits, and otherwise lock-free and linear in the waiters that
- * it wakes. Reading is lock-free: it begins again only if three values were sent meanwhile.
+ * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
+ * it wakes. Reading is lock-free: it retries only if three values were sent in the meantime. A
+ * suspended sender blocks no other thread.
  *
- * None of it allocates. Values are copied as memcpy does: any type in C; in C++ trivially copyable
- * ones. In the macros `watch_` and `receiver_` may be evaluated more than once, the other arguments
- * once.
- *
- * Why it is right:
- *
- *     published   the version of the latest value, from 0 on; the cursor of a sequence barrier
- *     words       some buffers in turn: version n is in buffer n % BUFFERS
- *
- *                 published = n             sending                   published = n + 1
- *                 | n |n-3|n-2|n-1|  ---->  | n |...|n-2|n-1|  ---->  | n |n+1|n-2|n-1|
- *
- *     send        write the buffer of version n + 1, then publish that
- *     read        read the buffer of what is published; if that was published too long ago, again
- *     receive     wait until something else is published than this receiver has seen; read
- *     close       close the barrier: a receiver that has seen the last version ends with -EPIPE
- *
- * A buffer is overwritten when BUFFERS - 1 newer ones have been published.
- *
- * 1. `published` is changed by the sender alone, so it reads it relaxed.
- * 2. Publishing releases the words of that version, and what was written before the send. A reader
- *    acquires them with `published`. So no word is older than the version that is read.
- * 3. Nor is one newer. Words of version n + BUFFERS are written to the buffer of version n after n
- *    + BUFFERS - 1 was published. Between the two is a release fence; between the reading of the
- *    words and the second look at `published` is an acquire fence. If one word that was read was of
- *    version n + BUFFERS, or later, the two fences order the publishing before that look, which
- *    finds n + BUFFERS - 1 at least. So if it finds less, all words were of version n. If not, it
- *    has found a later version, and reads that: it acquires. Words are atomics, so nothing of this
- *    is a data race, and relaxed, so they cost what plain ones do.
- * 4. Closing is the sender's, so all that was sent comes before it. A receiver that finds the
- *    barrier shut (acquire; partner is the close) and then nothing new in `published` has seen the
- *    last. Waiters are ended by the barrier, by the same rule.
- * 5. Between a wait's end and its coroutine more may be sent: the coroutine takes the latest there
- *    is when it goes on. Nothing is taken before, so a wait that is cut short loses nothing. That
- *    no wake-up is lost is the barrier's argument.
- * 6. Versions wrap around. A version is new if it is another than was seen, so a receiver that does
- *    not look may fall behind by all of them but one; while it begins to wait less than half of
- *    them may be sent (sequence_barrier.h). The number of buffers is a power of two, so they go on
- *    in turn.
- *
- * Source: Tokio's watch. Sequence locks: Lameter, Effective synchronization on Linux/NUMA systems
- * (2005); the orders: Boehm, Can seqlocks get along with programming language memory models?
- * (2012).
+ * Nothing allocates. Values are copied as by memcpy: any type in C; in C++ trivially copyable ones.
+ * In the macros `watch_` and `receiver_` may be evaluated more than once, the other arguments once.
+ * Why it is correct: docs/internals/watch.md. The numbers below refer to that.
  */
 #ifndef BIDE_WATCH_H
 #define BIDE_WATCH_H
@@ -139,7 +99,7 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 }
 
 /*
- * Makes a watch that has the value at `from`. The memory may go when the sender's last call has
+ * Makes a watch that has the value at `from`. The memory may be freed when the sender's last call has
  * returned and nobody reads, receives or waits.
  * Threads: before it is shared.
  */
@@ -163,7 +123,7 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
  * Makes a copy of the value at `from` the latest, and wakes the waiters, each on its own scheduler,
  * but not on the caller's stack while a coroutine is running on it.
  * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
- * wait-free while nobody waits, otherwise lock-free and linear in the waiters.
+ * wait-free while nothing waits, otherwise lock-free and linear in the waiters.
  */
 #define bide_watch_send(watch_, from)                                       \
     bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -231,7 +191,7 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
 
 /*
  * Makes a receiver of a watch for values of the same type. It has seen nothing, so the latest value
- * is new to it. The memory may go when it does not wait.
+ * is new to it. The memory may be freed when it does not wait.
  * Threads: any. Progress: wait-free.
  */
 #define bide_watch_receiver_init(receiver_, watch_)                               \
@@ -365,7 +325,7 @@ BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *
 }
 
 /*
- * The end of its life. Does nothing; where BIDE_DEBUG is 1 it tells of misuse if a wait is under
+ * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is under
  * way.
  * Threads: any. Progress: wait-free.
  */

@@ -1,5 +1,6 @@
 /*
- * WebSockets (RFC 6455): messages both ways over any stream, as a server or as a client. Floor: io.
+ * WebSockets (RFC 6455): messages in both directions over any stream, as a server or as a client.
+ * Floor: io.
  *
  *     bide_websocket_init(&self->websocket, stream, &(bide_websocket_options){
  *         .role = BIDE_WEBSOCKET_SERVER,
@@ -14,41 +15,17 @@
  *     ... self->websocket.end.code ...
  *     bide_try(bide_websocket_close(&self->close, &self->websocket, BIDE_WEBSOCKET_NORMAL, ""));
  *
- * It begins where the handshake has ended: with a stream, and what the other side has sent already.
- * The handshake is HTTP's; what a WebSocket has to say in it, and to check, are functions here that
- * take the values of headers.
+ * It begins where the handshake has ended: with a stream, and the bytes that the peer has already
+ * sent. The handshake is HTTP's; functions here compute and check its headers' values.
  *
- *     open --close queued--> closing --both closes--> ended, and that was clean
- *       |                       +-----the stream ends----> ended with 1006
- *       +--an error of the other side: a close with 1002, 1007 or 1009--> ended
+ * One coroutine receives; any number send, in the order of their calls. A sender of fragments keeps
+ * its turn from the first fragment to the last; pings and closes go between frames. The receiver
+ * answers pings and closes while it waits, and each sender does in its turn, without blocking on a
+ * peer that only sends.
  *
- * One coroutine receives; any number send, in turn, as they came. Of a message in fragments its
- * sender has the turn from the first to the last; pings and closes go between frames. What the
- * protocol wants to be answered is answered by the receiver while it waits, and by each sender in
- * its turn: so the other side's pings are answered as long as somebody receives. That never waits
- * for the other side to take it, while there is something to be received: two sides that send
- * without end do not block each other.
- *
- * The receiver may also look after the other side: when nothing has come for `ping_interval` it
- * sends a ping, and when nothing has come for `silence` the connection has ended. Only time in
- * which it waits counts.
- *
- * How a receive ends, from the first that says so on:
- *     0              it has what it was to have
- *     -EPIPE         the other side has closed: end.code and end.reason say why
- *     -ENODATA       the stream has ended without a close
- *     -EPROTO        the other side has broken the protocol, and was told by 1002
- *     -EILSEQ        what was to be text is not UTF-8; 1007
- *     -EMSGSIZE      the message is larger than it may be, or in more pieces; 1009
- *     -EHOSTDOWN     it was silent for too long
- *     another        the stream's own
- * -ECANCELED and -ETIMEDOUT end only the wait.
- *
- * A websocket, its two buffers and its operations are the caller's memory. Nothing allocates. It is
- * for one thread at a time: a loop's, or a strand's on a pool. The stream stays the caller's, who
- * closes it at the end; a server does so first.
- *
- * Why it is right: src/websocket/receive.c, and src/websocket/send.c.
+ * A websocket, its two buffers and its operations are the caller's memory. Nothing allocates. One
+ * thread at a time uses it: a loop's, or a strand's on a pool. The caller closes the stream at the
+ * end; a server does so first. "How a receive ends" is below.
  */
 #ifndef BIDE_WEBSOCKET_H
 #define BIDE_WEBSOCKET_H
@@ -232,7 +209,7 @@ typedef struct bide_websocket {
     bool is_lent_first; /* it is its message's first, or last */
     bool is_lent_last;
     size_t lent;    /* bytes at the reader's beginning: a piece */
-    size_t kept;    /* bytes in the memory of one whose wait was cut short */
+    size_t kept;    /* bytes in the memory of one whose wait was cancelled */
     uint64_t total; /* bytes, with those of frames whose header has come */
     uint64_t fragments;
     uint8_t text_left, text_low, text_high; /* utf8.h */
@@ -306,7 +283,7 @@ typedef struct bide_websocket_recv_operation {
 
 /*
  * Receives a message of at most `size` bytes into `data`, in whole: `kind` and `count` say what it
- * is. If the wait is cut short, or the coroutine destroyed, what has come of the message stays in
+ * is. If the wait is cancelled, or the coroutine destroyed, what has come of the message stays in
  * `data`: the next receive is given the same memory and goes on behind it.
  * Threads: the websocket's, one receive at a time. Errors: -EPIPE (closed), -ENODATA, -EPROTO,
  * -EILSEQ, -EMSGSIZE, -EHOSTDOWN (see above), those of the stream. Suspends: if it is not buffered.
@@ -359,7 +336,7 @@ struct bide_websocket_send_operation {
  * Sends a message in whole, in one frame. `data` stays until it has ended. It is not looked at
  * whether a text is UTF-8; the other side will. With 0 it was handed to the stream.
  *
- * Before it has its turn it can be cut short without having sent anything: `count` is 0. A message
+ * Before it has its turn it can be cancelled without having sent anything: `count` is 0. A message
  * that fits into the buffer is taken in whole then, and goes out with whatever is sent next: `count`
  * is `size`. If a larger one is cut off nothing can follow it, and sends end with -ECONNABORTED.
  * Threads: the websocket's. Errors: -EPIPE (a close is under way, or the other side has gone),
@@ -447,6 +424,36 @@ typedef struct bide_websocket_close_operation {
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_close(bide_websocket_close_operation *operation,
                                    bide_websocket *websocket, int code, const char *reason);
+
+/*
+ * Why it is correct: src/websocket/receive.c, and src/websocket/send.c.
+ */
+
+/*
+ * How a receive ends; the first reason is kept:
+ *
+ *     0              a message, or a part of it
+ *     -EPIPE         the peer has closed: end.code and end.reason say why
+ *     -ENODATA       the stream has ended without a close
+ *     -EPROTO        the peer has violated the protocol, and got a close with 1002
+ *     -EILSEQ        a text message is not UTF-8; 1007
+ *     -EMSGSIZE      the message is larger than allowed, or in more pieces; 1009
+ *     -EHOSTDOWN     the peer was silent for too long
+ *     another        the stream's own
+ *
+ * -ECANCELED and -ETIMEDOUT end only the wait.
+ *
+ *     open --close queued--> closing --both closes--> ended, and that was clean
+ *       |                       +-----the stream ends----> ended with 1006
+ *       +--an error of the peer: a close with 1002, 1007 or 1009--> ended
+ *
+ * The receiver may also watch the peer: if it has received nothing for `ping_interval` it sends a
+ * ping, and if it has received nothing for `silence` the connection has ended. Only time in which
+ * it waits counts.
+ *
+ * Answers to the peer never wait for the peer to read them while there is something to be received:
+ * two sides that send without end do not block each other.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -19,7 +19,7 @@
  * in the order of the branches. The first runs on this thread next; the others are posted to the
  * context's scheduler, so that on a thread pool they run beside each other.
  *
- * Why it is right: extend/branch.h has the argument.
+ * Why it is correct: extend/branch.h has the argument.
  *
  * Source: when_all and when_all_ready of cppcoro; select of Tokio.
  */

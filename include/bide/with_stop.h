@@ -10,7 +10,7 @@
  *
  * It costs a stop source of its own, attached to that one for the time of the operation.
  *
- * Why it is right: src/coroutine/with_stop.c.
+ * Why it is correct: src/coroutine/with_stop.c.
  *
  * Source: the cancellation tokens that cppcoro's operations take as a parameter; asyncio's shield.
  */

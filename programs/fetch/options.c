@@ -238,7 +238,7 @@ void options_read(struct fetch *fetch, int argc, char **argv)
     *options = (struct options){.workers = 8,
                                 .tries = 5,
                                 .timeout = UINT64_C(30000000000),
-                                .pause = 500000000,
+                                .retry_delay = 500000000,
                                 .syncs = true,
                                 .verifies = true};
     for (int i = 1; i < argc; i++) {

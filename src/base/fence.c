@@ -1,4 +1,4 @@
-/* The heavy half of an asymmetric fence. States and argument: fence.h. */
+/* The heavy half of an asymmetric fence, for any thread. States and argument: fence.h. */
 #include "bide/extend/fence.h"
 
 #if !BIDE_CHECK

@@ -1,10 +1,10 @@
 /*
- * What __func__ is in a body is the name of its step function: the body's, and an ending that is
- * known here.
+ * Reports of misuse that name a body instead of its step function. In a body, __func__ is the name of
+ * the step function: the body's name and a fixed suffix. Any thread.
  */
 #include "bide/platform.h"
 
-static const char ending[] = "_step_";
+static const char step_suffix[] = "_step_";
 
 static size_t length_of(const char *text)
 {
@@ -16,11 +16,11 @@ static size_t length_of(const char *text)
 
 static bool ends_so(const char *name, size_t length)
 {
-    size_t begin = length - (sizeof ending - 1);
-    if (length < sizeof ending)
+    size_t begin = length - (sizeof step_suffix - 1);
+    if (length < sizeof step_suffix)
         return false;
-    for (size_t i = 0; i < sizeof ending - 1; i++) {
-        if (name[begin + i] != ending[i])
+    for (size_t i = 0; i < sizeof step_suffix - 1; i++) {
+        if (name[begin + i] != step_suffix[i])
             return false;
     }
     return true;
@@ -31,7 +31,7 @@ void bide_misuse_(const char *what, const char *function, const char *file, unsi
     char body[128];
     size_t length = length_of(function);
     if (ends_so(function, length)) {
-        length -= sizeof ending - 1;
+        length -= sizeof step_suffix - 1;
         if (length >= sizeof body)
             length = sizeof body - 1;
         for (size_t i = 0; i < length; i++)
@@ -40,6 +40,6 @@ void bide_misuse_(const char *what, const char *function, const char *file, unsi
         function = body;
     }
     bide_platform.misuse(what, function, file, line);
-    for (;;) /* it does not return; the compiler is not told that of a pointer */
+    for (;;) /* it does not return; a function pointer has no such attribute */
         bide_platform.yield();
 }

@@ -1,3 +1,7 @@
+/*
+ * The allocators of the core: an arena over the caller's memory. One thread at a time uses an arena.
+ * Nothing here calls malloc. allocator.h has the contract.
+ */
 #include "bide/allocator.h"
 
 static size_t rounded_up(size_t size)
@@ -5,8 +9,8 @@ static size_t rounded_up(size_t size)
     return (size + BIDE_ALLOCATOR_ALIGN - 1) & ~(size_t)(BIDE_ALLOCATOR_ALIGN - 1);
 }
 
-/* The bytes from `memory` up to the first that is aligned. */
-static size_t misaligned(const void *memory)
+/* The number of bytes from `memory` to the next aligned address. */
+static size_t allocator_misaligned(const void *memory)
 {
     return -(uintptr_t)memory & (BIDE_ALLOCATOR_ALIGN - 1);
 }
@@ -22,7 +26,7 @@ static void *arena_allocate(bide_allocator *allocator, size_t size)
     return memory;
 }
 
-/* Only what was given out last can be given out again. */
+/* Only the block that was allocated last can be reused. */
 static void arena_deallocate(bide_allocator *allocator, void *memory, size_t size)
 {
     bide_arena *arena = bide_container_of(allocator, bide_arena, allocator);
@@ -33,7 +37,7 @@ static void arena_deallocate(bide_allocator *allocator, void *memory, size_t siz
 
 void bide_arena_init(bide_arena *arena, void *memory, size_t size)
 {
-    size_t skipped = misaligned(memory);
+    size_t skipped = allocator_misaligned(memory);
     if (skipped > size)
         skipped = size;
     arena->allocator.allocate = arena_allocate;
@@ -69,7 +73,7 @@ static void pool_deallocate(bide_allocator *allocator, void *memory, size_t size
 
 void bide_pool_init(bide_pool *pool, size_t piece, void *memory, size_t size)
 {
-    size_t skipped = misaligned(memory);
+    size_t skipped = allocator_misaligned(memory);
     if (skipped > size)
         skipped = size;
     pool->allocator.allocate = pool_allocate;

@@ -1,4 +1,12 @@
-/* The branches of a group. Each is a coroutine written by hand; see branch.h for the argument. */
+/*
+ * The branches of a group: operations that run side by side for one owner. Each branch is a coroutine
+ * written by hand.
+ *
+ *     at_start --its scheduler--> at_await --its operation has ended--> counted down
+ *
+ * A branch runs on its scheduler's threads; any thread may end its operation. The branch that counts
+ * down to 0 continues with the owner. The argument and its numbers: branch.h.
+ */
 #include "bide/extend/branch.h"
 
 #include "internal.h"
@@ -8,11 +16,12 @@
 
 static bide_next branch_step(bide_frame *frame, unsigned depth);
 
-const bide_coroutine_code bide_branch_code_ = {branch_step, "bide_branch", __FILE__, &bide_by_hand, NULL};
-static const bide_point at_start = BIDE_POINT_START(&bide_branch_code_);
-static const bide_point at_await = BIDE_POINT(&bide_branch_code_, NULL, 1, BIDE_AT_AWAIT);
+const bide_coroutine_code bide_branch_code_ = {branch_step, "bide_branch", __FILE__, &bide_by_hand,
+                                               NULL};
+static const bide_point branch_at_start = BIDE_POINT_START(&bide_branch_code_);
+static const bide_point branch_at_await = BIDE_POINT(&bide_branch_code_, NULL, 1, BIDE_AT_AWAIT);
 
-static bool decides(const bide_branch *branch)
+static bool branch_decides(const bide_branch *branch)
 {
     switch (branch->group->decision) {
     case BIDE_DECIDED_BY_ERROR:
@@ -25,8 +34,8 @@ static bool decides(const bide_branch *branch)
     }
 }
 
-/* Is in the lists of live branches, or no more: those of scopes are. */
-static void enlist(bide_branch *branch)
+/* Scopes' branches are in the lists of live branches. */
+static void branch_enlist(bide_branch *branch)
 {
 #if BIDE_ROOTS
     bide_branches_add_(branch);
@@ -35,7 +44,7 @@ static void enlist(bide_branch *branch)
 #endif
 }
 
-static void strike(bide_branch *branch)
+static void branch_unlink(bide_branch *branch)
 {
 #if BIDE_ROOTS
     bide_branches_remove_(branch);
@@ -44,8 +53,8 @@ static void strike(bide_branch *branch)
 #endif
 }
 
-/* The owner of the group goes on where it belongs. */
-static bide_frame *join(bide_branch_group *group, const bide_scheduler *here)
+/* Continues with the group's owner on its own scheduler. */
+static bide_frame *branch_group_join(bide_branch_group *group, const bide_scheduler *here)
 {
     bide_awaiter *joined = group->joined;
     bide_branch_group_end_(group);
@@ -55,15 +64,15 @@ static bide_frame *join(bide_branch_group *group, const bide_scheduler *here)
     return NULL;
 }
 
-/* What it awaits is gone, or was never begun: then it is in a queue. */
+/* Its operation was destroyed, or has not begun: then the branch is in a queue. */
 static void destroy_branch(bide_branch *branch)
 {
     bide_frame *frame = &branch->frame;
-    if (frame->awaiter.ops != &at_start.ops) {
+    if (frame->awaiter.ops != &branch_at_start.ops) {
         bide_wrapper_discard(&branch->awaited);
     } else {
         if (!bide_take_back_from_(frame->context->scheduler, &frame->awaiter))
-            bide_misused_("a coroutine was destroyed that is about to begin", &at_start);
+            bide_misused_("a coroutine was destroyed that is about to begin", &branch_at_start);
         bide_wrapper_abandon(&branch->awaited);
     }
     branch->status = -ECANCELED;
@@ -71,7 +80,7 @@ static void destroy_branch(bide_branch *branch)
     if (branch->number != 0) {
         branch->group->passed = branch->number;
     } else {
-        strike(branch);
+        branch_unlink(branch);
         bide_stop_source_detach(&branch->stop);
     }
     if (branch->ended != NULL)
@@ -85,15 +94,15 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         destroy_branch(branch);
         return bide_next_none();
     }
-    if (frame->awaiter.ops == &at_start.ops) {
-        frame->awaiter.ops = &at_await.ops;
+    if (frame->awaiter.ops == &branch_at_start.ops) {
+        frame->awaiter.ops = &branch_at_await.ops;
         return bide_next_frame(bide_frame_await(frame, branch->awaited));
     }
     bide_branch_group *group = branch->group;
     const bide_scheduler *here = frame->context->scheduler; /* it may have moved */
     branch->status = bide_wrapper_take(&branch->awaited);
     frame->awaiter.ops = &bide_point_finished.ops;
-    if (decides(branch)) {
+    if (branch_decides(branch)) {
         size_t undecided = 0;
         size_t mark = branch->number != 0 ? branch->number : (size_t)-branch->status;
         /* relaxed: 2 */
@@ -101,12 +110,13 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
             bide_stop_request(&group->stop); /* 3 */
     }
     if (branch->number == 0) {
-        strike(branch);
+        branch_unlink(branch);
         bide_stop_source_detach(&branch->stop);
     }
     if (branch->ended != NULL)
         branch->ended(branch);
-    return bide_next_frame(bide_branch_group_count_down_(group) ? join(group, here) : NULL);
+    return bide_next_frame(bide_branch_group_count_down_(group) ? branch_group_join(group, here)
+                                                                : NULL);
 }
 
 void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_decision decision,
@@ -129,10 +139,10 @@ void bide_branch_group_attach_(bide_branch_group *group, const bide_context *con
 }
 
 /*
- * Nobody else knows of the group's source yet, so no lock is needed; nor later, because the
- * branch's stays as long.
+ * No other thread knows the group's source yet, so no lock is needed; nor later, because the branch's
+ * source lives as long.
  */
-static void adopt(bide_branch_group *group, bide_stop_source *child)
+static void branch_adopt_source(bide_branch_group *group, bide_stop_source *child)
 {
     child->parent = &group->stop;
     child->next = group->stop.first_child;
@@ -142,7 +152,9 @@ static void adopt(bide_branch_group *group, bide_stop_source *child)
 bool bide_branch_group_count_down_(bide_branch_group *group)
 {
     /* release and acquire: 1 */
-    return bide_atomic_fetch_sub(&group->running, 1, acq_rel) == 1;
+    size_t running = bide_atomic_fetch_sub(&group->running, 1, acq_rel);
+    bide_assert(running != 0);
+    return running == 1;
 }
 
 void bide_branch_group_end_(bide_branch_group *group)
@@ -154,7 +166,7 @@ void bide_branch_group_end_(bide_branch_group *group)
 void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t number,
                           const bide_context *context)
 {
-    branch->frame.awaiter.ops = &at_start.ops;
+    branch->frame.awaiter.ops = &branch_at_start.ops;
     branch->frame.awaiter.link = NULL;
     branch->frame.awaiter.frame = &branch->frame; /* while it is posted: see root.c */
     branch->frame.context = &branch->context;
@@ -166,13 +178,13 @@ void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t 
     if (group->can_stop) {
         bide_stop_source_init(&branch->stop);
         if (number != 0)
-            adopt(group, &branch->stop);
+            branch_adopt_source(group, &branch->stop);
         else
             bide_stop_source_attach(&branch->stop, &group->stop);
         branch->context.stop = &branch->stop;
     }
     if (number == 0)
-        enlist(branch);
+        branch_enlist(branch);
 }
 
 void bide_branch_release_(bide_branch *branch)

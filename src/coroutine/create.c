@@ -4,7 +4,7 @@
  *     | awaiter, type, argument, size |  frame ...
  *       the owner, in front              what the user sees
  *
- * To await the owner is to run the frame. The frame's continuation is the awaiting coroutine, so
+ * Awaiting the owner runs the frame. The frame's continuation is the awaiting coroutine, so
  * its end costs nothing more, and the owner's resume takes the error and frees. The owner is used
  * by one thread at a time, as the frame.
  */
@@ -83,8 +83,8 @@ const bide_wrapper_ops bide_owned_ops_ = {
     .is_owner = true,
 };
 
-/* There was no memory. Ends at once, so nobody writes to it. */
-static bool ended(bide_awaiter *awaiter)
+/* The allocation failed: the operation ends at once, and is never written to. */
+static bool created_ended(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return true;
@@ -97,7 +97,7 @@ static int no_memory(bide_awaiter *awaiter)
 }
 
 static const bide_awaiter_ops no_memory_ops = {
-    .ready = ended,
+    .ready = created_ended,
     .resume = no_memory,
     .name = "(no memory)",
 };

@@ -1,6 +1,6 @@
 /*
- * Deadlines. The deadline belongs to the coroutine that set it, except from when its timer is
- * posted to when its frame has asked the source to stop.
+ * Deadlines. The coroutine that set a deadline owns it, except from the moment when its timer is
+ * posted until its frame has requested the stop.
  *
  *     state   SET       the timer is set, or its frame is to run, or runs
  *             pointer   the same, and a waiter for its end
@@ -10,9 +10,9 @@
  *     end:              clear the timer; if it was posted, SET -> pointer, or find ENDED
  *
  * 1. Both modify one word, so either the frame finds the waiter, or the waiter finds ENDED. The
- *    frame touches nothing of the deadline after that.
- * 2. The frame releases with it what it did (the request), and ending the deadline acquires that,
- *    before the memory goes. The waiter releases itself, and the frame acquires that.
+ *    frame does not touch the deadline after that.
+ * 2. The frame releases its work (the request) with that, and ending the deadline acquires it,
+ *    before the memory is freed. The waiter releases itself, and the frame acquires that.
  * 3. A timer that was cleared leaves nothing: the scheduler's lock has ordered that.
  */
 #include "bide/deadline.h"
@@ -21,8 +21,8 @@
 
 #include "bide/errors.h"
 
-#define SET   BIDE_DEADLINE_SET
-#define ENDED BIDE_DEADLINE_ENDED
+#define DEADLINE_SET   BIDE_DEADLINE_SET
+#define DEADLINE_ENDED BIDE_DEADLINE_ENDED
 
 /* ---- The deadline ---- */
 
@@ -32,8 +32,8 @@ static bide_next due_step(bide_frame *frame, unsigned depth)
     (void)depth;
     bide_stop_request_with(&deadline->source, -ETIMEDOUT);
     /* release, acquire: 2. Partners are try_end's load and end_suspend's exchange. */
-    uintptr_t waiter = bide_atomic_exchange(&deadline->state, ENDED, acq_rel);
-    if (waiter != SET) {
+    uintptr_t waiter = bide_atomic_exchange(&deadline->state, DEADLINE_ENDED, acq_rel);
+    if (waiter != DEADLINE_SET) {
         bide_awaiter *awaiter = (bide_awaiter *)waiter;
         bide_wake_one(awaiter);
     }
@@ -53,7 +53,7 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
         return -ENOTSUP;
     deadline->context = *context;
     deadline->context.stop = &deadline->source;
-    bide_atomic_init(&deadline->state, SET);
+    bide_atomic_init(&deadline->state, DEADLINE_SET);
     deadline->frame.awaiter.ops = &due_point.ops;
     deadline->frame.context = &deadline->context;
     bide_timer_init(&deadline->timer, time);
@@ -72,44 +72,45 @@ bool bide_deadline_try_stop(bide_deadline *deadline)
 {
     bide_scheduler *scheduler = deadline->context.scheduler;
     if (scheduler->clear_timer(scheduler, &deadline->timer))
-        bide_atomic_store(&deadline->state, ENDED, relaxed); /* relaxed: 3; it is the caller's */
+        bide_atomic_store(&deadline->state, DEADLINE_ENDED,
+                          relaxed); /* relaxed: 3; the deadline is the caller's */
     /* acquire: 2, partner is due_step's exchange. */
-    if (bide_atomic_load(&deadline->state, acquire) != ENDED)
+    if (bide_atomic_load(&deadline->state, acquire) != DEADLINE_ENDED)
         return false;
     bide_stop_source_detach(&deadline->source);
     return true;
 }
 
-/* ---- Its end ---- */
+/* ---- Ending a deadline ---- */
 
-static bide_deadline_waiter *waiter_of(bide_awaiter *awaiter)
+static bide_deadline_waiter *deadline_waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_deadline_waiter, awaiter);
 }
 
 static bool end_ready(bide_awaiter *awaiter)
 {
-    return bide_deadline_try_stop(waiter_of(awaiter)->deadline);
+    return bide_deadline_try_stop(deadline_waiter_of(awaiter)->deadline);
 }
 
 static bide_frame *end_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    uintptr_t state = SET;
+    uintptr_t state = DEADLINE_SET;
     /* release: 2, partner is due_step's exchange. acquire if it fails: 2, the same. */
-    bool waits = bide_atomic_compare_exchange(&waiter_of(awaiter)->deadline->state, &state,
+    bool waits = bide_atomic_compare_exchange(&deadline_waiter_of(awaiter)->deadline->state, &state,
                                               (uintptr_t)awaiter, release, acquire);
     return waits ? NULL : frame;
 }
 
 static int end_resume(bide_awaiter *awaiter)
 {
-    bide_stop_source_detach(&waiter_of(awaiter)->deadline->source);
+    bide_stop_source_detach(&deadline_waiter_of(awaiter)->deadline->source);
     return 0;
 }
 
 /*
- * On a thread of the scheduler: a timer that was posted is in the queue, or runs elsewhere, in a
- * pool.
+ * Ends a deadline on a thread of its scheduler: a posted timer is in the queue, or, in a pool, runs on
+ * another thread.
  */
 static bool end_here(bide_deadline *deadline)
 {
@@ -117,7 +118,8 @@ static bool end_here(bide_deadline *deadline)
         return true;
     if (!bide_take_back_(&deadline->timer.awaiter))
         return false;
-    bide_atomic_store(&deadline->state, ENDED, relaxed); /* relaxed: as for a timer cleared */
+    bide_atomic_store(&deadline->state, DEADLINE_ENDED,
+                      relaxed); /* relaxed: as for a cleared timer */
     bide_stop_source_detach(&deadline->source);
     return true;
 }
@@ -125,10 +127,10 @@ static bool end_here(bide_deadline *deadline)
 static bool end_withdraw(bide_awaiter *awaiter)
 {
     uintptr_t state = (uintptr_t)awaiter;
-    bide_deadline *deadline = waiter_of(awaiter)->deadline;
+    bide_deadline *deadline = deadline_waiter_of(awaiter)->deadline;
     /* relaxed: if it fails, the deadline has ended, and the waiter was posted; otherwise it goes
      * back to the coroutine that set it. */
-    if (bide_atomic_compare_exchange(&deadline->state, &state, SET, relaxed, relaxed))
+    if (bide_atomic_compare_exchange(&deadline->state, &state, DEADLINE_SET, relaxed, relaxed))
         return end_here(deadline);
     bide_stop_source_detach(&deadline->source);
     return false;
@@ -166,7 +168,7 @@ static void destroy_limited(bide_with_deadline_operation *operation)
 {
     bide_frame *frame = &operation->frame;
     if (frame->awaiter.ops == &limited_end.ops)
-        bide_wrapper_release(&operation->inner); /* the deadline has been ended */
+        bide_wrapper_release(&operation->inner); /* the deadline has ended */
     else if (!end_here(&operation->deadline))
         bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
                       bide_frame_point(frame));
@@ -175,8 +177,8 @@ static void destroy_limited(bide_with_deadline_operation *operation)
 }
 
 /*
- * The first time `inner` has ended, the second time the deadline. Only then the result is taken:
- * until then what the operation took can still be given back.
+ * At the first step `inner` has ended, at the second the deadline. Only then the result is taken:
+ * until then the operation can still give back what it took.
  */
 static bide_next limited_step(bide_frame *frame, unsigned depth)
 {
@@ -200,7 +202,7 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
     return bide_next_frame(frame->awaiter.frame);
 }
 
-/* What is ready needs no deadline. */
+/* A ready operation needs no deadline. */
 static bool limited_ready(bide_awaiter *awaiter)
 {
     bide_with_deadline_operation *operation = limited_of(awaiter);

@@ -1,11 +1,11 @@
 /*
- * The resume loop and waking.
+ * The resume loop, waking, the inline scheduler, and the reports of misuse by coroutines.
  *
  * Each call of bide_resume keeps a queue of operations that ended under the inline scheduler while
  * it runs; `innermost` is the queue of the innermost call on this thread. Only this thread touches
- * it, so nothing here is atomic.
+ * it, so nothing here is atomic. Any thread may wake; it posts to the frame's scheduler.
  *
- *     no loop on this thread:  a post starts one and returns when all of it has run
+ *     no loop on this thread:  a post starts one and returns when the queue is empty
  *     a loop runs:             a post appends; the loop takes it up when its frame has suspended,
  *                              or is about to block the thread (bide_run_queued_)
  */
@@ -39,20 +39,20 @@ void bide_misused_(const char *what, const bide_point *point)
                          point->code != NULL ? point->code->file : __FILE__, point->line);
 }
 
-/* A line that is put together; what does not fit is left out. */
-typedef struct line {
+/* A message; text that does not fit is left out. */
+typedef struct message {
     char text[512];
     size_t length;
-} line;
+} message;
 
-static void append(line *to, const char *text)
+static void message_append(message *to, const char *text)
 {
     while (*text != '\0' && to->length < sizeof to->text - 1)
         to->text[to->length++] = *text++;
     to->text[to->length] = '\0';
 }
 
-static void append_number(line *to, unsigned number)
+static void message_append_number(message *to, unsigned number)
 {
     char digits[3 * sizeof number + 1];
     size_t begin = sizeof digits - 1;
@@ -61,12 +61,12 @@ static void append_number(line *to, unsigned number)
         digits[--begin] = (char)('0' + number % 10);
         number /= 10;
     } while (number != 0);
-    append(to, digits + begin);
+    message_append(to, digits + begin);
 }
 
 /*
- * From `frame`, which is suspended, outwards: where the first stands that a user has written; NULL
- * if there is none.
+ * From `frame`, which is suspended, outwards: the point of the first coroutine that a user has written;
+ * NULL if there is none.
  */
 static const bide_point *body_of(const bide_frame *frame)
 {
@@ -83,20 +83,20 @@ static const bide_point *body_of(const bide_frame *frame)
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
 {
     const bide_point *body = body_of(frame);
-    line said = {.length = 0};
+    message said = {.length = 0};
     if (body == NULL) {
         bide_misused_(what, about != NULL ? about : bide_frame_point(frame));
         return;
     }
-    append(&said, what);
+    message_append(&said, what);
     if (about != NULL && about->code != NULL) {
-        append(&said, ": ");
-        append(&said, about->code->name);
-        append(&said, " (");
-        append(&said, about->code->file);
-        append(&said, ":");
-        append_number(&said, about->line);
-        append(&said, ")");
+        message_append(&said, ": ");
+        message_append(&said, about->code->name);
+        message_append(&said, " (");
+        message_append(&said, about->code->file);
+        message_append(&said, ":");
+        message_append_number(&said, about->line);
+        message_append(&said, ")");
     }
     bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
 }
@@ -112,7 +112,7 @@ bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 }
 
 /*
- * Can it be the address of a constant table? What was never written is zero, as a rule, or a small
+ * Whether it can be the address of a constant table. Uninitialised memory is usually zero, or a small
  * number.
  */
 static bool may_be_table(const void *table)
@@ -128,15 +128,15 @@ static const char *what_is_wrong_with(const bide_awaiter *awaiter)
 }
 
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
-                       unsigned line)
+                       unsigned message)
 {
     const char *what = what_is_wrong_with(awaiter);
     if (BIDE_UNLIKELY(what != NULL))
-        bide_misuse_(what, function, file, line);
+        bide_misuse_(what, function, file, message);
 }
 
 /*
- * Does it lie between the C frame of this function's caller and `top`? Stacks grow in either
+ * Whether an address is between the C frame of this function's caller and `top`. Stacks grow in either
  * direction.
  */
 static bool is_local(const void *address, const void *below, const void *top)
@@ -147,8 +147,8 @@ static bool is_local(const void *address, const void *below, const void *top)
 }
 
 /*
- * The frame may be on a stack itself, that of the function that waits for it. Where its step was
- * inlined there, what it awaits is seen to lie in the same C frame, as it does itself.
+ * The frame may be on a stack itself, that of the function that waits for it. If its step was inlined
+ * there, its awaiter is in the same C frame, as the frame is.
  */
 BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                                        const bide_point *here, const void *top)
@@ -157,7 +157,7 @@ BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_await
     /* (a sanitizer may put variables elsewhere) */
     const void *below = __builtin_frame_address(0);
 #else
-    char variable = 0; /* its address is what is asked for */
+    char variable = 0; /* only its address is used */
     const void *below = &variable;
 #endif
     const char *what;
@@ -208,14 +208,14 @@ void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_cod
         context->on_unhandled_error(context, code, error);
 }
 
-void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line)
+void bide_await_forbidden_(const bide_coroutine_code *code, unsigned message)
 {
-    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, line);
+    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, message);
 }
 
-void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line)
+void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned message)
 {
-    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, line);
+    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, message);
 }
 
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
@@ -224,7 +224,7 @@ bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)
     return awaiter;
 }
 
-/* ---- Giving way: frame.h ---- */
+/* ---- Yielding: detail/yield_budget.h ---- */
 
 #if BIDE_BUDGET > 0
 BIDE_THREAD_LOCAL int32_t bide_budget_ = BIDE_BUDGET - 1;
@@ -239,7 +239,7 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
     bide_scheduler *scheduler = frame->context->scheduler;
     bide_budget_ = bide_budget_full_;
     if (scheduler == &bide_inline_scheduler) {
-        /* A loop that runs around this one has its turn at the next of its own operations. */
+        /* An outer loop on this thread yields at its next operation. */
         if (innermost != NULL && innermost->outer != NULL)
             bide_budget_ = 0;
         return false;
@@ -253,28 +253,28 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
         frame->awaiter.link = awaiter;
         awaiter->frame = (bide_frame *)(void *)((char *)frame + 1);
     } else if (frame->awaiter.ops != &here->ops || frame->awaiter.link != awaiter) {
-        return false; /* it has been elsewhere meanwhile: its loop has to have it (bide_suspend_) */
+        return false; /* it has moved on meanwhile: its loop must resume it (bide_suspend_) */
     }
     bide_post_last_(scheduler, awaiter);
     return true;
 }
 
-/* It gave way: it goes on, and its operation is again one that was ready (bide_awaiter_had). */
-static BIDE_NOINLINE bide_frame *come_back(bide_frame *marked)
+/* It yielded: it continues, and its operation is again marked as ready (bide_awaiter_had). */
+static BIDE_NOINLINE bide_frame *frame_unmark_yielded(bide_frame *marked)
 {
     bide_frame *frame = (bide_frame *)(void *)((char *)marked - 1);
     frame->awaiter.link->frame = NULL;
     return frame;
 }
 
-/* The frame that an operation was posted with, without the mark of one that gave way. */
+/* The frame of a posted operation, without the mark of a frame that yielded. */
 BIDE_INLINE bide_frame *posted_frame(bide_frame *frame)
 {
-    return BIDE_UNLIKELY(((uintptr_t)frame & 1) != 0) ? come_back(frame) : frame;
+    return BIDE_UNLIKELY(((uintptr_t)frame & 1) != 0) ? frame_unmark_yielded(frame) : frame;
 }
 
-/* Runs `frame`, and then what comes into the queue. */
-static void run(bide_frame *frame, inline_queue *queue)
+/* Runs `frame`, and then the operations of the queue. */
+static void inline_run(bide_frame *frame, inline_queue *queue)
 {
     for (;;) {
 #if BIDE_OBSERVED
@@ -298,6 +298,7 @@ static void run(bide_frame *frame, inline_queue *queue)
             bide_awaiter_prefetch(queue->ready.first); /* while this one runs */
         frame = posted_frame(awaiter->frame);
     }
+    bide_assert(innermost == queue); /* inner loops have ended */
     innermost = queue->outer;
 }
 
@@ -306,7 +307,7 @@ void bide_resume_with_what_is_left_(bide_frame *frame)
     frame = posted_frame(frame);
     inline_queue queue = {{NULL, NULL}, innermost};
     innermost = &queue;
-    run(frame, &queue);
+    inline_run(frame, &queue);
 }
 
 void bide_resume(bide_frame *frame)
@@ -334,13 +335,13 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
     inline_queue queue = {{NULL, NULL}, NULL};
     innermost = &queue;
     function(frame);
-    run(NULL, &queue);
+    inline_run(NULL, &queue);
 }
 
 bool bide_run_queued_(void)
 {
     inline_queue all = {{NULL, NULL}, innermost};
-    /* What is in an outer queue was posted before the loop inside it began. */
+    /* Operations in an outer queue were posted before the inner loop began. */
     for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
         bide_awaiter_chain later = all.ready;
         all.ready = queue->ready;
@@ -351,7 +352,7 @@ bool bide_run_queued_(void)
     if (all.ready.first == NULL)
         return false;
     innermost = &all;
-    run(NULL, &all);
+    inline_run(NULL, &all);
     return true;
 }
 
@@ -361,7 +362,7 @@ void bide_run_chain_(const bide_awaiter_chain *chain)
     if (chain->first == NULL)
         return;
     innermost = &queue;
-    run(NULL, &queue);
+    inline_run(NULL, &queue);
 }
 
 static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
@@ -370,7 +371,7 @@ static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
     if (innermost == NULL) {
         inline_queue queue = {{first, last}, NULL};
         innermost = &queue;
-        run(NULL, &queue);
+        inline_run(NULL, &queue);
         return;
     }
     bide_awaiter_chain_append(&innermost->ready, first, last);
@@ -387,8 +388,8 @@ static bool inline_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 }
 
 /*
- * Its timers (inline_timers.c) are there where something is linked that can keep time for them:
- * bide_sync_wait, or a system with threads. Elsewhere these are NULL.
+ * Its timers (inline_timers.c) exist if a keeper of time is linked: bide_sync_wait, or a system with
+ * threads. Otherwise these are NULL.
  */
 __attribute__((weak)) int bide_inline_set_timer_(bide_scheduler *scheduler, bide_timer *timer);
 __attribute__((weak)) bool bide_inline_clear_timer_(bide_scheduler *scheduler, bide_timer *timer);
@@ -402,7 +403,7 @@ bide_scheduler bide_inline_scheduler = {
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
 
-/* Those of several schedulers, perhaps. */
+/* A chain whose frames may have several schedulers. */
 static BIDE_NOINLINE void wake_all(bide_awaiter *first)
 {
     while (first != NULL) {
@@ -429,8 +430,7 @@ void bide_wake(bide_awaiter *first)
 }
 
 /*
- * Turning the chain round and finding that all belong to one scheduler, as most do, is one pass
- * over them.
+ * Reverses the chain and compares the schedulers, usually all the same, in one pass.
  */
 void bide_wake_reversed(bide_awaiter *newest)
 {
@@ -453,13 +453,13 @@ void bide_wake_reversed(bide_awaiter *newest)
         bide_wake(first);
 }
 
-/* Is there nothing else that could run here? */
+/* Whether nothing else could run here. */
 static bool is_idle(bide_scheduler *scheduler)
 {
     return (innermost == NULL || innermost->ready.first == NULL) && scheduler->idle(scheduler);
 }
 
-static BIDE_NOINLINE bool look_on(bide_awaiter *awaiter, bide_scheduler *scheduler)
+static BIDE_NOINLINE bool look_until_idle_ends(bide_awaiter *awaiter, bide_scheduler *scheduler)
 {
     uint32_t patience = bide_atomic_load(&scheduler->patience, relaxed);
     bool ended = false;
@@ -469,7 +469,7 @@ static BIDE_NOINLINE bool look_on(bide_awaiter *awaiter, bide_scheduler *schedul
         bide_cpu_relax();
         ended = bide_awaiter_ready(awaiter, awaiter->ops);
     }
-    /* What paid is done for longer the next time, what did not for less. */
+    /* Poll for longer next time if polling paid, and for less otherwise. */
     if (ended && patience < BIDE_PATIENCE_MAX)
         bide_atomic_store(&scheduler->patience, patience * 2, relaxed);
     else if (!ended && patience > BIDE_PATIENCE_MIN)
@@ -480,5 +480,6 @@ static BIDE_NOINLINE bool look_on(bide_awaiter *awaiter, bide_scheduler *schedul
 bool bide_spin_until_ready(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
-    return scheduler->idle != NULL && is_idle(scheduler) && look_on(awaiter, scheduler);
+    return scheduler->idle != NULL && is_idle(scheduler) &&
+           look_until_idle_ends(awaiter, scheduler);
 }

@@ -1,6 +1,7 @@
 /*
- * Starting and destroying. One thread, the caller's, uses a coroutine that is destroyed, its frame,
- * and what it waits for.
+ * Starting and destroying coroutines. The caller's thread alone uses a coroutine that is being
+ * destroyed, its frame, and the operations that it waits for. Destroying goes from the innermost
+ * awaited coroutine outwards: each withdraws its operation, and then runs its `finally` part.
  */
 #include "bide/handle.h"
 
@@ -41,23 +42,22 @@ bool bide_take_back_(bide_awaiter *awaiter)
 
 const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 
-static bool nothing_withdraw(bide_awaiter *awaiter)
+static bool nothing_is_withdrawn(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return false;
 }
 
 static const bide_awaiter_ops nothing_ops = {
-    .withdraw = nothing_withdraw,
+    .withdraw = nothing_is_withdrawn,
     .name = "(nothing)",
 };
 
-/* Nobody awaits it, and nobody writes to it. */
+/* It is never awaited, and never written to. */
 static const bide_awaiter nothing = {&nothing_ops, NULL, NULL};
 
 /*
- * What a suspended frame waits for, behind operations that only stand for it; NULL if it waits for
- * nothing.
+ * The operation that a suspended frame waits for, behind placeholders; NULL if there is none.
  */
 static bide_awaiter *awaited_by(const bide_frame *frame)
 {
@@ -65,14 +65,14 @@ static bide_awaiter *awaited_by(const bide_frame *frame)
     bide_awaiter *awaiter = frame->awaiter.link;
     if (bide_frame_point(frame)->state != BIDE_AT_AWAIT)
         return NULL;
-    if (bide_budget_yielded_(frame, awaiter)) /* it has ended, and by this it is posted */
+    if (bide_budget_yielded_(frame, awaiter)) /* it was ready, and is posted */
         return awaiter;
     while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->coroutine == NULL)
         awaiter = wrapper->inner(awaiter, 0);
     return awaiter;
 }
 
-/* The coroutine that runs behind what is awaited, or has ended there; NULL if none does. */
+/* The coroutine behind an awaiter, running or ended; NULL if there is none. */
 static bide_frame *coroutine_of(bide_awaiter *awaiter)
 {
     const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
@@ -82,10 +82,10 @@ static bide_frame *coroutine_of(bide_awaiter *awaiter)
 }
 
 /*
- * Does it run for the coroutine that awaits `awaiter`? An asynchronous generator that has yielded
- * does not any more.
+ * Whether `child` runs for the coroutine that awaits `awaiter`. An asynchronous generator that has
+ * yielded does not.
  */
-static bool runs(const bide_awaiter *awaiter, const bide_frame *child)
+static bool coroutine_runs(const bide_awaiter *awaiter, const bide_frame *child)
 {
     bide_state state = bide_frame_point(child)->state;
     return state != BIDE_AT_END && (state != BIDE_AT_YIELD || bide_wrapper_of(awaiter) == NULL);
@@ -97,7 +97,7 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
     if (awaiter == NULL || bide_budget_yielded_(frame, awaiter))
         return NULL;
     bide_frame *child = coroutine_of(awaiter);
-    return child != NULL && runs(awaiter, child) ? child : NULL;
+    return child != NULL && coroutine_runs(awaiter, child) ? child : NULL;
 }
 
 /* Of a coroutine whose result will not be taken. */
@@ -111,8 +111,8 @@ static void give_back_result(bide_frame *frame)
 const bide_coroutine_type bide_moves_back_;
 
 /*
- * `ended` is a coroutine that has ended: returns by what its continuation has been posted; NULL if
- * it has not been.
+ * Returns the operation by which the continuation of `ended`, a finished coroutine, was posted; NULL if
+ * it was not.
  */
 static bide_awaiter *posted_back(const bide_frame *ended)
 {
@@ -125,9 +125,9 @@ static bide_awaiter *posted_back(const bide_frame *ended)
 }
 
 /*
- * What runs behind it, `ended` or several, has ended. If that has posted the frame, it is taken
- * back: by the move that it went through, or, for wrappers that do not hand over to it directly, by
- * `awaiter`. What was had is given back.
+ * The coroutines behind `awaiter`, `ended` or several, have ended. If that has posted the frame, takes
+ * it back: by the move that it went through, or, for wrappers that do not hand over to it directly, by
+ * `awaiter`. Gives back the results.
  */
 static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
 {
@@ -143,7 +143,7 @@ static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
     return is_gone;
 }
 
-/* The frame gave way when `awaiter` was ready: takes it back, and gives back what that has had. */
+/* The frame yielded when `awaiter` was ready: takes it back, and gives back the result. */
 static bool withdraw_ready(const bide_frame *frame, bide_awaiter *awaiter)
 {
     bide_awaiter *inner = awaiter;
@@ -153,8 +153,8 @@ static bool withdraw_ready(const bide_frame *frame, bide_awaiter *awaiter)
     return is_gone;
 }
 
-/* `awaiter`, which the frame waits for, is to leave no trace. Nothing runs behind it. */
-static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
+/* Withdraws `awaiter`, which the frame waits for. No coroutine runs behind it. */
+static void frame_withdraw_awaited(bide_frame *frame, bide_awaiter *awaiter)
 {
     bool is_gone;
     if (awaiter == &bide_running_) {
@@ -178,8 +178,8 @@ static void withdraw(bide_frame *frame, bide_awaiter *awaiter)
                       bide_frame_point(frame));
 }
 
-/* It waits for nothing any more. */
-static void end(bide_frame *frame)
+/* Ends a frame that waits for nothing. */
+static void frame_end_destroyed(bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
     const bide_coroutine_code *code = point->code;
@@ -195,14 +195,14 @@ static void end(bide_frame *frame)
 }
 
 /*
- * From the innermost outwards. In a loop, because coroutines may await each other to any depth. On
- * the way in each child's continuation is made its parent, whatever stood between, which is the way
- * back.
+ * Destroys from the innermost coroutine outwards. In a loop, because coroutines may await each other
+ * to any depth. On the way in, each child's continuation is set to its parent, whatever was between,
+ * so that the loop finds its way back.
  */
-static void destroy(bide_frame *top)
+static void frame_destroy(bide_frame *top)
 {
     bide_frame *at = top;
-    bool had_child = false; /* was a coroutine destroyed that `at` waited for? */
+    bool had_child = false; /* whether a coroutine was destroyed that `at` waited for */
     for (;;) {
         bide_frame *child = bide_awaited_coroutine_(at);
         if (child != NULL) {
@@ -213,12 +213,12 @@ static void destroy(bide_frame *top)
         }
         bide_awaiter *awaiter = awaited_by(at);
         if (awaiter != NULL && !had_child)
-            withdraw(at, awaiter);
+            frame_withdraw_awaited(at, awaiter);
         else if (awaiter != NULL && bide_wrapper_of(awaiter) != NULL)
             bide_wrapper_of(awaiter)->release(awaiter);
         bide_frame *parent = at->awaiter.frame;
         bool is_top = at == top;
-        end(at);
+        frame_end_destroyed(at);
         if (is_top)
             return;
         at = parent;
@@ -229,7 +229,7 @@ static void destroy(bide_frame *top)
 void bide_destroy(bide_frame *frame)
 {
     if (!bide_done(frame))
-        bide_run_after_(destroy, frame);
+        bide_run_after_(frame_destroy, frame);
 }
 
 bool bide_frame_withdraw_(bide_awaiter *awaiter)
@@ -250,7 +250,8 @@ bool bide_wrapper_withdraw_(bide_awaiter *awaiter)
         return inner->ops->withdraw != NULL &&
                (inner->ops->withdraw(inner) || bide_take_back_(inner));
     }
-    for (bide_frame *child; (child = wrapper->coroutine(awaiter)) != NULL && runs(awaiter, child);
+    for (bide_frame *child;
+         (child = wrapper->coroutine(awaiter)) != NULL && coroutine_runs(awaiter, child);
          had_child = true)
         bide_destroy(child);
     if (!had_child)
@@ -259,7 +260,7 @@ bool bide_wrapper_withdraw_(bide_awaiter *awaiter)
     return true;
 }
 
-/* ---- What wrappers do ---- */
+/* ---- Wrappers ---- */
 
 static const bide_coroutine_type by_hand;
 const bide_coroutine_type *const bide_by_hand = &by_hand;
@@ -282,8 +283,8 @@ void bide_wrapper_release(bide_awaiter **inner)
         awaiter->ops->withdraw(awaiter);
 }
 
-/* In a loop but for operations side by side. */
-static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
+/* In a loop, except for operations side by side. */
+static void wrapper_abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
 {
     const bide_wrapper_ops *wrapper;
     while (awaiter != NULL && (wrapper = bide_wrapper_of(awaiter)) != NULL) {
@@ -294,7 +295,7 @@ static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
         bide_awaiter *last = wrapper->inner != NULL ? wrapper->inner(awaiter, 0) : NULL;
         bide_awaiter *next;
         for (size_t i = 1; last != NULL && (next = wrapper->inner(awaiter, i)) != NULL; i++) {
-            abandon(last);
+            wrapper_abandon(last);
             last = next;
         }
         awaiter = last;
@@ -303,6 +304,6 @@ static void abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) */
 
 void bide_wrapper_abandon(bide_awaiter **inner)
 {
-    abandon(*inner);
+    wrapper_abandon(*inner);
     bide_wrapper_discard(inner);
 }

@@ -1,5 +1,5 @@
 /*
- * Timers of the inline scheduler: who keeps time for coroutines that belong to no loop and no pool.
+ * Timers of the inline scheduler: the threads that keep time for coroutines of no loop and no pool.
  * See inline_timers.c.
  */
 #ifndef BIDE_COROUTINE_INLINE_TIMERS_H
@@ -7,7 +7,7 @@
 
 #include "bide/extend/timer.h"
 
-/* What a thread that keeps time does with the word it sleeps on. */
+/* The states of the word that a keeper sleeps on. */
 enum { BIDE_KEEPER_AWAKE_, BIDE_KEEPER_PARKED_ };
 
 /* The timers of one thread that keeps time. */
@@ -17,39 +17,38 @@ typedef struct bide_timer_keeper_ {
     bide_atomic(uint32_t) *
         sleeps_on; /* the word that holds PARKED while its thread sleeps; NULL: it does not */
     /* the thread's own */
-    bool used; /* may there be any? */
+    bool used; /* whether a timer may be set */
 } bide_timer_keeper_;
 
 /*
- * Makes the calling thread keep time, until it leaves, for what sets timers on it. False, and
- * nothing is done: it does so already, further out. Leaving hands on what is left, if anything.
+ * Makes the calling thread the keeper of the timers that are set on it, until it leaves. Returns
+ * false, and does nothing, if it is a keeper already. Leaving hands over the timers that are left.
  */
 bool bide_keep_time_(bide_timer_keeper_ *keeper);
 void bide_stop_keeping_time_(bide_timer_keeper_ *keeper);
 
 /*
- * The calling thread, which keeps time, is about to sleep on `word`, and has to be woken for what
- * other threads set: AWAKE becomes PARKED, and the other way round when there is something to look
- * at. Returns when the earliest timer is due, until when it may sleep. Before the word goes, if it
- * has parked: unpark.
+ * The calling thread, a keeper, is about to sleep on `word`, and must be woken for timers that other
+ * threads set: AWAKE becomes PARKED, and the reverse for an earlier timer. Returns the time of the
+ * earliest timer, until which it may sleep. It must unpark before the word's memory is freed.
  */
 uint64_t bide_keeper_park_(bide_atomic(uint32_t) * word);
 void bide_keeper_unpark_(void);
 
-/* Runs those that are due at `now`, and what is woken inline by that, on the calling thread. */
+/* Runs the timers that are due at `now`, and the coroutines that they wake inline, on this thread. */
 void bide_keeper_run_due_(uint64_t now);
 
 /*
- * Where there are threads: starts one that calls bide_serve_timers_, and returns 0 or a negative
- * errno. NULL: there are none. Set at the program's begin.
+ * Starts a thread that calls bide_serve_timers_, and returns 0 or a negative errno. NULL: the system
+ * has no threads. Set at the program's start.
  */
 extern int (*bide_start_timer_service_)(void);
 
-/* The body of that thread: returns when it has been ended. */
+/* The body of that thread: returns when the service was stopped. */
 void bide_serve_timers_(void);
 
 /*
- * At the program's end: ends the service if it sleeps and runs no coroutine. Then its thread can be
+ * At the program's end: stops the service if it sleeps and runs no coroutine. Then its thread can be
  * joined.
  */
 bool bide_end_timer_service_(void);
@@ -64,8 +63,8 @@ void bide_inline_timers_after_fork_(void);
 void bide_inline_timers_in_child_(void);
 
 #if BIDE_CHECK
-/* For scenarios: the model checker leaves an execution anywhere, and begins the next. And the end of
- * the service wherever it is, when it has run what it runs. */
+/* For scenarios: the model checker abandons an execution anywhere, and begins the next. And the end
+ * of the service wherever it is, after the coroutine that it runs. */
 void bide_inline_timers_begin_anew_(void);
 void bide_end_timer_service_anyhow_(void);
 #endif

@@ -1,7 +1,8 @@
 /*
- * What is read here stands still: see the header. A frame's continuation means something only while
- * the frame waits, or runs. Before it is awaited it has not been written, and after its end the
- * continuation may be gone.
+ * Reads suspended frames: the chain of awaiting coroutines, and the operation that a frame waits for.
+ * The caller makes sure that nothing runs there (inspect.h). A frame's continuation is valid only
+ * while the frame waits, or runs: before it is awaited it has not been written, and after its end the
+ * continuation may be freed.
  */
 #include "bide/inspect.h"
 
@@ -17,7 +18,6 @@ static const bide_frame *outer_of(const bide_frame *frame, bool running)
     return bide_continuation_(frame);
 }
 
-/* What a suspended frame waits for. */
 static const char *waiting_for(const bide_frame *frame)
 {
     bide_awaiter *awaiter = frame->awaiter.link;
@@ -27,8 +27,8 @@ static const char *waiting_for(const bide_frame *frame)
     return child != NULL ? bide_point_name_(bide_frame_point(child)) : awaiter->ops->name;
 }
 
-/* `line` is where it runs, or 0. */
-static bide_backtrace_entry entry_of(const bide_frame *frame, unsigned line)
+/* `line` is the line at which it runs, or 0. */
+static bide_backtrace_entry inspect_entry_of(const bide_frame *frame, unsigned line)
 {
     const bide_point *point = bide_frame_point(frame);
     const bide_coroutine_code *code = point->code;
@@ -46,7 +46,7 @@ static bide_backtrace_entry entry_of(const bide_frame *frame, unsigned line)
 
 static bide_backtrace_entry first_entry_of(const bide_frame *frame, unsigned line)
 {
-    bide_backtrace_entry entry = entry_of(frame, line);
+    bide_backtrace_entry entry = inspect_entry_of(frame, line);
     if (line == 0)
         entry.waiting_for = waiting_for(frame);
     return entry;
@@ -60,7 +60,7 @@ size_t bide_backtrace_from_(const bide_frame *frame, unsigned line, bide_backtra
         entries[0] = first_entry_of(frame, line);
     while (++count, (frame = outer_of(frame, count == 1 && line != 0)) != NULL) {
         if (count < max)
-            entries[count] = entry_of(frame, 0);
+            entries[count] = inspect_entry_of(frame, 0);
     }
     return count;
 }
@@ -119,7 +119,7 @@ static void print_state(const output *to, const bide_backtrace_entry *entry)
     }
 }
 
-static void print_entry(const output *to, size_t number, const bide_backtrace_entry *entry)
+static void inspect_print_entry(const output *to, size_t number, const bide_backtrace_entry *entry)
 {
     print_text(to, "#");
     print_number(to, number);
@@ -140,11 +140,11 @@ void bide_backtrace_print_from_(const bide_frame *frame, unsigned line, bide_bac
 {
     const output to = {write, argument};
     bide_backtrace_entry entry = first_entry_of(frame, line);
-    print_entry(&to, 0, &entry);
+    inspect_print_entry(&to, 0, &entry);
     frame = outer_of(frame, line != 0);
     for (size_t number = 1; frame != NULL; number++, frame = outer_of(frame, false)) {
-        entry = entry_of(frame, 0);
-        print_entry(&to, number, &entry);
+        entry = inspect_entry_of(frame, 0);
+        inspect_print_entry(&to, number, &entry);
     }
 }
 

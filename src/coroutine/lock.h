@@ -3,10 +3,10 @@
  *
  *     word   FREE (0)    HELD (1)    CONTENDED (2): held, and a waiter may sleep
  *
- * 1. Taking it acquires, freeing it releases: its holder sees what was done under it before.
- * 2. No sleeper is forgotten: it has put CONTENDED, and puts it again when it takes the lock,
- *    because there may be others; to free a CONTENDED lock wakes one.
- * 3. After the exchange that frees it only the address is used, so the memory may be gone by then.
+ * 1. Taking it acquires, freeing it releases: its holder sees the work of earlier holders.
+ * 2. No sleeper is forgotten: it has stored CONTENDED, and stores it again when it takes the lock,
+ *    because there may be others; freeing a CONTENDED lock wakes one.
+ * 3. After the exchange that frees it only the address is used, so the memory may be freed by then.
  *
  * Source: Ulrich Drepper, Futexes Are Tricky, mutex2.
  */

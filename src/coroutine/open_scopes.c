@@ -1,9 +1,10 @@
-/* Digital search trees of scopes; see the header. */
+/* Digital search trees of the open scopes, for debug builds. Any thread; each tree has a lock.
+ * open_scopes.h has the argument. */
 #include "open_scopes.h"
 
 #include "short_lock.h"
 
-/* One where there is one thread. */
+/* One if there is one thread. */
 enum { TREES = __STDC_HOSTED__ && !BIDE_CHECK ? 16 : 1, KEY_BITS = sizeof(uintptr_t) * CHAR_BIT };
 
 typedef struct tree {
@@ -12,14 +13,14 @@ typedef struct tree {
 } tree;
 
 static tree trees[TREES];
-static bide_atomic(uint32_t) count;
+static bide_atomic(uint32_t) open_scope_count;
 
 /*
- * The topmost bits are the best mixed: those say which tree it is, and the path goes on from there.
+ * The topmost bits are the best mixed: they choose the tree, and the path begins behind them.
  */
 typedef uintptr_t path;
 
-static path path_of(const bide_frame *owner)
+static path scope_path_of(const bide_frame *owner)
 {
     /* 2 to the number of bits over the golden ratio */
     return (uintptr_t)owner * (uintptr_t)UINT64_C(0x9e3779b97f4a7c15);
@@ -32,7 +33,7 @@ static tree *tree_of(path *p)
     return &trees[number % TREES];
 }
 
-/* The next bit of the path; zeros, when they are used up. */
+/* The next bit of the path; zeros after the last. */
 static unsigned next_turn(path *p)
 {
     unsigned turn = (unsigned)(*p >> (KEY_BITS - 1));
@@ -42,7 +43,7 @@ static unsigned next_turn(path *p)
 
 void bide_open_scopes_add_(bide_scope *scope)
 {
-    path p = path_of(scope->owner);
+    path p = scope_path_of(scope->owner);
     tree *t = tree_of(&p);
     scope->below[0] = scope->below[1] = NULL;
     bide_short_lock_take_(&t->lock);
@@ -50,12 +51,12 @@ void bide_open_scopes_add_(bide_scope *scope)
     while (*place != NULL)
         place = &(*place)->below[next_turn(&p)];
     *place = scope;
-    /* relaxed: the owner is to see it, later on its own; a hint for all others. */
-    bide_atomic_fetch_add(&count, 1, relaxed);
+    /* relaxed: the owner sees its own; a hint for all others. */
+    bide_atomic_fetch_add(&open_scope_count, 1, relaxed);
     bide_short_lock_free_(&t->lock);
 }
 
-/* Takes any scope that has none below it out of those from *place on. */
+/* Removes a scope that has none below it, from *place on. */
 static bide_scope *take_lowest(bide_scope **place)
 {
     for (;;) {
@@ -70,7 +71,7 @@ static bide_scope *take_lowest(bide_scope **place)
 }
 
 /*
- * Whatever stands below a scope may stand in its place: the path there is the beginning of its own.
+ * Any scope below another may take its place: the path there is a prefix of its own.
  */
 static void replace_by_lowest(bide_scope **place)
 {
@@ -85,24 +86,24 @@ static void replace_by_lowest(bide_scope **place)
 
 void bide_open_scopes_remove_(bide_scope *scope)
 {
-    path p = path_of(scope->owner);
+    path p = scope_path_of(scope->owner);
     tree *t = tree_of(&p);
     bide_short_lock_take_(&t->lock);
     bide_scope **place = &t->root;
     while (*place != scope && *place != NULL)
         place = &(*place)->below[next_turn(&p)];
-    if (*place != NULL) { /* a fork has not made this process forget it */
+    if (*place != NULL) { /* otherwise a fork has dropped it from the child */
         replace_by_lowest(place);
-        bide_atomic_fetch_sub(&count, 1, relaxed);
+        bide_atomic_fetch_sub(&open_scope_count, 1, relaxed);
     }
     bide_short_lock_free_(&t->lock);
 }
 
 bool bide_open_scopes_has_(const bide_frame *owner)
 {
-    if (bide_atomic_load(&count, relaxed) == 0)
+    if (bide_atomic_load(&open_scope_count, relaxed) == 0)
         return false;
-    path p = path_of(owner);
+    path p = scope_path_of(owner);
     tree *t = tree_of(&p);
     bide_short_lock_take_(&t->lock);
     const bide_scope *scope = t->root;
@@ -134,5 +135,5 @@ void bide_open_scopes_in_child_(bool was_alone)
         bide_short_lock_init_(&trees[i].lock);
     }
     if (!was_alone)
-        bide_atomic_store(&count, 0, relaxed);
+        bide_atomic_store(&open_scope_count, 0, relaxed);
 }

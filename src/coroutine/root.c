@@ -1,9 +1,9 @@
 /*
  * A root is a coroutine written by hand, because its end must not touch its own frame: `ended` may
- * free it. While it is in a run queue it is its own continuation, so that what resumes an ended
- * operation's frame runs it. One thread at a time has it: the one that begins it, then its
- * scheduler's thread, then the one that ends what it awaits. Its context is a copy, which nobody
- * else changes.
+ * free it. While it is in a run queue it is its own continuation, so that resuming an ended
+ * operation's frame runs it. One thread at a time owns it: the thread that begins it, then its
+ * scheduler's thread, then the thread that ends its operation. Its context is a copy, which no other
+ * thread changes.
  *
  *     at_start --its scheduler--> at_await --> ended(root)
  *                                    +--its operation has moved it--> at_home --its scheduler--^
@@ -19,12 +19,11 @@
 static bide_next root_step(bide_frame *frame, unsigned depth);
 
 const bide_coroutine_code bide_root_code_ = {root_step, "bide_root", __FILE__, &bide_by_hand, NULL};
-static const bide_point at_start = BIDE_POINT_START(&bide_root_code_);
-static const bide_point at_await = BIDE_POINT(&bide_root_code_, NULL, 1, BIDE_AT_AWAIT);
+static const bide_point root_at_start = BIDE_POINT_START(&bide_root_code_);
+static const bide_point root_at_await = BIDE_POINT(&bide_root_code_, NULL, 1, BIDE_AT_AWAIT);
 static const bide_point at_home = BIDE_POINT(&bide_root_code_, NULL, 2, BIDE_AT_YIELD);
 
-/* Nothing refers to it any more. */
-static void forget(bide_root *root)
+static void root_unregister(bide_root *root)
 {
     if (root->context.stop == &root->stop)
         bide_stop_source_detach(&root->stop);
@@ -34,8 +33,8 @@ static void forget(bide_root *root)
 #endif
 }
 
-/* It is posted in the context that it was given. */
-static void post(bide_root *root)
+/* Posts it in the context that it was given. */
+static void root_post(bide_root *root)
 {
     bide_scheduler *scheduler = root->context.scheduler;
     bide_awaiter *self = &root->frame.awaiter;
@@ -48,19 +47,19 @@ static void destroy_root(bide_root *root)
 {
     bide_frame *frame = &root->frame;
     const bide_point *point = bide_frame_point(frame);
-    if (point != &at_await && !bide_take_back_from_(root->context.scheduler, &frame->awaiter))
+    if (point != &root_at_await && !bide_take_back_from_(root->context.scheduler, &frame->awaiter))
         bide_misused_("a coroutine was destroyed that is about to begin", point);
-    if (point == &at_start)
+    if (point == &root_at_start)
         bide_wrapper_abandon(&root->awaited);
     else if (point == &at_home)
         bide_wrapper_release(&root->awaited);
     root->status = -ECANCELED;
     bide_frame_destroyed(frame);
-    forget(root);
+    root_unregister(root);
 }
 
 /*
- * What it awaits may have moved it to another scheduler: then it goes home for its end, by the
+ * Its operation may have moved it to another scheduler: then it returns home for its end, by the
  * queue. It is marked as ended before `ended` is called, which may free it.
  */
 static bide_next root_step(bide_frame *frame, unsigned depth)
@@ -70,20 +69,20 @@ static bide_next root_step(bide_frame *frame, unsigned depth)
         destroy_root(root);
         return bide_next_none();
     }
-    if (frame->awaiter.ops == &at_start.ops) {
-        frame->awaiter.ops = &at_await.ops;
+    if (frame->awaiter.ops == &root_at_start.ops) {
+        frame->awaiter.ops = &root_at_await.ops;
         return bide_next_frame(bide_frame_await(frame, root->awaited));
     }
-    if (frame->awaiter.ops == &at_await.ops) {
+    if (frame->awaiter.ops == &root_at_await.ops) {
         root->status = bide_wrapper_take(&root->awaited);
         if (BIDE_UNLIKELY(frame->context->scheduler != root->context.scheduler)) {
             frame->awaiter.ops = &at_home.ops;
             frame->context = &root->context;
-            post(root);
+            root_post(root);
             return bide_next_none();
         }
     }
-    forget(root);
+    root_unregister(root);
     frame->awaiter.ops = &bide_point_finished.ops;
     frame->error = root->status;
     root->ended(root);
@@ -94,7 +93,7 @@ void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaite
                        void (*ended)(bide_root *root), bool is_stoppable)
 {
     bide_awaiter *self = &root->frame.awaiter;
-    self->ops = &at_start.ops;
+    self->ops = &root_at_start.ops;
     self->link = NULL;
     self->frame = &root->frame;
     root->frame.context = &root->context;
@@ -115,7 +114,7 @@ void bide_root_prepare(bide_root *root, const bide_context *context, bide_awaite
 
 void bide_root_post(bide_root *root)
 {
-    post(root);
+    root_post(root);
 }
 
 void bide_root_start(bide_root *root, const bide_context *context, bide_awaiter *awaited,

@@ -1,4 +1,8 @@
-/* A list of links that lead to the next, and to whatever leads to them. */
+/*
+ * The lists of live roots and branches: doubly linked, each under a lock of its own. A link leads to
+ * the next, and to the pointer that leads to it. Any thread adds and removes; one reader at a time
+ * walks. roots.h has the argument.
+ */
 #include "roots.h"
 
 #include "lock.h"
@@ -7,7 +11,7 @@ bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
 bide_root_list_ bide_branches_[BIDE_ROOT_LISTS_];
 
 /* By the topmost bits of the address times a number that mixes it (2^32 over the golden ratio). */
-static bide_root_list_ *list_of(bide_root_list_ *lists, const void *address)
+static bide_root_list_ *roots_list_of(bide_root_list_ *lists, const void *address)
 {
     uint32_t mixed = (uint32_t)((uintptr_t)address >> 4) * UINT32_C(0x9e3779b1);
     return &lists[(uint64_t)mixed * BIDE_ROOT_LISTS_ >> 32];
@@ -22,14 +26,14 @@ static void link_at(bide_root_links_ **place, bide_root_links_ *links)
     *place = links;
 }
 
-static void take_out(bide_root_links_ *links)
+static void roots_remove(bide_root_links_ *links)
 {
     *links->place = links->next;
     if (links->next != NULL)
         links->next->place = links->place;
 }
 
-static void add(bide_root_list_ *list, bide_root_links_ *links)
+static void roots_add(bide_root_list_ *list, bide_root_links_ *links)
 {
     bide_short_lock_take_(&list->lock);
     link_at(&list->first, links);
@@ -39,31 +43,31 @@ static void add(bide_root_list_ *list, bide_root_links_ *links)
 static void remove_from(bide_root_list_ *list, bide_root_links_ *links)
 {
     bide_short_lock_take_(&list->lock);
-    take_out(links);
+    roots_remove(links);
     bide_short_lock_free_(&list->lock);
 }
 
 void bide_roots_add_(bide_root *root)
 {
-    add(list_of(bide_roots_, root), &root->links);
+    roots_add(roots_list_of(bide_roots_, root), &root->links);
 }
 
 void bide_roots_remove_(bide_root *root)
 {
-    remove_from(list_of(bide_roots_, root), &root->links);
+    remove_from(roots_list_of(bide_roots_, root), &root->links);
 }
 
 void bide_branches_add_(bide_branch *branch)
 {
-    add(list_of(bide_branches_, branch), &branch->links);
+    roots_add(roots_list_of(bide_branches_, branch), &branch->links);
 }
 
 void bide_branches_remove_(bide_branch *branch)
 {
-    remove_from(list_of(bide_branches_, branch), &branch->links);
+    remove_from(roots_list_of(bide_branches_, branch), &branch->links);
 }
 
-/* ---- Looking at them ---- */
+/* ---- Reading the lists ---- */
 
 static bide_atomic(uint32_t) looked_at; /* LOCK_FREE */
 
@@ -80,7 +84,7 @@ void bide_roots_looked_(void)
 bool bide_roots_have_(const bide_root *root)
 {
     enum { MOST = 1000 };
-    bide_root_list_ *list = list_of(bide_roots_, root);
+    bide_root_list_ *list = roots_list_of(bide_roots_, root);
     bide_short_lock_take_(&list->lock);
     const bide_root_links_ *links = list->first;
     for (unsigned i = 0; i < MOST && links != NULL && links != &root->links; i++)
@@ -104,7 +108,7 @@ size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, s
     for (; *place != NULL && count < max; place = &(*place)->next)
         links[count++] = *place;
     if (count != 0) {
-        take_out(&list->cursor);
+        roots_remove(&list->cursor);
         link_at(place, &list->cursor);
     }
     bide_short_lock_free_(&list->lock);
@@ -114,13 +118,13 @@ size_t bide_roots_next_(bide_root_list_ *list, const bide_root_links_ **links, s
 void bide_roots_leave_(bide_root_list_ *list)
 {
     bide_short_lock_take_(&list->lock);
-    take_out(&list->cursor);
+    roots_remove(&list->cursor);
     bide_short_lock_free_(&list->lock);
 }
 
 bide_root_list_ *bide_roots_hold_(const bide_root *root)
 {
-    bide_root_list_ *list = list_of(bide_roots_, root);
+    bide_root_list_ *list = roots_list_of(bide_roots_, root);
     bide_short_lock_take_(&list->lock);
     return list;
 }
@@ -130,10 +134,10 @@ void bide_roots_let_go_(bide_root_list_ *list)
     bide_short_lock_free_(&list->lock);
 }
 
-/* ---- Those of a scheduler ---- */
+/* ---- The roots of a scheduler ---- */
 
-static bool is_of(const bide_root_list_ *list, bide_root_links_ *links,
-                  const bide_scheduler *scheduler)
+static bool root_is_of(const bide_root_list_ *list, bide_root_links_ *links,
+                       const bide_scheduler *scheduler)
 {
     return links != &list->cursor &&
            bide_container_of(links, bide_root, links)->context.scheduler == scheduler;
@@ -143,7 +147,7 @@ static const bide_root *find_in(bide_root_list_ *list, const bide_scheduler *sch
 {
     bide_short_lock_take_(&list->lock);
     bide_root_links_ *links = list->first;
-    while (links != NULL && !is_of(list, links, scheduler))
+    while (links != NULL && !root_is_of(list, links, scheduler))
         links = links->next;
     bide_short_lock_free_(&list->lock);
     return links != NULL ? bide_container_of(links, bide_root, links) : NULL;
@@ -181,10 +185,10 @@ void bide_roots_after_fork_(void)
 }
 
 /*
- * Takes all out. Each link leads to itself, so that taking it out again, or going on from it, does
+ * Removes all links. Each leads to itself then, so that removing it again, or continuing from it, does
  * no harm.
  */
-static void forget(bide_root_list_ *list)
+static void roots_unregister(bide_root_list_ *list)
 {
     for (bide_root_links_ *next, *links = list->first; links != NULL; links = next) {
         next = links->next;
@@ -198,8 +202,8 @@ void bide_roots_in_child_(bool was_alone)
 {
     for (unsigned i = 0; i < BIDE_ROOT_LISTS_; i++) {
         if (!was_alone) {
-            forget(&bide_roots_[i]);
-            forget(&bide_branches_[i]);
+            roots_unregister(&bide_roots_[i]);
+            roots_unregister(&bide_branches_[i]);
         }
         bide_short_lock_init_(&bide_roots_[i].lock);
         bide_short_lock_init_(&bide_branches_[i].lock);

@@ -1,26 +1,26 @@
 /*
- * Going to another scheduler. What is handed from one to the other is posted, and a post releases
- * what its taker acquires. So each frame here belongs to the thread that has it at the moment, as
- * the coroutine's own does.
+ * Moving a coroutine to another scheduler, and running an operation on another one. Frames pass from
+ * one scheduler to the other by posts: a post releases, and its taker acquires. So one thread at a
+ * time owns each frame here, as with the coroutine's own.
  */
 #include "bide/schedule.h"
 
 #include "internal.h"
 
-static bool never(bide_awaiter *awaiter)
+static bool schedule_never_ready(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return false;
 }
 
-/* What was posted is taken back from the queue: see bide_destroy. */
-static bool is_posted(bide_awaiter *awaiter)
+/* A posted operation is taken back from its queue: see bide_destroy. */
+static bool schedule_withdraw(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return false;
 }
 
-/* ---- Oneself ---- */
+/* ---- Moving the awaiting coroutine: bide_schedule ---- */
 
 static bide_next back_step(bide_frame *back, unsigned depth);
 
@@ -41,11 +41,11 @@ static bide_next back_step(bide_frame *back, unsigned depth)
 }
 
 /*
- * Makes `frame` one of the scheduler's. A context that it shares with others stays as it is: the
- * operation brings one that is the coroutine's own. Nobody else reads that while the coroutine is
- * suspended here, since what begins beside it takes a copy.
+ * Moves `frame` to the scheduler. A context that it shares with others stays as it is: the operation
+ * contains one that is the coroutine's own. No other thread reads that context while the coroutine is
+ * suspended here, since roots and branches take a copy.
  */
-static void move(bide_schedule_operation *operation, bide_frame *frame)
+static void schedule_move(bide_schedule_operation *operation, bide_frame *frame)
 {
     bide_scheduler *scheduler = operation->scheduler;
     if (frame->context == &operation->context) {
@@ -54,8 +54,8 @@ static void move(bide_schedule_operation *operation, bide_frame *frame)
     }
     if (frame->context->scheduler == scheduler)
         return;
-    /* One frame stands between, however often it moves: that of the first operation. A frame that
-     * nobody awaits was begun by posting, and its own end sees to where it goes on. */
+    /* One frame is in between, however often it moves: that of the first operation. A frame without a
+     * continuation was begun by posting, and its own end handles the return. */
     bide_frame *next = bide_continuation_(frame);
     if (next != NULL && next->awaiter.ops != &back_point.ops) {
         operation->back.awaiter.ops = &back_point.ops;
@@ -74,7 +74,7 @@ static bide_frame *schedule_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_schedule_operation *operation =
         bide_container_of(awaiter, bide_schedule_operation, awaiter);
     bide_scheduler *scheduler = operation->scheduler;
-    move(operation, frame);
+    schedule_move(operation, frame);
     bide_post_last_(scheduler, awaiter);
     return NULL;
 }
@@ -88,10 +88,10 @@ static int schedule_resume(bide_awaiter *awaiter)
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
 {
     static const bide_awaiter_ops ops = {
-        .ready = never,
+        .ready = schedule_never_ready,
         .suspend = schedule_suspend,
         .resume = schedule_resume,
-        .withdraw = is_posted,
+        .withdraw = schedule_withdraw,
         .name = "bide_schedule",
     };
     operation->awaiter.ops = &ops;
@@ -99,7 +99,7 @@ bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *
     return &operation->awaiter;
 }
 
-/* ---- After something ---- */
+/* ---- Moving after an operation: bide_resume_on ---- */
 
 static bide_next after_step(bide_frame *after, unsigned depth);
 
@@ -160,7 +160,8 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
                              bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS(never, resume_on_suspend, resume_on_resume, "bide_resume_on"),
+        .ops = BIDE_WRAPPER_OPS(schedule_never_ready, resume_on_suspend, resume_on_resume,
+                                "bide_resume_on"),
         .coroutine = resume_on_coroutine,
         .release = resume_on_give_back,
         .inner = resume_on_inner,
@@ -171,7 +172,7 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
     return &operation->schedule.awaiter;
 }
 
-/* ---- Something else ---- */
+/* ---- Running an operation elsewhere: bide_schedule_on ---- */
 
 static bide_next there_step(bide_frame *there, unsigned depth);
 
@@ -199,7 +200,7 @@ static void destroy_there(bide_schedule_on_operation *operation)
     bide_frame_destroyed(there);
 }
 
-/* On the other scheduler: starts `inner`; at its end goes back. */
+/* On the other scheduler: starts `inner`; at its end returns. */
 static bide_next there_step(bide_frame *there, unsigned depth)
 {
     bide_schedule_on_operation *operation =
@@ -256,7 +257,8 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
                                bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS(never, schedule_on_suspend, schedule_on_resume, "bide_schedule_on"),
+        .ops = BIDE_WRAPPER_OPS(schedule_never_ready, schedule_on_suspend, schedule_on_resume,
+                                "bide_schedule_on"),
         .coroutine = schedule_on_coroutine,
         .release = schedule_on_give_back,
         .inner = schedule_on_inner,

@@ -1,6 +1,7 @@
 /*
- * Scopes. The owner is counted among what runs, until it joins, so the count cannot come down to 0
- * before. A coroutine that may spawn is counted too.
+ * Scopes: a group of branches that grows while it runs. The owner is counted until it joins, so the
+ * count cannot reach 0 before. A coroutine that may spawn is counted too. The owner's thread opens and
+ * joins; any counted coroutine spawns. The argument: branch.h.
  */
 #include "bide/scope.h"
 
@@ -33,7 +34,7 @@ void bide_scope_spawn_in(bide_scope *scope, bide_branch *branch, const bide_cont
                          bide_awaiter *awaiter, void (*ended)(bide_branch *branch))
 {
     bide_scheduler *scheduler = context->scheduler;
-    /* relaxed: the caller is counted itself, so it cannot come down to 0 meanwhile. */
+    /* relaxed: the caller is counted itself, so the count cannot reach 0 in the meantime. */
     bide_atomic_fetch_add(&scope->group.running, 1, relaxed);
     bide_branch_init(branch, awaiter);
     bide_branch_prepare_(branch, &scope->group, 0, context);
@@ -46,7 +47,7 @@ void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awai
     bide_scope_spawn_in(scope, branch, &scope->context, awaiter, NULL);
 }
 
-/* All but the owner have ended: no other thread counts. */
+/* Ready if all branches have ended: then no other thread counts. */
 static bool join_ready(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
@@ -77,7 +78,7 @@ static int join_resume(bide_awaiter *awaiter)
     return -(int)bide_atomic_load(&scope->group.decided, relaxed);
 }
 
-/* The branches are known by their sources. */
+/* The branches are found by their sources. */
 static bide_frame *join_coroutine(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
@@ -85,7 +86,7 @@ static bide_frame *join_coroutine(bide_awaiter *awaiter)
     return child != NULL ? &bide_container_of(child, bide_branch, stop)->frame : NULL;
 }
 
-/* The owner is destroyed, and with it what ran in the scope. */
+/* The owner is destroyed, and with it the scope's branches. */
 static void join_give_back(bide_awaiter *awaiter)
 {
     bide_branch_group_end_(&bide_container_of(awaiter, bide_scope, awaiter)->group);

@@ -1,28 +1,28 @@
 /*
- * A lock for a few instructions that are run very often. To take it and free it is one locked
- * instruction where nobody else wants it; the futex's (lock.h) takes two. A thread that finds it
- * held looks for a while and then sleeps, so that the holder comes to run whatever the priorities
- * of the two are. The memory of the lock stays: the lock may be another thread's while `free` still
- * reads it. Not from a signal handler, which could interrupt the holder. Floor: coroutine.
+ * A lock for a few instructions that run very often. Without contention, taking and freeing it is one
+ * locked instruction; the futex lock (lock.h) takes two. A thread that finds it held polls for a while
+ * and then sleeps, so that the holder gets to run whatever the two threads' priorities are. The lock's
+ * memory must stay: another thread may hold the lock while `free` still reads it. Not from a signal
+ * handler, which could interrupt the holder. Floor: coroutine.
  *
  *     held       0 <-> 1
- *     sleepers   how many threads sleep until it is freed, or are about to
+ *     sleepers   the number of threads that sleep until it is freed, or are about to
  *
- * Why it is right:
+ * Why it is correct:
  *
- * 1. Taking acquires and freeing releases: the holder sees what was done under the lock before.
+ * 1. Taking acquires and freeing releases: the holder sees the work of earlier holders.
  * 2. No sleeper is forgotten. It counts itself in `sleepers`, passes the heavy fence X, and then
  *    sleeps only while `held` is 1. The holder that has stored that 1 will free the lock: it stores
  *    0, passes the light fence L, and reads `sleepers`. L and X order each other. If L came first,
- *    the sleeper would see the 0, or what was stored after it; it sees the 1 before it. So X comes
+ *    the sleeper would see the 0, or a later value; it sees the 1 before it. So X comes
  *    first, and the holder sees the count, and wakes.
  * 3. A sleeper that was woken may find that another thread has taken the lock before it. It is
- *    still counted, so that holder wakes again when it frees the lock, by 2. To wake one at a time
- *    is enough.
+ *    still counted, so that holder wakes again when it frees the lock, by 2. Waking one at a time is
+ *    enough.
  *
- * The model checker has a scenario of its own for the lock (BIDE_SHORT_LOCK defined as 1); whatever
- * uses it is checked with a lock of the checker's in its place, which keeps to 1, for this one has
- * too many ways to be waited for.
+ * The model checker has a scenario of its own for the lock (BIDE_SHORT_LOCK defined as 1). Code that
+ * uses the lock is checked with a lock of the checker's instead, which obeys 1, because this one has
+ * too many executions.
  */
 #ifndef BIDE_COROUTINE_SHORT_LOCK_H
 #define BIDE_COROUTINE_SHORT_LOCK_H
@@ -42,7 +42,7 @@ typedef struct bide_short_lock_ {
     bide_atomic(uint32_t) sleepers;
 } bide_short_lock_;
 
-/* Makes it free, where no other thread can use it. */
+/* Before the lock is shared. */
 BIDE_INLINE void bide_short_lock_init_(bide_short_lock_ *lock)
 {
     bide_atomic_init(&lock->held, 0);

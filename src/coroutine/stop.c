@@ -1,5 +1,7 @@
 /*
- * Requests, the tree, and the gate. States, orders and their numbers: stop.h.
+ * Stop requests, the tree of sources, and the gate in front of a coroutine whose wait can be cancelled.
+ * Any thread may request; the coroutine's thread starts waits; any thread may end an operation. The
+ * states of the word, and the numbers that the comments below refer to: docs/internals/stop.md.
  */
 #include "bide/stop.h"
 
@@ -10,7 +12,7 @@
 
 enum { REASON = BIDE_STOP_REQUESTED_ | BIDE_STOP_TIMED_OUT_ };
 
-/* ---- What a wait that was cut short, or whose object was closed, has become ---- */
+/* ---- The tables of a cancelled wait, and of one whose object was closed ---- */
 
 static bool ended_ready(bide_awaiter *awaiter)
 {
@@ -42,7 +44,7 @@ static int closed_resume(bide_awaiter *awaiter)
     return -EPIPE;
 }
 
-/* It is in its scheduler's hands, or has run. */
+/* It was posted, or has run. */
 static bool ended_withdraw(bide_awaiter *awaiter)
 {
     (void)awaiter;
@@ -95,6 +97,9 @@ static bide_next gate_step(bide_frame *gate, unsigned depth)
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     (void)depth;
     for (;;) {
+        bide_assert((word & BIDE_STOP_ENDED_) == 0); /* the operation ends once */
+        bide_assert((word & BIDE_STOP_WAITING_) == 0 ||
+                    (word & (BIDE_STOP_CANCELLING_ | BIDE_STOP_LEAVING_)) == 0);
         if ((word & BIDE_STOP_WAITING_) != 0) {
             /* acquire: partner is the release of WAITING, by the starter or a canceller; 2. */
             if (bide_atomic_compare_exchange(&source->word, &word, word & REASON, acquire, relaxed))
@@ -143,14 +148,15 @@ void bide_awaiter_finish_closed(bide_awaiter *awaiter)
 }
 
 /*
- * The starter or the canceller is done with the wait. True: the operation has ended meanwhile, and
- * the caller goes on with the coroutine. False: the gate is open, or is the remover's to open, and
- * nothing is touched any more.
+ * The starter or the canceller has finished with the wait. Returns true if the operation has ended in
+ * the meantime: the caller continues with the coroutine. Returns false if the gate is open, or the
+ * remover will open it: the caller touches nothing any more.
  */
 static bool end_cancelling(bide_stop_source *source)
 {
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     for (;;) {
+        bide_assert((word & BIDE_STOP_WAITING_) == 0); /* the gate is shut */
         uint32_t done = word & ~(uint32_t)BIDE_STOP_CANCELLING_;
         if ((word & (BIDE_STOP_ENDED_ | BIDE_STOP_LEAVING_)) == BIDE_STOP_ENDED_) {
             /* acquire: partners are the gate's release, 3, and the remover's, 5a. */
@@ -167,7 +173,7 @@ static bool end_cancelling(bide_stop_source *source)
 }
 
 /*
- * The operation was started, and something has happened meanwhile: `word`. The gate is still shut.
+ * The operation was started, and the word has changed in the meantime. The gate is still shut.
  * Returns the frame that runs next.
  */
 static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, bide_frame *frame,
@@ -188,14 +194,14 @@ static bide_frame *start_late(bide_stop_source *source, bide_awaiter *awaiter, b
     return next;
 }
 
-/* ---- Naming what is to be removed: 5a ---- */
+/* ---- Requested removals: 5a ---- */
 
 bool bide_awaiter_leaves_(bide_awaiter *awaiter)
 {
     bide_stop_source *source = source_of(awaiter);
     if (source == NULL)
         return false;
-    /* relaxed: naming it comes after this, and releases. */
+    /* relaxed: the removal request comes after this, and releases. */
     bide_atomic_fetch_or(&source->word, (uint32_t)BIDE_STOP_LEAVING_, relaxed);
     return true;
 }
@@ -253,12 +259,12 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
 
     bide_frame *next = ops->suspend(awaiter, gate);
     if (next == gate) {
-        awaiter->frame = frame; /* ended at once, and nobody else has it */
+        awaiter->frame = frame; /* ended at once, and no other thread has it */
         return frame;
     }
     word = 0;
-    /* release: 2, partners are the acquires of gate and request. relaxed if it fails: what was
-     * found is acquired by the thread that goes on with the coroutine. */
+    /* release: 2, partners are the acquires of gate and request. relaxed if it fails: the thread that
+     * continues with the coroutine acquires. */
     if (BIDE_LIKELY(bide_atomic_compare_exchange(&source->word, &word, BIDE_STOP_WAITING_, release,
                                                  relaxed)))
         return next;
@@ -286,7 +292,7 @@ void bide_stop_discard_(bide_frame *frame)
 
 /* ---- Requests ---- */
 
-/* Cancels the wait in a source that is CANCELLING. The source may be gone afterwards. */
+/* Cancels the wait in a source that is CANCELLING. The source may be freed afterwards. */
 static void cancel_wait(bide_stop_source *source)
 {
     bide_awaiter *awaiter = source->gate.awaiter.link;
@@ -299,8 +305,10 @@ static void cancel_wait(bide_stop_source *source)
     }
 }
 
-/* Asks one source. False if it was asked already. If it waits, it is added to *cancelling. */
-static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **cancelling)
+/* Requests a stop on one source. Returns false if it was requested before. If the source has a wait,
+ * adds it to *cancelling. */
+static bool stop_source_ask(bide_stop_source *source, uint32_t reason,
+                            bide_stop_source **cancelling)
 {
     uint32_t word = bide_atomic_load(&source->word, relaxed);
     uint32_t asked;
@@ -320,15 +328,15 @@ static bool ask(bide_stop_source *source, uint32_t reason, bide_stop_source **ca
 }
 
 /*
- * Asks all below `top`, which has been asked and is locked; frees its lock. In a loop, because a
- * tree may be of any depth. Only what is on the path from `top` to `at` is locked.
+ * Requests a stop on all sources below `top`, which has its request and is locked; frees its lock. In a
+ * loop, because a tree may have any depth. Only the path from `top` to `at` is locked.
  */
 static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_source **cancelling)
 {
     bide_stop_source *at = top;
     bide_stop_source *child = top->first_child;
     for (;;) {
-        while (child != NULL && !ask(child, reason, cancelling))
+        while (child != NULL && !stop_source_ask(child, reason, cancelling))
             child = child->next;
         if (child != NULL) {
             lock_take(&child->lock);
@@ -346,11 +354,11 @@ static void ask_all_below(bide_stop_source *top, uint32_t reason, bide_stop_sour
     lock_free(&top->lock);
 }
 
-static void request(bide_stop_source *source, uint32_t reason)
+static void stop_source_request(bide_stop_source *source, uint32_t reason)
 {
     bide_stop_source *cancelling = NULL;
     lock_take(&source->lock);
-    if (ask(source, reason, &cancelling))
+    if (stop_source_ask(source, reason, &cancelling))
         ask_all_below(source, reason, &cancelling);
     else
         lock_free(&source->lock);
@@ -363,12 +371,12 @@ static void request(bide_stop_source *source, uint32_t reason)
 
 void bide_stop_request(bide_stop_source *source)
 {
-    request(source, BIDE_STOP_REQUESTED_);
+    stop_source_request(source, BIDE_STOP_REQUESTED_);
 }
 
 void bide_stop_request_with(bide_stop_source *source, int reason)
 {
-    request(source, reason == -ETIMEDOUT ? (uint32_t)REASON : BIDE_STOP_REQUESTED_);
+    stop_source_request(source, reason == -ETIMEDOUT ? (uint32_t)REASON : BIDE_STOP_REQUESTED_);
 }
 
 /* ---- The tree ---- */
@@ -386,7 +394,7 @@ void bide_stop_source_attach(bide_stop_source *source, bide_stop_source *parent)
     uint32_t word = bide_atomic_load(&parent->word, acquire);
     lock_free(&parent->lock);
     if (BIDE_UNLIKELY((word & BIDE_STOP_REQUESTED_) != 0))
-        request(source, word & REASON);
+        stop_source_request(source, word & REASON);
 }
 
 void bide_stop_source_detach(bide_stop_source *source)
@@ -395,6 +403,8 @@ void bide_stop_source_detach(bide_stop_source *source)
     if (parent == NULL)
         return;
     lock_take(&parent->lock);
+    bide_assert(*source->before == source);
+    bide_assert(source->next == NULL || source->next->before == &source->next);
     *source->before = source->next;
     if (source->next != NULL)
         source->next->before = source->before;

@@ -5,29 +5,29 @@
  *            RUNNING, PARKED --the end--> ENDED
  *
  * The waiting thread owns the struct, on its stack, and leaves once it has seen ENDED, so:
- *   1. The exchange for ENDED is the last thing that the other side does to the struct; the wake
- *      after it uses the address alone.
- *   2. It releases and the waiter's load acquires: the status, and whatever the operation wrote, is
- *      seen by the waiter. Without it the status could be read stale.
- *   3. No sleep is missed, because the end and the going to sleep modify one word: either the end
+ *   1. The exchange for ENDED is the other side's last access to the struct; the wake after it uses
+ *      the address alone.
+ *   2. It releases and the waiter's load acquires: the waiter sees the status, and everything that the
+ *      operation wrote. Otherwise it could read an old status.
+ *   3. No wake-up is missed, because the end and the going to sleep modify one word: either the end
  *      finds PARKED, and wakes, or the thread finds ENDED. The platform's wait compares the word
  *      under the same lock as wake, so either it finds ENDED or it is woken.
  *
- * When the deadline has come, the thread asks the operation to stop, in the source of its own root,
- * and then waits for the end, as before. The struct stays while it asks, because it is that
- * thread's own. The asking is a frame, which this thread resumes:
- *   4. What it ends inline is run here, at once, also where the thread is inside a coroutine: that
- *      one's resume loop would come to it only when the coroutine has suspended, which waits for
- *      us.
- *   5. So is what that resume loop has in its queue already, before the thread waits. Nobody else
- *      runs that, and it may be what ends the operation, as where a mutex was handed to a coroutine
- *      that is queued here.
+ * At the deadline the thread requests a stop, in the source of its own root, and then waits for the
+ * end, as before. The struct stays during the request, because it is that thread's own. The request
+ * is a frame, which this thread resumes:
+ *   4. Coroutines that it ends inline run here, at once, even if the thread is inside a coroutine:
+ *      that one's resume loop would run them only when the coroutine has suspended, which waits for
+ *      this function.
+ *   5. The same holds, before the thread waits, for the coroutines in that resume loop's queue. No
+ *      other thread runs them, and one of them may end the operation, for example if a mutex was
+ *      handed to a coroutine that is queued here.
  *
- * Meanwhile the thread keeps time for coroutines of the inline scheduler (inline_timers.c):
- *   6. What is due runs here, at once, as in 4; also for a wait further out on this thread, which
- *      cannot come to it before this one has ended, and this one may depend on it.
- *   7. So the thread may be woken because there is an earlier timer. PARKED is RUNNING again then;
- *      it is put anew before each sleep.
+ * In the meantime the thread keeps time for coroutines of the inline scheduler (inline_timers.c):
+ *   6. Due timers run here, at once, as in 4; also those of an outer wait on this thread, which cannot
+ *      run them before this wait has ended, although this wait may depend on them.
+ *   7. So the thread may be woken because of an earlier timer. PARKED is RUNNING again then; it is
+ *      stored anew before each sleep.
  */
 #include "bide/sync_wait.h"
 
@@ -39,56 +39,56 @@
 #include "bide/errors.h"
 #include "bide/extend/root.h"
 
-enum { RUNNING = BIDE_KEEPER_AWAKE_, PARKED = BIDE_KEEPER_PARKED_, ENDED };
+enum { RUNNING = BIDE_KEEPER_AWAKE_, WAITER_PARKED = BIDE_KEEPER_PARKED_, ENDED };
 
 typedef struct thread_waiter {
     bide_root root;
     bide_atomic(uint32_t) word;
-    bide_frame late; /* asks `root` to stop */
+    bide_frame late; /* requests a stop on `root` */
 } thread_waiter;
 
 static void thread_waiter_ended(bide_root *root)
 {
     bide_atomic(uint32_t) *word = &bide_container_of(root, thread_waiter, root)->word;
     /* release: 1 and 2, partners are the loads of has_ended. */
-    if (bide_atomic_exchange(word, ENDED, release) == PARKED)
+    if (bide_atomic_exchange(word, ENDED, release) == WAITER_PARKED)
         bide_platform.wake(word, 1);
 }
 
-static bool has_ended(thread_waiter *waiter)
+static bool sync_wait_has_ended(thread_waiter *waiter)
 {
     return bide_atomic_load(&waiter->word, acquire) == ENDED; /* 2, partner is the exchange above */
 }
 
-/* ---- Looking ---- */
+/* ---- Polling ---- */
 
 #if BIDE_CHECK
 
-/* To the model checker a second look is like the first. */
-static bool look(thread_waiter *waiter)
+/* For the model checker a second poll is like the first. */
+static bool sync_wait_poll(thread_waiter *waiter)
 {
-    return has_ended(waiter);
+    return sync_wait_has_ended(waiter);
 }
 
 #else
 
 /*
- * How often a thread looks before it sleeps. It doubles when looking paid, and is halved when not;
- * but now and then a thread looks as long as if it always paid: two threads that wait for each
- * other would never find out by themselves that neither needs to sleep. Hints of the whole process,
- * so all accesses are relaxed.
+ * The number of polls before a thread sleeps. It doubles when polling paid, and is halved when not. Now
+ * and then a thread polls as long as if it always paid: otherwise two threads that wait for each other
+ * would never discover that neither needs to sleep. A hint of the whole process, so all accesses are
+ * relaxed.
  */
 static bide_atomic(uint32_t) patience = BIDE_SYNC_SPINS_MAX_;
 static bide_atomic(uint32_t) sleeps;
 
-/* Has it ended? Looks for a while. */
-static bool look(thread_waiter *waiter)
+/* Polls for a while. Returns true if the operation has ended. */
+static bool sync_wait_poll(thread_waiter *waiter)
 {
     uint32_t usual = bide_atomic_load(&patience, relaxed);
     bool is_trial = bide_atomic_load(&sleeps, relaxed) % BIDE_SYNC_SLEEPS_TO_TRY_ == 0;
     uint32_t looks = is_trial ? BIDE_SYNC_SPINS_MAX_ : usual;
     for (uint32_t i = 0; i < looks; i++) {
-        if (has_ended(waiter)) {
+        if (sync_wait_has_ended(waiter)) {
             if (usual < BIDE_SYNC_SPINS_MAX_)
                 bide_atomic_store(&patience, is_trial ? BIDE_SYNC_SPINS_MAX_ : usual * 2, relaxed);
             return true;
@@ -129,10 +129,10 @@ static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 {
     for (;;) {
         uint64_t next = bide_keeper_park_(&waiter->word);
-        if (has_ended(waiter))
+        if (sync_wait_has_ended(waiter))
             break;
         uint64_t until = next < deadline ? next : deadline;
-        if (bide_platform.wait(&waiter->word, PARKED, until) != -ETIMEDOUT)
+        if (bide_platform.wait(&waiter->word, WAITER_PARKED, until) != -ETIMEDOUT)
             continue;
         if (until == deadline) {
             deadline = BIDE_FOREVER;
@@ -144,23 +144,23 @@ static void sleep_until(thread_waiter *waiter, uint64_t deadline)
     bide_keeper_unpark_();
 }
 
-/* Starts what was prepared, and waits for its end. */
+/* Starts the prepared root, and waits for its end. */
 static void start_and_wait(thread_waiter *waiter, uint64_t deadline)
 {
-    /* Inside a coroutine, what is posted inline would wait for that one, and it for us: so not
-     * posted. */
+    /* Not posted: inside a coroutine, an inline post would wait for that one, which waits for this
+     * function. */
     if (waiter->root.frame.context->scheduler == &bide_inline_scheduler)
         bide_resume(&waiter->root.frame);
     else
         bide_root_post(&waiter->root);
-    if (has_ended(waiter))
+    if (sync_wait_has_ended(waiter))
         return;
     bide_run_queued_(); /* 5 */
-    if (!look(waiter))
+    if (!sync_wait_poll(waiter))
         sleep_until(waiter, deadline);
 }
 
-/* Says what would wait for ever. */
+/* Reports a wait that would never end. */
 BIDE_COLD static void tell_misuse(bide_awaiter *awaiter)
 {
     static const char what[] = "a thread blocks for what only it could run";

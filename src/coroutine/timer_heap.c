@@ -1,4 +1,5 @@
-/* One tree of timers (timer_tree.h) with a head: what firmware keeps its timers in. */
+/* One tree of timers (timer_tree.h) with a head: the timers of firmware. One thread, or interrupts
+ * masked by the caller. */
 #include "timer_tree.h"
 
 bool bide_timer_heap_insert(bide_timer_heap *heap, bide_timer *timer)

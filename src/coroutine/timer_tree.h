@@ -5,15 +5,15 @@
  *                                       |
  *                                     child--> 8 --link--> 4
  *
- * Each timer has a list of those that come after it, themselves trees. `place` is the address of
+ * Each timer has a list of later timers, its children, themselves trees. `place` is the address of
  * the pointer that leads to a timer: the root, the child of its parent, or the link of the sibling
  * before it. A root has no sibling.
  *
  * 1. The root comes first, because each timer comes before its children.
- * 2. To add one is one comparison with the root.
- * 3. To remove one, its children are melded into one tree, which takes its place. That comes after
- *    the parent, as its parts did. So to remove needs no root, and what has no child is unlinked
- *    only.
+ * 2. Adding a timer takes one comparison with the root.
+ * 3. Removing a timer melds its children into one tree, which takes its place. That tree comes after
+ *    the parent, as its parts did. So removing needs no root, and a timer without a child is only
+ *    unlinked.
  * 4. Nothing here is recursive, because a tree may be as deep as it has timers.
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, "The pairing heap: a new form of self-adjusting
@@ -34,7 +34,7 @@ BIDE_INLINE bool comes_before(const bide_timer *a, const bide_timer *b)
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
-BIDE_INLINE void put(bide_awaiter **place, bide_awaiter *awaiter)
+BIDE_INLINE void timer_tree_put(bide_awaiter **place, bide_awaiter *awaiter)
 {
     *place = awaiter;
     if (awaiter != NULL)
@@ -45,19 +45,19 @@ BIDE_INLINE void put(bide_awaiter **place, bide_awaiter *awaiter)
  * Makes the later of two roots the first child of the earlier, which is returned; its link and
  * place are as they were.
  */
-BIDE_INLINE bide_timer *meld(bide_timer *a, bide_timer *b)
+BIDE_INLINE bide_timer *timer_tree_meld(bide_timer *a, bide_timer *b)
 {
     bool swapped = comes_before(b, a);
     bide_timer *earlier = swapped ? b : a;
     bide_timer *later = swapped ? a : b;
-    put(&later->awaiter.link, earlier->child);
-    put(&earlier->child, &later->awaiter);
+    timer_tree_put(&later->awaiter.link, earlier->child);
+    timer_tree_put(&earlier->child, &later->awaiter);
     return earlier;
 }
 
 /*
  * Melds siblings, one at least, into one tree: by pairs from the first to the last, and the pairs
- * from the last to the first. Returns its root, whose link and place mean nothing.
+ * from the last to the first. Returns its root, whose link and place are not valid.
  */
 static inline bide_timer *meld_all(bide_awaiter *first)
 {
@@ -68,7 +68,7 @@ static inline bide_timer *meld_all(bide_awaiter *first)
         first = NULL;
         if (second != NULL) {
             first = second->link;
-            pair = meld(pair, timer_of(second));
+            pair = timer_tree_meld(pair, timer_of(second));
         }
         pair->awaiter.link = pairs;
         pairs = &pair->awaiter;
@@ -77,17 +77,17 @@ static inline bide_timer *meld_all(bide_awaiter *first)
     for (pairs = pairs->link; pairs != NULL;) {
         bide_timer *pair = timer_of(pairs);
         pairs = pairs->link;
-        root = meld(root, pair);
+        root = timer_tree_meld(root, pair);
     }
     return root;
 }
 
-/* Adds a tree that is no other's part. Is its root the first now? */
+/* Adds a tree that is no part of another. Returns true if its root is the first now. */
 BIDE_INLINE bool tree_add(bide_awaiter **root, bide_timer *timer)
 {
-    bide_timer *first = *root != NULL ? meld(timer_of(*root), timer) : timer;
+    bide_timer *first = *root != NULL ? timer_tree_meld(timer_of(*root), timer) : timer;
     first->awaiter.link = NULL;
-    put(root, &first->awaiter);
+    timer_tree_put(root, &first->awaiter);
     return first == timer;
 }
 
@@ -96,16 +96,18 @@ BIDE_INLINE void tree_remove(bide_timer *timer)
 {
     bide_awaiter **place = timer->place;
     bide_awaiter *next = timer->awaiter.link;
+    bide_assert(place != NULL && *place == &timer->awaiter);
+    bide_assert(next == NULL || timer_of(next)->place == &timer->awaiter.link);
     timer->place = NULL;
     if (timer->child != NULL) {
         bide_timer *rest = meld_all(timer->child);
-        put(place, &rest->awaiter);
+        timer_tree_put(place, &rest->awaiter);
         place = &rest->awaiter.link;
     }
-    put(place, next);
+    timer_tree_put(place, next);
 }
 
-/* Removes those whose time is `now` or earlier, and appends them to `due`, the earliest first. */
+/* Removes the timers whose time is `now` or earlier, and appends them to `due`, earliest first. */
 static inline void tree_take_due(bide_awaiter **root, uint64_t now, bide_awaiter_chain *due)
 {
     bide_awaiter *first;

@@ -7,9 +7,9 @@
  *     level 0   times that differ from `base` in digit 0 at most: a slot for each digit 0
  *     level k   the highest digit in which they differ from `base` is k: a slot for each digit k
  *
- * A time before `base` counts as `base`. Times of one slot differ as they like below its digit.
- * What is added to a slot is a tree of its own; they are melded into one, which has them in their
- * exact order, when the slot's earliest is asked for and not known.
+ * A time before `base` counts as `base`. Times of one slot may differ below its digit.
+ * A timer that is added to a slot is a tree of its own. The trees are melded into one, which has the
+ * timers in their exact order, when the slot's earliest timer is needed and not known.
  *
  *     a slot --> 3 --link--> 9 --link--> 4 --link--> 5        the front is the earliest
  *     a slot --> 9 --link--> 4 --link--> 5                    mixed: the front was removed
@@ -19,27 +19,27 @@
  *    levels: up to digit k - 1 those of level k agree with nothing, but in digit k they are greater
  *    than `base`, with which all lower levels agree there. So the earliest timer is in the lowest
  *    slot of the lowest level that has any. `first` is that timer.
- * 2. The base moves forward only, to a time T before which nothing is left. Those that are to be
- *    elsewhere then are in one slot: the one of T, at the level of T. Lower levels are empty by
- *    that, for what was there was before T. Slots of higher levels, and the others of this level,
- *    are the same by T as by `base`. So that slot is spread: each of its timers is inserted by T,
- *    which is at a lower level, because all agree with T in the digit of the slot.
- * 3. So a timer moves once a level at most, and only where its level's turn has come. What is
- *    removed before was moved seldom or never.
- * 4. What is before `base` when it is inserted is in the slot of `base` at level 0, and first
+ * 2. The base moves forward only, to a time T before which no timer is left. The timers that change
+ *    their slot because of that are in one slot: the slot of T, at the level of T. Lower levels are
+ *    empty, because their timers were before T. Slots of higher levels, and the others of this level,
+ *    are the same for T as for `base`. So that slot is spread: each of its timers is inserted anew
+ *    with base T, at a lower level, because all agree with T in the digit of the slot.
+ * 3. So a timer moves once per level at most, and only when its level's turn comes. A timer that is
+ *    removed before that was moved rarely or never.
+ * 4. A timer that is before `base` when it is inserted is in the slot of `base` at level 0, and first
  *    there, so the next look takes it. The base does not move while it is there, by 2.
  *
  * 5. The front of a slot is the earliest in it, unless the slot is mixed. A timer that is added goes
- *    before a front that is later, and otherwise behind it; so that stays true. Who removes the
- *    front makes the slot mixed. Only the first slot is looked into, when `first` was removed; it is
- *    melded if it is mixed, which makes its root the front.
- * 6. Each timer is melded as a tree of its own once a slot at most, so to meld costs what adding to
+ *    before a front that is later, and otherwise behind it; so that stays true. Removing the front
+ *    makes the slot mixed. Only the first slot is searched, when `first` was removed; it is melded if
+ *    it is mixed, which makes its root the front.
+ * 6. Each timer is melded as a tree of its own once per slot at most, so melding costs what adding to
  *    a heap would have cost.
  *
- * So what is added and removed while its slot's turn has not come is put into a list and taken out
- * again, in constant time: it changes itself and its two neighbours, where it was and where it
- * comes to be. Where it comes to be those are the front and the one added before it, which the
- * processor has at hand. With a million timers nothing else counts.
+ * So a timer that is added and removed before its slot's turn comes is linked into a list and unlinked
+ * again, in constant time: each changes the timer and its two neighbours. When it is added those are
+ * the front and the timer added before it, which are in the processor's cache. With a million timers
+ * nothing else counts.
  *
  * Source: Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987; with the pairing heap
  * in place of their lists, whose times are rounded.
@@ -50,7 +50,7 @@ enum { DIGIT = BIDE_TIMERS_DIGIT_, SLOTS = BIDE_TIMERS_SLOTS_, FINEST = BIDE_TIM
 
 BIDE_STATIC_ASSERT(SLOTS <= 64 && BIDE_TIMERS_LEVELS_ <= 32, "their bits are in one word each");
 
-/* Of numbers that are not 0. By halves where a register is one: without the compiler's helpers. */
+/* For `bits` other than 0. In halves on 32-bit processors: without the compiler's helper functions. */
 static unsigned lowest_bit(uint64_t bits)
 {
 #if UINTPTR_MAX > UINT32_MAX
@@ -84,8 +84,8 @@ static unsigned digit_of(uint64_t time, unsigned level)
     return (unsigned)(time >> (FINEST + level * DIGIT)) % SLOTS;
 }
 
-/* Puts a timer that has no children where it belongs: 5. */
-static void add(bide_timers *timers, bide_timer *timer)
+/* Adds a timer that has no children to its slot: 5. */
+static void timers_add(bide_timers *timers, bide_timer *timer)
 {
     uint64_t time = timer->time > timers->base ? timer->time : timers->base;
     unsigned level = level_of(timers->base, time);
@@ -99,8 +99,8 @@ static void add(bide_timers *timers, bide_timer *timer)
         *place = NULL;
     } else if (BIDE_LIKELY(comes_before(timer_of(*place), timer)))
         place = &(*place)->link;
-    put(&timer->awaiter.link, *place);
-    put(place, &timer->awaiter);
+    timer_tree_put(&timer->awaiter.link, *place);
+    timer_tree_put(place, &timer->awaiter);
 }
 
 static void mark_empty(bide_timers *timers, unsigned level, unsigned digit)
@@ -123,7 +123,7 @@ static bide_awaiter *find_first(bide_timers *timers)
         timers->slots_mixed[level] &= ~bit;
         bide_timer *root = meld_all(*slot);
         root->awaiter.link = NULL;
-        put(slot, &root->awaiter);
+        timer_tree_put(slot, &root->awaiter);
     }
     return *slot;
 }
@@ -132,7 +132,7 @@ bool bide_timers_insert(bide_timers *timers, bide_timer *timer)
 {
     timer->number = timers->inserted++;
     timer->child = NULL;
-    add(timers, timer);
+    timers_add(timers, timer);
     bool is_first = timers->first == NULL || timer->time < bide_timer_time_(timers->first);
     if (is_first)
         timers->first = &timer->awaiter;
@@ -167,10 +167,10 @@ bool bide_timers_remove(bide_timers *timers, bide_timer *timer)
 }
 
 /*
- * Adds each of a slot's anew. A timer that has children stays in front until all of those are, one
- * by one, in front of it and then gone.
+ * Adds each timer of a slot anew. A timer that has children stays in front until all its children, one
+ * by one, have been put in front of it and added.
  */
-static void spread(bide_timers *timers, bide_awaiter *front)
+static void timers_spread(bide_timers *timers, bide_awaiter *front)
 {
     while (front != NULL) {
         bide_timer *timer = timer_of(front);
@@ -181,12 +181,12 @@ static void spread(bide_timers *timers, bide_awaiter *front)
             front = child;
         } else {
             front = front->link;
-            add(timers, timer);
+            timers_add(timers, timer);
         }
     }
 }
 
-/* Moves the base forward to `time`, before which there is nothing. */
+/* Moves the base forward to `time`, before which there is no timer. */
 static void move_base(bide_timers *timers, uint64_t time)
 {
     unsigned level = level_of(timers->base, time);
@@ -195,7 +195,7 @@ static void move_base(bide_timers *timers, uint64_t time)
     if (level == 0 || (timers->slots_used[level] >> digit & 1) == 0)
         return;
     mark_empty(timers, level, digit);
-    spread(timers, timers->slots[level][digit]); /* 2 */
+    timers_spread(timers, timers->slots[level][digit]); /* 2 */
 }
 
 void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due)

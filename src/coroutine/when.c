@@ -1,10 +1,11 @@
-/* Waiting for several operations at once; see branch.h for how they end. */
+/* Waiting for several operations at once: each runs in a branch of one group (branch.h), and the
+ * awaiting coroutine resumes when the group has ended. On the awaiting coroutine's thread. */
 #include "bide/when.h"
 
 #include "bide/errors.h"
 #include "bide/extend/wrapper.h"
 
-static bool ready(bide_awaiter *awaiter)
+static bool when_ready(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     bide_atomic_init(&when->group.decided, 0);
@@ -12,10 +13,10 @@ static bool ready(bide_awaiter *awaiter)
 }
 
 /*
- * Once the others are posted, only the first branch, which runs after this, keeps the group from
+ * Once the other branches are posted, only the first one, which runs after this, keeps the group from
  * ending.
  */
-static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision decision)
+static bide_frame *when_begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision decision)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     const bide_context *context = frame->context;
@@ -34,8 +35,8 @@ static bide_frame *begin(bide_awaiter *awaiter, bide_frame *frame, bide_decision
     return first;
 }
 
-/* Branches are destroyed in their order, so they are gone through once. */
-static bide_frame *coroutine(bide_awaiter *awaiter)
+/* Branches are destroyed in order, so they are visited once. */
+static bide_frame *when_coroutine(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     size_t i = when->group.passed;
@@ -44,7 +45,7 @@ static bide_frame *coroutine(bide_awaiter *awaiter)
     return i < when->count ? &when->branches[i].frame : NULL;
 }
 
-static void give_back(bide_awaiter *awaiter)
+static void when_give_back(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     for (size_t i = 0; i < when->count; i++)
@@ -53,7 +54,7 @@ static void give_back(bide_awaiter *awaiter)
         bide_branch_group_end_(&when->group);
 }
 
-static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
+static bide_awaiter *when_inner(bide_awaiter *awaiter, size_t index)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     return index < when->count ? when->branches[index].awaited : NULL;
@@ -61,17 +62,17 @@ static bide_awaiter *inner_of(bide_awaiter *awaiter, size_t index)
 
 static bide_frame *suspend_all(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return begin(awaiter, frame, BIDE_DECIDED_BY_ERROR);
+    return when_begin(awaiter, frame, BIDE_DECIDED_BY_ERROR);
 }
 
 static bide_frame *suspend_all_ready(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return begin(awaiter, frame, BIDE_DECIDED_BY_NONE);
+    return when_begin(awaiter, frame, BIDE_DECIDED_BY_NONE);
 }
 
 static bide_frame *suspend_any(bide_awaiter *awaiter, bide_frame *frame)
 {
-    return begin(awaiter, frame, BIDE_DECIDED_BY_END);
+    return when_begin(awaiter, frame, BIDE_DECIDED_BY_END);
 }
 
 static int resume_all(bide_awaiter *awaiter)
@@ -94,26 +95,26 @@ static int resume_any(bide_awaiter *awaiter)
 }
 
 static const bide_wrapper_ops all_ops = {
-    .ops = BIDE_WRAPPER_OPS(ready, suspend_all, resume_all, "bide_when_all"),
-    .coroutine = coroutine,
-    .release = give_back,
-    .inner = inner_of,
+    .ops = BIDE_WRAPPER_OPS(when_ready, suspend_all, resume_all, "bide_when_all"),
+    .coroutine = when_coroutine,
+    .release = when_give_back,
+    .inner = when_inner,
 };
 static const bide_wrapper_ops all_ready_ops = {
-    .ops = BIDE_WRAPPER_OPS(ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"),
-    .coroutine = coroutine,
-    .release = give_back,
-    .inner = inner_of,
+    .ops = BIDE_WRAPPER_OPS(when_ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"),
+    .coroutine = when_coroutine,
+    .release = when_give_back,
+    .inner = when_inner,
 };
 static const bide_wrapper_ops any_ops = {
-    .ops = BIDE_WRAPPER_OPS(ready, suspend_any, resume_any, "bide_when_any"),
-    .coroutine = coroutine,
-    .release = give_back,
-    .inner = inner_of,
+    .ops = BIDE_WRAPPER_OPS(when_ready, suspend_any, resume_any, "bide_when_any"),
+    .coroutine = when_coroutine,
+    .release = when_give_back,
+    .inner = when_inner,
 };
 
-static bide_awaiter *init(bide_when *when, const bide_wrapper_ops *ops, bide_branch *branches,
-                          size_t count)
+static bide_awaiter *when_init(bide_when *when, const bide_wrapper_ops *ops, bide_branch *branches,
+                               size_t count)
 {
     when->awaiter.ops = &ops->ops;
     when->branches = branches;
@@ -123,15 +124,15 @@ static bide_awaiter *init(bide_when *when, const bide_wrapper_ops *ops, bide_bra
 
 bide_awaiter *bide_when_all(bide_when *when, bide_branch *branches, size_t count)
 {
-    return init(when, &all_ops, branches, count);
+    return when_init(when, &all_ops, branches, count);
 }
 
 bide_awaiter *bide_when_all_ready(bide_when *when, bide_branch *branches, size_t count)
 {
-    return init(when, &all_ready_ops, branches, count);
+    return when_init(when, &all_ready_ops, branches, count);
 }
 
 bide_awaiter *bide_when_any(bide_when *when, bide_branch *branches, size_t count)
 {
-    return init(when, &any_ops, branches, count);
+    return when_init(when, &any_ops, branches, count);
 }

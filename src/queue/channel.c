@@ -1,46 +1,49 @@
-/* The bounded channel's slow half; the argument is in channel.h. */
+/* The bounded channel's slow half: sends and receives that wait. Any thread. The argument: the end of
+ * channel.h. */
 #include "bide/channel.h"
 
-static bide_channel_waiter *waiter_of(bide_event_count_waiter *retry)
+static bide_channel_waiter *channel_waiter_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_channel_waiter, retry);
 }
 
-static int attempt_send(bide_event_count_waiter *retry)
+static int channel_attempt_send(bide_event_count_waiter *retry)
 {
-    bide_channel_waiter *waiter = waiter_of(retry);
+    bide_channel_waiter *waiter = channel_waiter_of(retry);
     int status = bide_mpmc_ring_push_(waiter->channel->ring, waiter->element);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
-static int attempt_receive(bide_event_count_waiter *retry)
+static int channel_attempt_receive(bide_event_count_waiter *retry)
 {
-    bide_channel_waiter *waiter = waiter_of(retry);
+    bide_channel_waiter *waiter = channel_waiter_of(retry);
     return bide_mpmc_ring_pop_(waiter->channel->ring, waiter->element);
 }
 
-static bool may_send(bide_event_count_waiter *retry)
+static bool channel_may_send(bide_event_count_waiter *retry)
 {
-    return bide_mpmc_ring_may_push_(waiter_of(retry)->channel->ring);
+    return bide_mpmc_ring_may_push_(channel_waiter_of(retry)->channel->ring);
 }
 
-static bool may_receive(bide_event_count_waiter *retry)
+static bool channel_may_receive(bide_event_count_waiter *retry)
 {
-    return bide_mpmc_ring_may_pop_(waiter_of(retry)->channel->ring);
+    return bide_mpmc_ring_may_pop_(channel_waiter_of(retry)->channel->ring);
 }
 
-static bide_event_count *not_empty(bide_event_count_waiter *retry)
+static bide_event_count *channel_not_empty(bide_event_count_waiter *retry)
 {
-    return &waiter_of(retry)->channel->not_empty;
+    return &channel_waiter_of(retry)->channel->not_empty;
 }
 
-static bide_event_count *not_full(bide_event_count_waiter *retry)
+static bide_event_count *channel_not_full(bide_event_count_waiter *retry)
 {
-    return &waiter_of(retry)->channel->not_full;
+    return &channel_waiter_of(retry)->channel->not_full;
 }
 
-const bide_event_count_ops bide_channel_send_ops_ = {attempt_send, may_send, not_empty};
-const bide_event_count_ops bide_channel_recv_ops_ = {attempt_receive, may_receive, not_full};
+const bide_event_count_ops bide_channel_send_ops_ = {channel_attempt_send, channel_may_send,
+                                                   channel_not_empty};
+const bide_event_count_ops bide_channel_recv_ops_ = {channel_attempt_receive, channel_may_receive,
+                                                      channel_not_full};
 
 void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
                         size_t offset, size_t size)

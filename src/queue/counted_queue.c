@@ -1,15 +1,19 @@
-/* The counted queue; the model, the argument and its numbers are in counted_queue.h. */
+/*
+ * The counted queue: a list of nodes from a pool, kept by split reference counts. Any thread may push,
+ * pop and close, with a cache of its own. The model, the argument and its numbers:
+ * docs/internals/counted_queue.md.
+ */
 #include "bide/counted_queue.h"
 
 #if BIDE_HAVE_ATOMIC_64
 
-/* In `references`, beside references, which are ones. */
+/* One role in `references`; a reference is 1. */
 #define ROLE (UINT64_C(1) << 32)
 
-/* In place of the next node's index, which is never that big. */
-#define CLOSED UINT32_MAX
+/* Instead of the next node's index, which is never that large. */
+#define COUNTED_CLOSED UINT32_MAX
 
-/* ---- A word: an index, and how many references were taken through it ---- */
+/* ---- A word: an index, and the number of references taken through it ---- */
 
 static uint32_t index_of(uint64_t word)
 {
@@ -21,14 +25,14 @@ static uint64_t references_of(uint64_t word)
     return word >> 32;
 }
 
-static const uint64_t one = UINT64_C(1) << 32; /* one reference more */
+static const uint64_t one = UINT64_C(1) << 32; /* one reference */
 
 static bide_counted_node_ *node_at(const bide_node_pool *pool, uint32_t index)
 {
     return (bide_counted_node_ *)bide_node_at(pool, index);
 }
 
-/* Adds to a node's references, modulo 2^64, and puts it back if there are none. */
+/* Adds to a node's references, modulo 2^64, and puts the node back if there are none. */
 static void add_references(bide_node_cache *cache, uint32_t index, uint64_t difference)
 {
     /* acq_rel: 3. */
@@ -38,22 +42,22 @@ static void add_references(bide_node_cache *cache, uint32_t index, uint64_t diff
         bide_node_put(cache, index);
 }
 
-/* Refers to the node of `word`; returns what that contains now. */
-static uint64_t refer(bide_atomic(uint64_t) * word)
+/* Refers to the node of `word`; returns the new value of `word`. */
+static uint64_t counted_refer(bide_atomic(uint64_t) * word)
 {
     uint64_t found = bide_atomic_load(word, relaxed);
-    /* acquire: 2, partners are advance and the taking. */
+    /* acquire: 2, partners are counted_advance and the pop. */
     while (!bide_atomic_compare_exchange_weak(word, &found, found + one, acquire, relaxed))
         bide_atomic_retry();
     return found + one;
 }
 
 /* Unrefers the node of `index`, to which the caller referred through `word`. */
-static void unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache, uint32_t index)
+static void counted_unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache, uint32_t index)
 {
     uint64_t found = bide_atomic_load(word, relaxed);
     while (index_of(found) == index) {
-        /* release: 3, partners are advance and the taking. */
+        /* release: 3, partners are counted_advance and the pop. */
         if (bide_atomic_compare_exchange_weak(word, &found, found - one, release, relaxed))
             return;
         if (index_of(found) == index)
@@ -63,16 +67,16 @@ static void unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache, uint32
 }
 
 /*
- * Moves tail from `index`, to which the caller refers, to the next; true, unless that was done.
- * `mine`: how many references through tail the caller gives back with that: 1, or 0 if it refers to
- * the node through head.
+ * Moves tail from `index`, to which the caller refers, to the next node; false if that was done
+ * already. `mine`: the number of references through tail that the caller gives back with that: 1, or 0
+ * if it refers to the node through head.
  */
-static bool advance(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t index,
-                    uint32_t next, uint64_t mine)
+static bool counted_advance(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t index,
+                            uint32_t next, uint64_t mine)
 {
     uint64_t found = bide_atomic_load(&queue->tail, relaxed);
     while (index_of(found) == index) {
-        /* release: 2. (Nothing to acquire: nobody gives a reference back through tail before it is
+        /* release: 2. (Nothing to acquire: no thread gives a reference back through tail before it is
          * closed.) */
         if (bide_atomic_compare_exchange_weak(&queue->tail, &found, next, release, relaxed)) {
             add_references(cache, index, references_of(found) - mine - ROLE);
@@ -104,8 +108,9 @@ void bide_counted_queue_string_(bide_node_cache *cache, uint32_t index, uint32_t
     bide_atomic_init(&node_at(cache->pool, index)->next, next);
 }
 
-/* Tail went past the nodes from `first` to the one before `last`, the caller's own. */
-static void pass(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first, uint32_t last)
+/* Tail has passed the nodes from `first` to the one before `last`, all of them the caller's. */
+static void counted_pass_role(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first,
+                              uint32_t last)
 {
     while (first != last) {
         /* relaxed: it is the caller's own store. */
@@ -115,11 +120,12 @@ static void pass(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t fi
     }
 }
 
-/* Puts behind the last node those from `first` to `last`, or CLOSED. -EPIPE if that is there. */
-static int append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first, uint32_t last)
+/* Appends the nodes from `first` to `last`, or CLOSED. Returns -EPIPE if CLOSED is there. */
+static int counted_append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first,
+                          uint32_t last)
 {
     for (;;) {
-        uint32_t index = index_of(refer(&queue->tail));
+        uint32_t index = index_of(counted_refer(&queue->tail));
         uint32_t next = 0;
         /* release: 2, partners are the next line and the taking; acquire if failed: 2, for advance.
          */
@@ -127,13 +133,13 @@ static int append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t f
                                                    release, acquire);
         if (linked)
             next = last;
-        if (next == CLOSED)
-            unrefer(&queue->tail, cache, index);
-        else if (advance(queue, cache, index, next, 1) && linked)
-            pass(queue, cache, first, last);
+        if (next == COUNTED_CLOSED)
+            counted_unrefer(&queue->tail, cache, index);
+        else if (counted_advance(queue, cache, index, next, 1) && linked)
+            counted_pass_role(queue, cache, first, last);
         if (linked)
             return 0;
-        if (next == CLOSED)
+        if (next == COUNTED_CLOSED)
             return -EPIPE;
     }
 }
@@ -141,7 +147,7 @@ static int append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t f
 int bide_counted_queue_commit_(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first,
                                uint32_t last)
 {
-    int status = append(queue, cache, first, last);
+    int status = counted_append(queue, cache, first, last);
     while (status != 0) {
         uint32_t next = bide_atomic_load(&node_at(queue->pool, first)->next, relaxed); /* own */
         bide_node_put(cache, first);
@@ -154,25 +160,25 @@ int bide_counted_queue_commit_(bide_counted_queue_ *queue, bide_node_cache *cach
 
 void bide_counted_queue_close_(bide_counted_queue_ *queue, bide_node_cache *cache)
 {
-    append(queue, cache, CLOSED, CLOSED);
+    counted_append(queue, cache, COUNTED_CLOSED, COUNTED_CLOSED);
 }
 
 /* ---- Popping ---- */
 
 int bide_counted_queue_take_(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t *taken)
 {
-    uint64_t found = refer(&queue->head);
+    uint64_t found = counted_refer(&queue->head);
     for (;;) {
         uint32_t index = index_of(found);
         /* acquire: 2, partner is append. */
         uint32_t next = bide_atomic_load(&node_at(queue->pool, index)->next, acquire);
-        if (next == 0 || next == CLOSED) {
-            unrefer(&queue->head, cache, index);
+        if (next == 0 || next == COUNTED_CLOSED) {
+            counted_unrefer(&queue->head, cache, index);
             return next == 0 ? -EAGAIN : -EPIPE;
         }
         /* relaxed: 4. */
         if (index_of(bide_atomic_load(&queue->tail, relaxed)) == index)
-            advance(queue, cache, index, next, 0);
+            counted_advance(queue, cache, index, next, 0);
         do {
             /* acq_rel: 2 and 3. */
             if (bide_atomic_compare_exchange_weak(&queue->head, &found, next, acq_rel, relaxed)) {
@@ -182,7 +188,7 @@ int bide_counted_queue_take_(bide_counted_queue_ *queue, bide_node_cache *cache,
             }
         } while (index_of(found) == index);
         add_references(cache, index, -(uint64_t)1);
-        found = refer(&queue->head);
+        found = counted_refer(&queue->head);
     }
 }
 
@@ -198,7 +204,8 @@ int bide_counted_queue_init_(bide_counted_queue_ *queue, bide_node_cache *cache)
     uint32_t first = bide_counted_queue_reserve_(cache);
     if (first == 0)
         return -ENOMEM;
-    bide_atomic_init(&node_at(cache->pool, first)->references, 2 * ROLE); /* it has no element */
+    bide_atomic_init(&node_at(cache->pool, first)->references,
+                     2 * ROLE); /* the first node has no element */
     bide_atomic_init(&queue->head, first);
     bide_atomic_init(&queue->tail, first);
     queue->pool = cache->pool;
@@ -207,9 +214,9 @@ int bide_counted_queue_init_(bide_counted_queue_ *queue, bide_node_cache *cache)
 
 void bide_counted_queue_destroy_(bide_counted_queue_ *queue, bide_node_cache *cache)
 {
-    /* relaxed: nobody uses the queue any more, so all of it was before. */
+    /* relaxed: no thread uses the queue any more, so all uses happened before. */
     uint32_t index = index_of(bide_atomic_load(&queue->head, relaxed));
-    while (index != 0 && index != CLOSED) {
+    while (index != 0 && index != COUNTED_CLOSED) {
         uint32_t next = bide_atomic_load(&node_at(queue->pool, index)->next, relaxed);
         bide_node_put(cache, index);
         index = next;

@@ -1,9 +1,13 @@
-/* Hazard pointers; the model, the argument and the letters are in hazard.h. */
+/*
+ * Hazard pointers: joining, retiring and scanning. A seat belongs to one thread at a time; the domain's
+ * list of retired objects is pushed onto by any thread, and taken whole. The model, the argument, and
+ * the numbers and letters of the comments: docs/internals/hazard.md.
+ */
 #include "bide/hazard.h"
 
 /*
- * A set of pointers that may say "perhaps": the hazards. What nobody protects, nearly all, is not
- * looked for among them one by one.
+ * A set of pointers, the hazards, that may answer "perhaps". So unprotected objects, which nearly all
+ * are, are not compared with each hazard.
  */
 enum { FILTER_WORDS = 16, WORD_BITS = 32 };
 
@@ -50,7 +54,7 @@ void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_
     }
 }
 
-/* Puts a list whose last is `last` in front of what was retired. */
+/* Prepends a list to the domain's retired objects. */
 static void push_list(bide_hazard_domain *domain, bide_hazard_retired *first,
                       bide_hazard_retired *last)
 {
@@ -62,12 +66,12 @@ static void push_list(bide_hazard_domain *domain, bide_hazard_retired *first,
 }
 
 /*
- * Gives what the seat has retired to the domain. Returns how much of what is there nobody has
- * looked at.
+ * Gives the seat's retired objects to the domain. Returns the weight there that no scan has looked at.
  */
-static size_t give(bide_hazard_domain *domain, bide_hazard_seat *seat)
+static size_t seat_give(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     size_t weight = seat->weight;
+    bide_assert(seat->retired != NULL);
     push_list(domain, seat->retired, seat->last);
     seat->retired = NULL;
     seat->weight = 0;
@@ -77,7 +81,7 @@ static size_t give(bide_hazard_domain *domain, bide_hazard_seat *seat)
 
 void bide_hazard_destroy(bide_hazard_domain *domain)
 {
-    /* relaxed: nobody uses the domain any more, so all of it was before. */
+    /* relaxed: no thread uses the domain any more, so all uses happened before. */
     bide_hazard_retired *next, *retired = bide_atomic_exchange(&domain->retired, NULL, relaxed);
     for (; retired != NULL; retired = next) {
         next = retired->next;
@@ -105,8 +109,9 @@ void bide_hazard_leave(bide_hazard_domain *domain, bide_hazard_seat *seat)
         bide_hazard_clear(seat, i);
     bide_hazard_scan(domain, seat);
     if (seat->retired != NULL) /* by a `reclaim` */
-        give(domain, seat);
-    bide_atomic_store(&seat->taken, 0, release); /* 4, partner is bide_hazard_join */
+        seat_give(domain, seat);
+    bide_assert(seat->retired == NULL && seat->weight == 0); /* 4 */
+    bide_atomic_store(&seat->taken, 0, release);             /* 4, partner is bide_hazard_join */
 }
 
 /* ---- Retiring ---- */
@@ -121,13 +126,13 @@ static bool is_protected(bide_hazard_domain *domain, const void *object)
     return false;
 }
 
-/* All that is to be looked at: what the domain has, and behind that what the seat has. */
+/* Takes all retired objects: the seat's, and behind them the domain's. */
 static bide_hazard_retired *take_all(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     bide_hazard_retired *own = seat->retired;
     seat->retired = NULL;
     seat->weight = 0;
-    /* relaxed: a thread that sees nothing takes nothing. */
+    /* relaxed: a thread that sees no object takes none. */
     if (bide_atomic_load(&domain->retired, relaxed) == NULL)
         return own;
     /* relaxed: 5. */
@@ -155,7 +160,7 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
             if (object != NULL)
                 filter_add(&filter, object);
         }
-    /* What `reclaim` retires comes to the seat's list, which is not looked at now. */
+    /* Objects that `reclaim` retires are added to the seat's list, which this scan does not visit. */
     seat->scanning = true;
     for (; retired != NULL; retired = next) {
         next = retired->next;
@@ -177,15 +182,14 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
 }
 
 /*
- * How much may not have been looked at before a seat's owner scans; and how much of that a seat may
- * have.
+ * The weight that no scan has looked at, at which a seat's owner scans; and a seat's part of it.
  */
-static size_t max_of(const bide_hazard_domain *domain)
+static size_t max_unscanned_weight(const bide_hazard_domain *domain)
 {
     return 2 * (size_t)BIDE_HAZARDS * domain->count;
 }
 
-enum { MAX_OF_SEAT = 2 * BIDE_HAZARDS };
+enum { MAX_WEIGHT_OF_SEAT = 2 * BIDE_HAZARDS };
 
 void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *seat,
                                  bide_hazard_retired *retired, void *object,
@@ -198,7 +202,8 @@ void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *s
         seat->last = retired;
     seat->retired = retired;
     seat->weight += weight;
-    /* Not from a `reclaim`: a long chain of them would take a stack as long. */
-    if (seat->weight >= MAX_OF_SEAT && !seat->scanning && give(domain, seat) >= max_of(domain))
+    /* Not from a `reclaim`: a long chain of them would need a deep stack. */
+    if (seat->weight >= MAX_WEIGHT_OF_SEAT && !seat->scanning &&
+        seat_give(domain, seat) >= max_unscanned_weight(domain))
         bide_hazard_scan(domain, seat);
 }

@@ -1,5 +1,11 @@
-/* Pools of nodes; the model, the argument and its numbers are in node_pool.h. */
+/*
+ * Pools of nodes: the shared list of free batches, the chunks, and the caches' slow halves. Any thread
+ * may use the pool, with a cache of its own; one thread at a time trims. The model, the argument and
+ * its numbers: docs/internals/node_pool.md.
+ */
 #include "bide/node_pool.h"
+
+#include "bide/platform.h"
 
 #if BIDE_HAVE_ATOMIC_64
 
@@ -28,29 +34,28 @@ static bide_node_batch_ *batch_at(const bide_node_pool *pool, uint32_t first)
     return &links->batches[first & (chunk_nodes_of(pool) - 1)];
 }
 
-/* The nodes of a chunk are those from `first` on; 0 is none, and the last chunk may have fewer. */
-static uint32_t first_of(const bide_node_pool *pool, uint32_t chunk)
+/* The nodes of a chunk begin at `first`; node 0 does not exist, and the last chunk may have fewer. */
+static uint32_t first_node_of(const bide_node_pool *pool, uint32_t chunk)
 {
     return chunk == 0 ? 1 : chunk << pool->shift;
 }
 
 static uint32_t count_of(const bide_node_pool *pool, uint32_t chunk)
 {
-    uint32_t first = first_of(pool, chunk);
+    uint32_t first = first_node_of(pool, chunk);
     uint32_t end = (chunk + 1) << pool->shift;
     return (end - 1 < pool->maximum ? end - 1 : pool->maximum) - first + 1;
 }
 
-/* ---- The list that all share ---- */
+/* ---- The shared list ---- */
 
-static uint64_t changed(uint64_t shared, uint32_t first)
+static uint64_t shared_changed(uint64_t shared, uint32_t first)
 {
     return ((shared >> 32) + 1) << 32 | first;
 }
 
 /*
- * Puts the batches from the one that begins with `first` to that which begins with `last` onto the
- * list.
+ * Pushes a chain of batches onto the list: the first begins with node `first`, the last with `last`.
  */
 static void push_batches(bide_node_pool *pool, uint32_t first, uint32_t last)
 {
@@ -60,12 +65,13 @@ static void push_batches(bide_node_pool *pool, uint32_t first, uint32_t last)
         /* relaxed: 1, 2; it is shared by the exchange. */
         bide_atomic_store(&batch->next, (uint32_t)shared, relaxed);
     /* release: 2, partner is pop_batch. */
-    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, first),
+    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, shared_changed(shared, first),
                                               release, relaxed));
 }
 
 static void push_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
 {
+    bide_assert(first != 0 && count != 0);
     batch_at(pool, first)->count = count;
     push_batches(pool, first, first);
 }
@@ -82,7 +88,7 @@ static uint32_t pop_batch(bide_node_pool *pool)
         /* relaxed: 1. */
         uint32_t next = bide_atomic_load(&batch_at(pool, first)->next, relaxed);
         /* acquire: if failed, as above; else it has been acquired already. */
-        if (bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, next),
+        if (bide_atomic_compare_exchange_weak(&pool->shared, &shared, shared_changed(shared, next),
                                               acquire, acquire))
             return first;
     }
@@ -90,7 +96,7 @@ static uint32_t pop_batch(bide_node_pool *pool)
 
 /* ---- Chunks ---- */
 
-/* Sees to it that the place has links. False: no memory. */
+/* Allocates the links of a place, if it has none. Returns false if there is no memory. */
 static bool ensure_links(bide_node_pool *pool, bide_node_chunk_ *chunk)
 {
     /* acquire, here and if failed: what is in them; partner is the release. */
@@ -118,7 +124,7 @@ static uint32_t taken_of(uint64_t fresh)
     return (uint32_t)fresh;
 }
 
-/* Strings `count` nodes from `first` on to a batch. */
+/* Links `count` nodes from `first` on into a batch. */
 static void string_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -126,33 +132,34 @@ static void string_batch(bide_node_pool *pool, uint32_t first, uint32_t count)
     batch_at(pool, first)->count = count;
 }
 
-/* Takes a batch of a chunk that nobody has had yet. 0: there is none, or (*missing) no chunk. */
+/* Takes an unused batch of a chunk. Returns 0 if there is none, or (*missing) no chunk. */
 static uint32_t take_fresh(bide_node_pool *pool, uint32_t index, bool *missing)
 {
     bide_node_chunk_ *chunk = &pool->chunks[index];
     const uint32_t all = count_of(pool, index);
     *missing = false;
     for (;;) {
-        /* acquire: 5, partner is `settle`; and 6, partner is the exchange below. */
+        /* acquire: 5, partner is pool_finish_chunk; and 6, partner is the exchange below. */
         uint64_t fresh = bide_atomic_load(&chunk->fresh, acquire);
         uint32_t taken = taken_of(fresh);
         if (taken == all)
             return 0;
-        /* acquire: 4, partner is `grow`. */
+        /* acquire: 4, partner is pool_grow. */
         *missing = bide_atomic_load(&chunk->nodes, acquire) == NULL;
         if (*missing)
             return 0;
+        bide_assert(taken < all);
         uint32_t count = all - taken < BIDE_NODE_BATCH ? all - taken : BIDE_NODE_BATCH;
         /* release: 6, partner is the load above. */
         if (bide_atomic_compare_exchange(&chunk->fresh, &fresh, fresh + count, release, relaxed)) {
-            string_batch(pool, first_of(pool, index) + taken, count);
-            return first_of(pool, index) + taken;
+            string_batch(pool, first_node_of(pool, index) + taken, count);
+            return first_node_of(pool, index) + taken;
         }
         bide_atomic_retry();
     }
 }
 
-/* Takes a batch of the chunk where there was one last. */
+/* Takes a batch of the chunk that had one last. */
 static uint32_t take_where_it_grows(bide_node_pool *pool)
 {
     bool missing;
@@ -160,8 +167,8 @@ static uint32_t take_where_it_grows(bide_node_pool *pool)
 }
 
 /*
- * Looks through the chunks from `from` on. 0: none has a batch, up to *end: a place where there is
- * no chunk, or the number of places; `all`: that number.
+ * Searches the chunks from `from` on. Returns 0 if none has a batch, up to *end: a place without a
+ * chunk, or the number of places; with `all`, that number.
  */
 static uint32_t find_fresh(bide_node_pool *pool, uint32_t from, bool all, uint32_t *end)
 {
@@ -178,16 +185,16 @@ static uint32_t find_fresh(bide_node_pool *pool, uint32_t from, bool all, uint32
     return 0;
 }
 
-/* Sees to it that the chunk is there. False: it is not, and there is no memory. */
-static bool grow(bide_node_pool *pool, uint32_t index)
+/* Allocates the chunk, if it is missing. Returns false if there is no memory. */
+static bool pool_grow(bide_node_pool *pool, uint32_t index)
 {
     bide_node_chunk_ *chunk = &pool->chunks[index];
     unsigned char *none = NULL;
     unsigned char *nodes =
         (unsigned char *)pool->allocator->allocate(pool->allocator, nodes_size(pool));
     if (nodes == NULL || !ensure_links(pool, chunk))
-        none = bide_atomic_load(&chunk->nodes, relaxed); /* (another may have had more luck) */
-    /* release: 3, partner is `take_fresh`. */
+        none = bide_atomic_load(&chunk->nodes, relaxed); /* (another thread may have succeeded) */
+    /* release: 3, partner is take_fresh. */
     else if (bide_atomic_compare_exchange(&chunk->nodes, &none, nodes, release, relaxed)) {
         bide_atomic_store(&pool->growing, index, relaxed);
         return true;
@@ -197,7 +204,7 @@ static bool grow(bide_node_pool *pool, uint32_t index)
     return none != NULL;
 }
 
-/* A batch, which is the caller's; 0: there is none, or no memory. */
+/* Takes a batch. Returns 0 if there is none, or no memory. */
 static uint32_t get_batch(bide_node_pool *pool)
 {
     for (;;) {
@@ -211,9 +218,9 @@ static uint32_t get_batch(bide_node_pool *pool)
         if (first != 0)
             return first;
         if (end != pool->chunks_count) {
-            if (grow(pool, end))
+            if (pool_grow(pool, end))
                 continue;
-            /* No memory. Behind what a trim has given back there may be chunks. */
+            /* No memory. There may be chunks behind places that a trim has cleared. */
             first = find_fresh(pool, end, true, &end);
             if (first != 0)
                 return first;
@@ -263,7 +270,7 @@ void bide_node_pool_destroy(bide_node_pool *pool)
 {
     bide_allocator *allocator = pool->allocator;
     for (uint32_t i = 0; i < pool->chunks_count; i++) {
-        /* relaxed: nobody uses the pool any more, so all of it was before. */
+        /* relaxed: no thread uses the pool any more, so all uses happened before. */
         unsigned char *nodes = bide_atomic_load(&pool->chunks[i].nodes, relaxed);
         bide_node_links_ *links = bide_atomic_load(&pool->chunks[i].links, relaxed);
         if (nodes != NULL)
@@ -289,7 +296,7 @@ int bide_node_pool_reserve(bide_node_pool *pool, size_t count)
     size_t size = 0;
     for (uint32_t i = 0; i < pool->chunks_count && size < count; i++) {
         /* relaxed: only whether there is one. */
-        if (bide_atomic_load(&pool->chunks[i].nodes, relaxed) == NULL && !grow(pool, i))
+        if (bide_atomic_load(&pool->chunks[i].nodes, relaxed) == NULL && !pool_grow(pool, i))
             return -ENOMEM;
         size += count_of(pool, i);
     }
@@ -310,6 +317,7 @@ void bide_node_cache_fill_(bide_node_cache *cache)
     if (first != 0) {
         cache->loaded = first;
         cache->count = batch_at(cache->pool, first)->count;
+        bide_assert(cache->count != 0 && cache->count <= BIDE_NODE_BATCH);
     }
 }
 
@@ -349,7 +357,7 @@ static void sort_nodes(bide_node_pool *pool, uint32_t first)
     }
 }
 
-/* Takes all that nobody has had, if `found`, the trimmer's, are all others of the chunk. */
+/* Takes all unused nodes, if the trimmer has found all others of the chunk. */
 static bool take_rest(bide_node_chunk_ *chunk, uint32_t found, uint32_t all)
 {
     uint64_t fresh = bide_atomic_load(&chunk->fresh, relaxed);
@@ -360,10 +368,10 @@ static bool take_rest(bide_node_chunk_ *chunk, uint32_t found, uint32_t all)
 }
 
 /*
- * Shares the nodes again that were found of a chunk, or gives the chunk back if those were all that
- * were taken from it. Returns how many nodes were given back.
+ * Shares the found nodes of a chunk again, or gives the chunk back if they are all that were taken from
+ * it. Returns the number of nodes given back.
  */
-static size_t settle(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
+static size_t pool_finish_chunk(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
 {
     uint32_t found = chunk->found;
     uint32_t first = chunk->first;
@@ -400,21 +408,21 @@ size_t bide_node_pool_trim(bide_node_pool *pool)
         return 0;
     uint64_t shared = bide_atomic_load(&pool->shared, relaxed);
     /* acquire: 2. */
-    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, changed(shared, 0), acquire,
-                                              relaxed))
+    while (!bide_atomic_compare_exchange_weak(&pool->shared, &shared, shared_changed(shared, 0),
+                                              acquire, relaxed))
         continue;
     sort_nodes(pool, (uint32_t)shared);
-    /* The lowest last, so that they are used first, and others become free. */
+    /* The lowest chunk last, so that its nodes are used first, and others become free. */
     for (uint32_t i = pool->chunks_count; i-- != 0;)
-        /* acquire: the memory, of which nobody may have had a node; partner is `grow`. */
+        /* acquire: the memory, of which no thread may have had a node; partner is pool_grow. */
         if (bide_atomic_load(&pool->chunks[i].nodes, acquire) != NULL)
-            given_back += settle(pool, &pool->chunks[i], count_of(pool, i));
+            given_back += pool_finish_chunk(pool, &pool->chunks[i], count_of(pool, i));
     shared = bide_atomic_load(&pool->shared, relaxed);
     /* release: 6; it counts, so that one that has found those chunks used up looks again. Partner
      * is pop_batch. */
     while (given_back != 0 &&
-           !bide_atomic_compare_exchange_weak(&pool->shared, &shared,
-                                              changed(shared, (uint32_t)shared), release, relaxed))
+           !bide_atomic_compare_exchange_weak(
+               &pool->shared, &shared, shared_changed(shared, (uint32_t)shared), release, relaxed))
         continue;
     bide_atomic_store(&pool->trimming, 0, release); /* 7 */
     return given_back;

@@ -1,17 +1,21 @@
-/* The rendezvous. States, argument and its numbers are in rendezvous.h. */
+/*
+ * The rendezvous: sends offer their element in one word, receives take it from there, and both wait on
+ * event counts. Any thread may send, receive and close. The states, the argument and its numbers:
+ * docs/internals/rendezvous.md.
+ */
 #include "bide/rendezvous.h"
 
 #include "bide/detail/element.h"
 #include "bide/handle.h"
 #include "bide/stop.h"
 
-/* What a send awaits. */
-enum { FREE, OFFERED, CLAIMED };
+/* The stages of a send. */
+enum { SEND_IDLE, SEND_OFFERED, SEND_CLAIMED };
 
-/* What an attempt on behalf of a select ends with that is let go. Not 0: nothing was received. */
-enum { TOLD = 1 };
+/* The result of an attempt that lets the select go. Not 0: nothing was received. */
+enum { LET_GO = 1 };
 
-/* In place of an offer. */
+/* Marks a closed rendezvous, instead of an offer. */
 static bide_rendezvous_sender closed_offer;
 
 /* CLOSED was found. */
@@ -23,7 +27,7 @@ static int end_closed(bide_rendezvous_ *rendezvous)
 
 /* ---- Choices ---- */
 
-/* May the caller, which has taken the operation, carry it out? 7 */
+/* Whether the caller, which has taken the operation, may carry it out: 7. */
 static bool is_chosen(bide_choice *choice, size_t number)
 {
     return choice == NULL || bide_choice_take(choice, number);
@@ -32,15 +36,15 @@ static bool is_chosen(bide_choice *choice, size_t number)
 /* ---- Ending an offer ---- */
 
 /* Ends an offer that the caller has taken off the word. */
-static void end(bide_rendezvous_sender *sender, int status)
+static void rendezvous_end_send(bide_rendezvous_sender *sender, int status)
 {
     sender->status = status;
     if (bide_handshake_finish(&sender->handshake)) /* 3 */
         bide_wake_one(&sender->offer);
 }
 
-/* Takes one's own offer off the word. False: it has been claimed, or closed. */
-static bool take_back(bide_rendezvous_sender *sender)
+/* Takes the sender's own offer off the word. Returns false if it was claimed, or closed. */
+static bool rendezvous_take_back(bide_rendezvous_sender *sender)
 {
     bide_rendezvous_ *rendezvous = sender->rendezvous;
     bide_rendezvous_sender *own = sender;
@@ -51,7 +55,7 @@ static bool take_back(bide_rendezvous_sender *sender)
     return true;
 }
 
-/* Takes what is offered off the word, for the caller to end. NULL: *status says why. */
+/* Takes the offer off the word, for the caller to end. Returns NULL if there is none: *status. */
 static bide_rendezvous_sender *take_offer(bide_rendezvous_ *rendezvous, int *status)
 {
     bide_rendezvous_sender *sender = bide_atomic_load(&rendezvous->offer, relaxed);
@@ -70,15 +74,15 @@ static bide_rendezvous_sender *take_offer(bide_rendezvous_ *rendezvous, int *sta
     }
 }
 
-/* Receives what the caller has taken off the word. */
+/* Receives from an offer that the caller has taken off the word. */
 static int receive_from(bide_rendezvous_sender *sender, void *to)
 {
     bide_element_copy_(to, sender->element, sender->rendezvous->size);
-    end(sender, 0);
+    rendezvous_end_send(sender, 0);
     return 0;
 }
 
-/* The rest of `receive`, from the offer of a select on: until one may be carried out. */
+/* Continues a receive at the offer of a select: until an offer may be carried out. */
 BIDE_COLD static int receive_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_sender *sender,
                                     void *to)
 {
@@ -86,17 +90,17 @@ BIDE_COLD static int receive_chosen(bide_rendezvous_ *rendezvous, bide_rendezvou
     do {
         if (is_chosen(sender->choice, sender->number))
             return receive_from(sender, to);
-        end(sender, -EAGAIN);
+        rendezvous_end_send(sender, -EAGAIN);
         /*
-         * In an attempt too, which does not notify otherwise. The select was asked to take its
-         * offer back at this moment, and none that has chosen offers, so these calls do not nest.
+         * In an attempt too, which does not notify otherwise. The select is taking its offer back at
+         * this moment, and none that has chosen offers, so these calls do not nest.
          */
         bide_event_count_notify(&rendezvous->free, 1);
     } while ((sender = take_offer(rendezvous, &status)) != NULL);
     return status;
 }
 
-static int receive(bide_rendezvous_ *rendezvous, void *to)
+static int rendezvous_take_offer(bide_rendezvous_ *rendezvous, void *to)
 {
     int status;
     bide_rendezvous_sender *sender = take_offer(rendezvous, &status);
@@ -108,7 +112,7 @@ static int receive(bide_rendezvous_ *rendezvous, void *to)
 
 int bide_rendezvous_try_recv_(bide_rendezvous_ *rendezvous, void *to)
 {
-    int status = receive(rendezvous, to);
+    int status = rendezvous_take_offer(rendezvous, to);
     if (status == 0)
         bide_event_count_notify(&rendezvous->free, 1);
     return status;
@@ -116,35 +120,35 @@ int bide_rendezvous_try_recv_(bide_rendezvous_ *rendezvous, void *to)
 
 /* ---- Giving to a receiver that waits ---- */
 
-static bide_rendezvous_receiver *receiver_of(bide_event_count_waiter *retry)
+static bide_rendezvous_receiver *rendezvous_receiver_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_rendezvous_receiver, retry);
 }
 
 /* The caller has taken it out of the line. */
-static int give(bide_rendezvous_receiver *receiver, const void *from)
+static int rendezvous_give(bide_rendezvous_receiver *receiver, const void *from)
 {
     bide_element_copy_(receiver->element, from, receiver->rendezvous->size);
     bide_event_count_waiter_end_(&receiver->retry, 0);
     return 0;
 }
 
-/* The first in line, taken out; NULL: there is none. */
+/* Takes the first receiver out of the line; NULL if there is none. */
 BIDE_INLINE bide_rendezvous_receiver *take_receiver(bide_rendezvous_ *rendezvous)
 {
     if (!bide_event_count_has_waiters_(&rendezvous->offered))
         return NULL;
     bide_event_count_waiter *retry = bide_event_count_take_(&rendezvous->offered);
-    return retry != NULL ? receiver_of(retry) : NULL;
+    return retry != NULL ? rendezvous_receiver_of(retry) : NULL;
 }
 
-/* The rest of try_send, from the receive of a select on: until one may be carried out. */
+/* Continues try_send at the receive of a select: until a receive may be carried out. */
 BIDE_COLD static int give_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_receiver *receiver,
                                  const void *from)
 {
     do {
         if (is_chosen(receiver->choice, receiver->number))
-            return give(receiver, from);
+            return rendezvous_give(receiver, from);
         bide_event_count_waiter_end_(&receiver->retry, 0);
     } while ((receiver = take_receiver(rendezvous)) != NULL);
     return -EAGAIN;
@@ -152,13 +156,13 @@ BIDE_COLD static int give_chosen(bide_rendezvous_ *rendezvous, bide_rendezvous_r
 
 int bide_rendezvous_try_send_(bide_rendezvous_ *rendezvous, const void *from)
 {
-    /* relaxed: CLOSED is acquired where it is found. */
+    /* relaxed: end_closed acquires CLOSED. */
     if (bide_atomic_load(&rendezvous->offer, relaxed) == &closed_offer)
         return end_closed(rendezvous);
     bide_rendezvous_receiver *receiver = take_receiver(rendezvous);
     if (receiver == NULL)
         return -EAGAIN;
-    return BIDE_LIKELY(receiver->choice == NULL) ? give(receiver, from)
+    return BIDE_LIKELY(receiver->choice == NULL) ? rendezvous_give(receiver, from)
                                                  : give_chosen(rendezvous, receiver, from);
 }
 
@@ -188,7 +192,7 @@ static int offer_resume(bide_awaiter *awaiter)
 
 static void offer_cancel(bide_awaiter *awaiter)
 {
-    if (take_back(of_offer(awaiter))) {
+    if (rendezvous_take_back(of_offer(awaiter))) {
         bide_awaiter_finish_cancelled(awaiter);
         bide_wake_one(awaiter);
     }
@@ -196,7 +200,7 @@ static void offer_cancel(bide_awaiter *awaiter)
 
 static bool offer_withdraw(bide_awaiter *awaiter)
 {
-    return take_back(of_offer(awaiter));
+    return rendezvous_take_back(of_offer(awaiter));
 }
 
 static const bide_awaiter_ops offer_ops = {
@@ -208,7 +212,7 @@ static const bide_awaiter_ops offer_ops = {
     .name = "bide_rendezvous_send",
 };
 
-/* Of one that is claimed. */
+/* The table of a claimed send. */
 static const bide_awaiter_ops claimed_ops = {
     .ready = offer_ready,
     .suspend = offer_suspend,
@@ -228,7 +232,7 @@ static int make_offer(bide_rendezvous_sender *sender)
 {
     bide_rendezvous_sender *found = NULL;
     if (sender->choice != NULL && bide_choice_taken(sender->choice) != 0)
-        return -ECANCELED; /* one that comes too late is not carried out either: 7 */
+        return -ECANCELED; /* a partner that comes too late does not carry it out either: 7 */
     /* release: 2; partners: the claiming receiver, and the close. */
     if (bide_atomic_compare_exchange(&sender->rendezvous->offer, &found, sender, release, relaxed))
         return 0;
@@ -250,19 +254,21 @@ static bool may_offer(bide_event_count_waiter *retry)
     return false;
 }
 
-static bide_event_count *offered(bide_event_count_waiter *retry)
+static bide_event_count *rendezvous_offered(bide_event_count_waiter *retry)
 {
     return &of_retry(retry)->rendezvous->offered;
 }
 
-static const bide_event_count_ops send_rules = {retry_offer, may_offer, offered};
+static const bide_event_count_ops send_rules = {retry_offer, may_offer, rendezvous_offered};
 
-static bide_next step(bide_frame *frame, unsigned depth);
+static bide_next rendezvous_send_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {step, "bide_rendezvous_send", __FILE__, NULL, NULL};
-static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_coroutine_code rendezvous_send_code = {
+    rendezvous_send_step, "bide_rendezvous_send", __FILE__, NULL, NULL};
+static const bide_point rendezvous_send_await =
+    BIDE_POINT(&rendezvous_send_code, NULL, 0, BIDE_AT_AWAIT);
 
-/* Nearly always it may offer at once, and this is all. False: it has to wait in `free`, or to end. */
+/* The usual case: makes an offer at once. Returns false if it must wait in `free`, or end. */
 static bool offer_at_once(bide_rendezvous_sender *sender)
 {
     if (make_offer(sender) != 0)
@@ -274,35 +280,35 @@ static bool offer_at_once(bide_rendezvous_sender *sender)
 static bide_frame *await_offer(bide_rendezvous_sender *sender, uint32_t stage)
 {
     sender->stage = stage;
-    sender->offer.ops = stage == CLAIMED ? &claimed_ops : &offer_ops;
+    sender->offer.ops = stage == SEND_CLAIMED ? &claimed_ops : &offer_ops;
     return bide_frame_await(&sender->frame, &sender->offer);
 }
 
 /*
- * The wait for the offer's end was cut short. Does the offer stand still, or has it a taker that
- * ends it? 4
+ * The wait for the offer's end was cancelled. Returns true if a taker has the offer, and will end it;
+ * false if the offer was taken back: 4.
  */
 static bool must_wait_on(bide_rendezvous_sender *sender)
 {
-    /* If it was armed it was taken back by the canceller. */
-    return !bide_handshake_is_armed(&sender->handshake) && !take_back(sender);
+    /* If it was armed, the canceller has taken it back. */
+    return !bide_handshake_is_armed(&sender->handshake) && !rendezvous_take_back(sender);
 }
 
-static bide_next step(bide_frame *frame, unsigned depth)
+static bide_next rendezvous_send_step(bide_frame *frame, unsigned depth)
 {
     bide_rendezvous_sender *sender = bide_container_of(frame, bide_rendezvous_sender, frame);
     int status;
     (void)depth;
-    if (sender->stage == FREE) {
+    if (sender->stage == SEND_IDLE) {
         bide_awaiter *awaiter = &sender->retry.waiter.awaiter;
         status = bide_awaiter_resume(awaiter, awaiter->ops);
         if (status == 0)
-            return bide_next_frame(await_offer(sender, OFFERED));
+            return bide_next_frame(await_offer(sender, SEND_OFFERED));
     } else {
         status = bide_awaiter_resume(&sender->offer, sender->offer.ops);
-        if (sender->stage == OFFERED && (status == -ECANCELED || status == -ETIMEDOUT) &&
+        if (sender->stage == SEND_OFFERED && (status == -ECANCELED || status == -ETIMEDOUT) &&
             must_wait_on(sender))
-            return bide_next_frame(await_offer(sender, CLAIMED));
+            return bide_next_frame(await_offer(sender, SEND_CLAIMED));
     }
     sender->status = status;
     frame->awaiter.ops = &bide_point_finished.ops;
@@ -314,16 +320,16 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     bide_frame *own = &sender->frame;
     bide_handshake_init(&sender->handshake);
-    sender->stage = FREE;
-    own->awaiter.ops = &at_await.ops;
+    sender->stage = SEND_IDLE;
+    own->awaiter.ops = &rendezvous_send_await.ops;
     own->awaiter.frame = frame;
     own->context = frame->context;
     bide_frame *next =
         offer_at_once(sender)
-            ? await_offer(sender, OFFERED)
+            ? await_offer(sender, SEND_OFFERED)
             : bide_frame_await(own, bide_event_count_wait(&sender->retry,
                                                            &sender->rendezvous->free, &send_rules));
-    return next == own ? step(own, 0).frame : next;
+    return next == own ? rendezvous_send_step(own, 0).frame : next;
 }
 
 bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
@@ -331,11 +337,11 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
     bide_rendezvous_sender *sender = (bide_rendezvous_sender *)(void *)awaiter;
     if (!bide_awaiter_suspended(awaiter) || bide_done(&sender->frame))
         return false;
-    bool knows_of_none = sender->stage == FREE;
+    bool knows_of_none = sender->stage == SEND_IDLE;
     bide_destroy(&sender->frame);
-    /* Was one made on its behalf? */
-    if (knows_of_none && sender->retry.status == 0 && !take_back(sender)) {
-        /* The receiver that has claimed it has not done with it. */
+    /* An offer may have been made on its behalf. */
+    if (knows_of_none && sender->retry.status == 0 && !rendezvous_take_back(sender)) {
+        /* The receiver that has claimed it has not finished with it. */
         while (!bide_handshake_has_ended(&sender->handshake))
             bide_platform.yield();
     }
@@ -344,15 +350,15 @@ bool bide_rendezvous_withdraw_(bide_awaiter *awaiter)
 
 /* ---- A receive ---- */
 
-/* Is the offer the receive's own select's, and no other send waits? 9 */
+/* Whether the offer is the receive's own select's, and no other send waits: 9. */
 static bool is_for_nobody(bide_rendezvous_receiver *receiver, const bide_rendezvous_sender *offer)
 {
     return receiver->choice != NULL && bide_choice_has(receiver->choice, &offer->chosen) &&
            !bide_event_count_has_waiters_(&receiver->rendezvous->free);
 }
 
-/* On behalf of a select that waits: is something offered, for it to take? 8, 9 */
-BIDE_COLD static int tell(bide_rendezvous_receiver *receiver)
+/* On behalf of a select that waits: lets it go if there is an offer for it to take: 8, 9. */
+BIDE_COLD static int rendezvous_notify(bide_rendezvous_receiver *receiver)
 {
     bide_rendezvous_ *rendezvous = receiver->rendezvous;
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
@@ -363,29 +369,31 @@ BIDE_COLD static int tell(bide_rendezvous_receiver *receiver)
         bide_event_count_notify(&rendezvous->offered, 1);
         return -EAGAIN;
     }
-    return TOLD;
+    return LET_GO;
 }
 
-static int attempt_receive(bide_event_count_waiter *retry)
+static int rendezvous_attempt_receive(bide_event_count_waiter *retry)
 {
-    bide_rendezvous_receiver *receiver = receiver_of(retry);
-    return BIDE_LIKELY(receiver->choice == NULL) ? receive(receiver->rendezvous, receiver->element)
-                                                 : tell(receiver);
+    bide_rendezvous_receiver *receiver = rendezvous_receiver_of(retry);
+    return BIDE_LIKELY(receiver->choice == NULL)
+               ? rendezvous_take_offer(receiver->rendezvous, receiver->element)
+               : rendezvous_notify(receiver);
 }
 
-static bool may_receive(bide_event_count_waiter *retry)
+static bool rendezvous_may_receive(bide_event_count_waiter *retry)
 {
-    bide_rendezvous_receiver *receiver = receiver_of(retry);
+    bide_rendezvous_receiver *receiver = rendezvous_receiver_of(retry);
     bide_rendezvous_sender *offer = bide_atomic_load(&receiver->rendezvous->offer, relaxed);
     return offer != NULL && !is_for_nobody(receiver, offer);
 }
 
-static bide_event_count *freed(bide_event_count_waiter *retry)
+static bide_event_count *rendezvous_freed(bide_event_count_waiter *retry)
 {
-    return &receiver_of(retry)->rendezvous->free;
+    return &rendezvous_receiver_of(retry)->rendezvous->free;
 }
 
-const bide_event_count_ops bide_rendezvous_recv_ops_ = {attempt_receive, may_receive, freed};
+const bide_event_count_ops bide_rendezvous_recv_ops_ = {rendezvous_attempt_receive,
+                                                         rendezvous_may_receive, rendezvous_freed};
 
 /* ---- In a select ---- */
 
@@ -411,8 +419,8 @@ static bool second_withdraw(bide_awaiter *awaiter)
 int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice)
 {
     /*
-     * Not ready: it would give to a receiver that waits, while the others of the choice may be
-     * carried out.
+     * Never ready: it would give to a waiting receiver while partners may carry out the choice's other
+     * operations.
      */
     static const bide_awaiter_ops ops = {
         .suspend = bide_rendezvous_suspend_,
@@ -441,7 +449,7 @@ int bide_rendezvous_choose_send_(bide_awaiter *awaiter, bide_choice *choice)
 
 static bool chosen_receive_ready(bide_awaiter *awaiter)
 {
-    return may_receive((bide_event_count_waiter *)(void *)awaiter);
+    return rendezvous_may_receive((bide_event_count_waiter *)(void *)awaiter);
 }
 
 static int chosen_receive_resume(bide_awaiter *awaiter)
@@ -455,8 +463,9 @@ static bool chosen_receive_withdraw(bide_awaiter *awaiter)
     bide_rendezvous_receiver *receiver = (bide_rendezvous_receiver *)(void *)awaiter;
     if (bide_event_count_waiter_withdraw_(awaiter))
         return true;
-    /* What it was let go for goes to the next. A partner that has carried it out is done. */
-    if (bide_choice_taken(receiver->choice) != receiver->number && may_receive(&receiver->retry))
+    /* The notification goes to the next receiver, unless a partner has carried the receive out. */
+    if (bide_choice_taken(receiver->choice) != receiver->number &&
+        rendezvous_may_receive(&receiver->retry))
         bide_event_count_notify(&receiver->rendezvous->offered, 1);
     return false;
 }
@@ -498,14 +507,14 @@ void bide_rendezvous_close_(bide_rendezvous_ *rendezvous)
     bide_rendezvous_sender *sender =
         bide_atomic_exchange(&rendezvous->offer, &closed_offer, acq_rel);
     if (sender != NULL && sender != &closed_offer)
-        end(sender, -EPIPE);
+        rendezvous_end_send(sender, -EPIPE);
     bide_event_count_notify_all(&rendezvous->offered);
     bide_event_count_notify_all(&rendezvous->free);
 }
 
 bool bide_rendezvous_is_idle_(bide_rendezvous_ *rendezvous)
 {
-    /* relaxed: the caller has seen what was done with it. */
+    /* relaxed: the caller has seen all uses. */
     bide_rendezvous_sender *offer = bide_atomic_load(&rendezvous->offer, relaxed);
     return (offer == NULL || offer == &closed_offer) &&
            bide_event_count_is_idle(&rendezvous->offered) &&

@@ -1,20 +1,24 @@
-/* The segment queue's slow half; the model, the argument and its numbers are in segment_queue.h. */
+/*
+ * The segment queue's slow half: new segments, cells that collide, waiting for a cell to be filled, and
+ * moving head and tail. Any thread may push, pop and close, with a seat of its own. The model, the
+ * argument and its numbers: docs/internals/segment_queue.md.
+ */
 #include "bide/segment_queue.h"
 
 #include "bide/detail/back_off.h"
 
-/* In place of the next segment. */
+/* Marks the end of a closed queue, instead of the next segment. */
 static bide_segment_ closed;
 
 /* ---- Segments ---- */
 
-/* Stands beside the state. */
+/* The claim is beside the state. */
 static bide_atomic(uint32_t) * claim_of(bide_atomic(uint32_t) * state)
 {
     return state + 1;
 }
 
-static bide_segment_ *make(bide_segment_queue_ *queue)
+static bide_segment_ *segment_create(bide_segment_queue_ *queue)
 {
     bide_allocator *allocator = queue->allocator;
     size_t size = sizeof(bide_segment_) + queue->cells * queue->stride + BIDE_CACHE_LINE;
@@ -42,17 +46,17 @@ static bide_segment_ *make(bide_segment_queue_ *queue)
     return segment;
 }
 
-static void unmake(bide_segment_ *segment)
+static void segment_free(bide_segment_ *segment)
 {
     segment->allocator->deallocate(segment->allocator, segment->memory, segment->size);
 }
 
-static void reclaim(bide_hazard_retired *retired)
+static void segment_reclaim(bide_hazard_retired *retired)
 {
-    unmake(bide_container_of(retired, bide_segment_, retired));
+    segment_free(bide_container_of(retired, bide_segment_, retired));
 }
 
-/* Moves tail from `last`, which the caller protects, to the next; unless that was done. */
+/* Moves tail from `last`, which the caller protects, to the next segment, unless that was done. */
 static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segment_ *next)
 {
     void *expected = last;
@@ -60,7 +64,7 @@ static void move_tail(bide_segment_queue_ *queue, bide_segment_ *last, bide_segm
     bide_atomic_compare_exchange(&queue->tail, &expected, next, release, relaxed);
 }
 
-/* ---- Being in each other's way ---- */
+/* ---- Collisions ---- */
 
 void bide_segment_lost_(unsigned *pauses)
 {
@@ -96,15 +100,15 @@ bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *
         /* acquire: 1, for move_tail. */
         next = (bide_segment_ *)bide_atomic_load(&last->next, acquire);
     if (next == NULL) {
-        fresh = make(queue);
+        fresh = segment_create(queue);
         *status = fresh != NULL ? 0 : -ENOMEM;
     } else if (next == &closed) {
         *status = -EPIPE;
     } else {
         move_tail(queue, last, next);
     }
-    /* Taken off, so that a producer that tries for ever does not make it run over. What is past the
-     * end stays there. */
+    /* Taken off, so that a producer that retries for ever does not make it overflow. A count past the
+     * end stays. */
     if (*status != 0)
         bide_atomic_fetch_sub(&last->pushed, taken, relaxed);
     return fresh;
@@ -121,7 +125,7 @@ bool bide_segment_link_(bide_segment_queue_ *queue, bide_segment_ *last, bide_se
     if (linked)
         move_tail(queue, last, fresh);
     else
-        unmake(fresh);
+        segment_free(fresh);
     if (!linked && next != &closed)
         move_tail(queue, last, (bide_segment_ *)next);
     return linked;
@@ -146,8 +150,8 @@ void bide_segment_queue_close_(bide_segment_queue_ *queue, bide_hazard_seat *sea
 /* ---- Popping ---- */
 
 /*
- * Says that consumers come early in the segment. A producer that fills a cell from now on claims
- * it; a cell that was filled before is seen.
+ * Announces that consumers come early in the segment. A producer that fills a cell from now on claims
+ * it; a cell that was filled before is visible.
  */
 static void come_early(bide_segment_ *segment)
 {
@@ -156,7 +160,7 @@ static void come_early(bide_segment_ *segment)
     if (early == BIDE_SEGMENT_EARLY_)
         return;
     if (early == BIDE_SEGMENT_NOT_EARLY_)
-        /* relaxed: Y; so that it does not go back. */
+        /* relaxed: Y; an exchange, so that it does not go back. */
         bide_atomic_compare_exchange(&segment->early, &early, BIDE_SEGMENT_ARMING_, relaxed,
                                      relaxed);
     bide_atomic_fence_heavy(); /* X; partner: L */
@@ -187,9 +191,8 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state)
 }
 
 /*
- * What a segment counts for among what is retired: the more the more cells it had. But where there
- * are few seats it counts for less, so that a scan is for some ten segments at least: each scan
- * interrupts all threads (fence.h).
+ * The weight of a retired segment: it grows with the number of cells. With few seats it is less, so
+ * that a scan is for some ten segments at least: each scan interrupts all threads (fence.h).
  */
 static size_t weight_of(const bide_segment_queue_ *queue)
 {
@@ -199,8 +202,8 @@ static size_t weight_of(const bide_segment_queue_ *queue)
 }
 
 /*
- * Moves head from `segment`, whose cells were all popped, to the next. 1, or -EAGAIN or -EPIPE if
- * there is none.
+ * Moves head from `segment`, whose cells were all popped, to the next. Returns 1, or -EAGAIN or -EPIPE
+ * if there is none.
  */
 static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_segment_ *segment)
 {
@@ -216,19 +219,19 @@ static int move_head(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_se
     void *expected = segment;
     /* release: 1. */
     if (bide_atomic_compare_exchange(&queue->head, &expected, next, release, relaxed))
-        bide_hazard_retire_weighing(queue->domain, seat, &segment->retired, segment, reclaim,
-                                    weight_of(queue));
+        bide_hazard_retire_weighing(queue->domain, seat, &segment->retired, segment,
+                                    segment_reclaim, weight_of(queue));
     return 1;
 }
 
-/* How many cells of `pushed` there are. */
+/* The number of cells given to producers, by `pushed`. */
 static size_t cells_of(const bide_segment_queue_ *queue, size_t pushed)
 {
     size_t cells = pushed & ~BIDE_SEGMENT_CLOSED_;
     return cells < queue->cells ? cells : queue->cells;
 }
 
-/* Few cells were found, up to `limit`: 8. Returns up to where there are now. */
+/* Few cells were found, up to `limit`: 8. Pauses, and returns the present limit. */
 static size_t look_for_more(bide_segment_queue_ *queue, bide_segment_ *segment, size_t limit)
 {
 #if BIDE_CHECK
@@ -270,8 +273,8 @@ int bide_segment_look_(bide_segment_queue_ *queue, bide_hazard_seat *seat, bide_
 bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat)
 {
     bide_segment_ *segment = bide_segment_protect_(seat, 1, &queue->head);
-    /* relaxed, all: nothing is concluded but that an element, or CLOSED, that a fence orders before
-     * would be seen. */
+    /* relaxed, all: the only conclusion is that an element, or CLOSED, that a fence orders before would
+     * be seen. */
     size_t popped = bide_atomic_load(&segment->popped, relaxed);
     if (popped >= queue->cells)
         return bide_atomic_load(&segment->next, relaxed) != NULL;
@@ -290,7 +293,7 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
     queue->size = size;
     if (cells == 0 || cells > SIZE_MAX / 4 / stride)
         return -EINVAL;
-    bide_segment_ *first = make(queue);
+    bide_segment_ *first = segment_create(queue);
     bide_atomic_init(&queue->head, first);
     bide_atomic_init(&queue->tail, first);
     return first != NULL ? 0 : -ENOMEM;
@@ -298,11 +301,11 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
 
 void bide_segment_queue_destroy_(bide_segment_queue_ *queue)
 {
-    /* relaxed: nobody uses the queue any more, so all of it was before. */
+    /* relaxed: no thread uses the queue any more, so all uses happened before. */
     bide_segment_ *segment = (bide_segment_ *)bide_atomic_load(&queue->head, relaxed);
     while (segment != NULL && segment != &closed) {
         bide_segment_ *next = (bide_segment_ *)bide_atomic_load(&segment->next, relaxed);
-        unmake(segment);
+        segment_free(segment);
         segment = next;
     }
 }

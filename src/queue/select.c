@@ -1,4 +1,8 @@
-/* Select; how it goes, and the numbers, are in select.h. */
+/*
+ * Select: attempts its cases in a random order, waits in all of them, each in a branch, and attempts
+ * again. It runs on its coroutine's thread; partners may carry out a case on other threads while it
+ * waits. The states, the argument and its numbers: docs/internals/select.md.
+ */
 #include "bide/select.h"
 
 #include "bide/coroutine.h"
@@ -16,8 +20,8 @@ static uint64_t next_random(uint64_t *random)
     return z ^ z >> 31;
 }
 
-/* Each order is as likely as any other, but for what a modulus does. */
-static void shuffle(bide_select *select)
+/* Each order is equally likely, except for the bias of a modulus. */
+static void select_shuffle(bide_select *select)
 {
     bide_select_case *cases = select->cases;
     for (size_t i = 0; i < select->count; i++) {
@@ -27,15 +31,15 @@ static void shuffle(bide_select *select)
     }
 }
 
-/* ---- Trying ---- */
+/* ---- Attempting ---- */
 
-/* Is it one that is attempted, rather than awaited? */
+/* Whether a case is attempted, rather than awaited. */
 static bool is_attempted(const bide_select_case *c)
 {
     return c->ops->attempt != NULL;
 }
 
-/* Attempts it. If that fails, `branch` knows what to await. */
+/* Attempts a case. If that fails, its branch has the awaiter of the wait. */
 static inline bool is_done(bide_select *select, bide_select_case *c)
 {
     select->choice.number = (size_t)(c - select->cases) + 1;
@@ -46,7 +50,7 @@ static inline bool is_done(bide_select *select, bide_select_case *c)
     return false;
 }
 
-/* Before a wait: is one ready that is awaited itself? */
+/* Before a wait: whether a case that is awaited itself is ready. */
 static bool is_ready(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
@@ -57,28 +61,28 @@ static bool is_ready(bide_select *select, bide_select_case *c)
     return true;
 }
 
-/* After a wait: has it come? 3 */
-static bool has_come(bide_select *select, bide_select_case *c)
+/* After a wait: whether a case that is awaited itself has completed: 3. */
+static bool select_case_completed(bide_select *select, bide_select_case *c)
 {
     size_t first = bide_atomic_load(&select->group.decided, relaxed); /* branch.h, 2 */
     select->status = c->branch.status;
     if (c->branch.status == 0 ||
         (c == &select->cases[first - 1] && c->branch.status != select->reason))
         return true;
-    c->awaiter->ops = c->ops; /* it may be another's, of an operation that was cut short */
+    c->awaiter->ops = c->ops; /* it may be the table of a cancelled operation */
     return false;
 }
 
-/* Tries all, after a wait or not: 1. Returns at which turn one is had; if none is, their number. */
+/* Tries all cases, after a wait or not: 1. Returns the turn of the winner, or their number. */
 static size_t try_all(bide_select *select, bool waited)
 {
     size_t turn;
-    shuffle(select);
+    select_shuffle(select);
     bide_choice_init(&select->choice);
     for (turn = 0; turn < select->count; turn++) {
         bide_select_case *c = &select->cases[select->winner = select->cases[turn].turn];
         if (is_attempted(c) ? is_done(select, c)
-            : waited        ? has_come(select, c)
+            : waited        ? select_case_completed(select, c)
                             : is_ready(select, c))
             return turn;
     }
@@ -86,7 +90,7 @@ static size_t try_all(bide_select *select, bool waited)
     return turn;
 }
 
-/* Was an operation carried out while the select waited? 4 */
+/* Whether a partner carried out a case while the select waited: 4. */
 static bool was_taken(bide_select *select)
 {
     size_t taken = bide_choice_taken(&select->choice);
@@ -97,7 +101,7 @@ static bool was_taken(bide_select *select)
     return true;
 }
 
-/* 2: of the cases from this turn on, which were not attempted in vain. */
+/* Passes on the notifications of the cases from this turn on, which were not attempted: 2. */
 static void pass_on(bide_select *select, size_t turn)
 {
     for (; turn < select->count; turn++) {
@@ -167,7 +171,7 @@ static void nothing_cancel(bide_awaiter *awaiter)
     bide_wake_one(awaiter);
 }
 
-static bool nothing_withdraw(bide_awaiter *awaiter)
+static bool select_nothing_withdraw(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return true;
@@ -184,17 +188,17 @@ static bide_awaiter *wait_for_all(bide_select *select)
         .suspend = nothing_suspend,
         .resume = waiting_resume,
         .cancel = nothing_cancel,
-        .withdraw = nothing_withdraw,
+        .withdraw = select_nothing_withdraw,
         .name = "bide_select",
     };
     select->waiting.ops = select->count != 0 ? &all.ops : &nothing;
     return &select->waiting;
 }
 
-/* All branches have ended. Is a case had, or the select asked to stop? */
-static bool has_ended(bide_select *select, const bide_context *context)
+/* All branches have ended. Returns true if a case has won, or the select was cancelled. */
+static bool select_case_ended(bide_select *select, const bide_context *context)
 {
-    /* Read once: it may be asked at this moment. */
+    /* Read once: a request may come at this moment. */
     select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
     size_t turn = was_taken(select) ? 0 : try_all(select, true);
     if (turn == select->count) {
@@ -206,7 +210,7 @@ static bool has_ended(bide_select *select, const bide_context *context)
 }
 
 /*
- * What a case had is given back, if that is possible. What a channel's operation has done is done.
+ * Gives back the result of a case, if possible. A channel's completed operation is not undone.
  */
 static void select_give_back(bide_frame *frame)
 {
@@ -229,13 +233,14 @@ bide_coroutine_of(select_type, select_body)
         bide_return(self->status);
     for (;;) {
         bide_await(wait_for_all(self));
-        if (has_ended(self, bide_this_context()))
+        if (select_case_ended(self, bide_this_context()))
             bide_return(self->status);
     }
     bide_end();
 }
 
-static void set_up(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
+static void select_set_up(bide_select *select, bide_select_case *cases, size_t count,
+                          uint64_t *random)
 {
     select->cases = cases;
     select->count = count;
@@ -245,12 +250,12 @@ static void set_up(bide_select *select, bide_select_case *cases, size_t count, u
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random)
 {
-    set_up(select, cases, count, random);
+    select_set_up(select, cases, count, random);
     return bide_task_init(&select->task, &select_body);
 }
 
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
 {
-    set_up(select, cases, count, random);
+    select_set_up(select, cases, count, random);
     return try_all(select, false) != count ? select->status : -EAGAIN;
 }

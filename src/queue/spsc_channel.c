@@ -1,57 +1,60 @@
-/* The channel of one sender and one receiver: its slow half; the argument is in spsc_channel.h. */
+/* The channel of one sender and one receiver: sends and receives that wait. One thread at a time is
+ * each of them. The argument: the end of spsc_channel.h. */
 #include "bide/spsc_channel.h"
 
-static bide_spsc_channel_waiter *waiter_of(bide_event_count_waiter *retry)
+static bide_spsc_channel_waiter *spsc_waiter_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_spsc_channel_waiter, retry);
 }
 
-static int attempt_send(bide_event_count_waiter *retry)
+static int spsc_attempt_send(bide_event_count_waiter *retry)
 {
-    bide_spsc_channel_waiter *waiter = waiter_of(retry);
+    bide_spsc_channel_waiter *waiter = spsc_waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
     int status = bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
                                       waiter->element, channel->size);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
-static int attempt_receive(bide_event_count_waiter *retry)
+static int spsc_attempt_receive(bide_event_count_waiter *retry)
 {
-    bide_spsc_channel_waiter *waiter = waiter_of(retry);
+    bide_spsc_channel_waiter *waiter = spsc_waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
     return bide_spsc_ring_pop_(&channel->ends, channel->capacity, channel->slots, waiter->element,
                                channel->size);
 }
 
-/* Both read only what the ring shares: another may attempt meanwhile. */
-static bool may_send(bide_event_count_waiter *retry)
+/* Both read only the ring's shared words: another thread may attempt at the same time. */
+static bool spsc_may_send(bide_event_count_waiter *retry)
 {
-    bide_spsc_channel_ *channel = waiter_of(retry)->channel;
+    bide_spsc_channel_ *channel = spsc_waiter_of(retry)->channel;
     bide_spsc_ring_ends_ *ends = &channel->ends;
-    /* relaxed: B of event_count.h. */
+    /* relaxed: B of event_count.md. */
     size_t tail = bide_atomic_load(&ends->tail, relaxed);
     return tail - bide_atomic_load(&ends->head, relaxed) != 2 * channel->capacity; /* or closed */
 }
 
-static bool may_receive(bide_event_count_waiter *retry)
+static bool spsc_may_receive(bide_event_count_waiter *retry)
 {
-    bide_spsc_ring_ends_ *ends = &waiter_of(retry)->channel->ends;
+    bide_spsc_ring_ends_ *ends = &spsc_waiter_of(retry)->channel->ends;
     /* relaxed: as above. */
     return bide_atomic_load(&ends->tail, relaxed) != bide_atomic_load(&ends->head, relaxed);
 }
 
-static bide_event_count *not_empty(bide_event_count_waiter *retry)
+static bide_event_count *spsc_not_empty(bide_event_count_waiter *retry)
 {
-    return &waiter_of(retry)->channel->not_empty;
+    return &spsc_waiter_of(retry)->channel->not_empty;
 }
 
-static bide_event_count *not_full(bide_event_count_waiter *retry)
+static bide_event_count *spsc_not_full(bide_event_count_waiter *retry)
 {
-    return &waiter_of(retry)->channel->not_full;
+    return &spsc_waiter_of(retry)->channel->not_full;
 }
 
-const bide_event_count_ops bide_spsc_channel_send_ops_ = {attempt_send, may_send, not_empty};
-const bide_event_count_ops bide_spsc_channel_recv_ops_ = {attempt_receive, may_receive, not_full};
+const bide_event_count_ops bide_spsc_channel_send_ops_ = {spsc_attempt_send, spsc_may_send,
+                                                        spsc_not_empty};
+const bide_event_count_ops bide_spsc_channel_recv_ops_ = {spsc_attempt_receive, spsc_may_receive,
+                                                           spsc_not_full};
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {

@@ -1,26 +1,28 @@
-/* The unbounded channel's slow half; the argument is in unbounded_channel.h. */
+/* The unbounded channel's slow half: receives that wait. Any thread, with a seat of its own. The
+ * argument: the end of unbounded_channel.h. */
 #include "bide/unbounded_channel.h"
 
-static bide_unbounded_channel_waiter *waiter_of(bide_event_count_waiter *retry)
+static bide_unbounded_channel_waiter *unbounded_waiter_of(bide_event_count_waiter *retry)
 {
     return bide_container_of(retry, bide_unbounded_channel_waiter, own.retry);
 }
 
-static int attempt_receive(bide_event_count_waiter *retry)
+static int unbounded_attempt_receive(bide_event_count_waiter *retry)
 {
-    bide_unbounded_channel_waiter *waiter = waiter_of(retry);
+    bide_unbounded_channel_waiter *waiter = unbounded_waiter_of(retry);
     bide_segment_queue_ *queue = &waiter->channel->queue;
     return bide_unbounded_channel_try_recv_(waiter->channel, waiter->seat, waiter->element,
                                                queue->stride, queue->size);
 }
 
-static bool may_receive(bide_event_count_waiter *retry)
+static bool unbounded_may_receive(bide_event_count_waiter *retry)
 {
-    bide_unbounded_channel_waiter *waiter = waiter_of(retry);
+    bide_unbounded_channel_waiter *waiter = unbounded_waiter_of(retry);
     return bide_segment_queue_may_pop_(&waiter->channel->queue, waiter->seat);
 }
 
-const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {attempt_receive, may_receive, NULL};
+const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {unbounded_attempt_receive,
+                                                                unbounded_may_receive, NULL};
 
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,

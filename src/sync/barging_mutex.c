@@ -1,6 +1,8 @@
 /*
- * The slow half of the barging mutex. The argument, with its numbers: barging_mutex.h, and
- * waiter_queue.h.
+ * The slow half of the barging mutex: unlocking with waiters, and waiting. Any thread may wait; the
+ * holder unlocks. A wait is a small coroutine: it waits in line, is woken to compete (PENDING), and
+ * waits again if it lost. The states and the argument, with the numbers that the comments below
+ * refer to: docs/internals/barging_mutex.md and waiter_queue.md.
  */
 #include "bide/barging_mutex.h"
 
@@ -21,8 +23,9 @@ static bool is_handed_over(const bide_queue_waiter *waiter)
     return waiter->wants > BIDE_BARGING_LOSSES;
 }
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool barging_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
+    bide_assert((*value & RESERVED) == 0 || (*value & (PENDING | LOCKED)) == PENDING); /* 4 */
     if ((*value & (LOCKED | PENDING)) != 0)
         return false;
     if (is_handed_over(waiter))
@@ -32,20 +35,21 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
+static void barging_leave(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     if (is_handed_over(waiter))
         *value &= ~HANDS_OVER;
 }
 
-static bool goes_first(const bide_queue_waiter *waiter)
+static bool barging_goes_first(const bide_queue_waiter *waiter)
 {
     return waiter->wants != 0;
 }
 
-static const bide_waiter_queue_ops rules = {.admit = admit, .leave = leave, .goes_first = goes_first};
+static const bide_waiter_queue_ops barging_rules = {
+    .admit = barging_admit, .leave = barging_leave, .goes_first = barging_goes_first};
 
-/* ---- Giving it back ---- */
+/* ---- Unlocking ---- */
 
 void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
 {
@@ -67,37 +71,37 @@ void bide_barging_mutex_unlock_slow_(bide_barging_mutex *mutex, uintptr_t state)
             /* release: partners are the acquires of the next holder. */
             if (bide_atomic_compare_exchange(word, &state, unlocked, release, relaxed))
                 return;
-        } else if (bide_waiter_queue_put(&mutex->queue, &rules, &state, value)) {
+        } else if (bide_waiter_queue_put(&mutex->queue, &barging_rules, &state, value)) {
             return;
         }
         bide_atomic_retry();
     }
 }
 
-/* No waiter is on its way any more; the next may have to be woken. */
-static void end_pending(waiter_type *waiter)
+/* The waiter no longer competes; the next may have to be woken. */
+static void barging_end_pending(waiter_type *waiter)
 {
     bide_waiter_queue *queue = &waiter->mutex->queue;
     waiter->is_pending = false;
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while (!bide_waiter_queue_put(queue, &rules, &state,
+    while (!bide_waiter_queue_put(queue, &barging_rules, &state,
                                   BIDE_QUEUE_VALUE(state) & ~(PENDING | RESERVED)))
         bide_atomic_retry();
 }
 
 /* ---- One wait in line ---- */
 
-static waiter_type *waiter_of(bide_awaiter *awaiter)
+static waiter_type *barging_waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, waiter_type, wait.awaiter);
 }
 
-/* Competes. */
-static bool wait_ready(bide_awaiter *awaiter)
+static bool barging_wait_ready(bide_awaiter *awaiter)
 {
-    waiter_type *waiter = waiter_of(awaiter);
+    waiter_type *waiter = barging_waiter_of(awaiter);
     bide_barging_mutex *mutex = waiter->mutex;
+    bide_assert(!waiter->has_it);
     if (!waiter->is_pending) {
         waiter->has_it = bide_barging_mutex_take_(&mutex->queue, 0, 0);
     } else if (bide_barging_mutex_take_(&mutex->queue, PENDING, PENDING | RESERVED)) {
@@ -108,14 +112,14 @@ static bool wait_ready(bide_awaiter *awaiter)
     return waiter->has_it;
 }
 
-/* It has lost too often: the next is to be its own. False: it has got it after all. */
-static bool ask_for_hand_over(waiter_type *waiter)
+/* It has lost too often: requests the next hand-over. Returns false if it took the mutex instead. */
+static bool barging_request_hand_over(waiter_type *waiter)
 {
     bide_waiter_queue *queue = &waiter->mutex->queue;
-    while (!wait_ready(&waiter->wait.awaiter)) {
-        /* relaxed: what is found is compared by what follows. */
+    while (!barging_wait_ready(&waiter->wait.awaiter)) {
+        /* relaxed: the compare-exchange that follows validates it. */
         uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-        /* relaxed: a wish that counts when PENDING is taken off, which releases; 3. */
+        /* relaxed: it takes effect when PENDING is taken off, which releases; 3. */
         if ((state & BIDE_BARGING_TAKEN_ & ~RESERVED) != 0 &&
             bide_atomic_compare_exchange(&queue->state, &state, state | HANDS_OVER, relaxed,
                                          relaxed))
@@ -124,11 +128,11 @@ static bool ask_for_hand_over(waiter_type *waiter)
     return false;
 }
 
-static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *barging_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    waiter_type *waiter = waiter_of(awaiter);
+    waiter_type *waiter = barging_waiter_of(awaiter);
     bide_queue_waiter *wait = &waiter->wait;
-    /* acquire: partner is the closing's release; what was written before it is seen. */
+    /* acquire: partner is close's release; writes from before it are visible. */
     if ((bide_atomic_load(&wait->queue->state, acquire) & BIDE_QUEUE_CLOSED_) != 0) {
         bide_awaiter_finish_closed(awaiter);
         return frame;
@@ -137,20 +141,20 @@ static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
         return frame;
     if (waiter->is_pending) {
         wait->wants++;
-        if (is_handed_over(wait) && !ask_for_hand_over(waiter))
+        if (is_handed_over(wait) && !barging_request_hand_over(waiter))
             return frame;
     }
     bide_queue_waiter_begin(wait);
-    bide_waiter_queue_enlist(wait, &rules);
+    bide_waiter_queue_enlist(wait, &barging_rules);
     if (waiter->is_pending)
-        end_pending(waiter); /* 2 */
+        barging_end_pending(waiter); /* 2 */
     return bide_waiter_queue_arm(wait) ? frame : NULL;
 }
 
-/* It has it, or has been woken to compete. */
-static int wait_resume(bide_awaiter *awaiter)
+/* It was handed the mutex, or woken to compete. */
+static int barging_wait_resume(bide_awaiter *awaiter)
 {
-    waiter_type *waiter = waiter_of(awaiter);
+    waiter_type *waiter = barging_waiter_of(awaiter);
     if (!waiter->has_it) {
         waiter->has_it = is_handed_over(&waiter->wait);
         waiter->is_pending = !waiter->has_it;
@@ -160,52 +164,52 @@ static int wait_resume(bide_awaiter *awaiter)
     return 0;
 }
 
-static void wait_cancel(bide_awaiter *awaiter)
+static void barging_wait_cancel(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel(&waiter_of(awaiter)->wait, &rules);
+    bide_waiter_queue_cancel(&barging_waiter_of(awaiter)->wait, &barging_rules);
 }
 
-/* What was handed or announced to a coroutine that is destroyed goes to the next waiter. */
-static bool wait_withdraw(bide_awaiter *awaiter)
+/* If the coroutine is destroyed, its mutex or its turn to compete goes to the next waiter. */
+static bool barging_wait_withdraw(bide_awaiter *awaiter)
 {
-    waiter_type *waiter = waiter_of(awaiter);
-    if (waiter->has_it) { /* it was ready, or suspend has found that it is; and gave way then */
+    waiter_type *waiter = barging_waiter_of(awaiter);
+    if (waiter->has_it) { /* it took the mutex without suspending, and yielded then */
         bide_barging_mutex_unlock_(waiter);
         return false;
     }
-    if (bide_waiter_queue_withdraw(awaiter, &rules))
+    if (bide_waiter_queue_withdraw(awaiter, &barging_rules))
         return true;
     if (is_handed_over(&waiter->wait))
         bide_barging_mutex_unlock_(waiter);
     else
-        end_pending(waiter);
+        barging_end_pending(waiter);
     return false;
 }
 
-static const bide_awaiter_ops wait_ops = {
-    .ready = wait_ready,
-    .suspend = wait_suspend,
-    .resume = wait_resume,
-    .cancel = wait_cancel,
-    .withdraw = wait_withdraw,
+static const bide_awaiter_ops barging_wait_ops = {
+    .ready = barging_wait_ready,
+    .suspend = barging_wait_suspend,
+    .resume = barging_wait_resume,
+    .cancel = barging_wait_cancel,
+    .withdraw = barging_wait_withdraw,
     .name = "bide_barging_mutex_lock",
 };
 
-/* ---- A waiter waits in line, again and again ---- */
+/* ---- A waiter's coroutine: it waits in line until it has the mutex ---- */
 
-static bide_next lock_step(bide_frame *frame, unsigned depth);
+static bide_next barging_lock_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code lock_code = {lock_step, "bide_barging_mutex_lock", __FILE__, NULL,
-                                              NULL};
-static const bide_point lock_waits = BIDE_POINT(&lock_code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_coroutine_code barging_lock_code = {barging_lock_step, "bide_barging_mutex_lock",
+                                                      __FILE__, NULL, NULL};
+static const bide_point barging_lock_waits = BIDE_POINT(&barging_lock_code, NULL, 0, BIDE_AT_AWAIT);
 
-static bide_frame *lock_wait(waiter_type *waiter)
+static bide_frame *barging_lock_wait(waiter_type *waiter)
 {
-    waiter->wait.awaiter.ops = &wait_ops;
+    waiter->wait.awaiter.ops = &barging_wait_ops;
     return bide_frame_await(&waiter->frame, &waiter->wait.awaiter);
 }
 
-static bide_next lock_step(bide_frame *frame, unsigned depth)
+static bide_next barging_lock_step(bide_frame *frame, unsigned depth)
 {
     waiter_type *waiter = bide_container_of(frame, waiter_type, frame);
     bide_awaiter *wait = &waiter->wait.awaiter;
@@ -214,12 +218,13 @@ static bide_next lock_step(bide_frame *frame, unsigned depth)
         waiter->status = bide_awaiter_resume(wait, wait->ops);
         if (waiter->status < 0 || waiter->has_it)
             break;
-        bide_frame *next = lock_wait(waiter);
+        bide_frame *next = barging_lock_wait(waiter);
         if (next != frame)
             return bide_next_frame(next);
     }
+
     if (waiter->is_pending)
-        end_pending(waiter);
+        barging_end_pending(waiter);
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(waiter->awaiter.frame);
 }
@@ -231,11 +236,11 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
     waiter->is_pending = false;
     waiter->wait.queue = &waiter->mutex->queue;
     waiter->wait.wants = 0;
-    waiter->frame.awaiter.ops = &lock_waits.ops;
+    waiter->frame.awaiter.ops = &barging_lock_waits.ops;
     waiter->frame.awaiter.frame = frame;
     waiter->frame.context = frame->context;
-    bide_frame *next = lock_wait(waiter);
-    return next == &waiter->frame ? lock_step(next, 0).frame : next;
+    bide_frame *next = barging_lock_wait(waiter);
+    return next == &waiter->frame ? barging_lock_step(next, 0).frame : next;
 }
 
 bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
@@ -252,5 +257,5 @@ bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
 
 void bide_barging_mutex_close(bide_barging_mutex *mutex)
 {
-    bide_waiter_queue_close(&mutex->queue, &rules);
+    bide_waiter_queue_close(&mutex->queue, &barging_rules);
 }

@@ -1,9 +1,11 @@
 /*
- * Arriving at a barrier, and waiting there. The argument: cyclic_barrier.h and waiter_queue.h.
+ * Arriving at a barrier, and waiting there. Any thread may do either. The value of the queue is the
+ * phase, the number of parties, and the number of missing arrivals. The argument: the end of
+ * cyclic_barrier.h, and docs/internals/waiter_queue.md.
  *
- * The arrival that completes a phase changes the value at once, also while a server is at work. So
- * a server may judge by a value in which the phase was not complete, and let a waiter leave; the
- * queue has that waiter judged again before it has left.
+ * The arrival that completes a phase changes the value at once, even while a server is active. So a
+ * server may judge by a value in which the phase was not complete, and remove a waiter; it judges
+ * that waiter again before it leaves.
  */
 #include "bide/cyclic_barrier.h"
 
@@ -29,29 +31,30 @@ static uint32_t phase_in(uintptr_t state)
 
 /* ---- Rules ---- */
 
-static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
+static bool cyclic_barrier_is_due(const bide_queue_waiter *waiter, uintptr_t value)
 {
     return bide_queue_is_past(value, BIDE_CYCLIC_BARRIER_BELOW_,
                               waiter->wants & ~BIDE_CYCLIC_BARRIER_BACK_);
 }
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool cyclic_barrier_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
-    return is_due(waiter, *value);
+    return cyclic_barrier_is_due(waiter, *value);
 }
 
-static void leave(const bide_queue_waiter *waiter, uintptr_t *value)
+static void cyclic_barrier_leave(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     if ((waiter->wants & BIDE_CYCLIC_BARRIER_BACK_) != 0)
         *value += BIDE_QUEUE_ONE;
+    bide_assert(lacking_in(*value) <= parties_in(*value));
 }
 
 const bide_waiter_queue_ops bide_cyclic_barrier_ops_ = {
-    .admit = admit, .leave = leave, .is_due = is_due};
+    .admit = cyclic_barrier_admit, .leave = cyclic_barrier_leave, .is_due = cyclic_barrier_is_due};
 
 /* ---- Arriving ---- */
 
-/* One attempt, at a barrier that is not closed. False: the state is another. */
+/* One attempt, at a barrier that is not closed. Returns false if the state changed. */
 static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, bool *is_last)
 {
     uintptr_t value = BIDE_QUEUE_VALUE(*state) - BIDE_QUEUE_ONE - (drops ? PARTY : 0);
@@ -69,12 +72,13 @@ static bool arrive_once(bide_waiter_queue *queue, bool drops, uintptr_t *state, 
 int bide_cyclic_barrier_arrive_(bide_cyclic_barrier *barrier, bool drops,
                                 bide_cyclic_barrier_token *token)
 {
-    /* relaxed: what is found is compared by what follows. */
+    /* relaxed: the compare-exchange that follows validates it. */
     uintptr_t state = bide_atomic_load(&barrier->queue.state, relaxed);
     for (;;) {
         *token = (bide_cyclic_barrier_token){phase_in(state), false};
         if ((state & BIDE_QUEUE_CLOSED_) != 0)
             return -EPIPE;
+        bide_assert(lacking_in(state) <= parties_in(state));
         if (BIDE_UNLIKELY(lacking_in(state) == 0))
             return -EINVAL;
         if (arrive_once(&barrier->queue, drops, &state, &token->is_last))
@@ -89,21 +93,21 @@ static bool is_complete(bide_awaiter *awaiter)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
     /* acquire: partner is the arrivals' release. */
-    return is_due(waiter, bide_atomic_load(&waiter->queue->state, acquire));
+    return cyclic_barrier_is_due(waiter, bide_atomic_load(&waiter->queue->state, acquire));
 }
 
-static bide_frame *suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *cyclic_barrier_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter,
                                      &bide_cyclic_barrier_ops_, frame);
 }
 
-/* If nobody else is lacking, arrives. */
+/* Arrives if no other party is missing. */
 static bool arrive_as_last(bide_awaiter *awaiter)
 {
     bide_cyclic_barrier_waiter *waiter = (bide_cyclic_barrier_waiter *)(void *)awaiter;
     bide_waiter_queue *queue = waiter->waiter.queue;
-    /* relaxed: what is found is compared by what follows. */
+    /* relaxed: the compare-exchange that follows validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     while (lacking_in(state) == 1 && (state & BIDE_QUEUE_CLOSED_) == 0) {
         if (arrive_once(queue, false, &state, &waiter->is_last))
@@ -113,7 +117,7 @@ static bool arrive_as_last(bide_awaiter *awaiter)
     return false;
 }
 
-/* Arrives; from then on it is a wait for that phase. */
+/* Arrives; from then on the operation is a wait for that phase. */
 static bide_frame *arrive_and_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_cyclic_barrier_waiter *waiter = (bide_cyclic_barrier_waiter *)(void *)awaiter;
@@ -134,40 +138,40 @@ static bide_frame *arrive_and_suspend(bide_awaiter *awaiter, bide_frame *frame)
         return frame;
     waiter->waiter.wants = token.phase | BIDE_CYCLIC_BARRIER_BACK_;
     awaiter->ops = &bide_cyclic_barrier_wait_ops_;
-    return suspend(awaiter, frame);
+    return cyclic_barrier_suspend(awaiter, frame);
 }
 
-static int resume(bide_awaiter *awaiter)
+static int cyclic_barrier_resume(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return 0;
 }
 
-static void cancel(bide_awaiter *awaiter)
+static void cyclic_barrier_cancel(bide_awaiter *awaiter)
 {
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_cyclic_barrier_ops_);
 }
 
-static bool withdraw(bide_awaiter *awaiter)
+static bool cyclic_barrier_withdraw(bide_awaiter *awaiter)
 {
     return bide_waiter_queue_withdraw(awaiter, &bide_cyclic_barrier_ops_);
 }
 
 const bide_awaiter_ops bide_cyclic_barrier_wait_ops_ = {
     .ready = is_complete,
-    .suspend = suspend,
-    .resume = resume,
-    .cancel = cancel,
-    .withdraw = withdraw,
+    .suspend = cyclic_barrier_suspend,
+    .resume = cyclic_barrier_resume,
+    .cancel = cyclic_barrier_cancel,
+    .withdraw = cyclic_barrier_withdraw,
     .name = "bide_cyclic_barrier_wait",
 };
 
 const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_ = {
     .ready = arrive_as_last,
     .suspend = arrive_and_suspend,
-    .resume = resume,
-    .cancel = cancel,
-    .withdraw = withdraw,
+    .resume = cyclic_barrier_resume,
+    .cancel = cyclic_barrier_cancel,
+    .withdraw = cyclic_barrier_withdraw,
     .name = "bide_cyclic_barrier_arrive_and_wait",
 };
 

@@ -1,14 +1,15 @@
 /*
- * The slow half of the manual-reset event. Its states and orders are in waiter_list.h. Setting is
- * one compare-exchange that acquires and releases:
- *   1. release, so that whoever finds it set (is_set, or a refused push) sees what was written
- *      before the set;
- *   2. acquire, so that set sees the waiters' nodes, and the frames behind them, that were pushed.
- *      A waiter pushes by a compare-exchange on the same word. So for each wait either the push
- *      comes first, and the exchange takes the waiter; or the exchange comes first, and the push is
- *      refused. No wake-up is lost and none is doubled.
+ * The slow half of the manual-reset event. Any thread may set, reset, wait and close. Its states and
+ * orders are those of docs/internals/waiter_list.md. Setting is one compare-exchange that acquires
+ * and releases:
+ *   1. release, so that a thread that finds the event set (is_set, or a rejected push) sees writes
+ *      from before the set;
+ *   2. acquire, so that set sees the pushed waiters' nodes, and the frames behind them. A waiter
+ *      pushes by a compare-exchange on the same word. So for each wait either the push comes first,
+ *      and the exchange takes the waiter; or the exchange comes first, and the push is rejected. No
+ *      wake-up is lost and none is doubled.
  *
- * Closing is one of the same kind, and so is its argument.
+ * Closing works likewise, with the same argument.
  */
 #include "bide/event.h"
 

@@ -1,4 +1,15 @@
-/* The event count's slow half; states, argument and letters are in event_count.h. */
+/*
+ * The event count's slow half: placing an operation that waits, taking it, and attempting it on the
+ * waiter's behalf.
+ *
+ *     place     FREE, an operation that waits, or one that is about to (BEGUN)
+ *     line      a waiter queue for the others
+ *     watch     how closely a notifier looks: UNWATCHED, ARMING, a thread, WATCHED
+ *
+ * Any thread may notify, and wait. The thread that has taken an operation owns it until it has ended
+ * or placed it again. The states, the argument, and the numbers and letters of the comments below:
+ * docs/internals/event_count.md.
+ */
 #include "bide/extend/event_count.h"
 
 #include "bide/extend/choice.h"
@@ -9,7 +20,7 @@
 enum { UNWATCHED = BIDE_EVENT_COUNT_UNWATCHED_, ARMING, WATCHED };
 
 /* Of `place`, beside an operation. */
-enum { FREE = BIDE_EVENT_COUNT_FREE_, BEGUN = 1 };
+enum { PLACE_FREE = BIDE_EVENT_COUNT_FREE_, PLACE_BEGUN = 1 };
 
 static bide_event_count_waiter *retry_of(bide_awaiter *awaiter)
 {
@@ -21,15 +32,15 @@ static bool is_possible(bide_event_count_waiter *retry)
     return retry->rules->is_possible(retry);
 }
 
-/* ---- The line: its value is how many may go ---- */
+/* ---- The line: its value is the number of operations to be let go ---- */
 
-/* The rules, for one use of the line: operations that have left it are put behind `taken`. */
+/* The rules, for one use of the line: operations that leave it are appended to `taken`. */
 typedef struct line_rules {
     bide_waiter_queue_ops rules;
     bide_awaiter_chain *taken;
 } line_rules;
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool retry_line_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     (void)waiter;
     if (*value == 0)
@@ -38,13 +49,13 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-static uintptr_t settle(uintptr_t value)
+static uintptr_t retry_line_settle(uintptr_t value)
 {
     (void)value;
     return 0; /* 6 */
 }
 
-static void hand(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *chain)
+static void retry_line_hand(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *chain)
 {
     const line_rules *own = bide_container_of(rules, const line_rules, rules);
     bide_awaiter_chain_append(own->taken, chain->first, chain->last);
@@ -52,15 +63,16 @@ static void hand(const bide_waiter_queue_ops *rules, const bide_awaiter_chain *c
 
 static line_rules rules_for(bide_awaiter_chain *taken)
 {
-    return (line_rules){{.admit = admit, .settle = settle, .hand = hand}, taken};
+    return (line_rules){
+        {.admit = retry_line_admit, .settle = retry_line_settle, .hand = retry_line_hand}, taken};
 }
 
-/* Takes the first `count` in line. */
+/* Takes the first `count` operations in line. */
 static void take_from_line(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
     const uintptr_t max = BIDE_QUEUE_MAX / 2 * BIDE_QUEUE_ONE;
     line_rules rules = rules_for(taken);
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&event_count->line.state, relaxed);
     while (bide_event_count_is_line_(state)) {
         uintptr_t value = BIDE_QUEUE_VALUE(state);
@@ -75,33 +87,34 @@ static void take_from_line(bide_event_count *event_count, size_t count, bide_awa
 
 /* ---- Taking waiting operations ---- */
 
-static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+static void retry_chain_append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
 {
     awaiter->link = NULL;
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
-/* Takes up to `count` waiting operations, to be attempted or woken. False: there was none. */
-static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
+/* Takes up to `count` waiting operations, to be attempted or woken. Returns false if none waited. */
+static bool event_count_take(bide_event_count *event_count, size_t count, bide_awaiter_chain *taken)
 {
     bool found = false;
     if (count == 0)
         return false;
     uintptr_t place = bide_atomic_load(&event_count->place, relaxed); /* S */
-    while (place != FREE && !found) {
+    while (place != PLACE_FREE && !found) {
         uintptr_t expected = place;
         /* acquire: the operation; partner: `stand_in_place`. 5 */
-        found =
-            bide_atomic_compare_exchange(&event_count->place, &expected, FREE, acquire, relaxed);
+        found = bide_atomic_compare_exchange(&event_count->place, &expected, PLACE_FREE, acquire,
+                                             relaxed);
         if (!found) {
             place = expected;
             bide_atomic_retry();
         }
     }
     if (found) {
+        bide_assert((place & ~(uintptr_t)PLACE_BEGUN) != 0);
         count--;
-        if ((place & BEGUN) == 0)
-            append(taken, &((bide_event_count_waiter *)place)->waiter.awaiter);
+        if ((place & PLACE_BEGUN) == 0)
+            retry_chain_append(taken, &((bide_event_count_waiter *)place)->waiter.awaiter);
     }
     if (count != 0 && bide_event_count_has_line_(event_count)) {
         take_from_line(event_count, count, taken);
@@ -110,7 +123,7 @@ static bool take(bide_event_count *event_count, size_t count, bide_awaiter_chain
     return found;
 }
 
-/* No operation waits: S was in vain. */
+/* No operation waits: S found nothing. */
 static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
                            bide_awaiter_chain *taken)
 {
@@ -125,33 +138,33 @@ static void count_unneeded(bide_event_count *event_count, uintptr_t watch,
     if (watch != ARMING &&
         bide_atomic_compare_exchange(&event_count->watch, &watch, UNWATCHED, relaxed, relaxed)) {
         bide_atomic_fence(seq_cst); /* 3; partners: F', H */
-        take(event_count, SIZE_MAX, taken);
+        event_count_take(event_count, SIZE_MAX, taken);
     }
 }
 
-static void look(bide_event_count *event_count, size_t count, uintptr_t watch,
-                 bide_awaiter_chain *taken)
+static void retry_look(bide_event_count *event_count, size_t count, uintptr_t watch,
+                       bide_awaiter_chain *taken)
 {
     if (watch == bide_this_thread_()) {
-        take(event_count, count, taken);
+        event_count_take(event_count, count, taken);
         return;
     }
     bide_atomic_fence(seq_cst); /* F; partners: F', H */
-    if (!take(event_count, count, taken))
+    if (!event_count_take(event_count, count, taken))
         count_unneeded(event_count, watch, taken);
     else if (bide_atomic_load(&event_count->unneeded, relaxed) != 0) /* a hint */
         bide_atomic_store(&event_count->unneeded, 0, relaxed);
 }
 
-/* As bide_event_count_notify, for one; what is taken is the caller's. */
+/* As bide_event_count_notify, for one operation, which is the caller's then. */
 static void notify_into(bide_event_count *event_count, bide_awaiter_chain *taken)
 {
     uintptr_t watch;
     if (bide_event_count_must_poll_(event_count, &watch))
-        look(event_count, 1, watch, taken);
+        retry_look(event_count, 1, watch, taken);
 }
 
-/* ---- Standing: in the place, or in the line ---- */
+/* ---- Placing an operation: in the place, or in the line ---- */
 
 void bide_event_count_watch_(bide_event_count *event_count)
 {
@@ -180,14 +193,14 @@ void bide_event_count_watch_(bide_event_count *event_count)
 }
 
 /*
- * In the place: *waits is whether it does; if not, it is the caller's still, or again. False: the
- * place is not free. `held`: whatever ends it, its coroutine does not go on before the caller has
- * returned.
+ * Puts the operation in the place. *waits: it waits there; otherwise it is still, or again, the
+ * caller's. Returns false if the place is not free. `held`: whatever ends the operation, its
+ * coroutine does not continue before the caller has returned.
  */
 static bool stand_in_place(bide_event_count *event_count, bide_event_count_waiter *retry, bool held, bool *waits)
 {
-    uintptr_t place = FREE;
-    uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)BEGUN);
+    uintptr_t place = PLACE_FREE;
+    uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)PLACE_BEGUN);
     /* release: the operation, if it has not BEGUN; partners: `take`, `take_out`. 5 */
     if (bide_event_count_has_line_(event_count) ||
         !bide_atomic_compare_exchange(&event_count->place, &place, own, release, relaxed)) /* A */
@@ -195,11 +208,10 @@ static bool stand_in_place(bide_event_count *event_count, bide_event_count_waite
     bide_event_count_watch_(event_count);
     if (is_possible(retry) || bide_awaiter_is_cancelled(&retry->waiter.awaiter)) { /* B, and 7 */
         /*
-         * acquire: a taker that has had it meanwhile, and put it back; partner: the same as below.
-         * 5
+         * acquire: of a taker that has placed it again in the meantime; partner: as below. 5
          */
         bool taken_back =
-            bide_atomic_compare_exchange(&event_count->place, &own, FREE, acquire, relaxed);
+            bide_atomic_compare_exchange(&event_count->place, &own, PLACE_FREE, acquire, relaxed);
         *waits = held && !taken_back;
     } else {
         /* release: the operation; partners: `take`, `take_out`. 5 */
@@ -209,7 +221,7 @@ static bool stand_in_place(bide_event_count *event_count, bide_event_count_waite
     return true;
 }
 
-/* In the line. The same. */
+/* Puts the operation in the line; otherwise as above. */
 static bool stand_in_line(bide_event_count *event_count, bide_event_count_waiter *retry,
                           bide_awaiter_chain *taken)
 {
@@ -217,17 +229,17 @@ static bool stand_in_line(bide_event_count *event_count, bide_event_count_waiter
     bide_waiter_queue_enlist(&retry->waiter, &rules.rules); /* A */
     bide_event_count_watch_(event_count);
     if (is_possible(retry)) /* B */
-        take(event_count, 1, taken);
+        event_count_take(event_count, 1, taken);
     if (bide_awaiter_is_cancelled(&retry->waiter.awaiter)) /* 7 */
         bide_waiter_queue_sweep(&event_count->line, &rules.rules);
     return !bide_waiter_queue_arm(&retry->waiter);
 }
 
 /*
- * Puts it where it waits. True: it does, and is not the caller's any more. False: it is to be
- * attempted, or has been cut short.
+ * Places the operation. Returns true if it waits; it is not the caller's any more then. Returns false
+ * if it is to be attempted, or was cancelled.
  */
-static bool stand(bide_event_count_waiter *retry, bool held, bide_awaiter_chain *taken)
+static bool retry_place(bide_event_count_waiter *retry, bool held, bide_awaiter_chain *taken)
 {
     bide_event_count *event_count = bide_event_count_of_waiter_(retry);
     bool waits;
@@ -238,13 +250,13 @@ static bool stand(bide_event_count_waiter *retry, bool held, bide_awaiter_chain 
 
 /* ---- Attempting, on the waiter's behalf ---- */
 
-/* Is it one that is attempted, and has not ended? One that was cut short has another table. */
+/* Whether the operation is attempted, and has not ended. A cancelled one has another table. */
 static bool is_tried(const bide_awaiter *awaiter)
 {
     return awaiter->ops->suspend == bide_event_count_waiter_suspend_;
 }
 
-/* Is one of those that were taken to attempt the same, and lets the next go then? */
+/* Whether one of the taken operations attempts the same, and then lets the next one go. */
 static bool is_followed(const bide_event_count_waiter *retry, const bide_awaiter_chain *taken)
 {
     for (bide_awaiter *a = taken->first; a != NULL; a = a->link) {
@@ -254,7 +266,7 @@ static bool is_followed(const bide_event_count_waiter *retry, const bide_awaiter
     return false;
 }
 
-/* Attempts until it is done, or stands again. Is it done? */
+/* Attempts until the operation is done, or placed again. Returns true if it is done. */
 static bool try_on(bide_event_count_waiter *retry, bool held, bide_awaiter_chain *taken)
 {
     bide_awaiter *awaiter = &retry->waiter.awaiter;
@@ -269,22 +281,21 @@ static bool try_on(bide_event_count_waiter *retry, bool held, bide_awaiter_chain
         }
         if (bide_awaiter_is_cancelled(awaiter))
             bide_awaiter_finish_cancelled(awaiter);
-        else if (stand(retry, held, taken))
+        else if (retry_place(retry, held, taken))
             return false;
     }
     return true;
 }
 
 /*
- * Those that were taken are attempted, and those that are taken because of that; what has ended is
- * woken.
+ * Attempts the taken operations, and further operations taken because of that. Wakes the ended ones.
  */
-static void serve(bide_awaiter_chain *taken)
+static void retry_serve(bide_awaiter_chain *taken)
 {
     bide_awaiter_chain ended = {NULL, NULL};
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(taken)) != NULL;) {
         if (!is_tried(a) || try_on(retry_of(a), false, taken))
-            append(&ended, a);
+            retry_chain_append(&ended, a);
     }
     bide_wake(ended.first);
 }
@@ -292,23 +303,23 @@ static void serve(bide_awaiter_chain *taken)
 void bide_event_count_poll_(bide_event_count *event_count, size_t count, uintptr_t watch)
 {
     bide_awaiter_chain taken = {NULL, NULL};
-    look(event_count, count, watch, &taken);
+    retry_look(event_count, count, watch, &taken);
     if (taken.first != NULL)
-        serve(&taken);
+        retry_serve(&taken);
 }
 
 bide_event_count_waiter *bide_event_count_take_(bide_event_count *event_count)
 {
     bide_awaiter_chain taken = {NULL, NULL};
     bide_event_count_waiter *retry = NULL;
-    take(event_count, 1, &taken);
+    event_count_take(event_count, 1, &taken);
     bide_awaiter *first = taken.first;
     if (first != NULL && is_tried(first)) {
         retry = retry_of(first);
         taken.first = first->link;
     }
     if (taken.first != NULL)
-        serve(&taken);
+        retry_serve(&taken);
     return retry;
 }
 
@@ -322,20 +333,20 @@ bide_frame *bide_event_count_waiter_suspend_(bide_awaiter *awaiter, bide_frame *
         return frame;
     bide_queue_waiter_begin(&retry->waiter);
     bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
-    bool waits = stand(retry, held, &taken) || !try_on(retry, held, &taken);
+    bool waits = retry_place(retry, held, &taken) || !try_on(retry, held, &taken);
     if (taken.first != NULL)
-        serve(&taken);
+        retry_serve(&taken);
     return waits ? NULL : frame;
 }
 
-/* Takes it out of the place. False: it is not there, or not any more. */
-static bool take_out(bide_event_count_waiter *retry, uintptr_t *place)
+/* Removes the operation from the place. Returns false if it is not there. */
+static bool event_count_remove(bide_event_count_waiter *retry, uintptr_t *place)
 {
     bide_event_count *event_count = bide_event_count_of_waiter_(retry);
     *place = bide_atomic_load(&event_count->place, relaxed);
-    while ((*place & ~(uintptr_t)BEGUN) == (uintptr_t)retry) {
+    while ((*place & ~(uintptr_t)PLACE_BEGUN) == (uintptr_t)retry) {
         /* acquire: the operation; partner: `stand_in_place`. 5 */
-        if (bide_atomic_compare_exchange(&event_count->place, place, FREE, acquire, relaxed))
+        if (bide_atomic_compare_exchange(&event_count->place, place, PLACE_FREE, acquire, relaxed))
             return true;
     }
     return false;
@@ -347,14 +358,14 @@ void bide_event_count_waiter_cancel_(bide_awaiter *awaiter)
     bide_awaiter_chain taken = {NULL, NULL};
     uintptr_t place;
     bide_atomic_fence(seq_cst); /* 7; partners: F', H */
-    if (!take_out(retry, &place)) {
+    if (!event_count_remove(retry, &place)) {
         line_rules rules = rules_for(&taken);
         bide_waiter_queue_cancel(&retry->waiter, &rules.rules);
-    } else if ((place & BEGUN) == 0) {
+    } else if ((place & PLACE_BEGUN) == 0) {
         bide_awaiter_finish_cancelled(awaiter);
-        append(&taken, awaiter);
+        retry_chain_append(&taken, awaiter);
     }
-    serve(&taken);
+    retry_serve(&taken);
 }
 
 bool bide_event_count_waiter_withdraw_(bide_awaiter *awaiter)
@@ -364,53 +375,53 @@ bool bide_event_count_waiter_withdraw_(bide_awaiter *awaiter)
     uintptr_t place;
     if (!bide_awaiter_suspended(awaiter))
         return false;
-    bool found =
-        take_out(retry_of(awaiter), &place) || bide_waiter_queue_withdraw(awaiter, &rules.rules);
-    serve(&taken);
+    bool found = event_count_remove(retry_of(awaiter), &place) ||
+                 bide_waiter_queue_withdraw(awaiter, &rules.rules);
+    retry_serve(&taken);
     return found;
 }
 
 /* ---- A wait alone ---- */
 
-static bool wait_ready(bide_awaiter *awaiter)
+static bool retry_wait_ready(bide_awaiter *awaiter)
 {
     return is_possible(retry_of(awaiter));
 }
 
-/* A function of its own, by which it is told from what is tried. */
-static bide_frame *wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+/* A function of its own, which distinguishes it from an operation that is attempted. */
+static bide_frame *retry_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     return bide_event_count_waiter_suspend_(awaiter, frame);
 }
 
-static int wait_resume(bide_awaiter *awaiter)
+static int retry_wait_resume(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return 0;
 }
 
-static bool wait_withdraw(bide_awaiter *awaiter)
+static bool retry_wait_withdraw(bide_awaiter *awaiter)
 {
     bide_event_count *event_count = bide_event_count_of_waiter_(retry_of(awaiter));
     if (bide_event_count_waiter_withdraw_(awaiter))
         return true;
     if (is_possible(retry_of(awaiter)))
-        bide_event_count_notify(event_count, 1); /* what it was taken for goes to the next: 4 */
+        bide_event_count_notify(event_count,
+                                1); /* the notification goes to the next operation: 4 */
     return false;
 }
 
 /*
- * Makes of `retry` a wait until a notification comes, or an attempt may succeed; it attempts
- * nothing.
+ * Makes `retry` a wait for a notification, or until an attempt may succeed; it attempts nothing.
  */
 static bide_awaiter *wait_only(bide_event_count_waiter *retry)
 {
     static const bide_awaiter_ops ops = {
-        .ready = wait_ready,
-        .suspend = wait_suspend,
-        .resume = wait_resume,
+        .ready = retry_wait_ready,
+        .suspend = retry_wait_suspend,
+        .resume = retry_wait_resume,
         .cancel = bide_event_count_waiter_cancel_,
-        .withdraw = wait_withdraw,
+        .withdraw = retry_wait_withdraw,
         .name = "bide_event_count",
     };
     retry->waiter.awaiter.ops = &ops;
@@ -419,7 +430,7 @@ static bide_awaiter *wait_only(bide_event_count_waiter *retry)
 
 /* ---- A case of a select ---- */
 
-static int choose(bide_event_count_waiter *retry, bide_choice *choice)
+static int retry_choose(bide_event_count_waiter *retry, bide_choice *choice)
 {
     int status = bide_event_count_waiter_attempt_(retry);
     if (status == -EAGAIN)
@@ -429,28 +440,29 @@ static int choose(bide_event_count_waiter *retry, bide_choice *choice)
 
 int bide_event_count_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice)
 {
-    return choose(retry_of(awaiter), choice);
+    return retry_choose(retry_of(awaiter), choice);
 }
 
 int bide_event_count_own_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice)
 {
-    return choose(&((bide_event_count_own_waiter *)(void *)awaiter)->retry, choice);
+    return retry_choose(&((bide_event_count_own_waiter *)(void *)awaiter)->retry, choice);
 }
 
-/* ---- What only its own coroutine may attempt: a coroutine that attempts and waits ---- */
+/* ---- An operation that only its own coroutine may attempt: a coroutine in a loop ---- */
 
-static bide_next step(bide_frame *frame, unsigned depth);
+static bide_next retry_own_step(bide_frame *frame, unsigned depth);
 
-static const bide_coroutine_code code = {step, "bide_event_count_wait_own", __FILE__, NULL, NULL};
-static const bide_point at_await = BIDE_POINT(&code, NULL, 0, BIDE_AT_AWAIT);
+static const bide_coroutine_code retry_own_code = {retry_own_step, "bide_event_count_wait_own",
+                                                   __FILE__, NULL, NULL};
+static const bide_point retry_own_await = BIDE_POINT(&retry_own_code, NULL, 0, BIDE_AT_AWAIT);
 
-static bide_frame *wait(bide_event_count_own_waiter *own)
+static bide_frame *retry_own_wait(bide_event_count_own_waiter *own)
 {
-    own->frame.awaiter.ops = &at_await.ops;
+    own->frame.awaiter.ops = &retry_own_await.ops;
     return bide_frame_await(&own->frame, wait_only(&own->retry));
 }
 
-static bide_next step(bide_frame *frame, unsigned depth)
+static bide_next retry_own_step(bide_frame *frame, unsigned depth)
 {
     bide_event_count_own_waiter *own = bide_container_of(frame, bide_event_count_own_waiter, frame);
     bide_awaiter *awaiter = &own->retry.waiter.awaiter;
@@ -459,7 +471,7 @@ static bide_next step(bide_frame *frame, unsigned depth)
     if (status == 0) {
         status = bide_event_count_waiter_attempt_(&own->retry);
         if (status == -EAGAIN)
-            return bide_next_frame(wait(own));
+            return bide_next_frame(retry_own_wait(own));
         if (is_possible(&own->retry))
             bide_event_count_notify(bide_event_count_of_waiter_(&own->retry), 1); /* 4 */
     }
@@ -473,7 +485,7 @@ bide_frame *bide_event_count_own_waiter_suspend_(bide_awaiter *awaiter, bide_fra
     bide_event_count_own_waiter *own = (bide_event_count_own_waiter *)(void *)awaiter;
     own->frame.awaiter.frame = frame;
     own->frame.context = frame->context;
-    return wait(own);
+    return retry_own_wait(own);
 }
 
 bool bide_event_count_own_waiter_withdraw_(bide_awaiter *awaiter)

@@ -1,17 +1,17 @@
 /*
- * A line of operations that each leave in constant time, wherever they stand. Floor: sync.
+ * A doubly linked list of waiting operations, from which each is removed in constant time.
+ * Floor: sync.
  *
  *     first --link--> ... --link--> last --link--> NULL
- *     `before` leads the other way, and from the first to the last; NULL: not in line
+ *     `before` leads to the predecessor, and from the first to the last; NULL: not in the list
  *
- * A line belongs to its holder, one thread at a time: handing it over releases, taking it acquires.
- * So its links need no order of their own, and whether an operation is in line is read in the
- * operation, by the holder. Where `before` stands in an operation its kind says, by a function that
- * compilers inline.
+ * A list belongs to its holder, one thread at a time: handing it over releases, taking it acquires.
+ * So its links need no memory order of their own, and the holder reads from an operation whether it
+ * is in the list. A function that compilers inline says where an operation has its `before`.
  *
- * A holder need not have seen an operation in line to let it leave: another thread names it
- * (bide_awaiter_leaves_), and leaves the name where the holder finds it; waiter_list.h and
- * waiter_queue.h say where.
+ * The holder can remove an operation that it has not seen in the list: another thread requests the
+ * removal (bide_awaiter_leaves_), and leaves the request where the holder finds it.
+ * docs/internals/waiter_list.md and docs/internals/waiter_queue.md say where.
  */
 #ifndef BIDE_SYNC_LINE_H
 #define BIDE_SYNC_LINE_H
@@ -20,46 +20,52 @@
 
 typedef bide_awaiter **line_before(bide_awaiter *awaiter);
 
-/* Its neighbours lead to each other; it leads to them still, for line_step_in. */
-BIDE_INLINE void line_step_out(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
+/* Links the operation's neighbours to each other. Its own links stay, for line_reinsert. */
+BIDE_INLINE void line_unlink(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
 {
     bide_awaiter *before = *before_of(awaiter);
     bide_awaiter *after = awaiter->link;
+    bide_assert(before != NULL);
+    bide_assert(*first == awaiter || before->link == awaiter);
     if (*first == awaiter)
         *first = after;
     else
         before->link = after;
     bide_awaiter *at = after != NULL ? after : *first;
-    if (at != NULL)
+    if (at != NULL) {
+        bide_assert(*before_of(at) == awaiter);
         *before_of(at) = before;
+    }
 }
 
-/* Undoes the last line_step_out that has not been undone. */
-BIDE_INLINE void line_step_in(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
+/* Undoes the last line_unlink that has not been undone. */
+BIDE_INLINE void line_reinsert(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
 {
     bide_awaiter *after = awaiter->link;
     bide_awaiter *at = after != NULL ? after : *first;
+    bide_assert(*before_of(awaiter) != NULL);
+    bide_assert(at == NULL || *before_of(at) == *before_of(awaiter));
     if (*first == after)
         *first = awaiter; /* it was the first; its `before` is the last, or itself */
     else
-        /* (in line, so `before` is not NULL) NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        /* (its `before` is not NULL) NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         (*before_of(awaiter))->link = awaiter;
     if (at != NULL)
         *before_of(at) = awaiter;
 }
 
-/* It leaves for good. */
-BIDE_INLINE void line_take_out(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
+/* Removes the operation for good. */
+BIDE_INLINE void line_remove(bide_awaiter **first, bide_awaiter *awaiter, line_before *before_of)
 {
-    line_step_out(first, awaiter, before_of);
+    line_unlink(first, awaiter, before_of);
     *before_of(awaiter) = NULL;
 }
 
 /*
- * Done with an operation that was named, and is in no line any more: it was removed, or was not
- * there. If it has ended it is put in front of those to be woken.
+ * Completes a requested removal of an operation that is in no list any more. If the operation has
+ * ended, adds it in front of those to be woken.
  */
-BIDE_INLINE void say_has_left(bide_awaiter *awaiter, bide_awaiter **woken)
+BIDE_INLINE void complete_removal(bide_awaiter *awaiter, bide_awaiter **woken)
 {
     if (bide_awaiter_has_left_(awaiter)) {
         awaiter->link = *woken;

@@ -1,37 +1,39 @@
 /*
- * The slow halves of the multi-producer sequencer, and the claims that wait. Numbers and letters
- * are those of multi_producer_sequencer.h. sequence8.c and its like read this once more, for their
- * widths.
+ * The slow halves of the multi-producer sequencer: waking and judging readers, closing, and the
+ * claims that wait. A claim that waits is a coroutine: it locks the turn's mutex, and as its holder
+ * waits at the gate. Any thread may call anything. Numbers and letters are those of
+ * docs/internals/multi_producer_sequencer.md. sequence8.c and its like include this file again, for
+ * their widths.
  */
 #include "bide/multi_producer_sequencer.h"
 
 #include "bide/errors.h"
 
-/* Of a turn; see 9. */
-enum { FREE, AT_GATE, CLOSED };
+/* The states of a turn: 9. */
+enum { TURN_FREE, TURN_AT_GATE, TURN_CLOSED };
 
-/* How far a claim that waits has come. */
-enum { IN_LINE, FIRST, WAITS_AT_GATE };
+/* The stages of a claim that waits. */
+enum { CLAIM_IN_LINE, CLAIM_FIRST, CLAIM_AT_GATE };
 
 static void turn_init(bide_claim_turn_ *turn)
 {
     bide_atomic_init(&turn->lined, 0);
     bide_mutex_init(&turn->mutex);
-    bide_atomic_init(&turn->state, FREE);
+    bide_atomic_init(&turn->state, TURN_FREE);
     bide_stop_source_init(&turn->source);
 }
 
 /*
- * The claim `frame`, which has the mutex, is about to wait at the gate: from now on in the turn's
- * stop source, below its own. False: it was closed.
+ * The claim `frame`, which holds the mutex, is about to wait at the gate: from now on in the turn's
+ * stop source, below its own. Returns false if the sequencer was closed.
  */
 static bool turn_begin(bide_claim_turn_ *turn, bide_frame *frame)
 {
     bide_stop_source *own = frame->context->stop;
-    /* acquire: partner is turn_close; a claim that ends because of it sees why. (If another claim
-     * has found it closed, that was before the mutex was handed over, and is seen.) */
+    /* acquire: partner is turn_close; a claim that ends because of it sees the reason. (If another
+     * claim has found it closed, that was before the mutex was handed over, and is visible.) */
     uint32_t state = bide_atomic_load(&turn->state, acquire);
-    if (state == CLOSED)
+    if (state == TURN_CLOSED)
         return false;
     turn->context = *frame->context;
     turn->context.stop = &turn->source;
@@ -39,7 +41,7 @@ static bool turn_begin(bide_claim_turn_ *turn, bide_frame *frame)
     if (own != NULL)
         bide_stop_source_attach(&turn->source, own);
     /* release: 9, partner is turn_close. acquire: as above. */
-    if (!bide_atomic_compare_exchange(&turn->state, &state, AT_GATE, release, acquire)) {
+    if (!bide_atomic_compare_exchange(&turn->state, &state, TURN_AT_GATE, release, acquire)) {
         bide_stop_source_detach(&turn->source);
         return false;
     }
@@ -47,23 +49,23 @@ static bool turn_begin(bide_claim_turn_ *turn, bide_frame *frame)
     return true;
 }
 
-/* It does so no longer, and goes on in its own `context`. False: it was closed meanwhile. */
+/* The claim no longer waits, and continues in its own `context`. Returns false if it was closed. */
 static bool turn_end(bide_claim_turn_ *turn, bide_frame *frame, const bide_context *context)
 {
-    uint32_t state = AT_GATE;
+    uint32_t state = TURN_AT_GATE;
     frame->context = context;
     bide_stop_source_detach(&turn->source);
-    /* relaxed: whoever closes it later leaves the source alone. */
-    if (bide_atomic_compare_exchange(&turn->state, &state, FREE, relaxed, relaxed))
+    /* relaxed: a later close does not touch the source. */
+    if (bide_atomic_compare_exchange(&turn->state, &state, TURN_FREE, relaxed, relaxed))
         return true;
-    /* acquire: as in turn_begin; it is CLOSED for good. */
-    return bide_atomic_load(&turn->state, acquire) != CLOSED;
+    /* acquire: as in turn_begin; CLOSED is final. */
+    return bide_atomic_load(&turn->state, acquire) != TURN_CLOSED;
 }
 
 static void turn_close(bide_claim_turn_ *turn)
 {
-    /* acquire: 9, partner is turn_begin. release: to all who find it closed. */
-    if (bide_atomic_exchange(&turn->state, CLOSED, acq_rel) == AT_GATE)
+    /* acquire: 9, partner is turn_begin. release: to all threads that find it closed. */
+    if (bide_atomic_exchange(&turn->state, TURN_CLOSED, acq_rel) == TURN_AT_GATE)
         bide_stop_request(&turn->source);
 }
 
@@ -82,16 +84,16 @@ int bide_multi_producer_sequencer_init(bide_multi_producer_sequencer *sequencer,
     bide_atomic_init(&sequencer->consumed, (bide_sequence_counter_)initial);
     turn_init(&sequencer->turn);
     bide_biased_list_init(&sequencer->readers);
-    for (bide_sequence i = 0; i < size; i++) { /* as the lap before would have left them */
+    for (bide_sequence i = 0; i < size; i++) { /* as the previous lap would have left them */
         bide_sequence sequence = (bide_sequence)(initial - i);
         bide_atomic_init(&slots[sequence & (bide_sequence)(size - 1)], sequence);
     }
     return 0;
 }
 
-/* ---- Waits for what is published; the rules of the list's sifters: 6 ---- */
+/* ---- Readers' waits; the rules of the list's sweepers: 6 ---- */
 
-/* Is everything up to `sequence` published, from what is known on? Each slot is a B. */
+/* The last sequence that is published without a gap, up to `sequence`. Each slot is a B. */
 static bide_sequence multi_walk(bide_multi_producer_sequencer *sequencer,
                                 const bide_multi_producer_waiter *waiter)
 {
@@ -107,7 +109,7 @@ static bide_sequence multi_walk(bide_multi_producer_sequencer *sequencer,
 
 static bool multi_is_due(const void *context, const bide_awaiter *awaiter)
 {
-    (void)context; /* there is none: each waiter has its sequencer */
+    (void)context; /* not used: each waiter has its sequencer */
     const bide_multi_producer_waiter *waiter =
         (const bide_multi_producer_waiter *)(const void *)awaiter;
     bide_multi_producer_sequencer *sequencer = waiter->sequencer;
@@ -127,8 +129,8 @@ static void multi_end(void *context, bide_awaiter *awaiter)
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
     waiter->published =
         bide_multi_producer_sequencer_last_published_after(waiter->sequencer, waiter->known);
-    /* A waiter that is due short of its target is so because nothing follows. One that is not due
-     * ends otherwise, whatever is said here. */
+    /* A waiter that is due short of its target is due because nothing follows. A waiter that is not
+     * due ends with another status, whatever is set here. */
     if (bide_sequence_precedes(waiter->published, waiter->target))
         bide_awaiter_finish_closed(awaiter);
 }
@@ -170,7 +172,7 @@ void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequence
     do {
         if (bide_multi_producer_sequencer_says_closed_(next, consumed))
             return;
-        /* release: partners are the acquires of all that end because of it; N, of 8. */
+        /* release: partners are the acquires of all waits and claims that it ends; N, of 8. */
     } while (!bide_atomic_compare_exchange_weak(
         &sequencer->next, &next, (bide_sequence_counter_)(next + BIDE_SEQUENCE_CLOSED_), release,
         relaxed));
@@ -205,7 +207,7 @@ int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
 
 static bide_next multi_claim_body_step_(bide_frame *frame, unsigned depth);
 
-/* Claimed, and nobody will know: consumers go past what is abandoned. */
+/* The coroutine is destroyed before it knows: consumers skip its abandoned slots. */
 static void multi_give_back_claim(bide_frame *frame)
 {
     bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
@@ -223,10 +225,10 @@ const bide_coroutine_code bide_multi_producer_sequencer_claim_code_ = {
 bide_body(multi_claim_body)
 {
     bide_begin(multi_claim_body, bide_multi_producer_claim * self);
-    self->stage = IN_LINE;
+    self->stage = CLAIM_IN_LINE;
     bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
     bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
-    self->stage = FIRST;
+    self->stage = CLAIM_FIRST;
     while ((self->count = bide_multi_producer_sequencer_take_(self->sequencer, self->max,
                                                               &self->first, true)) == 0) {
         int status;
@@ -235,11 +237,11 @@ bide_body(multi_claim_body)
         if (bide_multi_producer_sequencer_is_closed(self->sequencer) ||
             !turn_begin(&self->sequencer->turn, bide_this_frame()))
             bide_return(-EPIPE);
-        self->stage = WAITS_AT_GATE;
+        self->stage = CLAIM_AT_GATE;
         bide_await_status(status, bide_sequence_group_follow_(&self->wait, self->sequencer->gate,
                                                               &self->sequencer->next, /* 10 */
                                                               self->sequencer->size));
-        self->stage = FIRST;
+        self->stage = CLAIM_FIRST;
         open = turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
         if (!open)
             bide_return(-EPIPE);
@@ -247,10 +249,10 @@ bide_body(multi_claim_body)
             bide_return(status);
     }
     bide_finally();
-    if (self->stage == WAITS_AT_GATE) /* it is destroyed there */
+    if (self->stage == CLAIM_AT_GATE) /* it is destroyed there */
         turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
     bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
-    if (self->stage != IN_LINE)
+    if (self->stage != CLAIM_IN_LINE)
         bide_mutex_unlock(&self->turn);
     bide_end();
 }

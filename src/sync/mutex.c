@@ -1,16 +1,18 @@
-/* The slow half of the mutex. The argument: waiter_queue.h. */
+/* The slow half of the mutex: a waiter queue whose value is 1 while it is locked. Any thread may wait;
+ * the holder unlocks. The argument: docs/internals/waiter_queue.md. */
 #include "bide/mutex.h"
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool mutex_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     (void)waiter;
+    bide_assert(*value == 0 || *value == BIDE_QUEUE_ONE);
     if (*value != 0)
         return false;
     *value = BIDE_QUEUE_ONE;
     return true;
 }
 
-const bide_waiter_queue_ops bide_mutex_ops_ = {.admit = admit};
+const bide_waiter_queue_ops bide_mutex_ops_ = {.admit = mutex_admit};
 
 void bide_mutex_unlock_slow_(bide_mutex *mutex, uintptr_t state)
 {

@@ -1,11 +1,12 @@
-/* The slow half of notify, and of the auto-reset event. The argument: waiter_queue.h. */
+/*
+ * The slow half of notify, and of the auto-reset event: a waiter queue whose value is the number of
+ * waits that may end, and a phase. Any thread may notify and wait. The argument: the end of notify.h,
+ * and docs/internals/waiter_queue.md.
+ */
 #include "bide/auto_event.h"
 
-/*
- * A waiter that all were notified with takes nothing: a notification of one is then the next
- * waiter's.
- */
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+/* A waiter whose phase is past takes nothing: a notification of one is then the next waiter's. */
+static bool notify_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     if (bide_notify_is_due_(waiter, *value))
         return true;
@@ -16,28 +17,30 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
 }
 
 /* A waiter that is due has taken nothing. */
-static void admitted(bide_queue_waiter *waiter, uintptr_t value)
+static void notify_admitted(bide_queue_waiter *waiter, uintptr_t value)
 {
     if (!bide_notify_is_due_(waiter, value))
         waiter->awaiter.ops = &bide_notify_had_one_;
 }
 
-/* Nobody is in line: what is left is remembered once. What cannot be ends the waits that have begun. */
-static uintptr_t settle(uintptr_t value)
+/* The line is empty: one notification is remembered. A second ends all waits that have begun. */
+static uintptr_t notify_settle(uintptr_t value)
 {
     uintptr_t number = bide_queue_number(value);
     return number > 1 ? value - (number - 1) * BIDE_QUEUE_ONE + BIDE_QUEUE_PHASE_ONE : value;
 }
 
-const bide_waiter_queue_ops bide_notify_ops_ = {
-    .admit = admit, .admitted = admitted, .is_due = bide_notify_is_due_, .settle = settle};
+const bide_waiter_queue_ops bide_notify_ops_ = {.admit = notify_admit,
+                                             .admitted = notify_admitted,
+                                             .is_due = bide_notify_is_due_,
+                                             .settle = notify_settle};
 
 void bide_notify_one(bide_notify *notify)
 {
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
-        /* While a server is at work, only it knows how many wait. */
+        /* While a server is active, only it knows the number of waiters. */
         uintptr_t max = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MAX : 1;
         uintptr_t more = bide_queue_number(state) < max ? BIDE_QUEUE_ONE : BIDE_QUEUE_PHASE_ONE;
         if (bide_waiter_queue_put(&notify->queue, &bide_notify_ops_, &state,
@@ -49,7 +52,7 @@ void bide_notify_one(bide_notify *notify)
 
 void bide_notify_all(bide_notify *notify)
 {
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
     while ((state & BIDE_QUEUE_CLOSED_) == 0) {
         if (bide_waiter_queue_put(&notify->queue, &bide_notify_ops_, &state,
@@ -83,7 +86,7 @@ void bide_auto_event_reset(bide_auto_event *event)
     while (bide_queue_number(state) != 0 && (state & BIDE_QUEUE_CLOSED_) == 0) {
         uintptr_t reset = state - bide_queue_number(state) * BIDE_QUEUE_ONE;
         if ((state & BIDE_QUEUE_SERVING_) != 0) {
-            /* What is there may be for those in line. */
+            /* The notification may be for waiters in line. */
             bide_platform.yield();
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: partner is set's release. */

@@ -1,6 +1,6 @@
 /*
- * What is done once: the slow half, and operations that are. The argument: once.h, and
- * waiter_queue.h.
+ * Work that is done once: the slow half, and operations that run once. One coroutine or thread at a
+ * time is the runner; any others wait. The argument: once.h, and docs/internals/waiter_queue.md.
  */
 #include "bide/once.h"
 
@@ -9,9 +9,10 @@
 #define RUNS ((uintptr_t)BIDE_ONCE_RUNS_)
 #define DONE ((uintptr_t)BIDE_ONCE_DONE_)
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool once_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     (void)waiter;
+    bide_assert(*value == 0 || *value == RUNS || *value == DONE);
     if (*value == 0)
         *value = RUNS;
     else if (*value != DONE)
@@ -19,18 +20,18 @@ static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
     return true;
 }
 
-static const bide_waiter_queue_ops rules = {.admit = admit};
+static const bide_waiter_queue_ops once_rules = {.admit = once_admit};
 
 bool bide_once_try_run_(bide_once *once)
 {
     uintptr_t state = 0;
-    /* acquire: partner is the release of a runner that has not got it done. */
+    /* acquire: partner is the release of a runner that failed. */
     return bide_atomic_compare_exchange(&once->queue.state, &state, RUNS, acquire, relaxed);
 }
 
 static bool was_done(bide_waiter_queue *queue)
 {
-    /* relaxed: an admitted waiter knows; and nobody but the runner says so. */
+    /* relaxed: an admitted waiter has acquired it; and only the runner sets it. */
     return (bide_atomic_load(&queue->state, relaxed) & DONE) != 0;
 }
 
@@ -45,7 +46,7 @@ bide_frame *bide_once_suspend_(bide_awaiter *awaiter, bide_frame *frame)
         .name = "bide_once_start",
     };
     awaiter->ops = &waiting;
-    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &rules, frame);
+    return bide_waiter_queue_suspend((bide_queue_waiter *)(void *)awaiter, &once_rules, frame);
 }
 
 int bide_once_waited_(bide_awaiter *awaiter)
@@ -57,13 +58,13 @@ int bide_once_waited_(bide_awaiter *awaiter)
 
 void bide_once_cancel_(bide_awaiter *awaiter)
 {
-    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &rules);
+    bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &once_rules);
 }
 
 bool bide_once_withdraw_(bide_awaiter *awaiter)
 {
     bide_once_waiter *waiter = (bide_once_waiter *)(void *)awaiter;
-    if (bide_waiter_queue_withdraw(awaiter, &rules))
+    if (bide_waiter_queue_withdraw(awaiter, &once_rules))
         return true;
     if (!was_done(waiter->waiter.queue))
         bide_once_finish_(waiter, false);
@@ -73,7 +74,7 @@ bool bide_once_withdraw_(bide_awaiter *awaiter)
 void bide_once_finish_(bide_once_waiter *waiter, bool done)
 {
     bide_waiter_queue *queue = waiter->waiter.queue;
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     waiter->runs = false;
     for (;;) {
@@ -81,7 +82,7 @@ void bide_once_finish_(bide_once_waiter *waiter, bool done)
             bide_platform.misuse("a once is ended that nobody runs", __func__, __FILE__, __LINE__);
             return;
         }
-        if (bide_waiter_queue_put(queue, &rules, &state, done ? DONE : (uintptr_t)0))
+        if (bide_waiter_queue_put(queue, &once_rules, &state, done ? DONE : (uintptr_t)0))
             return;
         bide_atomic_retry();
     }
@@ -89,7 +90,7 @@ void bide_once_finish_(bide_once_waiter *waiter, bool done)
 
 void bide_once_close(bide_once *once)
 {
-    bide_waiter_queue_close(&once->queue, &rules);
+    bide_waiter_queue_close(&once->queue, &once_rules);
 }
 
 /* ---- An operation that is run once ---- */
@@ -101,7 +102,7 @@ static const bide_coroutine_code run_code = {run_step, "bide_once_run", __FILE__
 static const bide_point run_begins = BIDE_POINT(&run_code, NULL, 0, BIDE_AT_AWAIT);
 static const bide_point run_runs = BIDE_POINT(&run_code, NULL, 1, BIDE_AT_AWAIT);
 
-static bide_once_operation *operation_of(bide_awaiter *awaiter)
+static bide_once_operation *once_operation_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_once_operation, awaiter);
 }
@@ -117,7 +118,7 @@ static void destroy_run(bide_once_operation *operation)
     bide_frame_destroyed(&operation->frame);
 }
 
-/* The first time it has begun, or is done; the second time `inner` has ended. */
+/* At the first step it is the runner, or the work is done; at the second `inner` has ended. */
 static bide_next run_step(bide_frame *frame, unsigned depth)
 {
     bide_once_operation *operation = bide_container_of(frame, bide_once_operation, frame);
@@ -147,7 +148,7 @@ static bide_next run_step(bide_frame *frame, unsigned depth)
 
 static bool run_ready(bide_awaiter *awaiter)
 {
-    bide_once_operation *operation = operation_of(awaiter);
+    bide_once_operation *operation = once_operation_of(awaiter);
     if (!bide_once_is_done(bide_container_of(operation->begin.waiter.queue, bide_once, queue)))
         return false;
     operation->status = 0;
@@ -157,7 +158,7 @@ static bool run_ready(bide_awaiter *awaiter)
 
 static bide_frame *run_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
-    bide_once_operation *operation = operation_of(awaiter);
+    bide_once_operation *operation = once_operation_of(awaiter);
     operation->frame.awaiter.ops = &run_begins.ops;
     operation->frame.awaiter.frame = frame;
     operation->frame.context = frame->context;
@@ -167,22 +168,22 @@ static bide_frame *run_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int run_resume(bide_awaiter *awaiter)
 {
-    return operation_of(awaiter)->status;
+    return once_operation_of(awaiter)->status;
 }
 
 static bide_frame *run_coroutine(bide_awaiter *awaiter)
 {
-    return &operation_of(awaiter)->frame;
+    return &once_operation_of(awaiter)->frame;
 }
 
 static void run_give_back(bide_awaiter *awaiter)
 {
-    bide_wrapper_release(&operation_of(awaiter)->inner);
+    bide_wrapper_release(&once_operation_of(awaiter)->inner);
 }
 
 static bide_awaiter *run_inner(bide_awaiter *awaiter, size_t index)
 {
-    return index == 0 ? operation_of(awaiter)->inner : NULL;
+    return index == 0 ? once_operation_of(awaiter)->inner : NULL;
 }
 
 bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bide_awaiter *inner)

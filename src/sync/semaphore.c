@@ -1,9 +1,11 @@
-/* The slow half of the semaphore. The argument: waiter_queue.h. */
+/* The slow half of the semaphore: a waiter queue whose value is the number of permits. Any thread may
+ * acquire and release. The argument: docs/internals/waiter_queue.md. */
 #include "bide/semaphore.h"
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool semaphore_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     uintptr_t wanted = (uintptr_t)waiter->wants * BIDE_QUEUE_ONE;
+    bide_assert(*value / BIDE_QUEUE_ONE <= BIDE_SEMAPHORE_MAX);
     if (*value < wanted)
         return false;
     *value -= wanted;
@@ -15,12 +17,12 @@ void bide_semaphore_too_many_(const char *what, const char *function)
     bide_platform.misuse(what, function, __FILE__, __LINE__);
 }
 
-const bide_waiter_queue_ops bide_semaphore_ops_ = {.admit = admit};
+const bide_waiter_queue_ops bide_semaphore_ops_ = {.admit = semaphore_admit};
 
 void bide_semaphore_release(bide_semaphore *semaphore, uint32_t permits)
 {
     bide_waiter_queue *queue = &semaphore->queue;
-    /* relaxed: what is found is compared by put. */
+    /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     for (;;) {
         uintptr_t free = BIDE_QUEUE_VALUE(state) / BIDE_QUEUE_ONE;

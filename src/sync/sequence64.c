@@ -1,6 +1,6 @@
 /*
- * The sequence family's slow halves for sequences of 64 bits: the sources of the plain names, read
- * once more in the names of sequence64.h.
+ * The sequence family's slow halves for sequences of 64 bits: the sources of the plain names,
+ * included again under the names of sequence64.h.
  */
 #include "bide/sequence64.h"
 
@@ -8,7 +8,7 @@
 #define BIDE_SEQUENCE_NAME_(object, rest) object##64##rest
 #include "bide/detail/sequence_names.inc"
 
-/* (found from the include folder, the one folder that every build names) */
+/* (found from the include directory, the one directory that every build names) */
 /* NOLINTBEGIN(bugprone-suspicious-include) */
 #include "../src/sync/multi_producer_sequencer.c"
 #include "../src/sync/sequence_barrier.c"

@@ -1,19 +1,21 @@
 /*
- * The slow halves of the sequence barrier. Numbers and letters are those of sequence_barrier.h.
- * sequence8.c and its like read this once more, for their widths.
+ * The slow halves of the sequence barrier: the rules by which a sweep of its list judges waiters,
+ * waiting, and closing. Any thread may wait and close; one publisher at a time. Numbers and letters
+ * are those of docs/internals/sequence_barrier.md. sequence8.c and its like include this file again,
+ * for their widths.
  */
 #include "bide/sequence_barrier.h"
 
-/* What a sifter judges by: argument 3. */
-typedef struct barrier_sifter {
+/* The value by which a sweep judges: 3. */
+typedef struct barrier_sweep {
     bide_sequence_barrier *barrier;
     bide_sequence published;
-} barrier_sifter;
+} barrier_sweep;
 
 static void barrier_look(void *context)
 {
-    barrier_sifter *sifter = context;
-    sifter->published = bide_atomic_load(&sifter->barrier->published, seq_cst); /* B */
+    barrier_sweep *sweep = context;
+    sweep->published = bide_atomic_load(&sweep->barrier->published, seq_cst); /* B */
 }
 
 static bide_sequence barrier_target(const bide_awaiter *awaiter)
@@ -26,42 +28,42 @@ static bide_sequence barrier_target(const bide_awaiter *awaiter)
 
 static bool barrier_is_due(const void *context, const bide_awaiter *awaiter)
 {
-    const barrier_sifter *sifter = context;
-    return !bide_sequence_precedes(sifter->published, barrier_target(awaiter));
+    const barrier_sweep *sweep = context;
+    return !bide_sequence_precedes(sweep->published, barrier_target(awaiter));
 }
 
 /* The nearest target: 6. */
 
 static void barrier_forget(void *context)
 {
-    ((barrier_sifter *)context)->barrier->has_nearest = false;
+    ((barrier_sweep *)context)->barrier->has_nearest = false;
 }
 
 static bool barrier_reaches(const void *context)
 {
-    const barrier_sifter *sifter = context;
-    const bide_sequence_barrier *barrier = sifter->barrier;
-    return barrier->has_nearest && !bide_sequence_precedes(sifter->published, barrier->nearest);
+    const barrier_sweep *sweep = context;
+    const bide_sequence_barrier *barrier = sweep->barrier;
+    return barrier->has_nearest && !bide_sequence_precedes(sweep->published, barrier->nearest);
 }
 
 static void barrier_keep(void *context, const bide_awaiter *awaiter)
 {
-    const barrier_sifter *sifter = context;
-    bide_sequence_barrier *barrier = sifter->barrier;
+    const barrier_sweep *sweep = context;
+    bide_sequence_barrier *barrier = sweep->barrier;
     bide_sequence target = barrier_target(awaiter);
-    if (barrier_reaches(context)) /* nothing is nearer than what is reached */
+    if (barrier_reaches(context)) /* no target is nearer than one that is reached */
         return;
-    /* Neither is reached, or only the target is: then it lies behind: it is the nearest. */
-    if (!barrier->has_nearest || !bide_sequence_precedes(sifter->published, target) ||
-        (bide_sequence)(target - sifter->published) <
-            (bide_sequence)(barrier->nearest - sifter->published))
+    /* Neither is reached, or only the target is: then it is behind, and the nearest. */
+    if (!barrier->has_nearest || !bide_sequence_precedes(sweep->published, target) ||
+        (bide_sequence)(target - sweep->published) <
+            (bide_sequence)(barrier->nearest - sweep->published))
         barrier->nearest = target;
     barrier->has_nearest = true;
 }
 
 static void barrier_end(void *context, bide_awaiter *awaiter)
 {
-    ((bide_sequence_waiter *)(void *)awaiter)->published = ((barrier_sifter *)context)->published;
+    ((bide_sequence_waiter *)(void *)awaiter)->published = ((barrier_sweep *)context)->published;
 }
 
 static const bide_sweep_ops barrier_rules = {.look = barrier_look,
@@ -74,36 +76,36 @@ static const bide_sweep_ops barrier_rules = {.look = barrier_look,
 
 void bide_sequence_barrier_wake_(bide_sequence_barrier *barrier, uintptr_t word)
 {
-    barrier_sifter sifter = {barrier, 0};
-    bide_waiter_list_announce(&barrier->waiters, word, &barrier_rules, &sifter);
+    barrier_sweep sweep = {barrier, 0};
+    bide_waiter_list_announce(&barrier->waiters, word, &barrier_rules, &sweep);
 }
 
 bide_frame *bide_sequence_barrier_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_sequence_waiter *own = (bide_sequence_waiter *)(void *)awaiter;
-    barrier_sifter sifter = {own->barrier, 0};
-    return bide_waiter_list_suspend(&sifter.barrier->waiters, &own->waiting, frame, &barrier_rules,
-                                    &sifter);
+    barrier_sweep sweep = {own->barrier, 0};
+    return bide_waiter_list_suspend(&sweep.barrier->waiters, &own->waiting, frame, &barrier_rules,
+                                    &sweep);
 }
 
 void bide_sequence_barrier_cancel_(bide_awaiter *awaiter)
 {
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
-    barrier_sifter sifter = {waiter->barrier, 0};
-    bide_waiter_list_sweep_cancelled(&sifter.barrier->waiters.list, &waiter->waiting.listed,
-                                    &barrier_rules, &sifter);
+    barrier_sweep sweep = {waiter->barrier, 0};
+    bide_waiter_list_sweep_cancelled(&sweep.barrier->waiters.list, &waiter->waiting.listed,
+                                    &barrier_rules, &sweep);
 }
 
 bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter)
 {
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
-    barrier_sifter sifter = {waiter->barrier, 0};
-    return bide_waiter_list_sweep(&sifter.barrier->waiters.list, &waiter->waiting.listed,
-                                     &barrier_rules, &sifter);
+    barrier_sweep sweep = {waiter->barrier, 0};
+    return bide_waiter_list_sweep(&sweep.barrier->waiters.list, &waiter->waiting.listed,
+                                     &barrier_rules, &sweep);
 }
 
 void bide_sequence_barrier_close(bide_sequence_barrier *barrier)
 {
-    barrier_sifter sifter = {barrier, 0};
-    bide_waiter_list_close(&barrier->waiters.list, &barrier_rules, &sifter);
+    barrier_sweep sweep = {barrier, 0};
+    bide_waiter_list_close(&barrier->waiters.list, &barrier_rules, &sweep);
 }

@@ -1,6 +1,9 @@
 /*
- * Joining, leaving, and the waits of a barrier group. Numbers and letters are those of
- * sequence_group.h. sequence8.c and its like read this once more, for their widths.
+ * Joining, leaving, and the waits of a barrier group. Any thread may join, look and wait; a joiner
+ * leaves. The list of joined members is the lock's; the count of a member's users too. A wait is a
+ * coroutine that waits for one member after the other. Numbers and letters are those of
+ * docs/internals/sequence_group.md. sequence8.c and its like include this file again, for their
+ * widths.
  */
 #include "bide/sequence_group.h"
 
@@ -22,7 +25,8 @@ static void group_link(bide_sequence_group *group, bide_sequence_group_member *m
     bide_event_init(&member->left, false);
     if (next != NULL)
         next->before = member;
-    bide_atomic_store(&group->first, member, relaxed); /* W; whoever acts on it takes the lock */
+    bide_atomic_store(&group->first, member,
+                      relaxed); /* W; a thread that acts on it takes the lock */
 }
 
 bide_sequence bide_sequence_group_join(bide_sequence_group *group,
@@ -85,22 +89,23 @@ bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_gro
 {
     bide_sequence_barrier *barrier = member->barrier;
     bide_sequence_group_remove(group, member);
-    bide_sequence_barrier_close(barrier); /* the waits that wait for it turn to the others */
+    bide_sequence_barrier_close(barrier); /* its waits turn to the other members */
     return bide_event_is_set(&member->left);
 }
 
 /*
- * Under the lock: a wait uses the member no longer. Returns it if it has left with that; the caller
- * says so when the lock is free.
+ * Under the lock: a wait no longer uses the member. Returns the member if this was the last use after
+ * it left; the caller reports that when the lock is free.
  */
 static bide_sequence_group_member *group_release(bide_sequence_group_member *member)
 {
+    bide_assert(member->users != 0);
     member->users--;
     return member->users == 0 && !member->joined ? member : NULL;
 }
 
 /* Outside the lock. */
-static void group_say_left(bide_sequence_group_member *left)
+static void group_report_left(bide_sequence_group_member *left)
 {
     if (left != NULL)
         bide_event_set(&left->left); /* 4: nothing of it is touched afterwards */
@@ -125,15 +130,14 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
     return all;
 }
 
-/* What a wait sees when it looks at all members. */
+/* A wait's look at all members. */
 typedef struct group_view {
-    bide_sequence
-        min; /* the slowest of those that have published the target is this far past it */
-    bide_sequence behind; /* the slowest of the others is this far before it; 0: there are none */
-    bide_sequence_barrier *slowest;     /* of these */
-    bide_sequence_group_member *member; /* whose barrier it is; NULL: a fixed one's */
-    bool closed;                        /* one of them will never publish it ... */
-    bide_sequence at;                   /* ... and has come as far as this */
+    bide_sequence min;  /* how far the slowest member that has published the target is past it */
+    bide_sequence behind; /* how far the slowest of the others is before it; 0: there is none */
+    bide_sequence_barrier *slowest;     /* of the others */
+    bide_sequence_group_member *member; /* the member with that barrier; NULL: a fixed one */
+    bool closed;                        /* one member will never publish the target; */
+    bide_sequence at;                   /* it has published up to here */
 } group_view;
 
 static void group_look_at(group_view *view, bide_sequence target, bide_sequence_barrier *barrier,
@@ -143,7 +147,7 @@ static void group_look_at(group_view *view, bide_sequence target, bide_sequence_
     bide_sequence behind = bide_sequence_distance(last, target);
     bool closed = false;
     if (behind != 0) {
-        /* acquire: partner is the closing's release; what was published before it is seen then. */
+        /* acquire: partner is close's release; numbers published before it are visible then. */
         closed =
             bide_waiter_list_word_is_shut(bide_atomic_load(&barrier->waiters.list.word, acquire));
         last = bide_sequence_barrier_last_published(barrier); /* F */
@@ -164,14 +168,15 @@ static void group_look_at(group_view *view, bide_sequence target, bide_sequence_
 }
 
 /*
- * Lets go of the member that was waited for, and looks at all. True: there is one to be waited for
- * next; it is held. False: the wait ends, with self->published and *status.
+ * Releases the member that was waited for, and looks at all members. Returns true if there is one to
+ * wait for next, which is then held. Returns false if the wait ends, with self->published and
+ * *status.
  */
 static bool group_turn(bide_sequence_group_waiter *self, int *status)
 {
     bide_sequence_group *group = self->group;
     bide_atomic(bide_sequence_counter_) *counter = self->wait.counter;
-    /* relaxed: a hint for whom to wait; or it is loaded again. */
+    /* relaxed: a hint for which member to wait; or it is loaded again. */
     bide_sequence_counter_ followed = counter != NULL ? bide_atomic_load(counter, relaxed) : 0;
     bide_sequence target =
         counter != NULL ? (bide_sequence)(followed - self->wait.behind) : self->target;
@@ -194,7 +199,7 @@ static bool group_turn(bide_sequence_group_waiter *self, int *status)
             self->held->users++;
         }
         lock_free(&group->lock);
-        group_say_left(left);
+        group_report_left(left);
     }
     if (view.behind != 0 && !view.closed) {
         self->slowest = view.slowest;
@@ -241,13 +246,13 @@ bide_body(group_body)
     }
     bide_return(status);
     bide_finally();
-    /* Cut short or destroyed while it held one. */
+    /* It was cancelled or destroyed while it held a member. */
     if (self->held != NULL) {
         bide_sequence_group *group = self->group;
         lock_take(&group->lock);
         bide_sequence_group_member *left = group_release(self->held);
         lock_free(&group->lock);
-        group_say_left(left);
+        group_report_left(left);
     }
     bide_end();
 }

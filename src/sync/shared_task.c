@@ -1,4 +1,5 @@
-/* The two ends of a shared task; its states and memory orders are argued in the header. */
+/* The beginning and the end of a shared task: the first waiter, on any thread, starts it; its end ends
+ * all waits. The states and memory orders: the end of shared_task.h. */
 #include "bide/shared_task.h"
 
 bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame *frame)
@@ -7,12 +8,12 @@ bide_frame *bide_shared_task_start_(bide_shared_task_waiter *waiter, bide_frame 
     bide_frame *task = &shared->frame;
     bide_scheduler *scheduler = task->context->scheduler;
     bool here = frame->context->scheduler == scheduler;
-    bool pushed; /* it is: nobody has started what would shut the list */
+    bool pushed; /* always true: the task, which shuts the list, has not started */
     /* release: see 4. From here on the caller's frame is not touched, and the task's until it is
      * started. */
     bide_waiter_list_push(&shared->waiters, &waiter->listed, release, pushed);
     (void)pushed;
-    task->awaiter.frame = NULL; /* nobody's child */
+    task->awaiter.frame = NULL; /* it has no continuation */
     if (here)
         return task;
     task->awaiter.link = NULL;

@@ -1,5 +1,6 @@
 /*
- * Closing an event for one waiter. States, orders and their numbers: single_consumer_event.h.
+ * Closing an event for one waiter, from any thread. The states, the orders and their numbers: the end
+ * of single_consumer_event.h.
  */
 #include "bide/single_consumer_event.h"
 

@@ -1,6 +1,7 @@
 /*
- * The sequencer's start, and the coroutine of a claim that must wait. sequence8.c and its like read
- * this once more, for their widths.
+ * The sequencer's init, and the coroutine of a claim that must wait. One thread at a time is the
+ * producer, which calls both. The argument: the end of single_producer_sequencer.h. sequence8.c and
+ * its like include this file again, for their widths.
  */
 #include "bide/single_producer_sequencer.h"
 
@@ -42,7 +43,7 @@ void bide_single_producer_sequencer_close(bide_single_producer_sequencer *sequen
 
 static bide_next single_claim_body_step_(bide_frame *frame, unsigned depth);
 
-/* Claimed, and nobody will know: what was claimed last is free again. */
+/* The coroutine is destroyed before it knows: the slots that it claimed last are free again. */
 static void single_give_back_claim(bide_frame *frame)
 {
     bide_claim *claim = bide_container_of(frame, bide_claim, frame);

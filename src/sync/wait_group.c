@@ -1,22 +1,24 @@
-/* The slow half of the wait group. The argument: waiter_queue.h. */
+/* The slow half of the wait group: a waiter queue whose value is the count, and a phase that each zero
+ * increments. Any thread may add, end and wait. The argument: docs/internals/waiter_queue.md. */
 #include "bide/wait_group.h"
 
-static bool is_due(const bide_queue_waiter *waiter, uintptr_t value)
+static bool wait_group_is_due(const bide_queue_waiter *waiter, uintptr_t value)
 {
     return bide_queue_is_past(value, BIDE_QUEUE_PHASE_BITS_BELOW, waiter->wants);
 }
 
-static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)
+static bool wait_group_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
-    return is_due(waiter, *value);
+    return wait_group_is_due(waiter, *value);
 }
 
-const bide_waiter_queue_ops bide_wait_group_ops_ = {.admit = admit, .is_due = is_due};
+const bide_waiter_queue_ops bide_wait_group_ops_ = {.admit = wait_group_admit,
+                                                 .is_due = wait_group_is_due};
 
 bool bide_wait_group_done_(bide_wait_group *group)
 {
     bide_waiter_queue *queue = &group->queue;
-    /* relaxed: what is found is compared by what follows. */
+    /* relaxed: the compare-exchange that follows validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     for (;;) {
         uintptr_t number = bide_queue_number(state);
@@ -27,7 +29,7 @@ bool bide_wait_group_done_(bide_wait_group *group)
                                       BIDE_QUEUE_VALUE(state) - BIDE_QUEUE_ONE +
                                           BIDE_QUEUE_PHASE_ONE))
                 return true;
-            /* release: partners are the acquires that find the zero that comes. */
+            /* release: partners are the acquires that find the later zero. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, state - BIDE_QUEUE_ONE,
                                                 release, relaxed)) {
             return true;

@@ -1,6 +1,10 @@
 /*
- * Serving a queue. States, orders and their numbers: waiter_queue.h. A request that is left in the
- * state is a `wish` here: NEW or CANCEL.
+ * Serving a waiter queue: one thread at a time, the server, takes the arrivals into the line and ends
+ * waiters from its front. Any thread may put, enlist, cancel, withdraw and close. If there are
+ * waiters, it becomes the server, or leaves its request (NEW, CANCEL) in the state for the present
+ * one, and returns; withdrawing waits instead. The server owns the line until it leaves by a
+ * compare-exchange that finds no new request. States, argument and numbers:
+ * docs/internals/waiter_queue.md.
  */
 #include "bide/extend/waiter_queue.h"
 
@@ -8,16 +12,16 @@
 
 #include "bide/stop.h"
 
-#define SERVING ((uintptr_t)BIDE_QUEUE_SERVING_)
-#define NEW     ((uintptr_t)BIDE_QUEUE_NEW_)
-#define WAITING ((uintptr_t)BIDE_QUEUE_WAITING_)
-#define CANCEL  ((uintptr_t)BIDE_QUEUE_CANCEL_)
-#define CLOSED  ((uintptr_t)BIDE_QUEUE_CLOSED_)
+#define QUEUE_SERVING ((uintptr_t)BIDE_QUEUE_SERVING_)
+#define QUEUE_NEW     ((uintptr_t)BIDE_QUEUE_NEW_)
+#define QUEUE_WAITING ((uintptr_t)BIDE_QUEUE_WAITING_)
+#define QUEUE_CANCEL  ((uintptr_t)BIDE_QUEUE_CANCEL_)
+#define QUEUE_CLOSED  ((uintptr_t)BIDE_QUEUE_CLOSED_)
 
 /* Of `leaving`. */
-#define SWEEP ((uintptr_t)1)
+#define QUEUE_SWEEP ((uintptr_t)1)
 
-static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
+static bide_queue_waiter *queue_waiter_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_queue_waiter, awaiter);
 }
@@ -26,23 +30,23 @@ static bide_queue_waiter *waiter_of(bide_awaiter *awaiter)
 
 static bide_awaiter **before_of(bide_awaiter *awaiter)
 {
-    return &waiter_of(awaiter)->before;
+    return &queue_waiter_of(awaiter)->before;
 }
 
 static bool is_in_line(bide_awaiter *awaiter)
 {
-    return waiter_of(awaiter)->before != NULL;
+    return queue_waiter_of(awaiter)->before != NULL;
 }
 
-/* Puts the chain from `newest` to an oldest behind the line. */
-static void append_reversed(bide_waiter_queue *queue, bide_awaiter *newest)
+/* Appends the chain from `newest` to an oldest. */
+static void line_append_reversed(bide_waiter_queue *queue, bide_awaiter *newest)
 {
     bide_awaiter *later = NULL;
     bide_awaiter *oldest = newest;
     for (bide_awaiter *a = newest; a != NULL;) {
         bide_awaiter *before = a->link;
         a->link = later;
-        waiter_of(a)->before = before;
+        queue_waiter_of(a)->before = before;
         oldest = later = a;
         a = before;
     }
@@ -50,226 +54,218 @@ static void append_reversed(bide_waiter_queue *queue, bide_awaiter *newest)
     if (first == NULL) {
         queue->line = first = oldest;
     } else {
-        bide_awaiter *last = waiter_of(first)->before;
+        bide_awaiter *last = queue_waiter_of(first)->before;
         last->link = oldest;
-        waiter_of(oldest)->before = last;
+        queue_waiter_of(oldest)->before = last;
     }
-    waiter_of(first)->before = newest;
+    queue_waiter_of(first)->before = newest;
 }
 
-static void prepend(bide_waiter_queue *queue, bide_awaiter *awaiter)
+static void line_prepend(bide_waiter_queue *queue, bide_awaiter *awaiter)
 {
     bide_awaiter *first = queue->line;
     awaiter->link = first;
-    waiter_of(awaiter)->before = first != NULL ? waiter_of(first)->before : awaiter;
+    queue_waiter_of(awaiter)->before = first != NULL ? queue_waiter_of(first)->before : awaiter;
     if (first != NULL)
-        waiter_of(first)->before = awaiter;
+        queue_waiter_of(first)->before = awaiter;
     queue->line = awaiter;
 }
 
-static void take_out(bide_waiter_queue *queue, bide_awaiter *awaiter)
+static void line_remove_waiter(bide_waiter_queue *queue, bide_awaiter *awaiter)
 {
-    line_take_out(&queue->line, awaiter, before_of);
+    line_remove(&queue->line, awaiter, before_of);
 }
 
-static void take_arrivals(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
+static void line_take_arrivals(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     /* acquire: partner is the push's release, 2. */
     bide_awaiter *newest = (bide_awaiter *)bide_atomic_exchange(&queue->arrivals, 0, acquire);
     if (newest == NULL)
         return;
     if (rules->goes_first == NULL) {
-        append_reversed(queue, newest);
+        line_append_reversed(queue, newest);
         return;
     }
     for (bide_awaiter *a = bide_awaiter_reverse(newest), *next; a != NULL; a = next) {
         next = a->link;
         a->link = NULL;
-        if (rules->goes_first(waiter_of(a)))
-            prepend(queue, a);
+        if (rules->goes_first(queue_waiter_of(a)))
+            line_prepend(queue, a);
         else
-            append_reversed(queue, a);
+            line_append_reversed(queue, a);
     }
 }
 
 /* ---- Serving ---- */
 
-/* One time of serving. */
+/* One stay of a server, on its stack. */
 typedef struct serving {
     bide_waiter_queue *queue;
     const bide_waiter_queue_ops *rules;
-    bide_awaiter *own;          /* to be removed, or NULL */
-    bool withdraws;             /* and not ended */
-    bool is_aside;              /* it has stepped out of the line */
-    bool found;                 /* it was in line, was removed, and is not any more */
-    bool sweeps;                /* the whole line is to be looked through */
-    uintptr_t taken;            /* from the value, for those that were admitted: 5 */
-    bide_awaiter *named;        /* to be removed too; by next_leaving */
-    bide_awaiter_chain leaving; /* not in line now; stay so if nothing comes before the leaving */
+    bide_awaiter *own;              /* the server's own waiter, to be removed; or NULL */
+    bool withdraws;                 /* `own` is not to be ended */
+    bool is_aside;                  /* `own` was unlinked, and may be reinserted */
+    bool found;                     /* `own` was in line, and was removed */
+    bool sweeps;                    /* the whole line is to be looked through */
+    uintptr_t taken;                /* from the value, for admitted waiters: 5 */
+    bide_awaiter *remove_requested; /* linked by next_leaving */
+    bide_awaiter_chain leaving;     /* removed, but judged again until the server leaves */
     bide_awaiter_chain ended;
-    bide_awaiter *woken; /* were named, but had ended: to be woken as they stand */
+    bide_awaiter *woken; /* had ended before they were removed: woken without a handshake */
 } serving;
 
-static bool is_due(const serving *s, bide_awaiter *awaiter, uintptr_t value)
+static bool serving_is_due(const serving *s, bide_awaiter *awaiter, uintptr_t value)
 {
-    return s->rules->is_due != NULL && s->rules->is_due(waiter_of(awaiter), value);
+    return s->rules->is_due != NULL && s->rules->is_due(queue_waiter_of(awaiter), value);
 }
 
-static void leave(const serving *s, bide_awaiter *awaiter, uintptr_t *value)
+static void serving_leave(const serving *s, bide_awaiter *awaiter, uintptr_t *value)
 {
     if (s->rules->leave != NULL)
-        s->rules->leave(waiter_of(awaiter), value);
+        s->rules->leave(queue_waiter_of(awaiter), value);
 }
 
-static void append(bide_awaiter_chain *chain, bide_awaiter *awaiter)
+static void chain_append_one(bide_awaiter_chain *chain, bide_awaiter *awaiter)
 {
     awaiter->link = NULL;
     bide_awaiter_chain_append(chain, awaiter, awaiter);
 }
 
-/* One that is not in line any more leaves, or has ended by the value that is there by now. */
-static void judge(serving *s, bide_awaiter *awaiter, uintptr_t now, uintptr_t *value)
+/* A waiter that was removed leaves, or has ended if it is due by the value `now`. */
+static void serving_judge(serving *s, bide_awaiter *awaiter, uintptr_t now, uintptr_t *value)
 {
-    if (is_due(s, awaiter, now)) {
-        append(&s->ended, awaiter);
+    if (serving_is_due(s, awaiter, now)) {
+        chain_append_one(&s->ended, awaiter);
     } else {
-        leave(s, awaiter, value);
-        append(&s->leaving, awaiter);
+        serving_leave(s, awaiter, value);
+        chain_append_one(&s->leaving, awaiter);
     }
 }
 
-/* Those that were about to leave are judged anew. */
-static void judge_again(serving *s, uintptr_t *value)
+static void serving_judge_again(serving *s, uintptr_t *value)
 {
     bide_awaiter_chain chain = s->leaving;
     uintptr_t now = *value;
     s->leaving.first = NULL;
     for (bide_awaiter *a; (a = bide_awaiter_chain_take(&chain)) != NULL;)
-        judge(s, a, now, value);
+        serving_judge(s, a, now, value);
 }
 
-/* Takes the names of those that are to be removed. */
-static void take_named(serving *s)
+static void serving_take_removals(serving *s)
 {
-    /* acquire: partners are the releases of names and SWEEP, 10 and 11. */
+    /* acquire: partners are the releases of removal requests and SWEEP, 10 and 11. */
     uintptr_t word = bide_atomic_exchange(&s->queue->leaving, 0, acquire);
-    s->sweeps = s->sweeps || (word & SWEEP) != 0;
-    for (bide_awaiter *a = (bide_awaiter *)(word & ~SWEEP), *next; a != NULL; a = next) {
+    s->sweeps = s->sweeps || (word & QUEUE_SWEEP) != 0;
+    for (bide_awaiter *a = (bide_awaiter *)(word & ~QUEUE_SWEEP), *next; a != NULL; a = next) {
         next = *bide_awaiter_next_leaving_(a);
-        *bide_awaiter_next_leaving_(a) = s->named;
-        s->named = a;
+        *bide_awaiter_next_leaving_(a) = s->remove_requested;
+        s->remove_requested = a;
     }
 }
 
-/*
- * Removes from the line those that are to be removed. All of it is looked through if that was asked
- * for.
- */
-static void remove_named(serving *s, uintptr_t *value)
+/* Removes the waiters whose removal was requested. For a sweep, looks through the whole line. */
+static void serving_remove_requested(serving *s, uintptr_t *value)
 {
     uintptr_t now = *value;
     if (s->own != NULL && is_in_line(s->own)) {
-        take_out(s->queue, s->own);
-        judge(s, s->own, now, value);
+        line_remove_waiter(s->queue, s->own);
+        serving_judge(s, s->own, now, value);
     }
-    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+    for (bide_awaiter *a = s->remove_requested, *next; a != NULL; a = next) {
         next = *bide_awaiter_next_leaving_(a);
         if (is_in_line(a)) {
-            take_out(s->queue, a);
-            judge(s, a, now, value);
+            line_remove_waiter(s->queue, a);
+            serving_judge(s, a, now, value);
         }
-        say_has_left(a, &s->woken);
+        complete_removal(a, &s->woken);
     }
-    s->named = NULL;
+    s->remove_requested = NULL;
     if (!s->sweeps)
         return;
     for (bide_awaiter *a = s->queue->line, *next; a != NULL; a = next) {
         next = a->link;
-        if (is_due(s, a, now) || bide_awaiter_is_cancelled(a)) {
-            take_out(s->queue, a);
-            judge(s, a, now, value);
+        if (serving_is_due(s, a, now) || bide_awaiter_is_cancelled(a)) {
+            line_remove_waiter(s->queue, a);
+            serving_judge(s, a, now, value);
         }
     }
 }
 
-/*
- * The same for rules that admit a cancelled waiter, as the last thing before the server leaves.
- * Such waiters step out of the line, and step in again if the server does not leave.
- */
-static void step_aside(serving *s, uintptr_t *value)
+/* The same for rules that admit a cancelled waiter, as the last step before the server leaves. The
+ * waiters are unlinked, and reinserted if the server does not leave. */
+static void serving_unlink_cancelled(serving *s, uintptr_t *value)
 {
-    bide_awaiter *outside = NULL; /* the last to step out first */
-    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+    bide_awaiter *outside = NULL; /* the last one unlinked first */
+    for (bide_awaiter *a = s->remove_requested, *next; a != NULL; a = next) {
         bide_awaiter **link = bide_awaiter_next_leaving_(a);
         next = *link;
         if (!is_in_line(a)) { /* it was admitted */
-            say_has_left(a, &s->woken);
+            complete_removal(a, &s->woken);
             continue;
         }
-        line_step_out(&s->queue->line, a, before_of);
-        leave(s, a, value);
+        line_unlink(&s->queue->line, a, before_of);
+        serving_leave(s, a, value);
         *link = outside;
         outside = a;
     }
-    s->named = outside;
+    s->remove_requested = outside;
     if (s->own != NULL && is_in_line(s->own)) {
-        line_step_out(&s->queue->line, s->own, before_of);
-        leave(s, s->own, value);
+        line_unlink(&s->queue->line, s->own, before_of);
+        serving_leave(s, s->own, value);
         s->is_aside = true;
     }
 }
 
-static void step_back(serving *s)
+static void serving_reinsert_cancelled(serving *s)
 {
     if (s->is_aside)
-        line_step_in(&s->queue->line, s->own, before_of);
+        line_reinsert(&s->queue->line, s->own, before_of);
     s->is_aside = false;
-    for (bide_awaiter *a = s->named; a != NULL; a = *bide_awaiter_next_leaving_(a))
-        line_step_in(&s->queue->line, a, before_of);
+    for (bide_awaiter *a = s->remove_requested; a != NULL; a = *bide_awaiter_next_leaving_(a))
+        line_reinsert(&s->queue->line, a, before_of);
 }
 
-/*
- * They have left with the server. Its own waiter, if it has not stepped aside, may be in line again
- * by now, of this queue or another: it is not looked at.
- */
-static void stay_outside(serving *s)
+/* The server has left, and so have the unlinked waiters. Its own waiter, if it was not unlinked, may
+ * be in a line again: it is not touched. */
+static void serving_complete_cancelled(serving *s)
 {
+    bide_assert(s->leaving.first == NULL || !s->is_aside);
     if (s->is_aside) {
-        waiter_of(s->own)->before = NULL;
-        append(&s->leaving, s->own);
+        queue_waiter_of(s->own)->before = NULL;
+        chain_append_one(&s->leaving, s->own);
     }
-    for (bide_awaiter *a = s->named, *next; a != NULL; a = next) {
+    for (bide_awaiter *a = s->remove_requested, *next; a != NULL; a = next) {
         next = *bide_awaiter_next_leaving_(a);
-        waiter_of(a)->before = NULL;
-        append(&s->leaving, a);
-        say_has_left(a, &s->woken);
+        queue_waiter_of(a)->before = NULL;
+        chain_append_one(&s->leaving, a);
+        complete_removal(a, &s->woken);
     }
 }
 
-/* Takes from the front of the line all that are admitted; if it is closed, the others too. */
-static void admit(serving *s, uintptr_t *value, bool closed)
+/* Ends waiters from the front of the line: all that are admitted, and if it is closed the others. */
+static void serving_admit(serving *s, uintptr_t *value, bool closed)
 {
     bide_awaiter *a;
     uintptr_t before = *value;
     bool refused = false;
     while ((a = s->queue->line) != NULL) {
-        refused = refused || !s->rules->admit(waiter_of(a), value);
+        refused = refused || !s->rules->admit(queue_waiter_of(a), value);
         if (refused && !closed)
             break;
-        take_out(s->queue, a);
-        if (refused && !is_due(s, a, *value)) {
-            leave(s, a, value);
+        line_remove_waiter(s->queue, a);
+        if (refused && !serving_is_due(s, a, *value)) {
+            serving_leave(s, a, value);
             bide_awaiter_finish_closed(a);
         } else if (s->rules->admitted != NULL) {
-            s->rules->admitted(waiter_of(a), *value);
+            s->rules->admitted(queue_waiter_of(a), *value);
         }
-        append(&s->ended, a);
+        chain_append_one(&s->ended, a);
     }
     s->taken += before - *value;
 }
 
-/* The server has left: those that were leaving have ended, in front of the others. */
-static void end_leaving(serving *s)
+/* The server has left: ends the leaving waiters, in front of the others. */
+static void serving_end_leaving(serving *s)
 {
     bide_awaiter_chain others = s->ended;
     s->ended.first = NULL;
@@ -279,81 +275,79 @@ static void end_leaving(serving *s)
             s->found = true;
         } else {
             bide_awaiter_finish_cancelled(a);
-            append(&s->ended, a);
+            chain_append_one(&s->ended, a);
         }
     }
     if (others.first != NULL)
         bide_awaiter_chain_append(&s->ended, others.first, others.last);
 }
 
-/* With what state the server leaves, if it has changed nothing but the value to `value`. */
-static uintptr_t left_with(const serving *s, uintptr_t state, uintptr_t value)
+/* The state that the server leaves, given the value. */
+static uintptr_t serving_final_state(const serving *s, uintptr_t state, uintptr_t value)
 {
     if (s->queue->line != NULL)
-        return value | (state & CLOSED) | WAITING;
-    return (s->rules->settle != NULL ? s->rules->settle(value) : value) | (state & CLOSED);
+        return value | (state & QUEUE_CLOSED) | QUEUE_WAITING;
+    return (s->rules->settle != NULL ? s->rules->settle(value) : value) | (state & QUEUE_CLOSED);
 }
 
 /*
- * Serves, and leaves. `state` is what the server has put, with SERVING; `wishes` (NEW, CANCEL) what
- * it has taken out of it. Those that have ended are in `ended`, in the order in which they came,
- * but first those that were asked to stop. The queue is not touched afterwards.
+ * Serves, and leaves. `state` has been set, with SERVING; `requests` (NEW, CANCEL) were taken out of
+ * it. Ended waiters are in `ended`, by arrival, but cancelled ones first. Does not touch the queue
+ * afterwards.
  */
-static void serve(serving *s, uintptr_t state, uintptr_t wishes)
+static void serving_run(serving *s, uintptr_t state, uintptr_t requests)
 {
     bide_waiter_queue *queue = s->queue;
     for (;;) {
+        /* Only the server takes these off. */
+        bide_assert((state & (QUEUE_SERVING | QUEUE_NEW | QUEUE_CANCEL)) == QUEUE_SERVING);
         uintptr_t value = BIDE_QUEUE_VALUE(state) - s->taken;
-        bool closed = (state & CLOSED) != 0;
+        bool closed = (state & QUEUE_CLOSED) != 0;
         bool steps_aside = s->rules->admits_cancelled && !closed;
-        judge_again(s, &value);
-        if ((wishes & CANCEL) != 0)
-            take_named(s);
-        if ((wishes & NEW) != 0 || s->named != NULL || s->sweeps) /* 10 */
-            take_arrivals(queue, s->rules);
-        /* Also of a queue that was closed after something was put. */
+        serving_judge_again(s, &value);
+        if ((requests & QUEUE_CANCEL) != 0)
+            serving_take_removals(s);
+        if ((requests & QUEUE_NEW) != 0 || s->remove_requested != NULL || s->sweeps) /* 10 */
+            line_take_arrivals(queue, s->rules);
+        /* Also if the queue was closed after a put. */
         if (s->rules->admits_cancelled)
-            admit(s, &value, false);
+            serving_admit(s, &value, false);
         if (steps_aside) {
-            step_aside(s, &value);
+            serving_unlink_cancelled(s, &value);
         } else {
-            remove_named(s, &value);
-            admit(s, &value, closed);
+            serving_remove_requested(s, &value);
+            serving_admit(s, &value, closed);
         }
 
-        uintptr_t left = left_with(s, state, value);
-        /* release: 3. acquire: 4, of all that has been put meanwhile. */
+        bide_assert(BIDE_QUEUE_VALUE(value) == value); /* the rules change no flag */
+        uintptr_t left = serving_final_state(s, state, value);
+        /* release: 3. acquire: 4, of all puts in the meantime. */
         if (bide_atomic_compare_exchange(&queue->state, &state, left, acq_rel, relaxed)) {
-            stay_outside(s);
-            end_leaving(s);
+            serving_complete_cancelled(s);
+            serving_end_leaving(s);
             return;
         }
         if (steps_aside)
-            step_back(s);
-        wishes = state & (NEW | CANCEL);
-        if (wishes != 0) {
-            /* acquire: 2, of those that have come since; and why they were asked to stop. */
-            state = bide_atomic_fetch_and(&queue->state, ~(NEW | CANCEL), acquire);
-            wishes = state & (NEW | CANCEL);
-            state &= ~(NEW | CANCEL);
+            serving_reinsert_cancelled(s);
+        requests = state & (QUEUE_NEW | QUEUE_CANCEL);
+        if (requests != 0) {
+            /* acquire: 2, of new arrivals; and the reason of cancellations. */
+            state = bide_atomic_fetch_and(&queue->state, ~(QUEUE_NEW | QUEUE_CANCEL), acquire);
+            requests = state & (QUEUE_NEW | QUEUE_CANCEL);
+            state &= ~(QUEUE_NEW | QUEUE_CANCEL);
         }
     }
 }
 
-static serving serving_of(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
+static bide_handshake *handshake_of_queued(bide_awaiter *awaiter)
 {
-    return (serving){.queue = queue, .rules = rules};
+    return &queue_waiter_of(awaiter)->handshake;
 }
 
-static bide_handshake *handshake_of(bide_awaiter *awaiter)
+/* Wakes the ended waiters whose suspend has finished (6), or passes them to `hand`. */
+static void serving_hand_over(const serving *s)
 {
-    return &waiter_of(awaiter)->handshake;
-}
-
-/* Wakes the waiters that have ended and that their suspend is done with (6), or hands them over. */
-static void hand_over(const serving *s)
-{
-    bide_awaiter_chain armed = bide_handshake_finish_all(s->ended.first, handshake_of);
+    bide_awaiter_chain armed = bide_handshake_finish_all(s->ended.first, handshake_of_queued);
     bide_wake(s->woken);
     if (s->rules->hand == NULL)
         bide_wake(armed.first);
@@ -361,27 +355,24 @@ static void hand_over(const serving *s)
         s->rules->hand(s->rules, &armed);
 }
 
-/* Serves a queue that has the state `state`, with SERVING, by now; `wishes` as in serve. */
-static void serve_and_wake(serving *s, uintptr_t state, uintptr_t wishes)
+static void serving_run_and_wake(serving *s, uintptr_t state, uintptr_t requests)
 {
-    serve(s, state, wishes & (NEW | CANCEL));
-    hand_over(s);
+    serving_run(s, state, requests & (QUEUE_NEW | QUEUE_CANCEL));
+    serving_hand_over(s);
 }
 
 bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules,
                            uintptr_t *state, uintptr_t value)
 {
     uintptr_t found = *state;
-    if ((found & (WAITING | SERVING)) == WAITING) {
-        uintptr_t served = value | (found & CLOSED) | SERVING;
-        /*
-         * acquire: 1, 2 and 3. release: 4, for a take that reads the value before the server has
-         * left.
-         */
+    bide_assert(BIDE_QUEUE_VALUE(value) == value);
+    if ((found & (QUEUE_WAITING | QUEUE_SERVING)) == QUEUE_WAITING) {
+        uintptr_t served = value | (found & QUEUE_CLOSED) | QUEUE_SERVING;
+        /* acquire: 1, 2 and 3. release: 4, for a take that reads the value before the server leaves. */
         if (!bide_atomic_compare_exchange(&queue->state, state, served, acq_rel, relaxed))
             return false;
-        serving s = serving_of(queue, rules);
-        serve_and_wake(&s, served, found);
+        serving s = {.queue = queue, .rules = rules};
+        serving_run_and_wake(&s, served, found);
         return true;
     }
     uintptr_t put = value | (found & (BIDE_QUEUE_ONE - 1));
@@ -391,37 +382,36 @@ bool bide_waiter_queue_put(bide_waiter_queue *queue, const bide_waiter_queue_ops
 
 /* ---- Waiting ---- */
 
-/* Says that a waiter has arrived: `wishes`. */
-static bool announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t wishes)
+static bool queue_announce(bide_waiter_queue *queue, uintptr_t *state, uintptr_t requests)
 {
     /* release: 2 */
-    return bide_atomic_compare_exchange(&queue->state, state, *state | WAITING | wishes, release,
-                                        relaxed);
+    return bide_atomic_compare_exchange(&queue->state, state, *state | QUEUE_WAITING | requests,
+                                        release, relaxed);
 }
 
-/* The whole line is to be looked through, by the server that finds CANCEL. */
-static void ask_for_sweep(bide_waiter_queue *queue)
+/* Has the server that finds CANCEL look through the whole line. */
+static void queue_request_sweep(bide_waiter_queue *queue)
 {
     /* release: 11; partner is the server's acquire. */
-    bide_atomic_fetch_or(&queue->leaving, SWEEP, release);
+    bide_atomic_fetch_or(&queue->leaving, QUEUE_SWEEP, release);
 }
 
-/* Says that a waiter has arrived, or serves. False: the state is another, now in *state. */
-static bool arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules, uintptr_t *state)
+/* Announces that a waiter has arrived, or serves. Returns false if the state changed: *state. */
+static bool queue_arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules, uintptr_t *state)
 {
     bide_waiter_queue *queue = waiter->queue;
     uintptr_t found = *state;
     uintptr_t value = BIDE_QUEUE_VALUE(found);
     bool due = rules->is_due != NULL && rules->is_due(waiter, value); /* perhaps out of turn: 9 */
-    bool serves = (found & SERVING) == 0 &&
-                  (due || ((found & WAITING) == 0 &&
-                           ((found & CLOSED) != 0 || rules->admit(waiter, &value))));
-    uintptr_t wishes = due ? NEW | CANCEL : NEW;
-    uintptr_t served = (found | SERVING) & ~(NEW | CANCEL | WAITING);
+    bool serves = (found & QUEUE_SERVING) == 0 &&
+                  (due || ((found & QUEUE_WAITING) == 0 &&
+                           ((found & QUEUE_CLOSED) != 0 || rules->admit(waiter, &value))));
+    uintptr_t requests = due ? QUEUE_NEW | QUEUE_CANCEL : QUEUE_NEW;
+    uintptr_t served = (found | QUEUE_SERVING) & ~(QUEUE_NEW | QUEUE_CANCEL | QUEUE_WAITING);
     if (!serves) {
         if (due)
-            ask_for_sweep(queue);
-        if (announce(queue, state, wishes))
+            queue_request_sweep(queue);
+        if (queue_announce(queue, state, requests))
             return true;
         if (!due)
             bide_atomic_retry();
@@ -432,9 +422,9 @@ static bool arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules
         bide_atomic_retry();
         return false;
     }
-    serving s = serving_of(queue, rules);
+    serving s = {.queue = queue, .rules = rules};
     s.sweeps = due;
-    serve_and_wake(&s, served, found | NEW);
+    serving_run_and_wake(&s, served, found | QUEUE_NEW);
     return true;
 }
 
@@ -442,6 +432,8 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_waiter_queue
 {
     bide_waiter_queue *queue = waiter->queue;
     bide_awaiter *awaiter = &waiter->awaiter;
+    bide_assert(waiter->before == NULL); /* it is in no line */
+    bide_assert(((uintptr_t)awaiter & QUEUE_SWEEP) == 0);
     bide_handshake_init(&waiter->handshake);
     uintptr_t newest = bide_atomic_load(&queue->arrivals, relaxed);
     for (;;) {
@@ -453,9 +445,9 @@ void bide_waiter_queue_enlist(bide_queue_waiter *waiter, const bide_waiter_queue
         bide_atomic_retry();
     }
 
-    /* relaxed: what is found is compared by what follows. */
+    /* relaxed: the compare-exchange that follows validates it. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while (!arrive(waiter, rules, &state)) {
+    while (!queue_arrive(waiter, rules, &state)) {
     }
 }
 
@@ -467,8 +459,8 @@ bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules,
                                       bide_frame *frame)
 {
-    /* acquire: partner is the closing's release; what was written before it is seen. */
-    if ((bide_atomic_load(&waiter->queue->state, acquire) & CLOSED) != 0) {
+    /* acquire: partner is close's release; writes from before it are visible. */
+    if ((bide_atomic_load(&waiter->queue->state, acquire) & QUEUE_CLOSED) != 0) {
         if (!bide_awaiter_ready(&waiter->awaiter, waiter->awaiter.ops))
             bide_awaiter_finish_closed(&waiter->awaiter);
         return frame;
@@ -480,20 +472,21 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_wait
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }
 
-/* ---- Ending it ---- */
+/* ---- Cancelling, withdrawing, closing ---- */
 
-/* Names one that is to be removed; 10. False: it cannot be. */
-static bool name(bide_waiter_queue *queue, bide_awaiter *awaiter)
+/* Requests the removal of a waiter; 10. Returns false if it is ending already. */
+static bool queue_request_removal(bide_waiter_queue *queue, bide_awaiter *awaiter)
 {
     if (!bide_awaiter_leaves_(awaiter))
         return false;
     bide_awaiter **link = bide_awaiter_next_leaving_(awaiter);
     uintptr_t word = bide_atomic_load(&queue->leaving, relaxed);
     for (;;) {
-        *link = (bide_awaiter *)(word & ~SWEEP);
+        *link = (bide_awaiter *)(word & ~QUEUE_SWEEP);
         /* release: 10 */
         if (bide_atomic_compare_exchange(&queue->leaving, &word,
-                                         (uintptr_t)awaiter | (word & SWEEP), release, relaxed))
+                                         (uintptr_t)awaiter | (word & QUEUE_SWEEP), release,
+                                         relaxed))
             return true;
         bide_atomic_retry();
     }
@@ -502,29 +495,31 @@ static bool name(bide_waiter_queue *queue, bide_awaiter *awaiter)
 void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules)
 {
     bide_waiter_queue *queue = waiter->queue;
-    bool named = false;
+    bool requested = false;
     bool again = false;
     /* relaxed: its arrival is seen, or something later. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while (named || (state & (WAITING | SERVING)) != 0) {
-        if ((state & SERVING) != 0) {
-            if (!named) {
-                named = name(queue, &waiter->awaiter);
-                if (!named)
+    while (requested || (state & (QUEUE_WAITING | QUEUE_SERVING)) != 0) {
+        if ((state & QUEUE_SERVING) != 0) {
+            if (!requested) {
+                requested = queue_request_removal(queue, &waiter->awaiter);
+                if (!requested)
                     return;
                 again = false;
             }
-            /* release: the server must see which waiter was named. */
-            if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
+            /* release: the server must see the removal request. */
+            if (bide_atomic_compare_exchange(&queue->state, &state, state | QUEUE_CANCEL, release,
                                              relaxed))
                 return;
         } else {
-            uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
+            uintptr_t served =
+                (state | QUEUE_SERVING) & ~(QUEUE_NEW | QUEUE_CANCEL | QUEUE_WAITING);
             /* acquire: 2 and 3. */
             if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
-                serving s = serving_of(queue, rules);
-                s.own = named ? NULL : &waiter->awaiter;
-                serve_and_wake(&s, served, (state & NEW) | (named ? CANCEL : 0));
+                serving s = {.queue = queue, .rules = rules};
+                s.own = requested ? NULL : &waiter->awaiter;
+                serving_run_and_wake(&s, served,
+                                     (state & QUEUE_NEW) | (requested ? QUEUE_CANCEL : 0));
                 return;
             }
         }
@@ -536,22 +531,23 @@ void bide_waiter_queue_cancel(bide_queue_waiter *waiter, const bide_waiter_queue
 
 void bide_waiter_queue_sweep(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
-    /* relaxed: what the caller has enlisted is seen, or something later. */
+    /* relaxed: the caller's own enlisting is seen, or something later. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while ((state & (WAITING | SERVING)) != 0) {
-        if ((state & SERVING) != 0) {
-            ask_for_sweep(queue);
-            /* release: the server must see what was asked to stop. */
-            if (bide_atomic_compare_exchange(&queue->state, &state, state | CANCEL, release,
+    while ((state & (QUEUE_WAITING | QUEUE_SERVING)) != 0) {
+        if ((state & QUEUE_SERVING) != 0) {
+            queue_request_sweep(queue);
+            /* release: the server must see which waiters were cancelled. */
+            if (bide_atomic_compare_exchange(&queue->state, &state, state | QUEUE_CANCEL, release,
                                              relaxed))
                 return;
         } else {
-            uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
+            uintptr_t served =
+                (state | QUEUE_SERVING) & ~(QUEUE_NEW | QUEUE_CANCEL | QUEUE_WAITING);
             /* acquire: 2 and 3. */
             if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
-                serving s = serving_of(queue, rules);
+                serving s = {.queue = queue, .rules = rules};
                 s.sweeps = true;
-                serve_and_wake(&s, served, state);
+                serving_run_and_wake(&s, served, state);
                 return;
             }
         }
@@ -562,19 +558,19 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_waiter_queue_o
 {
     if (!bide_awaiter_suspended(awaiter))
         return false;
-    bide_waiter_queue *queue = waiter_of(awaiter)->queue;
-    serving s = serving_of(queue, rules);
+    bide_waiter_queue *queue = queue_waiter_of(awaiter)->queue;
+    serving s = {.queue = queue, .rules = rules};
     s.own = awaiter;
     s.withdraws = true;
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while ((state & (WAITING | SERVING)) != 0) {
-        uintptr_t served = (state | SERVING) & ~(NEW | CANCEL | WAITING);
-        if ((state & SERVING) != 0) {
+    while ((state & (QUEUE_WAITING | QUEUE_SERVING)) != 0) {
+        uintptr_t served = (state | QUEUE_SERVING) & ~(QUEUE_NEW | QUEUE_CANCEL | QUEUE_WAITING);
+        if ((state & QUEUE_SERVING) != 0) {
             bide_platform.yield();
             state = bide_atomic_load(&queue->state, relaxed);
             /* acquire: 2 and 3. */
         } else if (bide_atomic_compare_exchange(&queue->state, &state, served, acquire, relaxed)) {
-            serve_and_wake(&s, served, state);
+            serving_run_and_wake(&s, served, state);
             return s.found;
         }
     }
@@ -584,17 +580,17 @@ bool bide_waiter_queue_withdraw(bide_awaiter *awaiter, const bide_waiter_queue_o
 void bide_waiter_queue_close(bide_waiter_queue *queue, const bide_waiter_queue_ops *rules)
 {
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
-    while ((state & CLOSED) == 0) {
-        if ((state & (WAITING | SERVING)) == WAITING) {
-            uintptr_t served = BIDE_QUEUE_VALUE(state) | CLOSED | SERVING;
+    while ((state & QUEUE_CLOSED) == 0) {
+        if ((state & (QUEUE_WAITING | QUEUE_SERVING)) == QUEUE_WAITING) {
+            uintptr_t served = BIDE_QUEUE_VALUE(state) | QUEUE_CLOSED | QUEUE_SERVING;
             /* acquire: 2 and 3. release: as below. */
             if (bide_atomic_compare_exchange(&queue->state, &state, served, acq_rel, relaxed)) {
-                serving s = serving_of(queue, rules);
-                serve_and_wake(&s, served, state);
+                serving s = {.queue = queue, .rules = rules};
+                serving_run_and_wake(&s, served, state);
                 return;
             }
-        } else if (bide_atomic_compare_exchange(&queue->state, &state, state | CLOSED, release,
-                                                relaxed)) {
+        } else if (bide_atomic_compare_exchange(&queue->state, &state, state | QUEUE_CLOSED,
+                                                release, relaxed)) {
             return; /* release: partners are all that find CLOSED */
         }
         bide_atomic_retry();

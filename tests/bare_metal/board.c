@@ -196,7 +196,7 @@ __attribute__((naked)) static void fault(void)
     __asm__ volatile("ldr r0, =board_stack_top\n\tmov sp, r0\n\tb met_a_fault");
 }
 
-/* What the processor reads when it starts: its stack, then whom to call at a reset and at faults. */
+/* The vector table: the initial stack pointer, then the handlers of a reset and of faults. */
 __attribute__((section(".vectors"), used)) static const struct {
     void *stack;
     void (*handlers[15])(void);

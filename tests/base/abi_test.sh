@@ -1,5 +1,5 @@
 #!/bin/sh
-# What programs were linked with still works: abi_test.sh ROOT LIBRARY. Compares the shared library with that of the last
+# Programs that were linked with the last release still work: abi_test.sh ROOT LIBRARY. Compares the shared library with that of the last
 # release (a tag vX.Y.Z) of the same version's promise: the same minor version before 1.0, the same major one from then on.
 set -u
 cd "$1" || exit 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The benchmarks in C compile without a warning, but for those that need packages: benchmarks_test.sh ROOT. They are built
+# The benchmarks in C compile without a warning, except benchmarks that need packages: benchmarks_test.sh ROOT. They are built
 # by `make bench` and `make check-long`, so that what changes a header need not wait for those.
 set -eu
 cd "$1"

@@ -1,4 +1,4 @@
-/* What makes calls fail in other tests: that a fault is met, and that what is left or kept quiet is seen. */
+/* Fault injection, which other tests use: a fault is met, and leaks and ignored errors are detected. */
 #define _GNU_SOURCE
 #include "faults.h"
 
@@ -230,7 +230,7 @@ static void reads_and_writes_can_be_short(void **state)
 
 /* ---- Scenarios ---- */
 
-/* What a scenario does wrong, which is seen. */
+/* The mistake of a scenario, which is detected. */
 enum wrong {
     NOTHING,
     KEEPS_A_BLOCK,

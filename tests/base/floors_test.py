@@ -61,7 +61,8 @@ HEADERS = {
             "detail/shared_words detail/this_thread detail/tuning",
     "coroutine": "allocator async_generator coroutine create deadline frame generator handle inspect interval "
                  "recursive_generator schedule scope sleep stop stop_callback sync_wait task then when with_stop "
-                 "extend/branch extend/choice extend/coroutine_type extend/handshake extend/root extend/timer extend/wrapper",
+                 "extend/branch extend/choice extend/coroutine_type extend/handshake extend/root extend/timer extend/wrapper "
+                 "detail/awaiter_chain detail/body_cxx detail/body_variants detail/yield_budget",
     "sync": "adaptive_spin auto_event barging_mutex condition cyclic_barrier event latch multi_producer_sequencer mutex notify "
             "once rw_lock semaphore sequence16 sequence32 sequence64 sequence8 sequence_barrier sequence_group shared_task "
             "single_consumer_event single_producer_sequencer wait_group extend/event_count extend/waiter_list "

@@ -13,9 +13,9 @@ set -u
 root=$1
 cd "$root" || exit 1
 
-# What may be left for the program to bring.
+# Undefined symbols that the program has to define.
 allowed='bide_platform memcpy memmove memset memcmp _GLOBAL_OFFSET_TABLE_'
-# What may be included: a freestanding compiler's own headers, and errno.h for its numbers. <atomic> is
+# Allowed includes: a freestanding compiler's own headers, and errno.h for its numbers. <atomic> is
 # what C++ calls stdatomic.h.
 system_headers='limits.h stdatomic.h stdbool.h stddef.h stdint.h errno.h atomic'
 
@@ -44,7 +44,7 @@ is_in() { # WORD LIST
     return 1
 }
 
-# Those that hold bodies, or include a header of src/ that does.
+# The sources that have bodies, or include a header of src/ that has some.
 bodies='bide_begin\(|BIDE_STANDARD_C'
 for header in $(grep -lE "$bodies" src/*/*.h); do
     bodies="$bodies|\"(.*/)?${header##*/}\""
@@ -127,7 +127,7 @@ for file in include/bide/*.h include/bide/extend/*.h include/bide/detail/*.h $so
     done
     for header in $(sed -n 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\(bide\/[^"]*\)".*/\1/p' \
         "$file"); do
-        # (the model checker stands beside the floors, and is included only where it runs the library)
+        # (the model checker belongs to no floor, and is included only where it runs the library)
         [ "$header" = bide/check_pthread.h ] || is_core_header "include/$header" || fail "$file includes $header, which stands on a higher floor"
     done
 done

@@ -46,7 +46,7 @@ def preprocessed(folder, *headers, option="-P"):
     return subprocess.run([*compiler, *flags, "-E", option, source], check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-# What is declared or defined at the outermost level: a name before a parenthesis.
+# Functions declared or defined at the outermost level: a name before a parenthesis.
 def functions(text):
     outer, depth = [], 0
     for character in text:

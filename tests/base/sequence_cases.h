@@ -1,4 +1,4 @@
-/* What holds for each type of sequence; included by sequence_test.c once for each. */
+/* The cases for each type of sequence; sequence_test.c includes this once for each. */
 
 #define TRAIT_(name) PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, name)
 #define CASE_(name)  PASTE3(sequence, BIDE_SEQUENCE_BITS, name)

@@ -57,7 +57,8 @@ static void they_are_the_walk_around_the_circle_on_every_pair_of_8_bits(void **s
             /* From a to b it is so many steps forward, or, if fewer, so many back. */
             int signed_steps = steps < 128 ? steps : steps - 256;
             if (steps == 128)
-                signed_steps = 127; /* the one that does not fit, at the same sign as precedes */
+                signed_steps =
+                    127; /* the difference that does not fit, with the sign of precedes */
             assert_int_equal(bide_sequence8_difference(b, (uint8_t)a), signed_steps);
             assert_int_equal(bide_sequence8_distance((uint8_t)a, b), steps <= 128 ? steps : 0);
             assert_int_equal(bide_sequence8_precedes((uint8_t)a, b), steps >= 1 && steps <= 128);

@@ -278,10 +278,10 @@ int main(int argc, char **argv)
         &let_go,  &two_setters, &two_setters_watched, &behind_other,
         &in_time, NULL,
     };
-    static const char *const files[] = {"waiter_list.h", "waiter_list.c", "biased_list_check.c",
-                                        NULL};
+    static const char *const files[] = {"waiter_list.h", "waiter_list.c",       "biased_list.c",
+                                        "list_sweep.h",  "biased_list_check.c", NULL};
     static const bide_check_reason reasons[] = {
-        {"put_back", "compare_exchange", "&list->word", "acquire",
+        {"list_sweep_put_back", "compare_exchange", "&list->word", "acquire",
          "lists that are opened again need it: found in waiter_list"},
         {NULL, NULL, NULL, NULL, NULL},
     };

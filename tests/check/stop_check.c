@@ -335,15 +335,16 @@ int main(int argc, char **argv)
         NULL,
     };
     static const bide_check_reason reasons[] = {
-        {"enlist", "load", "&list->word", "relaxed", BIASED},
-        {"enlist", "compare_exchange", "&list->word", "acq_rel", BIASED},
-        {"enlist", "compare_exchange", "&list->word", "if failed relaxed", BIASED},
-        {"begin", "compare_exchange", "&list->word", "release to relaxed", BIASED},
-        {"put_back", "compare_exchange", "&list->word", "acquire", REMOVED},
+        {"biased_list_enlist", "load", "&list->word", "relaxed", BIASED},
+        {"biased_list_enlist", "compare_exchange", "&list->word", "acq_rel", BIASED},
+        {"biased_list_enlist", "compare_exchange", "&list->word", "if failed relaxed", BIASED},
+        {"bide_list_sweep_begin_", "compare_exchange", "&list->word", "release to relaxed", BIASED},
+        {"list_sweep_put_back", "compare_exchange", "&list->word", "acquire", REMOVED},
         {"bide_awaiter_has_left_", "compare_exchange", "&source->word", "relaxed", REMOVED},
         {"bide_waiter_list_announce", "fence", "", "acq_rel", BIASED},
         {NULL, NULL, NULL, NULL, NULL},
     };
-    static const char *const files[] = {"stop.h", "stop.c", "lock.h", "waiter_list.c", NULL};
+    static const char *const files[] = {"stop.h",        "stop.c",       "lock.h", "waiter_list.c",
+                                        "biased_list.c", "list_sweep.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});
 }

@@ -314,13 +314,15 @@ int main(int argc, char **argv)
     static const bide_check_reason reasons[] = {
         {"bide_stop_suspend_in_", "load", "&source->word", "relaxed", GATE},
         {"bide_stop_suspend_in_", "compare_exchange", "&source->word", "relaxed", GATE},
-        {"ask", "compare_exchange", "&source->word", "acquire", GATE},
-        {"ask", "compare_exchange", "&source->word", "release", GATE},
+        {"stop_source_ask", "compare_exchange", "&source->word", "acquire", GATE},
+        {"stop_source_ask", "compare_exchange", "&source->word", "release", GATE},
         {"bide_waiter_list_reopen", "compare_exchange", "&list->word", "relaxed", EVENT},
         {"bide_waiter_list_shut_for_good", "compare_exchange", "&list->word", "acquire", EVENT},
         {"bide_waiter_list_shut_for_good", "compare_exchange", "&list->word", "release", EVENT},
         {NULL, NULL, NULL, NULL, NULL},
     };
-    static const char *const files[] = {"stop.h", "stop.c", "waiter_list.h", "waiter_list.c", NULL};
+    static const char *const files[] = {
+        "stop.h",       "stop.c", "waiter_list.h", "waiter_list.c", "biased_list.c",
+        "list_sweep.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, reasons});
 }

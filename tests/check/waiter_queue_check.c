@@ -642,16 +642,16 @@ int main(int argc, char **argv)
     static const char *const files[] = {"waiter_queue.h", "waiter_queue.c", "mutex.h", "mutex.c",
                                         "semaphore.h",    "semaphore.c",    NULL};
     static const bide_check_reason reasons[] = {
-        {"announce", "compare_exchange", "&queue->state", "relaxed",
+        {"queue_announce", "compare_exchange", "&queue->state", "relaxed",
          "the push, which comes before it, would have to read from the exchange that comes after: "
          "C11 allows it, the checker's model does not"},
-        {"ask_for_sweep", "fetch_or", "&queue->leaving", "relaxed",
+        {"queue_request_sweep", "fetch_or", "&queue->leaving", "relaxed",
          "the same for the push, which comes before it; for a waiter that was asked to stop "
          "(event_count) NOT SHOWN: it takes a server that finds SWEEP before CANCEL is said, and "
          "leaves, and another that comes in the same state"},
         {"bide_waiter_queue_cancel", "compare_exchange", "&queue->state", "release to relaxed",
          "the same for the name, which comes before it"},
-        {"serve", "fetch_and", "&queue->state", "relaxed",
+        {"serving_run", "fetch_and", "&queue->state", "relaxed",
          "the same for the exchanges that take arrivals and names, which come after it"},
         {"bide_waiter_queue_put", "compare_exchange", "&queue->state", "acquire",
          "no mutex and no semaphore looks at the value beside a server; for those that do, see "

@@ -86,7 +86,7 @@ static int join_resume(bide_awaiter *awaiter)
     return bide_container_of(awaiter, struct join, awaiter)->status;
 }
 
-/* (false: it has been posted) */
+/* (false: it was posted already) */
 static bool join_withdraw(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, struct join, awaiter)->left != 0;

@@ -1,5 +1,5 @@
 /*
- * Asynchronous generators: they await between two values, run in turn with who asks, end early, and take no stack.
+ * Asynchronous generators: they await between two values, run in turn with their consumer, end early, and use no stack.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -136,7 +136,7 @@ static void it_may_await_between_two_values(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(consumer.values, i);
         assert_false(bide_done(&consumer.task.frame));
-        /* who waits goes on when set returns, so the next wait is for the other event */
+        /* the waiter resumes when set returns, so the next wait is for the other event */
         consumer.count.gate = &gates[(i + 1) % 2];
         bide_event_reset(&gates[(i + 1) % 2]);
         bide_event_set(&gates[i % 2]);

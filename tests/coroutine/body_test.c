@@ -1,6 +1,6 @@
 /*
- * What may stand in the body of a coroutine: loops, blocks, switch, several awaits on a line, try, return,
- * finally. Built twice: with labels as values and in standard C.
+ * Statements in the body of a coroutine: loops, blocks, switch, several awaits on a line, try, return, finally. Built
+ * twice: with labels as values and in standard C.
  */
 #include "testing.h"
 

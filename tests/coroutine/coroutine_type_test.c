@@ -220,7 +220,7 @@ static void destroying_calls_one_hook_before_finally(void **state)
     assert_string_equal(said, "");
 }
 
-/* What is awaited may be replaced. */
+/* await_transform may replace the awaiter. */
 struct replacing {
     bide_frame frame;
     struct nothing other;

@@ -177,7 +177,7 @@ static void a_child_can_be_destroyed_without_its_parent(void **state)
     assert_string_equal(said, "inner outer ");
 }
 
-/* What ends while another coroutine runs is in the queue of the inline scheduler. */
+/* An operation that ends while another coroutine runs is in the queue of the inline scheduler. */
 struct destroyer {
     bide_task task;
     struct link *victim;
@@ -259,7 +259,7 @@ bide_coroutine(opening_destroyer_body)
     bide_end();
 }
 
-/* Who is woken may look at those that are being destroyed: it finds all of them done. */
+/* A woken coroutine may look at the destroyed ones: it finds all of them done. */
 static void what_finally_wakes_runs_when_all_are_destroyed(void **state)
 {
     (void)state;

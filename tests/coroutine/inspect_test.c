@@ -1,6 +1,5 @@
 /*
- * Backtraces: who awaits whom, with names and lines, from a suspended coroutine or from the one that runs, however
- * long the chain is.
+ * Backtraces: the chain of awaits, with names and lines, from a suspended or a running coroutine, however long it is.
  */
 #define _GNU_SOURCE
 #include "testing.h"

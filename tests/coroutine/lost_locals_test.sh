@@ -58,7 +58,7 @@ program() { # VARIANT
 }
 program >"$folder/samples.c"
 
-# Which samples does the compiler tell of?
+# The samples that the compiler warns of.
 told() { # COMPILER OPTION...
     "$@" -std=c11 -I"$include" -c "$folder/samples.c" -o "$folder/x.o" >"$folder/messages" 2>&1
     grep -o '^sample:[0-9]*:[0-9]*: warning' "$folder/messages" | cut -d : -f 2

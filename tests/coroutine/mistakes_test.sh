@@ -1,19 +1,19 @@
 #!/bin/sh
-# Each program in mistakes/ makes one mistake, and is told of it: mistakes_test.sh INCLUDE-FOLDER [NAME...].
+# Each program in mistakes/ makes one mistake, which is reported: mistakes_test.sh INCLUDE-FOLDER [NAME...].
 #
 # A program begins with a comment that says what the mistake is, and then, each on a line of its own:
 #
-#     told: error | warning | run    by the compiler, which refuses it or warns; or when it runs
-#     says: REGULAR EXPRESSION       stands in the message; may come more than once, then each does
-#     with: OPTIONS                  beside those that all are compiled with
-#     lists: operations              it makes the mistake with each function that BIDE_MUST_AWAIT stands before
+#     told: error | warning | run    the report: a compiler's error or warning, or at run time
+#     says: REGULAR EXPRESSION       matches the message; if there are several lines, each matches
+#     with: OPTIONS                  additional options of the compiler
+#     lists: operations              it makes the mistake with each function marked BIDE_MUST_AWAIT
 #     only: COMPILER | VARIANT ...   gcc, clang; 0: labels as values, 1: standard C. Otherwise all of them
 #
-# What the compiler refuses in C it refuses in C++ too, with the same words; a program *.cpp is in C++ alone.
+# The compiler rejects the same mistakes in C++ as in C, with the same words; a program *.cpp is in C++ alone.
 #
-# The message names the line that ends with "HERE", where there is one. What is told when it runs names the body, and
-# never the function that the body becomes. If BIDE_COMPILERS names some compilers, by those only, at -O2, a program in
-# C not in C++ too, with the library BIDE_LIBRARY if that is given, and in one variant if both tell of it.
+# The message names the line that ends with "HERE", if there is one. A report at run time names the body, and never the
+# function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, C programs are not compiled
+# as C++, the library is BIDE_LIBRARY if that is given, and one variant suffices if both report the mistake.
 set -u
 include=$1
 shift
@@ -53,7 +53,7 @@ library() { # COMPILER
         xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)
 }
 
-# What there is to hear of a mistake goes to $folder/told.
+# Writes the report of a mistake to $folder/told.
 tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
     cc=$1 optimised=$2 file=$3 how=$4
     shift 4
@@ -63,7 +63,7 @@ tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
         "$cc" $options "$optimised" "$@" "$file" "$folder/$cc/library.a" -pthread -o "$folder/program" \
             >"$folder/told" 2>&1 || return 1
         [ ! -s "$folder/told" ] || return 1
-        # (one that is told of nothing may run for ever)
+        # (a program without a report may run for ever)
         timeout 20 "$folder/program" >"$folder/told" 2>&1
         [ $? -eq 3 ]
     else
@@ -131,8 +131,8 @@ for file in "$@"; do
     done
 done
 
-# Every operation is marked, and every one is in the list. (A macro's function has an underscore more at its end. Those
-# that are not for bodies, and those that give no operation, are not marked.)
+# Every operation is marked, and every one is in the list. (A macro's function has an underscore more at its end.
+# Functions that are not for bodies, or return no operation, are not marked.)
 headers="$include/bide/*.h $include/bide/extend/*.h $include/bide/detail/*.h"
 # shellcheck disable=SC2086 # a list of files
 cat $headers | awk '

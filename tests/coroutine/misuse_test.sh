@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a body in standard C cannot do is refused by the compiler: misuse_test.sh INCLUDE-FOLDER.
+# The compiler rejects awaits that a body in standard C cannot have: misuse_test.sh INCLUDE-FOLDER.
 # And what either variant can do compiles without a warning. By the compilers that BIDE_COMPILERS names, or all;
 # with the library BIDE_LIBRARY, or its sources.
 set -u
@@ -62,7 +62,7 @@ for variant in 0 1; do
 done
 
 
-# What a type does not allow: optimised, the compiler refuses it; otherwise it is caught when it runs.
+# Operations that a type forbids: the compiler rejects them with optimisation; otherwise they are detected at run time.
 prelude='#include "bide/generator.h"
 #include "bide/task.h"
 struct x { bide_generator generator; int i; bide_awaiter *a; };

@@ -1,4 +1,4 @@
-/* A coroutine whose body is in another file than those that begin it. */
+/* A coroutine whose body and callers are in different files. */
 #ifndef BIDE_TESTS_OWN_KINDS_H
 #define BIDE_TESTS_OWN_KINDS_H
 

@@ -1,6 +1,6 @@
 /*
- * What authors of kinds and operations build on: a frame made a coroutine of any body, bodies that
- * are declared before they are defined, here and in another file, and operations that pass on to
+ * The interface for authors of kinds and operations: a frame made a coroutine of any body, bodies that
+ * are declared before they are defined, here and in another file, and operations that forward to
  * another.
  */
 #define _GNU_SOURCE
@@ -231,7 +231,7 @@ static void forwarding_gives_back_what_the_inner_one_has_had(void **state)
     assert_true(bide_mutex_try_lock(&lock, &mutex));
     bide_spawn(&spawned, &loop.context, bide_task_init(&locker.task, &locker_body));
     bide_run_loop_run_ready(&loop);
-    bide_mutex_unlock(&lock); /* handed to the one that is posted, and not resumed */
+    bide_mutex_unlock(&lock); /* handed to the posted one, and not resumed */
     bide_destroy(&spawned.root.frame);
     assert_int_equal(locker.counted.ended, 0);
     assert_true(bide_mutex_try_lock(&lock, &mutex));

@@ -118,7 +118,7 @@ static void an_error_stops_the_others_and_is_what_join_ends_with(void **state)
         assert_true(self.parts[i].finally);
         assert_int_equal(self.branches[i].status, i == 1 ? -EDOM : -ECANCELED);
     }
-    assert_false(bide_done(&self.task.frame)); /* the owner itself goes on */
+    assert_false(bide_done(&self.task.frame)); /* the owner itself continues */
     bide_event_set(&self.go);
     assert_int_equal(self.status, -EDOM);
     assert_int_equal(bide_task_error(&self.task), -EDOM);
@@ -171,7 +171,7 @@ static void destroyed_while_it_joins_all_of_them_are_destroyed(void **state)
     }
 }
 
-/* What runs in a scope begins more in it; and branches that free themselves. */
+/* Branches of a scope that spawn more branches, and branches that free themselves. */
 struct spreading {
     bide_task task;
     bide_scope *scope;
@@ -264,7 +264,7 @@ bide_coroutine(careful_body)
     bide_end();
 }
 
-/* Of its parts `ended` end before; then it goes on or not, joins or not, and may be destroyed. */
+/* `ended` of its branches end before; then it continues or not, joins or not, and may be destroyed. */
 static void what_is_left_in_a_scope_is_destroyed(void **state)
 {
     (void)state;

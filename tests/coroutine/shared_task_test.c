@@ -129,7 +129,7 @@ static void its_error_is_everybodys(void **state)
     assert_int_equal(bide_shared_task_error(&work.shared), -EDOM);
 }
 
-/* Who waits is told; the context's `unhandled` is for what nobody waits for. */
+/* Waiters get the error; the context's `unhandled` is for tasks without waiters. */
 static int unhandled_count;
 
 static void count_unhandled(const bide_context *context, const bide_coroutine_code *code, int error)

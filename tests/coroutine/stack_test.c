@@ -18,7 +18,7 @@ enum {
     MILLION = 1000000,
 };
 
-/* What the functions on the small stack found. */
+/* The results of the functions on the small stack. */
 static uint64_t found;
 
 /* How many awaits there are in a loop: a million, and ten in the long tests (a sanitizer takes longer). */

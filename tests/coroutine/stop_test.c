@@ -1,5 +1,5 @@
 /*
- * Stop sources: the tree, and who is asked. That waits are cut short is in sync/cancel_test.c.
+ * Stop sources: the tree, and the sources that a request reaches. sync/cancel_test.c has the cancellation of waits.
  */
 #include "testing.h"
 

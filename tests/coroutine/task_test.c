@@ -156,10 +156,10 @@ static void a_childs_frame_may_be_used_again_at_once(void **state)
 }
 
 /*
- * A frame that goes on elsewhere before a step that it began has returned, and then comes back through that
+ * A frame that resumes elsewhere before a step that it began has returned, and then comes back through that
  * step from another await. `detour` hands control to `other` after it has given the waiting frame away;
- * `other` lets the frame go on (as another thread would), the frame awaits `other` itself, and `other`
- * ends: the frame is handed back to the first await's step, but stands at the second.
+ * `other` resumes the frame (as another thread would), the frame awaits `other` itself, and `other`
+ * ends: the frame is handed back to the first await's step, but is at the second.
  */
 struct detour {
     bide_awaiter awaiter;

@@ -1,6 +1,6 @@
 /*
- * What both ways to keep timers promise: what comes out is what went in, by time, and by arrival where times are
- * equal; any of them can be removed; a million are no trouble to the stack. Before it is included, TIMERS(name) is
+ * The contract of both structures of timers: timers come out in the order of their times, and of their arrival for
+ * equal times; any of them can be removed; a million do not exhaust the stack. Before it is included, TIMERS(name) is
  * defined as the name of a function or the type.
  */
 #include "testing.h"
@@ -142,7 +142,7 @@ enum { MODELLED = 400, STEPS = 200000, WIDE_ROUNDS = 60, WIDE_STEPS = 3000 };
 typedef struct model {
     timers_type timers;
     bide_timer all[MODELLED];
-    bide_timer *sorted[MODELLED]; /* those that are set, as they are to come */
+    bide_timer *sorted[MODELLED]; /* the set timers, in the expected order */
     unsigned count;
     uint64_t now; /* what was asked last */
 } model;
@@ -252,7 +252,7 @@ static void agree(model *m, unsigned steps, unsigned phase, draw *draw_time, uin
                     (m->count != 0 ? m->sorted[0]->time : BIDE_FOREVER));
     }
     model_take_due(m, UINT64_MAX);
-    while (m->count != 0) { /* those that never come */
+    while (m->count != 0) { /* the timers that are never due */
         assert_true(TIMERS(remove)(&m->timers, m->sorted[0]));
         model_remove(m, 0);
     }

@@ -1,6 +1,6 @@
 /*
- * Waiting for several operations at once: who ends when, what becomes of the others, and of all of them when
- * the one that waits is asked to stop or destroyed.
+ * Waiting for several operations at once: the order of their ends, the fate of the others, and of all of them when
+ * the waiting coroutine is cancelled or destroyed.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-/* Waits for an event, then ends with what it was told to. */
+/* Waits for an event, then ends with the given error. */
 struct part {
     bide_task task;
     bide_event *event;

@@ -47,7 +47,7 @@ bide_awaiter *digit(struct digit *child, char text)
     return bide_task_init(&child->task, &digit_body);
 }
 
-// Counts those that live.
+// Counts its live instances.
 int living;
 
 struct counted {

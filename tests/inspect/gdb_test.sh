@@ -58,7 +58,7 @@ waiting="  #0 leaf_body at chains.c:$(line leaf) waiting for bide_event_wait
     done
     echo "6 tasks"
 } | normal >"$folder/tasks"
-root_line=$(grep -n 'bide_point at_await = ' src/coroutine/root.c | cut -d: -f1)
+root_line=$(grep -n 'bide_point root_at_await = ' src/coroutine/root.c | cut -d: -f1)
 {
     echo "$waiting"
     echo "  #3 bide_root at root.c:$root_line"

@@ -1,9 +1,9 @@
 /*
- * What holds for each bounded ring, of each type of element, each capacity, and wherever its positions stand; included
+ * The cases for each bounded ring, with each type of element, each capacity, and any start of its positions; included
  * once for each. Before that:
  *
- *     RING              what its functions are called, as spsc_ring
- *     ELEMENT           the type of its elements; ELEMENT_NAME, what the cases are called after
+ *     RING              the prefix of its functions, as spsc_ring
+ *     ELEMENT           the type of its elements; ELEMENT_NAME, a part of the cases' names
  *     ELEMENT_FROM(n)   the element for a number, ELEMENT_NUMBER(element) the number again, modulo 251 at least
  *     POP, POP_MANY     how those of its functions end that pop: _pop and _pop_many
  *     (name)_fixture    a struct with the ring as `ring`; (name)_fixture_init(f, capacity, laps) makes that an empty

@@ -1,5 +1,5 @@
 /*
- * The broadcast: every subscriber has every element, or is told how many it has missed. The contract of all waits is
+ * The broadcast: every subscriber gets every element, or the number that it has missed. The contract of all waits is
  * tested elsewhere (sync/contract_test.c).
  */
 #include "misuse.h"
@@ -319,7 +319,7 @@ static void a_sender_that_stops_in_the_middle_holds_up_no_thread(void **state)
             elements_subscriber before = subscriber;
             send_all(&broadcast, i, i);
             stop_in_the_middle_of_sending(&broadcast, 100 + i, i % 2 == 0 ? 16 : sizeof(element));
-            /* All that is kept can be had. */
+            /* All kept elements can be received. */
             if (i >= capacity) {
                 for (uint32_t j = i - capacity + 1; j <= i; j++)
                     assert_received(&before, j, 0);
@@ -383,7 +383,7 @@ static void a_subscriber_begins_right_with_any_origin(void **state)
     }
 }
 
-/* Who was overtaken again and again skips some of what is kept, but not all of it. */
+/* A subscriber that was overtaken repeatedly skips some of the kept elements, but not all. */
 static void a_subscriber_that_skips_leaves_something(void **state)
 {
     (void)state;
@@ -502,9 +502,9 @@ static void a_descriptor_is_readable_when_there_is_one(void **state)
 }
 
 /*
- * One sends, with pauses; of five who receive two wait as threads, often for a moment only, one takes batches, one is a
- * coroutine in a run loop, and one comes and goes. What they have is whole and in order, and what each has received and
- * missed are together all that was sent.
+ * One thread sends, with pauses. Of five receivers two wait as threads, often for a moment only, one takes batches, one
+ * is a coroutine in a run loop, and one comes and goes. Their elements are whole and in order, and the received and
+ * missed elements of each are together all that was sent.
  */
 enum { SUBSCRIBERS = 5 };
 
@@ -602,7 +602,7 @@ static void listen_in_a_loop(struct listener *self)
         bide_run_loop_wait(&loop, bide_task_init(&looping.task, &looping_body)) != -EPIPE;
 }
 
-/* It subscribes anew again and again. What it then has was sent later than what it knows of. */
+/* It subscribes anew repeatedly. It then receives elements that were sent later than those that it knows. */
 static void listen_now_and_then(struct listener *self, uint64_t *random)
 {
     int status;

@@ -1,6 +1,6 @@
 /*
- * The bounded channel: first in, first out, each element to one; who finds it full or empty waits; what is cut short
- * or destroyed loses nothing; closed, it is drained. (What it shares with all that is waited for:
+ * The bounded channel: first in, first out, each element to one receiver; an operation that finds it full or empty
+ * waits; a cancelled or destroyed operation loses nothing; after a close it is drained. (The contract of all waits:
  * sync/contract_test.c, of which sending and receiving are rows.)
  */
 #define _GNU_SOURCE
@@ -274,7 +274,7 @@ static void closing_ends_all_waiting_senders_and_leaves_what_is_in_it(void **sta
     bide_channel_destroy(&f.channel);
 }
 
-/* ---- Cut short, destroyed ---- */
+/* ---- Cancelled, destroyed ---- */
 
 static void what_is_asked_to_stop_has_sent_and_received_nothing(void **state)
 {
@@ -295,7 +295,7 @@ static void what_is_asked_to_stop_has_sent_and_received_nothing(void **state)
     bide_channel_destroy(&f.channel);
 }
 
-/* Who has received is destroyed on `context` before it runs: it has the element. */
+/* A receiver is destroyed on `context` before it runs: it has the element. */
 static void destroy_a_receiver_that_has_received(struct fixture *f, const bide_context *context)
 {
     assert_int_equal(begin_in(f, 0, false, 0, context)->status, WAITS);
@@ -372,7 +372,7 @@ on_a_run_loop_too_a_coroutine_destroyed_before_it_runs_has_sent_or_received(void
 
 /* ---- At random, by hand ---- */
 
-/* What was sent is received once, but for what is in the channel; nobody waits for what is possible. */
+/* Each element sent is received once, or is in the channel; no operation waits for something possible. */
 struct tally {
     uint64_t random;
     uint32_t next;     /* number to be sent */
@@ -538,7 +538,7 @@ static void a_million_pass_between_two_tasks_on_a_loop(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* Inline: so many receive one each, from one who sends, or whose channel is closed. */
+/* Inline: `count` receivers receive one each, from one sender, or get a close. */
 static void *wake_a_crowd(void *argument)
 {
     struct passing *crowd = argument;

@@ -1,9 +1,8 @@
 /*
  * For the tests of channels: coroutines that send or receive once, in sources of their own; and threads that send and
- * receive until short deadlines, so that many waits are cut short while another is about to end them. The test says
- * what a channel is: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same with a deadline
- * and without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. Where no send waits there is no
- * TEST_SEND.
+ * receive until short deadlines, so that many waits are cancelled while another is about to end them. The test defines
+ * the channel: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same with a deadline and
+ * without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. If no send waits there is no TEST_SEND.
  */
 #ifndef BIDE_TESTS_CHANNEL_TESTING_H
 #define BIDE_TESTS_CHANNEL_TESTING_H
@@ -90,7 +89,7 @@ typedef struct stress {
     uint64_t seed;
     bide_atomic(uint32_t) * times; /* how often each element was received */
     bide_atomic(uint32_t) wrong;
-    bide_atomic(uint32_t) cut; /* how many waits were cut short */
+    bide_atomic(uint32_t) cut; /* the number of cancelled waits */
 } stress;
 
 typedef struct stress_thread {
@@ -165,7 +164,7 @@ static void *stress_receive(void *argument)
     return NULL;
 }
 
-/* Each element is received once, in its sender's order; `close` ends who receives. */
+/* Each element is received once, in its sender's order; `close` ends the receivers. */
 static void stress_run(TEST_CHANNEL *channel, bide_hazard_domain *domain, uint32_t senders,
                        uint32_t receivers, void (*close)(stress *stress))
 {

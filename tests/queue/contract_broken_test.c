@@ -26,7 +26,7 @@ static enum {
     GIVES_UP,    /* it is empty, says a pop that meets another thread */
     SHARDED,     /* first in, first out, but only of each producer */
     TAKES_LATE,  /* is it closed? If not, it is pushed, some time later */
-    ENDS_IN_GAP, /* is it empty? And then: is it closed? */
+    ENDS_IN_GAP, /* whether it is empty, and then whether it is closed */
 } fault;
 
 typedef struct broken_queue {

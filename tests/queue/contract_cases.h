@@ -184,7 +184,7 @@ static inline bool a_batch_keeps_its_order(contract_fixture *f)
     return true;
 }
 
-/* What does not fit, or is not there, is no reason to do nothing. */
+/* A batch that does not fit, or is not complete, is moved in part. */
 static inline bool a_batch_may_be_moved_in_part(contract_fixture *f)
 {
     for (size_t i = 0; i < CONTRACT_CAPACITIES; i++) {
@@ -262,7 +262,7 @@ static inline bool closed_it_gives_batches_to_the_end(contract_fixture *f)
     return contract_drain(f, -EPIPE);
 }
 
-/* Who comes after another has what that one left. */
+/* A later consumer gets the elements that an earlier one has left. */
 static inline bool one_comes_when_another_has_left(contract_fixture *f)
 {
     for (int i = 0; i < 1000; i++) {

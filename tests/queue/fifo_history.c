@@ -1,19 +1,19 @@
 /*
- * The checker of histories of a queue: looks for what no queue can have done. That these faults are all there are, so
- * that a history without them is linearizable, is a theorem: Henzinger, Sezgin, Vafeiadis, Aspect-Oriented
+ * The checker of histories of a queue: looks for faults that no queue can have. That these are all faults, so that a
+ * history without them is linearizable, is a theorem: Henzinger, Sezgin, Vafeiadis, Aspect-Oriented
  * Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, On Reducing Linearizability to State Reachability (2015).
- * (For batches, whose elements are ordered though their stamps are the same, what is found is a fault, but it is not
- * shown that every fault is found.)
+ * (For batches, whose elements are ordered although their stamps are equal, each finding is a fault, but it is not
+ * proved that every fault is found.)
  *
- * Below, "before" is what fifo_precedes says: it then is so by any choice of moments. A value that nobody popped is
+ * Below, "before" is defined by fifo_precedes: it holds for any choice of moments. A value that was never popped is
  * popped after everything else.
  *
- *     never pushed     a value is popped that nobody pushed
+ *     never pushed     a value is popped that was not pushed
  *     popped twice     two pops have the same
  *     popped early     the pop ended before the push began
- *     out of order     a was pushed before b, and b popped before a. By the moments of the pushes a stands in front of
- *                      b, so it leaves first
- *     not empty        all the time while somebody looked and found nothing, there was something: at every instant a
+ *     out of order     a was pushed before b, and b popped before a. By the moments of the pushes a is in front of b,
+ *                      so it leaves first
+ *     not empty        a pop found the queue empty, but during the whole pop there was an element: at every instant a
  *                      value that had been pushed, and whose pop had not begun. It need not be one value all the time
  */
 #include "queue/fifo_history.h"

@@ -28,9 +28,9 @@ typedef struct fifo_operation {
 /* ---- Recording ---- */
 
 /*
- * A stamp is drawn before an operation, and one after. Who draws one after another has drawn his has the higher.
- * acq_rel: what the operation does stays between the two; and if one has ended before another begins, by the stamps, it
- * happened before. (So a clock orders more than the queue does: races are looked for where none ticks.)
+ * A stamp is drawn before an operation, and one after. A later draw gets the higher stamp. acq_rel: the operation stays
+ * between the two; and if one has ended before another begins, by the stamps, it happened before. (So a clock orders
+ * more than the queue does: tests for races run without one.)
  */
 typedef struct fifo_clock {
     bide_atomic(uint64_t) next;

@@ -128,7 +128,7 @@ typedef struct search {
     uint64_t queue[MOST];
 } search;
 
-/* Can those that are not among `done` follow, one by one, when those from `head` to `tail` are in the queue? */
+/* Whether the operations outside `done` can follow, one by one, with `head` to `tail` in the queue. */
 static bool can_follow(search *s, unsigned done, size_t head, size_t tail)
 {
     if (done == (1U << s->count) - 1)
@@ -186,7 +186,7 @@ static void give_stamps(uint64_t *random, fifo_operation *operations, size_t cou
         *moments[i].stamp = i + 1;
 }
 
-/* What a queue does. */
+/* The operations of a queue. */
 static void simulate(uint64_t *random, fifo_operation *operations, size_t count)
 {
     uint64_t pushed = 0, popped = 0;

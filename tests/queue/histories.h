@@ -1,10 +1,10 @@
 /*
- * Threads use a queue at random for a short while, and write down what they did and when: the history must be one of a
+ * Threads use a queue at random for a short while, and record their operations and times: the history must be that of a
  * queue (fifo_history.h). It may be closed in the middle. Then also:
  *
- *     1. No push that began after a close had ended is taken, and nobody is told of a close before one has begun.
- *     2. Once somebody has been told that it is closed and all is taken, nothing is popped any more.
- *     3. Who pops ends by being told, and then nothing is left: what was taken is exactly what was popped.
+ *     1. No push that began after a close had ended succeeds, and none fails with -EPIPE before a close has begun.
+ *     2. Once a pop has returned -EPIPE, no pop succeeds any more.
+ *     3. Each consumer ends with -EPIPE, and then nothing is left: the accepted elements are exactly the popped ones.
  */
 #ifndef BIDE_TESTS_HISTORIES_H
 #define BIDE_TESTS_HISTORIES_H
@@ -37,7 +37,7 @@ typedef struct history_thread {
     pthread_t id;
 } history_thread;
 
-/* What a round is like; then the round. */
+/* Draws the options of a round; then runs it. */
 struct history {
     const queue_kind *kind;
     unsigned count; /* of threads */

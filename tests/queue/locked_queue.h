@@ -39,7 +39,7 @@ static inline void locked_queue_destroy(void *queue)
     free(q);
 }
 
-/* The one that `place` others stand before. */
+/* The element behind `place` others. */
 static inline uint64_t *locked_queue_at(locked_queue *q, size_t place)
 {
     return &q->values[(q->head + place) % q->capacity];

@@ -21,7 +21,7 @@ enum {
 
 typedef struct moves moves;
 
-/* What a consumer has seen of a producer. */
+/* A consumer's record of a producer's elements. */
 typedef struct moves_seen {
     uint64_t next; /* no number below this is to come */
     uint64_t count, sum;
@@ -50,7 +50,7 @@ struct moves {
     mover producers[MOVES_PRODUCERS], consumers[MOVES_CONSUMERS];
 };
 
-/* Of all numbers together this is as good as never the same, if some are there twice and others not at all. */
+/* This sum over all numbers almost never matches if some occur twice and others are missing. */
 static inline uint64_t moves_mix(uint64_t number)
 {
     uint64_t product = (number + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -77,8 +77,8 @@ static inline void moves_wait_for_room(moves *m)
     }
 }
 
-/* It was full, or empty. Now and then it waits for so long that much happens in the meantime, and then goes on for long:
- * in step, threads would hand each other every element. */
+/* It was full, or empty. Now and then it waits so long that much happens in the meantime, and then runs for long: in
+ * step, threads would hand each other every element. */
 static inline void moves_in_vain(mover *self, uint32_t *spins)
 {
     self->in_vain++;
@@ -141,7 +141,7 @@ static inline void *moves_produce(void *argument)
                 !queue_is_full(m->kind, moved) || bide_atomic_load(&m->consuming, relaxed) == 0;
         }
     }
-    /* Who is the last closes; acq_rel: after all others have pushed. */
+    /* The last producer closes; acq_rel: after all others have pushed. */
     if (bide_atomic_fetch_sub(&m->producing, 1, acq_rel) == 1)
         m->kind->close(m->queue);
     m->kind->leave(m->queue, seat);

@@ -127,7 +127,7 @@ static void what_is_being_taken_is_not_free_yet(void **state)
 
 enum { SIDE = 3, MAX_BATCH = 20 };
 
-/* What goes through it: who pushed it, and which of his it is. */
+/* An element: its producer, and its number among that producer's. */
 #define ITEM(producer, number) ((uint64_t)(producer) << 32 | (number))
 
 typedef struct shared shared;

@@ -145,7 +145,7 @@ static void memory_goes_back_after_a_burst(void **state)
     assert_true(out_of(&counting) == 0);
 }
 
-/* What is not given back can be used. */
+/* Nodes that are not given back can be used. */
 static void what_a_trim_leaves_is_given_out_again(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void what_a_trim_leaves_is_given_out_again(void **state)
     bide_node_pool_destroy(&pool);
 }
 
-/* With each call of the allocator failing in turn nothing is lost, and what could be had works. */
+/* With each call of the allocator failing in turn nothing is lost, and nodes that were obtained work. */
 static void a_call_that_fails_loses_nothing(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ enum { THREADS = 4, HELD = 200 };
 
 typedef struct sharing {
     bide_node_pool pool;
-    bide_atomic(uint32_t) trimming; /* one goes on trimming until this is 0 */
+    bide_atomic(uint32_t) trimming; /* one thread trims until this is 0 */
     bide_atomic(uint32_t) wrong;    /* how often a node was somebody else's too */
     uint32_t rounds;
     uint64_t seed;
@@ -310,7 +310,7 @@ static void *get_some(void *argument)
     return NULL;
 }
 
-/* Nearly all are free: nobody is told that there is none, because another has not done yet with making the chunk. */
+/* Nearly all are free: no thread gets 0 because another has not finished the chunk yet. */
 static void a_get_as_another_makes_the_last_chunk_has_a_node(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void a_get_as_another_makes_the_last_chunk_has_a_node(void **state)
     assert_int_equal(missed, 0);
 }
 
-/* What nobody has had yet is given back too. */
+/* Unused nodes are given back too. */
 static void what_was_reserved_and_not_used_is_given_back(void **state)
 {
     (void)state;

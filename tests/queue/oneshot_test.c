@@ -1,6 +1,6 @@
 /*
- * The oneshot: one value, once; who wins when several send and close; receives that are cut short. The contract of all
- * waits is tested elsewhere (sync/contract_test.c).
+ * The oneshot: one value, once; the winner of several sends and closes; cancelled receives. The contract of all waits is
+ * tested elsewhere (sync/contract_test.c).
  */
 #include "misuse.h"
 #include "sync/by_hand.h"
@@ -413,7 +413,7 @@ static void of_all_sends_and_closes_one_wins(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* The one who receives frees it at once, while the one who sends is still in send. */
+/* The receiver frees it at once, while the sender is still in send. */
 struct freed {
     meeting meeting;
     answers *oneshot;

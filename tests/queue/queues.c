@@ -1,6 +1,6 @@
 /*
- * The table of queues. The first two are the reference: what anybody would write, under a mutex. What bide's queues
- * need besides, pools and domains, is made here and nowhere else.
+ * The table of queues. The first two are the reference: straightforward queues under a mutex. The pools and domains of
+ * bide's queues are made here and nowhere else.
  */
 #include "queue/queues.h"
 #include "queue/locked_queue.h"

@@ -35,10 +35,10 @@ typedef struct queue_kind {
     uint32_t
         slowness; /* it moves so many times fewer elements in the long tests; 1: as many as others */
 
-    /* Makes one of `capacity` elements; if it is not bounded, never more are in it. No test goes on without memory. */
+    /* Makes one of `capacity` elements; an unbounded one never holds more. Without memory the test ends. */
     void *(*create)(size_t capacity);
 
-    /* Nobody takes part any more. What is in it goes with it. */
+    /* Destroys it, after its last use, with its elements. */
     void (*destroy)(void *queue);
 
     /* A thread takes part: what it gets is its own, until it leaves. */
@@ -60,13 +60,13 @@ static inline bool queue_is(const queue_kind *kind, unsigned traits)
     return (kind->traits & traits) == traits;
 }
 
-/* Is it what a push answers that may be tried again, when some have been popped? */
+/* Whether a push with this status may be retried, after some pops. */
 static inline bool queue_is_full(const queue_kind *kind, ptrdiff_t answer)
 {
     return answer == (queue_is(kind, QUEUE_BOUNDED) ? -ENOBUFS : -ENOMEM);
 }
 
-/* Who uses a queue at a time. */
+/* The number of threads that use a queue at a time. */
 typedef struct queue_crew {
     unsigned producers, consumers;
 } queue_crew;
@@ -91,8 +91,8 @@ static inline void *queue_memory(size_t size)
 
 /* ---- Tests of all of them ---- */
 
-/* What a test does not find as it should be is told by where it stands, and the test is over: tests of queues that are
- * known to be wrong go on. In functions that return whether all is well. */
+/* A failed expectation is reported with its place, and the function returns false: tests of queues that are known to be
+ * wrong continue. */
 #define expect(condition)                                    \
     do {                                                     \
         if (!(condition)) {                                  \
@@ -101,15 +101,14 @@ static inline void *queue_memory(size_t size)
         }                                                    \
     } while (0)
 
-/* What to run for each queue. */
+/* The cases for each queue. */
 typedef struct queue_case {
     const char *name;
     void (*function)(void **state); /* *state is the row */
     unsigned needs;                 /* traits */
 } queue_case;
 
-/* Runs each case for each row that can have it, or for the one that BIDE_QUEUE, of the environment, names; the end of
- * main. */
+/* Runs each case for each row that supports it, or for the row named by the environment's BIDE_QUEUE; the end of main. */
 int queue_cases_run(const char *group, const queue_case *cases, size_t count);
 
 #endif

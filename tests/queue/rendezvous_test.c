@@ -1,5 +1,5 @@
 /*
- * The rendezvous: a send ends when a receiver has the element; waits on both sides, cut short, destroyed and closed;
+ * The rendezvous: a send ends when a receiver has the element; waits on both sides, cancelled, destroyed and closed;
  * threads.
  */
 #include "misuse.h"
@@ -62,7 +62,7 @@ static void a_receiver_waits_for_a_sender(void **state)
     bide_rendezvous_init(&channel);
     begin_receive(&receiver, &by_hand, &channel, NULL, 'r');
     begin_send(&sender, &by_hand, &channel, NULL, 's', 6);
-    by_hand_assert_trace(&by_hand, "s"); /* who receives has it, and has not run */
+    by_hand_assert_trace(&by_hand, "s"); /* the receiver has it, and has not run */
     by_hand_run(&by_hand);
     by_hand_assert_trace(&by_hand, "r");
     assert_int_equal(receiver.status, 0);

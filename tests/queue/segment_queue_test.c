@@ -1,6 +1,6 @@
 /*
- * What the segment queue does with memory: it comes back after a burst, none that is refused loses an element, and
- * elements of any size. (The contract that all queues share is tested over their table, queues.h.)
+ * The segment queue's memory: it is given back after a burst, a failed allocation loses no element, and elements of any
+ * size. (The contract that all queues share is tested over their table, queues.h.)
  */
 #include "queue/counting_allocator.h"
 

@@ -1,8 +1,8 @@
 /*
  * Selects among each other and among plain sends and receives, drawn by a seed: over a channel, two rendezvous and an
- * event, bare or under a stop source of their own or in a when_any, asked to stop and destroyed at any moment. Whenever
- * nothing is left to run, nobody waits for what could be had; and each element goes to one, or to nobody, as its sender
- * was told.
+ * event, bare or under a stop source of their own or in a when_any, cancelled and destroyed at any moment. Whenever
+ * nothing is left to run, no operation waits for something possible; and each element goes to one receiver, or to none,
+ * according to its sender's status.
  */
 #include "sync/by_hand.h"
 
@@ -165,7 +165,7 @@ static void begin(actor *self, uint64_t *random)
     start(self);
 }
 
-/* What it was given is lost with it; what it has sent may have been received. */
+/* Its received element is lost with it; its sent element may have been received. */
 static void destroy(actor *self)
 {
     the.told[self->sent] = MAYBE_SENT;
@@ -182,7 +182,7 @@ static bool waits(const actor *self, unsigned place, bool sends)
     return false;
 }
 
-/* Nothing is left to run: nobody waits for what could be had. */
+/* Nothing is left to run: no operation waits for something possible. */
 static void assert_at_rest(void)
 {
     size_t full = bide_channel_count(&the.channel);
@@ -206,7 +206,7 @@ static void step_one(void)
         assert_at_rest();
 }
 
-/* One who sends or receives at once. */
+/* A partner that sends or receives at once. */
 static void try_one(uint64_t number)
 {
     unsigned place = (unsigned)(number >> 8) % EVENT;

@@ -1,6 +1,6 @@
 /*
- * Sends and receives on rendezvous as cases of a select: one of them meets one partner, or nobody does, and the select
- * knows which; in line with those that only send or receive.
+ * Sends and receives on rendezvous as cases of a select: one of them meets one partner, or none does, and the select
+ * knows which; in line with plain sends and receives.
  */
 #include "testing.h"
 
@@ -237,7 +237,7 @@ static void a_select_that_receives_is_served_before_the_receiver_behind_it(void 
     assert_int_equal(behind.number, 6);
 }
 
-/* Somebody who sends, or receives, `left` numbers; a receive may be by a select. */
+/* A partner that sends, or receives, `left` numbers; a receive may be by a select. */
 typedef struct repeating {
     bide_task task;
     bide_rendezvous_sender send;
@@ -435,7 +435,7 @@ static void beside_a_select_that_meets_no_other_timers_run(void **state)
     bide_rendezvous_destroy(&the.numbers);
 }
 
-/* Its offer stands, and its receive does not yet, when somebody comes who sends. */
+/* Its offer is made, and its receive is not yet enlisted, when a sender comes. */
 static void a_send_behind_its_own_offer_is_met(void **state)
 {
     (void)state;
@@ -495,7 +495,7 @@ static void of_several_sends_one_is_received(void **state)
     }
 }
 
-/* What it has offered elsewhere when it was met is not received, and the next there offers. */
+/* Its offer elsewhere is not received after it was met, and the next sender there offers. */
 static void an_offer_of_one_that_was_met_makes_way(void **state)
 {
     (void)state;

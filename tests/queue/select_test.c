@@ -456,7 +456,7 @@ typedef struct selector {
     uint64_t number;
 } selector;
 
-/* Receives from either channel by select, until both are closed. */
+/* Receives from both channels by select, until both are closed. */
 static void *receive_either(void *argument)
 {
     selector *self = argument;

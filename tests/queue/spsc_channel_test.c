@@ -1,5 +1,5 @@
 /*
- * The channel of one sender and one receiver: order, full, empty and closed; waits that are notified, cut short and
+ * The channel of one sender and one receiver: order, full, empty and closed; waits that are notified, cancelled and
  * destroyed; elements of all sizes; threads.
  */
 #include "misuse.h"

@@ -1,6 +1,6 @@
 /*
- * From here on atomic operations call `step` first, which whoever includes this has defined before. Included before the
- * headers and sources that are to be stepped through, and after those that are not.
+ * From here on atomic operations call `step` first, which the including file has defined before. Included before the
+ * headers and sources that are stepped through, and after all others.
  */
 #ifndef BIDE_TESTS_STEPPED_ATOMIC_H
 #define BIDE_TESTS_STEPPED_ATOMIC_H

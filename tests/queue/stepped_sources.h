@@ -1,6 +1,6 @@
 /*
- * What the table of queues is made of besides headers, once more: after stepped_atomic.h and queues.c. A source whose
- * functions are all here is not taken from the library.
+ * The sources of the table of queues again, after stepped_atomic.h and queues.c. The linker does not take a source from
+ * the library if all its functions are here.
  */
 #ifndef BIDE_TESTS_STEPPED_SOURCES_H
 #define BIDE_TESTS_STEPPED_SOURCES_H

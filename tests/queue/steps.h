@@ -1,13 +1,13 @@
 /*
- * What happens to the others if a thread stops in the middle of an operation, and never mind for how long? One thread,
- * the victim, does one operation on a queue, and is parked before its n-th atomic operation, for each n until it ends by
- * itself. Meanwhile one other, or two, push and pop: each of their operations must come to its end, with a right answer.
- * Then the victim goes on. What all of them saw must be a history of a queue (fifo_history.h), and nothing is lost.
+ * A thread that is suspended in the middle of an operation, for any time, blocks no other. One thread, the victim, does
+ * one operation on a queue, and is parked before its n-th atomic operation, for each n until it completes. In the
+ * meantime one or two other threads push and pop: each of their operations must complete, with a correct result. Then
+ * the victim continues. All results must be a history of a queue (fifo_history.h), and nothing is lost.
  *
- * An operation of the others that is held up would never end: so it is given so many atomic operations, and no time.
+ * A blocked operation of the others would never end: so its number of atomic operations is limited, not its time.
  *
- * Included before what is to be stepped through (stepped_atomic.h). This is about the order of the steps, and nothing
- * about memory orders.
+ * Included before the sources that are stepped through (stepped_atomic.h). These tests check the order of the steps, and
+ * not memory orders.
  */
 #ifndef BIDE_TESTS_STEPS_H
 #define BIDE_TESTS_STEPS_H

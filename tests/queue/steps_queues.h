@@ -45,7 +45,7 @@ static uint32_t stepped_new_node(stepped_queue *q, uint64_t value)
     return node;
 }
 
-/* ---- A queue: Michael and Scott (1996); node 0 is the first that stands in front ---- */
+/* ---- A queue: Michael and Scott (1996); node 0 is the first dummy ---- */
 
 /* Whose business is it to move the tail on? Everybody's, or only of who has linked the node. */
 static int push_and_help(void *queue, const uint64_t *value, bool helps)

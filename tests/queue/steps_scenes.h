@@ -12,7 +12,7 @@ typedef enum act { PUSH, POP, PUSH_MANY, POP_MANY, CLOSE, ACTS } act;
 
 enum { BATCH = 3, OTHERS = 2, STEPS_ELEMENTS = 8000 /* at most in one that is not bounded */ };
 
-/* Who is there besides the victim. One who closes does so in the middle, and is alone. */
+/* The threads besides the victim. A closing thread closes in the middle, and is alone. */
 typedef enum crew { ONE, ONE_WHO_CLOSES, TWO, CREWS } crew;
 
 typedef struct scene scene;
@@ -25,7 +25,7 @@ typedef struct actor {
     uint64_t random, value;
     fifo_log log;
     uint64_t began, ended;
-    uint64_t finished; /* when it was told that all is taken; UINT64_MAX: never */
+    uint64_t finished; /* when a pop returned -EPIPE; UINT64_MAX: never */
     act act;           /* which operation it does */
     uint64_t values[BATCH];
     ptrdiff_t answer;
@@ -33,7 +33,7 @@ typedef struct actor {
     pthread_t id;
 } actor;
 
-/* What the queue is like when the victim comes, and what others do. */
+/* The state of the queue before the victim's operation, and the operations of the others. */
 typedef struct setting {
     size_t capacity; /* of one that is bounded */
     size_t elements; /* in it, less if it is bounded */
@@ -71,7 +71,7 @@ static void do_act(void *argument)
         kind->close(queue);
 }
 
-/* What was pushed, if it was; values are never pushed again. */
+/* The pushed value, if any; values are never pushed again. */
 static void note_push(actor *self)
 {
     const queue_kind *kind = self->scene->kind;

@@ -18,7 +18,7 @@ typedef bide_unbounded_channel(uint64_t) numbers;
     bide_unbounded_channel_recv_blocking((channel), (seat), (to), (deadline))
 #include "queue/channel_testing.h"
 
-/* Memory for so many segments; counts those that are not given back. */
+/* Memory for a number of segments; counts the segments that are not given back. */
 typedef struct few {
     bide_allocator allocator;
     int left;

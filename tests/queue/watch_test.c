@@ -399,9 +399,9 @@ static void a_descriptor_is_readable_when_there_is_another(void **state)
 }
 
 /*
- * One sends as fast as it can, with pauses; four read: by reading, as threads that wait, often for a moment only, and as
- * coroutines in a run loop. What they have is always whole and never older than before; each that receives has the last
- * one, once, before it is told that it is closed.
+ * One thread sends as fast as it can, with pauses; four read: by reading, as threads that wait, often for a moment only,
+ * and as coroutines in a run loop. Their values are always whole and never older than before; each receiver gets the
+ * last value, once, before -EPIPE.
  */
 enum { READERS = 4 };
 

@@ -1,6 +1,6 @@
 /*
- * The barging mutex: taken past those who wait, but by nobody for ever; keys; waits that are cut short on their way;
- * a crowd in line; and at random, with threads.
+ * The barging mutex: taken before waiters, but not for ever; keys; waits that are cancelled while they compete; many
+ * waiters in line; and at random, with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -134,7 +134,7 @@ static void a_waiter_that_has_lost_often_enough_is_handed_it(void **state)
     fixture_end(&f, 0);
 }
 
-/* `count` lock and unlock it, one after the other, while one who was woken is not run. */
+/* `count` coroutines lock and unlock it in turn, while a woken waiter does not run. */
 static void pass(struct fixture *self, int count)
 {
     bide_barging_mutex_waiter other;

@@ -72,7 +72,7 @@ static inline void by_hand_note(by_hand *self, char name)
     self->trace[length + 1] = '\0';
 }
 
-/* What was noted since it was last asked. */
+/* The notes since the last call. */
 #define by_hand_assert_trace(self, expected)          \
     do {                                              \
         assert_string_equal((self)->trace, expected); \

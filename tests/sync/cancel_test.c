@@ -1,6 +1,6 @@
 /*
- * Waits that are cut short: each ends exactly once, with 0 or the reason; those beside it are not disturbed; nothing
- * is left in the list.
+ * Cancelled waits: each ends exactly once, with 0 or the reason; its neighbours are not disturbed; nothing is left in
+ * the list.
  */
 #include "sync/by_hand.h"
 #include "sync/meeting.h"
@@ -377,7 +377,7 @@ static void each_wait_ends_once_whatever_ends_it(void **state)
         meet(&s.meeting);
         storm_begin_waits(&s, &random);
         meet(&s.meeting);
-        /* Who came after the set and its reset is ended by another. */
+        /* Another set ends the wait that began after the set and its reset. */
         meet(&s.meeting);
         for (int i = 0; i < WAITERS; i++) {
             struct storm_waiter *w = &s.waiters[i];

@@ -1,17 +1,17 @@
 /*
- * Right alone, and right inside each other: the product of what can be awaited, what can stand around it, how it can
- * end, and where it can run (composition/composition.h). Each table is a setting; then come pairs of wrappers, and
- * wrappers in themselves a thousand times on a small stack, both drawn by seed: BIDE_ROUNDS times as many.
+ * Correct alone, and correct inside each other: the product of awaitable operations, wrappers around them, ends, and
+ * schedulers (composition/composition.h). Each table is a setting. Pairs of wrappers follow, and wrappers inside
+ * themselves a thousand times on a small stack, both drawn by seed: BIDE_ROUNDS times as many.
  *
- *     composition_test                  all: a line a table, and then what failed, alike together
- *     composition_test TEXT...          of one wrapper, those whose names contain all the texts
+ *     composition_test                  all: a line for each table, and then the failures, grouped
+ *     composition_test TEXT...          the cells of one wrapper whose names contain all the texts
  *     composition_test pairs TEXT...    the same of the pairs that are drawn; or `deep`, or `long`
  *     composition_test TABLE:NUMBER     that cell alone, in this process
  *
  * (BIDE_ALL_FAILURES=1: and each cell that fails)
  *
  * Cells run in a child process, one after another, until one fails, which may be by a crash or by never ending; then
- * the next child goes on behind it.
+ * another child continues behind it.
  */
 #define _GNU_SOURCE
 #include "composition/composition.h"
@@ -120,7 +120,7 @@ static void count_reason(const char *reason)
     }
 }
 
-/* The cells of `numbers` from the one that `shared` stands at. */
+/* The cells of `numbers`, from the position in `shared` on. */
 static void run_cells(const table *t, const size_t *numbers, size_t count)
 {
     char reason[sizeof shared->failure];
@@ -149,7 +149,7 @@ static void run_cells(const table *t, const size_t *numbers, size_t count)
 static size_t failures;
 static size_t tables_run;
 
-/* Failures that look alike are told by their first: of one wrapper, with one outcome. */
+/* Similar failures, of one wrapper with one outcome, are reported by the first of them. */
 enum { ALIKE = 1000 };
 
 static struct alike {

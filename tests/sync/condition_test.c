@@ -438,7 +438,7 @@ static void storm_end(storm *storm)
     bide_condition_close(&storm->object.condition);
 }
 
-/* Nobody who waits is forgotten while there is a token; then the others are ended. */
+/* No waiter is forgotten while there is a token; then the others are ended. */
 static bool storm_is_good(storm *storm)
 {
     struct pair *pair = &storm->object;

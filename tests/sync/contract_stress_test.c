@@ -20,7 +20,7 @@ enum { ROUNDS = 250, STEPS = 8, WAITS = 6, REPEATS = 3, WAITING_THREADS = 2 };
 /* With what a wait ended. */
 enum { ENDED_WELL, ENDED_CANCELLED, ENDED_LATE, ENDED_CLOSED, WAYS };
 
-/* Who closes an object. */
+/* The threads that close an object. */
 enum { NOBODY, THE_WAKER, THE_ASKER };
 
 /*
@@ -109,7 +109,7 @@ static void use_and_hand_on(struct storm *s, struct step *step, void *waiter, ui
     p->hand_on(step->object, waiter);
 }
 
-/* `cut` says whether it may have been cut short with `status`. Counts it. */
+/* `cut`: whether it may have been cancelled with `status`. Counts it. */
 static void count_end(struct storm *s, struct step *step, int status, bool cut)
 {
     int way = status == -ECANCELED   ? ENDED_CANCELLED
@@ -380,7 +380,7 @@ static void begin_round(struct storm *s, uint32_t round, uint64_t *random)
     }
 }
 
-/* What is left of it. */
+/* The tokens that are left. */
 static void end_round(struct storm *s)
 {
     const primitive *p = s->primitive;

@@ -1,7 +1,7 @@
 /*
  * The contract that all waits share, shown for each primitive (primitives.h): a wait takes a stop token and a
- * deadline; it ends exactly once, with 0, -ECANCELED, -ETIMEDOUT or -EPIPE; after that nothing refers to it; what was
- * to be had is had by who waits, or by the next, and never lost.
+ * deadline; it ends exactly once, with 0, -ECANCELED, -ETIMEDOUT or -EPIPE; after that nothing refers to it; a token
+ * goes to the waiter, or to the next, and is never lost.
  */
 #define _GNU_SOURCE
 #include "small_stack.h"
@@ -160,7 +160,7 @@ static const char *names_of(int count, char without)
     return names;
 }
 
-/* Whoever still waits is let go, in order; and everybody has ended once. */
+/* The remaining waiters are let go, in order; and each wait has ended once. */
 static void fixture_end(struct fixture *f)
 {
     const primitive *p = f->primitive;
@@ -492,7 +492,7 @@ static void one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs(voi
     }
 }
 
-/* It was woken. What it had goes to the next, or is the destroyer's, who hands it on. */
+/* It was woken. Its token goes to the next, or to the destroyer, which hands it on. */
 static void destroy_woken(struct fixture *f, int which)
 {
     bide_destroy(&f->users[which].task.frame);
@@ -800,7 +800,7 @@ static void a_descriptor_is_readable_at_once_when_it_is_ready(void **state)
 
 /* ---- A crowd, on a small stack: a million in the long tests ---- */
 
-/* What fits no small stack; a sanitizer makes memory and time larger. */
+/* More than fits a small stack; a sanitizer needs more memory and time. */
 enum { CROWD = SANITIZED ? 10 * 1000 : 20 * 1000 };
 
 /* BIDE_ROUNDS of the environment times as many. */
@@ -810,7 +810,7 @@ static size_t crowd_size(void)
     return (times != NULL ? strtoul(times, NULL, 10) : 1) * CROWD;
 }
 
-/* One of many. They stand in memory side by side, each with the waiter of its primitive. */
+/* One of many. They are side by side in memory, each with the waiter of its primitive. */
 struct member {
     bide_task task;
     struct crowd *crowd;

@@ -170,7 +170,7 @@ static void a_phase_that_is_complete_is_not_taken_back(void **state)
         assert_int_equal(bide_cyclic_barrier_arrive(&barrier).is_last, i == 2);
 }
 
-/* What arrive has done stays, though a wait for it is cut short. */
+/* An arrival stays, even if a wait for its phase is cancelled. */
 static void an_arrival_with_a_token_is_for_good(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 enum { USERS = 5, WAITS = 1 /* the status of a wait that has not ended */ };
 
-/* What is tried for: one of `items`, while it is not broken. */
+/* The attempts take one of `items`, while it is not broken. */
 struct shelf {
     bide_event_count event_count;
     uint32_t items;
@@ -70,7 +70,7 @@ struct fixture {
     by_hand by_hand;
     struct shelf shelf;
     struct user users[USERS];
-    bool is_own; /* those that begin */
+    bool is_own; /* the operations that begin */
     int begun;
 };
 
@@ -214,7 +214,7 @@ static void a_waiter_tried_for_in_vain_waits_on(void **state)
         assert_int_equal(f.by_hand.posted, 0);
     }
     bring(&f, 1);
-    assert_int_equal(f.shelf.items, 0); /* who waits has it before it runs */
+    assert_int_equal(f.shelf.items, 0); /* the waiter has it before it runs */
     bring(&f, USERS - 1);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "abcde");
@@ -267,7 +267,7 @@ static void a_waiter_that_succeeds_and_finds_more_lets_the_next_go(void **state)
     fixture_end(&f);
 }
 
-/* ---- Cut short, destroyed ---- */
+/* ---- Cancelled, destroyed ---- */
 
 static void a_request_ends_a_waiter_tried_for_in_vain(void **state)
 {
@@ -402,7 +402,7 @@ static void it_is_watched_from_the_first_wait_until_it_was_needless_for_a_while(
         f.begun = 0;
         struct user *user = begin(&f);
         bide_atomic_store(&f.shelf.event_count.watch, WATCHED, relaxed); /* as by another thread */
-        for (int i = 0; i < 100; i++) { /* (in vain, but somebody waits) */
+        for (int i = 0; i < 100; i++) { /* (in vain, but there is a waiter) */
             bide_event_count_notify(&f.shelf.event_count, 1);
             by_hand_run(&f.by_hand);
             assert_true(is_watched(&f));

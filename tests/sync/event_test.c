@@ -1,6 +1,6 @@
 /*
- * The manual-reset event: who is woken, when, in which order and how often; and that setting it touches
- * nothing that those who were woken may have taken away.
+ * The manual-reset event: which waiters are woken, when, in which order and how often; and that setting it
+ * touches nothing that woken waiters may have freed.
  */
 #include "sync/by_hand.h"
 #include "sync/meeting.h"
@@ -263,7 +263,7 @@ static void a_set_inside_a_resumed_waiter_does_not_nest(void **state)
     assert_true(bide_event_is_set(&last));
 }
 
-/* Its name, then sets an event, then its name as a capital. */
+/* Notes its name, sets an event, and notes its name as a capital. */
 struct setter {
     bide_task task;
     by_hand *by_hand;

@@ -58,7 +58,7 @@ static void each_leaves_wherever_it_stands(void **state)
         for (; count != 0; count--) {
             check(first, order, count);
             size_t i = testing_random(&random) % count;
-            line_take_out(&first, order[i], before_of);
+            line_remove(&first, order[i], before_of);
             /* NOLINTNEXTLINE(bugprone-sizeof-expression): they are pointers */
             memmove(&order[i], &order[i + 1], (count - 1 - i) * sizeof *order);
         }
@@ -79,11 +79,11 @@ static void those_that_step_out_step_in_again_where_they_stood(void **state)
         for (size_t i = 0; i < count; i++) {
             if (testing_random(&random) % 2 == 0) {
                 out[outside] = order[i];
-                line_step_out(&first, out[outside++], before_of);
+                line_unlink(&first, out[outside++], before_of);
             }
         }
         while (outside != 0)
-            line_step_in(&first, out[--outside], before_of);
+            line_reinsert(&first, out[--outside], before_of);
         check(first, order, count);
     }
 }

@@ -106,7 +106,7 @@ static inline void probe_init(probe *self)
 /* Awaits; true if it ended at once, and was not or will not be posted. */
 static inline bool probe_await(probe *self, bide_awaiter *awaiter)
 {
-    bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none gives way */
+    bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none yields */
     return bide_frame_await(&self->frame, awaiter) == &self->frame;
 }
 
@@ -126,7 +126,7 @@ static inline uint32_t probe_ended(probe *self)
     return bide_atomic_load(&self->ended, acquire);
 }
 
-/* What an operation that has ended gives to who awaited it. */
+/* The result of an ended operation. */
 static inline int probe_result(bide_awaiter *awaiter)
 {
     return awaiter->ops->resume(awaiter);

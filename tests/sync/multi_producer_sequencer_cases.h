@@ -211,7 +211,7 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
     CASE_(_assert_claimed)(&claim, 13, 1);
 }
 
-/* At every fill level, wherever the ring begins; a ring with one slot free among them. */
+/* At every fill level, and every start of the ring; including a ring with one free slot. */
 static void CASE_(_any_available_is_right_at_every_fill_level)(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_s
     assert_true(CASE_(_try)(&f, 2) == 2); /* nobody waits any more */
 }
 
-/* Who waits has his slot kept for him; what is free beyond that is had at once, by those who have not waited. */
+/* A waiting claim has its slot reserved; further free slots go at once to claims that have not waited. */
 static void CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it)(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void CASE_(_a_claim_goes_past_a_line_only_if_slots_are_left_for_all_in_it
     assert_true(CASE_(_try)(&f, 1) == 1);
 }
 
-/* Which of those that wait: the one at the gate, or those behind it. Nothing stays claimed, and the others go on. */
+/* Cancels the claim at the gate, or those behind it. Nothing stays claimed, and the others continue. */
 static void CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)(void **state)
 {
     (void)state;
@@ -596,7 +596,7 @@ static void CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)(void
                 last = start;
                 CASE_(_consume)(&f, last);
                 assert_false(bide_done(&reader.task.frame));
-                /* What is claimed then it gets, and holds the producers back. */
+                /* It gets the later claims, and holds the producers back. */
                 assert_true(F_(_try_claim)(&f.sequencer, size, &first) == size);
                 assert_true(first == S_(start + 1));
                 F_(_publish_range)(&f.sequencer, first, size);
@@ -780,7 +780,7 @@ typedef struct CASE_(_pipe) {
     uint32_t wrong;
 } CASE_(_pipe);
 
-/* Fills and publishes what was claimed, in a random order; gives up what is left when all was sent. */
+/* Fills and publishes the claimed slots, in a random order; abandons the rest when all was sent. */
 static void CASE_(_send)(struct CASE_(_producer) * self, const CLAIM_ *claim)
 {
     CASE_(_pipe) *pipe = self->pipe;
@@ -892,7 +892,7 @@ static void CASE_(_run_pipe)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, uint32_t c
         join_thread(threads[i]);
     assert_int_equal(status, -EPIPE);
     assert_int_equal(pipe->wrong, 0);
-    /* What was sent was received, whoever closed when. */
+    /* Everything sent was received, at any time of the close. */
     for (uint32_t i = 0; i < PRODUCERS; i++) {
         struct CASE_(_producer) *producer = &pipe->producers[i];
         assert_int_equal(producer->sent, producer->received);

@@ -9,7 +9,7 @@
 
 enum { PRODUCERS = 3, VISITORS = 2, MAX_SIZE = 32 };
 
-/* What a producer writes: who it is, and how many it has written. */
+/* A producer writes its number, and the count of its writes. */
 typedef struct message {
     uint32_t producer;
     uint32_t number;
@@ -44,7 +44,7 @@ static message *message_of(flow *flow, uint8_t sequence)
     return &flow->messages[sequence & (uint8_t)(flow->size - 1)];
 }
 
-/* Goes on until every visitor has finished. */
+/* Runs until every visitor has finished. */
 static void *produce(void *argument)
 {
     party *self = argument;

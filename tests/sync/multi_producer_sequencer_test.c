@@ -1,6 +1,6 @@
 /*
- * The multi-producer sequencer, for every type of sequence: what may be claimed when, and by whom; what consumers see
- * of what is published in any order; and that nothing is lost or repeated, whoever is cut short and whoever closes.
+ * The multi-producer sequencer, for every type of sequence: the order of claims; the consumers' view of slots that are
+ * published in any order; and that nothing is lost or repeated, despite cancellation and closing.
  */
 #include "misuse.h"
 #include "sync/by_hand.h"

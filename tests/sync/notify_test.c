@@ -111,7 +111,7 @@ static void a_wait_begins_when_it_is_made_not_when_it_is_awaited(void **state)
     assert_false(probe_await(&probes[1], next));
     assert_true(probe_await(&probes[0], begun));
     assert_int_equal(probe_result(begun), 0);
-    /* Also where it had looked before all were notified, and stands behind another by now. */
+    /* Even if it had looked before all were notified, and is behind another by now. */
     assert_true(probe_suspend(&probes[0], begun));
     assert_int_equal(probe_ended(&probes[1]), 0);
     bide_notify_one(&notify);

@@ -451,7 +451,7 @@ static void those_of_a_crowd_wake_each_other_on_a_small_stack(void **state)
 
 /* ---- At random, with threads ---- */
 
-/* Who runs it fails, but for one time in eight. */
+/* The runner succeeds one time in eight. */
 bide_coroutine(storm_body)
 {
     bide_begin(storm_body, storm_user * self);

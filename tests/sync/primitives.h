@@ -21,7 +21,7 @@ enum {
     IN_ORDER = 1,            /* who came first ends first */
     HANDED = 2,              /* it has ended when it is woken or closed, not when it runs */
     HAS_KEY = 4,             /* the waiter of a wait that ended with 0 stays until hand_on */
-    STAYS_HAD = 8,           /* what could be had before the close can still be had */
+    STAYS_HAD = 8,           /* tokens from before the close can still be taken */
     COUNTS_WHEN_CLOSED = 16, /* what is handed on after the close is there, in free_tokens */
     WAKE_BLOCKS = 64,        /* `wake` is for a thread: it waits for what a coroutine may hold */
     KEEPS_WHAT_IT_HAD = 32,  /* who is destroyed after it was woken: nobody else has that then */
@@ -36,7 +36,7 @@ typedef struct primitive {
     unsigned max_waiting; /* at a time; 0: any number */
     size_t max_counted;   /* as many as it can count may wait at a time; 0: any number */
 
-    /* Makes the object, such that who waits has to wait. */
+    /* Makes the object, such that a wait suspends. */
     void (*init)(void *object);
 
     bide_awaiter *(*begin)(void *waiter, void *object);
@@ -50,13 +50,13 @@ typedef struct primitive {
     /* The wait has ended with 0, and gives up what it has. NULL where all are woken. */
     void (*hand_on)(void *object, void *waiter);
 
-    /* Who waits, and who comes, ends with -EPIPE. Any thread, more than once. NULL: it cannot be closed. */
+    /* Present and later waits end with -EPIPE. Any thread, more than once. NULL: it cannot be closed. */
     void (*close)(void *object);
 
-    /* Is nobody in any list? */
+    /* Whether all lists are empty. */
     bool (*is_idle)(void *object);
 
-    /* How many tokens are there to be had? Nobody uses it now; if it was closed only where it COUNTS_WHEN_CLOSED. */
+    /* The number of tokens. It is not in use; after a close only if it COUNTS_WHEN_CLOSED. */
     unsigned (*free_tokens)(void *object);
 
     /* The end of its life. */

@@ -351,7 +351,7 @@ static void read_it(storm *storm, uint32_t section)
     storm_assert(storm, storm->data[1] == first);
 }
 
-/* Of five, one writes, one writes and then reads, and the others read. */
+/* One of five writes, one writes and then reads, and the others read. */
 bide_coroutine(storm_body)
 {
     bide_begin(storm_body, storm_user * self);

@@ -209,7 +209,7 @@ static void a_thread_acquires_until_a_deadline(void **state)
 
 enum { STORM_PERMITS = 5 };
 
-/* Takes 1 to 4 of five; who takes more than half is alone among those who do. */
+/* Takes 1 to 4 of five permits; at most one holder has more than half. */
 bide_coroutine(storm_body)
 {
     bide_begin(storm_body, storm_user * self);

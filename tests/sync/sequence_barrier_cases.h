@@ -196,7 +196,7 @@ CASE_(_a_target_at_half_the_range_waits_when_another_waiter_sorts_the_list)(void
     }
 }
 
-/* As above; the one that sorts wakes whom it finds to be reached, and enlists the rest again. */
+/* As above; the sweeper wakes the waiters that are reached, and enlists the rest again. */
 static void CASE_(_a_waiter_that_finds_itself_reached_wakes_others_that_are)(void **state)
 {
     (void)state;
@@ -620,7 +620,7 @@ static void CASE_(_no_wake_up_is_lost_of_those_that_a_waiter_puts_back)(void **s
     assert_int_equal(wrong_ends, 0);
 }
 
-/* The publisher destroys the barrier when its publish is over and the wait has ended. */
+/* The publisher destroys the barrier when its publish has returned and the wait has ended. */
 typedef struct CASE_(_destroying) {
     meeting meeting;
     uint32_t rounds;
@@ -766,7 +766,7 @@ static void CASE_(_run_closing)(bool by_publisher)
             bool reached = waiters[i].target <= waiters[i].published;
             wrong_values +=
                 probe_result(&waiters[i].waiting.listed.awaiter) != (reached ? 0 : -EPIPE);
-            /* What the closing thread had published before it closed counts. */
+            /* Numbers that the closing thread had published before count. */
             wrong_values +=
                 by_publisher && reached != (waiters[i].target <= CASE_(_closing_publishes));
         }

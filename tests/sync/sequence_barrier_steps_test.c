@@ -59,8 +59,9 @@ typedef uintptr_t bide_sequence_stepped_counter_;
 #include "bide/detail/sequence_names_end.inc"
 
 #include "../src/sync/waiter_list.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../src/sync/biased_list.c" /* NOLINT(bugprone-suspicious-include) */
 
-/* What a thread does to the barrier. Numbers are counted from where the course begins. */
+/* An action of a thread. Numbers are counted from the start of the course. */
 typedef struct action {
     enum { NOTHING, PUBLISH, WAIT, CLOSE, FOLLOW, TURN } kind;
     uint8_t
@@ -122,7 +123,7 @@ static void step(void)
         return;
     the.interruptible = false;
     do_others(the.steps);
-    /* Its own suspend still runs, so nobody may resume it. */
+    /* Its own suspend still runs, so no thread may resume it. */
     if (the.in_call != NULL)
         assert_int_equal(atomic_load(&the.in_call->probe.ended), 0);
     the.steps++;
@@ -346,8 +347,8 @@ static void a_close_can_be_interrupted_anywhere(void **state)
     RUN_COURSES(courses);
 }
 
-/* The ring is full, and turns while a follower is on its way into the list: as far as that it looks not full, by its
- * numbers, too. It is told of the next that becomes free, if it was not before. */
+/* The ring is full, and turns while a follower is being enlisted: so far that by its numbers it also looks not full.
+ * The follower is woken for the next free slot, if it was not before. */
 static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
 {
     (void)state;
@@ -378,7 +379,7 @@ static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
     printf("# %u interleavings\n", schedules);
 }
 
-/* What another thread may do next; `published` is what it has published. */
+/* The next action of another thread; `published` is the number that it has published. */
 static action random_action(uint64_t *random, bool may_publish, uint8_t *published)
 {
     uint64_t number = testing_random(random);

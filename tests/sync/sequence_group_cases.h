@@ -99,7 +99,7 @@ static void CASE_(_the_result_is_what_the_slowest_has_published_by_then)(void **
     by_hand_run(&fixture.by_hand);
     BARRIER_F_(_publish)(fixture.members[1], 7);
     by_hand_run(&fixture.by_hand);
-    BARRIER_F_(_publish)(fixture.members[0], 9); /* goes on while another is waited for */
+    BARRIER_F_(_publish)(fixture.members[0], 9); /* moves on while another is waited for */
     assert_int_equal(by_hand_run(&fixture.by_hand), 0);
     BARRIER_F_(_publish)(fixture.members[2], 8);
     by_hand_run(&fixture.by_hand);

@@ -123,7 +123,7 @@ static void CASE_(_a_joiner_begins_where_the_head_is)(void **state)
         BARRIER_F_(_publish)(&fixture.head, (BIDE_SEQUENCE)(base + 5));
         assert_true(F_(_join)(&fixture.group, &fixture.members[0], &fixture.barriers[0],
                               &fixture.head) == (BIDE_SEQUENCE)(base + 5));
-        /* What came before is nothing to it, and it is waited for at what comes after. */
+        /* It ignores earlier numbers, and is waited for at later ones. */
         assert_true(F_(_is_published)(&fixture.group, (BIDE_SEQUENCE)(base + 2), &published));
         assert_true(published == (BIDE_SEQUENCE)(base + 5));
         assert_false(F_(_is_published)(&fixture.group, (BIDE_SEQUENCE)(base + 6), &published));
@@ -167,7 +167,7 @@ static void CASE_(_a_barrier_is_added_as_it_stands)(void **state)
     assert_false(F_(_is_published)(&fixture.group, 4, &published));
 }
 
-/* Whoever joins while it waits is waited for too, whether before or after the one that it waits for at first. */
+/* A member that joins during the wait is waited for too, before or after the first one. */
 static void CASE_(_a_wait_includes_who_joins_meanwhile)(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void CASE_(_when_all_have_left_everything_is_published)(void **state)
     CASE_(_assert_empty)(&fixture);
 }
 
-/* Who has left comes back, and begins anew: on the same memory, while the same one waits. */
+/* A member that has left rejoins, and begins anew: in the same memory, during the same wait. */
 static void CASE_(_who_has_left_may_join_again)(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static CASE_(_slot) * CASE_(_slot_of)(CASE_(_flow) * flow, BIDE_SEQUENCE sequenc
     return &flow->slots[sequence % CASE_(_size)];
 }
 
-/* Goes on until every visitor has finished. */
+/* Runs until every visitor has finished. */
 static void *CASE_(_produce)(void *argument)
 {
     CASE_(_thread) *self = argument;
@@ -98,7 +98,7 @@ static bool CASE_(_read)(CASE_(_thread) * self, BARRIER_ *own, BIDE_SEQUENCE sta
         for (; many != 0; many--, next++, count++, self->read++) {
             CASE_(_slot) *slot = CASE_(_slot_of)(flow, next);
             uint64_t number = slot->number;
-            /* The first is the one after the start, of those that were not published before it joined. */
+            /* The first number is the one after the start, not published before it joined. */
             if (expected == 0)
                 self->wrong += (BIDE_SEQUENCE)number != next || number <= min;
             else
@@ -278,8 +278,8 @@ static void CASE_(_storm_stay)(bide_atomic(uint32_t) * waits, uint32_t round)
         wait_a_moment(&spins);
 }
 
-/* Joins, does something or other, and leaves. In each fourth round nobody moves until the waits have begun, so that
- * some are cut short however the threads run. */
+/* Joins, acts at random, and leaves. In each fourth round no member moves until the waits have begun, so that some are
+ * cancelled on any schedule of the threads. */
 static void *CASE_(_storm_member)(void *argument)
 {
     CASE_(_storm_thread) *self = argument;
@@ -383,8 +383,8 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
             wrong += bide_atomic_load(&w->ends, acquire) != 1;
             switch (w->status) {
             case 0:
-                wrong +=
-                    storm.stays && !bide_stop_requested(&w->stop); /* (who asks may hold it up) */
+                wrong += storm.stays &&
+                         !bide_stop_requested(&w->stop); /* (the requester may delay it) */
                 counts[0]++;
                 break;
             case -EPIPE:

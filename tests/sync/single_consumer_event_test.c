@@ -155,7 +155,7 @@ static void a_set_without_a_waiter_is_remembered_once(void **state)
     assert_false(bide_single_consumer_auto_event_try_wait(&event));
 }
 
-/* ---- Both: cut short, closed, destroyed ---- */
+/* ---- Both: cancelled, closed, destroyed ---- */
 
 static void a_wait_that_is_cut_short_takes_nothing(void **state)
 {
@@ -418,7 +418,7 @@ static void no_set_is_lost_when_the_waiter_resets(void **state)
     run_stress(true);
 }
 
-/* One waits while another closes: the wait ends once, whatever else is set or cut short. */
+/* One waits while another closes: the wait ends once, despite sets and cancellation. */
 struct closing {
     meeting meeting;
     automatic event;

@@ -253,7 +253,7 @@ static void CASE_(_a_gate_that_closes_ends_the_claim_that_waits_for_it)(void **s
         BARRIER_F_(_publish)(&fixture.consumed, 0);
         if (before)
             BARRIER_F_(_close)(&fixture.consumed);
-        /* What the consumer has left may still be claimed. */
+        /* Slots that the consumer has released may still be claimed. */
         CASE_(_begin_claim)(&claim, &fixture, 4);
         CASE_(_assert_claimed)(&claim, 4, 1);
         CASE_(_begin_claim)(&claim, &fixture, 4);

@@ -38,7 +38,7 @@ typedef struct storm_kind {
      * none. */
     int (*block)(storm *storm, uint64_t deadline);
 
-    /* When all threads are done: is it as it should be? Then ends those that still wait. NULL: nobody does. */
+    /* When all threads are done: checks the result, and then ends the remaining waits. NULL: there are none. */
     bool (*settles)(storm *storm);
 } storm_kind;
 
@@ -73,7 +73,7 @@ static inline void storm_pass(uint32_t time)
         bide_cpu_relax();
 }
 
-/* What one who has it alone does. */
+/* The action of an exclusive holder. */
 static inline void storm_write(storm *storm, uint32_t section)
 {
     storm_assert(storm, bide_atomic_fetch_add(&storm->inside, 1, relaxed) == 0);

@@ -84,7 +84,7 @@ static void a_wait_begins_when_it_is_made_not_when_it_is_awaited(void **state)
     assert_false(probe_await(&probes[2], begun[2]));
     assert_true(probe_await(&probes[0], begun[0]));
     assert_true(probe_await(&probes[1], begun[1]));
-    /* Also where it had looked before, and stands behind another by now. */
+    /* Even if it had looked before, and is behind another by now. */
     assert_true(probe_suspend(&probes[1], begun[1]));
     assert_int_equal(probe_ended(&probes[2]), 0);
     bide_wait_group_done(&group);

@@ -9,7 +9,7 @@
 enum { RACE_(_mocks) = (BIDE_SEQUENCE)-1 + 1, RACE_(_quarter) = (BIDE_SEQUENCE)-1 / 4 };
 
 /*
- * A wait for one number, always the same, at an address of its own. Whoever swaps true into `busy` has it
+ * A wait for one number, always the same, at an address of its own. The thread that swaps true into `busy` owns it
  * until it has ended.
  */
 typedef struct RACE_(_mock) {
@@ -74,7 +74,7 @@ static void RACE_(_wait)(RACE_(_shared) * shared, RACE_(_mock) * mock, bool at_o
         awaiter->frame = &mock->frame;
         next = awaiter->ops->suspend(awaiter, &mock->frame);
     } else {
-        bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none gives way */
+        bide_budget_ = BIDE_BUDGET; /* each is a turn of its own: none yields */
         next = bide_frame_await(&mock->frame, awaiter);
     }
     if (next != NULL) {
@@ -123,7 +123,7 @@ static void *RACE_(_produce)(void *argument)
     uint32_t spins = 0;
     while (bide_atomic_load(&shared->race.consumers, acquire) != 0)
         wait_a_moment(&spins);
-    /* Once around, for those that still wait. */
+    /* Once around, for the remaining waiters. */
     for (int i = 0; i < RACE_(_mocks); i++)
         F_(_publish)(&shared->barrier, ++sequence);
     return NULL;

@@ -26,7 +26,7 @@ struct race {
     bide_atomic(uint32_t) wrong; /* ended though not reached, or with an error */
 };
 
-/* The counts are relaxed, so that they order nothing that the barrier ought to. */
+/* The counts are relaxed, so that they add no order that the barrier must provide. */
 static void race_init(struct race *race, uint32_t consumers, uint32_t laps, uint32_t greatest_step)
 {
     race->laps = laps;

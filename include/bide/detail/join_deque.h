@@ -1,68 +1,20 @@
 /*
  * The deque of a pool's worker on which the second halves of its joins wait, to be taken back or to
- * be stolen. Part of join.h. The owner pushes and pops at the bottom, thieves steal at the top. The
- * halves are records in the frames of the functions that join; the deque holds their addresses.
+ * be stolen. Part of join.h. The halves are records in the frames of the functions that join; the
+ * deque holds their addresses.
  *
  *     top                  bottom
  *      v                    v
- *     [t  t+1  ...     b-1] b          both count on, modulo the size of the machine's word
+ *     [t  t+1  ...     b-1] b          both increase, modulo the size of the machine's word
  *
- *     bottom    written by the owner alone
- *     top       moved on by one, by whoever takes the half that stands there: a thief, or the owner
- *               if it is the last
+ *     A half's `state`:    WAITS --stolen--> the address of the thief's deque --it has run--> DONE
  *
- * The owner's push and pop are plain loads and stores on x86. Where other such deques pass a full
- * fence in each pop, here the owner passes the light one, and each thief the heavy one.
+ * The owner pushes and pops at the bottom, with plain loads and stores on x86 and a light fence.
+ * Thieves steal at the top, each with a heavy fence. A joiner whose half was stolen helps its
+ * thief, and then sleeps on the thief's `signal`.
  *
- * A half's `state`:
- *
- *     WAITS --stolen--> the address of the thief's deque --it has run--> DONE
- *
- * Why it is right: each half that is pushed is popped or stolen, and never both.
- *
- * 1. Two that take by a compare-exchange never take the same, because `top` only grows. So there is
- *    one case left: the owner pops the half at `b` without one, because it reads a `top` below b.
- * 2. A thief that takes the half at b has read that `top` is b, then passed a heavy fence, and then
- *    read a `bottom` above b. The owner has set `bottom` to b, then passed a light fence, and then
- *    read `top`. If the light fence comes first the thief reads the b that the owner has set, or
- *    what it has set since. If the heavy one comes first, the owner reads a `top` of b or above.
- *    Either way only one of the two takes it.
- * 3. What the thief has read in the slot is the half at `top`. It acquires `bottom`, which the
- *    owner releases with each change, so it reads that half or a later one in the same slot. A later
- *    one is put there only after the owner has acquired a `top` above; then the exchange fails.
- * 4. A half is read only by the thread that has taken it, so it may be gone once it was popped. `top`
- *    would have to go once round, through all values of a size_t, during one steal.
- *
- * A joiner whose half was stolen waits for it. Until then it helps: it steals from the thief, as
- * long as the half is not DONE, and from nobody else. So it runs only what comes from inside the
- * half that it waits for:
- *
- * 5. The thief's deque was empty when it stole the half, because a worker steals only when its own
- *    deque is. (A joiner that waits has an empty one: what it pushed later was joined, and what it
- *    pushed earlier was stolen earlier.) So all that it has pushed between then and DONE comes from
- *    inside the half. What it has pushed after that it has released by a `bottom` after DONE was
- *    stored, so who acquires that `bottom` and then reads `state` reads DONE, and leaves it alone.
- * 6. So nothing runs on top of a joiner that would not run inside that join anyway, on a single
- *    thread. No lock that is held over a join is asked for by what is foreign to it; and the stack
- *    of a worker grows no deeper than the joins are nested.
- * 7. Each waits for what is running, or for what waits inside that: along these edges joins nest
- *    deeper and deeper, so no two wait for each other.
- *
- * Then the joiner sleeps, on `signal` of the thief's deque. Why no wake-up is lost:
- *
- * 8. It sets SLEEPERS in `alert`, passes a heavy fence, and looks again: at the half, and whether
- *    there is something to steal. The thief stores what it has to say (DONE, or a new bottom), passes
- *    a light fence, and looks at `alert`. So either the joiner sees it, or the thief sees SLEEPERS.
- *    Who has seen SLEEPERS takes it out, counts `signal` on and wakes those who sleep there. The
- *    joiner has read `signal` before it set SLEEPERS, so it does not sleep if it was counted on.
- * 9. While it does not yet know the thief, it sleeps likewise on its own deque's, and the thief
- *    looks at the victim's `alert` once it has said who it is.
- *
- * The same word tells the owner that the pool's workers are falling asleep (src/schedule/pool/
- * join.c).
- *
- * Source: D. Chase and Y. Lev, Dynamic Circular Work-Stealing Deque, SPAA 2005; to help only the
- * thief is D. Wagner and B. Calder's leapfrogging, PPoPP 1993.
+ * Why each half is popped or stolen and never both, and no wake-up is lost:
+ * docs/internals/join_deque.md. The numbers below refer to that.
  */
 #ifndef BIDE_DETAIL_JOIN_DEQUE_H
 #define BIDE_DETAIL_JOIN_DEQUE_H

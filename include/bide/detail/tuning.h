@@ -154,7 +154,7 @@ enum { BIDE_SEGMENT_SPINS_ = BIDE_CHECK ? 1 : 200 };
 
 /*
  * When a consumer of a segment queue pauses, so that producers have the lines alone
- * (segment_queue.h, 8). `queue`, 1/1.
+ * (segment_queue.md, 8). `queue`, 1/1.
  *     FEW              so many cells, or fewer, are few to be found at a look: more than are in a
  *                      line or two, since the processor fetches lines in advance
  *     PATIENCE         how often consumers find few before one pauses

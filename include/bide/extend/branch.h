@@ -1,7 +1,7 @@
 /*
- * Coroutines side by side: a group waits for several operations, each in a branch of its own. What
- * when_all, when_any and scopes are made of; used through them. Its owner is the coroutine that
- * waits for it. Floor: coroutine.
+ * Coroutines side by side: a group waits for several operations, each in a branch of its own. The
+ * basis of when_all, when_any and scopes; used through them. Its owner is the coroutine that waits for
+ * it. Any thread may end a branch's operation. Floor: coroutine.
  *
  *     group                         branch
  *     +-----------+               +-----------+
@@ -12,16 +12,16 @@
  *
  * A branch runs in a copy of the owner's context, with a stop source of its own: one source serves
  * one sequence of waits. If what it awaits moves it to another scheduler, it ends there, and the
- * owner goes on where that belongs.
+ * owner resumes on its own scheduler.
  *
- * Why it is right: `running` counts the branches that have not ended; a scope counts one more until
- * it is joined. The branch that counts down to 0 goes on with the owner, and nobody touches the
+ * Why it is correct: `running` counts the branches that have not ended; a scope counts one more until
+ * it is joined. The branch that counts down to 0 continues with the owner, and no branch touches the
  * group after its own count.
  *
  * 1. The count down releases, and the last one acquires: the owner sees what each branch wrote.
  * 2. `decided` is set once, by compare-exchange, before that branch's count down; so by 1 it is
- *    seen too, and needs no order of its own.
- * 3. The decider asks the others to stop before its count down, so the group's source is still
+ *    visible too, and needs no order of its own.
+ * 3. The decider cancels the others before its count down, so the group's source is still
  *    there.
  */
 #ifndef BIDE_EXTEND_BRANCH_H

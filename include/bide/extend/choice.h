@@ -1,5 +1,5 @@
 /*
- * Choices: how an operation is a case of a select (select.h). For authors of operations.
+ * Choices: how an operation can be a case of a select (select.h). For authors of operations.
  * Floor: coroutine.
  *
  *     static int take_attempt(bide_awaiter *awaiter, bide_choice *choice)
@@ -11,40 +11,17 @@
  *         return -EAGAIN;
  *     }
  *
- * A select awaits all of its cases, and has one. What it awaits must therefore take nothing, unless
- * it is the one. An operation that takes something has two halves: `attempt`, in its table, takes
- * it, at once or not at all; and a wait that takes nothing, which ends when the operation is worth
- * another attempt. All of the library's operations on channels are such operations, and any that is
- * built on bide_event_count_waiter (event_count.h).
+ * A select awaits all of its cases, and carries out one. So its waits must take nothing. An
+ * operation that takes something therefore has two halves: `attempt`, in its table, takes it, at
+ * once or not at all; and a wait that takes nothing ends when another attempt is worthwhile. All of
+ * the library's operations on channels are such operations, and so is every operation built on
+ * bide_event_count_waiter (event_count.h).
  *
  *     made --attempt: -EAGAIN--> its wait is awaited --any wait has ended--> attempted again
  *       \--attempt: anything else--> ended with that, and no other case is attempted
  *
- * Rules for `attempt`:
- *
- * 1. Either it does the operation and returns what that ends with, 0 or a negative errno but
- *    -EAGAIN; `resume` is not called then. Or it has done nothing, returns -EAGAIN, and has put the
- *    wait into choice->wait.
- * 2. It is called on a thread of the select's coroutine, never while the wait is under way. It does
- *    not block. The operation's `ops` may be another table than its own, if an attempt has put that
- *    there. That is so when the operation is its own wait, with another table.
- * 3. The wait ends with 0 if the operation has become possible since the attempt, also if that was
- *    before the wait began. So it looks again once it is enlisted, as all waits do that are not to
- *    miss anything. It may end in vain.
- * 4. When it has ended with 0, and another case is had, the operation is not attempted any more.
- *    Then the wait's `withdraw` is called, as for a coroutine that will never know that it ended.
- *    If it was let go for something that others wait for too, that goes to the next. The same holds
- *    after an attempt that succeeded.
- * 5. When an attempt has succeeded and the coroutine is destroyed before it knows, the operation's
- *    own `withdraw` is called as if it had been ready: with bide_awaiter_suspended false.
- *
- * An operation may also be carried out by another thread while the select waits, as a send is by a
- * receiver that takes its offer. That thread calls bide_choice_take with the number of the
- * operation. It does so when it is committed to nothing else and has made sure that the wait does
- * not end by itself. If it is refused the select has something else. Then it ends the wait. The
- * select looks for that before it attempts anything.
- *
- * Why it is right: rendezvous.h has the argument (7).
+ * The select calls `attempt` on a thread of its coroutine. Another thread may carry out an
+ * operation while the select waits (bide_choice_take). "Rules of attempt" below has both.
  */
 #ifndef BIDE_EXTEND_CHOICE_H
 #define BIDE_EXTEND_CHOICE_H
@@ -139,6 +116,36 @@ BIDE_INLINE bool bide_choice_has(const bide_choice *choice, const bide_choice_of
         own = own->next;
     return own != NULL;
 }
+
+/*
+ * Why it is correct: rendezvous.h has the argument (7).
+ */
+
+/*
+ * Rules of `attempt`:
+ *
+ * 1. Either it performs the operation and returns its result, 0 or a negative errno except -EAGAIN;
+ * `resume` is not called then. Or it has done nothing, returns -EAGAIN, and has stored the wait in
+ * choice->wait. 2. It is called on a thread of the select's coroutine, never while the wait is
+ * under way. It does not block. The operation's `ops` may be another table than its own, if an
+ * attempt has stored that there. That is so when the operation is its own wait, with another table.
+ * 3. The wait ends with 0 if the operation has become possible since the attempt, even if that was
+ * before the wait began. So it looks again once it is enlisted. It may end in vain. 4. When it has
+ * ended with 0, and another case wins, the operation is not attempted any more. Then the wait's
+ * `withdraw` is called, as for a coroutine that will never know that the wait ended. If it was let
+ * go for something that others wait for too, that goes to the next waiter. The same holds after an
+ * attempt that succeeded. 5. When an attempt has succeeded and the coroutine is destroyed before it
+ * knows, the operation's own `withdraw` is called as if it had been ready: with
+ * bide_awaiter_suspended false.
+ *
+ * Another thread may also carry out an operation while the select waits, as a receiver does that
+ * takes a send's offer. That thread calls bide_choice_take with the number of the operation, when
+ * it is committed to nothing else and has made sure that the wait does not end by itself. If the
+ * call fails the select has another case. In either case that thread ends the wait. The select
+ * checks the choice before it attempts anything.
+ *
+ * Why it is correct: docs/internals/rendezvous.md (7).
+ */
 
 BIDE_EXTERN_C_END
 

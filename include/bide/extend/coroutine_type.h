@@ -1,5 +1,5 @@
 /*
- * What makes a kind of coroutine: the hooks that its bodies call. Floor: coroutine.
+ * A kind of coroutine: the hooks that its bodies call. Floor: coroutine.
  *
  *     typedef struct bide_generator {                     // the promise
  *         bide_frame frame;                               // first
@@ -10,18 +10,14 @@
  *         bide_promise(bide_generator, frame)->value = value;
  *         return NULL;                                    // back to the consumer
  *     }
- *     static const bide_coroutine_type generator_type = {
- *         .name = "generator",
- *         .yield_value = yielded,
- *     };
+ *     static const bide_coroutine_type generator_type = {.name = "generator", .yield_value = yielded};
  *
  *     bide_coroutine_of(generator_type, count_body) { ... }
  *
  * A type is a `static const bide_coroutine_type`, and a struct whose first member is a bide_frame:
- * the promise, which stands at the head of the user's frame. bide_coroutine_of(type, name) opens a
- * body of it. The hooks are constants that the body's compiler sees. So a hook that is NULL costs
- * nothing, and one that is a `static inline` function is inlined. The library's own types have
- * nothing more.
+ * the promise, which is the head of the user's frame. The hooks are constants that the body's
+ * compiler sees. So a hook that is NULL costs nothing, and a `static inline` one is inlined. The
+ * library's own types use the same means. Hooks run on the thread that runs the coroutine.
  *
  *     bide_start:   get_return_object, initial_suspend
  *     the body:     await_transform before each await, yield_value for each bide_yield
@@ -29,8 +25,6 @@
  *     bide_create:  allocate, get_return_object_on_allocation_failure
  *     bide_free:    deallocate
  *     bide_destroy: destroyed; `finally`; deallocate
- *
- * Hooks run on the thread that runs the coroutine.
  *
  * Source: the promise type of Lewis Baker's articles on coroutines.
  */

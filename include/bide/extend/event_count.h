@@ -1,99 +1,28 @@
 /*
- * An event count: waiting for something lock-free to be worth another try, a queue to be no longer
- * empty, say. The changer of that something notifies; while nothing waits that costs no locked
- * instruction. For authors of primitives. Floor: sync.
+ * An event count: waiting until a lock-free structure is worth another try, for example until a
+ * queue is no longer empty. A thread that changes the structure notifies; while nothing waits that
+ * costs no locked instruction. For authors of primitives. Floor: sync.
  *
  *     waiter                                      changer
  *     bide_await_status(status,                   bide_mpmc_ring_push(&ring, &job);
  *         bide_event_count_wait(...));           bide_event_count_notify(&not_empty, 1);
  *
- * An operation on it is two functions, the user's (bide_event_count_ops). `attempt` does the thing, or
- * says -EAGAIN. `is_possible` only looks whether it would. The operation attempts; if that fails it
- * waits. A notifier takes it, and attempts on its behalf. If that succeeds the operation goes on
- * with what it ended with, otherwise it waits on. So no coroutine is woken in vain, and waiting
- * reserves nothing: an operation that is cut short has done nothing.
+ * An operation on it is two functions of the user's (bide_event_count_ops). `attempt` performs the
+ * operation, or returns -EAGAIN. `is_possible` only looks whether it would succeed. The operation
+ * attempts; if that fails it waits. A notifier takes a waiting operation, and attempts it on the
+ * waiter's behalf. If that succeeds the waiter resumes with the result, otherwise it continues to
+ * wait. So no coroutine is woken in vain, and waiting reserves nothing: a cancelled operation has
+ * done nothing.
  *
- * What only its own coroutine may attempt is a bide_event_count_own_waiter: that coroutine is woken to do it.
- * Waiters are interchangeable: a notification is for any.
+ * An operation that only its own coroutine may attempt is a bide_event_count_own_waiter: that coroutine is woken
+ * to attempt it. Waiters are interchangeable: a notification is for any of them.
  *
- * Any thread may wait and notify. It is lock-free, but for the system's barrier. Waiters are served
- * first come, first served, but one that waits on after a vain attempt comes last.
+ * Any thread may wait and notify. Everything is lock-free, except the system's barrier. Waiters are
+ * served first come, first served, but a waiter whose attempt failed continues at the end of the
+ * line.
  *
- * Why it is right: these are its states.
- *
- *     place     FREE                    no operation waits there
- *               operation, and BEGUN    is about to wait, and is still looked after by its placer,
- *                                       the thread that has put it there
- *               operation               waits
- *     line      a waiter queue for those that find an operation in the place, or in the line; its
- *               value: how many may go
- *     watch     UNWATCHED    nothing has waited lately: a notifier looks no further
- *               ARMING       an operation is about to wait: a notifier looks closely, a waiter has
- *                            a heavy fence
- *               a thread     as WATCHED, and all that have waited lately did so on that thread: a
- *                            notifier on it has no fence
- *               WATCHED      a notifier looks closely, a waiter has a full fence
- *
- *     place     FREE --stand--> BEGUN --arm--> waits
- *               BEGUN, waits --take, cancel, withdraw--> FREE
- *     watch     UNWATCHED --a waiter stands--> ARMING --the same has passed its H--> its thread
- *               another's thread --a waiter stands--> ARMING --the same has passed its H--> WATCHED
- *               WATCHED, another's thread --some notifications in a row find none--> UNWATCHED
- *
- * No operation waits for what is possible:
- *
- *     changer:  N  change it                    waiter:  A   take the place, or enlist in the line
- *               L  light fence                           H   UNWATCHED, another's thread: ARMING,
- *               D  load watch                                heavy fence. ARMING: heavy fence
- *               F  neither UNWATCHED nor                 F'  WATCHED, own thread: full fence
- *                  own thread: full fence                W   load watch again: after H anything but
- *               S  load place and line; take                 UNWATCHED, after F' the same;
- *                  as many as may go                         otherwise once more
- *                                                        B   is it possible? Then not to wait, or
- *                                                            to let one go
- *
- * 1. The waiter has passed H after A. If D finds a value that makes the notifier look, S sees A or
- *    B sees N, by L and H. If D finds an UNWATCHED from before the waiter's H, or another's thread
- *    likewise, L came before that H: otherwise D, which comes after L, would have found ARMING or
- *    later. So B sees N.
- * 2. The waiter has found WATCHED, or its own thread, twice, before and after F'. If D finds that
- *    too, or ARMING, there are two full fences: F, and F' or H, which is one too. So S sees A or B
- *    sees N. Or D was on that very thread, and S sees A because it comes later. If D finds a value
- *    from before: L came, as in 1, before the H of the waiter that put there what this waiter has
- *    found. That was released after its H, and acquired by this waiter, so B sees N.
- * 3. D finds an UNWATCHED from after all that. The notifier that made it so looks once more, behind
- *    a full fence. Either that fence comes after F' or H, and this notifier finds the waiter, and
- *    takes all. Or it comes before, and the waiter finds UNWATCHED in W, and begins anew. Or the
- *    waiter finds what another waiter has made of it since. If that is what it found before, it is
- *    2 again. If it is an ARMING after H, the other waiter has its own H and B still before it: by
- *    1 it sees N, and lets one go.
- * 4. The taker of an operation attempts it. If it succeeds, and is possible still, another is
- *    taken. If it fails it stands again, as at first. So if something is possible, and an operation
- *    waits, some thread is on its way: one that has changed it and not come to S, one that has
- *    stood and not come to B, or one that has taken an operation and not attempted.
- *
- * The operation:
- *
- * 5. BEGUN belongs to the operation's coroutine, or to the thread that has taken it before. A taker
- *    that takes it then only takes it out of the place. The placer finds that it is not there any
- *    more as it arms, attempts, and stands again if that fails. So by 1 and 2 it sees N then, if
- *    not before. After arming the placer touches it no more: arming releases it, and a taker
- *    acquires it. BEGUN is not needed where the coroutine does not go on before its suspend has
- *    returned, whatever ends the operation: its scheduler has one thread, or its source a gate.
- *    Such an operation stands as one that waits, and so B may find that another thread has it, or
- *    has had it and put it back.
- * 6. The line hands over as every waiter queue does (waiter_queue.h), but to the server, which
- *    attempts. What is left of its value when the line is empty is forgotten: a later waiter looks
- *    for itself.
- * 7. Asked to stop while it is taken, an operation is in neither place nor line. Then the request
- *    comes before a full fence in cancel, and that finds nothing. So its taker sees the request
- *    once it has stood, behind the taker's own fence.
- * 8. The successes of attempts make others possible, perhaps on another event count (`then`). The
- *    operations that can go because of that are put behind those that were taken, so all of it is
- *    one loop. Ended operations are woken at its end.
- *
- * Source: Vyukov's eventcount; folly's EventCount. What is tried on a waiter's behalf is Go's. It
- * is biased to a thread as locks were in HotSpot.
+ * The states, and why it is correct: docs/internals/event_count.md. Numbers and letters below refer
+ * to that.
  */
 #ifndef BIDE_EXTEND_EVENT_COUNT_H
 #define BIDE_EXTEND_EVENT_COUNT_H
@@ -145,7 +74,7 @@ struct bide_event_count_waiter {
 };
 
 /*
- * Makes an event count. The memory may go when no operation waits and no call is under way.
+ * Makes an event count. The memory may be freed when no operation waits and no call is under way.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_event_count_init(bide_event_count *event_count)

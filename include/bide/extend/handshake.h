@@ -1,6 +1,6 @@
 /*
- * The handshake between an operation's suspend and its ender: it settles which of the two has the
- * coroutine go on. For authors of operations. Floor: coroutine.
+ * The handshake between an operation's suspend and its ender: it decides which of the two continues
+ * the coroutine. For authors of operations. Floor: coroutine.
  *
  *     suspend                                       the ender, perhaps on another thread
  *     bide_handshake_init(&own->handshake);
@@ -9,22 +9,22 @@
  *     return bide_handshake_arm(&own->handshake)    if (bide_handshake_finish(&own->handshake))
  *                ? frame : NULL;                        bide_wake_one(&own->awaiter);
  *
- * An operation may end from the moment when it is enlisted. A suspend that is done then needs no
- * handshake: it enlists as its last act. A suspend that uses the object after that needs one:
- * otherwise the coroutine might go on, end, and free the object meanwhile. Each of the two calls
- * its function once, at its end. It costs one word in the operation, and one exchange each.
+ * An operation may end from the moment when it is enlisted. A suspend that enlists as its last action
+ * needs no handshake. A suspend that uses the object after that needs one: otherwise the coroutine
+ * might resume, end, and free the object in the meantime. Each of the two calls its function once, as
+ * its last action. It costs one word in the operation, and one exchange each.
  *
  *     BEGUN --arm--> ARMED --end--> ENDED    suspend returns NULL; the ender wakes the coroutine
  *     BEGUN --end--> ENDED --arm--> ARMED    the ender does nothing more; suspend returns its frame
  *
- * Why it is right:
+ * Why it is correct:
  *
- * 1. Both exchange the word, so the second finds what the first has put there, and the first finds
- *    BEGUN. The second has the coroutine go on. So that happens, and once.
- * 2. arm releases, and end acquires. So if the ender is second, all that suspend has done with the
- *    operation and the object comes before the coroutine goes on.
- * 3. end releases, and arm acquires. So if suspend is second, the coroutine sees the results, and
- *    all that the ender has done comes before it goes on.
+ * 1. Both exchange the word, so the second finds the first one's value, and the first finds BEGUN. The
+ *    second continues the coroutine. So that happens exactly once.
+ * 2. arm releases, and end acquires. So if the ender is second, suspend's accesses to the operation and
+ *    the object come before the coroutine resumes.
+ * 3. end releases, and arm acquires. So if suspend is second, the coroutine sees the results, and the
+ *    ender's accesses come before it resumes.
  * 4. The first touches nothing of the operation after its exchange.
  */
 #ifndef BIDE_EXTEND_HANDSHAKE_H

@@ -1,22 +1,23 @@
 /*
- * What carries exchanges of an HTTP server otherwise than HTTP/1.1 does: each request on a stream
- * of its own, several at a time on one connection. HTTP/2 (http2.h) is made with it. Floor: io.
+ * Carriers: another protocol than HTTP/1.1 for the exchanges of an HTTP server, with each request on a
+ * stream of its own, several at a time on one connection. HTTP/2 (http2.h) is one. For authors of
+ * protocols; the connection's loop uses it, on that loop's thread. Floor: io.
  *
- *     connection     accepted as ever, by bide_http_server_run or bide_http_serve; if it begins with the carrier's
- *                    preface, or it was told so, the carrier has it from then on
- *     stream         has a bide_http_connection of its own, over a bide_stream of the carrier's, with the memory that a
- *                    connection of HTTP/1.1 would have. So a handler sees no difference
+ *     connection     accepted as usual, by bide_http_server_run or bide_http_serve; if it begins with
+ *                    the carrier's preface, or the caller says so, the carrier takes it over
+ *     stream         has a bide_http_connection of its own, over a bide_stream of the carrier's, with
+ *                    the memory of an HTTP/1.1 connection. So a handler sees no difference
  *
- *     init --head--> begin --0--> run --the handler has ended--> end --0--> what is buffered is sent
+ *     init --head--> begin --0--> run --the handler has ended--> end --0--> buffered data is sent
  *                      +--a status--> refuse --------------------------------^
  *
- * What a handler writes arrives at the carrier's stream as the text of a head, "HTTP/1.1 200
- * OK\r\n", lines and an empty one, in one piece, and behind it the body, without chunks. When the
- * exchange has ended, what the handler has not flushed is in the writer's buffer: the head, if it
- * has not been written before, the body, and, from output.chunk on (SIZE_MAX: none), the lines of
- * the trailers. So a small response costs no wait.
+ * The handler's output arrives at the carrier's stream as the text of a head, "HTTP/1.1 200 OK\r\n",
+ * field lines and an empty line, in one piece. The body follows, without chunks. When the exchange has
+ * ended, the writer's buffer holds the output that the handler has not flushed: the head, if it has not
+ * been written before, the body, and, from output.chunk on (SIZE_MAX: none), the lines of the trailers.
+ * So a small response costs no wait.
  *
- * Why it is right: src/http/transport.c.
+ * Why it is correct: src/http/transport.c.
  */
 #ifndef BIDE_EXTEND_HTTP_H
 #define BIDE_EXTEND_HTTP_H
@@ -78,7 +79,7 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
 /*
  * The handler, which the server's options choose. If it is asked to stop, so is the handler.
  * Threads: the loop's. Errors: those of the handler. Suspends: if the handler does. Cancel-safe:
- * no, the exchange is cut short. Progress: that of the handler.
+ * no, the exchange is cancelled. Progress: that of the handler.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_transport_run(bide_http_connection *connection);
@@ -107,7 +108,7 @@ void bide_http_transport_report(bide_http_connection *connection, int error);
  * Serves a connection as bide_http_serve does; `is_carried`: it is the carrier's, whatever it
  * begins with. Otherwise it is HTTP/1.1's.
  * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
- * the requests that are under way are cut short. Progress: as bide_http_serve.
+ * the requests that are under way are cancelled. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,

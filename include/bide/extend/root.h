@@ -10,7 +10,7 @@
  *
  * Any thread may begin one. It costs a post, and no allocation: the memory is the caller's.
  *
- * Why it is right: src/coroutine/root.c.
+ * Why it is correct: src/coroutine/root.c.
  */
 #ifndef BIDE_EXTEND_ROOT_H
 #define BIDE_EXTEND_ROOT_H

@@ -1,5 +1,5 @@
 /*
- * Timers: operations that end when a time has come, and what a scheduler keeps them in.
+ * Timers: operations that end at a given time, and the structures in which a scheduler keeps them.
  * Floor: coroutine.
  *
  *     bide_timers timers;                                     // in the scheduler
@@ -10,21 +10,20 @@
  *
  *     set nowhere --insert--> set --remove, or take_due--> set nowhere
  *
- * Times are nanoseconds of bide_platform.now(). Coroutines wait by what is made of it (sleep.h,
- * deadline.h). This is for authors of such operations, which give their timer to
- * bide_scheduler.set_timer, and for authors of schedulers.
+ * Times are nanoseconds of bide_platform.now(). Coroutines wait by sleep.h and deadline.h. This is for
+ * authors of such operations, which pass their timer to bide_scheduler.set_timer, and for authors of
+ * schedulers.
  *
- * One thread at a time has the timers of a scheduler; the scheduler sees to that. A timer is the
- * waiter's memory, so nothing here allocates. There are two ways to keep timers, with the same
- * functions. Both are exact: nothing is rounded, and equal times come in the order in which they
- * were inserted.
+ * One thread at a time uses the timers of a scheduler; the scheduler ensures that. A timer is the
+ * waiter's memory, so nothing here allocates. There are two structures, with the same functions. Both
+ * are exact: nothing is rounded, and equal times keep the order in which they were inserted.
  *
- *     bide_timers       a wheel of lists of heaps: some 4 KB. To insert or remove one takes as long
- *                       beside a million others as beside ten.
- *     bide_timer_heap   one heap: two words and a count, for firmware. The more timers, the longer
- *                       it takes to remove one.
+ *     bide_timers       a wheel of lists of heaps: some 4 KB. Inserting or removing a timer takes as
+ *                       long beside a million others as beside ten.
+ *     bide_timer_heap   one heap: two words and a count, for firmware. The more timers, the longer a
+ *                       removal takes.
  *
- * Why it is right: src/coroutine/timers.c and src/coroutine/timer_tree.h.
+ * Why it is correct: src/coroutine/timers.c and src/coroutine/timer_tree.h.
  */
 #ifndef BIDE_EXTEND_TIMER_H
 #define BIDE_EXTEND_TIMER_H

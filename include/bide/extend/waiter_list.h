@@ -1,181 +1,26 @@
 /*
  * A list of waiting operations: one word, pushed onto by any thread, and taken as a whole. For
- * authors of primitives that tell something to all waiters at once. Floor: sync.
+ * authors of primitives that announce something to all waiters at once. Floor: sync.
  *
  *     bide_waiter_list_push_unless(&event->waiters, &own->listed, release, refused);    // suspend
  *     bide_wake_reversed(bide_waiter_list_shut(&event->waiters));                       // set
  *     bide_waiter_list_reopen(&event->waiters);                                         // reset
  *     bide_waiter_list_cancel(&event->waiters, &own->listed);                           // cancel
  *
- * Any thread may do any of this. All is lock-free, but for shutting for good and withdrawing, which
- * wait for another thread that is sifting. A push is one exchange. One waiter is removed in a
- * constant number of steps, for each call and each waiter that has come since the last one.
+ * Any thread may do any of this. Everything is lock-free, except shutting for good and withdrawing,
+ * which wait for another thread that sweeps. A push is one exchange. Removing one waiter takes a
+ * constant number of steps, for each call and each waiter that has arrived since the last one.
  *
- * Where things come without the list, as numbers that are announced do, waiters look again: see
- * "Waiters that look again" below, and bide_waiter_list_suspend. What is handed from one to the
- * next has a waiter_queue.h instead.
+ * A sweep takes the whole chain, ends some waiters, and puts the others back; identifiers call it a
+ * sift. There is one sweeper at a time. Other threads leave their requests in the list's word.
  *
- * The list may be freed when no wait is under way and nothing is being announced. A sifter uses the
- * list until it has put back. It is the canceller of a wait that is under way until that canceller
- * has returned, or it is announcing or shutting. Shutting touches nothing after the list can be
- * seen to be shut by it: what it does to linked waiters comes before.
+ * Some primitives announce a number without touching the list. Their waiters look at the number
+ * again after they have enlisted: bide_biased_list and bide_waiter_list_suspend. Primitives that
+ * hand something from one waiter to the next use a waiter_queue.h instead.
  *
- * Why it is right: these are the states of the word.
- *
- *     word   EMPTY       no waiter
- *            SHUT        no more waiters are admitted: the event is set, the barrier is closed
- *            pointer     the newest waiter; `link` leads to older ones
- *
- *            push: EMPTY, pointer -> pointer      (refused when SHUT)
- *            shut: EMPTY, pointer -> SHUT         reopen: SHUT -> EMPTY
- *
- * A primitive that can be closed, and for which "shut" says something else, has two states for
- * good. Nothing changes the word again:
- *
- *            CLOSED           no more waiters are admitted; it was not shut
- *            SHUT_FOR_GOOD    it was shut, and stays so
- *
- *            close: EMPTY, pointer -> CLOSED      SHUT -> SHUT_FOR_GOOD
- *
- * To remove some waiters and keep the others is to sift. The sifter takes the chain, and the word
- * says so until the sifter has put back what stays, behind what has come since. There is one sifter
- * at a time. Another thread that has a reason to sift meanwhile leaves it in the word: as a request
- * to look at all again, or as the name of the one waiter that is to be removed.
- *
- *     word   SIFTING (bit 1) beside a pointer or nothing: what was pushed since the chain was taken
- *            AGAIN (bit 0)   beside SIFTING: the sifter is to look at all of them again
- *            LEAVES (bit 2)  beside SIFTING and a pointer: that leads not to a pushed waiter but to
- *                            one that is to be removed. What was pushed or named before is in its
- *                            bide_awaiter_next_leaving_. The same bit says so in each `link` or
- *                            next_leaving of this chain
- *            SIFTING_SHUT    the sifter is to let go what it holds: the list was shut
- *            REOPENED        in the place of the pointer, or as the last `link` of what was pushed
- *                            since: the same, but then the list was opened again
- *
- *            sift: pointer -> SIFTING             SIFTING, pointer -> SIFTING, AGAIN, pointer
- *            remove: pointer -> SIFTING           SIFTING, pointer -> SIFTING, LEAVES, waiter
- *            put back: SIFTING -> EMPTY, pointer; SIFTING, pointer -> SIFTING; SIFTING_SHUT -> SHUT
- *            push: SIFTING, pointer -> SIFTING, pointer
- *            shut: SIFTING, pointer -> SIFTING_SHUT     reopen: SIFTING_SHUT -> SIFTING, REOPENED
- *
- * A sifter links what it holds in the other direction too. `newer` leads from each waiter to the
- * next newer one, and from the newest to the oldest. So one waiter is removed by changing its
- * neighbours. Linking costs each waiter one step in all: what was pushed since the last sifter
- * stands in front of what that one had linked. A waiter's `newer` is NULL while no sifter has
- * linked it.
- *
- *     word   LINKED (bit 2)  beside a pointer, without SIFTING: some of the chain are linked
- *
- *            put back: SIFTING -> LINKED, pointer
- *            shut: LINKED, pointer -> SIFTING -> pointer (none is linked any more) -> SHUT
- *
- * Is a waiter in the chain that a sifter holds? It is if its `newer` is not NULL, and after linking
- * all of the chain only then.
- *
- * 0. `newer` is changed by sifters only, and is NULL in all that leave a sifter's hands but by
- *    being put back. Shutting takes the chain without looking at it, so it takes none that is
- *    linked: it sifts first, which makes them plain. So the holder of the chain holds all waiters
- *    of the list that are linked. When a waiter begins to wait its `newer` is NULL, for no other
- *    thread has it.
- *
- * Why ABA does no harm here. A compare-exchange that finds an old pointer again, after it was taken
- * and pushed anew, draws no conclusion from what the pointer leads to.
- *
- * 1. push writes the head that it found into its own node, and asserts no more than "this is the
- *    head now". That is true at the moment of the exchange, whatever happened since the head was
- *    read.
- * 2. shut and sift remove everything. They read the links only after the exchange, when the chain
- *    is their own. And SIFTING stays until its sifter takes it off, shut or not, so it is always
- *    the same sifter's.
- *
- * Where single nodes are popped, the popper would have read head->link before the exchange, and the
- * link could be stale. That is the case that needs counts or hazard pointers, and it is not here.
- *
- * Memory orders. The caller passes the order that its own argument needs; at least these.
- *
- * 3. push releases on success, so that the taker sees the nodes and the frames behind them
- *    (partner: the acquire of shut and sift). It acquires on failure because it may find SHUT: what
- *    was written before the shutting, such as the value that an event announces, is about to be
- *    used.
- * 4. shut and sift acquire (partner: the release of push). All modifications after a push are
- *    exchanges, so they continue its release sequence. So a taker synchronises with every push
- *    whose node it takes, not only with the newest.
- * 5. shut releases too. Its partners are the thread that finds SHUT by an acquiring load or a
- *    failed push, the one that opens the list again, and the sifter that finds SIFTING_SHUT or
- *    REOPENED and lets go of what it holds.
- * 6. Putting back releases the links of what stays, and each `newer` that was made NULL;
- *    SIFTING_SHUT -> SHUT does so too (partners: as 3, and the acquire of the next sifter).
- * 7. AGAIN is released, and the sifter acquires it. So the sifter sees the reason: the source that
- *    was asked to stop, the number that was published. No reason to remove a waiter is missed. The
- *    thread that has one modifies the word afterwards, and finds the waiter there, or SIFTING, or
- *    that the waiter has been taken to be ended.
- * 7a. A name is released by the exchange that puts it there. It is acquired by the thread that
- *     takes the chain that it is in: the sifter, which removes the waiter if it is in the chain, or
- *     another thread that shuts. In any case that thread says bide_awaiter_has_left_. Until then
- *     the gate of the waiter's source keeps it (stop.h, 5a), though it may end meanwhile. Naming is
- *     one exchange, after which the canceller touches the list no more.
- *
- * Waiters that look again. Some things come without the list: an announcer stores a number, and
- * looks whether there are waiters. Its waiters look at the number when they have enlisted
- * (bide_waiter_list_suspend). Neither must miss the other:
- *
- *     announcer:  N  store the number, release       waiter:  A  enlist, seq_cst
- *                 L  light fence                              H  heavy fence, if it came onto EMPTY
- *                 D  load the word                            B  look at the number, seq_cst
- *                 F  full fence, and again,                   M  if it came onto EMPTY: modify the
- *                    unless it was EMPTY or SHUT                 word
- *
- * Announcing is frequent and waiting seldom, so while there are no waiters the announcer has no
- * full fence (fence.h). Where waits are frequent too the heavy fence would cost more than that
- * saves. So such a list is biased one way or the other:
- *
- *     word   EMPTY     no waiter; announcers do not look closely, so a waiter that enlists needs
- *                      the heavy fence
- *            WATCHED   no waiter; announcers look with a full fence, as they do while one waits
- *
- *            enlist: EMPTY, WATCHED, pointer -> pointer; beside SIFTING as above
- *            put back: SIFTING -> WATCHED where other lists have EMPTY
- *            announcer: WATCHED -> EMPTY, when it was watched for nothing some times in a row
- *
- * 8. A waiter that enlists onto anything but EMPTY (A, B), and an announcer that gets to F: these
- *    are two full fences, one on each side, A and B being one. If B does not see N then F comes
- *    after A, and the look behind F finds the waiter, or something later: a thread that holds it
- *    (SIFTING), or that has ended it.
- * 9. A waiter that enlists onto EMPTY, and an announcer that looks at D only: if D does not see A
- *    then L comes before H, and B sees N. If the announcer gets to F: as 8, for H is a full fence
- *    too.
- * 10. A waiter that enlists onto anything but EMPTY, and an announcer whose D finds an EMPTY from
- *     before that, so that its F is not there. Of the waiters that came since that EMPTY, the first
- *     came onto it, and its heavy fence H covers all of them. L comes before that H, as in 9. So
- *     each look at the number after H sees N. The first waiter modifies the word after H, always
- *     (M). A waiter that enlisted before M is in the chain that M takes, or with a sifter, which M
- *     tells to look again, or has ended. In the first two cases it is looked at by a thread that
- *     comes after M. A waiter that enlisted after M has acquired M: A acquires, and between the two
- *     are only read-modify-writes. So its own look B comes after H. This is why M takes the chain
- *     even if only the first waiter is there, and was not due. Another announcer, one without a
- *     heavy fence, may have looked at that waiter before M, and have missed what a third had
- *     announced with a light fence. M needs no order of its own to release H: H is in front of it,
- *     and a fence.
- * 11. Only an announcer that saw WATCHED makes EMPTY of it, by a compare-exchange. So no waiter has
- *     enlisted in between, and none stays behind that relies on F. It publishes nothing: relaxed.
- *     The count of how often the list was watched for nothing is a hint, no more.
- * 12. After A the waiter may be taken and ended by another thread, and yet suspend goes on to look
- *     at the object. So between the two there is a handshake (handshake.h). Suspend may also end
- *     its own waiter, as it sifts.
- * 13. A taker of waiters looks at the number after it has taken them, and judges by what it then
- *     sees. Among them may be a waiter that enlisted having seen a later number than the taker had.
- *     The take has acquired its push, so a look that follows cannot be older than what the waiter
- *     saw. A waiter that is due (B) while another thread sifts leaves its end to that sifter, which
- *     is asked to look again (7).
- * 14. A sifter that was asked by AGAIN, and M, look at all. A sifter that was sent by an announcer
- *     need not, where the rules know what is nearest. Each waiter was kept when it was linked, by
- *     what was announced then or later. And each announcer either finds the list and is that
- *     sifter, or asks for another look. So none was passed over in between.
- * 15. A biased list is not opened again once it is shut.
- *
- * Source: 1 is Treiber's stack, taken whole. A list that a thread owns behind an inbox that any
- * thread pushes onto is the server of Drepper's and of Dmitry Vyukov's queues. That a wait is
- * removed from a list in both directions is Tokio's and libunifex's, under a lock there.
+ * The list may be freed when no wait is under way and nothing is being announced. The states of the
+ * word, and why it is correct: docs/internals/waiter_list.md. Numbers and letters below refer to
+ * that.
  */
 #ifndef BIDE_EXTEND_WAITER_LIST_H
 #define BIDE_EXTEND_WAITER_LIST_H

@@ -1,8 +1,8 @@
 /*
- * The queue behind everything that is handed from one waiter to the next: mutex, semaphore,
- * reader-writer lock, auto-reset event and their like. A number, whose meaning the primitive
- * defines, and the operations waiting for it to admit them: first come, first served. For authors
- * of primitives. Floor: sync.
+ * The queue behind every primitive that is handed from one waiter to the next: mutex, semaphore,
+ * reader-writer lock, auto-reset event and the like. It is a number, whose meaning the primitive
+ * defines, and the operations that wait for the number to admit them: first come, first served. For
+ * authors of primitives. Floor: sync.
  *
  *     static bool admit(const bide_queue_waiter *waiter, uintptr_t *value)    // of a lock
  *     {
@@ -18,93 +18,14 @@
  *     while (!bide_waiter_queue_put(&lock->queue, &rules, &state, 0))         // its unlock
  *         ;
  *
- * Any thread may do any of this. All is lock-free, but for withdrawing, which waits for its turn.
- * While nothing waits and no server is there, taking and putting are one compare-exchange of the
- * state each. A waiter is removed in a constant number of steps, for each call and each waiter that
- * has come since the last one. What is told to all waiters at once has a waiter_list.h instead.
+ * Any thread may do any of this. Everything is lock-free, except withdrawing, which waits while
+ * another thread serves. While nothing waits and no server is active, taking and putting are one
+ * compare-exchange of the state each. Removing a waiter takes a constant number of steps, for each
+ * call and each waiter that has arrived since the last one. Primitives that announce something to
+ * all waiters at once use a waiter_list.h instead.
  *
- * The memory may go when every wait on it has ended and its users are done with it: 7.
- *
- * Why it is right: these are its states.
- *
- *     state     value | CLOSED | CANCEL | WAITING | NEW | SERVING
- *     arrivals  the waiters that have come since the last server, newest first; pushed onto by any
- *               thread, taken whole
- *     line      those that came before that, oldest first, linked in both directions; the server's
- *     leaving   the names of those in line that are to be removed; as arrivals. SWEEP beside them:
- *               the server is to look through the whole line
- *
- *     SERVING   there is a server: it alone has the line, and it alone takes from the value
- *     NEW       a waiter has arrived that no server has seen yet
- *     WAITING   a waiter is in the line or has arrived; beside SERVING it says nothing
- *     CANCEL    something is in `leaving`: one in line was asked to stop, or is due out of turn
- *     CLOSED    no more waits may begin; for good
- *
- *     take      no flag -> no flag, another value. The fast way: only while nothing waits and there
- *               is no server
- *     put       no flag, SERVING -> the same, another value
- *               WAITING -> SERVING, another value, and serves
- *     enlist    pushes onto arrivals, then:
- *               no flag -> NEW, WAITING             WAITING, SERVING -> the same, NEW
- *               no flag, and the value is such by now -> SERVING, and serves
- *               due by now: -> SERVING, and serves;
- *               SERVING: SWEEP into leaving, and -> the same, NEW, CANCEL
- *     cancel    WAITING -> SERVING, removes it, and serves
- *               SERVING: its name into leaving, and -> the same, CANCEL; or, if it is not the same
- *               any more, as above
- *     close     any -> the same, CLOSED             WAITING -> SERVING, CLOSED, and serves
- *     serve     takes the arrivals into the line, and from its front all that are due or admitted;
- *               SERVING -> no flag, or WAITING. If the state has changed meanwhile: once more
- *
- * A thread that finds another serving leaves its request in the state, and goes.
- *
- * 1. No request is missed. All of them are modifications of `state`, and so are a server's coming
- *    and leaving. A request that comes before the server's coming is acquired by it. One that comes
- *    between makes the leaving fail, and is acquired as it is taken out. One that comes after finds
- *    no server.
- * 2. A waiter that arrives pushes first and says NEW after. So by 1 the server that sees NEW
- *    (acquire; partner: enlist's release) finds it in `arrivals`. A server may find it earlier: 6.
- *    Then NEW and WAITING say too much, until the next put, which serves. The waiter did not find
- *    the value such that it could go, so no other can before that put.
- * 3. The line is handed from server to server: leaving releases, coming acquires.
- * 4. What was written before a put is seen by each wait that ends because of it: put releases;
- *    take, coming and leaving acquire. Read-modify-writes in between continue the release sequence.
- *    A put that serves shows its value at once, so it releases at once.
- * 5. What a server takes from the value for those it ends, it takes when it leaves, together. It
- *    may judge by a value that is out of date. But meanwhile only puts have changed the value, and
- *    a put never makes impossible what was possible before it: each primitive's rules keep to that.
- *    So the difference that the server makes stays right. A waiter that leaves the line leaves it
- *    as the server leaves. If it is due by the value of that moment it does not leave, but ends as
- *    one that is due.
- * 6. A waiter may be taken, and be admitted, before its own suspend has done with the queue. So
- *    between the two there is a handshake (handshake.h).
- * 7. The memory of a queue may go when every wait on it has ended and its users are done with it,
- *    however they know of each other. A put is one read-modify-write, after which nothing is
- *    touched; or it serves, and then the admitted waiters are resumed, and the others may take
- *    anything, only after the server has left.
- * 8. ABA: arrivals and names are pushed onto or taken whole (waiter_list.h, 1 and 2). For the
- *    state, a successful exchange proves nothing about the past, except when the server leaves:
- *    then no request is pending. That is so because NEW, CANCEL and CLOSED are taken out by servers
- *    only. A value that went up and down again was no thread's request, for only the server takes
- *    while it serves.
- * 9. Some waiters wait for a number to pass (phase, in the value), and no place in line matters to
- *    them. A line is in the order of those numbers, but for a waiter that has pushed late. That one
- *    sees that it is due as it says that it is there, and has the whole line looked through. It
- *    sees that because its saying so is a modification of the state, and therefore sees the last. A
- *    waiter that has said so before it was due stands before all that wait for later numbers: they
- *    have read the state after that.
- * 10. A canceller that finds another thread serving names the waiter (release; partner: the
- *     server's acquire), and then says CANCEL, so by 1 a server finds the name. A server may find
- *     it earlier, because it came for another's. So it takes the arrivals after the names: the
- *     waiter has been pushed before it was named. And then the waiter may end before its canceller
- *     has said CANCEL, but its gate stays shut until cancel has returned (stop.h, 5a), so the queue
- *     stays too. Once a name is there its canceller does not return before it has said CANCEL to a
- *     server, or served. So no name is left to refer to a waiter that has gone. Whether a named
- *     waiter is in line the server reads in the waiter, in `before`, which only servers write.
- * 11. SWEEP too may be found earlier than the CANCEL that follows it, by a server that judges by a
- *     value of before. That server has taken the arrivals after it (as 10), and looks through the
- *     line each time until it leaves, and by the value of that moment the last time. So no waiter
- *     is left in line that was due, or had been asked, when SWEEP was put there.
+ * The memory may be freed when every wait on it has ended and its users are done with it. The
+ * states, and why it is correct: docs/internals/waiter_queue.md. The numbers below refer to that.
  */
 #ifndef BIDE_EXTEND_WAITER_QUEUE_H
 #define BIDE_EXTEND_WAITER_QUEUE_H

@@ -1,25 +1,25 @@
 /*
  * Wrappers: operations that run other operations, inside coroutines of their own or in place of
- * themselves. What bide_with_deadline, bide_when_all, bide_then and their like have in common; for
- * authors of more of them. Floor: coroutine. A sketch of the simpler kind is at bide_forward below.
+ * themselves. The common part of bide_with_deadline, bide_when_all, bide_then and the like; for authors
+ * of more of them. Floor: coroutine. A sketch of the simpler kind is at bide_forward below.
  *
  *     awaiting coroutine ---link---> wrapper  . . .  its coroutine ---link---> inner operation
  *             ^                                            |
  *             +----------------continuation----------------+
  *
- * A wrapper says what it runs, by a table that begins with an ordinary table of operations. Rules
+ * A wrapper describes its inner operation by a table that begins with an ordinary table. Rules
  * for a wrapper:
  * 1. The end of its coroutine returns that frame's own continuation (frame->awaiter.frame), never
  *    one that was remembered, because bide_schedule puts a frame between the two when `inner` moves
  *    the coroutine.
  * 2. It takes the result of an inner operation by bide_wrapper_take, and keeps the status for its
  *    own `resume`.
- * 3. What its inner operations have had is given back by `release` if the awaiting coroutine is
- *    destroyed before it has been told.
+ * 3. Its `release` gives back the results of its inner operations if the awaiting coroutine is
+ *    destroyed before it resumes.
  * 4. Its coroutine's step is called with BIDE_DESTROY_ when that coroutine is destroyed: see
  *    bide_by_hand.
  *
- * Why it is right: bide_destroy goes through wrappers by that table, in a loop, so a chain of any
+ * Why it is correct: bide_destroy walks through wrappers by that table, in a loop, so a chain of any
  * depth is destroyed on a small stack. So does inspection (inspect.h).
  */
 #ifndef BIDE_EXTEND_WRAPPER_H
@@ -172,11 +172,10 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
  * `name` is the operation's.
  * Threads: any may use the table.
  */
-#define BIDE_FORWARD_OPS(resume, name)                                                        \
-    {                                                                                         \
-        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
-            bide_forward_release_, bide_forward_inner_, false,                              \
-            offsetof(bide_forward, inner)                                                     \
+#define BIDE_FORWARD_OPS(resume, name)                                                         \
+    {                                                                                          \
+        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL,  \
+            bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner) \
     }
 
 /*

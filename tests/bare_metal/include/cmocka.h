@@ -1,6 +1,6 @@
 /*
- * As much of cmocka as the tests of the core use, without a libc. It prints TAP. The first assertion that
- * fails ends the program: what it had begun cannot be undone, and later cases would stand on it.
+ * The part of cmocka that the tests of the core use, without a libc. It prints TAP. The first failing
+ * assertion ends the program: its test cannot be undone, and would disturb later cases.
  */
 #ifndef BIDE_TESTS_CMOCKA_H
 #define BIDE_TESTS_CMOCKA_H

@@ -1,4 +1,4 @@
-/* What the tests and the compiler use of it; board.c has them. */
+/* The functions that the tests and the compiler use; board.c defines them. */
 #ifndef BIDE_TESTS_STRING_H
 #define BIDE_TESTS_STRING_H
 

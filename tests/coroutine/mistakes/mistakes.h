@@ -1,4 +1,4 @@
-/* What the programs have in common: a platform that says what was misused, and ends there. */
+/* Common to the programs: a platform that reports the misuse, and exits. */
 #ifndef BIDE_TESTS_MISTAKES_H
 #define BIDE_TESTS_MISTAKES_H
 

@@ -9,7 +9,7 @@
 #include "bide/http2.h"
 #include "bide/tls.h"
 
-/* (never called: what is told is told by the compiler) */
+/* (never called: the compiler reports the mistake) */
 static bide_broadcast_subscriber(int) subscriber;
 static bide_channel(int) channel;
 static bide_oneshot(int) oneshot;

@@ -35,14 +35,14 @@ static const char *name_of(const place *p)
     return p != NULL ? p->name : "another";
 }
 
-/* What is forked runs beside its parent, of which nothing may be read then. */
+/* A forked child runs beside its parent, which must not be read then. */
 static bool may_be_forked(const bide_frame *frame)
 {
     const bide_coroutine_type *const *type = bide_frame_point(frame)->code->type;
     return type != NULL && (*type)->destroyed == bide_fork_task_destroyed_;
 }
 
-/* Who awaits whom comes to an end, in few steps. */
+/* The chain of awaits ends after few steps. */
 static bool has_short_chain(const bide_frame *frame)
 {
     for (int count = 0; count < 100; count++) {
@@ -355,7 +355,7 @@ static bool settle(cell *c)
     return !cell_failed(c);
 }
 
-/* (where time passes by itself, who waits for a deadline to come looks again and again) */
+/* (with real time, a waiter for a deadline polls) */
 static bool is_to_be_interrupted(const cell *c)
 {
     return (c->row.flags & ROW_IS_INTERRUPTED) != 0 && c->end->moment != MOMENT_BEFORE &&
@@ -544,7 +544,7 @@ static void cell_act(cell *c)
     }
 }
 
-/* Has the time come, and the request been made? */
+/* Whether the deadline has passed, and the request was made. */
 static bool has_struck(cell *c)
 {
     if (c->outcome.ends || !c->has_deadline)
@@ -599,7 +599,7 @@ static bool check_waits(cell *c, const char *when)
     return !cell_failed(c);
 }
 
-/* The outermost shared task goes on without the subject. */
+/* The outermost shared task continues without the subject. */
 static size_t orphan_of(const cell *c)
 {
     size_t i = 0;
@@ -608,7 +608,7 @@ static size_t orphan_of(const cell *c)
     return i;
 }
 
-/* Has a coroutine what the row gave? (Not one of those that were destroyed, and have gone.) */
+/* Whether a coroutine has the row's result. (Not a destroyed one.) */
 static bool is_taken(cell *c)
 {
     layer *taker = NULL;
@@ -634,7 +634,7 @@ static void next_begin(struct next *next, cell *c)
     bide_resume(&next->task.frame);
 }
 
-/* What the subject had, and then what the next one has, is handed on; all of it must be there. */
+/* The subject's result, and then the next one's, is handed on; all of it must be there. */
 static void hand_on_all(cell *c, struct next *next)
 {
     const primitive *p = c->primitive;
@@ -733,7 +733,7 @@ static bool has_line(const cell *c)
     return (c->row.flags & (ROW_BY_ITSELF | ROW_ALONE)) == 0 && c->primitive->max_waiting != 1;
 }
 
-/* Is it such that it waits now, and can be seen to? */
+/* Whether it waits now, visibly. */
 static bool check_begun(cell *c)
 {
     if (c->end->destroys == DESTROYS_EARLY)

@@ -12,7 +12,7 @@
 
 static const uint64_t a_word = 7;
 
-/* ---- A rendezvous: a token is who waits at the other side ---- */
+/* ---- A rendezvous: a token is a partner that waits ---- */
 
 typedef bide_rendezvous(uint64_t) met;
 

@@ -46,9 +46,9 @@ typedef struct layer layer;
 /* ---- Rows ---- */
 
 enum {
-    ROW_MOVES = 1,        /* who awaits it goes on elsewhere (row_target) */
+    ROW_MOVES = 1,        /* its awaiter resumes elsewhere (row_target) */
     ROW_BY_ITSELF = 2,    /* it ends without being woken; nobody waits behind it */
-    ROW_NOT_CUT = 4,      /* it cannot be cut short */
+    ROW_NOT_CUT = 4,      /* it cannot be cancelled */
     ROW_NEEDS_TIMERS = 8, /* and time that the driver says */
     ROW_IS_FRAME = 16,    /* it is never ready: it has to run */
     ROW_ANY_WAITS = 32,   /* that it is waited for cannot be seen in its object */
@@ -56,8 +56,8 @@ enum {
     ROW_TAKES_WHEN_IT_RUNS =
         256,                  /* ... and is destroyed after that: nobody else has what it took */
     ROW_CALLS_BLOCK = 64,     /* a thread of its own runs it: row_calls_settle */
-    ROW_NOT_DESTROYED = 512,  /* who waits for it is not destroyed: that is misuse */
-    ROW_IS_INTERRUPTED = 1024 /* when it is cut short, a thread ends it: row_is_interrupted */
+    ROW_NOT_DESTROYED = 512,  /* its waiter must not be destroyed: that is misuse */
+    ROW_IS_INTERRUPTED = 1024 /* when it is cancelled, a thread ends it: row_is_interrupted */
 };
 
 typedef struct row {
@@ -120,7 +120,7 @@ typedef struct witness {
     cell *cell;
     const char *what;
     place *place;   /* where it begins */
-    place *goes_on; /* where it goes on after its await */
+    place *goes_on; /* where it resumes after its await */
     bide_stop_source *stop;
     const char *name;
     bide_atomic(uint32_t) began;
@@ -189,7 +189,7 @@ struct generator_layer {
 struct forking_layer {
     bide_fork_task forking;
     layer *layer;
-    bool counted; /* among those that go on by themselves, and are not posted */
+    bool counted; /* among the rows that continue by themselves, and are not posted */
 };
 
 struct shared_layer {
@@ -235,10 +235,10 @@ struct layer {
     } of;
 };
 
-/* Is it a coroutine of the test's, which takes what the row gives? */
+/* Whether it is a coroutine of the test, which takes the row's result. */
 bool wrapper_takes(wrapper_kind kind);
 
-/* Does it begin another that does: a branch, which has ended when its scope's owner does not know it yet, or a root? */
+/* Whether it starts another that does: a branch, which may end before its scope's owner resumes, or a root. */
 bool wrapper_begins_taker(wrapper_kind kind);
 
 /* Of those: has it taken what is inside, as far as that ended with 0? */
@@ -325,7 +325,7 @@ typedef struct cell_name {
     size_t rounds; /* how often the subject awaits it, if not once; on a small stack too */
 } cell_name;
 
-/* What the row comes to in a cell, and the subject. */
+/* The expected ends of the row in a cell, and of the subject. */
 typedef struct outcome {
     bool begins;   /* is the row ever begun? */
     bool at_begin; /* has the subject's wait ended before the act? */
@@ -378,7 +378,7 @@ struct cell {
     char late_failure[240]; /* counts if there is no other */
 };
 
-/* The cell goes on, to be left soon. Any thread. */
+/* Lets the cell continue, to be left soon. Any thread. */
 void cell_fail(cell *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define cell_check(c, condition, ...)    \
     do {                                 \
@@ -387,7 +387,7 @@ void cell_fail(cell *c, const char *format, ...) __attribute__((format(printf, 2
     } while (0)
 bool cell_failed(cell *c);
 
-/* What the subject, or a layer, awaits: layer `index`, or the row. */
+/* The awaiter of the subject, or of a layer: layer `index`, or the row. */
 bide_awaiter *cell_make(cell *c, size_t index);
 
 /* Where what is not at `p` is. */

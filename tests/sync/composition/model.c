@@ -1,10 +1,10 @@
 /*
- * What must come of a cell, said without running it. The walk goes from the subject inwards and knows of each layer
+ * The expected result of a cell, computed without running it. The walk goes from the subject inwards and knows of each layer
  *
- *     place     where the coroutine is that awaits it
- *     reached   does the act's request reach what waits there, through contexts and tokens?
+ *     place     where its awaiting coroutine is
+ *     reached   whether the act's request reaches its wait, through contexts and tokens
  *
- * and what comes back is what the wait for that layer ends with, when, and where its coroutine goes on.
+ * and returns how the wait for that layer ends, when, and where its coroutine resumes.
  */
 #include "composition.h"
 
@@ -47,7 +47,7 @@ static outcome of_row(cell *c, place *at, bool reached)
 
 static outcome walk(cell *c, size_t index, place *at, bool reached);
 
-/* A wait for what goes on by itself. It starts it, unless it was asked before. */
+/* A wait for an operation that runs by itself. It starts it, unless it was cancelled before. */
 static outcome of_shared(cell *c, layer *l, place *at, bool reached)
 {
     l->inner = l->kind == WRAP_SHARED ? at : cell_away_of(c, at);
@@ -92,13 +92,13 @@ static outcome of_any(cell *c, layer *l, place *at, bool reached)
     bool with_other = o.ends && (before || !o.at_begin);
     if (with_other && o.status != reason(c))
         c->open = "which of two branches ends first is open";
-    /* The other branch is cut short; unless this one has ended before, that decides. */
+    /* The other branch is cancelled; unless this one has ended before, that decides. */
     if (!o.ends || (before && l->kind == WRAP_ANY_SECOND))
         o.status = reason(c);
     return o;
 }
 
-/* At what runs in a frame of its own the coroutine goes on where it is. */
+/* For an operation in a frame of its own the coroutine resumes where it is. */
 static outcome walk(cell *c, size_t index, place *at, bool reached)
 {
     if (index == c->depth)

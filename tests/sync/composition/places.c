@@ -138,7 +138,7 @@ void places_let_time_be(uint64_t time)
 
 enum { MAX_THREADS = 2 };
 
-/* A coroutine on each thread of a pool, all at a time: the first one does what it is told. */
+/* A coroutine on each thread of a pool, all at the same time: the first one runs the function. */
 typedef struct pool {
     bide_thread_pool *threads;
     bide_scheduler own; /* the functions of the pool's scheduler, which now go through these here */
@@ -526,7 +526,7 @@ static bool drain_loop(place *p)
     return any;
 }
 
-/* Where a timer was set nobody knows when it is due: so they are asked, at least once. */
+/* The due time of a timer is not known here: so they are checked, at least once. */
 static bool drain_pool(place *p)
 {
     pool *self = p->implementation;

@@ -44,7 +44,7 @@ place *place_of(const bide_scheduler *scheduler);
 /* Is the calling thread one that runs the coroutines of `p` now? Of the inline scheduler any thread may be. */
 bool place_is_here(const place *p);
 
-/* Does it run only what the driver steps, at the time that it says? */
+/* Whether it runs only when the driver steps it, at the driver's time. */
 bool place_is_by_hand(const place *p);
 
 typedef void place_function(void *argument);
@@ -72,10 +72,10 @@ void place_look_again(place *p);
 /* Until none of them has anything to run. False: there is no end to it. */
 bool places_settle(place *const *list, size_t count);
 
-/* A new cell begins: no timer of the last is left. What a test place draws is `seed`'s. */
+/* A new cell begins: no timer of the last is left. A test place draws from `seed`. */
 void place_begin(place *p, uint64_t seed);
 
-/* How many operations that are ready coroutines pass before they give way; 0: as usual. Before a cell begins. */
+/* The number of ready operations that a coroutine passes before it yields; 0: as usual. Before a cell begins. */
 void places_set_budget(int32_t budget);
 
 /* Resumes the next operation of a place that is by hand; false: there is none. */
@@ -84,7 +84,7 @@ bool place_step(place *p);
 /* Lets the time of places that are by hand be `time`. */
 void places_let_time_be(uint64_t time);
 
-/* Is nothing queued, and no timer set, where that can be seen? */
+/* Whether nothing is queued, and no timer set, as far as that is visible. */
 bool place_is_empty(place *p);
 
 #endif

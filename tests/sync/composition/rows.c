@@ -1,4 +1,4 @@
-/* What can be awaited and is no primitive, as rows like theirs. */
+/* Awaitable operations that are no primitives, as rows like theirs. */
 #include "channels.h"
 #include "composition.h"
 
@@ -340,7 +340,7 @@ typedef struct calls {
     bide_blocking_call held_up; /* in the usual pool, while those of another are made */
     probe held_up_probe;
     bide_atomic(uint32_t) free; /* the first returns */
-    bide_atomic(uint32_t) over; /* ... and the one that holds up the usual pool */
+    bide_atomic(uint32_t) over; /* ... and the coroutine that holds the usual pool */
     uint32_t made;
     int fd; /* what an interruptible call reads from */
 } calls;

@@ -153,7 +153,7 @@ static void branch_ended(bide_branch *branch)
         bide_atomic_store(&self->layer->took, 1, release);
 }
 
-/* What is inside, and where its result is taken. */
+/* The inner operation, and the place where its result is taken. */
 static int probe_sees(void *argument, int status)
 {
     layer *self = argument;
@@ -270,8 +270,8 @@ bide_coroutine(spawning_layer_body)
 }
 
 /*
- * How many are on a deque of a pool, and then in a ring, without having been posted, because they fork; and whether one
- * of them has gone on. (Elsewhere a parent goes on when its child has ended.)
+ * The number of coroutines on a deque of a pool, and then in a ring, without having been posted, because they fork; and
+ * whether one of them has resumed. (Elsewhere a parent resumes when its child has ended.)
  */
 static bide_atomic(uint32_t) parents_aside;
 static bide_atomic(uint32_t) parents_gone_on;
@@ -306,7 +306,7 @@ bide_fork_coroutine(forked_child_body)
     bide_end();
 }
 
-/* What is forked or called ends with is its own error; the first wait tells it. */
+/* A forked or called child ends with its own error; the first wait returns it. */
 bide_fork_coroutine(forking_layer_body)
 {
     bide_begin(forking_layer_body, struct forking_layer * self);
@@ -438,7 +438,7 @@ bide_awaiter *layer_make(layer *self)
 
 void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind)
 {
-    /* What has moved a coroutine stays until that has ended, and may be used again. */
+    /* An operation that has moved a coroutine stays until the coroutine has ended, and may be reused. */
     bide_resume_on_operation moves = self->of.resume_on;
     memset(self, 0, sizeof *self);
     if (kind == WRAP_RESUME_ON)

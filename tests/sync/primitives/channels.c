@@ -1,4 +1,4 @@
-/* What is tried until it succeeds: an event count over a number, and the two ends of a channel. */
+/* Operations that are retried until they succeed: an event count over a number, and the ends of a channel. */
 #include "rows.h"
 
 #include "bide/channel.h"

@@ -140,7 +140,7 @@ const primitive primitive_notify_one = {
     .destroy = one_destroy,
 };
 
-/* ---- Notifying all of what is written beside: who waits begins to, and then looks ---- */
+/* ---- Notifying all of a value beside it: a waiter begins, and then looks ---- */
 
 typedef struct noticed {
     bide_notify notify;

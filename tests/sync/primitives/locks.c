@@ -76,7 +76,7 @@ static void rw_destroy(void *object)
     bide_rw_lock_destroy(&written->lock);
 }
 
-/* Those that have it to read keep it until here: the lock does not know them one by one. */
+/* Readers hold it until here: the lock does not know them individually. */
 static void read_destroy(void *object)
 {
     PRIMITIVE_OBJECT(written, written);

@@ -1,4 +1,4 @@
-/* What is handed from one to the next by a waiter queue. */
+/* Primitives that a waiter queue hands from one waiter to the next. */
 #include "rows.h"
 
 #include "bide/mutex.h"

@@ -1,4 +1,4 @@
-/* What waits for numbers. */
+/* Waits for numbers. */
 #include "rows.h"
 
 #include "bide/multi_producer_sequencer.h"

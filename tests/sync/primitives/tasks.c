@@ -1,4 +1,4 @@
-/* What waits for the end of something that runs. */
+/* Waits for the end of a task. */
 #include "rows.h"
 
 #include "bide/event.h"
@@ -6,7 +6,7 @@
 #include "bide/shared_task.h"
 #include "bide/sync_wait.h"
 
-/* A shared task that ends when it is told to; it runs inline. */
+/* A shared task that ends on command; it runs inline. */
 typedef struct told {
     bide_shared_task shared;
     bide_event end;

@@ -32,7 +32,7 @@ benchmarks=
 passed=0 failed=0 skipped=0
 output=$(mktemp)   # of the step that is running
 failures=$(mktemp) # what failed in all of them, told again at the end
-trap 'rm -f "$output" "$failures"' EXIT
+trap 'rm -f "$output" "$output.times" "$failures"' EXIT
 
 # When told to stop, let the running step end, then report what has been counted.
 stopped=no
@@ -51,10 +51,26 @@ fi
 # On one processor there is nothing to overtake, so those tests run on the first of ours.
 one_processor="taskset -c $(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')"
 
+# Sets seconds to the processor time of all that has run so far.
+used=0
+processor_seconds() {
+    local m s user system line
+    times >"$output.times"
+    { read -r line && read -r user system; } <"$output.times"
+    seconds=0
+    for line in "$user" "$system"; do
+        m=${line%%m*} s=${line#*m}
+        seconds=$((seconds + m * 60 + ${s%%.*}))
+    done
+}
+
 # Adds to the totals, and ends the configuration that began at $begun.
 report() { # NAME PASSED FAILED SKIPPED
+    local seconds
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
-    echo "   $1: $2 passed, $3 failed, $4 skipped, $((SECONDS - begun)) s"
+    processor_seconds
+    echo "   $1: $2 passed, $3 failed, $4 skipped, $((SECONDS - begun)) s ($((seconds - used)) s of processor time)"
+    used=$seconds
 }
 
 # Configures and compiles; shows the output only if there is something to see in it. With options for tests in the
@@ -229,7 +245,7 @@ valgrind_tests() { # NAME FOLDER
 # How much of the library all tests but the long ones run. No test itself, so nothing is
 # counted. A branch in a header is counted wherever a compiler has put the function.
 coverage() { # FOLDER
-    local folder=$1 begun=$SECONDS wrap=
+    local folder=$1 begun=$SECONDS wrap='' seconds
     [ "$stopped" = no ] || return 0
     echo "== coverage ($folder)"
     if ! command -v gcovr >/dev/null; then
@@ -252,7 +268,9 @@ coverage() { # FOLDER
     else
         cat "$output"
     fi
-    echo "   coverage: $((SECONDS - begun)) s"
+    processor_seconds
+    echo "   coverage: $((SECONDS - begun)) s ($((seconds - used)) s of processor time)"
+    used=$seconds
 }
 
 optimised='--buildtype=debugoptimized' # -O2 -g
@@ -273,13 +291,16 @@ light=(-Ddebug=true -Doptimization=1 '-Dc_args=-g1 -Wno-maybe-uninitialized'
 # what may differ: ThreadSanitizer sees threads; the others see memory and arithmetic, and each body as clang compiles
 # it. That is not optimised, so that clang leaves in what the sanitizers look for, and compiles in half the time. (In
 # check-long the scenarios are among the long tests.)
-share=1/4 leave_out_long=model configuration 'gcc' build gcc g++ $optimised $benchmarks
-leave_out='check single standard widths pipeline' share=1/16 \
+# (check-long compiles the tests of the first with -O2, as the library is: nearly twice the time of -O1)
+level=-Dtest_level=1
+[ $long = no ] || level=-Dtest_level=library
+share=1/8 leave_out_long=model configuration 'gcc' build gcc g++ $optimised $level $benchmarks
+leave_out='check single standard widths pipeline second' share=1/16 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ "${light[@]}" $thread
 # (lld links what is sanitized in two thirds of the time)
 faster=
 ! command -v ld.lld >/dev/null || faster=lld
-CC_LD=$faster CXX_LD=$faster leave_out='check standard steps widths pipeline dump' share=1/16 \
+CC_LD=$faster CXX_LD=$faster leave_out='check standard steps widths pipeline dump polls second' share=1/16 \
     configuration 'clang ASan+UBSan -O0' build/clang-asan-o0 clang clang++ -Ddebug=true -Doptimization=0 \
     $lines $address $lundef
 

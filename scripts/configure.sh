@@ -1,6 +1,7 @@
 #!/bin/sh
 # Configures a build directory: configure.sh DIRECTORY [MESON-OPTION...]. An existing directory gets
-# the parts (-Dtests=true and the like) that it does not have, and keeps its other options. If
+# the parts (-Dtests=true and the like, and how tests are optimised)
+# that it does not have, and keeps its other options. If
 # packages were installed or removed since the last run, dependencies are detected again.
 
 set -eu
@@ -20,7 +21,7 @@ shift
 new=
 for option; do
     case $option in
-    -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true)
+    -Dtests=true | -Dbenchmarks=true | -Dexamples=true | -Dchecker=true | -Dtest_level=*)
         grep -qsxF -e "$option" "$parts" || new="$new $option"
         ;;
     esac
@@ -32,5 +33,6 @@ elif [ -n "$new" ] || [ /var/lib/dpkg/status -nt "$directory/build.ninja" ]; the
     meson setup --reconfigure "$directory" . $new
 fi
 for option in $new; do
+    [ ! -f "$parts" ] || sed -i "/^${option%%=*}=/d" "$parts"
     echo "$option" >>"$parts"
 done

@@ -31,8 +31,8 @@ cat >"$scratch/whole/main.c" <<'END'
 struct echo {
     bide_task task;
     bide_descriptor *from, *to;
-    bide_io_operation operation;
-    bide_sleep_operation sleep;
+    bide_file_operation operation;
+    bide_sleep sleep;
     char text[16];
 };
 
@@ -93,27 +93,39 @@ struct waiter {
     bide_task task;
     bide_event *event;
     bide_event_waiter wait;
-    int ran;
 };
 
 bide_coroutine(waiter_body)
 {
     bide_begin(waiter_body, struct waiter *self);
     bide_await(bide_event_wait(&self->wait, self->event));
-    self->ran = 1;
+    bide_end();
+}
+
+struct parent {
+    bide_task task;
+    bide_event event;
+    bide_scope scope;
+    bide_branch branch;
+    struct waiter waiter;
+};
+
+bide_coroutine(parent_body)
+{
+    bide_begin(parent_body, struct parent *self);
+    bide_event_init(&self->event, false);
+    self->waiter.event = &self->event;
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_scope_spawn(&self->scope, &self->branch, bide_task_init(&self->waiter.task, &waiter_body));
+    bide_event_set(&self->event);
+    bide_try(bide_scope_join(&self->scope));
     bide_end();
 }
 
 int main(void)
 {
-    bide_event event;
-    bide_spawned spawned;
-    struct waiter waiter = {.event = &event};
-    bide_event_init(&event, false);
-    bide_spawn(&spawned, &bide_default_context, bide_task_init(&waiter.task, &waiter_body));
-    int before = waiter.ran;
-    bide_event_set(&event);
-    return before != 0 || waiter.ran != 1;
+    struct parent parent;
+    return bide_sync_wait(bide_task_init(&parent.task, &parent_body)) != 0;
 }
 END
 

@@ -69,9 +69,11 @@ with tempfile.TemporaryDirectory() as folder:
     public = {name for name in declared if not name.endswith("_")}
     check(f"literal: {len(public)} functions", len(public) > 300 and public <= written, *sorted(public - written))
 
-    texts = {name: read(f"bide/{name}.h") for name in family}
-    members = sorted(name for name in declared if any(re.search(rf"\b{name}\(", texts[one]) for one in family)
-                     and re.match(r"bide_(sequence|claim|single_producer|multi_producer)", name))
+    of_family = set()
+    for name in family:
+        of_family |= set(re.findall(r"\b(bide_\w+)\(", read(f"bide/{name}.h")))
+    members = sorted(name for name in declared & of_family
+                     if re.match(r"bide_(sequence|claim|single_producer|multi_producer)", name))
     ctags = shutil.which("ctags")
     if ctags is None or "Universal" not in subprocess.run([ctags, "--version"], stdout=subprocess.PIPE, text=True).stdout:
         check("tagged # SKIP there is no Universal Ctags", True)

@@ -10,6 +10,11 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 failed=0
 
+# (What is emitted is the text that was compiled before: where rounds are few, which is under the sanitizers of make check,
+# it is not compiled once more.)
+emits=yes
+[ $((8 * ${BIDE_ROUNDS:-1})) -gt 0 ] || emits=no
+
 fail() {
     echo "$@"
     failed=1
@@ -26,13 +31,15 @@ for program in "$root"/examples/async/*.c; do
     "$bidec" ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -g -Wall -Wextra -Werror ${BIDE_FLAGS:-} -I"$root/include" "$program" \
         -o "$directory/$name" "$library" $BIDE_LIBS
     timeout 60 "$directory/$name" | cmp - "$expected" || fail "$name prints something else"
-    # shellcheck disable=SC2086
-    "$bidec" --emit ${BIDE_CC:-gcc} -std=gnu11 -I"$root/include" "$program" >"$directory/emitted.c"
-    grep -q '^# [0-9]' "$directory/emitted.c" && fail "$name is emitted preprocessed"
-    # shellcheck disable=SC2086
-    ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$directory/emitted.c" \
-        -o "$directory/emitted" "$library" $BIDE_LIBS
-    timeout 60 "$directory/emitted" | cmp - "$expected" || fail "what is emitted of $name prints something else"
+    if [ "$emits" = yes ]; then
+        # shellcheck disable=SC2086
+        "$bidec" --emit ${BIDE_CC:-gcc} -std=gnu11 -I"$root/include" "$program" >"$directory/emitted.c"
+        grep -q '^# [0-9]' "$directory/emitted.c" && fail "$name is emitted preprocessed"
+        # shellcheck disable=SC2086
+        ${BIDE_CC:-gcc} -std=gnu11 ${BIDE_LEVEL:--O1} -Wall -Werror ${BIDE_FLAGS:-} -I"$root/include" "$directory/emitted.c" \
+            -o "$directory/emitted" "$library" $BIDE_LIBS
+        timeout 60 "$directory/emitted" | cmp - "$expected" || fail "what is emitted of $name prints something else"
+    fi
     if command -v go >/dev/null && [ -z "${BIDE_FLAGS:-}" ]; then
         GOCACHE=$directory/cache GO111MODULE=off timeout 300 go run "${program%.c}.go" | cmp - "$expected" ||
             fail "$name in Go prints something else"

@@ -166,7 +166,7 @@ fi
 cat >slow <<'END'
 #!/bin/sh
 echo "$TMPDIR"/bidec-* >begun
-while [ ! -e go ]; do sleep 0.01; done
+while [ -e slow ] && [ ! -e go ]; do sleep 0.01; done
 END
 chmod +x slow
 mkdir temporary

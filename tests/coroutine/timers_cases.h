@@ -265,7 +265,7 @@ static void it_agrees_with_a_sorted_list(void **state)
     uint64_t random = testing_seed();
     model *m = calloc(1, sizeof *m);
     assert_non_null(m);
-    agree(m, STEPS, 1000, draw_small, &random);
+    agree(m, rounds_of(STEPS), 1000, draw_small, &random);
     free(m);
 }
 
@@ -275,7 +275,7 @@ static void it_agrees_with_a_sorted_list_from_nanoseconds_to_centuries(void **st
     uint64_t random = testing_seed();
     model *m = calloc(1, sizeof *m);
     assert_non_null(m);
-    for (unsigned i = 0; i < WIDE_ROUNDS; i++)
+    for (unsigned i = 0; i < rounds_of(WIDE_ROUNDS); i++)
         agree(m, WIDE_STEPS, 50 << i % 5, draw_wide, &random);
     free(m);
 }
@@ -323,16 +323,17 @@ static void a_million_timers_come_in_order(void **state)
     (void)state;
     uint64_t random = testing_seed();
     static time_of *const ways[] = {rising, falling, equal, any, usual};
-    bide_timer *all = malloc(MANY * sizeof *all);
+    const uint64_t many = 2 * (uint64_t)rounds_of(MANY / 2);
+    bide_timer *all = malloc(many * sizeof *all);
     assert_non_null(all);
     for (unsigned way = 0; way < sizeof ways / sizeof ways[0]; way++) {
         timers_type timers;
         TIMERS(init)(&timers);
-        for (uint64_t i = 0; i < MANY; i++)
+        for (uint64_t i = 0; i < many; i++)
             insert(&timers, &all[i], ways[way](i, &random));
         /* Every other one is removed, from both ends of the array. */
-        for (uint64_t i = 0; i < MANY / 2; i++)
-            assert_true(TIMERS(remove)(&timers, &all[i % 2 == 0 ? i : MANY - i]));
+        for (uint64_t i = 0; i < many / 2; i++)
+            assert_true(TIMERS(remove)(&timers, &all[i % 2 == 0 ? i : many - i]));
         bide_awaiter_chain due = {NULL, NULL};
         TIMERS(take_due)(&timers, UINT64_MAX, &due);
         assert_null(timers.first);
@@ -345,7 +346,7 @@ static void a_million_timers_come_in_order(void **state)
                 fail_msg("timer %llu came too late", (unsigned long long)(timer - all));
             before = timer;
         }
-        assert_int_equal(count, MANY / 2);
+        assert_int_equal(count, many / 2);
     }
     free(all);
 }

@@ -118,16 +118,17 @@ static void waiting_tasks_have_an_age_and_running_ones_have_none(void **state)
 static void of_a_crowd_the_groups_are_shown_and_some_of_one(void **state)
 {
     (void)state;
-    enum { COUNT = 100000, SHOWN = 7 };
+    enum { SHOWN = 7 };
+    const uint32_t count = rounds_of(100000);
     bide_event event;
     peer peer;
     char record[600], command[100];
-    bide_spawned *spawned = malloc(COUNT * sizeof *spawned);
-    struct inner *frames = malloc(COUNT * sizeof *frames);
+    bide_spawned *spawned = malloc(count * sizeof *spawned);
+    struct inner *frames = malloc(count * sizeof *frames);
     assert_non_null(spawned);
     assert_non_null(frames);
     bide_event_init(&event, false);
-    for (int i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         frames[i].event = &event;
         bide_spawn(&spawned[i], &bide_default_context,
                    bide_task_init(&frames[i].task, &inner_body));
@@ -137,7 +138,7 @@ static void of_a_crowd_the_groups_are_shown_and_some_of_one(void **state)
     char *text = ask(&peer, "look\n");
     assert_true(strlen(text) < 4096);
     find_record(text, "\"is\":\"group\"", record, sizeof record);
-    assert_int_equal(number_of(record, "tasks"), COUNT);
+    assert_int_equal(number_of(record, "tasks"), count);
     const char *group = strstr(record, "\"group\":\"") + strlen("\"group\":\"");
     snprintf(command, sizeof command, "look group=%.*s tasks=%d\n", (int)strcspn(group, "\""), group,
              SHOWN);

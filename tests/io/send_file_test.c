@@ -98,8 +98,10 @@ typedef struct fixture {
 static char *large(void)
 {
     static char data[LARGE];
-    for (size_t i = 0; i < LARGE; i++)
+    static bool is_filled;
+    for (size_t i = 0; i < LARGE && !is_filled; i++)
         data[i] = (char)(i % 251);
+    is_filled = true;
     return data;
 }
 

@@ -511,6 +511,7 @@ static void begin_passing(struct passing *self, numbers *channel, const bide_poi
 
 static void *pass_a_million(void *argument)
 {
+    const uint32_t rounds = rounds_of(MILLION), count = rounds < MILLION ? rounds : MILLION;
     for (size_t capacity = 1; capacity <= MAX_CAPACITY; capacity += 2) {
         numbers channel;
         number_slot memory[MAX_CAPACITY];
@@ -518,8 +519,8 @@ static void *pass_a_million(void *argument)
         struct passing sender, receiver;
         bide_channel_init(&channel, memory, capacity);
         bide_run_loop_init(&loop);
-        begin_passing(&sender, &channel, &sending_body, MILLION, &loop.context);
-        begin_passing(&receiver, &channel, &receiving_body, MILLION, &loop.context);
+        begin_passing(&sender, &channel, &sending_body, count, &loop.context);
+        begin_passing(&receiver, &channel, &receiving_body, count, &loop.context);
         while (bide_run_loop_run_ready(&loop) != 0)
             ;
         *(uint32_t *)argument += !bide_done(&sender.task.frame) ||

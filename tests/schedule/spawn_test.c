@@ -184,7 +184,8 @@ static void what_was_spawned_may_be_freed_when_it_has_ended(void **state)
     bide_thread_pool *pool;
     assert_int_equal(bide_thread_pool_create(&pool, 2), 0);
     bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
-    for (int i = 0; i < 10000; i++) {
+    const int rounds = (int)rounds_of(10000);
+    for (int i = 0; i < rounds; i++) {
         struct life *life = malloc(sizeof *life);
         assert_non_null(life);
         bool waits = testing_random(&random) % 2 == 0;

@@ -5,6 +5,7 @@ terminates.
 """
 
 import os
+import select
 import shutil
 import signal
 import socket
@@ -200,10 +201,13 @@ def read_exactly(connection, size):
 
 
 def wait_until_closed(port):
-    """Waits until the port is closed."""
+    """Waits until the port is closed. Between two attempts the server is left alone until it closes the connection, or for
+    a moment: a server that is kept busy never blocks, and under ThreadSanitizer it may then never handle the signal to
+    stop."""
     while True:
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
+            with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as idle:
+                select.select([idle], [], [], 0.1)
         except (ConnectionRefusedError, ConnectionResetError):
             return
 

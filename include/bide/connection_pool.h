@@ -1,6 +1,6 @@
 /*
  * A pool of connections to one address: a coroutine takes one, uses it and gives it back for reuse. The
- * number is bounded; further coroutines wait in line. Floor: io.
+ * number is bounded; further coroutines wait in line. Floor: net.
  *
  *     static bide_pooled_connection connections[8];
  *     bide_connection_pool_init(&pool, &address, connections, 8, 30 * SECOND);

@@ -1,5 +1,5 @@
 /*
- * A list of all coroutines of the process and what they wait for, while they run. Floor: schedule.
+ * A list of all coroutines of the process and what they wait for, while they run. Floor: inspect.
  *
  *     sigwait(&set, &signal);     // on a thread of its own: kill -USR1 prints the dump
  *     bide_dump(stderr);

@@ -1,7 +1,7 @@
 /*
  * HTTP/2 for a server: the handlers of http.h, unchanged, for each stream of a connection.
  * Implemented with libnghttp2, in a library of its own, bide-http2, so that other programs do not
- * depend on it. Floor: io.
+ * depend on it. Floor: http2.
  *
  *     bide_http_server_init(&http, &(bide_http_options){.handler = {&hello_body,
  *                                                       sizeof(struct hello)}, .most = 1000});

@@ -1,5 +1,5 @@
 /*
- * An HTTP/1.1 client: requests and responses over one connection, which is any stream. Floor: io.
+ * An HTTP/1.1 client: requests and responses over one connection, which is any stream. Floor: http.
  *
  *     bide_http_client_init(&self->client, bide_socket_stream(&self->socket), self->memory,
  *                           sizeof self->memory, NULL);

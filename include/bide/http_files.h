@@ -1,5 +1,5 @@
 /*
- * A handler that serves the files below a directory. Floor: io.
+ * A handler that serves the files below a directory. Floor: http.
  *
  *     bide_http_files files;
  *     bide_http_files_open(&files, &(bide_http_files_options){.root = "/srv/www"});

@@ -1,5 +1,5 @@
 /*
- * A log of an HTTP server's requests, in the common or the combined format. Floor: io.
+ * A log of an HTTP server's requests, in the common or the combined format. Floor: http.
  *
  *     bide_http_log_init(&log, &file, self->memory, sizeof self->memory, BIDE_HTTP_LOG_COMBINED);
  *     bide_scope_spawn(&self->scope, &self->logging, bide_http_log_run(&log));

@@ -1,6 +1,6 @@
 /*
  * The common part of an HTTP/1.1 server and client: texts, fields, methods, dates, and the two
- * halves of a message in transit. Floor: io.
+ * halves of a message in transit. Floor: http.
  *
  * Texts point into the buffer of a connection. They are not terminated, and stay valid until their
  * exchange has ended. The connection's loop uses all of this, on that loop's thread.

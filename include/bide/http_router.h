@@ -1,5 +1,5 @@
 /*
- * A router: chooses the handler of a request by its method and path. Floor: io.
+ * A router: chooses the handler of a request by its method and path. Floor: http.
  *
  *     static const bide_http_route routes[] = {
  *         {"GET", "/", {&home_body, sizeof(struct home)}, NULL},

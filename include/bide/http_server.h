@@ -1,5 +1,5 @@
 /*
- * An HTTP/1.1 server: a coroutine for each request, over any stream. Floor: io.
+ * An HTTP/1.1 server: a coroutine for each request, over any stream. Floor: http.
  *
  *     struct hello {
  *         bide_http_exchange exchange;         // at the head: it has the coroutine's header

@@ -1,6 +1,6 @@
 /*
  * URLs of "http" and "https": parsing, and resolving a reference against a base, as for redirects.
- * Floor: io.
+ * Floor: http.
  *
  *     int status = bide_http_url_parse(&url, text, strlen(text));    // "http://example.org:8080/a?b"
  *     ... url.host, url.port, url.target ...

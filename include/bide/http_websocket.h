@@ -1,5 +1,5 @@
 /*
- * WebSockets in place of HTTP: a handler of a server accepts one, and a client opens one. Floor: io.
+ * WebSockets in place of HTTP: a handler of a server accepts one, and a client opens one. Floor: http.
  *
  *     struct session {
  *         bide_http_exchange exchange;         // at the head of the handler's frame

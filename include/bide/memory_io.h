@@ -1,7 +1,7 @@
 /*
  * Input and output in memory, under a test loop: sockets, pipes and files that never touch the
  * system. So code that uses them is tested without a network, in virtual time, and with rare
- * network and disk behaviour: short reads, slow peers, broken connections. Floor: io.
+ * network and disk behaviour: short reads, slow peers, broken connections. Floor: simulation.
  *
  *     static int run(bide_sim_loop *loop, void *argument)            // one run of a test
  *     {

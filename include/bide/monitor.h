@@ -1,6 +1,6 @@
 /*
  * A running program's tasks, loops and workers, for its owner's other programs to look at: the
- * program bide-top shows them, live. Floor: io.
+ * program bide-top shows them, live. Floor: monitor.
  *
  *     bide_monitor_start(NULL);                       // $XDG_RUNTIME_DIR/bide/PID
  *     ...

@@ -1,5 +1,5 @@
 /*
- * Host names: looking up their addresses, and connecting by name. Floor: io.
+ * Host names: looking up their addresses, and connecting by name. Floor: net.
  *
  *     bide_names *names;
  *     bide_names_create(&names, NULL);                     // threads of its own

@@ -1,6 +1,6 @@
 /*
  * A server for each worker of a pool whose workers have loops: their listeners share an address,
- * and the system deals the connections out. Floor: io.
+ * and the system deals the connections out. Floor: net.
  *
  *     static bide_pool_server_worker workers[64];
  *     bide_pool_server_init(&self->server, pool, workers, &(bide_server_options){

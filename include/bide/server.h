@@ -1,6 +1,6 @@
 /*
  * A server of connections: accepts them, runs a coroutine for each, and drains on shutdown.
- * Floor: io.
+ * Floor: net.
  *
  *     struct client {
  *         bide_connection connection;          // at the head: it has the coroutine's header

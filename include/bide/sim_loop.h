@@ -1,6 +1,6 @@
 /*
  * A test loop: a scheduler for tests. From a seed it draws which ready coroutine runs next; its
- * time is virtual; the same seed gives the same run on every compiler and machine. Floor: schedule.
+ * time is virtual; the same seed gives the same run on every compiler and machine. Floor: simulation.
  *
  *     static int two_readers(bide_sim_loop *loop, void *argument)       // one run
  *     {

@@ -1,5 +1,5 @@
 /*
- * A watch over coroutines that hold their thread for too long. Floor: schedule.
+ * A watch over coroutines that hold their thread for too long. Floor: inspect.
  *
  *     bide_stall_detector_start(10000000, NULL, NULL);                // 10 ms; reports on stderr
  *

@@ -1,6 +1,6 @@
 /*
  * Streams of bytes: one interface for sockets, files, pipes and memory; and over it a buffered
- * reader, a buffered writer, and a copy from one to the other. Floor: io.
+ * reader, a buffered writer, and a copy from one to the other. Floor: net.
  *
  *     bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in,
  *                      sizeof self->in);

@@ -1,6 +1,6 @@
 /*
  * TLS, 1.2 and 1.3, over any stream: a connection is a stream again. Implemented with OpenSSL 3, in
- * a library of its own, bide-tls, so that other programs do not depend on OpenSSL. Floor: io.
+ * a library of its own, bide-tls, so that other programs do not depend on OpenSSL. Floor: tls.
  *
  *     bide_tls_client_create(&config, NULL, NULL);                 // once, for many connections
  *

@@ -1,6 +1,6 @@
 /*
  * A record of what coroutines do over time, as a file that https://ui.perfetto.dev and
- * chrome://tracing open. Floor: schedule.
+ * chrome://tracing open. Floor: inspect.
  *
  *     bide_trace_start(file);                          // a FILE that is open for writing
  *     bide_loop_wait(loop, serve(&server));

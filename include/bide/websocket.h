@@ -1,6 +1,6 @@
 /*
  * WebSockets (RFC 6455): messages in both directions over any stream, as a server or as a client.
- * Floor: io.
+ * Floor: websocket.
  *
  *     bide_websocket_init(&self->websocket, stream, &(bide_websocket_options){
  *         .role = BIDE_WEBSOCKET_SERVER,

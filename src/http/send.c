@@ -16,6 +16,7 @@
 
 #include "bide/coroutine.h"
 #include "bide/file.h"
+#include "../io/nowait.h"
 
 #include <errno.h>
 #include <string.h>

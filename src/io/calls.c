@@ -16,6 +16,7 @@
 #include "const_cast.h"
 #include "buffer_pool.h"
 #include "operation.h"
+#include "nowait.h"
 
 #include <errno.h>
 #include <fcntl.h>

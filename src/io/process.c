@@ -27,6 +27,7 @@
 
 #include "operation.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -117,6 +118,27 @@ static bool process_is_passed(const bide_process_options *options, int number)
 }
 
 /* Fills in the spawn actions that assign the child's descriptors: 2. A positive errno. */
+/* Adds actions that close every descriptor from `first` on. Returns 0 or a positive errno. */
+static int process_add_close_from(posix_spawn_file_actions_t *actions, int first)
+{
+#ifdef __GLIBC__
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
+#else
+    /* One action for each descriptor that is open now. One that another thread opens meanwhile without O_CLOEXEC is
+     * inherited. Closing one that is gone by then is no error. */
+    DIR *directory = opendir("/proc/self/fd");
+    int error = directory == NULL ? errno : 0;
+    for (struct dirent *entry; error == 0 && (entry = readdir(directory)) != NULL;) {
+        int number = atoi(entry->d_name); /* 0 for "." and ".." */
+        if (number >= first)
+            error = posix_spawn_file_actions_addclose(actions, number);
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return error;
+#endif
+}
+
 static int process_add_actions(process_plan *plan)
 {
     const bide_process_options *options = plan->options;
@@ -134,7 +156,7 @@ static int process_add_actions(process_plan *plan)
             error = posix_spawn_file_actions_addclose(&plan->actions, number);
     }
     if (error == 0)
-        error = posix_spawn_file_actions_addclosefrom_np(&plan->actions, plan->first);
+        error = process_add_close_from(&plan->actions, plan->first);
     if (error == 0 && options->directory != NULL)
         error = posix_spawn_file_actions_addchdir_np(&plan->actions, options->directory);
     return error;

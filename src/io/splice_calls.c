@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include "splice_calls.h"
+#include "nowait.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -267,7 +267,7 @@ static int open_unnamed(memory_world *world, const char *path, int flags, mode_t
 
 int bide_sim_open_(memory_world *world, const char *path, int flags, unsigned mode)
 {
-    memory_inode *inode;
+    memory_inode *inode = NULL;
     int error = bide_sim_has_number_(world);
     if (error != 0)
         return error;

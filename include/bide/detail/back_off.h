@@ -1,4 +1,5 @@
-/* Pausing for long enough to leave cache lines to another thread. Part of the queues' headers. */
+/* Pausing for long enough to leave cache lines to another thread. Part of the queues' headers.
+ * Floor: base. */
 #ifndef BIDE_DETAIL_BACK_OFF_H
 #define BIDE_DETAIL_BACK_OFF_H
 

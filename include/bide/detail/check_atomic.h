@@ -1,7 +1,7 @@
 /*
  * The operations of bide/atomic.h as the model checker's, for what is compiled with BIDE_CHECK.
  * Each use has a record of where it stands, which is how the checker names it, and how it weakens
- * its orders.
+ * its orders. Floor: base.
  */
 #ifndef BIDE_CHECK_ATOMIC_H
 #define BIDE_CHECK_ATOMIC_H

@@ -1,7 +1,7 @@
 /*
  * Copies of elements of any type: what the queues' typed macros come down to. The size is a
  * constant wherever one element is copied, so that it is a move or two. Part of the queues'
- * headers.
+ * headers. Floor: base.
  */
 #ifndef BIDE_DETAIL_ELEMENT_H
 #define BIDE_DETAIL_ELEMENT_H

@@ -1,7 +1,7 @@
 /*
  * The deque of a pool's worker on which the second halves of its joins wait, to be taken back or to
  * be stolen. Part of join.h. The halves are records in the frames of the functions that join; the
- * deque holds their addresses.
+ * deque holds their addresses. Floor: base.
  *
  *     top                  bottom
  *      v                    v

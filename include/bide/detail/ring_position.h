@@ -1,6 +1,6 @@
 /*
  * Positions in a ring of any capacity, as one word: which lap, which slot in it, and one bit that
- * is free.
+ * is free. Floor: base.
  *
  *     | lap ...... | index ... | bit |
  *                  <---- < lap ---->

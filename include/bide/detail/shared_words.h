@@ -2,7 +2,7 @@
  * Elements of any type as words that may be overwritten while others read them. Each word is an
  * atomic, so that is no data race; a reader throws away what it has read if that may be a mixture.
  * When it may be is the argument of the headers that use this: watch.h, broadcast.h. The size is a
- * constant wherever one element is moved.
+ * constant wherever one element is moved. Floor: base.
  *
  * Source: Boehm, Can seqlocks get along with programming language memory models? (2012).
  */

@@ -1,4 +1,4 @@
-/* Which thread is this? */
+/* Which thread is this? Floor: base. */
 #ifndef BIDE_DETAIL_THIS_THREAD_H
 #define BIDE_DETAIL_THIS_THREAD_H
 

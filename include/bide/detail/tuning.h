@@ -3,7 +3,7 @@
  * measuring, and nothing else. Nothing is wrong with any other value, but for speed. Beside each
  * group stands the benchmark that it was chosen by: `make bench BENCH=...`. To the model checker a
  * second look is like the first, so there most are as small as they can be. Part of the headers
- * that use them.
+ * that use them. Floor: base.
  */
 #ifndef BIDE_DETAIL_TUNING_H
 #define BIDE_DETAIL_TUNING_H

@@ -1,7 +1,7 @@
 /*
  * Carriers: another protocol than HTTP/1.1 for the exchanges of an HTTP server, with each request on a
  * stream of its own, several at a time on one connection. HTTP/2 (http2.h) is one. For authors of
- * protocols; the connection's loop uses it, on that loop's thread. Floor: io.
+ * protocols; the connection's loop uses it, on that loop's thread. Floor: http.
  *
  *     connection     accepted as usual, by bide_http_server_run or bide_http_serve; if it begins with
  *                    the carrier's preface, or the caller says so, the carrier takes it over

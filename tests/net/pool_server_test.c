@@ -3,7 +3,7 @@
  * they run. After each test all slots are free, and no descriptor is left.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 
 #include "../../src/io/operation.h"
 

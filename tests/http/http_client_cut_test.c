@@ -3,7 +3,7 @@
  * and lose nothing; the others report that they cannot.
  */
 #define _GNU_SOURCE
-#include "runner.h"
+#include "../io/runner.h"
 
 #include <bide/http_client.h>
 

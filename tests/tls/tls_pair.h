@@ -2,7 +2,7 @@
 #ifndef BIDE_TESTS_IO_TLS_PAIR_H
 #define BIDE_TESTS_IO_TLS_PAIR_H
 
-#include "runner.h"
+#include "../io/runner.h"
 #include "tls_certificates.h"
 
 #include <bide/tls.h>

@@ -3,7 +3,7 @@
  * connecting to the first of several addresses that answers. The test replaces the system's getaddrinfo.
  */
 #define _GNU_SOURCE
-#include "runner.h"
+#include "../io/runner.h"
 
 #include <netdb.h>
 #include <pthread.h>

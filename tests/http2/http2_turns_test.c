@@ -2,7 +2,7 @@
  * How HTTP/2 connections share a server: counts of requests, in memory, under a test loop. The clients
  * write frames as bytes and count the heads of responses.
  */
-#include "http_peer.h"
+#include "../http/http_peer.h"
 
 #include <bide/http2.h>
 #include <nghttp2/nghttp2.h>

@@ -3,7 +3,7 @@
  * both directions, and shutdown.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 #include "bide/http.h"
 
 #include <errno.h>

@@ -209,5 +209,5 @@ int main(void)
         tests[i].test_func = waits_end_once_and_for_a_reason_in_any_order;
         tests[i].initial_state = (void *)(uintptr_t)primitives[i];
     }
-    return _cmocka_run_group_tests("contract_test_loop", tests, primitives_count, NULL, NULL);
+    return _cmocka_run_group_tests("contract_sim_loop", tests, primitives_count, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 #ifndef BIDE_TESTS_IO_WEBSOCKET_ENDS_H
 #define BIDE_TESTS_IO_WEBSOCKET_ENDS_H
 
-#include "runner.h"
+#include "../io/runner.h"
 #include "bide/http.h"
 
 enum { MEMORY = 200, LARGE = 140000 };

@@ -6,7 +6,7 @@
 #ifndef BIDE_TESTS_IO_HTTP2_PEER_H
 #define BIDE_TESTS_IO_HTTP2_PEER_H
 
-#include "http_peer.h"
+#include "../http/http_peer.h"
 #include "bide/http.h"
 
 #include <bide/http2.h>

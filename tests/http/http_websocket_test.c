@@ -2,7 +2,7 @@
  * WebSockets over HTTP: a handler that echoes, and a client, on one loop. Invalid requests are sent byte by
  * byte.
  */
-#include "runner.h"
+#include "../io/runner.h"
 #include "bide/http.h"
 
 typedef struct session {

@@ -3,7 +3,7 @@
  * for too long. However a wait ends, it leaves the pool as it was.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 
 #include <errno.h>
 #include <sys/socket.h>

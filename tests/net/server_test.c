@@ -3,7 +3,7 @@
  * neither stop a server nor make it spin. After each test no descriptor is left and all slots are free.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 
 #include <errno.h>
 #include <pthread.h>

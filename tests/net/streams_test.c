@@ -4,7 +4,7 @@
  * repeated, at random. In every case the received bytes are the sent bytes, each once and in order.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 
 #include <bide/extend/wrapper.h>
 

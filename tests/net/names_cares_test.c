@@ -4,7 +4,7 @@
  * runs on the same loop.
  */
 #define _GNU_SOURCE
-#include "runner.h"
+#include "../io/runner.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -2,7 +2,7 @@
 """Tests the proxy while peers vanish or its own calls fail: failures_test.py PROGRAM [TEST...].
 
 No other connection loses data, and no descriptor leaks. The tests of calls are for the program linked with
-tests/examples/faults.c, and are skipped for the other.
+tests/programs/faults.c, and are skipped for the other.
 """
 
 import os

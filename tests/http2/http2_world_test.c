@@ -3,7 +3,7 @@
  * shutdown.
  */
 #define _GNU_SOURCE
-#include "world.h"
+#include "../io/world.h"
 
 #include "http2_peer.h"
 

@@ -5,7 +5,7 @@
 #ifndef BIDE_TESTS_IO_STREAMS_TLS_H
 #define BIDE_TESTS_IO_STREAMS_TLS_H
 
-#include "tls_certificates.h"
+#include "../tls/tls_certificates.h"
 
 static struct over_tls {
     bide_tls sides[2]; /* the client, which writes, and the server */

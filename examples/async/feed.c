@@ -1,7 +1,4 @@
-/*
- * A market's ticks pass through a ring: one stage checks and prices them, then two readers each see
- * all of them, in order.
- */
+/* A market's ticks pass through a ring: one stage checks and prices them, then two readers see each, in order. */
 #include <bide/async.h>
 #include <bide/ring.h>
 #include <bide/single_producer_sequencer.h>
@@ -36,10 +33,7 @@ async int publish(void)
     return 0;
 }
 
-/*
- * Yields the ticks that the stage `behind` has published, one at a time. Asking for the next tick
- * publishes the previous one as done.
- */
+/* Yields the ticks that stage `behind` has published. Asking for the next one publishes the previous one as done. */
 async_generator(struct tick *) int ticks(bide_sequence_barrier *behind, bide_sequence_barrier *done)
 {
     defer bide_sequence_barrier_close(done);

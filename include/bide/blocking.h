@@ -7,7 +7,7 @@
  *     bide_blocking_create_with(&names, &(bide_blocking_options){.name = "names", .threads = 2});
  *
  *     bide_try(bide_blocking_read(&self->read, files, fd, self->buffer, sizeof self->buffer));
- *     bide_try(bide_blocking_run(&self->call, names, look_up, &self->name));
+ *     bide_try(bide_blocking_run(&self->call, names, resolve, &self->name));
  *
  * Calls of one pool wait for each other, calls of different pools do not: slow name look-ups delay no
  * file if they have a pool of their own. The program creates the pools, and chooses one for each

@@ -33,7 +33,7 @@ struct bide_buffer_pool {
     char *memory;
     size_t size;
     unsigned count;
-    unsigned lent;
+    unsigned in_use;
     unsigned fresh;           /* the first that was never lent; those behind it were not either */
     void *free;               /* that were given back, linked through their first bytes */
     bide_io_operation *first; /* that wait for one */
@@ -80,7 +80,7 @@ bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *
  */
 BIDE_INLINE void *bide_provided_buffer(const bide_io_operation *operation)
 {
-    return operation->arguments.lent.data;
+    return operation->arguments.provided.data;
 }
 
 /*

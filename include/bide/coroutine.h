@@ -343,11 +343,11 @@ void bide_await_in_a_body_that_forbids_it_(void)
     __attribute__((error("this kind of coroutine may not await")));
 void bide_yield_in_a_body_without_values_(void)
     __attribute__((error("this kind of coroutine does not yield")));
-#define BIDE_REFUSE_(condition, refuse)               \
+#define BIDE_REFUSE_(condition, reject)               \
     if (BIDE_KNOWN_((condition) != 0) && (condition)) \
-    refuse()
+    reject()
 #else
-#define BIDE_REFUSE_(condition, refuse) (void)0
+#define BIDE_REFUSE_(condition, reject) (void)0
 #endif
 
 #define BIDE_CHECK_AWAIT_ALLOWED_                                     \

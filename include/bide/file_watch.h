@@ -87,7 +87,7 @@ struct bide_file_watcher {
     size_t begin; /* the first event that was not told to all, and where they end */
     size_t end;
     bool is_inside;        /* the first event was told to some: */
-    bide_file_watch *told; /* to this one last; NULL: it is removed */
+    bide_file_watch *reported; /* to this one last; NULL: it is removed */
     bide_file_watch *at;   /* this one is the next; NULL: none is left */
 };
 

@@ -97,7 +97,7 @@ typedef struct bide_http_found_ {
     bool only_cached;
     int fd; /* that was opened; or -1 */
     int error;
-    bool is_folder;
+    bool is_directory;
     struct stat about;
 } bide_http_found_;
 

@@ -245,11 +245,11 @@ struct bide_http_connection {
     bool is_old;              /* the request is of HTTP/1.0 */
     bool closes;              /* after the response */
     bool is_upgraded;         /* it is no more HTTP's */
-    uint8_t carried;          /* by the server's carrier, or may it be? */
-    void *carriers;           /* the carrier's own */
-    bide_http_talk_ carrying; /* for the frame of the carrier's coroutine */
+    uint8_t transport;          /* by the server's carrier, or may it be? */
+    void *protocols;           /* the carrier's own */
+    bide_http_talk_ other_protocol; /* for the frame of the carrier's coroutine */
     int status;
-    int refusal; /* the status of a response that refuses the request */
+    int rejection; /* the status of a response that refuses the request */
     int started; /* that the response's head has begun with */
     bide_forward reading;
     bide_http_talk_ talk;

@@ -185,7 +185,7 @@ BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pau
 /* ---- Pushing ---- */
 
 /* It was found closed. */
-BIDE_INLINE int bide_mpmc_ring_refuse_(bide_mpmc_ring_view_ ring)
+BIDE_INLINE int bide_mpmc_ring_reject_(bide_mpmc_ring_view_ ring)
 {
     /* acquire: 6, partner is _close_. */
     (void)bide_atomic_load(&ring.ends->tail, acquire);
@@ -206,7 +206,7 @@ BIDE_INLINE int bide_mpmc_ring_push_(bide_mpmc_ring_view_ ring, const void *from
     size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
     for (;;) {
         if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
-            return bide_mpmc_ring_refuse_(ring);
+            return bide_mpmc_ring_reject_(ring);
         char *slot = bide_mpmc_ring_at_(ring, tail);
         size_t empty = bide_mpmc_ring_empty_at_(ring, tail);
         /* acquire: 3 and 4, partner is _take_. */
@@ -247,7 +247,7 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_push_many_(bide_mpmc_ring_view_ ring, const
     size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
     for (;;) {
         if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
-            return bide_mpmc_ring_refuse_(ring);
+            return bide_mpmc_ring_reject_(ring);
         size_t free = 0, end = tail, empty, turn;
         do {
             empty = bide_mpmc_ring_empty_at_(ring, end);

@@ -6,9 +6,9 @@
  *
  *     bide_try(bide_connect_by_name(&self->connect, &self->socket, names, "example.org", 80));
  *
- *     bide_try(bide_resolve(&self->look_up, names, "example.org", 80));
- *     for (unsigned i = 0; i < self->look_up.count; i++)
- *         use(&self->look_up.addresses[i]);
+ *     bide_try(bide_resolve(&self->resolve, names, "example.org", 80));
+ *     for (unsigned i = 0; i < self->resolve.count; i++)
+ *         use(&self->resolve.addresses[i]);
  *
  * The system looks names up (getaddrinfo, with its files and resolvers), which blocks. So the calls
  * are made on threads of their own: a resolver that does not answer delays no file, and no loop. A
@@ -90,7 +90,7 @@ typedef struct bide_resolve_operation {
     uint16_t port;
     struct bide_look_up_request_ *request;
     bide_event_waiter wait;
-    struct bide_cares_look_up_ *cares;
+    struct bide_cares_resolve_ *cares;
     bide_auto_event *news; /* set when a family is answered; NULL: nobody wants to know */
     uint64_t answered_at;  /* when version 4 was */
     unsigned answered;     /* which versions were */
@@ -164,7 +164,7 @@ typedef struct bide_connect_any_operation {
     unsigned turn;          /* which of these two is next */
     int first_family;
     uint64_t begun_at;               /* when the last was begun */
-    bide_resolve_operation *look_up; /* which finds the addresses; NULL: they are there */
+    bide_resolve_operation *resolve; /* which finds the addresses; NULL: they are there */
     bide_connect_feeder_ feeder;
     bide_connect_attempt_ *winner;
     bide_connect_pacer_ pacer;
@@ -195,7 +195,7 @@ bide_awaiter *bide_connect_any(bide_connect_any_operation *operation, bide_descr
 /* The caller's memory until it has ended. */
 typedef struct bide_connect_by_name_operation {
     bide_task task;
-    bide_resolve_operation look_up;
+    bide_resolve_operation resolve;
     bide_connect_any_operation connect;
 
     /* of the operation */
@@ -209,7 +209,7 @@ typedef struct bide_connect_by_name_operation {
  * Looks `host` up, and connects to whichever of its addresses answers first. By c-ares it begins to
  * connect when the addresses of version 6 are known, or BIDE_CONNECT_RESOLUTION_DELAY after those of
  * version 4 are; addresses that are found later are tried too. When it has ended with 0,
- * operation->look_up has the addresses that were found by then, in the order in which they were
+ * operation->resolve has the addresses that were found by then, in the order in which they were
  * found, and operation->connect.connected says which it is.
  * Threads: the loop's. Errors: those of bide_resolve and bide_connect_any. Suspends: always.
  * Cancel-safe: yes, nothing is left open. Progress: that of the two. Source: RFC 8305, 3 to 5.

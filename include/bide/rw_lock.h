@@ -159,7 +159,7 @@ BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
 bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
 
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_rw_lock_begin_(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
+BIDE_INLINE bide_awaiter *bide_rw_lock_start_(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
                                               uint32_t wants, const bide_awaiter_ops *ops)
 {
     waiter->waiter.awaiter.ops = ops;
@@ -189,7 +189,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
         .name = "bide_rw_lock_read",
         .attempt = NULL,
     };
-    return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
+    return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
 
 /*
@@ -209,7 +209,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
         .name = "bide_rw_lock_write",
         .attempt = NULL,
     };
-    return bide_rw_lock_begin_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
+    return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
 }
 
 /*

@@ -205,7 +205,7 @@ typedef struct bide_websocket {
     bool is_in_message;
     bool is_whole;      /* it has come to its end, in the memory of one who was not told */
     bool is_first;      /* nothing of it has been told of */
-    bool was_not_told;  /* the piece that is lent was lent to one who was destroyed */
+    bool was_not_reported;  /* the piece that is lent was lent to one who was destroyed */
     bool is_lent_first; /* it is its message's first, or last */
     bool is_lent_last;
     size_t lent;    /* bytes at the reader's beginning: a piece */
@@ -217,7 +217,7 @@ typedef struct bide_websocket {
     uint64_t silent_for;
     uint64_t next_ping; /* when it was silent for so long */
     int status;         /* with what it has ended; 0: not yet */
-    bool has_told;      /* it has tried to tell the other side */
+    bool has_reported;      /* it has tried to tell the other side */
     bool is_receiving;
     bide_event news; /* a receive has ended */
 

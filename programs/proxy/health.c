@@ -41,28 +41,28 @@ struct checker {
     bide_sleep sleep;
     size_t size;
     char text[2048];
-    bide_resolve_operation look_up;
+    bide_resolve_operation resolve;
 };
 
 /* ---- Names ---- */
 
-static bide_awaiter *look_up(struct checker *self)
+static bide_awaiter *resolve(struct checker *self)
 {
     struct upstream *server = self->server;
     return bide_with_deadline(
         &self->limited, bide_now(bide_loop_context(self->program->loop)) + LOOKUP_TIMEOUT,
-        bide_resolve(&self->look_up, self->program->names, server->host, server->port));
+        bide_resolve(&self->resolve, self->program->names, server->host, server->port));
 }
 
 static void store_addresses(struct checker *self)
 {
     struct upstream *server = self->server;
     if (self->status >= 0) {
-        memcpy(server->addresses, self->look_up.addresses, sizeof server->addresses);
+        memcpy(server->addresses, self->resolve.addresses, sizeof server->addresses);
         if (server->address_count == 0)
             log_line(&self->program->log, "server %s/%s is resolved", server->backend->name,
                      server->name);
-        server->address_count = self->look_up.count;
+        server->address_count = self->resolve.count;
     } else if (self->status != -ECANCELED) {
         log_line(&self->program->log, "server %s/%s cannot be resolved: %s", server->backend->name,
                  server->name, strerror(-self->status));
@@ -161,7 +161,7 @@ bide_coroutine(checker_body)
     bide_begin(checker_body, struct checker * self);
     while (!bide_stop_requested(bide_this_context()->stop)) {
         if (self->server->host != NULL) {
-            bide_await_status(self->status, look_up(self));
+            bide_await_status(self->status, resolve(self));
             store_addresses(self);
         }
         if (self->server->backend->check.kind != CHECK_NOTHING &&

@@ -33,7 +33,7 @@ void statistics_print(const struct program *program)
            " buffers=%u dropped-log-lines=%" PRIu64,
            statistics->connections, live, statistics->rejected, statistics->failed,
            statistics->requests, statistics->retries, statistics->bytes_in, statistics->bytes_out,
-           program->buffers.lent, program->log.dropped);
+           program->buffers.in_use, program->log.dropped);
     for (const struct backend *backend = program->configuration->backends; backend != NULL;
          backend = backend->next) {
         for (const struct upstream *server = backend->servers; server != NULL;

@@ -31,7 +31,7 @@ static const event *held_up(const graph *g, const unsigned position[THREADS], un
     return e->kind == EVENT_LOAD && !is_run(position, e->rf) ? e : NULL;
 }
 
-static bool can_be_told(const graph *g, const unsigned before[THREADS], unsigned preemptions)
+static bool is_reportable(const graph *g, const unsigned before[THREADS], unsigned preemptions)
 {
     bool all_done = true;
     for (unsigned t = 1; t < LAST; t++) {
@@ -47,7 +47,7 @@ static bool can_be_told(const graph *g, const unsigned before[THREADS], unsigned
         while (position[t] < g->threads[t].count && (e = held_up(g, position, t)) == NULL)
             position[t]++;
         unsigned cost = e != NULL && e->op.wait == WAIT_NEVER;
-        if (cost <= preemptions && can_be_told(g, position, preemptions - cost))
+        if (cost <= preemptions && is_reportable(g, position, preemptions - cost))
             return true;
     }
     return all_done;
@@ -62,5 +62,5 @@ bool is_within_bound(const graph *g)
     position[SETUP] = g->threads[SETUP].count;
     for (unsigned t = 1; t < LAST; t++)
         threads += g->threads[t].count != 0 || is_in_scenario(t);
-    return can_be_told(g, position, bound + (threads > 2 ? 2 * (threads - 2) : 0));
+    return is_reportable(g, position, bound + (threads > 2 ? 2 * (threads - 2) : 0));
 }

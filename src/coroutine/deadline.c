@@ -241,7 +241,7 @@ static bide_frame *limited_coroutine(bide_awaiter *awaiter)
     return &limited_of(awaiter)->frame;
 }
 
-static void limited_give_back(bide_awaiter *awaiter)
+static void limited_release(bide_awaiter *awaiter)
 {
     bide_wrapper_release(&limited_of(awaiter)->inner);
 }
@@ -258,7 +258,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
         .ops =
             BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
         .coroutine = limited_coroutine,
-        .release = limited_give_back,
+        .release = limited_release,
         .inner = limited_inner_of,
         .inner_at = offsetof(bide_with_deadline_operation, inner),
     };

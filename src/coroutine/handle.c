@@ -101,7 +101,7 @@ bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
 }
 
 /* Of a coroutine whose result will not be taken. */
-static void give_back_result(bide_frame *frame)
+static void release_result(bide_frame *frame)
 {
     const bide_coroutine_code *code = bide_frame_point(frame)->code;
     if (code != NULL && code->type != NULL && (*code->type)->release != NULL && frame->error == 0)
@@ -139,7 +139,7 @@ static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
     if (wrapper != NULL)
         wrapper->release(awaiter);
     else
-        give_back_result((bide_frame *)(void *)awaiter);
+        release_result((bide_frame *)(void *)awaiter);
     return is_gone;
 }
 
@@ -278,7 +278,7 @@ void bide_wrapper_release(bide_awaiter **inner)
     if (wrapper != NULL)
         wrapper->release(awaiter);
     else if (bide_awaiter_is_frame(awaiter))
-        give_back_result((bide_frame *)(void *)awaiter);
+        release_result((bide_frame *)(void *)awaiter);
     else if (awaiter->ops->withdraw != NULL)
         awaiter->ops->withdraw(awaiter);
 }

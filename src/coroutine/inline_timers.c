@@ -49,7 +49,7 @@ enum { KEEPER_AWAKE = BIDE_KEEPER_AWAKE_, KEEPER_PARKED = BIDE_KEEPER_PARKED_ };
 #define RETRY_AFTER UINT64_C(20000000)
 
 /* The keeper that the calling thread is. */
-static BIDE_THREAD_LOCAL bide_timer_keeper_ *here;
+static BIDE_THREAD_LOCAL bide_timekeeper_ *here;
 
 int (*bide_start_timer_service_)(void);
 
@@ -57,7 +57,7 @@ static bide_short_lock_ lock;
 
 /* Under the lock. */
 static uint64_t inserted;
-static bide_timer_keeper_ service;
+static bide_timekeeper_ service;
 static bool service_ending;
 static bide_atomic(uint32_t) is_left; /* without threads: whether a tree is left */
 static bide_awaiter *abandoned;       /* a tree: in a child, the timers of its parent's service */
@@ -70,9 +70,9 @@ static bide_atomic(uint32_t) service_word;
 /* ---- Trees that change hands, with the lock held ---- */
 
 /* There is an earlier timer: the keeper's thread looks again. */
-static void keeper_wake(bide_timer_keeper_ *keeper)
+static void timekeeper_wake(bide_timekeeper_ *timekeeper)
 {
-    bide_atomic(uint32_t) *word = keeper->sleeps_on;
+    bide_atomic(uint32_t) *word = timekeeper->sleeps_on;
     uint32_t parked = KEEPER_PARKED;
     /* relaxed: the word publishes nothing; the lock protects the timers. */
     if (word != NULL && bide_atomic_compare_exchange(word, &parked, KEEPER_AWAKE, relaxed, relaxed))
@@ -112,16 +112,16 @@ void bide_serve_timers_(void)
     here = &service;
     service.used = true;
     for (;;) {
-        uint64_t next = bide_keeper_park_(&service_word);
+        uint64_t next = bide_timekeeper_park_(&service_word);
         bide_short_lock_take_(&lock);
         bool ends = service_ending;
         bide_short_lock_free_(&lock);
         if (ends)
             break;
         if (bide_platform.wait(&service_word, KEEPER_PARKED, next) == -ETIMEDOUT)
-            bide_keeper_run_due_(next);
+            bide_timekeeper_run_due_(next);
     }
-    bide_keeper_unpark_();
+    bide_timekeeper_unpark_();
     here = NULL;
 }
 
@@ -132,7 +132,7 @@ bool bide_end_timer_service_(void)
     bool ends = service.sleeps_on == &service_word;
     if (ends) {
         service_ending = true;
-        keeper_wake(&service);
+        timekeeper_wake(&service);
     }
     bide_short_lock_free_(&lock);
     return ends;
@@ -140,32 +140,32 @@ bool bide_end_timer_service_(void)
 
 /* ---- Keepers ---- */
 
-bool bide_keep_time_(bide_timer_keeper_ *keeper)
+bool bide_keep_time_(bide_timekeeper_ *timekeeper)
 {
     if (here != NULL)
         return false;
-    keeper->first = NULL;
-    keeper->sleeps_on = NULL;
-    keeper->used = false;
-    here = keeper;
+    timekeeper->first = NULL;
+    timekeeper->sleeps_on = NULL;
+    timekeeper->used = false;
+    here = timekeeper;
     /* relaxed: only a hint. */
     if (BIDE_UNLIKELY(bide_atomic_load(&is_left, relaxed) != 0)) {
         bide_short_lock_take_(&lock);
-        move_tree(&service.first, &keeper->first);
-        keeper->used = keeper->first != NULL;
+        move_tree(&service.first, &timekeeper->first);
+        timekeeper->used = timekeeper->first != NULL;
         bide_atomic_store(&is_left, 0, relaxed);
         bide_short_lock_free_(&lock);
     }
     return true;
 }
 
-uint64_t bide_keeper_park_(bide_atomic(uint32_t) * word)
+uint64_t bide_timekeeper_park_(bide_atomic(uint32_t) * word)
 {
     uint32_t awake = KEEPER_AWAKE;
     uint64_t next = BIDE_FOREVER;
     if (here->used)
         bide_short_lock_take_(&lock);
-    /* relaxed: as in keeper_wake. */
+    /* relaxed: as in timekeeper_wake. */
     bide_atomic_compare_exchange(word, &awake, KEEPER_PARKED, relaxed, relaxed);
     if (here->used) {
         here->sleeps_on = word;
@@ -175,7 +175,7 @@ uint64_t bide_keeper_park_(bide_atomic(uint32_t) * word)
     return next;
 }
 
-void bide_keeper_unpark_(void)
+void bide_timekeeper_unpark_(void)
 {
     if (!here->used)
         return;
@@ -184,7 +184,7 @@ void bide_keeper_unpark_(void)
     bide_short_lock_free_(&lock);
 }
 
-void bide_keeper_run_due_(uint64_t now)
+void bide_timekeeper_run_due_(uint64_t now)
 {
     bide_awaiter_chain due = {NULL, NULL};
     bide_short_lock_take_(&lock);
@@ -196,35 +196,35 @@ void bide_keeper_run_due_(uint64_t now)
 }
 
 /* Keeps time until the service can take the tree, or until no timer is left. */
-static void keeper_wait(void)
+static void timekeeper_wait(void)
 {
     bide_atomic(uint32_t) word;
     bide_atomic_init(&word, KEEPER_AWAKE);
     while (need_service() != 0) {
-        uint64_t next = bide_keeper_park_(&word);
-        bide_keeper_unpark_();
+        uint64_t next = bide_timekeeper_park_(&word);
+        bide_timekeeper_unpark_();
         if (next == BIDE_FOREVER)
             return;
         uint64_t retry = bide_platform.now() + RETRY_AFTER;
         if (bide_platform.wait(&word, KEEPER_PARKED, next < retry ? next : retry) == -ETIMEDOUT &&
             next <= retry)
-            bide_keeper_run_due_(next);
+            bide_timekeeper_run_due_(next);
     }
 }
 
-void bide_stop_keeping_time_(bide_timer_keeper_ *keeper)
+void bide_stop_keeping_time_(bide_timekeeper_ *timekeeper)
 {
-    if (BIDE_UNLIKELY(keeper->used)) {
+    if (BIDE_UNLIKELY(timekeeper->used)) {
         bide_short_lock_take_(&lock);
-        bool comes = bide_timer_time_(keeper->first) != BIDE_FOREVER;
+        bool comes = bide_timer_time_(timekeeper->first) != BIDE_FOREVER;
         bide_short_lock_free_(&lock);
         if (comes && bide_start_timer_service_ != NULL)
-            keeper_wait();
+            timekeeper_wait();
         bide_short_lock_take_(&lock);
         if (comes && bide_start_timer_service_ == NULL)
             bide_atomic_store(&is_left, 1, relaxed);
-        move_tree(&keeper->first, &service.first);
-        keeper_wake(&service);
+        move_tree(&timekeeper->first, &service.first);
+        timekeeper_wake(&service);
         bide_short_lock_free_(&lock);
     }
     here = NULL;
@@ -234,21 +234,21 @@ void bide_stop_keeping_time_(bide_timer_keeper_ *keeper)
 
 int bide_inline_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
 {
-    bide_timer_keeper_ *keeper = here;
+    bide_timekeeper_ *timekeeper = here;
     (void)scheduler;
-    if (keeper == NULL) {
+    if (timekeeper == NULL) {
         int error = need_service();
         if (error != 0)
             return error;
-        keeper = &service;
+        timekeeper = &service;
     }
     timer->child = NULL;
-    if (keeper == here)
-        keeper->used = true;
+    if (timekeeper == here)
+        timekeeper->used = true;
     bide_short_lock_take_(&lock);
     timer->number = inserted++;
-    if (tree_add(&keeper->first, timer) && keeper != here)
-        keeper_wake(keeper); /* 2 */
+    if (tree_add(&timekeeper->first, timer) && timekeeper != here)
+        timekeeper_wake(timekeeper); /* 2 */
     bide_short_lock_free_(&lock);
     return 0;
 }
@@ -294,7 +294,7 @@ void bide_inline_timers_in_child_(void)
 
 void bide_inline_timers_begin_anew_(void)
 {
-    service = (bide_timer_keeper_){NULL, NULL, false};
+    service = (bide_timekeeper_){NULL, NULL, false};
     abandoned = NULL;
     service_ending = false;
 }
@@ -303,7 +303,7 @@ void bide_end_timer_service_anyhow_(void)
 {
     bide_short_lock_take_(&lock);
     service_ending = true;
-    keeper_wake(&service);
+    timekeeper_wake(&service);
     bide_short_lock_free_(&lock);
 }
 

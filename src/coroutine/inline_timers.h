@@ -11,32 +11,32 @@
 enum { BIDE_KEEPER_AWAKE_, BIDE_KEEPER_PARKED_ };
 
 /* The timers of one thread that keeps time. */
-typedef struct bide_timer_keeper_ {
+typedef struct bide_timekeeper_ {
     /* under the lock */
     bide_awaiter *first; /* a tree (timer_tree.h) */
     bide_atomic(uint32_t) *
         sleeps_on; /* the word that holds PARKED while its thread sleeps; NULL: it does not */
     /* the thread's own */
     bool used; /* whether a timer may be set */
-} bide_timer_keeper_;
+} bide_timekeeper_;
 
 /*
  * Makes the calling thread the keeper of the timers that are set on it, until it leaves. Returns
  * false, and does nothing, if it is a keeper already. Leaving hands over the timers that are left.
  */
-bool bide_keep_time_(bide_timer_keeper_ *keeper);
-void bide_stop_keeping_time_(bide_timer_keeper_ *keeper);
+bool bide_keep_time_(bide_timekeeper_ *timekeeper);
+void bide_stop_keeping_time_(bide_timekeeper_ *timekeeper);
 
 /*
  * The calling thread, a keeper, is about to sleep on `word`, and must be woken for timers that other
  * threads set: AWAKE becomes PARKED, and the reverse for an earlier timer. Returns the time of the
  * earliest timer, until which it may sleep. It must unpark before the word's memory is freed.
  */
-uint64_t bide_keeper_park_(bide_atomic(uint32_t) * word);
-void bide_keeper_unpark_(void);
+uint64_t bide_timekeeper_park_(bide_atomic(uint32_t) * word);
+void bide_timekeeper_unpark_(void);
 
 /* Runs the timers that are due at `now`, and the coroutines that they wake inline, on this thread. */
-void bide_keeper_run_due_(uint64_t now);
+void bide_timekeeper_run_due_(uint64_t now);
 
 /*
  * Starts a thread that calls bide_serve_timers_, and returns 0 or a negative errno. NULL: the system

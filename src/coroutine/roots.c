@@ -129,7 +129,7 @@ bide_root_list_ *bide_roots_hold_(const bide_root *root)
     return list;
 }
 
-void bide_roots_let_go_(bide_root_list_ *list)
+void bide_roots_release_(bide_root_list_ *list)
 {
     bide_short_lock_free_(&list->lock);
 }

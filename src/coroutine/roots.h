@@ -68,7 +68,7 @@ void bide_roots_leave_(bide_root_list_ *list);
 
 /* Locks the list of a root at this address, for some instructions. */
 bide_root_list_ *bide_roots_hold_(const bide_root *root);
-void bide_roots_let_go_(bide_root_list_ *list);
+void bide_roots_release_(bide_root_list_ *list);
 
 /*
  * A root that was begun on `scheduler` and has not ended; NULL if there is none, or there are no

@@ -146,7 +146,7 @@ static bide_frame *resume_on_coroutine(bide_awaiter *awaiter)
     return &resume_on_of(awaiter)->after;
 }
 
-static void resume_on_give_back(bide_awaiter *awaiter)
+static void resume_on_release(bide_awaiter *awaiter)
 {
     bide_wrapper_release(&resume_on_of(awaiter)->inner);
 }
@@ -163,7 +163,7 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
         .ops = BIDE_WRAPPER_OPS(schedule_never_ready, resume_on_suspend, resume_on_resume,
                                 "bide_resume_on"),
         .coroutine = resume_on_coroutine,
-        .release = resume_on_give_back,
+        .release = resume_on_release,
         .inner = resume_on_inner,
     };
     operation->schedule.awaiter.ops = &ops.ops;
@@ -243,7 +243,7 @@ static bide_frame *schedule_on_coroutine(bide_awaiter *awaiter)
     return &schedule_on_of(awaiter)->there;
 }
 
-static void schedule_on_give_back(bide_awaiter *awaiter)
+static void schedule_on_release(bide_awaiter *awaiter)
 {
     bide_wrapper_release(&schedule_on_of(awaiter)->inner);
 }
@@ -260,7 +260,7 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
         .ops = BIDE_WRAPPER_OPS(schedule_never_ready, schedule_on_suspend, schedule_on_resume,
                                 "bide_schedule_on"),
         .coroutine = schedule_on_coroutine,
-        .release = schedule_on_give_back,
+        .release = schedule_on_release,
         .inner = schedule_on_inner,
     };
     operation->awaiter.ops = &ops.ops;

@@ -87,7 +87,7 @@ static bide_frame *join_coroutine(bide_awaiter *awaiter)
 }
 
 /* The owner is destroyed, and with it the scope's branches. */
-static void join_give_back(bide_awaiter *awaiter)
+static void join_release(bide_awaiter *awaiter)
 {
     bide_branch_group_end_(&bide_container_of(awaiter, bide_scope, awaiter)->group);
     join_resume(awaiter);
@@ -98,7 +98,7 @@ bide_awaiter *bide_scope_join(bide_scope *scope)
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(join_ready, join_suspend, join_resume, "bide_scope_join"),
         .coroutine = join_coroutine,
-        .release = join_give_back,
+        .release = join_release,
     };
     scope->awaiter.ops = &ops.ops;
     return &scope->awaiter;
@@ -111,5 +111,5 @@ void bide_scope_destroy(bide_scope *scope)
         return;
     while ((branch = join_coroutine(&scope->awaiter)) != NULL)
         bide_destroy(branch);
-    join_give_back(&scope->awaiter);
+    join_release(&scope->awaiter);
 }

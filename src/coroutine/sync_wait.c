@@ -128,7 +128,7 @@ static void ask_to_stop(thread_waiter *waiter)
 static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 {
     for (;;) {
-        uint64_t next = bide_keeper_park_(&waiter->word);
+        uint64_t next = bide_timekeeper_park_(&waiter->word);
         if (sync_wait_has_ended(waiter))
             break;
         uint64_t until = next < deadline ? next : deadline;
@@ -139,9 +139,9 @@ static void sleep_until(thread_waiter *waiter, uint64_t deadline)
             ask_to_stop(waiter);
         }
         if (until == next)
-            bide_keeper_run_due_(next); /* 6 */
+            bide_timekeeper_run_due_(next); /* 6 */
     }
-    bide_keeper_unpark_();
+    bide_timekeeper_unpark_();
 }
 
 /* Starts the prepared root, and waits for its end. */
@@ -176,7 +176,7 @@ BIDE_COLD static void tell_misuse(bide_awaiter *awaiter)
 int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline)
 {
     thread_waiter waiter;
-    bide_timer_keeper_ keeper;
+    bide_timekeeper_ timekeeper;
     bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
 #if BIDE_DEBUG
@@ -192,10 +192,10 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
         bide_stop_request_with(&waiter.root.stop, -ETIMEDOUT);
         deadline = BIDE_FOREVER;
     }
-    bool keeps_time = bide_keep_time_(&keeper);
+    bool keeps_time = bide_keep_time_(&timekeeper);
     start_and_wait(&waiter, deadline);
     if (keeps_time)
-        bide_stop_keeping_time_(&keeper);
+        bide_stop_keeping_time_(&timekeeper);
     return waiter.root.status;
 }
 

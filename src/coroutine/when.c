@@ -45,7 +45,7 @@ static bide_frame *when_coroutine(bide_awaiter *awaiter)
     return i < when->count ? &when->branches[i].frame : NULL;
 }
 
-static void when_give_back(bide_awaiter *awaiter)
+static void when_release(bide_awaiter *awaiter)
 {
     bide_when *when = bide_container_of(awaiter, bide_when, awaiter);
     for (size_t i = 0; i < when->count; i++)
@@ -97,19 +97,19 @@ static int resume_any(bide_awaiter *awaiter)
 static const bide_wrapper_ops all_ops = {
     .ops = BIDE_WRAPPER_OPS(when_ready, suspend_all, resume_all, "bide_when_all"),
     .coroutine = when_coroutine,
-    .release = when_give_back,
+    .release = when_release,
     .inner = when_inner,
 };
 static const bide_wrapper_ops all_ready_ops = {
     .ops = BIDE_WRAPPER_OPS(when_ready, suspend_all_ready, resume_all_ready, "bide_when_all_ready"),
     .coroutine = when_coroutine,
-    .release = when_give_back,
+    .release = when_release,
     .inner = when_inner,
 };
 static const bide_wrapper_ops any_ops = {
     .ops = BIDE_WRAPPER_OPS(when_ready, suspend_any, resume_any, "bide_when_any"),
     .coroutine = when_coroutine,
-    .release = when_give_back,
+    .release = when_release,
     .inner = when_inner,
 };
 

@@ -62,7 +62,7 @@ static bide_frame *with_stop_coroutine(bide_awaiter *awaiter)
     return &with_stop_of(awaiter)->frame;
 }
 
-static void with_stop_give_back(bide_awaiter *awaiter)
+static void with_stop_release(bide_awaiter *awaiter)
 {
     bide_wrapper_release(&with_stop_of(awaiter)->inner);
 }
@@ -78,7 +78,7 @@ bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_sour
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(NULL, with_stop_suspend, with_stop_resume, "bide_with_stop"),
         .coroutine = with_stop_coroutine,
-        .release = with_stop_give_back,
+        .release = with_stop_release,
         .inner = with_stop_inner,
         .inner_at = offsetof(bide_with_stop_operation, inner),
     };

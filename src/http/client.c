@@ -39,7 +39,7 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
                           const bide_http_client_options *options)
 {
     static const bide_http_client_options none = {0, 0, 0, 0};
-    if (!bide_http_is_here_)
+    if (!bide_http_is_buffered_)
         return -ENOTSUP;
     client->options = options != NULL ? *options : none;
     options = &client->options;
@@ -118,7 +118,7 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
         !bide_http_is_target_(parts[1].data, parts[1].size) ||
         !bide_http_is_host_(parts[2].data, parts[2].size))
         return -EINVAL;
-    bide_http_output_begin_(output);
+    bide_http_output_start_(output);
     client->reader.begin = 0;
     client->reader.end = 0;
     client->scanned = 0;
@@ -236,7 +236,7 @@ static int http_client_start_body(bide_http_client *client, const http_head *hea
     input->field_count = head->field_count;
     input->max_fields = client->options.max_fields;
     input->max = client->options.max_body;
-    bide_http_input_begin_(input, framing, length);
+    bide_http_input_start_(input, framing, length);
     client->response.length = framing == HTTP_FRAMING_LENGTH ? length : BIDE_HTTP_UNKNOWN;
     if (client->is_head && head->length != BIDE_HTTP_UNKNOWN)
         client->response.length = head->length;

@@ -61,7 +61,7 @@ static int exchange_start(bide_http_connection *connection, const http_head *hea
     input->field_count = head->field_count;
     input->max_fields = server->options.max_fields;
     input->max = server->options.max_body;
-    bide_http_input_begin_(input, head->is_chunked ? HTTP_FRAMING_CHUNKED : HTTP_FRAMING_LENGTH,
+    bide_http_input_start_(input, head->is_chunked ? HTTP_FRAMING_CHUNKED : HTTP_FRAMING_LENGTH,
                      request->length);
     input->must_continue = head->expects && head->minor == 1 && request->length != 0;
     bide_assert(head->field_count <= input->max_fields);
@@ -69,7 +69,7 @@ static int exchange_start(bide_http_connection *connection, const http_head *hea
     connection->is_old = head->minor == 0;
     connection->closes = head->closes || (connection->is_old && !head->keeps) ||
                          connection->requests == server->options.max_requests;
-    bide_http_output_begin_(output);
+    bide_http_output_start_(output);
     output->is_old = connection->is_old;
     output->closes = connection->closes;
     output->has_no_body = head->method == BIDE_HTTP_HEAD;
@@ -393,7 +393,7 @@ static int exchange_put_status(bide_http_exchange *exchange, int status)
     bool closes = output->closes;
     bool is_old = output->is_old;
     bool has_no_body = exchange->request.method == BIDE_HTTP_HEAD;
-    bide_http_output_begin_(output);
+    bide_http_output_start_(output);
     output->closes = closes;
     output->is_old = is_old;
     output->has_no_body = has_no_body;
@@ -412,7 +412,7 @@ void bide_http_write_rejection_(bide_http_connection *connection, int status)
     bide_http_output *output = &connection->output;
     bide_assert(status >= 400 && status <= 599);
     if (connection->state != HTTP_CONNECTION_EXCHANGE) {
-        bide_http_output_begin_(output);
+        bide_http_output_start_(output);
         connection->exchange->request.method = BIDE_HTTP_OTHER;
     }
     output->closes = true;

@@ -390,7 +390,7 @@ bide_declared_coroutine(bide_http_files_body)
     }
     bide_descriptor_init(&self->file, self->found.fd);
 
-    if (self->found.is_folder) {
+    if (self->found.is_directory) {
         if (self->found.path_size != 0 && self->path[self->found.path_size - 1] != '/') {
             HTTP_FILES_TRY(http_files_redirect(self));
             bide_try(bide_http_respond(&self->exchange, NULL, 0));

@@ -106,13 +106,13 @@ void bide_http_find_file_(void *argument)
     bide_http_found_ *found = argument;
     size_t before = found->path_size;
     found->encoding = HTTP_IDENTITY;
-    found->is_folder = false;
+    found->is_directory = false;
     found->error = 0;
     found->fd = find_file_open_and_stat(found, found->path, &found->about);
     if (found->fd >= 0 && S_ISDIR(found->about.st_mode)) {
         bool has_slash = before == 0 || found->path[before - 1] == '/';
         size_t size = strlen(found->files->options.index);
-        found->is_folder = true;
+        found->is_directory = true;
         if (has_slash && before + size < BIDE_HTTP_PATH_SIZE) {
             struct stat about;
             memcpy(found->path + before, found->files->options.index, size + 1);
@@ -121,7 +121,7 @@ void bide_http_find_file_(void *argument)
                 close(found->fd);
                 found->fd = fd;
                 found->about = about;
-                found->is_folder = false;
+                found->is_directory = false;
                 found->path_size = before + size;
             } else {
                 if (fd >= 0)
@@ -131,7 +131,7 @@ void bide_http_find_file_(void *argument)
             }
         }
     }
-    if (found->fd >= 0 && found->error == 0 && !found->is_folder &&
+    if (found->fd >= 0 && found->error == 0 && !found->is_directory &&
         !find_file_open_compressed(found, HTTP_BROTLI, ".br") && found->error == 0)
         (void)find_file_open_compressed(found, HTTP_GZIP, ".gz");
     if (found->fd < 0)

@@ -33,7 +33,7 @@
 
 enum { HTTP_INPUT_MAX_CHUNK_LINE = 256, HTTP_INPUT_MIN_DIRECT = 2048 };
 
-void bide_http_input_begin_(bide_http_input *input, enum http_framing framing, uint64_t length)
+void bide_http_input_start_(bide_http_input *input, enum http_framing framing, uint64_t length)
 {
     input->base = input->reader->begin;
     input->scanned = 0;

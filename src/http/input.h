@@ -31,7 +31,7 @@ enum http_framing {
 };
 
 /* Starts a body, which follows the head in the reader. `length` applies to HTTP_FRAMING_LENGTH. */
-void bide_http_input_begin_(bide_http_input *input, enum http_framing framing, uint64_t length);
+void bide_http_input_start_(bide_http_input *input, enum http_framing framing, uint64_t length);
 
 /*
  * Prepares for parsing a head of `size` buffered bytes. The head keeps its place while its exchange

@@ -49,7 +49,7 @@ size_t bide_http_print_number_(char digits[20], uint64_t number)
     return size;
 }
 
-void bide_http_output_begin_(bide_http_output *output)
+void bide_http_output_start_(bide_http_output *output)
 {
     output->head = 0;
     output->chunk = HTTP_OUTPUT_NO_CHUNK;

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Starts a message. The writer, the watch, is_framed and is_request keep their values. */
-void bide_http_output_begin_(bide_http_output *output);
+void bide_http_output_start_(bide_http_output *output);
 
 /* Puts the first line, without a line end. Returns false if there is no room. */
 bool bide_http_output_start_line_(bide_http_output *output, const char *line, size_t size);

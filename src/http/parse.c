@@ -24,9 +24,9 @@
 
 #if BIDE_HAS_LLHTTP
 #include "bide_llhttp.h"
-const bool bide_http_is_here_ = true;
+const bool bide_http_is_buffered_ = true;
 #else
-const bool bide_http_is_here_ = false;
+const bool bide_http_is_buffered_ = false;
 #endif
 
 /* ---- The end of a head: 2 ---- */

@@ -81,6 +81,6 @@ bool bide_http_is_host_(const char *data, size_t size);
 int bide_http_parse_chunk_size_(const char *line, size_t size, uint64_t *chunk);
 
 /* bide was built with llhttp. */
-extern const bool bide_http_is_here_;
+extern const bool bide_http_is_buffered_;
 
 #endif

@@ -122,7 +122,7 @@ bide_coroutine(bide_http_accepted)
 
 int bide_http_server_init(bide_http_server *server, const bide_http_options *options)
 {
-    if (!bide_http_is_here_)
+    if (!bide_http_is_buffered_)
         return -ENOTSUP;
     server->options = *options;
     http_server_set_defaults(&server->options);
@@ -313,16 +313,16 @@ enum { HTTP_IS_CARRIED = 1 }; /* differs from every status */
 /* Looks for the carrier's preface. Returns 0 (none), HTTP_IS_CARRIED, or -EAGAIN (needs data). */
 static int http_connection_match_preface(const bide_http_connection *connection)
 {
-    const bide_http_protocol *carrier = connection->server->protocol;
+    const bide_http_protocol *protocol = connection->server->protocol;
     const bide_reader *reader = &connection->reader;
     size_t size = bide_reader_buffered(reader);
-    if (connection->carried == HTTP_CARRIER_YES)
+    if (connection->transport == HTTP_PROTOCOL_YES)
         return HTTP_IS_CARRIED;
-    if (size > carrier->preface.size)
-        size = carrier->preface.size;
-    if (size != 0 && memcmp(bide_reader_peek(reader), carrier->preface.data, size) != 0)
+    if (size > protocol->preface.size)
+        size = protocol->preface.size;
+    if (size != 0 && memcmp(bide_reader_peek(reader), protocol->preface.data, size) != 0)
         return 0;
-    return size == carrier->preface.size ? HTTP_IS_CARRIED : -EAGAIN;
+    return size == protocol->preface.size ? HTTP_IS_CARRIED : -EAGAIN;
 }
 
 static int http_connection_parse_next_head(bide_http_connection *connection)
@@ -330,18 +330,18 @@ static int http_connection_parse_next_head(bide_http_connection *connection)
     bide_assert(connection->state == HTTP_CONNECTION_FRESH ||
                 connection->state == HTTP_CONNECTION_IDLE ||
                 connection->state == HTTP_CONNECTION_HEAD);
-    if (BIDE_UNLIKELY(connection->carried != HTTP_CARRIER_NO)) {
+    if (BIDE_UNLIKELY(connection->transport != HTTP_PROTOCOL_NO)) {
         int status = http_connection_match_preface(connection);
         if (status != 0)
             return status;
-        connection->carried = HTTP_CARRIER_NO;
+        connection->transport = HTTP_PROTOCOL_NO;
     }
     return bide_http_take_head_(connection);
 }
 
-static bide_awaiter *http_connection_start_carrier(bide_http_connection *connection)
+static bide_awaiter *http_connection_start_protocol(bide_http_connection *connection)
 {
-    connection->refusal = 0;
+    connection->rejection = 0;
     connection->state = HTTP_CONNECTION_CARRIED;
     http_watch_until(&connection->watch, BIDE_FOREVER);
     return connection->server->protocol->serve(connection->server->protocol, connection);
@@ -352,9 +352,9 @@ bide_coroutine(http_connection_loop)
     bide_begin(http_connection_loop, bide_http_talk_ * self);
     bide_http_connection *connection = self->connection;
     for (;;) {
-        while ((connection->refusal = http_connection_parse_next_head(connection)) == -EAGAIN) {
+        while ((connection->rejection = http_connection_parse_next_head(connection)) == -EAGAIN) {
             /* the connection may end in one of the waits below */
-            connection->refusal = 0;
+            connection->rejection = 0;
             if (bide_writer_buffered(&connection->writer) != 0) { /* 1 */
                 bide_try(bide_http_output_flush_(&connection->output));
                 connection = self->connection;
@@ -365,11 +365,11 @@ bide_coroutine(http_connection_loop)
             if (!http_connection_on_filled(connection))
                 bide_return(http_connection_status(connection));
         }
-        if (connection->refusal == HTTP_IS_CARRIED) {
-            bide_await_status(self->connection->status, http_connection_start_carrier(connection));
+        if (connection->rejection == HTTP_IS_CARRIED) {
+            bide_await_status(self->connection->status, http_connection_start_protocol(connection));
             bide_return(self->connection->status);
         }
-        if (connection->refusal != 0) {
+        if (connection->rejection != 0) {
             connection->server->stats.refused++;
             bide_return(-EBADMSG);
         }
@@ -387,7 +387,7 @@ bide_coroutine(http_connection_loop)
             bide_return(connection->status);
         }
         if (bide_stop_requested(bide_this_context()->stop) && connection->status < 0) {
-            connection->refusal = connection->input.status == -ETIMEDOUT ? 408 : 503;
+            connection->rejection = connection->input.status == -ETIMEDOUT ? 408 : 503;
             bide_http_report_end_(connection, connection->status);
             bide_return(connection->status);
         }
@@ -441,12 +441,12 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->input.watch = &connection->watch;
     connection->input.output = &connection->output;
     connection->input.status = 0;
-    bide_http_input_begin_(&connection->input, HTTP_FRAMING_LENGTH, 0); /* a rejected head has no body */
+    bide_http_input_start_(&connection->input, HTTP_FRAMING_LENGTH, 0); /* a rejected head has no body */
     connection->output.writer = &connection->writer;
     connection->output.watch = &connection->watch;
     connection->output.is_framed = false;
     connection->output.is_request = false;
-    bide_http_output_begin_(&connection->output);
+    bide_http_output_start_(&connection->output);
     connection->watch.between = options->body_idle_timeout;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
@@ -459,8 +459,8 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->state = HTTP_CONNECTION_FRESH;
     connection->closes = false;
     connection->is_upgraded = false;
-    connection->carriers = NULL;
-    connection->refusal = 0;
+    connection->protocols = NULL;
+    connection->rejection = 0;
     connection->talk.connection = connection;
     connection->sender.connection = connection;
     connection->peer[0] = '\0';
@@ -508,17 +508,17 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         connection->output.error != 0)
         return false;
     if (status == -ETIMEDOUT && connection->state == HTTP_CONNECTION_HEAD)
-        connection->refusal = 408;
+        connection->rejection = 408;
     if (status == -ECANCELED && was_waiting) {
         connection->status = 0;
         return false;
     }
     if (connection->state == HTTP_CONNECTION_CARRIED) /* the carrier has sent everything */
         return status == 0 || status == -EBADMSG || status == -ETIMEDOUT;
-    if (connection->refusal != 0) {
+    if (connection->rejection != 0) {
         if (connection->output.is_sent && connection->state == HTTP_CONNECTION_EXCHANGE)
             return false;
-        bide_http_write_rejection_(connection, connection->refusal);
+        bide_http_write_rejection_(connection, connection->rejection);
         return connection->output.error == 0;
     }
     return status == 0 && bide_writer_buffered(&connection->writer) != 0;
@@ -528,7 +528,7 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
 static bool http_connection_has_unread(const bide_http_connection *connection)
 {
     return !connection->reader.has_ended &&
-           (connection->refusal != 0 || connection->carried != HTTP_CARRIER_NO ||
+           (connection->rejection != 0 || connection->transport != HTTP_PROTOCOL_NO ||
             bide_reader_buffered(&connection->reader) != 0 ||
             !http_input_has_ended(&connection->input));
 }
@@ -588,8 +588,8 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
     connection->server = server;
     connection->stream = stream;
     bide_http_init_connection_(connection, memory);
-    connection->carried = server->protocol != NULL && server->protocol->preface.size != 0
-                              ? HTTP_CARRIER_MAYBE
-                              : HTTP_CARRIER_NO;
+    connection->transport = server->protocol != NULL && server->protocol->preface.size != 0
+                              ? HTTP_PROTOCOL_MAYBE
+                              : HTTP_PROTOCOL_NO;
     return bide_task_init(&connection->task, &http_connection_body);
 }

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Whether the carrier gets the connection. MAYBE: its first bytes decide. */
-enum { HTTP_CARRIER_NO, HTTP_CARRIER_MAYBE, HTTP_CARRIER_YES };
+enum { HTTP_PROTOCOL_NO, HTTP_PROTOCOL_MAYBE, HTTP_PROTOCOL_YES };
 
 /*
  * The maximum part of a body that is dropped to reach the next request, and the room in the output

@@ -33,7 +33,7 @@ void bide_http_transport_init(bide_http_connection *connection, bide_http_server
     connection->server = server;
     connection->stream = stream;
     bide_http_init_connection_(connection, memory);
-    connection->carried = HTTP_CARRIER_NO;
+    connection->transport = HTTP_PROTOCOL_NO;
     connection->watch.nudge = nudge;
     connection->watch.until = BIDE_FOREVER;
     connection->watch.whole = BIDE_FOREVER;
@@ -41,7 +41,7 @@ void bide_http_transport_init(bide_http_connection *connection, bide_http_server
 }
 
 /* Reads the length, the host and the expectation from the fields. Returns 0 or a status. */
-static int http_carried_check_fields(bide_http_connection *connection,
+static int http_transport_check_fields(bide_http_connection *connection,
                                      const bide_http_transport *head, bide_http_request *request,
                                      bool *expects)
 {
@@ -69,7 +69,7 @@ static int http_carried_check_fields(bide_http_connection *connection,
 }
 
 /* 1 */
-static int http_carried_parse_target(const bide_http_transport *head, size_t max_target,
+static int http_transport_parse_target(const bide_http_transport *head, size_t max_target,
                                      bide_http_request *request)
 {
     http_head parts = {.method = bide_http_method_of_(head->method), .method_name = head->method};
@@ -116,9 +116,9 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     request->fields = connection->fields;
     request->field_count = head->field_count;
     request->length = head->length;
-    int status = http_carried_parse_target(head, server->options.max_target, request);
+    int status = http_transport_parse_target(head, server->options.max_target, request);
     if (status == 0)
-        status = http_carried_check_fields(connection, head, request, &expects);
+        status = http_transport_check_fields(connection, head, request, &expects);
     if (request->method == BIDE_HTTP_CONNECT)
         request->length = 0; /* the tunnel carries its own data */
     connection->reader.begin = used;
@@ -127,11 +127,11 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     input->field_count = head->field_count;
     input->max_fields = server->options.max_fields;
     input->max = server->options.max_body;
-    bide_http_input_begin_(
+    bide_http_input_start_(
         input, request->length == BIDE_HTTP_UNKNOWN ? HTTP_FRAMING_CLOSE : HTTP_FRAMING_LENGTH,
         request->length);
     input->must_continue = expects && request->length != 0; /* 2 */
-    bide_http_output_begin_(&connection->output);
+    bide_http_output_start_(&connection->output);
     connection->output.has_no_body = request->method == BIDE_HTTP_HEAD;
     if (status == 0 && request->length != BIDE_HTTP_UNKNOWN && request->length > input->max)
         status = 413;
@@ -167,9 +167,9 @@ void bide_http_transport_report(bide_http_connection *connection, int error)
 }
 
 bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
-                                      bide_stream stream, void *memory, bool is_carried)
+                                      bide_stream stream, void *memory, bool is_other_protocol)
 {
     bide_awaiter *awaiter = bide_http_serve(connection, server, stream, memory);
-    connection->carried = is_carried ? HTTP_CARRIER_YES : HTTP_CARRIER_NO;
+    connection->transport = is_other_protocol ? HTTP_PROTOCOL_YES : HTTP_PROTOCOL_NO;
     return awaiter;
 }

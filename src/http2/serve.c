@@ -299,7 +299,7 @@ static void http2_free_connection(http2_connection *connection)
     bide_assert(!connection->has_turn && http2->sessions != 0);
     nghttp2_session_del(connection->session);
     bide_http2_give_piece_(http2, &http2->outputs, connection->output, HTTP2_OUTPUT);
-    connection->http->carriers = NULL;
+    connection->http->protocols = NULL;
     bide_http2_deallocate_(http2, connection, sizeof *connection);
     if (--http2->sessions != 0)
         return;
@@ -314,9 +314,9 @@ static int http2_connection_status(int status)
     return status == HTTP2_ENDED ? 0 : status;
 }
 
-static http2_connection *http2_connection_of(const bide_http_talk_ *carrying)
+static http2_connection *http2_connection_of(const bide_http_talk_ *other_protocol)
 {
-    return carrying->connection->carriers;
+    return other_protocol->connection->protocols;
 }
 
 static void http2_open_scopes(http2_connection *connection, bide_frame *owner, uint64_t now)
@@ -333,7 +333,7 @@ static void http2_open_scopes(http2_connection *connection, bide_frame *owner, u
 bide_coroutine(http2_connection_body)
 {
     bide_begin(http2_connection_body, bide_http_talk_ * self);
-    http2_open_scopes(self->connection->carriers, bide_this_frame(), bide_now(bide_this_context()));
+    http2_open_scopes(self->connection->protocols, bide_this_frame(), bide_now(bide_this_context()));
     bide_await_status(http2_connection_of(self)->status,
                       bide_scope_join(&http2_connection_of(self)->io));
     http2_connection_of(self)->status = http2_connection_status(http2_connection_of(self)->status);
@@ -370,7 +370,7 @@ static int http2_make_connection(bide_http2 *http2, bide_http_connection *http)
         bide_http2_deallocate_(http2, connection, sizeof *connection);
         return status;
     }
-    http->carriers = connection;
+    http->protocols = connection;
     http2->stats.connections++;
     http2->sessions++;
     (void)bide_http_peer(http->exchange);
@@ -386,19 +386,19 @@ bide_coroutine(http2_reject_body)
     bide_end();
 }
 
-static bide_awaiter *http2_carrier_serve(bide_http_protocol *carrier, bide_http_connection *http)
+static bide_awaiter *http2_protocol_serve(bide_http_protocol *protocol, bide_http_connection *http)
 {
-    int status = http2_make_connection(bide_container_of(carrier, bide_http2, protocol), http);
-    http->carrying.connection = http;
-    return bide_task_init(&http->carrying.task,
+    int status = http2_make_connection(bide_container_of(protocol, bide_http2, protocol), http);
+    http->other_protocol.connection = http;
+    return bide_task_init(&http->other_protocol.task,
                           status == 0 ? &http2_connection_body : &http2_reject_body);
 }
 
-static void http2_carrier_drain(bide_http_protocol *carrier, bide_http_connection *http)
+static void http2_protocol_drain(bide_http_protocol *protocol, bide_http_connection *http)
 {
-    (void)carrier;
-    if (http->carriers != NULL)
-        bide_http2_take_leave_(http->carriers);
+    (void)protocol;
+    if (http->protocols != NULL)
+        bide_http2_take_leave_(http->protocols);
 }
 
 /* ---- The server ---- */
@@ -435,8 +435,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
         return -EINVAL;
     http2->protocol.preface = options.is_plain ? (bide_slice){preface, sizeof preface - 1}
                                               : (bide_slice){NULL, 0};
-    http2->protocol.serve = http2_carrier_serve;
-    http2->protocol.drain = http2_carrier_drain;
+    http2->protocol.serve = http2_protocol_serve;
+    http2->protocol.drain = http2_protocol_drain;
     http2->server = server;
     http2->options = options;
     memset(&http2->stats, 0, sizeof http2->stats);

@@ -307,7 +307,7 @@ bool bide_observer_is_active_(const observer_user *user)
 }
 
 /* 6 */
-static void forget_parent(void)
+static void discard_parent(void)
 {
     records = NULL;
     for (unsigned i = 0; i < OBSERVER_SLOTS; i++)
@@ -319,7 +319,7 @@ static void forget_parent(void)
 void bide_observer_start_(const observer_user *user)
 {
     if (bide_atomic_load(&observer_generation, relaxed) != bide_generation_)
-        forget_parent();
+        discard_parent();
     unsigned before = bide_atomic_load(&users, relaxed);
     if (before == 0) {
         for (observed_thread *thread = records; thread != NULL; thread = thread->next) {

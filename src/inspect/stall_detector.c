@@ -41,7 +41,7 @@ static void watch_print(void *argument, const bide_stall *turn)
 static void watch_report(const observed_thread *thread, const observed_turn *turn, uint64_t now,
                          bool has_ended)
 {
-    const bide_stall told = {
+    const bide_stall reported = {
         .name = bide_point_name_(turn->point),
         .file = turn->point->code != NULL ? turn->point->code->file : "",
         .line = turn->point->line,
@@ -50,7 +50,7 @@ static void watch_report(const observed_thread *thread, const observed_turn *tur
         .has_ended = has_ended,
         .nanoseconds = now - turn->began,
     };
-    watch.report(watch.argument, &told);
+    watch.report(watch.argument, &reported);
 }
 
 static void bide_stall_detector_run_ended_(observed_thread *thread, const observed_turn *turn)

@@ -114,11 +114,11 @@ void bide_io_acceptor_give_(bide_io_operation *operation, int fd)
     }
 }
 
-static void acceptor_forget_stream(bide_io *io, void *argument)
+static void acceptor_discard_stream(bide_io *io, void *argument)
 {
     bide_io_operation *stream = argument;
     if ((stream->state & IO_WAITING) != 0 && io->generation == bide_generation_)
-        io->table->forget(io, stream);
+        io->table->discard(io, stream);
     stream->state = 0;
 }
 
@@ -127,7 +127,7 @@ void bide_acceptor_destroy(bide_acceptor *acceptor)
     bide_io_operation *stream = &acceptor->stream;
     int fd;
     if (stream->io != NULL)
-        bide_io_call_remote_(stream->io, acceptor_forget_stream, stream);
+        bide_io_call_remote_(stream->io, acceptor_discard_stream, stream);
     while ((fd = bide_io_acceptor_take_(acceptor)) >= 0)
         close(fd);
     bide_assert(acceptor->count == 0 && acceptor->more_count == 0);

@@ -49,14 +49,14 @@ void *bide_buffer_pool_pop_(bide_buffer_pool *pool, const bide_io_operation *ope
 
 void bide_buffer_pool_wait_(bide_io_operation *operation)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     if (io_waits_for_buffer(operation))
         return;
-    operation->arguments.lent.data = pool;
-    operation->arguments.lent.next = NULL;
-    operation->arguments.lent.previous = pool->last;
+    operation->arguments.provided.data = pool;
+    operation->arguments.provided.next = NULL;
+    operation->arguments.provided.previous = pool->last;
     if (pool->last != NULL)
-        pool->last->arguments.lent.next = operation;
+        pool->last->arguments.provided.next = operation;
     else
         pool->first = operation;
     pool->last = operation;
@@ -64,17 +64,17 @@ void bide_buffer_pool_wait_(bide_io_operation *operation)
 
 void bide_buffer_pool_stop_waiting_(bide_io_operation *operation)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     bide_assert(io_waits_for_buffer(operation));
-    bide_io_operation *next = operation->arguments.lent.next;
-    bide_io_operation *previous = operation->arguments.lent.previous;
-    operation->arguments.lent.data = NULL;
+    bide_io_operation *next = operation->arguments.provided.next;
+    bide_io_operation *previous = operation->arguments.provided.previous;
+    operation->arguments.provided.data = NULL;
     if (previous != NULL)
-        previous->arguments.lent.next = next;
+        previous->arguments.provided.next = next;
     else
         pool->first = next;
     if (next != NULL)
-        next->arguments.lent.previous = previous;
+        next->arguments.provided.previous = previous;
     else
         pool->last = previous;
 }
@@ -103,7 +103,7 @@ void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, un
 
 void bide_buffer_pool_destroy(bide_buffer_pool *pool)
 {
-    if (pool->lent != 0 || pool->first != NULL)
+    if (pool->in_use != 0 || pool->first != NULL)
         bide_platform.misuse("a pool of buffers is ended while it is in use",
                              "bide_buffer_pool_destroy", __FILE__, __LINE__);
     if (pool->io != NULL && pool->hooks->leave != NULL)
@@ -116,8 +116,8 @@ bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_provided");
     bide_io_operation_init(operation, &ops, BIDE_IO_RECV_PROVIDED, socket);
-    operation->arguments.lent.pool = pool;
-    operation->arguments.lent.data = NULL;
+    operation->arguments.provided.pool = pool;
+    operation->arguments.provided.data = NULL;
     return &operation->awaiter;
 }
 
@@ -125,8 +125,8 @@ void bide_buffer_release(bide_buffer_pool *pool, void *data)
 {
     if (data == NULL)
         return;
-    bide_assert(pool->lent != 0);
-    pool->lent--;
+    bide_assert(pool->in_use != 0);
+    pool->in_use--;
     bide_buffer_pool_push_(pool, data);
     while (pool->first != NULL && pool->free != NULL) { /* 2 */
         bide_io_operation *operation = pool->first;

@@ -39,8 +39,8 @@ void bide_buffer_pool_stop_waiting_(bide_io_operation *operation);
 /* Whether it waits for a buffer. Then `data` is the pool itself. */
 BIDE_INLINE bool io_waits_for_buffer(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.lent.data != NULL &&
-           operation->arguments.lent.data == operation->arguments.lent.pool;
+    return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.provided.data != NULL &&
+           operation->arguments.provided.data == operation->arguments.provided.pool;
 }
 
 #endif

@@ -226,7 +226,7 @@ ptrdiff_t bide_call_sendmsg_(bide_io_operation *operation)
 /* Takes a buffer for the call, and keeps it if the call received bytes. */
 ptrdiff_t bide_call_recv_provided_(bide_io_operation *operation)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     void *data = bide_buffer_pool_pop_(pool, operation);
     if (data == NULL) {
         bide_buffer_pool_wait_(operation);
@@ -235,8 +235,8 @@ ptrdiff_t bide_call_recv_provided_(bide_io_operation *operation)
     ptrdiff_t result =
         result_or_errno(recv(operation->descriptor->fd, data, pool->size, MSG_DONTWAIT));
     if (result > 0) {
-        operation->arguments.lent.data = data;
-        pool->lent++;
+        operation->arguments.provided.data = data;
+        pool->in_use++;
     } else {
         bide_buffer_pool_push_(pool, data);
     }

@@ -132,7 +132,7 @@ static bool epoll_needs_file_pool(const bide_io_operation *operation)
 
 static const struct bide_buffer_hooks_ epoll_buffer_hooks;
 
-static bide_frame *epoll_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+static bide_frame *epoll_start(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
     bide_descriptor *descriptor = operation->descriptor;
@@ -150,7 +150,7 @@ static bide_frame *epoll_begin(bide_io *io, bide_io_operation *operation, bide_f
             return frame;
     }
     if (row->shape == IO_SHAPE_LENT)
-        bide_buffer_pool_claim_(operation->arguments.lent.pool, io, &epoll_buffer_hooks);
+        bide_buffer_pool_claim_(operation->arguments.provided.pool, io, &epoll_buffer_hooks);
     int direction = io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
         if (!epoll_direction_waits(descriptor, direction) && epoll_try(operation)) {
@@ -346,10 +346,10 @@ static void epoll_cancel(bide_io *io, bide_io_operation *operation)
         epoll_direction_is_ready(loop_of(io), unread, BIDE_IO_INPUT);
 }
 
-static void epoll_forget(bide_io *io, bide_io_operation *operation)
+static void epoll_discard(bide_io *io, bide_io_operation *operation)
 {
     if (bide_loop_is_offloaded_(operation)) {
-        bide_loop_forget_offloaded_(loop_of(io), operation);
+        bide_loop_discard_offloaded_(loop_of(io), operation);
         return;
     }
     bide_descriptor *unread = epoll_unread_of(operation);
@@ -426,9 +426,9 @@ static void epoll_destroy_state(bide_loop *loop, bool is_own)
 
 static const bide_io_table epoll_operations = {
     .name = "epoll",
-    .begin = epoll_begin,
+    .start = epoll_start,
     .cancel = epoll_cancel,
-    .forget = epoll_forget,
+    .discard = epoll_discard,
     .release = epoll_release,
 };
 

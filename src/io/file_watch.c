@@ -3,7 +3,7 @@
  *
  *     buffer |......|=====|=====|=====|.......|      first event --> first watch of its number
  *                 begin              end     size                     |same
- *                                                    `told`, `at` --> the other watches of the number
+ *                                                    `reported`, `at` --> the other watches of the number
  *
  *     tree   of watches by the kernel's number. The bits of the number, lowest first, select left or
  *            right. A watch may be anywhere on the path of its number. So any watch below may replace
@@ -16,7 +16,7 @@
  *    soon as the read has ended or was withdrawn (`finally`). So events that left the kernel are in
  *    the buffer.
  * 2. An event stays the first until the next one is requested. If a coroutine is destroyed before it
- *    resumes with the event, the event is delivered again (file_watch_give_back), beginning with the
+ *    resumes with the event, the event is delivered again (file_watch_release), beginning with the
  *    watch that it was for. If that watch is removed, it begins with the next one. The name stays in
  *    place for the same time.
  * 3. The kernel reuses a number only after all others were used. So an event whose number has no
@@ -155,7 +155,7 @@ void bide_file_watcher_destroy(bide_file_watcher *watcher)
     while (watcher->tree != NULL)
         file_watch_unlink(watcher->tree);
     watcher->begin = watcher->end;
-    watcher->told = watcher->at = NULL;
+    watcher->reported = watcher->at = NULL;
 }
 
 int bide_file_watch_add(bide_file_watcher *watcher, bide_file_watch *watch, const char *path,
@@ -192,8 +192,8 @@ void bide_file_watch_remove(bide_file_watch *watch)
     bide_file_watcher *watcher = watch->watcher;
     if (watcher == NULL)
         return;
-    if (watcher->told == watch)
-        watcher->told = watch->same;
+    if (watcher->reported == watch)
+        watcher->reported = watch->same;
     if (watcher->at == watch)
         watcher->at = watch->same;
     if (file_watch_unlink(watch))
@@ -216,7 +216,7 @@ static bool file_watch_deliver(bide_file_event_operation *next, const struct ino
         watcher->at = watch->same;
         next->changes = (event->mask & IN_IGNORED) != 0 ? BIDE_FILE_GONE : ours & watch->wanted;
         if (next->changes != 0) {
-            watcher->told = next->watch = watch;
+            watcher->reported = next->watch = watch;
             return true;
         }
     }
@@ -234,7 +234,7 @@ static bool file_watch_next_event(bide_file_event_operation *next)
         bool is_new = !watcher->is_inside;
         if (is_new) {
             watcher->is_inside = true;
-            watcher->told = NULL;
+            watcher->reported = NULL;
             watcher->at = event.wd >= 0 ? *file_watch_place_of(watcher, event.wd) : NULL;
         }
         if (is_new && (event.mask & IN_Q_OVERFLOW) != 0) {
@@ -254,7 +254,7 @@ static bool file_watch_next_event(bide_file_event_operation *next)
 }
 
 /* The coroutine is destroyed before it resumes with the event: 2. */
-static void file_watch_give_back(bide_frame *frame)
+static void file_watch_release(bide_frame *frame)
 {
     bide_file_event_operation *next =
         bide_container_of(frame, bide_file_event_operation, task.frame);
@@ -265,7 +265,7 @@ static void file_watch_give_back(bide_frame *frame)
     if (next->changes == BIDE_FILE_OVERFLOWED)
         watcher->is_inside = false;
     else
-        watcher->at = watcher->told;
+        watcher->at = watcher->reported;
 }
 
 static bide_awaiter *file_watch_start_read(bide_file_event_operation *next)
@@ -292,7 +292,7 @@ static void file_watch_finish_read(bide_file_event_operation *next)
 }
 
 static const bide_coroutine_type file_watch_event_type = {.name = "task",
-                                                          .release = file_watch_give_back};
+                                                          .release = file_watch_release};
 
 bide_coroutine_of(file_watch_event_type, file_watch_next_body)
 {

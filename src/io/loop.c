@@ -143,14 +143,14 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
         return error;
     }
     bide_io_describe_with_(loop->io.table);
-    bide_live_add_(&loop->live, BIDE_LIVE_LOOP_);
+    bide_registry_add_(&loop->live, BIDE_LIVE_LOOP_);
     *created = loop;
     return 0;
 }
 
 void bide_loop_destroy(bide_loop *loop)
 {
-    bide_live_remove_(&loop->live);
+    bide_registry_remove_(&loop->live);
     bool is_own = loop->io.generation == bide_generation_;
     bide_io_destroy(&loop->io);
     loop->ops->destroy(loop, is_own);
@@ -222,7 +222,7 @@ static void read_printable_name(const char *address, char *name, size_t size)
     name[length] = '\0';
 }
 
-bool bide_loop_note_events_(const bide_live_ *live, loop_seen *seen)
+bool bide_loop_note_events_(const bide_registry_ *live, loop_seen *seen)
 {
     const bide_loop *loop = bide_container_of(live, bide_loop, live);
     const char *name;

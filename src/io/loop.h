@@ -89,7 +89,7 @@ struct bide_loop {
     pthread_t thread; /* that it runs on */
 
     /* for the monitor, which has the kernel read them */
-    bide_live_ live;
+    bide_registry_ live;
     int thread_number;
     bool is_run;    /* its thread is in it */
     bool is_asleep; /* in the kernel */
@@ -120,6 +120,6 @@ typedef struct loop_seen {
  * Takes a snapshot. Any thread that holds the registry of live objects (live.h) and may read memory
  * through the kernel. False: it cannot be read.
  */
-bool bide_loop_note_events_(const bide_live_ *live, loop_seen *seen);
+bool bide_loop_note_events_(const bide_registry_ *live, loop_seen *seen);
 
 #endif

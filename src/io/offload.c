@@ -97,7 +97,7 @@ void bide_loop_cancel_offloaded_(bide_loop *loop, bide_io_operation *operation)
     bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
 }
 
-void bide_loop_forget_offloaded_(bide_loop *loop, bide_io_operation *operation)
+void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
     bide_awaiter *call = &offload_of(operation)->call.awaiter;
     bide_assert(bide_loop_is_offloaded_(operation));
@@ -112,6 +112,6 @@ void bide_loop_forget_offloaded_(bide_loop *loop, bide_io_operation *operation)
 
 void bide_loop_release_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
-    bide_loop_forget_offloaded_(loop, operation);
+    bide_loop_discard_offloaded_(loop, operation);
     bide_io_finish_waiting(operation, operation->count != 0 ? BIDE_IO_DONE : BIDE_IO_CLOSED);
 }

@@ -26,7 +26,7 @@ void bide_loop_cancel_offloaded_(bide_loop *loop, bide_io_operation *operation);
  * Takes an offloaded operation back, as forget of a bide_io_table. Waits for one that has started,
  * because a thread, or the post of its completion, refers to it.
  */
-void bide_loop_forget_offloaded_(bide_loop *loop, bide_io_operation *operation);
+void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation);
 
 /* Ends an offloaded operation, for release of a bide_io_table: it keeps what it has done. */
 void bide_loop_release_offloaded_(bide_loop *loop, bide_io_operation *operation);

@@ -113,7 +113,7 @@ BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operatio
     if (operation->io != io) /* (a stop request may read it while a forwarded operation begins) */
         operation->io = io;
     io->begun++;
-    return io->table->begin(io, operation, frame);
+    return io->table->start(io, operation, frame);
 }
 
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)
@@ -175,7 +175,7 @@ static void withdraw_on_owner_thread(bide_io *io, void *argument)
     bide_io_operation *operation = withdrawal->operation;
     withdrawal->was_waiting = (operation->state & IO_WAITING) != 0;
     if (withdrawal->was_waiting) {
-        io->table->forget(io, operation);
+        io->table->discard(io, operation);
         bide_assert((operation->state & (IO_IN_RING | IO_CANCEL_IN_RING | IO_IS_FILE_JOB)) == 0);
         BIDE_OBSERVE_(operation_ends, (&operation->awaiter, operation->count, -ECANCELED));
         operation->state = 0;

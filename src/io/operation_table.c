@@ -68,8 +68,8 @@ static void undo_pair(bide_io_operation *operation)
 
 static void undo_recv_provided(bide_io_operation *operation)
 {
-    bide_buffer_release(operation->arguments.lent.pool, operation->arguments.lent.data);
-    operation->arguments.lent.data = NULL;
+    bide_buffer_release(operation->arguments.provided.pool, operation->arguments.provided.data);
+    operation->arguments.provided.data = NULL;
 }
 
 static void undo_open(bide_io_operation *operation)
@@ -284,7 +284,7 @@ size_t bide_io_length_of_shape_(const bide_io_operation *operation)
     case IO_SHAPE_BATCH:
         return arguments->batch.count;
     case IO_SHAPE_LENT:
-        return arguments->lent.pool->size;
+        return arguments->provided.pool->size;
     case IO_SHAPE_SPLICE:
         return arguments->splice.size;
     case IO_SHAPE_SEND_FILE:

@@ -62,7 +62,7 @@ static bool uring_only_polls(const bide_io_operation *operation)
 {
     return bide_io_row_of_(operation)->is_tried_first ||
            (operation->code == BIDE_IO_RECV_PROVIDED &&
-            operation->arguments.lent.pool->ring == NULL);
+            operation->arguments.provided.pool->ring == NULL);
 }
 
 void bide_uring_try_(bide_loop *loop, bide_io_operation *operation)
@@ -245,7 +245,7 @@ void bide_uring_end_(bide_loop *loop, bide_io_operation *operation, bide_io_outc
 static void uring_end_early(bide_loop *loop, bide_io_operation *operation, unsigned why)
 {
     if ((why & IO_FORGETTING) != 0)
-        operation->status = -ECANCELED; /* uring_forget ends it */
+        operation->status = -ECANCELED; /* uring_discard ends it */
     else
         bide_uring_end_(loop, operation,
                         (why & IO_CANCELLING) != 0 ? BIDE_IO_CANCELLED : BIDE_IO_CLOSED);
@@ -370,7 +370,7 @@ static bool uring_accepts_at_once(bide_io_operation *operation)
     return fd >= 0;
 }
 
-static bide_frame *uring_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
     const bide_io_row_ *row = bide_io_row_of_(operation);
@@ -391,7 +391,7 @@ static bide_frame *uring_begin(bide_io *io, bide_io_operation *operation, bide_f
             return frame;
     }
     if (row->shape == IO_SHAPE_LENT)
-        bide_uring_enter_pool_(loop, operation->arguments.lent.pool);
+        bide_uring_enter_pool_(loop, operation->arguments.provided.pool);
     if (uring_accepts_at_once(operation))
         return frame;
     if (row->is_tried_first &&
@@ -426,11 +426,11 @@ static void uring_wait_and_reap(bide_loop *loop)
     bide_uring_reap_(loop);
 }
 
-static void uring_forget(bide_io *io, bide_io_operation *operation)
+static void uring_discard(bide_io *io, bide_io_operation *operation)
 {
     bide_loop *loop = loop_of(io);
     if (bide_loop_is_offloaded_(operation)) {
-        bide_loop_forget_offloaded_(loop, operation);
+        bide_loop_discard_offloaded_(loop, operation);
         return;
     }
     if (!uring_is_in_ring(operation)) { /* it has done nothing */
@@ -474,9 +474,9 @@ static void uring_release(bide_io *io, bide_descriptor *descriptor)
 
 const bide_io_table bide_uring_operations_ = {
     .name = "uring",
-    .begin = uring_begin,
+    .start = uring_start,
     .cancel = uring_cancel,
-    .forget = uring_forget,
+    .discard = uring_discard,
     .release = uring_release,
 };
 

@@ -100,16 +100,16 @@ void bide_uring_enter_pool_(bide_loop *loop, bide_buffer_pool *pool)
 
 void bide_uring_take_buffer_(bide_io_operation *operation, int result, unsigned flags)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     unsigned number = flags >> IORING_CQE_BUFFER_SHIFT;
     bide_assert(number < pool->count && pool->provided != 0);
     char *data = pool->memory + number * pool->size;
     pool->provided--;
-    pool->lent++;
+    pool->in_use++;
     if (pool->provided < pool->window / 2)
         buffer_ring_fill(pool);
     if (result > 0) {
-        operation->arguments.lent.data = data;
+        operation->arguments.provided.data = data;
         io_written(data, (size_t)result);
     } else {
         bide_buffer_release(pool, data);
@@ -118,7 +118,7 @@ void bide_uring_take_buffer_(bide_io_operation *operation, int result, unsigned 
 
 void bide_uring_found_no_buffer_(bide_loop *loop, bide_io_operation *operation)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     if (pool->provided == 0 &&
         bide_buffer_pool_has_free_(pool)) { /* more arrived at once than the window has */
         if (pool->window < pool->count)

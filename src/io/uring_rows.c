@@ -126,7 +126,7 @@ static void prepare_recv_provided(struct io_uring_sqe *entry, const bide_io_oper
     io_uring_prep_recv(entry, operation->descriptor->fd, NULL, 0, 0);
     entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
     entry->flags |= IOSQE_BUFFER_SELECT;
-    entry->buf_group = operation->arguments.lent.pool->group;
+    entry->buf_group = operation->arguments.provided.pool->group;
 }
 
 static void prepare_open(struct io_uring_sqe *entry, const bide_io_operation *operation)

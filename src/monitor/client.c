@@ -40,7 +40,7 @@ bool bide_http_client_may_ask_(const monitor_client *client)
 
 void bide_http_client_reject_(monitor_client *client, const char *why)
 {
-    bide_report_begin_(&client->answer, "error");
+    bide_report_start_(&client->answer, "error");
     bide_report_text_(&client->answer, "what", why);
     if (!bide_report_end_(&client->answer))
         client->ends = true; /* no memory for the error record */
@@ -51,7 +51,7 @@ void bide_http_client_answered_(monitor_client *client)
     monitor_report *answer = &client->answer;
     bool left_out = answer->left_out;
     for (;;) {
-        bide_report_begin_(answer, "end");
+        bide_report_start_(answer, "end");
         bide_report_number_(answer, "left_out", left_out);
         if (bide_report_end_(answer) || answer->length == 0)
             break;

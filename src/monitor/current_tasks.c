@@ -81,7 +81,7 @@ static void turns_report_thread(monitor_report *report, const seen_thread *threa
     static const char *const running[] = {"runs", "runs_file", "runs_line", "runs_ns"};
     static const char *const longest[] = {"longest", "longest_file", "longest_line", "longest_ns"};
     uint64_t now = bide_platform.now();
-    bide_report_begin_(report, "thread");
+    bide_report_start_(report, "thread");
     bide_report_number_(report, "thread", (uint64_t)thread->id);
     bide_report_text_(report, "thread_name", thread->name);
     if (thread->has_turn)

@@ -43,7 +43,7 @@ static executor *executors_add(executors *executors)
     return executor;
 }
 
-static void executors_add_loop(executors *executors, const bide_live_ *live)
+static void executors_add_loop(executors *executors, const bide_registry_ *live)
 {
     loop_seen seen;
     executor *executor = bide_loop_note_events_(live, &seen) ? executors_add(executors) : NULL;
@@ -85,7 +85,7 @@ static void executors_add_worker(executors *executors, const bide_thread_pool *p
     executor->values[EXECUTOR_LONGEST] = bide_atomic_load(&from->longest, relaxed);
 }
 
-static void executors_add_live(executors *executors, const bide_live_ *live)
+static void executors_add_live(executors *executors, const bide_registry_ *live)
 {
     if (live->kind == BIDE_LIVE_LOOP_) {
         executors_add_loop(executors, live);
@@ -150,9 +150,9 @@ int bide_executors_collect_(executors *executors, const struct executors *last)
     bide_roots_look_(); /* only one thread peeks at a time */
     int error = bide_peek_begin_();
     if (error == 0) {
-        for (const bide_live_ *live = bide_live_hold_(); live != NULL; live = live->next)
+        for (const bide_registry_ *live = bide_registry_hold_(); live != NULL; live = live->next)
             executors_add_live(executors, live);
-        bide_live_let_go_();
+        bide_registry_release_();
         bide_peek_end_();
     }
     bide_roots_looked_();
@@ -233,7 +233,7 @@ static void executor_report(monitor_report *report, const executor *executor,
     uint64_t new[EXECUTOR_COUNTS];
     for (unsigned i = 0; i < EXECUTOR_COUNTS; i++)
         new[i] = executor_difference(executor, before, i);
-    bide_report_begin_(report, executor->is_worker ? "worker" : "loop");
+    bide_report_start_(report, executor->is_worker ? "worker" : "loop");
     bide_report_number_(report, executor->is_worker ? "pool" : "loop", executor->number);
     if (executor->is_worker) {
         bide_report_number_(report, "worker", executor->worker);
@@ -267,7 +267,7 @@ static void executors_report_pool(const executor *first, size_t count, const exe
         if (first[i].values[EXECUTOR_LONGEST] > longest)
             longest = first[i].values[EXECUTOR_LONGEST];
     }
-    bide_report_begin_(report, "pool");
+    bide_report_start_(report, "pool");
     bide_report_number_(report, "pool", first->number);
     bide_report_text_(report, "name", first->name);
     bide_report_number_(report, "workers", count);

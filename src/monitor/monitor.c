@@ -83,7 +83,7 @@ static void monitor_report_look(monitor *monitor, monitor_client *client, uint64
     const task_groups *groups = &monitor->groups;
     monitor_report *answer = &client->answer;
     uint64_t now = monitor->last.at;
-    bide_report_begin_(answer, "look");
+    bide_report_start_(answer, "look");
     bide_report_number_(answer, "time_ms", now / MONITOR_MILLISECOND);
     bide_report_number_(answer, "since_ms",
                   client->before.at != 0 ? (now - client->before.at) / MONITOR_MILLISECOND : 0);
@@ -148,7 +148,7 @@ static void monitor_serve_looks(monitor *monitor)
 static void monitor_greet(const monitor *monitor, monitor_client *client)
 {
     monitor_report *answer = &client->answer;
-    bide_report_begin_(answer, "hello");
+    bide_report_start_(answer, "hello");
     bide_report_text_(answer, "protocol", "bide-monitor");
     bide_report_number_(answer, "version", MONITOR_VERSION);
     bide_report_number_(answer, "pid", (uint64_t)getpid());

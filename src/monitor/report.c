@@ -82,7 +82,7 @@ static void report_add_name(monitor_report *report, const char *name)
     report_add_text(report, "\":");
 }
 
-void bide_report_begin_(monitor_report *report, const char *is)
+void bide_report_start_(monitor_report *report, const char *is)
 {
     report->begin = report->length;
     report->is_full = false;

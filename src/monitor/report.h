@@ -1,7 +1,7 @@
 /*
  * The records of an answer: one JSON object per line, with texts and numbers as values.
  *
- *     bide_report_begin_(report, "loop");
+ *     bide_report_start_(report, "loop");
  *     bide_report_number_(report, "in_flight", 3);
  *     bide_report_end_(report);                             // {"is":"loop","in_flight":3}
  */
@@ -25,7 +25,7 @@ typedef struct monitor_report {
 /* The maximum size of an answer, in bytes. */
 enum { REPORT_MAX = 4 << 20 };
 
-void bide_report_begin_(monitor_report *report, const char *is);
+void bide_report_start_(monitor_report *report, const char *is);
 void bide_report_text_(monitor_report *report, const char *name, const char *text);
 void bide_report_number_(monitor_report *report, const char *name, uint64_t number);
 

@@ -166,7 +166,7 @@ const char *bide_task_groups_activity_(walk_doing doing)
 static void task_report_level(const walk_task *task, size_t number, monitor_report *report)
 {
     const walk_level *level = bide_walk_level_of_(task, number);
-    bide_report_begin_(report, "frame");
+    bide_report_start_(report, "frame");
     bide_report_address_(report, "task", (uintptr_t)task->address);
     bide_report_number_(report, "number", number);
     bide_report_text_(report, "name", level->name.bytes);
@@ -193,7 +193,7 @@ static void task_report(task_groups *set, const walk_task *task, uint64_t group,
 {
     monitor_report *report = set->details;
     size_t levels = bide_walk_levels_(task);
-    bide_report_begin_(report, "task");
+    bide_report_start_(report, "task");
     bide_report_address_(report, "task", (uintptr_t)task->address);
     bide_report_address_(report, "group", group);
     bide_report_text_(report, "kind", task->is_branch ? "branch" : "root");
@@ -264,7 +264,7 @@ static int task_group_compare(const void *one, const void *other)
 
 static void task_group_report(const task_group *group, monitor_report *report)
 {
-    bide_report_begin_(report, "group");
+    bide_report_start_(report, "group");
     bide_report_address_(report, "group", group->id);
     bide_report_number_(report, "tasks", group->count);
     bide_report_number_(report, "branches", group->branches);

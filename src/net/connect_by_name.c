@@ -45,12 +45,12 @@ bide_coroutine(connect_attempt_body)
 
 static unsigned connect_any_count_known(const bide_connect_any_operation *all)
 {
-    return all->look_up != NULL ? all->look_up->count : all->count;
+    return all->resolve != NULL ? all->resolve->count : all->count;
 }
 
 static bool connect_any_may_get_more(const bide_connect_any_operation *all)
 {
-    return all->look_up != NULL && !all->feeder.has_ended;
+    return all->resolve != NULL && !all->feeder.has_ended;
 }
 
 static int connect_any_family_of(const bide_connect_any_operation *all, unsigned which)
@@ -64,7 +64,7 @@ static int connect_any_family_of(const bide_connect_any_operation *all, unsigned
  */
 static int connect_any_first_family(const bide_connect_any_operation *all)
 {
-    bool by_family = all->look_up != NULL && all->look_up->answered != 0;
+    bool by_family = all->resolve != NULL && all->resolve->answered != 0;
     for (unsigned i = 0; by_family && i < connect_any_count_known(all); i++) {
         if (connect_any_family_of(all, i) == AF_INET6)
             return AF_INET6;
@@ -127,10 +127,10 @@ static uint64_t connect_any_next_time(const bide_connect_any_operation *all)
         return all->failed != all->failed_before || all->failed == all->begun
                    ? 0
                    : connect_any_add_time(all->begun_at, all->stagger);
-    if (!connect_any_may_get_more(all) || (all->look_up->answered & BIDE_ANSWERED_V6_) != 0)
+    if (!connect_any_may_get_more(all) || (all->resolve->answered & BIDE_ANSWERED_V6_) != 0)
         return 0;
-    return (all->look_up->answered & BIDE_ANSWERED_V4_) != 0
-               ? connect_any_add_time(all->look_up->answered_at, BIDE_CONNECT_RESOLUTION_DELAY)
+    return (all->resolve->answered & BIDE_ANSWERED_V4_) != 0
+               ? connect_any_add_time(all->resolve->answered_at, BIDE_CONNECT_RESOLUTION_DELAY)
                : BIDE_FOREVER;
 }
 
@@ -210,13 +210,13 @@ bide_coroutine(connect_any_body)
     self->begun = self->failed = 0;
     self->winner = NULL;
     bide_descriptor_init_closed(self->connection);
-    if (self->count == 0 && self->look_up == NULL)
+    if (self->count == 0 && self->resolve == NULL)
         bide_return(-EINVAL);
     connect_any_init_state(self);
     bide_scope_init(&self->scope, bide_this_frame());
     bide_scope_spawn(&self->scope, &self->pacer.branch,
                      bide_task_init(&self->pacer.task, &connect_pacer_body));
-    if (self->look_up != NULL)
+    if (self->resolve != NULL)
         bide_scope_spawn(&self->scope, &self->feeder.branch,
                          bide_task_init(&self->feeder.task, &connect_feeder_body));
     bide_await(bide_scope_join(&self->scope));
@@ -239,20 +239,20 @@ bide_awaiter *bide_connect_any(bide_connect_any_operation *operation, bide_descr
     operation->addresses = addresses;
     operation->count = count;
     operation->stagger = stagger != 0 ? stagger : BIDE_CONNECT_STAGGER;
-    operation->look_up = NULL;
+    operation->resolve = NULL;
     return bide_task_init(&operation->task, &connect_any_body);
 }
 
 static bide_awaiter *connect_by_look_up(bide_connect_by_name_operation *self)
 {
     bide_awaiter *awaiter =
-        bide_connect_any(&self->connect, self->connection, self->look_up.addresses, 0, 0);
-    self->connect.look_up = &self->look_up;
+        bide_connect_any(&self->connect, self->connection, self->resolve.addresses, 0, 0);
+    self->connect.resolve = &self->resolve;
     self->connect.feeder.has_ended = false;
     self->connect.feeder.awaiter =
-        bide_resolve(&self->look_up, self->names, self->host, self->port);
-    self->look_up.count = 0;
-    self->look_up.news = &self->connect.news;
+        bide_resolve(&self->resolve, self->names, self->host, self->port);
+    self->resolve.count = 0;
+    self->resolve.news = &self->connect.news;
     return awaiter;
 }
 

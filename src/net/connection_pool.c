@@ -188,7 +188,7 @@ void bide_connection_pool_release(bide_pooled_connection *connection, bool reusa
     connection_pool_release_permit(pool);
 }
 
-static void connection_pool_taking_give_back(bide_frame *frame)
+static void connection_pool_taking_release(bide_frame *frame)
 {
     bide_connection_acquire_operation *taking = bide_container_of(frame, bide_connection_acquire_operation, task.frame);
     bide_connection_pool_release(taking->connection, true);
@@ -196,7 +196,7 @@ static void connection_pool_taking_give_back(bide_frame *frame)
 }
 
 static const bide_coroutine_type connection_pool_taking_type = {
-    .name = "task", .release = connection_pool_taking_give_back};
+    .name = "task", .release = connection_pool_taking_release};
 
 bide_coroutine_of(connection_pool_taking_type, bide_connection_pool_taking)
 {

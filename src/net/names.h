@@ -20,7 +20,7 @@ int bide_names_cares_check_(const bide_names *names);
  * operation's. 0 or a negative errno. Destroying it at any time cancels it.
  */
 int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context);
-bide_awaiter *bide_names_cares_run_(struct bide_cares_look_up_ *look_up);
-void bide_names_cares_destroy_(struct bide_cares_look_up_ *look_up);
+bide_awaiter *bide_names_cares_run_(struct bide_cares_resolve_ *resolve);
+void bide_names_cares_destroy_(struct bide_cares_resolve_ *resolve);
 
 #endif

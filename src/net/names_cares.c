@@ -51,15 +51,15 @@
 
 enum { CARES_FAMILY_MAX = BIDE_RESOLVE_MAX / 2, CARES_READY_MAX = 8 };
 
-typedef struct bide_cares_look_up_ cares_look_up;
+typedef struct bide_cares_resolve_ cares_resolve;
 
 /* One family's answer. */
 struct cares_answer {
-    cares_look_up *all;
+    cares_resolve *all;
     int status; /* negative errno, or 0 */
 };
 
-struct bide_cares_look_up_ {
+struct bide_cares_resolve_ {
     bide_task task;
     bide_resolve_operation *operation; /* NULL while the look-up is destroyed: 3 */
     ares_channel channel;              /* NULL: not opened */
@@ -77,7 +77,7 @@ struct bide_cares_look_up_ {
 
 static ares_socket_t cares_open_socket(int family, int type, int protocol, void *argument)
 {
-    cares_look_up *it = argument;
+    cares_resolve *it = argument;
     int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (fd < 0 && errno != EAFNOSUPPORT)
         it->error = -errno;
@@ -124,7 +124,7 @@ static const struct ares_socket_functions cares_socket_functions = {
 /* c-ares has changed the events that it waits for on a socket: 2. */
 static void cares_update_polled(void *argument, ares_socket_t fd, int input, int output)
 {
-    cares_look_up *it = argument;
+    cares_resolve *it = argument;
     struct epoll_event event = {.events = (input ? EPOLLIN : 0u) | (output ? EPOLLOUT : 0u),
                                 .data.fd = fd};
     if (!input && !output) {
@@ -138,7 +138,7 @@ static void cares_update_polled(void *argument, ares_socket_t fd, int input, int
 
 /* ---- Answers ---- */
 
-static int cares_error_of(const cares_look_up *it, int status)
+static int cares_error_of(const cares_resolve *it, int status)
 {
     switch (status) {
     case ARES_SUCCESS:
@@ -194,7 +194,7 @@ static void cares_add_address(bide_resolve_operation *operation,
 static void cares_on_answer(void *argument, int status, int timeouts, struct ares_addrinfo *found)
 {
     struct cares_answer *answer = argument;
-    cares_look_up *it = answer->all;
+    cares_resolve *it = answer->all;
     bide_resolve_operation *operation = it->operation;
     (void)timeouts;
     if (operation != NULL) {
@@ -215,13 +215,13 @@ static void cares_on_answer(void *argument, int status, int timeouts, struct are
         ares_freeaddrinfo(found);
 }
 
-static bool cares_is_answered(const cares_look_up *it)
+static bool cares_is_answered(const cares_resolve *it)
 {
     return it->operation->answered == (BIDE_ANSWERED_V4_ | BIDE_ANSWERED_V6_);
 }
 
 /* Combines both answers. -ENOENT is returned only if no other error occurred. */
-static int cares_outcome(const cares_look_up *it)
+static int cares_outcome(const cares_resolve *it)
 {
     int v4 = it->answers[0].status, v6 = it->answers[1].status;
     return it->operation->count != 0 ? 0 : v6 == -ENOENT ? v4 : v6;
@@ -237,7 +237,7 @@ static void cares_init_library(void)
     cares_library_status = ares_library_init(ARES_LIB_INIT_ALL);
 }
 
-static int cares_open_channel(ares_channel *channel, const bide_names *names, cares_look_up *it)
+static int cares_open_channel(ares_channel *channel, const bide_names *names, cares_resolve *it)
 {
     struct ares_options options = {.timeout = (int)names->timeout, .tries = (int)names->tries};
     int mask = 0;
@@ -274,7 +274,7 @@ int bide_names_cares_check_(const bide_names *names)
     return status;
 }
 
-static int cares_start(cares_look_up *it, const bide_context *context)
+static int cares_start(cares_resolve *it, const bide_context *context)
 {
     static const int families[2] = {AF_INET, AF_INET6};
     int fd = epoll_create1(EPOLL_CLOEXEC);
@@ -296,7 +296,7 @@ static int cares_start(cares_look_up *it, const bide_context *context)
 }
 
 /* The time at which c-ares must be called even if no socket is ready. */
-static uint64_t cares_next_time(cares_look_up *it, const bide_context *context)
+static uint64_t cares_next_time(cares_resolve *it, const bide_context *context)
 {
     struct timeval left, *first = ares_timeout(it->channel, NULL, &left);
     if (first == NULL)
@@ -305,13 +305,13 @@ static uint64_t cares_next_time(cares_look_up *it, const bide_context *context)
            (uint64_t)first->tv_usec * 1000;
 }
 
-static bide_awaiter *cares_wait(cares_look_up *it, const bide_context *context)
+static bide_awaiter *cares_wait(cares_resolve *it, const bide_context *context)
 {
     return bide_with_deadline(&it->limited, cares_next_time(it, context),
                               bide_poll(&it->poll, &it->polled, POLLIN));
 }
 
-static int cares_process(cares_look_up *it, const bide_context *context)
+static int cares_process(cares_resolve *it, const bide_context *context)
 {
     struct epoll_event ready[CARES_READY_MAX];
     int count = epoll_wait(it->polled.fd, ready, CARES_READY_MAX, 0);
@@ -329,7 +329,7 @@ static int cares_process(cares_look_up *it, const bide_context *context)
 
 bide_coroutine(cares_body)
 {
-    bide_begin(cares_body, cares_look_up * self);
+    bide_begin(cares_body, cares_resolve * self);
     self->status = cares_start(self, bide_this_context());
     while (self->status == 0 && !cares_is_answered(self)) {
         if (self->operation->answered != 0 && self->operation->news != NULL)
@@ -349,7 +349,7 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
     bide_io *io = io_of_context(context);
     if (io == NULL || io_calls(io) != NULL) /* a simulated loop cannot poll the system's sockets */
         return -ENOTSUP;
-    cares_look_up *it = calloc(1, sizeof *it);
+    cares_resolve *it = calloc(1, sizeof *it);
     if (it == NULL)
         return -ENOMEM;
     bide_descriptor_init_closed(&it->polled);
@@ -358,12 +358,12 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
     return 0;
 }
 
-bide_awaiter *bide_names_cares_run_(cares_look_up *it)
+bide_awaiter *bide_names_cares_run_(cares_resolve *it)
 {
     return bide_task_init(&it->task, &cares_body);
 }
 
-void bide_names_cares_destroy_(cares_look_up *it)
+void bide_names_cares_destroy_(cares_resolve *it)
 {
     it->operation = NULL; /* 3 */
     if (it->channel != NULL)
@@ -387,15 +387,15 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
     return -ENOTSUP;
 }
 
-bide_awaiter *bide_names_cares_run_(struct bide_cares_look_up_ *look_up)
+bide_awaiter *bide_names_cares_run_(struct bide_cares_resolve_ *resolve)
 {
-    (void)look_up;
+    (void)resolve;
     return NULL;
 }
 
-void bide_names_cares_destroy_(struct bide_cares_look_up_ *look_up)
+void bide_names_cares_destroy_(struct bide_cares_resolve_ *resolve)
 {
-    (void)look_up;
+    (void)resolve;
 }
 
 #endif

@@ -12,7 +12,7 @@
  *    reason, its `count` is added to the buffer at once. If the coroutine is destroyed during the
  *    read, `finally` adds the count: the read has been withdrawn by then, and its count is final.
  * 2. Bytes leave the buffer all at once, when the operation ends with 0. If the coroutine is
- *    destroyed before it resumes with the result, `reader_give_back` puts them back. No other
+ *    destroyed before it resumes with the result, `reader_release` puts them back. No other
  *    operation of the reader has started since, so they still precede `begin`. Two operations are
  *    exceptions: a bide_reader_read_exact of more bytes than the buffer holds, and a
  *    bide_reader_skip. They consume bytes as these arrive, and `count` reports how many.
@@ -214,7 +214,7 @@ static void reader_finish_read(bide_reader_operation *operation)
 }
 
 /* The coroutine is destroyed before it resumes with the result: 2. */
-static void reader_give_back(bide_frame *frame)
+static void reader_release(bide_frame *frame)
 {
     bide_reader_operation *operation = bide_container_of(frame, bide_reader_operation, task.frame);
     bide_reader *reader = operation->reader;
@@ -247,7 +247,7 @@ static bool reader_ready(bide_awaiter *awaiter)
 }
 
 static bide_next reader_operation_step_(bide_frame *frame, unsigned depth);
-static const bide_coroutine_type reader_type = {.name = "task", .release = reader_give_back};
+static const bide_coroutine_type reader_type = {.name = "task", .release = reader_release};
 static const bide_coroutine_type *const reader_operation_type_ = &reader_type;
 static const bide_coroutine_code reader_operation_code = {
     reader_operation_step_, "reader_operation", __FILE__, &reader_operation_type_, NULL};

@@ -150,7 +150,7 @@ static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
     return i < select->count ? &select->cases[i].branch.frame : NULL;
 }
 
-static void waiting_give_back(bide_awaiter *awaiter)
+static void waiting_release(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     bide_branch_group_end_(&select->group);
@@ -182,7 +182,7 @@ static bide_awaiter *wait_for_all(bide_select *select)
     static const bide_wrapper_ops all = {
         .ops = BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"),
         .coroutine = waiting_coroutine,
-        .release = waiting_give_back,
+        .release = waiting_release,
     };
     static const bide_awaiter_ops nothing = {
         .suspend = nothing_suspend,
@@ -212,7 +212,7 @@ static bool select_case_ended(bide_select *select, const bide_context *context)
 /*
  * Gives back the result of a case, if possible. A channel's completed operation is not undone.
  */
-static void select_give_back(bide_frame *frame)
+static void select_release(bide_frame *frame)
 {
     bide_select *select = bide_container_of(frame, bide_select, task.frame);
     bide_select_case *c = &select->cases[select->winner];
@@ -224,7 +224,7 @@ static void select_give_back(bide_frame *frame)
     bide_wrapper_release(&awaiter);
 }
 
-static const bide_coroutine_type select_type = {.name = "task", .release = select_give_back};
+static const bide_coroutine_type select_type = {.name = "task", .release = select_release};
 
 bide_coroutine_of(select_type, select_body)
 {

@@ -6,12 +6,12 @@
 
 static struct {
     bide_atomic(uint32_t) lock; /* LOCK_FREE */
-    bide_live_ *first;
-    bide_live_ **end; /* the last link; NULL: nothing was ever added */
+    bide_registry_ *first;
+    bide_registry_ **end; /* the last link; NULL: nothing was ever added */
     uint32_t numbers; /* given so far */
 } registry;
 
-void bide_live_add_(bide_live_ *live, bide_live_kind_ kind)
+void bide_registry_add_(bide_registry_ *live, bide_registry_kind_ kind)
 {
     lock_take(&registry.lock);
     if (registry.end == NULL)
@@ -25,7 +25,7 @@ void bide_live_add_(bide_live_ *live, bide_live_kind_ kind)
     lock_free(&registry.lock);
 }
 
-void bide_live_remove_(bide_live_ *live)
+void bide_registry_remove_(bide_registry_ *live)
 {
     lock_take(&registry.lock);
     if (live->place != NULL) { /* NULL: it was registered before a fork */
@@ -40,13 +40,13 @@ void bide_live_remove_(bide_live_ *live)
     lock_free(&registry.lock);
 }
 
-const bide_live_ *bide_live_hold_(void)
+const bide_registry_ *bide_registry_hold_(void)
 {
     lock_take(&registry.lock);
     return registry.first;
 }
 
-void bide_live_let_go_(void)
+void bide_registry_release_(void)
 {
     lock_free(&registry.lock);
 }
@@ -67,7 +67,7 @@ static void live_after_fork(void)
 static void live_in_child(bool was_alone)
 {
     (void)was_alone;
-    for (bide_live_ *next, *live = registry.first; live != NULL; live = next) {
+    for (bide_registry_ *next, *live = registry.first; live != NULL; live = next) {
         next = live->next;
         live->place = NULL;
     }

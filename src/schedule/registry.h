@@ -14,22 +14,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum bide_live_kind_ { BIDE_LIVE_LOOP_, BIDE_LIVE_POOL_ } bide_live_kind_;
+typedef enum bide_registry_kind_ { BIDE_LIVE_LOOP_, BIDE_LIVE_POOL_ } bide_registry_kind_;
 
-typedef struct bide_live_ bide_live_;
-struct bide_live_ {
-    bide_live_ *next;
-    bide_live_ **place; /* the link that leads here */
-    bide_live_kind_ kind;
+typedef struct bide_registry_ bide_registry_;
+struct bide_registry_ {
+    bide_registry_ *next;
+    bide_registry_ **place; /* the link that leads here */
+    bide_registry_kind_ kind;
     uint32_t number; /* from 1; unique in this process */
 };
 
 /* Any thread. Blocks for a few instructions of another thread, or for a reader. */
-void bide_live_add_(bide_live_ *live, bide_live_kind_ kind);
-void bide_live_remove_(bide_live_ *live);
+void bide_registry_add_(bide_registry_ *live, bide_registry_kind_ kind);
+void bide_registry_remove_(bide_registry_ *live);
 
 /* Locks the list and returns the first, or NULL. */
-const bide_live_ *bide_live_hold_(void);
-void bide_live_let_go_(void);
+const bide_registry_ *bide_registry_hold_(void);
+void bide_registry_release_(void);
 
 #endif

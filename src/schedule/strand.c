@@ -336,7 +336,7 @@ static bide_io *strand_io(bide_scheduler *scheduler)
     return under->io(under);
 }
 
-static const bide_environment strand_world = {
+static const bide_environment strand_environment = {
     .now = strand_now,
     .begin_call = strand_begin_call,
     .take_call_back = strand_take_call_back,
@@ -355,7 +355,7 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.clear_timer = has_timers ? strand_clear_timer : NULL;
     strand->scheduler.runs_here_only = strand_runs_here_only;
     strand->scheduler.post_last = NULL;
-    strand->scheduler.environment = under->environment != NULL ? &strand_world : NULL;
+    strand->scheduler.environment = under->environment != NULL ? &strand_environment : NULL;
     strand->scheduler.io = under->io != NULL ? strand_io : NULL;
     bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MAX);
     strand->context = (bide_context){.scheduler = &strand->scheduler};

@@ -198,7 +198,7 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
         return error;
     }
 #if BIDE_OBSERVED
-    bide_live_add_(&pool->live, BIDE_LIVE_POOL_);
+    bide_registry_add_(&pool->live, BIDE_LIVE_POOL_);
 #endif
     *created = pool;
     return 0;
@@ -225,7 +225,7 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
         bide_platform.misuse("a thread pool is destroyed while a call runs in it", __func__,
                              __FILE__, __LINE__);
 #if BIDE_OBSERVED
-    bide_live_remove_(&pool->live);
+    bide_registry_remove_(&pool->live);
 #endif
     bide_pool_end_(pool);
     bide_threads_join_(pool->threads, pool->count);

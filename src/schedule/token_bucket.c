@@ -171,7 +171,7 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
 }
 
 /* The coroutine is destroyed after it has taken, before it resumes. 4 */
-static void token_bucket_give_back(bide_frame *frame)
+static void token_bucket_release(bide_frame *frame)
 {
     bide_token_take_operation *taking = bide_container_of(frame, bide_token_take_operation, task.frame);
     bide_token_bucket *bucket = taking->bucket;
@@ -184,7 +184,7 @@ static void token_bucket_give_back(bide_frame *frame)
 }
 
 static const bide_coroutine_type token_bucket_taking_type = {.name = "task",
-                                                             .release = token_bucket_give_back};
+                                                             .release = token_bucket_release};
 
 bide_coroutine_of(token_bucket_taking_type, bide_token_bucket_taking)
 {

@@ -45,24 +45,24 @@ static ptrdiff_t sim_move_bytes(memory_node *node, bide_io_operation *operation,
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_recv(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_recv(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_bytes(node, operation, false);
 }
 
-static ptrdiff_t sim_send_bytes(memory_world *world, memory_node *node,
+static ptrdiff_t sim_send_bytes(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_bytes(node, operation, true);
 }
 
-static ptrdiff_t sim_send_copied(memory_world *world, memory_node *node,
+static ptrdiff_t sim_send_copied(sim_environment *environment, memory_node *node,
                                  bide_io_operation *operation)
 {
     operation->arguments.bytes.was_copied = true;
-    return sim_send_bytes(world, node, operation);
+    return sim_send_bytes(environment, node, operation);
 }
 
 static ptrdiff_t sim_move_message(memory_node *node, struct msghdr *header, int flags, bool sends)
@@ -74,15 +74,15 @@ static ptrdiff_t sim_move_message(memory_node *node, struct msghdr *header, int 
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_recvmsg(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_recvmsg(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_message(node, operation->arguments.message, operation->flags, false);
 }
 
-static ptrdiff_t sim_sendmsg(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_sendmsg(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_message(node, operation->arguments.message, operation->flags, true);
 }
 
@@ -105,24 +105,24 @@ static ptrdiff_t sim_move_vectors(memory_node *node, const struct iovec *vectors
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_read(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_read(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
     struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
-    (void)world;
+    (void)environment;
     return sim_move_vectors(node, &vector, 1, 0, operation->arguments.bytes.offset, false);
 }
 
-static ptrdiff_t sim_write(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_write(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
     struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
-    (void)world;
+    (void)environment;
     return sim_move_vectors(node, &vector, 1, operation->count, operation->arguments.bytes.offset,
                             true);
 }
 
-static ptrdiff_t sim_readv(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_readv(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     if (operation->arguments.vector.count < 0)
         return -EINVAL;
     return sim_move_vectors(node, operation->arguments.vector.vectors,
@@ -130,9 +130,9 @@ static ptrdiff_t sim_readv(memory_world *world, memory_node *node, bide_io_opera
                             operation->arguments.vector.offset, false);
 }
 
-static ptrdiff_t sim_writev(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_writev(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     if (operation->arguments.vector.count < 0)
         return -EINVAL;
     return sim_move_vectors(node, operation->arguments.vector.vectors,
@@ -157,28 +157,28 @@ static ptrdiff_t sim_move_batch(memory_node *node, bide_io_operation *operation,
     return moved;
 }
 
-static ptrdiff_t sim_recv_batch(memory_world *world, memory_node *node,
+static ptrdiff_t sim_recv_batch(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_batch(node, operation, 0, false);
 }
 
-static ptrdiff_t sim_send_batch(memory_world *world, memory_node *node,
+static ptrdiff_t sim_send_batch(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_move_batch(node, operation, operation->count, true);
 }
 
 /* Takes a buffer for the call, and keeps it if the call received bytes. */
-static ptrdiff_t sim_recv_provided(memory_world *world, memory_node *node,
+static ptrdiff_t sim_recv_provided(sim_environment *environment, memory_node *node,
                                    bide_io_operation *operation)
 {
-    bide_buffer_pool *pool = operation->arguments.lent.pool;
+    bide_buffer_pool *pool = operation->arguments.provided.pool;
     memory_message message;
     struct iovec vector;
-    (void)world;
+    (void)environment;
     if ((node->kind->ready(node) & POLLIN) == 0)
         return -EAGAIN;
     void *data = bide_buffer_pool_pop_(pool, operation);
@@ -189,8 +189,8 @@ static ptrdiff_t sim_recv_provided(memory_world *world, memory_node *node,
     message_in_memory_init(&message, &vector, data, pool->size, 0);
     ptrdiff_t size = sim_receive(node, &message);
     if (size > 0) {
-        operation->arguments.lent.data = data;
-        pool->lent++;
+        operation->arguments.provided.data = data;
+        pool->in_use++;
     } else {
         bide_buffer_pool_push_(pool, data);
     }
@@ -199,7 +199,7 @@ static ptrdiff_t sim_recv_provided(memory_world *world, memory_node *node,
 
 /* ---- Splices ---- */
 
-static ptrdiff_t sim_splice_from_file(memory_world *world, memory_node *file,
+static ptrdiff_t sim_splice_from_file(sim_environment *environment, memory_node *file,
                                       bide_io_operation *operation)
 {
     char chunk[CHUNK];
@@ -207,7 +207,7 @@ static ptrdiff_t sim_splice_from_file(memory_world *world, memory_node *file,
     struct iovec vector;
     size_t size = operation->arguments.splice.size, moved = 0;
     int64_t offset = operation->arguments.splice.offset;
-    memory_node *pipe = bide_sim_node_of_(world, operation->arguments.splice.pipe);
+    memory_node *pipe = bide_sim_node_of_(environment, operation->arguments.splice.pipe);
     if (pipe == NULL)
         return -EBADF;
     if (pipe->kind != &bide_sim_pipe_kind_ || !file->kind->is_file)
@@ -264,10 +264,10 @@ static ptrdiff_t sim_splice_bytes(memory_node *from, memory_node *to, size_t siz
     return (ptrdiff_t)moved;
 }
 
-static ptrdiff_t sim_splice_to_socket(memory_world *world, memory_node *socket,
+static ptrdiff_t sim_splice_to_socket(sim_environment *environment, memory_node *socket,
                                       bide_io_operation *operation)
 {
-    memory_node *pipe = bide_sim_node_of_(world, operation->arguments.splice.pipe);
+    memory_node *pipe = bide_sim_node_of_(environment, operation->arguments.splice.pipe);
     if (pipe == NULL)
         return -EBADF;
     return sim_splice_bytes(pipe, socket, operation->arguments.splice.size - operation->count);
@@ -286,8 +286,8 @@ static bool are_ends_of_one_pipe(const memory_node *one, const memory_node *othe
 
 static ptrdiff_t sim_splice(bide_io *io, int from_fd, int to_fd, size_t size)
 {
-    memory_world *world = memory_world_of(io);
-    memory_node *from = bide_sim_node_of_(world, from_fd), *to = bide_sim_node_of_(world, to_fd);
+    sim_environment *environment = sim_environment_of(io);
+    memory_node *from = bide_sim_node_of_(environment, from_fd), *to = bide_sim_node_of_(environment, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
     if (from->kind->is_file || to->kind->is_file)
@@ -296,22 +296,22 @@ static ptrdiff_t sim_splice(bide_io *io, int from_fd, int to_fd, size_t size)
         (from->kind != &bide_sim_pipe_kind_ && to->kind != &bide_sim_pipe_kind_))
         return -EINVAL;
     ptrdiff_t moved = sim_splice_bytes(from, to, size);
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return moved;
 }
 
 static ptrdiff_t sim_tee(bide_io *io, int from_fd, int to_fd, size_t size)
 {
     char chunk[CHUNK];
-    memory_world *world = memory_world_of(io);
-    memory_node *from = bide_sim_node_of_(world, from_fd), *to = bide_sim_node_of_(world, to_fd);
+    sim_environment *environment = sim_environment_of(io);
+    memory_node *from = bide_sim_node_of_(environment, from_fd), *to = bide_sim_node_of_(environment, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
     if (from->kind != &bide_sim_pipe_kind_ || to->kind != &bide_sim_pipe_kind_ ||
         are_ends_of_one_pipe(from, to))
         return -EINVAL;
     ptrdiff_t copied = sim_copy_next(from, to, chunk, size);
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return copied;
 }
 
@@ -323,29 +323,29 @@ static ptrdiff_t sim_poll_node(const memory_node *node, unsigned wanted)
     return found != 0 ? (ptrdiff_t)found : -EAGAIN;
 }
 
-static ptrdiff_t sim_poll(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_poll(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return sim_poll_node(node, operation->arguments.poll.wanted);
 }
 
-static ptrdiff_t sim_connect(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_connect(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     (void)operation;
     return bide_sim_connected_(node);
 }
 
-static ptrdiff_t sim_accept(memory_world *world, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_accept(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return bide_sim_accept_(node, operation->arguments.accept.peer);
 }
 
-ptrdiff_t bide_sim_call_nothing_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_nothing_(sim_environment *environment, memory_node *node,
                                  bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     (void)node;
     (void)operation;
     return -ENOTSUP;
@@ -353,46 +353,46 @@ ptrdiff_t bide_sim_call_nothing_(memory_world *world, memory_node *node,
 
 /* ---- Opening ---- */
 
-void bide_sim_take_opened_(memory_world *world, bide_descriptor *descriptor, int fd)
+void bide_sim_take_opened_(sim_environment *environment, bide_descriptor *descriptor, int fd)
 {
-    bide_assert(bide_sim_node_of_(world, fd) != NULL);
+    bide_assert(bide_sim_node_of_(environment, fd) != NULL);
     bide_descriptor_init(descriptor, fd);
     descriptor->bits = IO_PROBED;
-    bide_io_adopt(&world->io, descriptor);
+    bide_io_adopt(&environment->io, descriptor);
 }
 
-static int sim_open_connection(memory_world *world, bide_io_operation *operation)
+static int sim_open_connection(sim_environment *environment, bide_io_operation *operation)
 {
-    return bide_sim_connect_(world, operation->arguments.address);
+    return bide_sim_connect_(environment, operation->arguments.address);
 }
 
-static int sim_open_listener(memory_world *world, bide_io_operation *operation)
+static int sim_open_listener(sim_environment *environment, bide_io_operation *operation)
 {
-    return bide_sim_listen_(world, operation->arguments.listen.address,
+    return bide_sim_listen_(environment, operation->arguments.listen.address,
                          operation->arguments.listen.backlog, operation->flags);
 }
 
-static int sim_open_receiver(memory_world *world, bide_io_operation *operation)
+static int sim_open_receiver(sim_environment *environment, bide_io_operation *operation)
 {
-    return bide_sim_open_datagrams_(world, operation->arguments.listen.address, operation->flags);
+    return bide_sim_open_datagrams_(environment, operation->arguments.listen.address, operation->flags);
 }
 
-static int sim_open_pair(memory_world *world, bide_io_operation *operation)
+static int sim_open_pair(sim_environment *environment, bide_io_operation *operation)
 {
     int fds[2];
-    int error = bide_sim_socket_pair_(world, fds);
+    int error = bide_sim_socket_pair_(environment, fds);
     if (error != 0)
         return error;
-    bide_sim_take_opened_(world, operation->arguments.accept.accepted, fds[1]);
+    bide_sim_take_opened_(environment, operation->arguments.accept.accepted, fds[1]);
     return fds[0];
 }
 
-int bide_sim_open_own_(memory_world *world, bide_io_operation *operation)
+int bide_sim_open_own_(sim_environment *environment, bide_io_operation *operation)
 {
-    int fd = bide_sim_rows_[operation->code].open(world, operation);
+    int fd = bide_sim_rows_[operation->code].open(environment, operation);
     if (fd < 0)
         return fd;
-    bide_sim_take_opened_(world, operation->descriptor, fd);
+    bide_sim_take_opened_(environment, operation->descriptor, fd);
     return 0;
 }
 
@@ -463,45 +463,45 @@ bool bide_sim_has_row_(bide_io_code code)
            (row->error != 0) == (row->node != MEMORY_ON_ANY);
 }
 
-ptrdiff_t bide_sim_io_call_(memory_world *world, bide_io_operation *operation)
+ptrdiff_t bide_sim_io_call_(sim_environment *environment, bide_io_operation *operation)
 {
     const memory_row *row = &bide_sim_rows_[operation->code];
     memory_node *node =
-        operation->descriptor != NULL ? bide_sim_node_of_(world, operation->descriptor->fd) : NULL;
+        operation->descriptor != NULL ? bide_sim_node_of_(environment, operation->descriptor->fd) : NULL;
     if (node == NULL && operation->descriptor != NULL)
         return -EBADF;
     if ((row->node == MEMORY_ON_SOCKET && !node->kind->is_socket) ||
         (row->node == MEMORY_ON_FILE && !node->kind->is_file))
         return row->error;
-    return row->call(world, node, operation);
+    return row->call(environment, node, operation);
 }
 
 /* ---- Calls on descriptors ---- */
 
 static int sim_close(bide_io *io, int fd)
 {
-    memory_world *world = memory_world_of(io);
-    int error = bide_sim_close_(world, fd);
-    bide_sim_settle_(world);
+    sim_environment *environment = sim_environment_of(io);
+    int error = bide_sim_close_(environment, fd);
+    bide_sim_settle_(environment);
     return error;
 }
 
 static int sim_shutdown(bide_io *io, int fd, int how)
 {
-    memory_world *world = memory_world_of(io);
-    memory_node *node = bide_sim_node_of_(world, fd);
+    sim_environment *environment = sim_environment_of(io);
+    memory_node *node = bide_sim_node_of_(environment, fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->shut == NULL)
         return -ENOTSOCK;
     int error = node->kind->shut(node, how);
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return error;
 }
 
 static int sim_getsockname(bide_io *io, int fd, bide_address *address)
 {
-    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    const memory_node *node = bide_sim_node_of_(sim_environment_of(io), fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->get_name == NULL)
@@ -512,7 +512,7 @@ static int sim_getsockname(bide_io *io, int fd, bide_address *address)
 
 static int sim_getpeername(bide_io *io, int fd, bide_address *address)
 {
-    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    const memory_node *node = bide_sim_node_of_(sim_environment_of(io), fd);
     if (node == NULL)
         return -EBADF;
     if (node->kind->get_peer == NULL)
@@ -522,41 +522,41 @@ static int sim_getpeername(bide_io *io, int fd, bide_address *address)
 
 static int sim_setsockopt(bide_io *io, int fd, int level, int name, int value)
 {
-    memory_world *world = memory_world_of(io);
-    memory_node *node = bide_sim_node_of_(world, fd);
+    sim_environment *environment = sim_environment_of(io);
+    memory_node *node = bide_sim_node_of_(environment, fd);
     if (node == NULL)
         return -EBADF;
     int error = bide_sim_set_option_(node, level, name, value);
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return error;
 }
 
 static int sim_getsockopt(bide_io *io, int fd, int level, int name, int *value)
 {
-    memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    memory_node *node = bide_sim_node_of_(sim_environment_of(io), fd);
     return node != NULL ? bide_sim_get_option_(node, level, name, value) : -EBADF;
 }
 
 static int sim_poll_now(bide_io *io, int fd, unsigned events)
 {
-    const memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    const memory_node *node = bide_sim_node_of_(sim_environment_of(io), fd);
     ptrdiff_t found = node != NULL ? sim_poll_node(node, events) : POLLNVAL;
     return found > 0 ? (int)found : 0;
 }
 
 static int sim_open(bide_io *io, const char *path, int flags, unsigned mode)
 {
-    return bide_sim_open_(memory_world_of(io), path, flags, mode);
+    return bide_sim_open_(sim_environment_of(io), path, flags, mode);
 }
 
 static int sim_pipe(bide_io *io, int *fds)
 {
-    return bide_sim_pipe_(memory_world_of(io), fds);
+    return bide_sim_pipe_(sim_environment_of(io), fds);
 }
 
 static int sim_lseek(bide_io *io, int fd, int64_t offset)
 {
-    memory_node *node = bide_sim_node_of_(memory_world_of(io), fd);
+    memory_node *node = bide_sim_node_of_(sim_environment_of(io), fd);
     return node == NULL ? -EBADF : node->kind->is_file ? bide_sim_seek_(node, offset) : -ESPIPE;
 }
 

@@ -43,12 +43,12 @@ static size_t control_count_descriptors(const struct msghdr *header)
     return count;
 }
 
-static int control_take_descriptor(memory_world *world, memory_passed *passed,
+static int control_take_descriptor(sim_environment *environment, memory_passed *passed,
                                    const unsigned char *data)
 {
     int fd;
     memcpy(&fd, data, sizeof fd);
-    memory_node *node = bide_sim_node_of_(world, fd);
+    memory_node *node = bide_sim_node_of_(environment, fd);
     if (node == NULL)
         return -EBADF;
     bide_sim_node_hold_(node);
@@ -56,7 +56,7 @@ static int control_take_descriptor(memory_world *world, memory_passed *passed,
     return 0;
 }
 
-int bide_sim_passed_take_(memory_world *world, const struct msghdr *header, memory_passed **passed)
+int bide_sim_passed_take_(sim_environment *environment, const struct msghdr *header, memory_passed **passed)
 {
     struct msghdr copy = *header;
     size_t count = control_count_descriptors(header);
@@ -75,7 +75,7 @@ int bide_sim_passed_take_(memory_world *world, const struct msghdr *header, memo
             continue;
         for (size_t i = CMSG_LEN(0); i + sizeof(int) <= at->cmsg_len && error == 0;
              i += sizeof(int))
-            error = control_take_descriptor(world, all, (const unsigned char *)at + i);
+            error = control_take_descriptor(environment, all, (const unsigned char *)at + i);
     }
     if (error != 0)
         bide_sim_passed_free_(all);
@@ -118,7 +118,7 @@ static size_t control_give_credentials(struct msghdr *header)
 }
 
 /* 2 */
-static size_t control_give_descriptors(memory_world *world, memory_passed *passed,
+static size_t control_give_descriptors(sim_environment *environment, memory_passed *passed,
                                        struct msghdr *header, size_t used)
 {
     int fds[MAX_PASSED];
@@ -127,7 +127,7 @@ static size_t control_give_descriptors(memory_world *world, memory_passed *passe
                       ? (header->msg_controllen - used - CMSG_LEN(0)) / sizeof(int)
                       : 0;
     while (count < passed->count && count < room &&
-           (fds[count] = bide_sim_install_(world, passed->nodes[count])) >= 0) {
+           (fds[count] = bide_sim_install_(environment, passed->nodes[count])) >= 0) {
         bide_sim_node_hold_(passed->nodes[count]);
         count++;
     }
@@ -148,7 +148,7 @@ void bide_sim_passed_give_(memory_node *receiver, memory_passed *passed, memory_
         if (receiver->family == AF_UNIX && bide_sim_option_of_(receiver, SOL_SOCKET, SO_PASSCRED) != 0)
             used = control_give_credentials(header);
         if (passed != NULL)
-            used = control_give_descriptors(receiver->world, passed, header, used);
+            used = control_give_descriptors(receiver->environment, passed, header, used);
         header->msg_controllen = used;
     }
     bide_sim_passed_free_(passed);

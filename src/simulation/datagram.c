@@ -80,11 +80,11 @@ static void receiver_append(memory_receiver *receiver, memory_datagram *datagram
 }
 
 /* 1 */
-static void datagram_deliver(memory_world *world, memory_datagram *datagram)
+static void datagram_deliver(sim_environment *environment, memory_datagram *datagram)
 {
     memory_node *node;
     uint32_t choice = bide_address_port(&datagram->from);
-    int error = bide_sim_find_(world, &datagram->to, SOCK_DGRAM, choice, &node);
+    int error = bide_sim_find_(environment, &datagram->to, SOCK_DGRAM, choice, &node);
     if (error == 0 && !memory_receiver_of(node)->input_is_shut &&
         receiver_has_room(memory_receiver_of(node), datagram->size))
         receiver_append(memory_receiver_of(node), datagram);
@@ -98,14 +98,14 @@ static void datagram_arrive(memory_event *event)
     *datagram->place = datagram->next;
     if (datagram->next != NULL)
         datagram->next->place = datagram->place;
-    datagram_deliver(event->world, datagram);
+    datagram_deliver(event->environment, datagram);
 }
 
-void bide_sim_datagrams_end_(memory_world *world)
+void bide_sim_datagrams_end_(sim_environment *environment)
 {
-    while (world->travelling != NULL) {
-        memory_datagram *datagram = world->travelling;
-        world->travelling = datagram->next;
+    while (environment->travelling != NULL) {
+        memory_datagram *datagram = environment->travelling;
+        environment->travelling = datagram->next;
         bide_sim_event_clear_(&datagram->arrival);
         datagram_free(datagram);
     }
@@ -129,37 +129,37 @@ static memory_datagram *datagram_new(memory_receiver *sender, const bide_address
 }
 
 /* Sends a datagram on its way. */
-static void datagram_travel(memory_world *world, memory_datagram *datagram)
+static void datagram_travel(sim_environment *environment, memory_datagram *datagram)
 {
     MEMORY_EVENT(arrival, "a datagram arrives");
-    uint64_t delay = bide_sim_loop_delay_(world->loop, "a datagram arrives", world->options.delay);
+    uint64_t delay = bide_sim_loop_delay_(environment->loop, "a datagram arrives", environment->options.delay);
     if (delay == 0) {
-        datagram_deliver(world, datagram);
+        datagram_deliver(environment, datagram);
         return;
     }
-    datagram->next = world->travelling;
-    datagram->place = &world->travelling;
+    datagram->next = environment->travelling;
+    datagram->place = &environment->travelling;
     if (datagram->next != NULL)
         datagram->next->place = &datagram->next;
-    world->travelling = datagram;
-    bide_sim_event_init_(&datagram->arrival, world, &arrival, datagram_arrive);
-    bide_sim_event_set_(&datagram->arrival, world->loop->now + delay);
+    environment->travelling = datagram;
+    bide_sim_event_init_(&datagram->arrival, environment, &arrival, datagram_arrive);
+    bide_sim_event_set_(&datagram->arrival, environment->loop->now + delay);
 }
 
 static ptrdiff_t send_udp(memory_receiver *sender, const bide_address *to, memory_message *message)
 {
-    memory_world *world = sender->node.world;
+    sim_environment *environment = sender->node.environment;
     size_t size = message->bytes.left;
     if (size > MAX_UDP)
         return -EMSGSIZE;
-    if (memory_fault(world, "io: lost", world->options.lost))
+    if (memory_fault(environment, "io: lost", environment->options.lost))
         return (ptrdiff_t)size;
-    for (int copies = memory_fault(world, "io: twice", world->options.lost) ? 2 : 1; copies > 0;
+    for (int copies = memory_fault(environment, "io: twice", environment->options.lost) ? 2 : 1; copies > 0;
          copies--) {
         memory_datagram *datagram = datagram_new(sender, to, message);
         if (datagram == NULL)
             return -ENOBUFS;
-        datagram_travel(world, datagram);
+        datagram_travel(environment, datagram);
     }
     return (ptrdiff_t)size;
 }
@@ -167,19 +167,19 @@ static ptrdiff_t send_udp(memory_receiver *sender, const bide_address *to, memor
 /* The sender waits for room: 3. */
 static void sender_block(memory_receiver *sender)
 {
-    memory_world *world = sender->node.world;
+    sim_environment *environment = sender->node.environment;
     if (sender->is_blocked)
         return;
     sender->is_blocked = true;
-    sender->next_blocked = world->blocked;
-    world->blocked = sender;
+    sender->next_blocked = environment->blocked;
+    environment->blocked = sender;
 }
 
-static void unblock_senders(memory_world *world)
+static void unblock_senders(sim_environment *environment)
 {
     memory_receiver *next;
-    memory_receiver *at = world->blocked;
-    world->blocked = NULL;
+    memory_receiver *at = environment->blocked;
+    environment->blocked = NULL;
     for (; at != NULL; at = next) {
         next = at->next_blocked;
         at->is_blocked = false;
@@ -190,12 +190,12 @@ static void unblock_senders(memory_world *world)
 static ptrdiff_t send_local(memory_receiver *sender, const bide_address *to,
                             memory_message *message)
 {
-    memory_world *world = sender->node.world;
+    sim_environment *environment = sender->node.environment;
     memory_passed *passed = NULL;
     memory_node *node;
     if (message->bytes.left > MAX_LOCAL)
         return -EMSGSIZE;
-    int error = bide_sim_find_(world, to, SOCK_DGRAM, 0, &node);
+    int error = bide_sim_find_(environment, to, SOCK_DGRAM, 0, &node);
     if (error != 0)
         return error;
     memory_receiver *receiver = memory_receiver_of(node);
@@ -208,7 +208,7 @@ static ptrdiff_t send_local(memory_receiver *sender, const bide_address *to,
     memory_datagram *datagram = datagram_new(sender, to, message);
     if (datagram == NULL)
         return -ENOBUFS;
-    error = bide_sim_passed_take_(world, message->header, &passed);
+    error = bide_sim_passed_take_(environment, message->header, &passed);
     datagram->passed = passed;
     if (error != 0) {
         datagram_free(datagram);
@@ -285,7 +285,7 @@ static ptrdiff_t receive_datagram(memory_node *node, memory_message *message)
     receiver->used -= datagram->size + OVERHEAD;
     free(datagram);
     if (node->family == AF_UNIX)
-        unblock_senders(node->world);
+        unblock_senders(node->environment);
     return result;
 }
 
@@ -306,7 +306,7 @@ static int receiver_shut(memory_node *node, int how)
     receiver->input_is_shut |= how != SHUT_WR;
     receiver->output_is_shut |= how != SHUT_RD;
     bide_sim_changed_(node);
-    unblock_senders(node->world);
+    unblock_senders(node->environment);
     return 0;
 }
 
@@ -320,7 +320,7 @@ static void receiver_left(memory_node *node)
     memory_receiver *receiver = memory_receiver_of(node);
     bide_sim_unbind_(&receiver->name);
     if (receiver->is_blocked) {
-        memory_receiver **place = &node->world->blocked;
+        memory_receiver **place = &node->environment->blocked;
         while (*place != receiver)
             place = &(*place)->next_blocked;
         *place = receiver->next_blocked;
@@ -330,7 +330,7 @@ static void receiver_left(memory_node *node)
         receiver->first = datagram->next;
         datagram_free(datagram);
     }
-    unblock_senders(node->world);
+    unblock_senders(node->environment);
 }
 
 const memory_kind bide_sim_datagram_kind_ = {
@@ -344,19 +344,19 @@ const memory_kind bide_sim_datagram_kind_ = {
     .left = receiver_left,
 };
 
-int bide_sim_open_datagrams_(memory_world *world, const bide_address *address, int flags)
+int bide_sim_open_datagrams_(sim_environment *environment, const bide_address *address, int flags)
 {
-    int error = bide_sim_has_number_(world);
+    int error = bide_sim_has_number_(environment);
     if (error != 0)
         return error;
     memory_receiver *receiver = calloc(1, sizeof *receiver);
     if (receiver == NULL)
         return -ENOMEM;
-    bide_sim_node_init_(&receiver->node, world, &bide_sim_datagram_kind_);
+    bide_sim_node_init_(&receiver->node, environment, &bide_sim_datagram_kind_);
     receiver->node.family = address->any.generic.sa_family;
     receiver->node.type = SOCK_DGRAM;
     error = bide_sim_bind_(&receiver->name, &receiver->node, address, flags);
-    int fd = error == 0 ? bide_sim_install_(world, &receiver->node) : error;
+    int fd = error == 0 ? bide_sim_install_(environment, &receiver->node) : error;
     if (fd < 0)
         bide_sim_node_drop_(&receiver->node);
     return fd;

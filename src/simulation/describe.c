@@ -30,13 +30,13 @@ static bool sim_has_pointer_at(const void *address)
 
 void bide_sim_describe_(const bide_io *io, int fd, bide_described_ *described)
 {
-    const memory_world *world = (const memory_world *)bide_container_of(io, memory_world, io);
+    const sim_environment *environment = (const sim_environment *)bide_container_of(io, sim_environment, io);
     memory_slot *slots;
     memory_slot slot;
     const memory_kind *kind;
     described->descriptor = fd - MEMORY_FIRST;
     described->is_in_memory = true;
-    if (fd < MEMORY_FIRST || !bide_peek_(&world->slots, &slots, sizeof slots) ||
+    if (fd < MEMORY_FIRST || !bide_peek_(&environment->slots, &slots, sizeof slots) ||
         !bide_peek_(slots + (fd - MEMORY_FIRST), &slot, sizeof slot) || slot.node == NULL ||
         !bide_peek_(&slot.node->kind, &kind, sizeof kind))
         return;

@@ -45,7 +45,7 @@ static unsigned file_ready(const memory_node *node)
 
 static void file_left(memory_node *node)
 {
-    bide_sim_inode_drop_(node->world, memory_file_of(node)->inode);
+    bide_sim_inode_drop_(node->environment, memory_file_of(node)->inode);
 }
 
 const memory_kind bide_sim_file_kind_ = {
@@ -57,30 +57,30 @@ const memory_kind bide_sim_file_kind_ = {
 
 /* ---- The disk ---- */
 
-static int disk_error(memory_world *world)
+static int disk_error(sim_environment *environment)
 {
-    return memory_fault(world, "io: disk error", world->options.disk_error) ? -EIO : 0;
+    return memory_fault(environment, "io: disk error", environment->options.disk_error) ? -EIO : 0;
 }
 
 /* Whether the disk is drawn to be full. */
-static bool disk_is_full(memory_world *world)
+static bool disk_is_full(sim_environment *environment)
 {
-    return memory_fault(world, "io: disk full", world->options.disk_full);
+    return memory_fault(environment, "io: disk full", environment->options.disk_full);
 }
 
-static size_t room_of(const memory_world *world)
+static size_t room_of(const sim_environment *environment)
 {
-    size_t disk = world->options.disk != 0 ? world->options.disk : (size_t)64 << 20;
-    return world->tree->used < disk ? disk - world->tree->used : 0;
+    size_t disk = environment->options.disk != 0 ? environment->options.disk : (size_t)64 << 20;
+    return environment->tree->used < disk ? disk - environment->tree->used : 0;
 }
 
 /* Stores zeros up to `end`, as far as there is room: 1. -ENOSPC: there is not enough. */
-static int store_up_to(memory_world *world, memory_inode *inode, int64_t end)
+static int store_up_to(sim_environment *environment, memory_inode *inode, int64_t end)
 {
     int error = 0;
     if (end <= (int64_t)inode->stored)
         return 0;
-    size_t room = room_of(world);
+    size_t room = room_of(environment);
     size_t more = room;
     if ((uint64_t)end - inode->stored <= room)
         more = (size_t)end - inode->stored;
@@ -98,26 +98,26 @@ static int store_up_to(memory_world *world, memory_inode *inode, int64_t end)
     if (more != 0)
         memset(inode->bytes + inode->stored, 0, more);
     inode->stored = wanted;
-    world->tree->used += more;
+    environment->tree->used += more;
     bide_assert(inode->stored <= inode->capacity);
     return error;
 }
 
 /* Frees the stored bytes from `end` on. */
-static void store_only_up_to(memory_world *world, memory_inode *inode, int64_t end)
+static void store_only_up_to(sim_environment *environment, memory_inode *inode, int64_t end)
 {
     if (end >= (int64_t)inode->stored)
         return;
-    world->tree->used -= inode->stored - (size_t)end;
+    environment->tree->used -= inode->stored - (size_t)end;
     inode->stored = (size_t)end;
 }
 
-static void set_size(memory_world *world, memory_inode *inode, int64_t size)
+static void set_size(sim_environment *environment, memory_inode *inode, int64_t size)
 {
     if (size < inode->size)
-        store_only_up_to(world, inode, size);
+        store_only_up_to(environment, inode, size);
     inode->size = size;
-    inode->changed = world->loop->now;
+    inode->changed = environment->loop->now;
 }
 
 /* ---- Reading and writing ---- */
@@ -146,7 +146,7 @@ ptrdiff_t bide_sim_file_read_(memory_node *node, memory_bytes *bytes, int64_t of
         return -EBADF;
     if (S_ISDIR(inode->mode))
         return -EISDIR;
-    int error = disk_error(node->world);
+    int error = disk_error(node->environment);
     if (error != 0)
         return error;
     if (from >= inode->size || bytes->left == 0)
@@ -154,7 +154,7 @@ ptrdiff_t bide_sim_file_read_(memory_node *node, memory_bytes *bytes, int64_t of
     size_t size = bytes->left;
     if ((uint64_t)(inode->size - from) < size)
         size = (size_t)(inode->size - from);
-    size = bide_sim_part_(node->world, "io: short read", size);
+    size = bide_sim_part_(node->environment, "io: short read", size);
     file_copy_out(inode, bytes, from, size);
     if (offset < 0)
         file->position += (int64_t)size;
@@ -162,14 +162,14 @@ ptrdiff_t bide_sim_file_read_(memory_node *node, memory_bytes *bytes, int64_t of
 }
 
 /* Writes up to `size` bytes at `from`: as many as there is room for. */
-static ptrdiff_t write_some(memory_world *world, memory_inode *inode, memory_bytes *bytes,
+static ptrdiff_t write_some(sim_environment *environment, memory_inode *inode, memory_bytes *bytes,
                             int64_t from, size_t size)
 {
-    size = bide_sim_part_(world, "io: short write", size);
-    int error = store_up_to(world, inode, from + (int64_t)size);
+    size = bide_sim_part_(environment, "io: short write", size);
+    int error = store_up_to(environment, inode, from + (int64_t)size);
     if (error != 0) {
         if ((int64_t)inode->stored <= from) {
-            store_only_up_to(world, inode, inode->size);
+            store_only_up_to(environment, inode, inode->size);
             return error;
         }
         size = inode->stored - (size_t)from;
@@ -177,7 +177,7 @@ static ptrdiff_t write_some(memory_world *world, memory_inode *inode, memory_byt
     bide_sim_bytes_take_(bytes, inode->bytes + from, size);
     if (from + (int64_t)size > inode->size)
         inode->size = from + (int64_t)size;
-    inode->changed = world->loop->now;
+    inode->changed = environment->loop->now;
     return (ptrdiff_t)size;
 }
 
@@ -185,15 +185,15 @@ ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t o
 {
     memory_file *file = memory_file_of(node);
     memory_inode *inode = file->inode;
-    memory_world *world = node->world;
+    sim_environment *environment = node->environment;
     if (!may_write(file))
         return -EBADF;
     if (S_ISCHR(inode->mode) || bytes->left == 0)
         return (ptrdiff_t)bytes->left;
-    int error = disk_error(world);
+    int error = disk_error(environment);
     if (error != 0)
         return error;
-    if (disk_is_full(world))
+    if (disk_is_full(environment))
         return -ENOSPC;
     int64_t from = (file->flags & O_APPEND) != 0 ? inode->size
                    : offset >= 0                 ? offset
@@ -203,7 +203,7 @@ ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t o
         return -EFBIG;
     if (size > (uint64_t)(INT64_MAX - from))
         size = (size_t)(INT64_MAX - from);
-    ptrdiff_t result = write_some(world, inode, bytes, from, size);
+    ptrdiff_t result = write_some(environment, inode, bytes, from, size);
     if (result > 0 && offset < 0)
         file->position = from + result;
     return result;
@@ -217,11 +217,11 @@ int bide_sim_seek_(memory_node *node, int64_t offset)
 
 /* ---- Opening ---- */
 
-static int open_inode(memory_world *world, const char *path, int flags, mode_t mode,
+static int open_inode(sim_environment *environment, const char *path, int flags, mode_t mode,
                       memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error != 0)
         return error;
     *inode = walk.inode;
@@ -230,7 +230,7 @@ static int open_inode(memory_world *world, const char *path, int flags, mode_t m
             return -ENOENT;
         if (walk.is_directory)
             return -EISDIR;
-        *inode = bide_sim_inode_new_(world, &walk, S_IFREG | (mode & 07777 & ~(mode_t)022));
+        *inode = bide_sim_inode_new_(environment, &walk, S_IFREG | (mode & 07777 & ~(mode_t)022));
         return *inode != NULL ? 0 : -ENOSPC;
     }
     if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
@@ -242,17 +242,17 @@ static int open_inode(memory_world *world, const char *path, int flags, mode_t m
     if (S_ISSOCK(walk.inode->mode))
         return -ENXIO;
     if ((flags & O_TRUNC) != 0 && S_ISREG(walk.inode->mode))
-        set_size(world, walk.inode, 0);
+        set_size(environment, walk.inode, 0);
     return 0;
 }
 
 /* A file without a name, in a directory. */
-static int open_unnamed(memory_world *world, const char *path, int flags, mode_t mode,
+static int open_unnamed(sim_environment *environment, const char *path, int flags, mode_t mode,
                         memory_inode **inode)
 {
     static const memory_walk nowhere = {NULL, NULL, 0, NULL, false};
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -261,31 +261,31 @@ static int open_unnamed(memory_world *world, const char *path, int flags, mode_t
         return -ENOTDIR;
     if ((flags & O_ACCMODE) == O_RDONLY)
         return -EINVAL;
-    *inode = bide_sim_inode_new_(world, &nowhere, S_IFREG | (mode & 07777 & ~(mode_t)022));
+    *inode = bide_sim_inode_new_(environment, &nowhere, S_IFREG | (mode & 07777 & ~(mode_t)022));
     return *inode != NULL ? 0 : -ENOSPC;
 }
 
-int bide_sim_open_(memory_world *world, const char *path, int flags, unsigned mode)
+int bide_sim_open_(sim_environment *environment, const char *path, int flags, unsigned mode)
 {
     memory_inode *inode = NULL;
-    int error = bide_sim_has_number_(world);
+    int error = bide_sim_has_number_(environment);
     if (error != 0)
         return error;
     memory_file *file = calloc(1, sizeof *file);
     if (file == NULL)
         return -ENOMEM;
     error = (flags & O_TMPFILE) == O_TMPFILE
-                ? open_unnamed(world, path, flags, (mode_t)mode, &inode)
-                : open_inode(world, path, flags, (mode_t)mode, &inode);
+                ? open_unnamed(environment, path, flags, (mode_t)mode, &inode)
+                : open_inode(environment, path, flags, (mode_t)mode, &inode);
     if (error != 0) {
         free(file);
         return error;
     }
-    bide_sim_node_init_(&file->node, world, &bide_sim_file_kind_);
+    bide_sim_node_init_(&file->node, environment, &bide_sim_file_kind_);
     file->inode = inode;
     file->flags = flags;
     bide_sim_inode_hold_(inode);
-    int fd = bide_sim_install_(world, &file->node);
+    int fd = bide_sim_install_(environment, &file->node);
     if (fd < 0)
         bide_sim_node_drop_(&file->node);
     return fd;
@@ -309,10 +309,10 @@ static void stat_inode(const memory_inode *inode, struct stat *about)
     about->st_atim = about->st_mtim;
 }
 
-static int stat_path(memory_world *world, const char *path, struct stat *about)
+static int stat_path(sim_environment *environment, const char *path, struct stat *about)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error == 0 && walk.inode == NULL)
         error = -ENOENT;
     if (error == 0)
@@ -337,7 +337,7 @@ static int file_truncate(memory_file *file, int64_t size)
 {
     if (size < 0 || !may_write(file) || !S_ISREG(file->inode->mode))
         return -EINVAL;
-    set_size(file->node.world, file->inode, size);
+    set_size(file->node.environment, file->inode, size);
     return 0;
 }
 
@@ -351,7 +351,7 @@ static void file_zero(memory_inode *inode, int64_t from, int64_t to)
 
 static int file_allocate(memory_file *file, int mode, int64_t offset, int64_t size)
 {
-    memory_world *world = file->node.world;
+    sim_environment *environment = file->node.environment;
     memory_inode *inode = file->inode;
     bool keeps_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
     int what = mode & ~FALLOC_FL_KEEP_SIZE;
@@ -371,12 +371,12 @@ static int file_allocate(memory_file *file, int mode, int64_t offset, int64_t si
     if (what == FALLOC_FL_PUNCH_HOLE)
         return 0;
     size_t before = inode->stored;
-    if (disk_is_full(world) || store_up_to(world, inode, offset + size) != 0) {
-        store_only_up_to(world, inode, (int64_t)before);
+    if (disk_is_full(environment) || store_up_to(environment, inode, offset + size) != 0) {
+        store_only_up_to(environment, inode, (int64_t)before);
         return -ENOSPC;
     }
     if (!keeps_size && offset + size > inode->size)
-        set_size(world, inode, offset + size);
+        set_size(environment, inode, offset + size);
     return 0;
 }
 
@@ -408,69 +408,69 @@ static ptrdiff_t read_directory_in_memory(memory_file *file, bide_io_operation *
     return (ptrdiff_t)used;
 }
 
-ptrdiff_t bide_sim_call_read_directory_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_read_directory_(sim_environment *environment, memory_node *node,
                                         bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return read_directory_in_memory(memory_file_of(node), operation);
 }
 
-ptrdiff_t bide_sim_call_open_(memory_world *world, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_open_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_open_(world, operation->arguments.open.path, operation->arguments.open.flags,
+    return bide_sim_open_(environment, operation->arguments.open.path, operation->arguments.open.flags,
                        operation->arguments.open.mode);
 }
 
-ptrdiff_t bide_sim_call_sync_(memory_world *world, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_sync_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
     (void)operation;
-    return S_ISCHR(memory_file_of(node)->inode->mode) ? -EINVAL : disk_error(world);
+    return S_ISCHR(memory_file_of(node)->inode->mode) ? -EINVAL : disk_error(environment);
 }
 
-ptrdiff_t bide_sim_call_allocate_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_allocate_(sim_environment *environment, memory_node *node,
                                   bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     if (!node->kind->is_file)
         return node->kind->is_socket ? -ENODEV : -ESPIPE;
     return file_allocate(memory_file_of(node), operation->flags, operation->arguments.range.offset,
                          operation->arguments.range.size);
 }
 
-ptrdiff_t bide_sim_call_truncate_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_truncate_(sim_environment *environment, memory_node *node,
                                   bide_io_operation *operation)
 {
-    (void)world;
+    (void)environment;
     return file_truncate(memory_file_of(node), operation->arguments.range.size);
 }
 
-ptrdiff_t bide_sim_call_stat_(memory_world *world, memory_node *node, bide_io_operation *operation)
+ptrdiff_t bide_sim_call_stat_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
     const char *path = operation->arguments.path.path;
     struct stat *about = operation->arguments.path.stat;
-    return path != NULL ? stat_path(world, path, about) : stat_node(node, about);
+    return path != NULL ? stat_path(environment, path, about) : stat_node(node, about);
 }
 
-ptrdiff_t bide_sim_call_rename_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_rename_(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_rename_(world, operation->arguments.path.path, operation->arguments.path.other);
+    return bide_sim_rename_(environment, operation->arguments.path.path, operation->arguments.path.other);
 }
 
-ptrdiff_t bide_sim_call_unlink_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_unlink_(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_unlink_(world, operation->arguments.path.path,
+    return bide_sim_unlink_(environment, operation->arguments.path.path,
                          (operation->flags & AT_REMOVEDIR) != 0);
 }
 
-ptrdiff_t bide_sim_call_make_directory_(memory_world *world, memory_node *node,
+ptrdiff_t bide_sim_call_make_directory_(sim_environment *environment, memory_node *node,
                                         bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_make_directory_(world, operation->arguments.path.path,
+    return bide_sim_make_directory_(environment, operation->arguments.path.path,
                                     (mode_t)operation->arguments.path.mode);
 }

@@ -35,16 +35,16 @@ static void pause_ends(memory_event *event)
         bide_sim_changed_(flow->writer);
 }
 
-void bide_sim_flow_init_(memory_flow *flow, memory_world *world, bool is_local)
+void bide_sim_flow_init_(memory_flow *flow, sim_environment *environment, bool is_local)
 {
     MEMORY_EVENT(arrival, "bytes arrive");
     MEMORY_EVENT(pause, "a sender continues");
     memset(flow, 0, sizeof *flow);
-    flow->world = world;
-    flow->window = world->options.window != 0 ? world->options.window : 65536;
+    flow->environment = environment;
+    flow->window = environment->options.window != 0 ? environment->options.window : 65536;
     flow->is_local = is_local;
-    bide_sim_event_init_(&flow->arrival, world, &arrival, flow_arrive);
-    bide_sim_event_init_(&flow->pause, world, &pause, pause_ends);
+    bide_sim_event_init_(&flow->arrival, environment, &arrival, flow_arrive);
+    bide_sim_event_init_(&flow->pause, environment, &pause, pause_ends);
 }
 
 static void take_piece_off(memory_flow *flow)
@@ -119,7 +119,7 @@ static void bytes_have_arrived(memory_flow *flow, const memory_piece *piece)
 /* Moves the pieces whose time has come from travelling to arrived. */
 static void flow_take_in(memory_flow *flow)
 {
-    uint64_t now = flow->world->loop->now;
+    uint64_t now = flow->environment->loop->now;
     while (flow->next != NULL && flow->next->time <= now) {
         const memory_piece *piece = flow->next;
         flow->next = piece->next;
@@ -148,9 +148,9 @@ static void flow_arrive(memory_event *event)
 /* The arrival time of a piece that is put now: 2. */
 static uint64_t time_of_arrival(memory_flow *flow, const char *what)
 {
-    uint64_t time = flow->world->loop->now;
+    uint64_t time = flow->environment->loop->now;
     if (!flow->is_local)
-        time += bide_sim_loop_delay_(flow->world->loop, what, flow->world->options.delay);
+        time += bide_sim_loop_delay_(flow->environment->loop, what, flow->environment->options.delay);
     return flow->next != NULL && flow->last->time > time ? flow->last->time : time;
 }
 
@@ -266,7 +266,7 @@ size_t bide_sim_flow_take_(memory_flow *flow, memory_bytes *bytes, bool peeks, m
     *passed = NULL;
     if (size == 0)
         return 0;
-    size = bide_sim_part_(flow->world, "io: short receive", size);
+    size = bide_sim_part_(flow->environment, "io: short receive", size);
     flow_copy_out(flow, bytes, size);
     if (peeks)
         return size;

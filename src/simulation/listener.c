@@ -100,7 +100,7 @@ static void has_connected(memory_stream *stream, int error)
 /* There is room in the line: makes the peer. 1 */
 static int listener_join(memory_listener *listener, memory_stream *caller)
 {
-    memory_stream *other = bide_sim_stream_new_(listener->node.world, listener->node.family);
+    memory_stream *other = bide_sim_stream_new_(listener->node.environment, listener->node.family);
     if (other == NULL || bide_sim_stream_join_(caller, other) != 0) {
         free(other);
         return -ENOMEM;
@@ -124,10 +124,10 @@ static bool listener_is_full(const memory_listener *listener)
 
 static int stream_meet_listener(memory_stream *caller)
 {
-    memory_world *world = caller->node.world;
+    sim_environment *environment = caller->node.environment;
     uint32_t choice = bide_address_port(&caller->local) * UINT32_C(40503) >> 3;
     memory_node *node;
-    int error = bide_sim_find_(world, &caller->peer, SOCK_STREAM, choice, &node);
+    int error = bide_sim_find_(environment, &caller->peer, SOCK_STREAM, choice, &node);
     if (error != 0)
         return error;
     memory_listener *listener = listener_of(node);
@@ -148,10 +148,10 @@ static void call_arrives(memory_event *event)
 {
     static const int errors[] = {-ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT};
     memory_stream *caller = bide_container_of(event, memory_stream, connecting);
-    memory_world *world = caller->node.world;
+    sim_environment *environment = caller->node.environment;
     int error;
-    if (memory_fault(world, "io: refused", world->options.broken))
-        error = errors[bide_sim_loop_draw(world->loop, sizeof errors / sizeof *errors)];
+    if (memory_fault(environment, "io: refused", environment->options.broken))
+        error = errors[bide_sim_loop_draw(environment->loop, sizeof errors / sizeof *errors)];
     else
         error = stream_meet_listener(caller);
     if (error != -EAGAIN)
@@ -171,9 +171,9 @@ static void make_exact(bide_address *address)
 static int stream_begin_call(memory_stream *caller)
 {
     MEMORY_EVENT(arrival, "a call arrives");
-    memory_world *world = caller->node.world;
+    sim_environment *environment = caller->node.environment;
     caller->is_connecting = true;
-    bide_sim_event_init_(&caller->connecting, world, &arrival, call_arrives);
+    bide_sim_event_init_(&caller->connecting, environment, &arrival, call_arrives);
     if (caller->is_local) {
         int error = stream_meet_listener(caller);
         caller->is_connecting = false;
@@ -185,22 +185,22 @@ static int stream_begin_call(memory_stream *caller)
         return error;
     caller->local = caller->name.address;
     /* (also without a delay it takes a turn: Linux answers no call at once) */
-    uint64_t delay = bide_sim_loop_delay_(world->loop, "a call arrives", world->options.delay);
-    bide_sim_event_set_(&caller->connecting, world->loop->now + delay);
+    uint64_t delay = bide_sim_loop_delay_(environment->loop, "a call arrives", environment->options.delay);
+    bide_sim_event_set_(&caller->connecting, environment->loop->now + delay);
     return 0;
 }
 
-int bide_sim_connect_(memory_world *world, const bide_address *to)
+int bide_sim_connect_(sim_environment *environment, const bide_address *to)
 {
     int error = bide_sim_check_address_(to);
     if (error == 0)
-        error = bide_sim_has_number_(world);
+        error = bide_sim_has_number_(environment);
     if (error != 0)
         return error;
-    memory_stream *caller = bide_sim_stream_new_(world, to->any.generic.sa_family);
+    memory_stream *caller = bide_sim_stream_new_(environment, to->any.generic.sa_family);
     if (caller == NULL)
         return -ENOMEM;
-    int fd = bide_sim_install_(world, &caller->node);
+    int fd = bide_sim_install_(environment, &caller->node);
     if (fd < 0) {
         bide_sim_node_drop_(&caller->node);
         return fd;
@@ -209,7 +209,7 @@ int bide_sim_connect_(memory_world *world, const bide_address *to)
     error = stream_begin_call(caller);
     if (error == 0)
         return fd;
-    bide_sim_close_(world, fd);
+    bide_sim_close_(environment, fd);
     return error;
 }
 
@@ -222,20 +222,20 @@ int bide_sim_connected_(memory_node *node)
 
 /* ---- Listening ---- */
 
-int bide_sim_listen_(memory_world *world, const bide_address *address, int backlog, int flags)
+int bide_sim_listen_(sim_environment *environment, const bide_address *address, int backlog, int flags)
 {
-    int error = bide_sim_has_number_(world);
+    int error = bide_sim_has_number_(environment);
     if (error != 0)
         return error;
     memory_listener *listener = calloc(1, sizeof *listener);
     if (listener == NULL)
         return -ENOMEM;
-    bide_sim_node_init_(&listener->node, world, &bide_sim_listener_kind_);
+    bide_sim_node_init_(&listener->node, environment, &bide_sim_listener_kind_);
     listener->node.family = address->any.generic.sa_family;
     listener->node.type = SOCK_STREAM;
     listener->backlog = backlog < 0 || backlog > MAX_BACKLOG ? MAX_BACKLOG : (unsigned)backlog;
     error = bide_sim_bind_(&listener->name, &listener->node, address, flags);
-    int fd = error == 0 ? bide_sim_install_(world, &listener->node) : error;
+    int fd = error == 0 ? bide_sim_install_(environment, &listener->node) : error;
     if (fd < 0)
         bide_sim_node_drop_(&listener->node);
     return fd;
@@ -252,7 +252,7 @@ static void let_in(memory_listener *listener)
 
 int bide_sim_accept_(memory_node *node, bide_address *peer)
 {
-    memory_world *world = node->world;
+    sim_environment *environment = node->environment;
     memory_listener *listener = listener_of(node);
     if (node->kind != &bide_sim_listener_kind_)
         return !node->kind->is_socket      ? -ENOTSOCK
@@ -260,21 +260,21 @@ int bide_sim_accept_(memory_node *node, bide_address *peer)
                                            : -EOPNOTSUPP;
     if (listener->is_shut)
         return -EINVAL;
-    int error = bide_sim_has_number_(world);
+    int error = bide_sim_has_number_(environment);
     if (error != 0)
         return error; /* (Linux looks for a number first) */
     if (listener->queue.first == NULL)
         return -EAGAIN;
     memory_stream *stream = line_take_first(&listener->queue);
     let_in(listener);
-    if (!stream->is_local && memory_fault(world, "io: aborted", world->options.broken)) {
+    if (!stream->is_local && memory_fault(environment, "io: aborted", environment->options.broken)) {
         stream->aborts = true;
         bide_sim_node_drop_(&stream->node);
         return -ECONNABORTED;
     }
     if (peer != NULL)
         *peer = stream->peer;
-    int fd = bide_sim_install_(world, &stream->node);
+    int fd = bide_sim_install_(environment, &stream->node);
     if (fd < 0) { /* (no memory for its number: it waits on, in front) */
         stream->next_in_line = listener->queue.first;
         if (listener->queue.first == NULL)

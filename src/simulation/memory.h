@@ -32,7 +32,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-typedef struct bide_memory_io memory_world;
+typedef struct bide_memory_io sim_environment;
 typedef struct memory_node memory_node;
 
 /* ---- Events: something that happens at a time (node.c) ---- */
@@ -40,7 +40,7 @@ typedef struct memory_node memory_node;
 typedef struct memory_event {
     bide_timer timer;
     bide_frame frame; /* runs at that time */
-    memory_world *world;
+    sim_environment *environment;
     const bide_point *point; /* its text in a trace */
     void (*happens)(struct memory_event *event);
     bool is_set;
@@ -53,7 +53,7 @@ bide_next bide_sim_event_step_(bide_frame *frame, unsigned depth);
     static const bide_coroutine_code name##_code = {bide_sim_event_step_, text, NULL, NULL, NULL}; \
     static const bide_point name = BIDE_POINT_START(&name##_code)
 
-void bide_sim_event_init_(memory_event *event, memory_world *world, const bide_point *point,
+void bide_sim_event_init_(memory_event *event, sim_environment *environment, const bide_point *point,
                        void (*happens)(memory_event *event));
 void bide_sim_event_set_(memory_event *event, uint64_t time); /* it is not set yet */
 void bide_sim_event_clear_(memory_event *event);              /* if it is set */
@@ -104,7 +104,7 @@ enum { MEMORY_OPTIONS = 16 };
 
 struct memory_node {
     const memory_kind *kind;
-    memory_world *world;
+    sim_environment *environment;
     uint32_t references;
     int slot; /* the first of its numbers; -1: none */
     bool has_changed;
@@ -116,13 +116,13 @@ struct memory_node {
 };
 
 /* The node is one of `kind`, with one reference. */
-void bide_sim_node_init_(memory_node *node, memory_world *world, const memory_kind *kind);
+void bide_sim_node_init_(memory_node *node, sim_environment *environment, const memory_kind *kind);
 void bide_sim_node_hold_(memory_node *node);
 void bide_sim_node_drop_(memory_node *node);
 
 /* Operations that wait on the node are to be retried, by bide_sim_settle_. */
 void bide_sim_changed_(memory_node *node);
-void bide_sim_settle_(memory_world *world);
+void bide_sim_settle_(sim_environment *environment);
 
 /* Takes the pending error of a node. */
 int bide_sim_take_error_(memory_node *node);
@@ -139,16 +139,16 @@ typedef struct memory_slot {
 } memory_slot;
 
 /* Gives a node the lowest free number, which takes over the reference; -EMFILE, -ENOMEM. */
-int bide_sim_install_(memory_world *world, memory_node *node);
+int bide_sim_install_(sim_environment *environment, memory_node *node);
 
 /* Whether a number is free. 0, or -EMFILE, which may be drawn. */
-int bide_sim_has_number_(memory_world *world);
-memory_slot *bide_sim_slot_of_(const memory_world *world, int fd);
-memory_node *bide_sim_node_of_(const memory_world *world, int fd);
-int bide_sim_close_(memory_world *world, int fd);
+int bide_sim_has_number_(sim_environment *environment);
+memory_slot *bide_sim_slot_of_(const sim_environment *environment, int fd);
+memory_node *bide_sim_node_of_(const sim_environment *environment, int fd);
+int bide_sim_close_(sim_environment *environment, int fd);
 
 /* Retries the operations that wait on a descriptor (table.c). */
-void bide_sim_retry_(memory_world *world, bide_descriptor *descriptor);
+void bide_sim_retry_(sim_environment *environment, bide_descriptor *descriptor);
 
 /* ---- Names of sockets (names.c) ---- */
 
@@ -180,7 +180,7 @@ void bide_sim_unbind_(memory_name *name);
 /*
  * Finds the socket of an address; or a negative errno. `choice` picks one of several that share it.
  */
-int bide_sim_find_(memory_world *world, const bide_address *to, int type, uint32_t choice,
+int bide_sim_find_(sim_environment *environment, const bide_address *to, int type, uint32_t choice,
                 memory_node **found);
 
 /* Whether the family of an address is supported: 0, or a negative errno. */
@@ -205,7 +205,7 @@ typedef struct memory_piece memory_piece;
 typedef enum memory_mark { MEMORY_BYTES, MEMORY_END, MEMORY_RESET } memory_mark;
 
 typedef struct memory_flow {
-    memory_world *world;
+    sim_environment *environment;
     memory_node *writer; /* NULL: gone */
     memory_node *reader;
     char *bytes; /* a ring */
@@ -221,7 +221,7 @@ typedef struct memory_flow {
     memory_event pause; /* a short send: the writer has to wait */
 } memory_flow;
 
-void bide_sim_flow_init_(memory_flow *flow, memory_world *world, bool is_local);
+void bide_sim_flow_init_(memory_flow *flow, sim_environment *environment, bool is_local);
 void bide_sim_flow_free_(memory_flow *flow);
 
 /* Puts bytes, for which there is room; a mark. `passed` goes with the first byte. 0 or -ENOMEM. */
@@ -271,23 +271,23 @@ BIDE_INLINE memory_stream *memory_stream_of(const memory_node *node)
     return (memory_stream *)bide_container_of(node, memory_stream, node);
 }
 
-memory_stream *bide_sim_stream_new_(memory_world *world, int family);
+memory_stream *bide_sim_stream_new_(sim_environment *environment, int family);
 
 /* Connects two that are connected to nothing. 0 or -ENOMEM. */
 int bide_sim_stream_join_(memory_stream *one, memory_stream *other);
 void bide_sim_stream_set_window_(memory_node *node, bool of_input, size_t window);
-int bide_sim_socket_pair_(memory_world *world, int *fds);
-int bide_sim_pipe_(memory_world *world, int *fds);
+int bide_sim_socket_pair_(sim_environment *environment, int *fds);
+int bide_sim_pipe_(sim_environment *environment, int *fds);
 
 /* ---- Listeners (listener.c) ---- */
 
 extern const memory_kind bide_sim_listener_kind_;
 
 /* Opens a listener: its number, or a negative errno. */
-int bide_sim_listen_(memory_world *world, const bide_address *address, int backlog, int flags);
+int bide_sim_listen_(sim_environment *environment, const bide_address *address, int backlog, int flags);
 
 /* Opens a stream that connects to an address: its number, or a negative errno. */
-int bide_sim_connect_(memory_world *world, const bide_address *to);
+int bide_sim_connect_(sim_environment *environment, const bide_address *to);
 
 /* Whether it is connected: 0, or a negative errno; -EAGAIN: not yet. */
 int bide_sim_connected_(memory_node *node);
@@ -304,14 +304,14 @@ void bide_sim_leave_listener_(memory_stream *stream);
 /* ---- Datagrams (datagram.c) ---- */
 
 extern const memory_kind bide_sim_datagram_kind_;
-int bide_sim_open_datagrams_(memory_world *world, const bide_address *address, int flags);
-void bide_sim_datagrams_end_(memory_world *world);
+int bide_sim_open_datagrams_(sim_environment *environment, const bide_address *address, int flags);
+void bide_sim_datagrams_end_(sim_environment *environment);
 const bide_address *bide_sim_datagram_address_(const memory_node *node); /* as of a listener */
 
 /* ---- Control data (control.c) ---- */
 
 /* Collects the descriptors of a message. 0 or a negative errno; *passed: NULL if there are none. */
-int bide_sim_passed_take_(memory_world *world, const struct msghdr *header, memory_passed **passed);
+int bide_sim_passed_take_(sim_environment *environment, const struct msghdr *header, memory_passed **passed);
 
 /* Gives them to the receiver, if it has a header. Sets the header's control data and flags. */
 void bide_sim_passed_give_(memory_node *receiver, memory_passed *passed, memory_message *message);
@@ -319,20 +319,20 @@ void bide_sim_passed_free_(memory_passed *passed);
 
 /* ---- Files (tree.c, file.c) ---- */
 
-int bide_sim_tree_create_(memory_world *world);
-void bide_sim_tree_destroy_(memory_world *world);
-size_t bide_sim_tree_size_(const memory_world *world); /* bytes of all files */
+int bide_sim_tree_create_(sim_environment *environment);
+void bide_sim_tree_destroy_(sim_environment *environment);
+size_t bide_sim_tree_size_(const sim_environment *environment); /* bytes of all files */
 
 /* A socket's path. */
-int bide_sim_tree_bind_(memory_world *world, const char *path, memory_node *node,
+int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_node *node,
                      memory_inode **inode);
-int bide_sim_tree_find_(memory_world *world, const char *path, memory_node **node);
-void bide_sim_tree_unbind_(memory_world *world, memory_inode *inode);
+int bide_sim_tree_find_(sim_environment *environment, const char *path, memory_node **node);
+void bide_sim_tree_unbind_(sim_environment *environment, memory_inode *inode);
 
 extern const memory_kind bide_sim_file_kind_;
 
 /* Opens a file: its number. */
-int bide_sim_open_(memory_world *world, const char *path, int flags, unsigned mode);
+int bide_sim_open_(sim_environment *environment, const char *path, int flags, unsigned mode);
 int bide_sim_seek_(memory_node *node, int64_t offset);
 
 /*
@@ -346,7 +346,7 @@ ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t o
  * How the io in memory carries an operation out: a result or a negative errno; -EAGAIN: not yet.
  * `node` is that of the operation's descriptor; NULL: it has none.
  */
-typedef ptrdiff_t memory_operation(memory_world *world, memory_node *node,
+typedef ptrdiff_t memory_operation(sim_environment *environment, memory_node *node,
                                    bide_io_operation *operation);
 
 /* Operations on files and their names, for the rows in calls.c. */
@@ -365,7 +365,7 @@ typedef struct memory_row {
     int error;
 
     /* Opens the operation's own descriptor: its number, or a negative errno. NULL: it opens none. */
-    int (*open)(memory_world *world, bide_io_operation *operation);
+    int (*open)(sim_environment *environment, bide_io_operation *operation);
 } memory_row;
 
 extern const memory_row bide_sim_rows_[]; /* (as many as codes) */
@@ -376,13 +376,13 @@ memory_operation bide_sim_call_nothing_;
 extern const bide_io_calls bide_sim_calls_;
 
 /* As bide_io_call. */
-ptrdiff_t bide_sim_io_call_(memory_world *world, bide_io_operation *operation);
+ptrdiff_t bide_sim_io_call_(sim_environment *environment, bide_io_operation *operation);
 
 /* Opens the operation's own descriptor. 0 or a negative errno. */
-int bide_sim_open_own_(memory_world *world, bide_io_operation *operation);
+int bide_sim_open_own_(sim_environment *environment, bide_io_operation *operation);
 
 /* `fd` is the number of `descriptor` from now on. */
-void bide_sim_take_opened_(memory_world *world, bide_descriptor *descriptor, int fd);
+void bide_sim_take_opened_(sim_environment *environment, bide_descriptor *descriptor, int fd);
 
 /* ---- Dumps (describe.c) ---- */
 
@@ -410,17 +410,17 @@ struct bide_memory_io {
     memory_tree *tree;
 };
 
-BIDE_INLINE memory_world *memory_world_of(bide_io *io)
+BIDE_INLINE sim_environment *sim_environment_of(bide_io *io)
 {
-    return bide_container_of(io, memory_world, io);
+    return bide_container_of(io, sim_environment, io);
 }
 
-BIDE_INLINE bool memory_fault(memory_world *world, const char *name, uint32_t rate)
+BIDE_INLINE bool memory_fault(sim_environment *environment, const char *name, uint32_t rate)
 {
-    return rate != 0 && bide_sim_loop_fault_(world->loop, name, rate);
+    return rate != 0 && bide_sim_loop_fault_(environment->loop, name, rate);
 }
 
 /* The part of `size` bytes that is moved, at least one: all, unless a part is drawn. */
-size_t bide_sim_part_(memory_world *world, const char *fault, size_t size);
+size_t bide_sim_part_(sim_environment *environment, const char *fault, size_t size);
 
 #endif

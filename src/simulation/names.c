@@ -99,7 +99,7 @@ static const char *path_of_address(const bide_address *address, char *text)
     return text;
 }
 
-static memory_name **list_of_names(memory_world *world, const bide_address *address)
+static memory_name **list_of_names(sim_environment *environment, const bide_address *address)
 {
     uint32_t hash = bide_address_port(address);
     if (address->any.generic.sa_family == AF_UNIX) {
@@ -108,7 +108,7 @@ static memory_name **list_of_names(memory_world *world, const bide_address *addr
         for (size_t i = 0; i < length; i++)
             hash = hash * 31 + bytes[i];
     }
-    return &world->names[hash % MEMORY_NAMES];
+    return &environment->names[hash % MEMORY_NAMES];
 }
 
 static void name_insert(memory_name *name, memory_name **list)
@@ -123,7 +123,7 @@ static void name_insert(memory_name *name, memory_name **list)
 void bide_sim_unbind_(memory_name *name)
 {
     if (name->inode != NULL)
-        bide_sim_tree_unbind_(name->node->world, name->inode);
+        bide_sim_tree_unbind_(name->node->environment, name->inode);
     name->inode = NULL;
     if (name->place == NULL)
         return;
@@ -149,9 +149,9 @@ static bool name_covers(const memory_name *name, const uint8_t *ip)
     return !name->is_v6_only || !is_v4(ip);
 }
 
-static bool is_taken(memory_world *world, const memory_name *name)
+static bool is_taken(sim_environment *environment, const memory_name *name)
 {
-    for (const memory_name *at = *list_of_names(world, &name->address); at != NULL; at = at->next) {
+    for (const memory_name *at = *list_of_names(environment, &name->address); at != NULL; at = at->next) {
         if (at->type != name->type || is_same_local(&at->address, &name->address)) {
             if (at->type == name->type)
                 return true;
@@ -170,16 +170,16 @@ static bool is_taken(memory_world *world, const memory_name *name)
 }
 
 /* A free port: 3. */
-static int give_port(memory_world *world, memory_name *name)
+static int give_port(sim_environment *environment, memory_name *name)
 {
-    uint16_t *next = &world->next_port[name->type == SOCK_DGRAM];
+    uint16_t *next = &environment->next_port[name->type == SOCK_DGRAM];
     for (int i = FIRST_PORT; i <= LAST_PORT; i++) {
         bool taken = false;
         if (*next < FIRST_PORT || *next > LAST_PORT)
             *next = FIRST_PORT;
         name->port = (*next)++;
         set_port(&name->address, name->port);
-        for (const memory_name *at = *list_of_names(world, &name->address); at != NULL;
+        for (const memory_name *at = *list_of_names(environment, &name->address); at != NULL;
              at = at->next)
             taken |= at->type == name->type && at->port == name->port;
         if (!taken)
@@ -188,25 +188,25 @@ static int give_port(memory_world *world, memory_name *name)
     return -EADDRINUSE;
 }
 
-static int bind_internet(memory_world *world, memory_name *name)
+static int bind_internet(sim_environment *environment, memory_name *name)
 {
     set_ip(name->ip, &name->address);
     name->is_any = is_zero(name->ip, 16) || (is_v4(name->ip) && is_zero(name->ip + 12, 4));
     name->port = bide_address_port(&name->address);
     int error = 0;
     if (name->port == 0)
-        error = give_port(world, name);
-    else if (is_taken(world, name))
+        error = give_port(environment, name);
+    else if (is_taken(environment, name))
         error = -EADDRINUSE;
     if (error == 0)
-        name_insert(name, list_of_names(world, &name->address));
+        name_insert(name, list_of_names(environment, &name->address));
     return error;
 }
 
 int bide_sim_bind_(memory_name *name, memory_node *node, const bide_address *address, int flags)
 {
     char path[sizeof address->any.local.sun_path + 1];
-    memory_world *world = node->world;
+    sim_environment *environment = node->environment;
     int error = bide_sim_check_address_(address);
     if (error != 0)
         return error;
@@ -217,12 +217,12 @@ int bide_sim_bind_(memory_name *name, memory_node *node, const bide_address *add
     name->is_v6_only = (flags & BIDE_LISTEN_V6_ONLY) != 0;
     name->is_found = true;
     if (is_path(address))
-        return bide_sim_tree_bind_(world, path_of_address(address, path), node, &name->inode);
+        return bide_sim_tree_bind_(environment, path_of_address(address, path), node, &name->inode);
     if (address->any.generic.sa_family != AF_UNIX)
-        return bind_internet(world, name);
-    if (is_taken(world, name))
+        return bind_internet(environment, name);
+    if (is_taken(environment, name))
         return -EADDRINUSE;
-    name_insert(name, list_of_names(world, address));
+    name_insert(name, list_of_names(environment, address));
     return 0;
 }
 
@@ -232,10 +232,10 @@ int bide_sim_bind_to_reach_(memory_name *name, memory_node *node, const bide_add
     name->type = node->type;
     name->address = *to; /* 2: the same machine */
     set_ip(name->ip, to);
-    int error = give_port(node->world, name);
+    int error = give_port(node->environment, name);
     if (error != 0)
         return -EADDRNOTAVAIL;
-    name_insert(name, list_of_names(node->world, &name->address));
+    name_insert(name, list_of_names(node->environment, &name->address));
     return 0;
 }
 
@@ -250,12 +250,12 @@ static int name_fit(const memory_name *name, const uint8_t *ip, uint16_t port, i
     return name->is_any ? 1 : 2;
 }
 
-static memory_node *find_internet(memory_world *world, const bide_address *to, int type,
+static memory_node *find_internet(sim_environment *environment, const bide_address *to, int type,
                                   uint32_t choice)
 {
     uint8_t ip[16];
     uint16_t port = bide_address_port(to);
-    const memory_name *first = *list_of_names(world, to);
+    const memory_name *first = *list_of_names(environment, to);
     int best = 0;
     uint32_t count = 0;
     set_ip(ip, to);
@@ -276,22 +276,22 @@ static memory_node *find_internet(memory_world *world, const bide_address *to, i
     }
 }
 
-int bide_sim_find_(memory_world *world, const bide_address *to, int type, uint32_t choice,
+int bide_sim_find_(sim_environment *environment, const bide_address *to, int type, uint32_t choice,
                 memory_node **found)
 {
     char path[sizeof to->any.local.sun_path + 1];
     *found = NULL;
     if (is_path(to)) {
-        int error = bide_sim_tree_find_(world, path_of_address(to, path), found);
+        int error = bide_sim_tree_find_(environment, path_of_address(to, path), found);
         if (error == 0 && (*found)->type != type)
             error = -EPROTOTYPE;
         return error;
     }
     if (to->any.generic.sa_family != AF_UNIX) {
-        *found = find_internet(world, to, type, choice);
+        *found = find_internet(environment, to, type, choice);
         return *found != NULL ? 0 : -ECONNREFUSED;
     }
-    for (const memory_name *at = *list_of_names(world, to); at != NULL; at = at->next) {
+    for (const memory_name *at = *list_of_names(environment, to); at != NULL; at = at->next) {
         if (at->type == type && is_same_local(&at->address, to)) {
             *found = at->node;
             return 0;

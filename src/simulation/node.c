@@ -29,18 +29,18 @@
 bide_next bide_sim_event_step_(bide_frame *frame, unsigned depth)
 {
     memory_event *event = bide_container_of(frame, memory_event, frame);
-    memory_world *world = event->world;
+    sim_environment *environment = event->environment;
     (void)depth;
     event->is_set = false;
     event->happens(event); /* (which may free it) */
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return bide_next_none();
 }
 
-void bide_sim_event_init_(memory_event *event, memory_world *world, const bide_point *point,
+void bide_sim_event_init_(memory_event *event, sim_environment *environment, const bide_point *point,
                        void (*happens)(memory_event *event))
 {
-    event->world = world;
+    event->environment = environment;
     event->point = point;
     event->happens = happens;
     event->is_set = false;
@@ -48,8 +48,8 @@ void bide_sim_event_init_(memory_event *event, memory_world *world, const bide_p
 
 void bide_sim_event_set_(memory_event *event, uint64_t time)
 {
-    bide_scheduler *scheduler = event->world->io.scheduler;
-    bide_frame_init_in(&event->frame, event->point, &event->world->io.context);
+    bide_scheduler *scheduler = event->environment->io.scheduler;
+    bide_frame_init_in(&event->frame, event->point, &event->environment->io.context);
     event->timer.awaiter.ops = &event->point->ops;
     event->timer.awaiter.frame = &event->frame;
     bide_timer_init(&event->timer, time);
@@ -59,7 +59,7 @@ void bide_sim_event_set_(memory_event *event, uint64_t time)
 
 void bide_sim_event_clear_(memory_event *event)
 {
-    bide_scheduler *scheduler = event->world->io.scheduler;
+    bide_scheduler *scheduler = event->environment->io.scheduler;
     if (!event->is_set)
         return;
     event->is_set = false;
@@ -112,22 +112,22 @@ void bide_sim_bytes_put_(memory_bytes *bytes, const void *from, size_t size)
     }
 }
 
-size_t bide_sim_part_(memory_world *world, const char *fault, size_t size)
+size_t bide_sim_part_(sim_environment *environment, const char *fault, size_t size)
 {
     enum { MAX_DRAW = 65536 }; /* (of the numbers that one draws from) */
-    if (size < 2 || !memory_fault(world, fault, world->options.short_transfers))
+    if (size < 2 || !memory_fault(environment, fault, environment->options.short_transfers))
         return size;
     return 1 +
-           bide_sim_loop_draw(world->loop, (uint32_t)(size - 1 < MAX_DRAW ? size - 1 : MAX_DRAW));
+           bide_sim_loop_draw(environment->loop, (uint32_t)(size - 1 < MAX_DRAW ? size - 1 : MAX_DRAW));
 }
 
 /* ---- Nodes ---- */
 
-void bide_sim_node_init_(memory_node *node, memory_world *world, const memory_kind *kind)
+void bide_sim_node_init_(memory_node *node, sim_environment *environment, const memory_kind *kind)
 {
     memset(node, 0, sizeof *node);
     node->kind = kind;
-    node->world = world;
+    node->environment = environment;
     node->references = 1;
     node->slot = -1;
 }
@@ -149,19 +149,19 @@ void bide_sim_node_drop_(memory_node *node)
 
 void bide_sim_changed_(memory_node *node)
 {
-    memory_world *world = node->world;
+    sim_environment *environment = node->environment;
     if (node->has_changed)
         return;
     node->has_changed = true;
     node->next_changed = NULL;
-    if (world->first_changed == NULL)
-        world->first_changed = node;
+    if (environment->first_changed == NULL)
+        environment->first_changed = node;
     else
-        world->last_changed->next_changed = node;
-    world->last_changed = node;
+        environment->last_changed->next_changed = node;
+    environment->last_changed = node;
 }
 
-static void settle_node(memory_world *world, memory_node *node)
+static void settle_node(sim_environment *environment, memory_node *node)
 {
     int next;
     node->has_changed = false;
@@ -171,24 +171,24 @@ static void settle_node(memory_world *world, memory_node *node)
     }
     bide_sim_node_hold_(node);
     for (int at = node->slot; at >= 0; at = next) {
-        next = world->slots[at].next;
-        if (world->slots[at].descriptor != NULL)
-            bide_sim_retry_(world, world->slots[at].descriptor);
+        next = environment->slots[at].next;
+        if (environment->slots[at].descriptor != NULL)
+            bide_sim_retry_(environment, environment->slots[at].descriptor);
     }
     bide_sim_node_drop_(node);
 }
 
-void bide_sim_settle_(memory_world *world)
+void bide_sim_settle_(sim_environment *environment)
 {
-    if (world->is_settling)
+    if (environment->is_settling)
         return;
-    world->is_settling = true;
-    while (world->first_changed != NULL) {
-        memory_node *node = world->first_changed;
-        world->first_changed = node->next_changed;
-        settle_node(world, node);
+    environment->is_settling = true;
+    while (environment->first_changed != NULL) {
+        memory_node *node = environment->first_changed;
+        environment->first_changed = node->next_changed;
+        settle_node(environment, node);
     }
-    world->is_settling = false;
+    environment->is_settling = false;
 }
 
 int bide_sim_take_error_(memory_node *node)
@@ -200,66 +200,66 @@ int bide_sim_take_error_(memory_node *node)
 
 /* ---- Numbers ---- */
 
-memory_slot *bide_sim_slot_of_(const memory_world *world, int fd)
+memory_slot *bide_sim_slot_of_(const sim_environment *environment, int fd)
 {
-    if (fd < MEMORY_FIRST || fd - MEMORY_FIRST >= world->slots_count ||
-        world->slots[fd - MEMORY_FIRST].node == NULL)
+    if (fd < MEMORY_FIRST || fd - MEMORY_FIRST >= environment->slots_count ||
+        environment->slots[fd - MEMORY_FIRST].node == NULL)
         return NULL;
-    return &world->slots[fd - MEMORY_FIRST];
+    return &environment->slots[fd - MEMORY_FIRST];
 }
 
-memory_node *bide_sim_node_of_(const memory_world *world, int fd)
+memory_node *bide_sim_node_of_(const sim_environment *environment, int fd)
 {
-    const memory_slot *slot = bide_sim_slot_of_(world, fd);
+    const memory_slot *slot = bide_sim_slot_of_(environment, fd);
     return slot != NULL ? slot->node : NULL;
 }
 
-static bool numbers_are_used_up(const memory_world *world)
+static bool numbers_are_used_up(const sim_environment *environment)
 {
-    unsigned max = world->options.descriptors != 0 ? world->options.descriptors : 1024;
-    return (unsigned)world->slots_open >= max;
+    unsigned max = environment->options.descriptors != 0 ? environment->options.descriptors : 1024;
+    return (unsigned)environment->slots_open >= max;
 }
 
-int bide_sim_has_number_(memory_world *world)
+int bide_sim_has_number_(sim_environment *environment)
 {
-    if (numbers_are_used_up(world) ||
-        memory_fault(world, "io: no descriptor", world->options.no_descriptor))
+    if (numbers_are_used_up(environment) ||
+        memory_fault(environment, "io: no descriptor", environment->options.no_descriptor))
         return -EMFILE;
     return 0;
 }
 
-static int make_slots(memory_world *world)
+static int make_slots(sim_environment *environment)
 {
-    int count = world->slots_count != 0 ? 2 * world->slots_count : 16;
-    memory_slot *slots = realloc(world->slots, (size_t)count * sizeof *slots);
+    int count = environment->slots_count != 0 ? 2 * environment->slots_count : 16;
+    memory_slot *slots = realloc(environment->slots, (size_t)count * sizeof *slots);
     if (slots == NULL)
         return -ENOMEM;
-    memset(slots + world->slots_count, 0, (size_t)(count - world->slots_count) * sizeof *slots);
-    world->slots = slots;
-    world->slots_count = count;
+    memset(slots + environment->slots_count, 0, (size_t)(count - environment->slots_count) * sizeof *slots);
+    environment->slots = slots;
+    environment->slots_count = count;
     return 0;
 }
 
-int bide_sim_install_(memory_world *world, memory_node *node)
+int bide_sim_install_(sim_environment *environment, memory_node *node)
 {
-    if (numbers_are_used_up(world))
+    if (numbers_are_used_up(environment))
         return -EMFILE;
-    while (world->lowest < world->slots_count && world->slots[world->lowest].node != NULL)
-        world->lowest++;
-    if (world->lowest == world->slots_count && make_slots(world) != 0)
+    while (environment->lowest < environment->slots_count && environment->slots[environment->lowest].node != NULL)
+        environment->lowest++;
+    if (environment->lowest == environment->slots_count && make_slots(environment) != 0)
         return -ENOMEM;
-    memory_slot *slot = &world->slots[world->lowest];
+    memory_slot *slot = &environment->slots[environment->lowest];
     slot->node = node;
     slot->descriptor = NULL;
     slot->next = node->slot;
-    node->slot = world->lowest;
-    world->slots_open++;
-    return MEMORY_FIRST + world->lowest;
+    node->slot = environment->lowest;
+    environment->slots_open++;
+    return MEMORY_FIRST + environment->lowest;
 }
 
-int bide_sim_close_(memory_world *world, int fd)
+int bide_sim_close_(sim_environment *environment, int fd)
 {
-    memory_slot *slot = bide_sim_slot_of_(world, fd);
+    memory_slot *slot = bide_sim_slot_of_(environment, fd);
     if (slot == NULL)
         return -EBADF;
     memory_node *node = slot->node;
@@ -267,15 +267,15 @@ int bide_sim_close_(memory_world *world, int fd)
     int *place = &node->slot;
     while (*place != number) {
         bide_assert(*place >= 0);
-        place = &world->slots[*place].next;
+        place = &environment->slots[*place].next;
     }
     *place = slot->next;
     slot->node = NULL;
     slot->descriptor = NULL;
-    bide_assert(world->slots_open > 0);
-    world->slots_open--;
-    if (number < world->lowest)
-        world->lowest = number;
+    bide_assert(environment->slots_open > 0);
+    environment->slots_open--;
+    if (number < environment->lowest)
+        environment->lowest = number;
     bide_sim_node_drop_(node);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Between test_loop_explore.c and test_loop_simplify.c. Floor: simulation. */
+/* Between sim_loop_explore.c and sim_loop_simplify.c. Floor: simulation. */
 #ifndef BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 #define BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 

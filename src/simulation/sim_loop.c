@@ -1,6 +1,6 @@
 /*
  * The test loop: a scheduler whose order, time and faults come from a seed. One thread does all of it,
- * so nothing needs an order. test_loop_draw.c has the draws, test_loop_report.c the reports.
+ * so nothing needs an order. sim_loop_draw.c has the draws, sim_loop_report.c the reports.
  *
  * Why a seed gives the same run everywhere:
  * 1. Every choice is made by bide_test_draw_, from 64-bit numbers that depend on the seed alone, or
@@ -37,33 +37,33 @@ BIDE_THREAD_LOCAL bide_sim_loop *bide_sim_loop_running_;
 
 /* ---- The scheduler ---- */
 
-static bide_sim_loop *test_loop_of(bide_scheduler *scheduler)
+static bide_sim_loop *sim_loop_of(bide_scheduler *scheduler)
 {
     return bide_container_of(scheduler, bide_sim_loop, scheduler);
 }
 
-static void test_loop_append(bide_sim_loop *loop, bide_awaiter *first, bide_awaiter *last)
+static void sim_loop_append(bide_sim_loop *loop, bide_awaiter *first, bide_awaiter *last)
 {
     for (const bide_awaiter *awaiter = first; awaiter != NULL; awaiter = awaiter->link)
         loop->ready_count++;
     bide_awaiter_chain_append(&loop->ready, first, last);
 }
 
-static void test_loop_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
+static void sim_loop_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
-    bide_sim_loop *loop = test_loop_of(scheduler);
+    bide_sim_loop *loop = sim_loop_of(scheduler);
     if (BIDE_UNLIKELY(!pthread_equal(loop->thread, pthread_self()))) {
         bide_platform.misuse("a coroutine of a test loop is woken by another thread",
                              first->ops->name != NULL ? first->ops->name : "a coroutine", __FILE__,
                              __LINE__);
         return;
     }
-    test_loop_append(loop, first, last);
+    sim_loop_append(loop, first, last);
 }
 
-static bool test_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
+static bool sim_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
-    bide_sim_loop *loop = test_loop_of(scheduler);
+    bide_sim_loop *loop = sim_loop_of(scheduler);
     if (loop->held == awaiter) {
         loop->held = NULL;
         return true;
@@ -74,18 +74,18 @@ static bool test_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter
     return true;
 }
 
-static int test_loop_set_timer(bide_scheduler *scheduler, bide_timer *timer)
+static int sim_loop_set_timer(bide_scheduler *scheduler, bide_timer *timer)
 {
-    bide_timers_insert(&test_loop_of(scheduler)->timers, timer);
+    bide_timers_insert(&sim_loop_of(scheduler)->timers, timer);
     return 0;
 }
 
-static bool test_loop_clear_timer(bide_scheduler *scheduler, bide_timer *timer)
+static bool sim_loop_clear_timer(bide_scheduler *scheduler, bide_timer *timer)
 {
-    return bide_timers_remove(&test_loop_of(scheduler)->timers, timer);
+    return bide_timers_remove(&sim_loop_of(scheduler)->timers, timer);
 }
 
-static bool test_loop_runs_here_only(bide_scheduler *scheduler)
+static bool sim_loop_runs_here_only(bide_scheduler *scheduler)
 {
     bide_sim_loop *loop = bide_sim_loop_running_;
     while (loop != NULL && &loop->scheduler != scheduler)
@@ -95,14 +95,14 @@ static bool test_loop_runs_here_only(bide_scheduler *scheduler)
 
 /* ---- The simulated environment ---- */
 
-static uint64_t test_loop_now(bide_scheduler *scheduler)
+static uint64_t sim_loop_now(bide_scheduler *scheduler)
 {
-    return test_loop_of(scheduler)->now;
+    return sim_loop_of(scheduler)->now;
 }
 
-static bide_io *test_loop_io(bide_scheduler *scheduler)
+static bide_io *sim_loop_io(bide_scheduler *scheduler)
 {
-    return test_loop_of(scheduler)->io;
+    return sim_loop_of(scheduler)->io;
 }
 
 /*
@@ -121,7 +121,7 @@ struct bide_sim_call_ {
     bool is_made;
 };
 
-static void test_call_free(bide_sim_call_ *call)
+static void sim_call_free(bide_sim_call_ *call)
 {
     bide_assert(*call->place == call);
     *call->place = call->next;
@@ -131,7 +131,7 @@ static void test_call_free(bide_sim_call_ *call)
 }
 
 /* Draws the delay of its next step. */
-static void test_call_set_timer(bide_sim_call_ *call)
+static void sim_call_set_timer(bide_sim_call_ *call)
 {
     enum { DELAYS = 5 };
     static const uint32_t microseconds[DELAYS] = {1, 20, 1000, 50000, 5000000};
@@ -147,30 +147,30 @@ static void test_call_set_timer(bide_sim_call_ *call)
     bide_timers_insert(&loop->timers, &call->timer);
 }
 
-static bide_next test_call_step(bide_frame *frame, unsigned depth)
+static bide_next sim_call_step(bide_frame *frame, unsigned depth)
 {
     bide_sim_call_ *call = bide_container_of(frame, bide_sim_call_, frame);
     (void)depth;
     if (!call->is_made) {
         call->is_made = true;
         call->function(call->argument);
-        test_call_set_timer(call);
+        sim_call_set_timer(call);
         return bide_next_none();
     }
     bide_awaiter *awaiter = call->awaiter;
-    test_call_free(call);
+    sim_call_free(call);
     bide_wake_one(awaiter);
     return bide_next_none();
 }
 
-static const bide_coroutine_code test_call_code = {test_call_step, "(blocking call)", __FILE__,
+static const bide_coroutine_code sim_call_code = {sim_call_step, "(blocking call)", __FILE__,
                                                    NULL, NULL};
-static const bide_point test_call_point = BIDE_POINT_START(&test_call_code);
+static const bide_point sim_call_point = BIDE_POINT_START(&sim_call_code);
 
 const char *bide_test_turn_name_(const bide_frame *frame)
 {
     const bide_point *point = bide_frame_point(frame);
-    if (point == &test_call_point)
+    if (point == &sim_call_point)
         return bide_container_of(frame, const bide_sim_call_, frame)->is_made
                    ? "a blocking call has ended"
                    : "a blocking call is made";
@@ -180,7 +180,7 @@ const char *bide_test_turn_name_(const bide_frame *frame)
 static void test_begin_call(bide_scheduler *scheduler, bide_awaiter *awaiter,
                             void (*function)(void *argument), void *argument)
 {
-    bide_sim_loop *loop = test_loop_of(scheduler);
+    bide_sim_loop *loop = sim_loop_of(scheduler);
     bide_sim_call_ *call = malloc(sizeof *call);
     if (call == NULL) { /* then it is made at once */
         function(argument);
@@ -192,68 +192,68 @@ static void test_begin_call(bide_scheduler *scheduler, bide_awaiter *awaiter,
     call->function = function;
     call->argument = argument;
     call->is_made = false;
-    bide_frame_init_in(&call->frame, &test_call_point, &loop->context);
-    call->timer.awaiter.ops = &test_call_point.ops;
+    bide_frame_init_in(&call->frame, &sim_call_point, &loop->context);
+    call->timer.awaiter.ops = &sim_call_point.ops;
     call->timer.awaiter.frame = &call->frame;
     call->next = loop->calls;
     call->place = &loop->calls;
     if (call->next != NULL)
         call->next->place = &call->next;
     loop->calls = call;
-    test_call_set_timer(call);
+    sim_call_set_timer(call);
 }
 
 static bool test_take_call_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
-    bide_sim_loop *loop = test_loop_of(scheduler);
+    bide_sim_loop *loop = sim_loop_of(scheduler);
     bide_sim_call_ *call = loop->calls;
     while (call != NULL && call->awaiter != awaiter)
         call = call->next;
     if (call == NULL || call->is_made)
         return false;
     if (!bide_timers_remove(&loop->timers, &call->timer))
-        test_loop_take_back(scheduler, &call->timer.awaiter); /* its turn was next */
-    test_call_free(call);
+        sim_loop_take_back(scheduler, &call->timer.awaiter); /* its turn was next */
+    sim_call_free(call);
     return true;
 }
 
-static const bide_environment test_world = {
-    .now = test_loop_now,
+static const bide_environment sim_loop_environment = {
+    .now = sim_loop_now,
     .begin_call = test_begin_call,
     .take_call_back = test_take_call_back,
 };
 
 /* ---- Turns ---- */
 
-static void test_loop_take_due(bide_sim_loop *loop)
+static void sim_loop_take_due(bide_sim_loop *loop)
 {
     bide_awaiter_chain due = {NULL, NULL};
     bide_timers_take_due(&loop->timers, loop->now, &due);
     if (due.first != NULL)
-        test_loop_append(loop, due.first, due.last);
+        sim_loop_append(loop, due.first, due.last);
 }
 
 /* Advances the time to that of the next timer, if this is `max` or earlier. */
-static bool test_loop_jump(bide_sim_loop *loop, uint64_t max)
+static bool sim_loop_jump(bide_sim_loop *loop, uint64_t max)
 {
     uint64_t time = bide_timers_next(&loop->timers);
     if (time == BIDE_FOREVER || time > max)
         return false;
     if (time > loop->now)
         loop->now = time;
-    test_loop_take_due(loop);
+    sim_loop_take_due(loop);
     return true;
 }
 
 /* While something is ready, a timer may be drawn to come first. */
-static void test_loop_jump_early(bide_sim_loop *loop, uint64_t max)
+static void sim_loop_jump_early(bide_sim_loop *loop, uint64_t max)
 {
     if (!test_may_be_late(loop) || loop->ready_count == 0 || bide_timers_next(&loop->timers) > max)
         return;
     if (bide_test_draw_(loop, DRAW_LATE, bide_test_chance_(loop, 5), 2) == 0)
         return;
     bide_test_note_line_(loop, (test_line){.kind = DRAW_LATE, .value = 1, .of = 2});
-    test_loop_jump(loop, max);
+    sim_loop_jump(loop, max);
 }
 
 static uint32_t test_turn_number(bide_sim_loop *loop, uint32_t choices)
@@ -269,7 +269,7 @@ static uint32_t test_turn_number(bide_sim_loop *loop, uint32_t choices)
 }
 
 /* Takes the ready coroutine that is behind `before` others. */
-static bide_awaiter *test_loop_take_at(bide_sim_loop *loop, uint32_t before)
+static bide_awaiter *sim_loop_take_at(bide_sim_loop *loop, uint32_t before)
 {
     bide_assert(before < loop->ready_count);
     loop->ready_count--;
@@ -286,7 +286,7 @@ static bide_awaiter *test_loop_take_at(bide_sim_loop *loop, uint32_t before)
 }
 
 /* Draws the next coroutine to run; there is one. *value is the number drawn, *of the limit. */
-static bide_awaiter *test_loop_choose(bide_sim_loop *loop, uint32_t *value, uint32_t *of)
+static bide_awaiter *sim_loop_choose(bide_sim_loop *loop, uint32_t *value, uint32_t *of)
 {
     bide_awaiter *held = loop->held;
     *value = 0;
@@ -300,14 +300,14 @@ static bide_awaiter *test_loop_choose(bide_sim_loop *loop, uint32_t *value, uint
         *of = choices;
         *value = bide_test_draw_(loop, DRAW_TURN, test_turn_number(loop, choices), CHOICES + HOLDS);
         if (*value >= CHOICES && held == NULL) {
-            loop->held = test_loop_take_at(loop, 0);
+            loop->held = sim_loop_take_at(loop, 0);
             loop->held_for = 2u << (*value - CHOICES);
-            return test_loop_take_at(loop, 0);
+            return sim_loop_take_at(loop, 0);
         }
         if (*value >= choices)
             *value = 0;
     }
-    return test_loop_take_at(loop, *value);
+    return sim_loop_take_at(loop, *value);
 }
 
 /* Draws the budget of ready operations for the next turn: in most turns the usual one. */
@@ -330,12 +330,12 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
     uint32_t value;
     uint32_t of;
     if (bide_timers_next(&loop->timers) <= loop->now)
-        test_loop_take_due(loop);
+        sim_loop_take_due(loop);
     if (loop->ready_count == 0 && loop->held == NULL)
         return false;
     loop->outer = bide_sim_loop_running_;
     bide_sim_loop_running_ = loop;
-    bide_awaiter *awaiter = test_loop_choose(loop, &value, &of);
+    bide_awaiter *awaiter = sim_loop_choose(loop, &value, &of);
     bide_assert((loop->ready_count == 0) == (loop->ready.first == NULL));
     bide_test_note_turn_(loop, awaiter, value, of);
     test_draw_budget(loop);
@@ -348,16 +348,16 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
 }
 
 /* One turn, at `max` at the latest; false: nothing is left until then. */
-static bool test_loop_turn(bide_sim_loop *loop, uint64_t max)
+static bool sim_loop_turn(bide_sim_loop *loop, uint64_t max)
 {
-    test_loop_jump_early(loop, max);
-    return bide_sim_loop_step(loop) || test_loop_jump(loop, max);
+    sim_loop_jump_early(loop, max);
+    return bide_sim_loop_step(loop) || sim_loop_jump(loop, max);
 }
 
 uint64_t bide_sim_loop_run_until(bide_sim_loop *loop, uint64_t time)
 {
     uint64_t before = loop->turns;
-    while (test_loop_turn(loop, time)) {
+    while (sim_loop_turn(loop, time)) {
         if (loop->turns >= loop->max_turns) {
             bide_test_fail_(loop, BIDE_SIM_LIVELOCK, -ELOOP, "no end");
             break;
@@ -376,7 +376,7 @@ int bide_sim_loop_wait(bide_sim_loop *loop, bide_awaiter *awaiter)
         int error = 0;
         if (loop->turns >= loop->max_turns)
             error = bide_test_fail_(loop, BIDE_SIM_LIVELOCK, -ELOOP, "no end");
-        else if (!test_loop_turn(loop, BIDE_FOREVER - 1))
+        else if (!sim_loop_turn(loop, BIDE_FOREVER - 1))
             error = bide_test_fail_(loop, BIDE_SIM_DEADLOCK, -EDEADLK, "deadlock");
         if (error != 0) {
             bide_destroy(&waiter.root.frame);
@@ -391,14 +391,14 @@ int bide_sim_loop_wait(bide_sim_loop *loop, bide_awaiter *awaiter)
 void bide_sim_loop_init(bide_sim_loop *loop, uint64_t seed)
 {
     memset(loop, 0, sizeof *loop);
-    loop->scheduler.post = test_loop_post;
+    loop->scheduler.post = sim_loop_post;
     loop->scheduler.one_thread = true;
-    loop->scheduler.take_back = test_loop_take_back;
-    loop->scheduler.set_timer = test_loop_set_timer;
-    loop->scheduler.clear_timer = test_loop_clear_timer;
-    loop->scheduler.runs_here_only = test_loop_runs_here_only;
-    loop->scheduler.environment = &test_world;
-    loop->scheduler.io = test_loop_io;
+    loop->scheduler.take_back = sim_loop_take_back;
+    loop->scheduler.set_timer = sim_loop_set_timer;
+    loop->scheduler.clear_timer = sim_loop_clear_timer;
+    loop->scheduler.runs_here_only = sim_loop_runs_here_only;
+    loop->scheduler.environment = &sim_loop_environment;
+    loop->scheduler.io = sim_loop_io;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MIN);
     loop->context.scheduler = &loop->scheduler;
     loop->seed = seed;

@@ -35,12 +35,12 @@ static memory_flow *output_of(const memory_stream *stream)
     return &stream->link->flows[stream->side];
 }
 
-memory_stream *bide_sim_stream_new_(memory_world *world, int family)
+memory_stream *bide_sim_stream_new_(sim_environment *environment, int family)
 {
     memory_stream *stream = calloc(1, sizeof *stream);
     if (stream == NULL)
         return NULL;
-    bide_sim_node_init_(&stream->node, world, &bide_sim_stream_kind_);
+    bide_sim_node_init_(&stream->node, environment, &bide_sim_stream_kind_);
     stream->node.family = family;
     stream->node.type = SOCK_STREAM;
     stream->is_local = family == AF_UNIX;
@@ -57,7 +57,7 @@ int bide_sim_stream_join_(memory_stream *one, memory_stream *other)
     if (link == NULL)
         return -ENOMEM;
     for (unsigned i = 0; i < 2; i++) {
-        bide_sim_flow_init_(&link->flows[i], one->node.world, one->is_local);
+        bide_sim_flow_init_(&link->flows[i], one->node.environment, one->is_local);
         link->flows[i].writer = &ends[i]->node;
         link->flows[i].reader = &ends[1 - i]->node;
         ends[i]->link = link;
@@ -92,9 +92,9 @@ void bide_sim_stream_bounces_(memory_node *writer)
 /* Breaks the connection at both ends, if that is drawn. */
 static void may_break(memory_stream *stream)
 {
-    memory_world *world = stream->node.world;
+    sim_environment *environment = stream->node.environment;
     if (stream->is_local || stream->is_reset ||
-        !memory_fault(world, "io: reset", world->options.broken))
+        !memory_fault(environment, "io: reset", environment->options.broken))
         return;
     bide_sim_flow_mark_(output_of(stream), MEMORY_RESET);
     bide_sim_flow_cut_(input_of(stream));
@@ -149,11 +149,11 @@ static bool is_alone(const memory_stream *stream)
 /* A part of a send was put; the rest has to wait. */
 static void pause_output(memory_flow *flow)
 {
-    memory_world *world = flow->world;
+    sim_environment *environment = flow->environment;
     enum { LEAST = 1000 };
-    uint64_t delay = bide_sim_loop_delay_(world->loop, "a sender continues", world->options.delay);
+    uint64_t delay = bide_sim_loop_delay_(environment->loop, "a sender continues", environment->options.delay);
     if (!flow->pause.is_set)
-        bide_sim_event_set_(&flow->pause, world->loop->now + (delay != 0 ? delay : LEAST));
+        bide_sim_event_set_(&flow->pause, environment->loop->now + (delay != 0 ? delay : LEAST));
 }
 
 static ptrdiff_t stream_put(memory_stream *stream, memory_message *message, memory_passed *passed)
@@ -161,7 +161,7 @@ static ptrdiff_t stream_put(memory_stream *stream, memory_message *message, memo
     memory_flow *output = output_of(stream);
     size_t room = bide_sim_flow_room_(output);
     size_t size = message->bytes.left < room ? message->bytes.left : room;
-    size_t part = bide_sim_part_(stream->node.world, "io: short send", size);
+    size_t part = bide_sim_part_(stream->node.environment, "io: short send", size);
     int error = bide_sim_flow_put_(output, &message->bytes, part, passed);
     if (error != 0)
         return error;
@@ -186,7 +186,7 @@ static ptrdiff_t stream_send(memory_node *node, memory_message *message)
     if (bide_sim_flow_room_(output_of(stream)) == 0)
         return -EAGAIN;
     if (message->header != NULL && stream->is_local) {
-        int error = bide_sim_passed_take_(node->world, message->header, &passed);
+        int error = bide_sim_passed_take_(node->environment, message->header, &passed);
         if (error != 0)
             return error;
     }
@@ -319,28 +319,28 @@ const memory_kind bide_sim_stream_kind_ = {
 /* Gives both numbers, or none. Takes the references. */
 static int install_both(memory_stream *one, memory_stream *other, int *fds)
 {
-    memory_world *world = one->node.world;
-    fds[0] = bide_sim_install_(world, &one->node);
+    sim_environment *environment = one->node.environment;
+    fds[0] = bide_sim_install_(environment, &one->node);
     if (fds[0] < 0) {
         bide_sim_node_drop_(&one->node);
         bide_sim_node_drop_(&other->node);
         return fds[0];
     }
-    fds[1] = bide_sim_install_(world, &other->node);
+    fds[1] = bide_sim_install_(environment, &other->node);
     if (fds[1] < 0) {
         bide_sim_node_drop_(&other->node);
-        bide_sim_close_(world, fds[0]);
+        bide_sim_close_(environment, fds[0]);
         return fds[1];
     }
     return 0;
 }
 
-static int make_pair(memory_world *world, const memory_kind *kind, int *fds)
+static int make_pair(sim_environment *environment, const memory_kind *kind, int *fds)
 {
-    if (bide_sim_has_number_(world) != 0)
+    if (bide_sim_has_number_(environment) != 0)
         return -EMFILE;
-    memory_stream *one = bide_sim_stream_new_(world, AF_UNIX);
-    memory_stream *other = one != NULL ? bide_sim_stream_new_(world, AF_UNIX) : NULL;
+    memory_stream *one = bide_sim_stream_new_(environment, AF_UNIX);
+    memory_stream *other = one != NULL ? bide_sim_stream_new_(environment, AF_UNIX) : NULL;
     if (other == NULL || bide_sim_stream_join_(one, other) != 0) {
         free(one);
         free(other);
@@ -351,9 +351,9 @@ static int make_pair(memory_world *world, const memory_kind *kind, int *fds)
     return install_both(one, other, fds);
 }
 
-int bide_sim_socket_pair_(memory_world *world, int *fds)
+int bide_sim_socket_pair_(sim_environment *environment, int *fds)
 {
-    return make_pair(world, &bide_sim_stream_kind_, fds);
+    return make_pair(environment, &bide_sim_stream_kind_, fds);
 }
 
 /* ---- Pipes: the first end writes, the second reads ---- */
@@ -394,10 +394,10 @@ const memory_kind bide_sim_pipe_kind_ = {
     .left = pipe_left,
 };
 
-int bide_sim_pipe_(memory_world *world, int *fds)
+int bide_sim_pipe_(sim_environment *environment, int *fds)
 {
     int ends[2];
-    int error = make_pair(world, &bide_sim_pipe_kind_, ends);
+    int error = make_pair(environment, &bide_sim_pipe_kind_, ends);
     fds[0] = error == 0 ? ends[1] : -1;
     fds[1] = error == 0 ? ends[0] : -1;
     return error;

@@ -45,25 +45,25 @@ static bool is_job(const bide_io_operation *operation)
     return (operation->state & IO_IS_FILE_JOB) != 0;
 }
 
-static bool needs_job(const memory_world *world, const bide_io_operation *operation)
+static bool needs_job(const sim_environment *environment, const bide_io_operation *operation)
 {
     bide_io_blocks_ blocks = (bide_io_blocks_)bide_io_row_of_(operation)->blocks;
     bide_assert(operation->is_file || blocks != IO_BLOCKS_ALWAYS);
     if (!operation->is_file || blocks != IO_BLOCKS_ON_FILE)
         return operation->is_file && blocks == IO_BLOCKS_ALWAYS;
-    const memory_node *node = bide_sim_node_of_(world, operation->descriptor->fd);
+    const memory_node *node = bide_sim_node_of_(environment, operation->descriptor->fd);
     return node != NULL && node->kind->is_file;
 }
 
-static void start_job(memory_world *world, const bide_io_operation *operation)
+static void start_job(sim_environment *environment, const bide_io_operation *operation)
 {
     uint64_t delay =
-        bide_sim_loop_delay_(world->loop, "an operation on a file is done", world->options.disk_delay);
-    bide_sim_event_set_(&job_of(operation)->event, world->loop->now + delay);
+        bide_sim_loop_delay_(environment->loop, "an operation on a file is done", environment->options.disk_delay);
+    bide_sim_event_set_(&job_of(operation)->event, environment->loop->now + delay);
 }
 
 /* Takes an operation out of its line, frees its job, and starts the next job of the line. */
-static void take_job_out(memory_world *world, bide_io_operation *operation)
+static void take_job_out(sim_environment *environment, bide_io_operation *operation)
 {
     const bide_descriptor *descriptor = operation->descriptor;
     int direction = io_direction(operation);
@@ -72,19 +72,19 @@ static void take_job_out(memory_world *world, bide_io_operation *operation)
     bide_sim_event_clear_(&job->event);
     free(job);
     operation->state &= (uint16_t)~IO_IS_FILE_JOB;
-    bide_io_remove(&world->io, operation);
+    bide_io_remove(&environment->io, operation);
     if (descriptor == NULL || direction == BIDE_IO_FREE || !was_first)
         return;
     const bide_io_operation *next = descriptor->lines[direction].first;
     if (next != NULL)
-        start_job(world, next);
+        start_job(environment, next);
 }
 
 /* Makes an operation's call, or calls. True: it is done. False: it has to wait. */
-static bool try_in_memory(memory_world *world, bide_io_operation *operation)
+static bool try_in_memory(sim_environment *environment, bide_io_operation *operation)
 {
     bool again;
-    while (!bide_io_take_result(operation, bide_sim_io_call_(world, operation), &again)) {
+    while (!bide_io_take_result(operation, bide_sim_io_call_(environment, operation), &again)) {
         if (again)
             return false;
     }
@@ -95,20 +95,20 @@ static bool try_in_memory(memory_world *world, bide_io_operation *operation)
 static void job_happens(memory_event *event)
 {
     memory_job *job = bide_container_of(event, memory_job, event);
-    memory_world *world = event->world;
+    sim_environment *environment = event->environment;
     bide_io_operation *operation = job->operation;
     if (!job->is_done) {
         job->is_done = true;
-        if (!try_in_memory(world, operation))
+        if (!try_in_memory(environment, operation))
             operation->status = -EAGAIN; /* (a pipe that its user has filled) */
-        bide_sim_event_set_(event, world->loop->now);
+        bide_sim_event_set_(event, environment->loop->now);
         return;
     }
-    take_job_out(world, operation);
+    take_job_out(environment, operation);
     bide_io_finish_waiting(operation, BIDE_IO_DONE);
 }
 
-static bide_frame *begin_job(memory_world *world, bide_io_operation *operation, bide_frame *frame)
+static bide_frame *begin_job(sim_environment *environment, bide_io_operation *operation, bide_frame *frame)
 {
     MEMORY_EVENT(done, "an operation on a file continues");
     memory_job *job = malloc(sizeof *job);
@@ -116,59 +116,59 @@ static bide_frame *begin_job(memory_world *world, bide_io_operation *operation, 
         operation->status = -ENOMEM;
         return frame;
     }
-    bide_sim_event_init_(&job->event, world, &done, job_happens);
+    bide_sim_event_init_(&job->event, environment, &done, job_happens);
     job->operation = operation;
     job->is_done = false;
     bide_container_of(operation, bide_file_operation, operation)->call.argument = job;
-    bide_io_enlist(&world->io, operation);
+    bide_io_enlist(&environment->io, operation);
     operation->state |= IO_IS_FILE_JOB;
     if (bide_io_is_first_(operation))
-        start_job(world, operation);
+        start_job(environment, operation);
     return NULL;
 }
 
 /* ---- Lines ---- */
 
-static void try_line_in_memory(memory_world *world, bide_descriptor *descriptor, int direction)
+static void try_line_in_memory(sim_environment *environment, bide_descriptor *descriptor, int direction)
 {
     bide_io_operation *next;
     for (bide_io_operation *at = descriptor->lines[direction].first; at != NULL; at = next) {
         next = at->next;
         if (is_job(at))
             continue;
-        if (!try_in_memory(world, at)) {
+        if (!try_in_memory(environment, at)) {
             if (direction != BIDE_IO_FREE)
                 break;
             continue;
         }
-        bide_io_remove(&world->io, at);
+        bide_io_remove(&environment->io, at);
         bide_io_finish_waiting(at, BIDE_IO_DONE);
     }
 }
 
-void bide_sim_retry_(memory_world *world, bide_descriptor *descriptor)
+void bide_sim_retry_(sim_environment *environment, bide_descriptor *descriptor)
 {
     for (int direction = 0; direction < BIDE_IO_LINES; direction++)
-        try_line_in_memory(world, descriptor, direction);
+        try_line_in_memory(environment, descriptor, direction);
 }
 
 /* ---- Buffers of pools ---- */
 
 static void sim_retry_with_buffer(bide_io *io, bide_io_operation *operation)
 {
-    memory_world *world = memory_world_of(io);
-    try_line_in_memory(world, operation->descriptor, BIDE_IO_INPUT);
-    bide_sim_settle_(world);
+    sim_environment *environment = sim_environment_of(io);
+    try_line_in_memory(environment, operation->descriptor, BIDE_IO_INPUT);
+    bide_sim_settle_(environment);
 }
 
 static const struct bide_buffer_hooks_ sim_buffer_hooks = {sim_retry_with_buffer, NULL, NULL};
 
 /* Takes an operation out of its line, whose next one may now succeed. */
-static void leave_line_in_memory(memory_world *world, bide_io_operation *operation)
+static void leave_line_in_memory(sim_environment *environment, bide_io_operation *operation)
 {
     memory_node *node =
-        operation->descriptor != NULL ? bide_sim_node_of_(world, operation->descriptor->fd) : NULL;
-    bide_io_remove(&world->io, operation);
+        operation->descriptor != NULL ? bide_sim_node_of_(environment, operation->descriptor->fd) : NULL;
+    bide_io_remove(&environment->io, operation);
     if (node != NULL)
         bide_sim_changed_(node);
 }
@@ -176,9 +176,9 @@ static void leave_line_in_memory(memory_world *world, bide_io_operation *operati
 /* ---- The table ---- */
 
 /* The number of a descriptor that is about to wait refers to it. */
-static int slot_refer_to(memory_world *world, bide_descriptor *descriptor)
+static int slot_refer_to(sim_environment *environment, bide_descriptor *descriptor)
 {
-    memory_slot *slot = bide_sim_slot_of_(world, descriptor->fd);
+    memory_slot *slot = bide_sim_slot_of_(environment, descriptor->fd);
     if (slot == NULL)
         return -EBADF;
     if (slot->descriptor != NULL && slot->descriptor != descriptor)
@@ -187,19 +187,19 @@ static int slot_refer_to(memory_world *world, bide_descriptor *descriptor)
     return 0;
 }
 
-static bide_frame *begin_in_line(memory_world *world, bide_io_operation *operation,
+static bide_frame *begin_in_line(sim_environment *environment, bide_io_operation *operation,
                                  bide_frame *frame)
 {
     bide_descriptor *descriptor = operation->descriptor;
     int direction = io_direction(operation);
     if (bide_io_row_of_(operation)->shape == IO_SHAPE_LENT)
-        bide_buffer_pool_claim_(operation->arguments.lent.pool, &world->io, &sim_buffer_hooks);
+        bide_buffer_pool_claim_(operation->arguments.provided.pool, &environment->io, &sim_buffer_hooks);
     bool is_done = (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) &&
-                   try_in_memory(world, operation);
+                   try_in_memory(environment, operation);
     if (!is_done) {
-        int error = slot_refer_to(world, descriptor);
+        int error = slot_refer_to(environment, descriptor);
         if (error == 0) {
-            bide_io_enlist(&world->io, operation);
+            bide_io_enlist(&environment->io, operation);
         } else {
             operation->status = error;
             if (io_waits_for_buffer(operation))
@@ -210,16 +210,16 @@ static bide_frame *begin_in_line(memory_world *world, bide_io_operation *operati
             is_done = true;
         }
     }
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
     return is_done ? frame : NULL;
 }
 
-static bide_frame *sim_begin(bide_io *io, bide_io_operation *operation, bide_frame *frame)
+static bide_frame *sim_start(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
-    memory_world *world = memory_world_of(io);
+    sim_environment *environment = sim_environment_of(io);
     const memory_row *row = &bide_sim_rows_[operation->code];
     if (row->open != NULL) {
-        operation->status = bide_sim_open_own_(world, operation);
+        operation->status = bide_sim_open_own_(environment, operation);
         if (operation->status != 0 || bide_io_row_of_(operation)->start == IO_START_AT_ONCE)
             return frame;
         operation->state |= IO_OPENED;
@@ -227,67 +227,67 @@ static bide_frame *sim_begin(bide_io *io, bide_io_operation *operation, bide_fra
         operation->status = -ENOTSUP;
         return frame;
     }
-    return needs_job(world, operation) ? begin_job(world, operation, frame)
-                                       : begin_in_line(world, operation, frame);
+    return needs_job(environment, operation) ? begin_job(environment, operation, frame)
+                                       : begin_in_line(environment, operation, frame);
 }
 
 static void sim_cancel(bide_io *io, bide_io_operation *operation)
 {
-    memory_world *world = memory_world_of(io);
+    sim_environment *environment = sim_environment_of(io);
     if (!is_job(operation))
-        leave_line_in_memory(world, operation);
+        leave_line_in_memory(environment, operation);
     else if (!job_of(operation)->is_done)
-        take_job_out(world, operation);
+        take_job_out(environment, operation);
     else
         return; /* its second event ends it */
     bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
 }
 
-static void sim_forget(bide_io *io, bide_io_operation *operation)
+static void sim_discard(bide_io *io, bide_io_operation *operation)
 {
-    memory_world *world = memory_world_of(io);
+    sim_environment *environment = sim_environment_of(io);
     if (is_job(operation)) {
         bool is_done = job_of(operation)->is_done;
-        take_job_out(world, operation);
+        take_job_out(environment, operation);
         if (is_done && operation->status == 0)
             bide_io_release(operation);
     } else {
-        leave_line_in_memory(world, operation);
+        leave_line_in_memory(environment, operation);
         if ((operation->state & IO_OPENED) != 0)
             bide_close(operation->descriptor);
     }
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
 }
 
-static void release_operation(memory_world *world, bide_io_operation *operation)
+static void release_operation(sim_environment *environment, bide_io_operation *operation)
 {
     bool is_done = is_job(operation) && job_of(operation)->is_done;
     if (is_job(operation))
-        take_job_out(world, operation);
+        take_job_out(environment, operation);
     else
-        bide_io_remove(&world->io, operation);
+        bide_io_remove(&environment->io, operation);
     bide_io_finish_waiting(operation, is_done ? BIDE_IO_DONE : BIDE_IO_CLOSED);
 }
 
 static void sim_release(bide_io *io, bide_descriptor *descriptor)
 {
-    memory_world *world = memory_world_of(io);
+    sim_environment *environment = sim_environment_of(io);
     for (int direction = 0; direction < BIDE_IO_LINES; direction++) {
         while (descriptor->lines[direction].first != NULL)
-            release_operation(world, descriptor->lines[direction].first);
+            release_operation(environment, descriptor->lines[direction].first);
     }
-    memory_slot *slot = bide_sim_slot_of_(world, descriptor->fd);
+    memory_slot *slot = bide_sim_slot_of_(environment, descriptor->fd);
     if (slot != NULL && slot->descriptor == descriptor)
         slot->descriptor = NULL;
-    bide_sim_settle_(world);
+    bide_sim_settle_(environment);
 }
 
 static const bide_io_table sim_operations = {
     .name = "memory",
-    .begin = sim_begin,
+    .start = sim_start,
     .cancel = sim_cancel,
-    .forget = sim_forget,
+    .discard = sim_discard,
     .release = sim_release,
     .calls = &bide_sim_calls_,
     .describe = bide_sim_describe_,
@@ -300,68 +300,68 @@ int bide_memory_io_create(bide_memory_io **created, bide_sim_loop *loop,
 {
     if (loop->io != NULL)
         return -EBUSY;
-    memory_world *world = calloc(1, sizeof *world);
-    if (world == NULL)
+    sim_environment *environment = calloc(1, sizeof *environment);
+    if (environment == NULL)
         return -ENOMEM;
-    world->loop = loop;
+    environment->loop = loop;
     if (options != NULL)
-        world->options = *options;
-    int error = bide_sim_tree_create_(world);
+        environment->options = *options;
+    int error = bide_sim_tree_create_(environment);
     if (error != 0) {
-        free(world);
+        free(environment);
         return error;
     }
-    bide_io_init(&world->io, &sim_operations, &loop->scheduler);
+    bide_io_init(&environment->io, &sim_operations, &loop->scheduler);
     bide_io_describe_with_(&sim_operations);
-    loop->io = &world->io;
-    *created = world;
+    loop->io = &environment->io;
+    *created = environment;
     return 0;
 }
 
-void bide_memory_io_destroy(bide_memory_io *world)
+void bide_memory_io_destroy(bide_memory_io *environment)
 {
-    if (world->io.in_flight != 0)
+    if (environment->io.in_flight != 0)
         bide_platform.misuse("an io in memory is destroyed while operations wait",
                              "bide_memory_io_destroy", __FILE__, __LINE__);
-    bide_io_destroy(&world->io);
-    for (int i = 0; i < world->slots_count; i++)
-        bide_sim_close_(world, MEMORY_FIRST + i);
-    bide_assert(world->slots_open == 0);
-    bide_sim_settle_(world);
-    bide_sim_datagrams_end_(world);
-    bide_sim_tree_destroy_(world);
-    world->loop->io = NULL;
-    free(world->slots);
-    free(world);
+    bide_io_destroy(&environment->io);
+    for (int i = 0; i < environment->slots_count; i++)
+        bide_sim_close_(environment, MEMORY_FIRST + i);
+    bide_assert(environment->slots_open == 0);
+    bide_sim_settle_(environment);
+    bide_sim_datagrams_end_(environment);
+    bide_sim_tree_destroy_(environment);
+    environment->loop->io = NULL;
+    free(environment->slots);
+    free(environment);
 }
 
-void bide_memory_io_change(bide_memory_io *world, const bide_memory_io_options *options)
+void bide_memory_io_change(bide_memory_io *environment, const bide_memory_io_options *options)
 {
-    world->options = *options;
+    environment->options = *options;
 }
 
-int bide_memory_io_pipe(bide_memory_io *world, bide_descriptor *input, bide_descriptor *output)
+int bide_memory_io_pipe(bide_memory_io *environment, bide_descriptor *input, bide_descriptor *output)
 {
     int fds[2];
     bide_descriptor_init_closed(input);
     bide_descriptor_init_closed(output);
-    int error = bide_sim_pipe_(world, fds);
+    int error = bide_sim_pipe_(environment, fds);
     if (error == 0) {
-        bide_sim_take_opened_(world, input, fds[0]);
-        bide_sim_take_opened_(world, output, fds[1]);
+        bide_sim_take_opened_(environment, input, fds[0]);
+        bide_sim_take_opened_(environment, output, fds[1]);
     }
     return error;
 }
 
-void bide_memory_io_get_stats(const bide_memory_io *world, bide_memory_io_stats *counts)
+void bide_memory_io_get_stats(const bide_memory_io *environment, bide_memory_io_stats *counts)
 {
-    counts->started = world->io.begun;
-    counts->in_flight = world->io.in_flight;
-    counts->descriptors = (unsigned)world->slots_open;
-    counts->disk = bide_sim_tree_size_(world);
+    counts->started = environment->io.begun;
+    counts->in_flight = environment->io.in_flight;
+    counts->descriptors = (unsigned)environment->slots_open;
+    counts->disk = bide_sim_tree_size_(environment);
 }
 
-bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *world)
+bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *environment)
 {
-    return (bide_loop_back_end){world->io.table->name, "its scheduler is a test loop", 0};
+    return (bide_loop_back_end){environment->io.table->name, "its scheduler is a test loop", 0};
 }

@@ -21,28 +21,28 @@ void bide_sim_inode_hold_(memory_inode *inode)
     inode->references++;
 }
 
-static void free_if_unused(memory_world *world, memory_inode *inode)
+static void free_if_unused(sim_environment *environment, memory_inode *inode)
 {
     if (inode->links != 0 || inode->references != 0)
         return;
-    bide_assert(world->tree->used >= inode->stored);
-    world->tree->used -= inode->stored;
+    bide_assert(environment->tree->used >= inode->stored);
+    environment->tree->used -= inode->stored;
     free(inode->bytes);
     free(inode);
 }
 
-void bide_sim_inode_drop_(memory_world *world, memory_inode *inode)
+void bide_sim_inode_drop_(sim_environment *environment, memory_inode *inode)
 {
     bide_assert(inode->references != 0);
     inode->references--;
-    free_if_unused(world, inode);
+    free_if_unused(environment, inode);
 }
 
-static void directory_append(memory_world *world, memory_inode *directory, memory_entry *entry,
+static void directory_append(sim_environment *environment, memory_inode *directory, memory_entry *entry,
                              memory_inode *inode)
 {
     entry->next = NULL;
-    entry->number = ++world->tree->entries;
+    entry->number = ++environment->tree->entries;
     entry->inode = inode;
     inode->parent = directory;
     inode->links++;
@@ -51,7 +51,7 @@ static void directory_append(memory_world *world, memory_inode *directory, memor
     else
         directory->last->next = entry;
     directory->last = entry;
-    directory->changed = world->loop->now;
+    directory->changed = environment->loop->now;
 }
 
 static memory_entry *entry_new(const char *name, size_t length)
@@ -64,7 +64,7 @@ static memory_entry *entry_new(const char *name, size_t length)
     return entry;
 }
 
-memory_inode *bide_sim_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode)
+memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk, mode_t mode)
 {
     memory_inode *inode = calloc(1, sizeof *inode);
     memory_entry *entry = walk->directory != NULL ? entry_new(walk->name, walk->length) : NULL;
@@ -74,10 +74,10 @@ memory_inode *bide_sim_inode_new_(memory_world *world, const memory_walk *walk, 
         return NULL;
     }
     inode->mode = mode;
-    inode->number = ++world->tree->inodes;
-    inode->changed = world->loop->now;
+    inode->number = ++environment->tree->inodes;
+    inode->changed = environment->loop->now;
     if (entry != NULL)
-        directory_append(world, walk->directory, entry, inode);
+        directory_append(environment, walk->directory, entry, inode);
     return inode;
 }
 
@@ -92,7 +92,7 @@ static memory_entry *directory_find(const memory_inode *directory, const char *n
 }
 
 /* Removes an entry from its directory, and frees it. */
-static void remove_entry(memory_world *world, memory_inode *directory, memory_entry *entry)
+static void remove_entry(sim_environment *environment, memory_inode *directory, memory_entry *entry)
 {
     memory_entry *before = NULL;
     memory_entry **place = &directory->first;
@@ -105,9 +105,9 @@ static void remove_entry(memory_world *world, memory_inode *directory, memory_en
         directory->last = before;
     bide_assert(entry->inode->links == 1 || entry->inode->links == 2); /* 3 (2: it is renamed) */
     entry->inode->links--;
-    free_if_unused(world, entry->inode);
+    free_if_unused(environment, entry->inode);
     free(entry);
-    directory->changed = world->loop->now;
+    directory->changed = environment->loop->now;
 }
 
 static bool name_is_dots(const char *name, size_t length)
@@ -123,9 +123,9 @@ static memory_inode *tree_step(memory_inode *directory, const char *name, size_t
     return entry != NULL ? entry->inode : NULL;
 }
 
-int bide_sim_walk_to_(const memory_world *world, const char *path, memory_walk *walk)
+int bide_sim_walk_to_(const sim_environment *environment, const char *path, memory_walk *walk)
 {
-    memory_inode *at = world->tree->root;
+    memory_inode *at = environment->tree->root;
     if (path[0] == '\0')
         return -ENOENT;
     if (strnlen(path, PATH_MAX) == PATH_MAX)
@@ -182,12 +182,12 @@ static int check_rename(const memory_walk *from, const memory_walk *to)
     return to->inode->first != NULL ? -ENOTEMPTY : 0;
 }
 
-int bide_sim_rename_(memory_world *world, const char *from_path, const char *to_path)
+int bide_sim_rename_(sim_environment *environment, const char *from_path, const char *to_path)
 {
     memory_walk from, to;
-    int error = bide_sim_walk_to_(world, from_path, &from);
+    int error = bide_sim_walk_to_(environment, from_path, &from);
     if (error == 0)
-        error = bide_sim_walk_to_(world, to_path, &to);
+        error = bide_sim_walk_to_(environment, to_path, &to);
     if (error == 0)
         error = check_rename(&from, &to);
     if (error != 0 || to.inode == from.inode)
@@ -196,16 +196,16 @@ int bide_sim_rename_(memory_world *world, const char *from_path, const char *to_
     if (entry == NULL)
         return -ENOMEM;
     if (to.inode != NULL)
-        remove_entry(world, to.directory, directory_find(to.directory, to.name, to.length));
-    directory_append(world, to.directory, entry, from.inode);
-    remove_entry(world, from.directory, directory_find(from.directory, from.name, from.length));
+        remove_entry(environment, to.directory, directory_find(to.directory, to.name, to.length));
+    directory_append(environment, to.directory, entry, from.inode);
+    remove_entry(environment, from.directory, directory_find(from.directory, from.name, from.length));
     return 0;
 }
 
-int bide_sim_unlink_(memory_world *world, const char *path, bool is_directory)
+int bide_sim_unlink_(sim_environment *environment, const char *path, bool is_directory)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -218,7 +218,7 @@ int bide_sim_unlink_(memory_world *world, const char *path, bool is_directory)
         return walk.length == 0 ? -EBUSY : walk.length == 1 ? -EINVAL : -ENOTEMPTY;
     if (walk.inode->first != NULL)
         return -ENOTEMPTY;
-    remove_entry(world, walk.directory, directory_find(walk.directory, walk.name, walk.length));
+    remove_entry(environment, walk.directory, directory_find(walk.directory, walk.name, walk.length));
     return 0;
 }
 
@@ -229,34 +229,34 @@ static bool walk_is_last(const memory_walk *walk)
     return rest[strspn(rest, "/")] == '\0';
 }
 
-int bide_sim_make_directory_(memory_world *world, const char *path, mode_t mode)
+int bide_sim_make_directory_(sim_environment *environment, const char *path, mode_t mode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error == -ENOTDIR && walk_is_last(&walk))
         return -EEXIST;
     if (error != 0)
         return error;
     if (walk.inode != NULL)
         return -EEXIST;
-    return bide_sim_inode_new_(world, &walk, S_IFDIR | (mode & 01777 & ~(mode_t)022)) != NULL
+    return bide_sim_inode_new_(environment, &walk, S_IFDIR | (mode & 01777 & ~(mode_t)022)) != NULL
                ? 0
                : -ENOSPC;
 }
 
 /* ---- Sockets ---- */
 
-int bide_sim_tree_bind_(memory_world *world, const char *path, memory_node *node, memory_inode **inode)
+int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_node *node, memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode != NULL)
         return -EADDRINUSE;
     if (walk.is_directory)
         return -ENOENT;
-    *inode = bide_sim_inode_new_(world, &walk, S_IFSOCK | 0755);
+    *inode = bide_sim_inode_new_(environment, &walk, S_IFSOCK | 0755);
     if (*inode == NULL)
         return -ENOSPC;
     (*inode)->socket = node;
@@ -264,10 +264,10 @@ int bide_sim_tree_bind_(memory_world *world, const char *path, memory_node *node
     return 0;
 }
 
-int bide_sim_tree_find_(memory_world *world, const char *path, memory_node **node)
+int bide_sim_tree_find_(sim_environment *environment, const char *path, memory_node **node)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(world, path, &walk);
+    int error = bide_sim_walk_to_(environment, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -276,56 +276,56 @@ int bide_sim_tree_find_(memory_world *world, const char *path, memory_node **nod
     return *node != NULL ? 0 : -ECONNREFUSED;
 }
 
-void bide_sim_tree_unbind_(memory_world *world, memory_inode *inode)
+void bide_sim_tree_unbind_(sim_environment *environment, memory_inode *inode)
 {
     inode->socket = NULL;
-    bide_sim_inode_drop_(world, inode);
+    bide_sim_inode_drop_(environment, inode);
 }
 
 /* ---- Creating and destroying ---- */
 
-static void directory_empty(memory_world *world, memory_inode *directory)
+static void directory_empty(sim_environment *environment, memory_inode *directory)
 {
     while (directory->first != NULL) {
-        directory_empty(world, directory->first->inode);
-        remove_entry(world, directory, directory->first);
+        directory_empty(environment, directory->first->inode);
+        remove_entry(environment, directory, directory->first);
     }
 }
 
-void bide_sim_tree_destroy_(memory_world *world)
+void bide_sim_tree_destroy_(sim_environment *environment)
 {
-    memory_inode *root = world->tree->root;
+    memory_inode *root = environment->tree->root;
     if (root != NULL) {
-        directory_empty(world, root);
-        bide_sim_inode_drop_(world, root);
+        directory_empty(environment, root);
+        bide_sim_inode_drop_(environment, root);
     }
-    free(world->tree);
+    free(environment->tree);
 }
 
-static memory_inode *tree_make(memory_world *world, const char *path, mode_t mode)
+static memory_inode *tree_make(sim_environment *environment, const char *path, mode_t mode)
 {
     memory_walk walk;
-    return bide_sim_walk_to_(world, path, &walk) == 0 ? bide_sim_inode_new_(world, &walk, mode) : NULL;
+    return bide_sim_walk_to_(environment, path, &walk) == 0 ? bide_sim_inode_new_(environment, &walk, mode) : NULL;
 }
 
-int bide_sim_tree_create_(memory_world *world)
+int bide_sim_tree_create_(sim_environment *environment)
 {
     static const memory_walk nowhere = {NULL, NULL, 0, NULL, true};
-    world->tree = calloc(1, sizeof *world->tree);
-    if (world->tree == NULL)
+    environment->tree = calloc(1, sizeof *environment->tree);
+    if (environment->tree == NULL)
         return -ENOMEM;
-    world->tree->root = bide_sim_inode_new_(world, &nowhere, S_IFDIR | 0755);
-    if (world->tree->root != NULL)
-        bide_sim_inode_hold_(world->tree->root);
-    if (world->tree->root != NULL && tree_make(world, "/tmp", S_IFDIR | 01777) != NULL &&
-        tree_make(world, "/dev", S_IFDIR | 0755) != NULL &&
-        tree_make(world, "/dev/null", S_IFCHR | 0666) != NULL)
+    environment->tree->root = bide_sim_inode_new_(environment, &nowhere, S_IFDIR | 0755);
+    if (environment->tree->root != NULL)
+        bide_sim_inode_hold_(environment->tree->root);
+    if (environment->tree->root != NULL && tree_make(environment, "/tmp", S_IFDIR | 01777) != NULL &&
+        tree_make(environment, "/dev", S_IFDIR | 0755) != NULL &&
+        tree_make(environment, "/dev/null", S_IFCHR | 0666) != NULL)
         return 0;
-    bide_sim_tree_destroy_(world);
+    bide_sim_tree_destroy_(environment);
     return -ENOMEM;
 }
 
-size_t bide_sim_tree_size_(const memory_world *world)
+size_t bide_sim_tree_size_(const sim_environment *environment)
 {
-    return world->tree->used;
+    return environment->tree->used;
 }

@@ -50,18 +50,18 @@ typedef struct memory_walk {
 } memory_walk;
 
 /* 0 or a negative errno. All names but the last have to exist. */
-int bide_sim_walk_to_(const memory_world *world, const char *path, memory_walk *walk);
+int bide_sim_walk_to_(const sim_environment *environment, const char *path, memory_walk *walk);
 
 /*
  * A new inode, with the name of the walk, or without one if its directory is NULL. NULL: no memory.
  */
-memory_inode *bide_sim_inode_new_(memory_world *world, const memory_walk *walk, mode_t mode);
+memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk, mode_t mode);
 void bide_sim_inode_hold_(memory_inode *inode);
-void bide_sim_inode_drop_(memory_world *world, memory_inode *inode);
+void bide_sim_inode_drop_(sim_environment *environment, memory_inode *inode);
 
 /* As rename, unlinkat and mkdir. */
-int bide_sim_rename_(memory_world *world, const char *from, const char *to);
-int bide_sim_unlink_(memory_world *world, const char *path, bool is_directory);
-int bide_sim_make_directory_(memory_world *world, const char *path, mode_t mode);
+int bide_sim_rename_(sim_environment *environment, const char *from, const char *to);
+int bide_sim_unlink_(sim_environment *environment, const char *path, bool is_directory);
+int bide_sim_make_directory_(sim_environment *environment, const char *path, mode_t mode);
 
 #endif

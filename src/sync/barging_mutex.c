@@ -144,7 +144,7 @@ static bide_frame *barging_wait_suspend(bide_awaiter *awaiter, bide_frame *frame
         if (is_handed_over(wait) && !barging_request_hand_over(waiter))
             return frame;
     }
-    bide_queue_waiter_begin(wait);
+    bide_queue_waiter_start(wait);
     bide_waiter_queue_enlist(wait, &barging_rules);
     if (waiter->is_pending)
         barging_end_pending(waiter); /* 2 */

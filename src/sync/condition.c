@@ -121,7 +121,7 @@ static bide_frame *condition_wait_suspend(bide_awaiter *awaiter, bide_frame *fra
         bide_awaiter_finish_closed(awaiter);
         return frame;
     }
-    bide_queue_waiter_begin(&waiter->wait);
+    bide_queue_waiter_start(&waiter->wait);
     bide_waiter_queue_enlist(&waiter->wait, &condition_rules);
     waiter->is_locked = false;
     bide_mutex_unlock_(waiter->lock);

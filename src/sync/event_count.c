@@ -331,7 +331,7 @@ bide_frame *bide_event_count_waiter_suspend_(bide_awaiter *awaiter, bide_frame *
     bide_awaiter_chain taken = {NULL, NULL};
     if (bide_spin_until_ready(awaiter, frame))
         return frame;
-    bide_queue_waiter_begin(&retry->waiter);
+    bide_queue_waiter_start(&retry->waiter);
     bool held = frame->context->scheduler->one_thread || bide_stop_holds_(frame);
     bool waits = retry_place(retry, held, &taken) || !try_on(retry, held, &taken);
     if (taken.first != NULL)

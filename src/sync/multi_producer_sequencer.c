@@ -208,7 +208,7 @@ int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
 static bide_next multi_claim_body_step_(bide_frame *frame, unsigned depth);
 
 /* The coroutine is destroyed before it knows: consumers skip its abandoned slots. */
-static void multi_give_back_claim(bide_frame *frame)
+static void multi_release_claim(bide_frame *frame)
 {
     bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
     bide_multi_producer_sequencer_abandon_(
@@ -217,7 +217,7 @@ static void multi_give_back_claim(bide_frame *frame)
 }
 
 static const bide_coroutine_type multi_claim_type = {.name = "task",
-                                                     .release = multi_give_back_claim};
+                                                     .release = multi_release_claim};
 static const bide_coroutine_type *const multi_claim_body_type_ = &multi_claim_type;
 const bide_coroutine_code bide_multi_producer_sequencer_claim_code_ = {
     multi_claim_body_step_, "bide_multi_producer_claim", __FILE__, &multi_claim_body_type_, NULL};

@@ -176,7 +176,7 @@ static bide_frame *run_coroutine(bide_awaiter *awaiter)
     return &once_operation_of(awaiter)->frame;
 }
 
-static void run_give_back(bide_awaiter *awaiter)
+static void run_release(bide_awaiter *awaiter)
 {
     bide_wrapper_release(&once_operation_of(awaiter)->inner);
 }
@@ -191,7 +191,7 @@ bide_awaiter *bide_once_run(bide_once_operation *operation, bide_once *once, bid
     static const bide_wrapper_ops ops = {
         .ops = BIDE_WRAPPER_OPS(run_ready, run_suspend, run_resume, "bide_once_run"),
         .coroutine = run_coroutine,
-        .release = run_give_back,
+        .release = run_release,
         .inner = run_inner,
     };
     operation->awaiter.ops = &ops.ops;

@@ -34,7 +34,7 @@ static bool barrier_is_due(const void *context, const bide_awaiter *awaiter)
 
 /* The nearest target: 6. */
 
-static void barrier_forget(void *context)
+static void barrier_discard(void *context)
 {
     ((barrier_sweep *)context)->barrier->has_nearest = false;
 }
@@ -69,7 +69,7 @@ static void barrier_end(void *context, bide_awaiter *awaiter)
 static const bide_sweep_ops barrier_rules = {.look = barrier_look,
                                               .is_due = barrier_is_due,
                                               .end = barrier_end,
-                                              .forget = barrier_forget,
+                                              .discard = barrier_discard,
                                               .keep = barrier_keep,
                                               .reaches = barrier_reaches,
                                               .looks_again = true};

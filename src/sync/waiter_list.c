@@ -74,8 +74,8 @@ bide_awaiter *bide_waiter_list_cut_(uintptr_t word)
 
 static void list_sweep_reset_nearest(const bide_list_sweep *s)
 {
-    if (s->rules->forget != NULL)
-        s->rules->forget(s->context);
+    if (s->rules->discard != NULL)
+        s->rules->discard(s->context);
 }
 
 static void list_sweep_note_nearest(const bide_list_sweep *s, const bide_awaiter *awaiter)

@@ -467,7 +467,7 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_wait
     }
     if (bide_spin_until_ready(&waiter->awaiter, frame))
         return frame;
-    bide_queue_waiter_begin(waiter);
+    bide_queue_waiter_start(waiter);
     bide_waiter_queue_enlist(waiter, rules);
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }

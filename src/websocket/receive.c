@@ -14,7 +14,7 @@
  *    in the caller's memory.
  * 2. A piece is in the reader's buffer, and leaves it when the next receive starts. If its operation is
  *    destroyed before it resumes with the piece, the next receive gets the piece again
- *    (websocket_receive_give_back). `is_whole` does the same for a whole message.
+ *    (websocket_receive_release). `is_whole` does the same for a whole message.
  * 3. Reading and answering are two branches of one wait. The first that ends cancels the other, and
  *    neither loses anything: received bytes are in the reader or counted, and unsent bytes are in the
  *    writer. So a side still receives if it cannot send because its peer does not receive.
@@ -232,20 +232,20 @@ static int websocket_finish_previous(websocket_receiving *receive)
 {
     bide_websocket *websocket = receive->websocket;
     bide_reader *reader = &websocket->reader;
-    bool was_not_told = websocket->was_not_told;
+    bool was_not_reported = websocket->was_not_reported;
     bide_assert(websocket->lent <= bide_reader_buffered(reader));
     receive->has_begun = true;
-    websocket->was_not_told = false;
-    if (was_not_told && receive->is_piece)
+    websocket->was_not_reported = false;
+    if (was_not_reported && receive->is_piece)
         return websocket_return_piece(receive);
-    if (was_not_told &&
+    if (was_not_reported &&
         websocket->lent <= receive->size - websocket_min(websocket->kept, receive->size)) {
         memcpy(receive->data + websocket->kept, bide_reader_peek(reader), websocket->lent);
         websocket->kept += websocket->lent;
     }
     bide_reader_consume(reader, websocket->lent);
     websocket->lent = 0;
-    if (was_not_told && websocket->is_lent_last)
+    if (was_not_reported && websocket->is_lent_last)
         return websocket_return_message(receive);
     bool is_whole = websocket->is_whole;
     websocket->is_whole = false;
@@ -449,17 +449,17 @@ static int websocket_finish_wait(websocket_receiving *receive, const bide_contex
 /* True if the reason of the end has not been sent to the peer yet, and can be. */
 static bool websocket_must_report(const bide_websocket *websocket)
 {
-    return websocket->status != 0 && !websocket->has_told && bide_websocket_has_answers_(websocket);
+    return websocket->status != 0 && !websocket->has_reported && bide_websocket_has_answers_(websocket);
 }
 
 /* ---- The operation ---- */
 
 /* The coroutine is destroyed before it resumes with the result: 2. */
-static void websocket_receive_give_back(bide_frame *frame)
+static void websocket_receive_release(bide_frame *frame)
 {
     websocket_receiving *receive = bide_container_of(frame, websocket_receiving, task.frame);
     if (receive->is_piece)
-        receive->websocket->was_not_told = true;
+        receive->websocket->was_not_reported = true;
     else
         receive->websocket->is_whole = true;
 }
@@ -477,7 +477,7 @@ static bool websocket_receive_ready(bide_awaiter *awaiter)
 
 static bide_next websocket_receive_step_(bide_frame *frame, unsigned depth);
 static const bide_coroutine_type websocket_receive_task_type = {
-    .name = "task", .release = websocket_receive_give_back};
+    .name = "task", .release = websocket_receive_release};
 static const bide_coroutine_type *const websocket_receive_type_ = &websocket_receive_task_type;
 static const bide_coroutine_code websocket_receive_code = {
     websocket_receive_step_, "websocket_receive", __FILE__, &websocket_receive_type_, NULL};
@@ -508,7 +508,7 @@ bide_body(websocket_receive)
                                bide_websocket_answer_(&self->answering, self->websocket)));
         if (self->status == -ENOTSUP)
             bide_await_status(self->status, bide_websocket_answer_(&self->answering, self->websocket));
-        self->websocket->has_told = true;
+        self->websocket->has_reported = true;
     }
     bide_return(self->websocket->status);
     bide_finally();

@@ -307,7 +307,7 @@ static void take_from(family *f, unsigned self, unsigned victim)
     become(f, self);
     bide_join_half_ *taken = bide_join_steal_(&f->pool->workers[victim].join, NULL);
     if (taken != NULL)
-        bide_fork_task_go_on_(taken);
+        bide_fork_task_continue_(taken);
 }
 
 static void set_up(void *p)

@@ -414,7 +414,7 @@ static const bide_check_scenario late = {
 static bide_frame *suspend_late(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_queue_waiter *waiter = (bide_queue_waiter *)(void *)awaiter;
-    bide_queue_waiter_begin(waiter);
+    bide_queue_waiter_start(waiter);
     bide_waiter_queue_enlist(waiter, &bide_notify_ops_);
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }

@@ -192,7 +192,7 @@ static inline void printed_free_external(printed_queue *q, uint64_t old_counter)
  * back there: it cannot have pointed elsewhere in between, because the node is held. release: for
  * the thread that takes the count from there and adds it.
  */
-static inline void printed_give_back(printed_queue *q, bide_atomic(uint64_t) * counter,
+static inline void printed_release(printed_queue *q, bide_atomic(uint64_t) * counter,
                                      uint64_t held)
 {
     if ((q->repairs & COUNTS_BACK) != 0) {
@@ -216,7 +216,7 @@ static inline bool printed_pop_round(printed_queue *q, uint64_t *old_head, int *
     printed_node *n = printed_at(q, held);
     if (printed_number(held) == printed_number(bide_atomic_load(&q->tail, seq_cst))) {
         if ((q->repairs & (HELPS | RELEASES_IF_EMPTY)) != HELPS)
-            printed_give_back(q, &q->head, held);
+            printed_release(q, &q->head, held);
         *data = NULL;
         return true;
     }
@@ -229,7 +229,7 @@ static inline bool printed_pop_round(printed_queue *q, uint64_t *old_head, int *
             return true;
         }
     } while ((q->repairs & POPS_ON) != 0 && printed_number(*old_head) == printed_number(held));
-    printed_give_back(q, &q->head, held);
+    printed_release(q, &q->head, held);
     return false;
 }
 
@@ -321,7 +321,7 @@ static inline bool printed_push_again(printed_queue *q, printed_push *p)
         return true;
     }
     if ((q->repairs & HELPS) == 0) {
-        printed_give_back(q, &q->tail, p->old_tail);
+        printed_release(q, &q->tail, p->old_tail);
     } else {
         bool releases_first = (q->repairs & RELEASES_BEFORE_NEW) != 0;
         uint64_t old_next = 0;

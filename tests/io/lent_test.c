@@ -39,7 +39,7 @@ static void end_fixture(fixture *f)
         bide_close(&f->others[i]);
     }
     turn(f->world);
-    assert_int_equal(f->pool.lent, 0);
+    assert_int_equal(f->pool.in_use, 0);
     bide_buffer_pool_destroy(&f->pool);
     free(f->memory);
     free(f);
@@ -85,11 +85,11 @@ static void received_data_is_in_leased_buffers(void **state)
         begin(f->world, &f->runners[0], receive(f, 0));
         turn(f->world);
         assert_false(f->runners[0].has_ended);
-        assert_int_equal(f->pool.lent, 0);
+        assert_int_equal(f->pool.in_use, 0);
         send_text(f, 0, "hello");
         assert_int_equal(end(f->world, &f->runners[0]), 0);
         check_text(f, 0, "hello");
-        assert_int_equal(f->pool.lent, 1);
+        assert_int_equal(f->pool.in_use, 1);
         give_back(f, 0);
     }
     if (!world_is("uring")) /* (the ring of an older kernel may have no buffers) */
@@ -120,7 +120,7 @@ static void idle_receivers_hold_no_buffer(void **state)
     for (int i = 0; i < MANY; i++)
         begin(f->world, &f->runners[i], receive(f, i));
     turn(f->world);
-    assert_int_equal(f->pool.lent, 0);
+    assert_int_equal(f->pool.in_use, 0);
     for (int i = MANY; i-- > 0;) {
         send_text(f, i, "here");
         assert_int_equal(end(f->world, &f->runners[i]), 0);
@@ -238,7 +238,7 @@ static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
         destroy(f->world, &f->runners[0]);
         if (f->runners[0].has_ended)
             give_back(f, 0);
-        assert_int_equal(f->pool.lent, 0);
+        assert_int_equal(f->pool.in_use, 0);
         char byte;
         (void)world_receive_now(f->world, &f->sockets[0], &byte, 1);
     }
@@ -297,7 +297,7 @@ static void none_is_lost_in_a_storm(void **state)
                                  (unsigned char)got[n]++);
             holds[n] = status == 0;
         }
-        assert_in_range(f->pool.lent, 0, HELD);
+        assert_in_range(f->pool.in_use, 0, HELD);
     }
     for (int n = 0; n < SOCKETS; n++) {
         while (got[n] != sent[n]) {

@@ -268,7 +268,7 @@ static void is_tried(fixture *f, int code)
     assert_int_equal(observe(f, awaiter, false), 0);
     assert_int_equal(f->ended_at_once, row->is_tried_first || !waits_for_completions);
     if (code == BIDE_IO_RECV_PROVIDED)
-        bide_buffer_release(&f->pool, f->plain.arguments.lent.data);
+        bide_buffer_release(&f->pool, f->plain.arguments.provided.data);
     if (code == BIDE_IO_POLL)
         assert_int_equal(world_wait(f->world, bide_recv(&f->plain, &f->one, f->bytes, SIZE)), 0);
 }

@@ -643,7 +643,7 @@ static bide_awaiter *connect_to(fixture *f, const char *host)
 static void check_connection(fixture *f, int which)
 {
     char byte = 0;
-    bide_address *address = &f->connect.look_up.addresses[f->connect.connect.connected];
+    bide_address *address = &f->connect.resolve.addresses[f->connect.connect.connected];
     assert_int_equal(address->any.generic.sa_family, which ? AF_INET6 : AF_INET);
     assert_int_equal(
         world_wait(f->world, bide_accept(&f->operation, &f->listeners[which], &f->accepted, NULL)),
@@ -657,7 +657,7 @@ static void version_6_is_waited_for_no_longer_than_its_delay(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, false);
     assert_int_equal(world_wait(f->world, connect_to(f, "late-six.test")), 0);
-    assert_int_equal(f->connect.look_up.answered, BIDE_ANSWERED_V4_);
+    assert_int_equal(f->connect.resolve.answered, BIDE_ANSWERED_V4_);
     check_connection(f, 0);
     end_fixture(f);
 }
@@ -666,7 +666,7 @@ static void version_6_is_first_if_it_comes_within_its_delay(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, true);
     assert_int_equal(world_wait(f->world, connect_to(f, "soon-six.test")), 0);
-    assert_int_equal(f->connect.look_up.addresses[0].any.generic.sa_family, AF_INET);
+    assert_int_equal(f->connect.resolve.addresses[0].any.generic.sa_family, AF_INET);
     assert_int_equal(f->connect.connect.begun, 1);
     check_connection(f, 1);
     end_fixture(f);
@@ -686,7 +686,7 @@ static void version_4_waits_for_version_6(void **state)
     stand_still(true);
     begin(f->world, &runner, connect_to(f, "late-six.test"));
     wait_for(f->server, &f->server->holds, 1);
-    while (f->connect.look_up.answered == 0 || turns++ < 16) /* lets everything that is ready run */
+    while (f->connect.resolve.answered == 0 || turns++ < 16) /* lets everything that is ready run */
         call_inside(f->world, do_nothing, NULL);
     unsigned begun = f->connect.connect.begun;
     reply_to(f->server, &f->server->held, 0, false, 1);
@@ -694,7 +694,7 @@ static void version_4_waits_for_version_6(void **state)
     stand_still(false);
     assert_int_equal(begun, 0);
     assert_int_equal(status, 0);
-    assert_int_equal(f->connect.look_up.addresses[0].any.generic.sa_family, AF_INET);
+    assert_int_equal(f->connect.resolve.addresses[0].any.generic.sa_family, AF_INET);
     assert_int_equal(f->connect.connect.begun, 1);
     check_connection(f, 1);
     end_fixture(f);
@@ -704,7 +704,7 @@ static void version_6_does_not_wait_for_version_4(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, true);
     assert_int_equal(world_wait(f->world, connect_to(f, "late-four.test")), 0);
-    assert_int_equal(f->connect.look_up.answered, BIDE_ANSWERED_V6_);
+    assert_int_equal(f->connect.resolve.answered, BIDE_ANSWERED_V6_);
     check_connection(f, 1);
     end_fixture(f);
 }

@@ -321,7 +321,7 @@ static void a_thread_that_finds_the_list_held_sleeps_and_is_woken(void **state)
         }
         assert_int_equal(alike, ALIKE);
         assert_false(bide_atomic_load(&contender.has_added, acquire));
-        bide_roots_let_go_(list);
+        bide_roots_release_(list);
         pthread_join(thread, NULL);
         assert_true(bide_atomic_load(&contender.has_added, acquire));
     }

@@ -695,7 +695,7 @@ static void what_waits_to_run_in_a_pool_can_be_destroyed(void **state)
 }
 
 /* The same for a coroutine in the ring or the slot of a busy worker. */
-struct keeper {
+struct timekeeper {
     bide_task task;
     bide_spawned spawned;
     struct counted *members;
@@ -706,7 +706,7 @@ struct keeper {
 
 bide_coroutine(keeper_body)
 {
-    bide_begin(keeper_body, struct keeper * self);
+    bide_begin(keeper_body, struct timekeeper * self);
     for (unsigned i = 0; i < self->count; i++)
         bide_spawn(&self->members[i].spawned, bide_this_context(),
                    witness_run(&self->members[i].task, NULL, 0));
@@ -719,7 +719,7 @@ bide_coroutine(keeper_body)
 struct taker {
     bide_task task;
     bide_spawned spawned;
-    struct keeper *keeper;
+    struct timekeeper *timekeeper;
     unsigned regretted;
     bide_atomic(uint32_t) begun;
 };
@@ -728,9 +728,9 @@ bide_coroutine(taker_body)
 {
     bide_begin(taker_body, struct taker * self);
     bide_atomic_store(&self->begun, 1, relaxed);
-    schedule_until(bide_atomic_load(&self->keeper->made, acquire) != 0);
-    bide_destroy(&self->keeper->members[self->regretted].spawned.root.frame);
-    bide_atomic_store(&self->keeper->free, 1, release);
+    schedule_until(bide_atomic_load(&self->timekeeper->made, acquire) != 0);
+    bide_destroy(&self->timekeeper->members[self->regretted].spawned.root.frame);
+    bide_atomic_store(&self->timekeeper->free, 1, release);
     bide_end();
 }
 
@@ -744,14 +744,14 @@ static void what_waits_on_a_busy_worker_can_be_destroyed_on_another(void **state
     for (unsigned i = 0; i < sizeof which / sizeof which[0]; i++) {
         bide_thread_pool *pool = create(2);
         bide_context context = context_of(pool);
-        struct keeper keeper = {.members = members, .count = MEMBERS};
-        struct taker taker = {.keeper = &keeper, .regretted = which[i]};
-        bide_atomic_init(&keeper.made, 0);
-        bide_atomic_init(&keeper.free, 0);
+        struct timekeeper timekeeper = {.members = members, .count = MEMBERS};
+        struct taker taker = {.timekeeper = &timekeeper, .regretted = which[i]};
+        bide_atomic_init(&timekeeper.made, 0);
+        bide_atomic_init(&timekeeper.free, 0);
         bide_atomic_init(&taker.begun, 0);
         bide_spawn(&taker.spawned, &context, bide_task_init(&taker.task, &taker_body));
         schedule_until(bide_atomic_load(&taker.begun, relaxed) != 0);
-        bide_spawn(&keeper.spawned, &context, bide_task_init(&keeper.task, &keeper_body));
+        bide_spawn(&timekeeper.spawned, &context, bide_task_init(&timekeeper.task, &keeper_body));
         assert_int_equal(wait_for(&taker.spawned), 0);
         bide_thread_pool_destroy(pool);
         for (unsigned j = 0; j < MEMBERS; j++)

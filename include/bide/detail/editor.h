@@ -48,7 +48,7 @@ int bide_condition_wait_(struct bide_here_ *bide_here, bide_condition *condition
 int bide_condition_wait_checked_(struct bide_here_ *bide_here, bide_condition *condition, bide_mutex_waiter *lock, const char *what, const char *function, const char *file, unsigned line) BIDE_EDITOR_;
 int bide_once_start(bide_once *once) BIDE_EDITOR_;
 int bide_once_run(bide_once *once, ...) BIDE_EDITOR_;
-int bide_rw_lock_begin_(struct bide_here_ *bide_here, bide_rw_lock *lock, uint32_t wants, const bide_awaiter_ops *ops) BIDE_EDITOR_;
+int bide_rw_lock_start_(struct bide_here_ *bide_here, bide_rw_lock *lock, uint32_t wants, const bide_awaiter_ops *ops) BIDE_EDITOR_;
 int bide_rw_lock_read(bide_rw_lock *lock) BIDE_EDITOR_;
 int bide_rw_lock_write(bide_rw_lock *lock) BIDE_EDITOR_;
 int bide_semaphore_acquire_many(bide_semaphore *semaphore, uint32_t permits) BIDE_EDITOR_;

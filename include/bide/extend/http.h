@@ -32,10 +32,10 @@ struct bide_http_protocol {
     bide_slice preface;
 
     /* Has a connection until it ends. Its reader has the preface, and what came behind. */
-    bide_awaiter *(*serve)(bide_http_protocol *carrier, bide_http_connection *connection);
+    bide_awaiter *(*serve)(bide_http_protocol *protocol, bide_http_connection *connection);
 
     /* The server is shut down: no new requests are taken on this connection. */
-    void (*drain)(bide_http_protocol *carrier, bide_http_connection *connection);
+    void (*drain)(bide_http_protocol *protocol, bide_http_connection *connection);
 };
 
 /* The head of a request. Texts stay until the exchange has ended. */
@@ -105,14 +105,14 @@ int bide_http_transport_reject(bide_http_connection *connection, int status);
 void bide_http_transport_report(bide_http_connection *connection, int error);
 
 /*
- * Serves a connection as bide_http_serve does; `is_carried`: it is the carrier's, whatever it
+ * Serves a connection as bide_http_serve does; `is_other_protocol`: it is the carrier's, whatever it
  * begins with. Otherwise it is HTTP/1.1's.
  * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
  * the requests that are under way are cancelled. Progress: as bide_http_serve.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
-                                      bide_stream stream, void *memory, bool is_carried);
+                                      bide_stream stream, void *memory, bool is_other_protocol);
 
 /*
  * May these bytes stand in the value of a field?

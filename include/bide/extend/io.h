@@ -116,7 +116,7 @@ typedef union bide_io_arguments {
         void *data;              /* the buffer that was lent; or NULL */
         bide_io_operation *next; /* of the operations that wait for a buffer */
         bide_io_operation *previous;
-    } lent;
+    } provided;
     struct {
         bide_descriptor *accepted;
         struct bide_address *peer;      /* or NULL */
@@ -219,7 +219,7 @@ typedef struct bide_io_table {
      * Begins an operation, whose coroutine is saved. As an awaiter's `suspend`, it returns `frame` if
      * the operation has ended, or NULL. On the io's thread.
      */
-    bide_frame *(*begin)(bide_io *io, bide_io_operation *operation, bide_frame *frame);
+    bide_frame *(*start)(bide_io *io, bide_io_operation *operation, bide_frame *frame);
 
     /* Requests a waiting operation to end early. It ends now or later. On the io's thread. */
     void (*cancel)(bide_io *io, bide_io_operation *operation);
@@ -228,7 +228,7 @@ typedef struct bide_io_table {
      * The coroutine of a waiting operation is destroyed: when this returns, nothing refers to the
      * operation. Its result is given back. On the io's thread.
      */
-    void (*forget)(bide_io *io, bide_io_operation *operation);
+    void (*discard)(bide_io *io, bide_io_operation *operation);
 
     /* Ends all operations that wait on a descriptor with -EPIPE, and forgets the descriptor. */
     void (*release)(bide_io *io, bide_descriptor *descriptor);

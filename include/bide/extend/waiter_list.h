@@ -160,9 +160,9 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_link_(uintptr_t word)
  */
 #define bide_waiter_list_push(list, waiter, order, pushed)                \
     do {                                                                  \
-        uintptr_t bide_refused_;                                          \
-        bide_waiter_list_push_unless(list, waiter, order, bide_refused_); \
-        (pushed) = bide_refused_ == 0;                                    \
+        uintptr_t bide_rejected_;                                          \
+        bide_waiter_list_push_unless(list, waiter, order, bide_rejected_); \
+        (pushed) = bide_rejected_ == 0;                                    \
     } while (0)
 
 typedef struct bide_sweep_ops bide_sweep_ops;
@@ -266,7 +266,7 @@ struct bide_sweep_ops {
      * due, as far as `look` saw? True if in doubt: one of them may not be there any more. What they
      * write belongs to `context`'s object, and to the sifter. All NULL: true.
      */
-    void (*forget)(void *context);
+    void (*discard)(void *context);
     void (*keep)(void *context, const bide_awaiter *awaiter);
     bool (*reaches)(const void *context);
 

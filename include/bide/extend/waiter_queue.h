@@ -188,7 +188,7 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_wait
  * Before a wait is enlisted for the first time: it is not in line.
  * Threads: before it is shared. Progress: wait-free.
  */
-BIDE_INLINE void bide_queue_waiter_begin(bide_queue_waiter *waiter)
+BIDE_INLINE void bide_queue_waiter_start(bide_queue_waiter *waiter)
 {
     waiter->before = NULL;
 }

@@ -272,7 +272,7 @@ static void fork_take_parent(bide_fork_task *parent)
     parent->stack = &bide_fork_task_no_stack_; /* the child has it */
 }
 
-void bide_fork_task_go_on_(bide_join_half_ *taken)
+void bide_fork_task_continue_(bide_join_half_ *taken)
 {
     bide_fork_task *parent = (bide_fork_task *)(void *)((char *)taken - BIDE_JOIN_FORK_);
     bide_pool_worker *worker = bide_container_of(bide_join_here_, bide_pool_worker, join);

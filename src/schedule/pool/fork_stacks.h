@@ -11,7 +11,7 @@ void bide_fork_task_free_stacks_(bide_pool_worker *worker);
  * Resumes a coroutine that was taken off another worker's deque (bide_join_is_fork_).
  * Threads: the workers'.
  */
-void bide_fork_task_go_on_(bide_join_half_ *taken);
+void bide_fork_task_continue_(bide_join_half_ *taken);
 
 /*
  * At the end of a turn: moves parents that are still on the worker's deque, because their children wait

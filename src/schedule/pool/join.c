@@ -72,7 +72,7 @@ void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
 void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_half_ *half)
 {
     if (bide_join_is_fork_(half)) {
-        bide_fork_task_go_on_(half);
+        bide_fork_task_continue_(half);
         return;
     }
     bide_atomic_store(&half->state, (uintptr_t)own, relaxed);

@@ -124,7 +124,7 @@ struct bide_thread_pool {
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
     bide_pool_driver *driver; /* or NULL */
-    bide_live_ live;
+    bide_registry_ live;
 
     bide_atomic(const bide_pool_deque_hooks *) deque_hooks; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                            /* threads that have an index */

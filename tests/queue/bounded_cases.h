@@ -1,13 +1,13 @@
 /*
  * The cases for each bounded ring, with each type of element, each capacity, and any start of its positions; included
- * once for each. Before that:
+ * once for each. The including file defines:
  *
  *     RING              the prefix of its functions, as spsc_ring
  *     ELEMENT           the type of its elements; ELEMENT_NAME, a part of the cases' names
  *     ELEMENT_FROM(n)   the element for a number, ELEMENT_NUMBER(element) the number again, modulo 251 at least
- *     POP, POP_MANY     how those of its functions end that pop: _pop and _pop_many
- *     (name)_fixture    a struct with the ring as `ring`; (name)_fixture_init(f, capacity, laps) makes that an empty
- *                       one whose words wrap around after that many laps; 0: not soon
+ *     POP, POP_MANY     the suffixes of its pop functions: _pop and _pop_many
+ *     (name)_fixture    a struct with the ring as `ring`; (name)_fixture_init(f, capacity, laps) makes it empty, with
+ *                       words that wrap around after so many laps; 0: not soon
  *
  * ELEMENT... are undefined afterwards.
  */
@@ -18,7 +18,7 @@
 #define FIXTURE_    CASE_(fixture)
 #define SAME_(a, b) (ELEMENT_NUMBER(a) == ELEMENT_NUMBER(b))
 
-/* A ring beside what must be in it: the numbers from `taken` to before `put`. */
+/* A ring and a model of its content: the numbers from `taken` to before `put`. */
 typedef struct CASE_(model) {
     FIXTURE_ *f;
     size_t capacity;
@@ -110,7 +110,7 @@ static void CASE_(pop_many)(CASE_(model) * m, size_t count)
     assert_int_equal(CALL_(_count)(&m->f->ring), CASE_(count_of)(m));
 }
 
-/* Does `run` for each capacity, with positions that begin at 0, and with such as are about to wrap around. */
+/* Calls `run` for each capacity, with positions that start at 0, and with positions that are about to wrap around. */
 static void CASE_(for_each_ring)(void (*run)(CASE_(model) * m))
 {
     static const size_t sizes[] = {1, 2, 3, 5, 100};
@@ -163,7 +163,7 @@ static void CASE_(is_first_in_first_out_at_every_fill)(void **state)
     CASE_(for_each_ring)(CASE_(keep_some));
 }
 
-/* Batches of each length, from each fill: what is taken of them is right, in order, over the wrap too. */
+/* Batches of each length, from each fill level: the popped elements are right, in order, across the wrap too. */
 static void CASE_(move_batches)(CASE_(model) * m)
 {
     size_t max = m->capacity < 6 ? m->capacity + 2 : 8;

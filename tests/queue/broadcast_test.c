@@ -17,7 +17,7 @@
 #include <poll.h>
 #endif
 
-/* Of no whole number of words. */
+/* Not a whole number of words. */
 typedef struct element {
     uint32_t number;
     unsigned char bytes[29];
@@ -49,7 +49,7 @@ static int send(elements *broadcast, uint32_t number)
     return bide_broadcast_send(broadcast, &e);
 }
 
-/* Sends those from `first` to `last`. */
+/* Sends the elements from `first` to `last`. */
 static void send_all(elements *broadcast, uint32_t first, uint32_t last)
 {
     for (; first <= last; first++)
@@ -339,7 +339,7 @@ static void positions_wrap_around(void **state)
         elements_subscriber subscriber, seldom;
         size_t begin = SIZE_MAX - 20;
         bide_broadcast_init(&broadcast, memory, capacity);
-        /* As if so many had been sent, in rounds that came out even. */
+        /* As if so many had been sent, in complete rounds. */
         bide_sequence_barrier_init(&broadcast.broadcast.barrier, begin - 1);
         bide_atomic_init(&broadcast.broadcast.origin, begin - (capacity + 1));
         bide_broadcast_subscribe(&subscriber, &broadcast);
@@ -359,7 +359,7 @@ static void positions_wrap_around(void **state)
     }
 }
 
-/* The origin that is read may be another than that of the position, newer or older: it leads to the same place. */
+/* The origin that is read may belong to another position, newer or older: it leads to the same place. */
 static void a_subscriber_begins_right_with_any_origin(void **state)
 {
     (void)state;
@@ -503,8 +503,8 @@ static void a_descriptor_is_readable_when_there_is_one(void **state)
 
 /*
  * One thread sends, with pauses. Of five receivers two wait as threads, often for a moment only, one takes batches, one
- * is a coroutine in a run loop, and one comes and goes. Their elements are whole and in order, and the received and
- * missed elements of each are together all that was sent.
+ * is a coroutine on a run loop, and one repeatedly subscribes and leaves. Their elements are whole and in order, and
+ * the received and missed elements of each add up to all sent elements.
  */
 enum { SUBSCRIBERS = 5 };
 
@@ -602,7 +602,7 @@ static void listen_in_a_loop(struct listener *self)
         bide_run_loop_wait(&loop, bide_task_init(&looping.task, &looping_body)) != -EPIPE;
 }
 
-/* It subscribes anew repeatedly. It then receives elements that were sent later than those that it knows. */
+/* It subscribes anew repeatedly. Each time it receives only elements that were sent later than its last one. */
 static void listen_now_and_then(struct listener *self, uint64_t *random)
 {
     int status;

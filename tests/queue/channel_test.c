@@ -84,7 +84,7 @@ static void elements_of_any_type_come_out_as_they_went_in_until_it_is_drained(vo
 
 enum { USERS = 12, MAX_CAPACITY = 3 };
 
-/* A coroutine in a source of its own that sends `number` once, or receives it. */
+/* A coroutine with a stop source of its own that sends `number` once, or receives it. */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -125,7 +125,7 @@ static void fixture_init(struct fixture *f, size_t capacity)
     bide_channel_init(&f->channel, f->memory, capacity);
 }
 
-/* User i, called 'a' + i, begins; on `context` or by hand. */
+/* User i, called 'a' + i, starts; on `context` or by hand. */
 static struct user *begin_in(struct fixture *f, int i, bool sends, uint32_t number,
                              const bide_context *context)
 {
@@ -240,7 +240,7 @@ static void closing_ends_all_waiting_receivers(void **state)
     fixture_init(&f, 3);
     for (int i = 0; i < 4; i++)
         begin_receive(&f, i);
-    assert_int_equal(send_now(&f, 7), 0); /* the first is on its way */
+    assert_int_equal(send_now(&f, 7), 0); /* the first was woken and has not run */
     bide_channel_close(&f.channel);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "abcd");
@@ -295,7 +295,7 @@ static void what_is_asked_to_stop_has_sent_and_received_nothing(void **state)
     bide_channel_destroy(&f.channel);
 }
 
-/* A receiver is destroyed on `context` before it runs: it has the element. */
+/* A receiver is destroyed on `context` before it runs, after it was handed the element. */
 static void destroy_a_receiver_that_has_received(struct fixture *f, const bide_context *context)
 {
     assert_int_equal(begin_in(f, 0, false, 0, context)->status, WAITS);
@@ -372,7 +372,7 @@ on_a_run_loop_too_a_coroutine_destroyed_before_it_runs_has_sent_or_received(void
 
 /* ---- At random, by hand ---- */
 
-/* Each element sent is received once, or is in the channel; no operation waits for something possible. */
+/* Each element sent is received once, or is in the channel; no operation waits although it could complete. */
 struct tally {
     uint64_t random;
     uint32_t next;     /* number to be sent */
@@ -398,7 +398,7 @@ static void tally_ended(struct fixture *f, struct tally *t)
     f->by_hand.trace[0] = '\0';
 }
 
-/* Everybody has run, and was counted: is somebody waiting though he need not? */
+/* All have run, and were counted: whether one of them waits although it need not. */
 static bool waits_in_vain(struct fixture *f, const struct tally *t, size_t capacity, bool closed)
 {
     size_t count = bide_channel_count(&f->channel);
@@ -632,11 +632,11 @@ static void a_foreign_loop_polls_for_an_element(void **state)
 #endif
 
 #if TESTING_HOSTED
-/* ---- At random: two threads of a pool, a run loop, a thread that blocks, one that asks to stop and closes ---- */
+/* ---- At random: two threads of a pool, a run loop, a blocking thread, and one that cancels and closes ---- */
 
 enum { TASKS = 8, STEPS = 32, LOOPED = 2, BLOCKED = 1, SENDERS = TASKS + LOOPED + BLOCKED };
 
-/* Each sends numbers of its own, or receives any. The first TASKS are of the pool, then those of the loop. */
+/* Each sends numbers of its own, or receives any. The first TASKS run on the pool, the next on the loop. */
 struct storm_user {
     bide_task task;
     bide_awaiter start;
@@ -732,7 +732,7 @@ static void *storm_block(void *argument)
     return NULL;
 }
 
-/* Asks some to stop, now or in a later step; closes it in the end, so that nobody is left. */
+/* Cancels some, now or in a later step; closes the channel in the end, so that nobody is left. */
 static void *storm_ask(void *argument)
 {
     struct storm *s = argument;
@@ -775,7 +775,7 @@ static void storm_begin(struct storm *s, uint64_t *random)
     }
 }
 
-/* All together start, as if they had waited for it. */
+/* All start together, as if they had waited for it. */
 static void storm_start(struct storm_user *user)
 {
     user->start.ops = user->task.frame.awaiter.ops;

@@ -1,8 +1,9 @@
 /*
- * For the tests of channels: coroutines that send or receive once, in sources of their own; and threads that send and
- * receive until short deadlines, so that many waits are cancelled while another is about to end them. The test defines
- * the channel: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same with a deadline and
- * without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. If no send waits there is no TEST_SEND.
+ * For the tests of channels: coroutines that send or receive once, each with its own stop source; and threads that
+ * send and receive until short deadlines, so that many waits are cancelled while another thread is about to end them.
+ * The test defines the channel: TEST_CHANNEL and TEST_WAITER; TEST_RECEIVE(waiter, channel, to, seat) and the same
+ * with a deadline and without a waiter, TEST_RECEIVE_BLOCKING; TEST_SEND and TEST_SEND_BLOCKING. If no send waits
+ * there is no TEST_SEND.
  */
 #ifndef BIDE_TESTS_CHANNEL_TESTING_H
 #define BIDE_TESTS_CHANNEL_TESTING_H
@@ -143,7 +144,7 @@ static void *stress_receive(void *argument)
     stress *stress = thread->stress;
     bide_hazard_seat *seat = stress_join(stress);
     uint64_t random = stress->seed + 100 + thread->index;
-    uint64_t next[MAX_STRESS_THREADS] = {0}; /* the least that each may send next */
+    uint64_t next[MAX_STRESS_THREADS] = {0}; /* the lowest number that each may send next */
     for (int status = 0; status != -EPIPE;) {
         uint64_t value = UINT64_MAX;
         status = TEST_RECEIVE_BLOCKING(stress->channel, &value, seat, stress_deadline(&random));

@@ -1,6 +1,7 @@
 /*
- * The tests of the contract of queues, tried on queues that break it: each of these faults is found, by what is there to
- * find it. A queue under a mutex with one thing wrong; the functions are one set, and a variable says what is wrong.
+ * The tests of the contract of queues, tried on broken queues: each fault is found by the test that is meant to find
+ * it. The queue is under a mutex and has one fault; all faults share one set of functions, and a variable selects the
+ * fault.
  */
 #include "queue/contract_cases.h"
 #include "queue/histories.h"
@@ -15,18 +16,18 @@ static enum {
     BACKWARDS,       /* a batch */
     COUNTS_ONE_MORE, /* of a batch that does not fit */
     ALL_OR_NOTHING,  /* of a batch */
-    WRITES_NOTHING,  /* where there is nothing to pop, something is written */
+    WRITES_NOTHING,  /* a pop of an empty queue writes a value */
     CLOSE_LOSES,
     CLOSE_OPENS, /* the second time */
     TAKES_CLOSED,
-    ENDS_EARLY, /* closed, but not all is popped */
+    ENDS_EARLY, /* closed, although elements are left */
     NEVER_ENDS,
     /* by threads */
     POPS_TWICE,  /* one may be popped by two, and another by none */
-    GIVES_UP,    /* it is empty, says a pop that meets another thread */
+    GIVES_UP,    /* a pop that meets another thread reports an empty queue */
     SHARDED,     /* first in, first out, but only of each producer */
-    TAKES_LATE,  /* is it closed? If not, it is pushed, some time later */
-    ENDS_IN_GAP, /* whether it is empty, and then whether it is closed */
+    TAKES_LATE,  /* a push checks for the close, and pushes some time later */
+    ENDS_IN_GAP, /* a pop checks for empty, and then for closed */
 } fault;
 
 typedef struct broken_queue {
@@ -76,7 +77,7 @@ static bool is_closed(locked_queue *q)
     return closed;
 }
 
-/* Even if it is closed, if it was not before. */
+/* Pushes even after a close, if it was not closed before. */
 static ptrdiff_t push_late(locked_queue *q, const uint64_t *values, size_t count, bool was_closed)
 {
     size_t done = 0;
@@ -151,13 +152,13 @@ static ptrdiff_t pop_if_no_other_is_there(locked_queue *q, uint64_t *value)
 {
     if (pthread_mutex_trylock(&q->mutex) != 0)
         return -EAGAIN;
-    bide_platform.yield(); /* on one processor too somebody is there, for another to meet */
+    bide_platform.yield(); /* so that threads meet on one processor too */
     int answer = locked_queue_take(q, value);
     pthread_mutex_unlock(&q->mutex);
     return answer == 0 ? 1 : answer;
 }
 
-/* The first two change places. */
+/* Exchanges the first two elements. */
 static void swap(locked_queue *q)
 {
     pthread_mutex_lock(&q->mutex);

@@ -1,6 +1,6 @@
 /*
- * The contract of queues (queues.h), by one thread: what each answers when nobody else is there. As functions that say
- * whether all is well.
+ * The contract of queues (queues.h), by one thread: what each call returns when no other thread uses the queue. The
+ * cases are functions that return whether they passed.
  */
 #ifndef BIDE_TESTS_CONTRACT_CASES_H
 #define BIDE_TESTS_CONTRACT_CASES_H
@@ -57,7 +57,7 @@ static inline int contract_push(contract_fixture *f)
     return answer;
 }
 
-/* 1: it had another value than the next. */
+/* 1: it was not the next value. */
 static inline int contract_pop(contract_fixture *f)
 {
     uint64_t value = UINT64_MAX;
@@ -79,7 +79,7 @@ static inline ptrdiff_t contract_push_many(contract_fixture *f, size_t count)
     return answer;
 }
 
-/* More than `count`: they are not the next. */
+/* More than `count`: they are not the next values. */
 static inline ptrdiff_t contract_pop_many(contract_fixture *f, size_t count)
 {
     uint64_t values[CONTRACT_BATCH];
@@ -93,7 +93,7 @@ static inline ptrdiff_t contract_pop_many(contract_fixture *f, size_t count)
     return good ? answer : CONTRACT_BATCH + 1;
 }
 
-/* Pops all, and what is then said is `end`. */
+/* Pops all; the last pop must return `end`. */
 static inline bool contract_drain(contract_fixture *f, int end)
 {
     while (contract_count(f) != 0)
@@ -147,7 +147,7 @@ static inline bool it_is_full(contract_fixture *f)
     return true;
 }
 
-/* Wherever its first element stands. */
+/* For each position of its first element. */
 static inline bool it_is_full_at_its_capacity(contract_fixture *f)
 {
     for (size_t i = 0; i < CONTRACT_CAPACITIES; i++) {
@@ -277,7 +277,7 @@ static inline bool one_comes_when_another_has_left(contract_fixture *f)
     return contract_drain(f, -EAGAIN);
 }
 
-/* The most that a bounded one holds, and of others many. */
+/* The capacity of a bounded queue, and many elements of an unbounded one. */
 static inline bool after_heavy_use_a_burst_comes_out_whole(contract_fixture *f)
 {
     size_t max = queue_is(f->kind, QUEUE_BOUNDED) ? 1000 : 30000;
@@ -297,7 +297,7 @@ static inline bool after_heavy_use_a_burst_comes_out_whole(contract_fixture *f)
     return true;
 }
 
-/* Does anything, as it comes, and answers what it must. */
+/* Random operations, with the expected results. */
 static inline bool one_at_random(contract_fixture *f)
 {
     bool bounded = queue_is(f->kind, QUEUE_BOUNDED), closed = false;

@@ -1,6 +1,6 @@
 /*
- * Each queue (queues.h) moves elements between threads, as fast as they can, and loses, doubles and reorders none
- * (moves.h). BIDE_ROUNDS times as many.
+ * Each queue (queues.h) moves elements between threads, at full speed, and loses, doubles and reorders none
+ * (moves.h). BIDE_ROUNDS multiplies the elements.
  */
 #include "queue/moves.h"
 

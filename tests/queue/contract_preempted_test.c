@@ -1,7 +1,7 @@
 /*
- * The contract of queues with threads at random (contract_stress_test.c), where each may be held up for a moment before
- * any of its atomic operations, and often is: as if it were preempted there. So what takes two threads in the middle of
- * an operation each is met on two processors as well. BIDE_ROUNDS times as many rounds.
+ * The contract of queues with threads at random (contract_stress_test.c), where each thread is often delayed before one
+ * of its atomic operations, as if it were preempted there. So mistakes that need two threads in the middle of an
+ * operation are met on two processors as well. BIDE_ROUNDS multiplies the rounds.
  */
 #include "queue/histories.h"
 

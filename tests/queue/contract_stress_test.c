@@ -1,6 +1,6 @@
 /*
- * The contract that all queues share (queues.h), with threads at random, shown for each: what they saw is what they could
- * have seen of a queue that does everything at one moment (histories.h). BIDE_ROUNDS times as many rounds.
+ * The contract that all queues share (queues.h), with threads at random, shown for each: their results must be those of
+ * a queue whose operations are atomic (histories.h). BIDE_ROUNDS multiplies the rounds.
  */
 #include "queue/histories.h"
 

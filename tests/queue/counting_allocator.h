@@ -1,4 +1,4 @@
-/* An allocator for tests of what a queue does with memory. */
+/* An allocator that counts its memory, for tests of the memory use of queues. */
 #ifndef BIDE_TESTS_COUNTING_ALLOCATOR_H
 #define BIDE_TESTS_COUNTING_ALLOCATOR_H
 
@@ -7,7 +7,7 @@
 #include "bide/allocator.h"
 #include "bide/atomic.h"
 
-/* An allocator that counts what is out, and fails at the n-th call. */
+/* Counts the memory in use, and fails at the n-th call. */
 typedef struct counting {
     bide_allocator allocator;
     bide_atomic(size_t) out; /* bytes */

@@ -1,4 +1,4 @@
-/* The types of elements that the tests of queues use, and how a number becomes one. */
+/* The types of elements that the tests of queues use, and the conversion of a number to each. */
 #ifndef BIDE_TESTS_ELEMENTS_H
 #define BIDE_TESTS_ELEMENTS_H
 
@@ -22,7 +22,7 @@ static inline uint64_t triple_number(triple element)
     return whole ? element.number : UINT64_MAX;
 }
 
-/* Pointers into it stand for numbers. */
+/* Pointers into it represent numbers. */
 typedef char *address;
 static char pointed_at[251];
 

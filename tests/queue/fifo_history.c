@@ -1,24 +1,23 @@
 /*
- * The checker of histories of a queue: looks for faults that no queue can have. That these are all faults, so that a
- * history without them is linearizable, is a theorem: Henzinger, Sezgin, Vafeiadis, Aspect-Oriented
- * Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, On Reducing Linearizability to State Reachability (2015).
- * (For batches, whose elements are ordered although their stamps are equal, each finding is a fault, but it is not
- * proved that every fault is found.)
+ * The checker of histories of a queue: looks for faults that no queue can have. A history without them is linearizable:
+ * Henzinger, Sezgin, Vafeiadis, Aspect-Oriented Linearizability Proofs (2013); Bouajjani, Emmi, Enea, Hamza, On
+ * Reducing Linearizability to State Reachability (2015). (For batches, whose elements are ordered although their stamps
+ * are equal, each finding is a fault, but it is not proved that every fault is found.)
  *
  * Below, "before" is defined by fifo_precedes: it holds for any choice of moments. A value that was never popped is
  * popped after everything else.
  *
  *     never pushed     a value is popped that was not pushed
- *     popped twice     two pops have the same
+ *     popped twice     two pops have the same value
  *     popped early     the pop ended before the push began
- *     out of order     a was pushed before b, and b popped before a. By the moments of the pushes a is in front of b,
- *                      so it leaves first
+ *     out of order     a was pushed before b, and b popped before a. The moments of the pushes put a in front of b, so
+ *                      a must leave first
  *     not empty        a pop found the queue empty, but during the whole pop there was an element: at every instant a
  *                      value that had been pushed, and whose pop had not begun. It need not be one value all the time
  */
 #include "queue/fifo_history.h"
 
-/* One of the history. */
+/* An element of the history. */
 typedef struct place {
     const fifo_operation *operation;
 } place;
@@ -124,10 +123,10 @@ static fifo_verdict out_of_order(const element *a, const element *b)
 }
 
 /*
- * Is there an a that was pushed before b, by the stamps, and b popped before a, by the stamps? Each b is looked at, in
- * the order in which their pushes began. The a that were pushed before it are a beginning of those in the order in which
- * their pushes ended, one that only grows; and of these one that is popped after b exists iff the one whose pop began
- * last is one.
+ * Finds an a that was pushed before b, and b popped before a, by the stamps. Each b is checked, in the order in which
+ * their pushes began. The values that were pushed before b are a prefix of the values in the order in which their
+ * pushes ended, and this prefix only grows. One of them is popped after b exactly if this holds for the one whose pop
+ * began last.
  */
 static fifo_verdict check_order(const element *by_end, const element *by_begin, size_t count)
 {
@@ -150,8 +149,8 @@ static bool pops_precede(const element *x, const element *y)
 }
 
 /*
- * The same where at least one of the two orders is that of a batch: each pair in each batch is looked at. That is not
- * O(n log n) if batches are long. Elements of one batch are neighbours, in its order.
+ * The same if a batch determines at least one of the two orders: each pair in each batch is checked. For long
+ * batches this takes more than O(n log n). Elements of one batch are neighbours, in its order.
  */
 static fifo_verdict check_push_batches(const element *sorted, size_t count)
 {
@@ -173,15 +172,15 @@ static fifo_verdict check_pop_batches(const element *sorted, size_t count)
 
 /* ---- Nothing there ---- */
 
-/* From one stamp to another there was something at every instant. */
+/* From one stamp to the other there was an element at every instant. */
 typedef struct span {
     uint64_t from, to;
     const element *first;
 } span;
 
 /*
- * A value is there for certain from the end of its push to the beginning of its pop. `sorted` by the former; where one
- * begins before the last ends they are one span, so the spans are apart, and in order.
+ * A value is certainly in the queue from the end of its push to the beginning of its pop. `sorted` is in order of the
+ * former. Overlapping intervals form one span, so the spans are disjoint, and in order.
  */
 static size_t make_spans(const element *sorted, size_t count, span *spans)
 {
@@ -198,11 +197,13 @@ static size_t make_spans(const element *sorted, size_t count, span *spans)
     return made;
 }
 
-/* Spans are apart, so whoever finds nothing is wrong iff he did so within one: it can only be the last that began before
- * he did. */
+/*
+ * Spans are disjoint, so a pop that finds nothing is wrong exactly if it ran within one: this can only be the last span
+ * that began before the pop.
+ */
 static fifo_verdict check_empty(const fifo_operation *empty, const span *spans, size_t count)
 {
-    size_t low = 0, high = count; /* those below `low` began before, those from `high` on did not */
+    size_t low = 0, high = count; /* spans below `low` began before, spans from `high` on did not */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (spans[middle].from < empty->began)

@@ -1,11 +1,11 @@
 /*
- * Could what threads saw of a queue have come from one that does everything at one moment, first in, first out? Is it
- * linearizable, that is: can each operation be given a moment between its beginning and its end, such that in the order
- * of these moments a plain queue gives the same answers?
+ * Checks that operations of threads on a queue are linearizable: each operation can be given a moment between its
+ * beginning and its end, such that a sequential first-in-first-out queue returns the same results in the order of these
+ * moments.
  *
- *     clock     deals out stamps, for all threads
+ *     clock     issues stamps, for all threads
  *     log       the operations of one thread, in its order
- *     check     finds what is wrong with the operations of all
+ *     check     finds faults in the operations of all threads
  *
  * Every operation has ended, and no value is pushed twice. The operations of a batch have the same two stamps, and are
  * in the order of the array: a batch is not one step, but the elements of one keep their order.
@@ -29,8 +29,8 @@ typedef struct fifo_operation {
 
 /*
  * A stamp is drawn before an operation, and one after. A later draw gets the higher stamp. acq_rel: the operation stays
- * between the two; and if one has ended before another begins, by the stamps, it happened before. (So a clock orders
- * more than the queue does: tests for races run without one.)
+ * between the two; and an operation that ended before another began, by the stamps, happened before it. (So a clock
+ * orders more than the queue does: tests for races run without one.)
  */
 typedef struct fifo_clock {
     bide_atomic(uint64_t) next;
@@ -57,7 +57,10 @@ static inline bool fifo_log_has_room(const fifo_log *log, size_t count)
     return log->max - log->count >= count;
 }
 
-/* A push or a pop of `count` values, from first to last; or an empty one: no values, and a count of 1. There is room. */
+/*
+ * Records a push or a pop of `count` values, from first to last; or an empty pop: no values, and a count of 1. There is
+ * room.
+ */
 static inline void fifo_log_add(fifo_log *log, fifo_kind kind, const uint64_t *values, size_t count,
                                 uint64_t began, uint64_t ended)
 {
@@ -70,7 +73,7 @@ static inline void fifo_log_add(fifo_log *log, fifo_kind kind, const uint64_t *v
 
 typedef enum fifo_fault {
     FIFO_GOOD,
-    FIFO_PUSHED_TWICE, /* not the queue's fault, but the test's */
+    FIFO_PUSHED_TWICE, /* a fault of the test, not of the queue */
     FIFO_NEVER_PUSHED,
     FIFO_POPPED_TWICE,
     FIFO_POPPED_EARLY,
@@ -80,19 +83,19 @@ typedef enum fifo_fault {
 
 typedef struct fifo_verdict {
     fifo_fault fault;
-    fifo_operation first, second; /* two that are part of it; if it is only one, twice the same */
+    fifo_operation first, second; /* two of its operations; twice the same if there is only one */
 } fifo_verdict;
 
-/* Looks at a history. O(n log n), and memory for as much again. */
+/* Checks a history. O(n log n), and memory for as much again. */
 fifo_verdict fifo_history_check(const fifo_operation *operations, size_t count);
 
-/* Does `x` come before `y`, whatever moments they are given? For two of one kind, in one array. */
+/* Whether `x` comes before `y` for every choice of their moments. For two of one kind, in one array. */
 static inline bool fifo_precedes(const fifo_operation *x, const fifo_operation *y)
 {
     return x->ended < y->began || (x->began == y->began && x < y);
 }
 
-/* Prints it, as a TAP comment; nothing if all is good. */
+/* Prints the verdict, as a TAP comment; nothing if the history is good. */
 void fifo_verdict_print(const fifo_verdict *verdict);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The checker of histories: each fault is found in a history made by hand, and nothing in good ones; and on random small
- * ones it says what a search through all orders says.
+ * The checker of histories: it finds each fault in a history made by hand, and none in good ones; on random small
+ * histories it agrees with a search through all orders.
  */
 #include "sync/meeting.h"
 #include "queue/fifo_history.h"
@@ -42,7 +42,7 @@ static void histories_of_a_queue_are_good(void **state)
     /* found while it is pushed; or not yet */
     assert_int_equal(FAULT_OF(PUSH(1, 1, 4), POP(1, 2, 3)), FIFO_GOOD);
     assert_int_equal(FAULT_OF(PUSH(1, 1, 4), NOTHING(2, 3), POP(1, 5, 6)), FIFO_GOOD);
-    /* while one is popped and before another is pushed there is nothing */
+    /* empty between the pop of one and the push of another */
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), NOTHING(3, 10), POP(1, 4, 5), PUSH(2, 6, 7)),
                      FIFO_GOOD);
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), NOTHING(4, 5), POP(1, 3, 6)), FIFO_GOOD);
@@ -75,11 +75,11 @@ static void what_overtakes_is_found(void **state)
     (void)state;
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), PUSH(2, 3, 4), POP(2, 5, 6), POP(1, 7, 8)),
                      FIFO_OUT_OF_ORDER);
-    /* far apart, and others that overlap in between */
+    /* far apart, with overlapping others in between */
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), PUSH(3, 3, 20), PUSH(2, 4, 5), POP(2, 6, 7),
                               POP(3, 8, 21), POP(1, 9, 10)),
                      FIFO_OUT_OF_ORDER);
-    /* who is overtaken by one that left is lost */
+    /* a value that is overtaken by one that left is lost */
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), PUSH(2, 3, 4), POP(2, 5, 6)), FIFO_OUT_OF_ORDER);
 }
 
@@ -112,7 +112,7 @@ static void nothing_found_where_something_was_is_found(void **state)
     assert_int_equal(FAULT_OF(PUSH(1, 1, 2), NOTHING(3, 12), PUSH(2, 4, 7), POP(1, 6, 8),
                               PUSH(3, 9, 10), POP(2, 11, 13)),
                      FIFO_GOOD);
-    /* where nobody popped it is there for ever */
+    /* a value that nobody popped stays */
     assert_int_equal(
         FAULT_OF(NOTHING(1, 2), PUSH(1, 3, 4), PUSH(2, 5, 6), POP(1, 7, 8), NOTHING(9, 10)),
         FIFO_NOT_EMPTY);
@@ -171,7 +171,7 @@ static int by_moment(const void *x, const void *y)
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Stamps for operations that take place one after the other, and overlap in as far as `spread` says. */
+/* Stamps for consecutive operations, which overlap by up to `spread`. */
 static void give_stamps(uint64_t *random, fifo_operation *operations, size_t count, uint64_t spread)
 {
     moment moments[2 * MOST] = {{0, NULL}};
@@ -282,7 +282,7 @@ static void it_says_what_a_search_through_all_orders_says(void **state)
     assert_true(good > rounds / 10);
 }
 
-/* Where there are batches every fault that it finds is one. */
+/* With batches, every reported fault is one. */
 static void in_batches_it_finds_no_fault_where_a_search_finds_none(void **state)
 {
     (void)state;

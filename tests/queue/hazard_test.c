@@ -1,5 +1,5 @@
 /*
- * Hazard pointers: what is protected stays, the rest is reclaimed, and there is never more of it than is promised;
+ * Hazard pointers: protected objects stay, others are reclaimed, and the garbage is never more than promised;
  * threads come and go. Then a stack, whose nodes are popped while others read them.
  */
 #include "sync/meeting.h"
@@ -81,7 +81,7 @@ static void what_is_protected_stays_until_it_is_cleared(void **state)
     bide_hazard_destroy(&f.domain);
 }
 
-/* All that can be protected is; and whoever retires, there is no more garbage than the domain's. */
+/* All hazards are in use; whichever seat retires, the garbage is within the domain's limit. */
 static void there_is_never_more_garbage_than_is_promised(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void there_is_never_more_garbage_than_is_promised(void **state)
     assert_int_equal(f.reclaimed, retired);
 }
 
-/* However many have seats, and whoever of them retires. */
+/* For any number of seats, and any of them that retires. */
 static void garbage_grows_with_the_domain_and_not_with_its_square(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void garbage_grows_with_the_domain_and_not_with_its_square(void **state)
     bide_hazard_destroy(&f.domain);
 }
 
-/* One has retired, and rests; another reclaims it. */
+/* One has retired, and is idle; another reclaims its object. */
 static void what_a_thread_has_retired_another_reclaims(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void a_thread_that_leaves_leaves_what_others_protect_to_the_next_scan(voi
     bide_hazard_destroy(&f.domain);
 }
 
-/* ---- What is reclaimed retires the next ---- */
+/* ---- A reclaim function that retires another object ---- */
 
 typedef struct chain {
     bide_hazard_retired retired;
@@ -242,7 +242,7 @@ static void a_long_chain_is_reclaimed_in_a_small_stack(void **state)
 
 typedef struct shared {
     fixture f;
-    bide_atomic(uint64_t) sum; /* of what was popped, less what was pushed: 0 at the end */
+    bide_atomic(uint64_t) sum; /* of the popped values, less the pushed: 0 at the end */
     bide_atomic(uint32_t) wrong;
     bide_atomic(uint32_t) made;
     bide_atomic(uint32_t) reclaimed;
@@ -253,7 +253,7 @@ static shared *the;
 static void reclaim_shared(bide_hazard_retired *retired)
 {
     object *object = retired->object;
-    object->inverse = object->value; /* whoever reads it now finds it wrong */
+    object->inverse = object->value; /* a later reader finds it wrong */
     atomic_fetch_add(&the->reclaimed, 1);
     free(object);
 }
@@ -301,7 +301,7 @@ static void *use_the_stack(void *argument)
         if (number % 2 == 0) {
             push(number);
         } else if (number % 256 == 1) {
-            /* Leaves, and comes again; each has a seat. */
+            /* Leaves and rejoins; each thread has a seat. */
             bide_hazard_leave(&the->f.domain, seat);
             seat = bide_hazard_join(&the->f.domain);
         } else {

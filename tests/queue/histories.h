@@ -1,6 +1,6 @@
 /*
  * Threads use a queue at random for a short while, and record their operations and times: the history must be that of a
- * queue (fifo_history.h). It may be closed in the middle. Then also:
+ * queue (fifo_history.h). The queue may be closed in the middle. Then also:
  *
  *     1. No push that began after a close had ended succeeds, and none fails with -EPIPE before a close has begun.
  *     2. Once a pop has returned -EPIPE, no pop succeeds any more.
@@ -17,7 +17,7 @@ enum {
     HISTORY_THREADS = 6,
     HISTORY_BATCH = 4,
     HISTORY_EMPTY =
-        64, /* pops of nothing that a thread writes down, besides one for each of its operations */
+        64, /* pops of nothing that a thread records, besides one for each of its operations */
 };
 
 typedef struct history history;
@@ -30,10 +30,10 @@ typedef struct history_thread {
     uint64_t value; /* of its next push */
     fifo_log log;
     size_t empties;
-    uint64_t close_began, close_ended; /* what follows is UINT64_MAX if it has not happened */
-    uint64_t told;                     /* that it is closed: when that ended */
-    uint64_t finished;                 /* told so by a pop */
-    bool wrong;                        /* an answer that is none */
+    uint64_t close_began, close_ended; /* the following are UINT64_MAX if they have not happened */
+    uint64_t told;                     /* the end of the first operation that returned -EPIPE */
+    uint64_t finished;                 /* ... the first such pop */
+    bool wrong;                        /* an invalid result */
     pthread_t id;
 } history_thread;
 
@@ -72,7 +72,7 @@ static inline void history_close(history_thread *self)
     self->close_ended = history_min(self->close_ended, ended);
 }
 
-/* Now and then others get the processor. */
+/* Now and then yields the processor. */
 static inline void history_in_vain(history_thread *self)
 {
     if (testing_random(&self->random) % 8 == 0)
@@ -104,7 +104,7 @@ static inline void history_push(history_thread *self, void *seat)
     }
 }
 
-/* Only where the row says that it is exact; and there are only so many, so that there is room for all the rest. */
+/* Only if the row is exact when empty; and only a limited number, so that there is room for all others. */
 static inline void history_found_nothing(history_thread *self, uint64_t began, uint64_t ended)
 {
     history *h = self->history;
@@ -164,9 +164,9 @@ static inline void history_act(history_thread *self)
     h->kind->leave(h->queue, seat);
 }
 
-/* ---- What must have come of it ---- */
+/* ---- The expected result ---- */
 
-/* Nobody else is there: what is left. */
+/* All other threads have ended: pops the remaining elements. */
 static inline bool history_drain(history *h)
 {
     history_thread *self = &h->threads[0];
@@ -253,7 +253,7 @@ static inline void history_begin_round(history *h, uint64_t *random)
 
 static inline void history_init(history *h, const queue_crew *crew, uint64_t *random)
 {
-    /* Pushes of all, which a thread may have popped all, and its own; and pops of nothing. */
+    /* Pushes of all threads, all of which one thread may pop; its own pushes; and pops of nothing. */
     size_t max =
         (h->count + 1) * h->operations * HISTORY_BATCH + h->operations + HISTORY_EMPTY + 8;
     meeting_init(&h->meeting, h->count);
@@ -272,7 +272,7 @@ static inline void history_init(history *h, const queue_crew *crew, uint64_t *ra
     }
 }
 
-/* So many rounds with one crew. No consumers: all the others push and pop. */
+/* Runs so many rounds with one crew. No consumers: all threads push and pop. */
 static inline bool history_rounds(const queue_kind *kind, const queue_crew *crew, uint32_t rounds,
                                   size_t operations, bool closes, uint64_t *random)
 {
@@ -308,7 +308,7 @@ static inline bool history_rounds(const queue_kind *kind, const queue_crew *crew
     return good;
 }
 
-/* All crews that the queue allows, and one of threads that push and pop. */
+/* All crews that the queue allows, and a crew whose threads push and pop. */
 static inline bool history_run(const queue_kind *kind, uint32_t rounds, size_t operations,
                                bool closes, uint64_t seed)
 {

@@ -1,7 +1,7 @@
 /*
- * Threads move many elements through a queue, as fast as they can, one by one or in batches, to the end. Nothing is lost
- * or doubled, and each consumer sees the elements of each producer in their order. There are no stamps and nothing else
- * that would order threads: here ThreadSanitizer sees what the queue itself orders.
+ * Threads move many elements through a queue, at full speed, one by one or in batches, to the end. Nothing is lost or
+ * doubled, and each consumer sees the elements of each producer in their order. Nothing else orders the threads, not
+ * even stamps: here ThreadSanitizer sees the ordering by the queue itself.
  */
 #ifndef BIDE_TESTS_MOVES_H
 #define BIDE_TESTS_MOVES_H
@@ -13,23 +13,23 @@ enum {
     MOVES_PRODUCERS = 4,
     MOVES_CONSUMERS = 4,
     MOVES_BATCH = 32,
-    MOVES_MANY = 10000000, /* with room for few, more than this take too long */
-    MOVES_WINDOW = 4096,   /* at most, and a burst of each producer, if it is not bounded */
+    MOVES_MANY = 10000000, /* with little room, more than this take too long */
+    MOVES_WINDOW = 4096,   /* the most in an unbounded queue, besides a burst of each producer */
     MOVES_BURST = 64,
-    MOVES_SHIFT = 40, /* in a value stands who pushed it above, and its number below */
+    MOVES_SHIFT = 40, /* a value has its producer in the upper bits, its number in the lower */
 };
 
 typedef struct moves moves;
 
 /* A consumer's record of a producer's elements. */
 typedef struct moves_seen {
-    uint64_t next; /* no number below this is to come */
+    uint64_t next; /* no number below this is expected any more */
     uint64_t count, sum;
 } moves_seen;
 
 typedef struct mover {
     BIDE_ALIGNAS(BIDE_CACHE_LINE)
-    bide_atomic(uint64_t) moved; /* the owner writes, producers read */
+    bide_atomic(uint64_t) moved; /* written by the owner, read by producers */
     moves *moves;
     unsigned number;
     uint64_t random;
@@ -65,7 +65,7 @@ static inline uint64_t moves_count(const mover *movers, unsigned count)
     return moved;
 }
 
-/* Waits while there are too many elements in the queue. If nobody takes any more it does not matter. */
+/* Waits while there are too many elements in the queue. Stops waiting when all consumers have ended. */
 static inline void moves_wait_for_room(moves *m)
 {
     uint32_t spins = 0;
@@ -77,8 +77,10 @@ static inline void moves_wait_for_room(moves *m)
     }
 }
 
-/* It was full, or empty. Now and then it waits so long that much happens in the meantime, and then runs for long: in
- * step, threads would hand each other every element. */
+/*
+ * The queue was full, or empty. Now and then the thread pauses for long, and then runs for long: in step, threads would
+ * hand each other every element.
+ */
 static inline void moves_in_vain(mover *self, uint32_t *spins)
 {
     self->in_vain++;
@@ -251,7 +253,7 @@ static inline bool moves_one(moves *m, uint64_t count, size_t capacity, uint64_t
     return moves_are_good(m);
 }
 
-/* All crews that the queue allows move `count` elements together; all but a few. */
+/* All crews that the queue allows move `count` elements in total, or a few fewer. */
 static inline bool moves_run(const queue_kind *kind, uint64_t count, uint64_t seed)
 {
     uint64_t runs = 0;

@@ -1,6 +1,6 @@
 /*
- * A ring between many producers and many consumers: its bounds, its order, batches over the wrap, closing; slots that
- * are claimed and not committed; then threads.
+ * A ring between many producers and many consumers: its bounds, its order, batches across the wrap, closing; slots
+ * that are claimed and not committed; then threads.
  */
 #include "sync/meeting.h"
 
@@ -72,7 +72,7 @@ FIXTURE(one_consumer, uint64_t)
 #define ELEMENT_NUMBER WORD_NUMBER
 #include "bounded_cases.h"
 
-/* ---- Slots under way, made by hand: the first half of a push, or a pop, of one that has stopped there ---- */
+/* ---- Operations in progress, made by hand: the first half of a push, or of a pop, that was suspended there ---- */
 
 static void what_is_claimed_and_not_committed_is_not_there_yet(void **state)
 {
@@ -136,19 +136,19 @@ typedef struct party {
     shared *s;
     uint32_t which;
     uint64_t seed;
-    uint32_t pushed;     /* how many of a producer's were */
-    uint64_t popped;     /* how many a consumer had */
-    uint32_t next[SIDE]; /* a consumer: no earlier one of that producer comes after this */
+    uint32_t pushed;     /* the number of pushed elements, of a producer */
+    uint64_t popped;     /* the number of popped elements, of a consumer */
+    uint32_t next[SIDE]; /* of a consumer: no earlier element of that producer may follow */
     const char *wrong;
 } party;
 
 struct shared {
     triple_fixture f;
-    uint32_t each; /* how many each producer is to push */
+    uint32_t each; /* the number of elements that each producer pushes */
     bool one_consumer;
     bool closed_early;
     bide_atomic(uint32_t) pushing; /* the last closes it */
-    bide_atomic(uint8_t) * seen;   /* of each item: how often */
+    bide_atomic(uint8_t) * seen;   /* the number of pops of each item */
     party producers[SIDE], consumers[SIDE];
 };
 
@@ -282,7 +282,7 @@ static void run_threads(uint64_t seed, size_t capacity, uint32_t consumers, bool
             assert_int_equal(producer->pushed, s.each);
         pushed += producer->pushed;
         popped += consumer->popped;
-        /* Each that was pushed came once, and none that was refused. */
+        /* Each pushed element was popped once, and no rejected one. */
         for (uint32_t j = 0; j < s.each; j++)
             assert_int_equal(atomic_load(&s.seen[(size_t)i * s.each + j]), j < producer->pushed);
     }

@@ -1,6 +1,6 @@
 /*
- * Pools of nodes: that each is given out once, up to the maximum; caches; growing and giving back; and what happens when
- * there is no memory.
+ * Pools of nodes: each node is handed out once, up to the maximum; caches; growing and trimming; and allocation
+ * failures.
  */
 #include "queue/counting_allocator.h"
 #include "sync/meeting.h"
@@ -27,7 +27,7 @@ static void bad_sizes_are_refused(void **state)
     assert_int_equal(bide_node_pool_init(&pool, &bide_heap, SIZE_MAX / CHUNK, CHUNK, 100), -EINVAL);
 }
 
-/* Exactly so many, each once, aligned, whatever the size of the chunks. */
+/* Exactly so many, each once, aligned, for any size of the chunks. */
 static void there_are_as_many_nodes_as_the_maximum(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void what_was_reserved_is_there_without_the_allocator(void **state)
     assert_true(out_of(&counting) == 0);
 }
 
-/* After a burst all comes back, but for the table and the links. */
+/* After a burst all memory is released, except for the table and the links. */
 static void memory_goes_back_after_a_burst(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void memory_goes_back_after_a_burst(void **state)
     assert_true(out_of(&counting) == 0);
 }
 
-/* Nodes that are not given back can be used. */
+/* Nodes that a trim leaves can be used. */
 static void what_a_trim_leaves_is_given_out_again(void **state)
 {
     (void)state;
@@ -173,7 +173,7 @@ static void what_a_trim_leaves_is_given_out_again(void **state)
     bide_node_pool_destroy(&pool);
 }
 
-/* With each call of the allocator failing in turn nothing is lost, and nodes that were obtained work. */
+/* Each call of the allocator fails in turn: nothing is lost, and nodes that were obtained work. */
 static void a_call_that_fails_loses_nothing(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ enum { THREADS = 4, HELD = 200 };
 typedef struct sharing {
     bide_node_pool pool;
     bide_atomic(uint32_t) trimming; /* one thread trims until this is 0 */
-    bide_atomic(uint32_t) wrong;    /* how often a node was somebody else's too */
+    bide_atomic(uint32_t) wrong;    /* how often another thread had the node too */
     uint32_t rounds;
     uint64_t seed;
 } sharing;
@@ -337,7 +337,7 @@ static void a_get_as_another_makes_the_last_chunk_has_a_node(void **state)
     assert_int_equal(missed, 0);
 }
 
-/* Unused nodes are given back too. */
+/* Unused nodes are released too. */
 static void what_was_reserved_and_not_used_is_given_back(void **state)
 {
     (void)state;

@@ -285,7 +285,7 @@ static void a_descriptor_is_readable_when_it_is_sent(void **state)
     bide_pollable_destroy(&pollable);
 }
 
-/* One asks another in the same loop, and has its answer. */
+/* A task asks another on the same loop, and receives its answer. */
 struct asker {
     bide_task task;
     bide_task answering;
@@ -323,7 +323,7 @@ static void an_answer_is_had_in_a_run_loop(void **state)
 }
 
 /*
- * Two send and one closes, while one receives, often for a moment only: exactly one of the three wins, and what was sent
+ * Two send and one closes, while one receives, often for a moment only: exactly one of the three wins, and a sent value
  * is received whole, once.
  */
 enum { SENDERS = 2 };

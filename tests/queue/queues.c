@@ -1,6 +1,6 @@
 /*
  * The table of queues. The first two are the reference: straightforward queues under a mutex. The pools and domains of
- * bide's queues are made here and nowhere else.
+ * bide's queues are created here and nowhere else.
  */
 #include "queue/queues.h"
 #include "queue/locked_queue.h"
@@ -18,7 +18,7 @@ static void *must(void *memory)
     return memory;
 }
 
-/* For queues whose threads need nothing of their own. */
+/* For queues without per-thread state. */
 static inline void *enter_nothing(void *queue)
 {
     return queue;
@@ -102,7 +102,7 @@ static const queue_kind locked_unbounded = {
         bide_##row##_close(&((object *)queue)->queue);                                       \
     }
 
-/* The same where a thread has a seat, or a cache. */
+/* The same for threads with a seat, or a cache. */
 #define FUNCTIONS_WITH_SEAT(row, object, seat_type)                                                \
     static int row##_push(void *queue, void *seat, const uint64_t *value)                          \
     {                                                                                              \
@@ -215,7 +215,7 @@ static const queue_kind mpmc_ring_single = {
     .close = mpmc_ring_close,
 };
 
-/* ---- bide's that take their nodes from a pool; a thread has a cache of them ---- */
+/* ---- bide's queues with nodes from a pool; a thread has a cache of them ---- */
 
 /* (no queue of the tests ever holds so many) */
 enum { CHUNK_NODES = 64, MAX_NODES = 1 << 22 };
@@ -240,7 +240,7 @@ enum { CHUNK_NODES = 64, MAX_NODES = 1 << 22 };
         return object;                                                                       \
     }                                                                                        \
                                                                                              \
-    /* All nodes are there again: the memory goes back to the last byte. */                  \
+    /* All nodes are released: the last byte of memory is returned. */                       \
     static void row##_destroy(void *queue)                                                   \
     {                                                                                        \
         row##_object *object = queue;                                                        \
@@ -291,9 +291,9 @@ static void counted_queue_close(void *queue)
 
 ROW(counted_queue, QUEUE_EXACT_EMPTY, 10, counted_queue_enter, counted_queue_leave);
 
-/* ---- bide's of segments; a thread has a hazard seat ---- */
+/* ---- bide's queues of segments; a thread has a hazard seat ---- */
 
-enum { CELLS = 16, SEATS = QUEUE_THREADS + 2 }; /* (one for who closes) */
+enum { CELLS = 16, SEATS = QUEUE_THREADS + 2 }; /* (one for the closing thread) */
 
 typedef struct segment_object {
     bide_segment_queue(uint64_t) queue;
@@ -376,7 +376,7 @@ const queue_kind *const queues[] = {
 };
 const size_t queues_count = sizeof queues / sizeof queues[0];
 
-/* A test for each case and each row that can have it. */
+/* A test for each case and each row that supports it. */
 int queue_cases_run(const char *group, const queue_case *cases, size_t count)
 {
     const char *only = getenv("BIDE_QUEUE");

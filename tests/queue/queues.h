@@ -1,14 +1,14 @@
 /*
- * Every queue, as rows of one table: what the tests of the contract that all queues share (contract_test.c and its
- * like) need to know of each. A new queue is a new row, in queues.c. Elements are numbers of 64 bits.
+ * Every queue, as rows of one table: the facts that the tests of the contract of all queues (contract_test.c and
+ * others) need for each. A new queue is a new row, in queues.c. Elements are numbers of 64 bits.
  *
  * The contract:
  *
- *     push        0; -ENOBUFS full, where it is bounded; -ENOMEM no memory, where it is not; -EPIPE closed
- *     pop         0; -EAGAIN empty; -EPIPE closed, and all that was pushed has been taken
- *     batches     how many were moved, in the order of the array, perhaps fewer than asked for; or one of the above if
- *                 none was. 0 only if none was asked for
- *     close       again and again: the same
+ *     push        0; -ENOBUFS full, if bounded; -ENOMEM no memory, if unbounded; -EPIPE closed
+ *     pop         0; -EAGAIN empty; -EPIPE closed and empty
+ *     batches     the number moved, in the order of the array, perhaps fewer than requested; or one of the above if
+ *                 none was. 0 only if none was requested
+ *     close       idempotent
  */
 #ifndef BIDE_TESTS_QUEUES_H
 #define BIDE_TESTS_QUEUES_H
@@ -20,28 +20,28 @@
 
 enum {
     QUEUE_BOUNDED = 1,
-    QUEUE_ONE_PRODUCER = 2, /* at a time; it is who closes, too */
+    QUEUE_ONE_PRODUCER = 2, /* at a time; the producer closes, too */
     QUEUE_ONE_CONSUMER = 4, /* at a time */
     QUEUE_EXACT_EMPTY =
-        8, /* -EAGAIN: it was empty, and not that a push under way holds up what is behind it */
-    QUEUE_ANY_ORDER = 16, /* a bag; only steps.h knows what to do with it */
+        8, /* -EAGAIN means empty, not that a push in progress hides later elements */
+    QUEUE_ANY_ORDER = 16, /* a bag; for steps.h only */
 };
 
-enum { QUEUE_THREADS = 8 /* may take part at a time */ };
+enum { QUEUE_THREADS = 8 /* the maximum of joined threads */ };
 
 typedef struct queue_kind {
     const char *name;
     unsigned traits;
     uint32_t
-        slowness; /* it moves so many times fewer elements in the long tests; 1: as many as others */
+        slowness; /* the divisor of the number of moved elements in the long tests; usually 1 */
 
-    /* Makes one of `capacity` elements; an unbounded one never holds more. Without memory the test ends. */
+    /* Creates a queue of `capacity` elements; an unbounded one never holds more. Without memory the test ends. */
     void *(*create)(size_t capacity);
 
     /* Destroys it, after its last use, with its elements. */
     void (*destroy)(void *queue);
 
-    /* A thread takes part: what it gets is its own, until it leaves. */
+    /* A thread joins: the result is its own, until it leaves. */
     void *(*enter)(void *queue);
     void (*leave)(void *queue, void *seat);
 
@@ -80,7 +80,7 @@ static inline bool queue_allows(const queue_kind *kind, const queue_crew *crew)
            (crew->consumers == 1 || !queue_is(kind, QUEUE_ONE_CONSUMER));
 }
 
-/* Memory for a row, aligned to a cache line; free() takes it back. */
+/* Memory for a row, aligned to a cache line; released by free(). */
 static inline void *queue_memory(size_t size)
 {
     void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
@@ -91,8 +91,10 @@ static inline void *queue_memory(size_t size)
 
 /* ---- Tests of all of them ---- */
 
-/* A failed expectation is reported with its place, and the function returns false: tests of queues that are known to be
- * wrong continue. */
+/*
+ * A failed expectation is reported with its place, and the function returns false: tests of queues that are known to be
+ * wrong continue.
+ */
 #define expect(condition)                                    \
     do {                                                     \
         if (!(condition)) {                                  \

@@ -213,8 +213,8 @@ static void a_destroyed_sender_takes_its_offer_along(void **state)
     bide_rendezvous_init(&channel);
     for (int i = 0; i < 4; i++)
         begin_send(&senders[i], &by_hand, &channel, NULL, (char)('a' + i), (uint64_t)i);
-    bide_destroy(&senders[0].task.frame);       /* it is offered; so is the next, then */
-    bide_destroy(&senders[1].task.frame);       /* which has not run; so the next */
+    bide_destroy(&senders[0].task.frame);       /* it is offered, so the next one is now */
+    bide_destroy(&senders[1].task.frame);       /* it has not run; so the next one is */
     assert_int_equal(receive_now(&channel), 2); /* ended, has not run; the next is offered */
     bide_destroy(&senders[2].task.frame);
     assert_int_equal(receive_now(&channel), 3);

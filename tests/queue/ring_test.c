@@ -1,5 +1,5 @@
 /*
- * A ring over the caller's memory: which counts it takes, which slot a sequence has when it wraps, and batches.
+ * A ring over the caller's memory: valid counts, the slot of a sequence across the wrap, and batches.
  */
 #include "testing.h"
 
@@ -63,7 +63,7 @@ static void a_ring_of_one_has_one_slot(void **state)
     assert_ptr_equal(bide_ring_at(&ring, SIZE_MAX), &memory[0]);
 }
 
-/* Walks `steps` sequences from the one before 0: each slot comes after its neighbour, with no seam. */
+/* Walks `steps` sequences from the one before 0: each slot follows its neighbour, across the wrap too. */
 #define WALK_(ring, memory, count, type, steps)                                               \
     do {                                                                                      \
         type sequence = (type)-1;                                                             \
@@ -114,7 +114,7 @@ static void a_ring_of_structs_keeps_what_is_written_until_it_comes_round(void **
     assert_ptr_equal(bide_ring_at(&ring, sequence), bide_ring_at(&ring, (uint8_t)254));
 }
 
-/* From each place, of each length, a batch is one span or two, which cover its slots in order. */
+/* From each position, for each length, a batch is one span or two, which cover its slots in order. */
 static void a_batch_is_one_span_or_two(void **state)
 {
     (void)state;

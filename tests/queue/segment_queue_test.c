@@ -1,6 +1,6 @@
 /*
- * The segment queue's memory: it is given back after a burst, a failed allocation loses no element, and elements of any
- * size. (The contract that all queues share is tested over their table, queues.h.)
+ * The segment queue's memory: it is released after a burst, a failed allocation loses no element, and elements may have
+ * any size. (The contract that all queues share is tested over their table, queues.h.)
  */
 #include "queue/counting_allocator.h"
 
@@ -36,7 +36,10 @@ static int teardown(void **state)
     return out_of(&the.counting) == 0 ? 0 : -1;
 }
 
-/* However many take part, and whoever of them pops: no more than segment_queue.h says, and that is little. */
+/*
+ * For any number of seats, and any of them that pops: the memory is within the limit of segment_queue.h, which is
+ * small.
+ */
 static void what_is_popped_by_many_seats_goes(void **state)
 {
     (void)state;
@@ -55,7 +58,7 @@ static void what_is_popped_by_many_seats_goes(void **state)
     assert_in_range(segment, 1, 320 + BIDE_CACHE_LINE + LONG_CELLS * 16);
     for (uint64_t i = 0; i < (uint64_t)SEGMENTS * LONG_CELLS; i++) {
         uint64_t number;
-        /* (one segment after the other by another) */
+        /* (each segment is used by another seat than the one before) */
         bide_hazard_seat *seat = joined[i / LONG_CELLS % MANY_SEATS];
         assert_int_equal(bide_segment_queue_push(&queue, seat, &i), 0);
         assert_int_equal(bide_segment_queue_pop(&queue, seat, &number), 0);
@@ -87,7 +90,7 @@ static void memory_goes_back_after_a_burst(void **state)
         for (uint64_t i = 0; i < MANY; i++) {
             assert_int_equal(bide_segment_queue_pop(&queue, the.seat, &number), 0);
             assert_true(number == i);
-            /* what is popped goes meanwhile: what is not reclaimed is bounded (hazard.h) */
+            /* popped segments are reclaimed meanwhile: the rest is bounded (hazard.h) */
             assert_true(out_of(&the.counting) <=
                         ((MANY - i) / CELLS + 2 + (size_t)2 * BIDE_HAZARDS * SEATS) * segment);
         }

@@ -1,8 +1,8 @@
 /*
  * Selects among each other and among plain sends and receives, drawn by a seed: over a channel, two rendezvous and an
  * event, bare or under a stop source of their own or in a when_any, cancelled and destroyed at any moment. Whenever
- * nothing is left to run, no operation waits for something possible; and each element goes to one receiver, or to none,
- * according to its sender's status.
+ * nothing is left to run, no operation waits although it could complete; and each element goes to one receiver, or to
+ * none, according to its sender's status.
  */
 #include "sync/by_hand.h"
 
@@ -19,7 +19,7 @@ typedef bide_rendezvous(uint32_t) meetings;
 
 enum { ACTORS = 6, CASES = 5, STEPS = 4000, PLACES = 4 };
 
-/* Where a case is: the channel, the rendezvous, the event. */
+/* The objects of cases: the channel, the rendezvous, the event. */
 enum { CHANNEL, FIRST_MEETING, SECOND_MEETING, EVENT };
 
 typedef struct way {
@@ -182,7 +182,7 @@ static bool waits(const actor *self, unsigned place, bool sends)
     return false;
 }
 
-/* Nothing is left to run: no operation waits for something possible. */
+/* Nothing is left to run: no operation waits although it could complete. */
 static void assert_at_rest(void)
 {
     size_t full = bide_channel_count(&the.channel);
@@ -206,7 +206,7 @@ static void step_one(void)
         assert_at_rest();
 }
 
-/* A partner that sends or receives at once. */
+/* A partner that sends or receives without waiting. */
 static void try_one(uint64_t number)
 {
     unsigned place = (unsigned)(number >> 8) % EVENT;
@@ -292,8 +292,8 @@ static void play(uint64_t seed)
 }
 
 /*
- * Both offer in the second rendezvous, where both receive. Each lets the other go, takes back its own offer, and finds
- * nothing: if the two did that in step, they did it for ever.
+ * Both offer in the second rendezvous, in which both receive. Each wakes the other, takes back its own offer, and finds
+ * nothing: if the two did this in step, they would do it forever.
  */
 static void two_that_face_each_other_meet(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * Cases of a select that are operations of a user's own, made of extend/choice.h alone: a shelf with numbers on it, from
- * which to take one waits for an auto-reset event; and a handshake whose partner carries it out.
+ * Select cases over custom operations, made with extend/choice.h alone: a shelf of numbers, from which a taker waits
+ * for an auto-reset event; and a handshake that is completed by the partner.
  */
 #include "testing.h"
 
@@ -17,7 +17,7 @@
 
 typedef struct shelf {
     unsigned count;
-    bide_auto_event filled; /* set for each that is put there */
+    bide_auto_event filled; /* set for each number that is put there */
 } shelf;
 
 typedef struct take {
@@ -86,7 +86,7 @@ static void put_on(shelf *onto)
     bide_auto_event_set(&onto->filled);
 }
 
-/* ---- One who selects between two shelves and a channel ---- */
+/* ---- A coroutine that selects between two shelves and a channel ---- */
 
 typedef bide_channel(uint64_t) numbers;
 typedef bide_channel_slot(uint64_t) number_slot;
@@ -236,7 +236,7 @@ static void nothing_of_it_is_done_when_it_is_asked_to_stop(void **state)
     assert_int_equal(the.shelves[0].count, 1);
 }
 
-/* Both shelves let the first taker go. It has one number, and the other is the second's. */
+/* Both shelves wake the first taker. It takes one number, and the other number goes to the second taker. */
 static void what_its_wait_had_goes_to_the_next(void **state)
 {
     (void)state;
@@ -256,7 +256,7 @@ static void what_its_wait_had_goes_to_the_next(void **state)
     }
 }
 
-/* The same when the first is destroyed between its being let go and its attempt. */
+/* The same when the first is destroyed after it was woken and before its attempt. */
 static void a_destroyed_select_lets_the_next_go(void **state)
 {
     (void)state;
@@ -271,7 +271,7 @@ static void a_destroyed_select_lets_the_next_go(void **state)
     assert_int_equal(the.shelves[1].count, 0);
 }
 
-/* ---- What was had by a coroutine that is destroyed before it knows ---- */
+/* ---- The result of a coroutine that is destroyed before it sees it ---- */
 
 static void what_it_had_is_given_back(void **state)
 {
@@ -294,9 +294,9 @@ static void what_it_had_is_given_back(void **state)
     assert_int_equal(the.shelves[0].count, 1);
 }
 
-/* ---- One that a partner carries out ---- */
+/* ---- An operation that a partner completes ---- */
 
-/* A place where one offers to be met: whoever meets it carries the meeting out. */
+/* A place where a coroutine offers to be met: the partner that meets it completes the meeting. */
 typedef struct place {
     struct meet *offered;
 } place;
@@ -310,7 +310,7 @@ typedef struct meet {
     bool met;
 } meet;
 
-/* Carries out the meeting that is offered at a place. False: nobody is there, or has something else. */
+/* Completes the meeting that is offered at a place. False: nothing is offered, or the offer was decided otherwise. */
 static bool meet_the_waiting_one(place *at)
 {
     meet *other = at->offered;
@@ -425,7 +425,7 @@ static void begin_meeter(meeter *self, place *places, uint64_t seed)
     bide_run_loop_run_ready(&the.loop);
 }
 
-/* Two partners come for both offers: one carries its own out, and the other is refused. */
+/* Two partners come for both offers: one completes its own, and the other is rejected. */
 static void of_all_that_is_offered_one_is_carried_out(void **state)
 {
     (void)state;

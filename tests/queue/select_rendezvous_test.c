@@ -1,6 +1,6 @@
 /*
  * Sends and receives on rendezvous as cases of a select: one of them meets one partner, or none does, and the select
- * knows which; in line with plain sends and receives.
+ * reports which; in line with plain sends and receives.
  */
 #include "testing.h"
 
@@ -66,7 +66,7 @@ bide_coroutine(selecting_body)
     bide_end();
 }
 
-/* One that sends `number`, or, if that is 0, receives. */
+/* A select that sends `number`, or, if that is 0, receives. */
 static void begin(selecting *self, uint64_t number)
 {
     memset(self, 0, sizeof *self);
@@ -94,7 +94,7 @@ static void assert_won(const selecting *self, size_t winner, int status)
     assert_int_equal(self->status, status);
 }
 
-/* Somebody who only receives. */
+/* A task that only receives. */
 typedef struct receiving {
     bide_task task;
     bide_rendezvous_receiver wait;
@@ -320,9 +320,9 @@ static void to_send_at_once_a_select_may_wait(void **state)
     assert_int_equal(third.number, 7);
 }
 
-/* ---- Several on rendezvous in one select ---- */
+/* ---- Several cases on rendezvous in one select ---- */
 
-/* Sends and receives, on two rendezvous: what `kinds` says, s or r on the first, S or R on the other. */
+/* Sends and receives, on two rendezvous: the letters of `kinds` are s or r for the first, S or R for the other. */
 typedef struct meeting_select {
     bide_task task;
     bide_context context;
@@ -377,7 +377,7 @@ static void begin_meeting(meeting_select *self, const char *kinds, uint64_t numb
     begin_meeting_in(self, &the.loop.context, kinds, number);
 }
 
-/* Resumes what was woken, until nothing is; but not for ever. */
+/* Resumes woken coroutines until none is left, up to a limit. */
 static bool comes_to_rest(by_hand *by_hand)
 {
     for (int i = 0; i < 1000; i++) {
@@ -435,7 +435,7 @@ static void beside_a_select_that_meets_no_other_timers_run(void **state)
     bide_rendezvous_destroy(&the.numbers);
 }
 
-/* Its offer is made, and its receive is not yet enlisted, when a sender comes. */
+/* A sender comes after the offer is made, and before the receive is enlisted. */
 static void a_send_behind_its_own_offer_is_met(void **state)
 {
     (void)state;
@@ -495,7 +495,7 @@ static void of_several_sends_one_is_received(void **state)
     }
 }
 
-/* Its offer elsewhere is not received after it was met, and the next sender there offers. */
+/* After the select was met, its other offer is not received, and the next sender there offers. */
 static void an_offer_of_one_that_was_met_makes_way(void **state)
 {
     (void)state;
@@ -528,7 +528,7 @@ static void of_several_receives_one_is_given(void **state)
     bide_run_loop_run_ready(&the.loop);
     begin_receiving(&behind);
     assert_int_equal(bide_rendezvous_try_send(&other, &number), 0);
-    number = 10; /* it is in line here still, and is passed over */
+    number = 10; /* it is still in line here, and is passed over */
     assert_int_equal(bide_rendezvous_try_send(&the.numbers, &number), 0);
     assert_int_equal(bide_rendezvous_try_send(&the.numbers, &number), -EAGAIN);
     assert_int_equal(bide_rendezvous_try_send(&other, &number), -EAGAIN);
@@ -570,7 +570,7 @@ static void stopped_closed_or_destroyed_several_leave_nothing(void **state)
     }
 }
 
-/* A select that was let go for an offer is destroyed before it runs: the next has the element. */
+/* A select that was woken for an offer is destroyed before it runs: the next has the element. */
 static void a_destroyed_select_that_was_let_go_lets_the_next_go(void **state)
 {
     (void)state;
@@ -579,7 +579,7 @@ static void a_destroyed_select_that_was_let_go_lets_the_next_go(void **state)
     uint64_t number = 0;
     begin(&first, 0);
     begin_receiving(&next);
-    bide_rendezvous_close(&the.numbers); /* (lets all go, without an element) */
+    bide_rendezvous_close(&the.numbers); /* (wakes all, without an element) */
     bide_destroy(&first.task.frame);
     bide_run_loop_run_ready(&the.loop);
     assert_int_equal(next.status, -EPIPE);
@@ -595,7 +595,7 @@ typedef struct party {
     uint32_t wrong;
 } party;
 
-/* Sends 1, 2, ... each until it was received, by selects that are in a hurry now and then; closes. */
+/* Sends 1, 2, ... each until it was received, by selects that sometimes have a short deadline; closes. */
 static void *send_in_a_hurry(void *argument)
 {
     party *self = argument;
@@ -657,7 +657,7 @@ static void threads_that_are_in_a_hurry_lose_and_repeat_nothing(void **state)
     assert_int_equal(receiver.wrong, 0);
 }
 
-/* Somebody who meets the others by all kinds of selects, and without, mostly in a hurry. */
+/* A thread that meets the others by all kinds of selects, and without, mostly with short deadlines. */
 typedef struct guest {
     uint64_t seed, index;
     uint32_t rounds;

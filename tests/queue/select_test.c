@@ -1,5 +1,6 @@
 /*
- * Select: exactly one case is had, and nothing of the others is done; over channels, events and timers; fair from a seed.
+ * Select: exactly one case completes, and the others have no effect; over channels, events and timers; fair from a
+ * seed.
  */
 #include "testing.h"
 
@@ -235,7 +236,7 @@ static void a_destroyed_select_has_nothing(void **state)
     bide_event_destroy(&the.event);
 }
 
-/* Two elements come at once on two channels, for one who selects and two who only receive. */
+/* Two elements arrive at once on two channels, for a select and two plain receivers. */
 typedef struct receiving {
     bide_task task;
     bide_channel_waiter wait;
@@ -271,7 +272,7 @@ static void what_was_meant_for_a_loser_goes_to_the_next(void **state)
             bide_resume(&next[i].task.frame);
         }
         bide_run_loop_run_ready(&the.loop);
-        /* both lines let the select go before it runs */
+        /* both lines wake the select before it runs */
         assert_int_equal(bide_channel_try_send(&the.channels[0], &number), 0);
         assert_int_equal(bide_channel_try_send(&the.channels[1], &number), 0);
         bide_run_loop_run_ready(&the.loop);
@@ -286,7 +287,7 @@ static void what_was_meant_for_a_loser_goes_to_the_next(void **state)
     }
 }
 
-/* Destroyed between being let go and running. */
+/* Destroyed after it was woken and before it runs. */
 static void a_destroyed_select_lets_the_next_go(void **state)
 {
     (void)state;
@@ -378,7 +379,7 @@ static void a_few_are_given_where_they_are_selected(void **state)
     assert_int_equal(
         bide_sync_wait(bide_select_any_of(&select, bide_event_wait(&wait, &the.event))), 0);
     assert_int_equal(bide_select_winner(&select.any), 0);
-    /* no more than its parts */
+    /* at most its parts */
     assert_int_equal(sizeof select,
                      sizeof(bide_select) + 2 * sizeof(bide_select_case) + sizeof(uint64_t));
 }

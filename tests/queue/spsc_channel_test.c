@@ -139,7 +139,7 @@ static void closing_ends_a_wait(void **state)
     begin_receive(&receiver, &by_hand, &empty, NULL, 'r');
     begin_send(&sender, &by_hand, &full, NULL, 's', 2);
     bide_spsc_channel_close(&empty);
-    bide_stop_request(&sender.stop); /* a send that waits is asked to stop first */
+    bide_stop_request(&sender.stop); /* a waiting send is cancelled first */
     bide_spsc_channel_close(&full);
     by_hand_run(&by_hand);
     by_hand_assert_trace(&by_hand, "rs");

@@ -1,6 +1,6 @@
 /*
- * A ring between one producer and one consumer: its bounds, its order, batches and spans over the wrap, closing; then
- * the two in threads of their own.
+ * A ring between one producer and one consumer: its bounds, its order, batches and spans across the wrap, closing;
+ * then both in threads of their own.
  */
 #include "sync/meeting.h"
 
@@ -72,7 +72,7 @@ static void slots_are_reserved_in_the_memory_given_and_count_when_committed(void
     start[1] = 11;
     assert_int_equal(bide_spsc_ring_count(&f.ring), 0);
     assert_int_equal(bide_spsc_ring_pop(&f.ring, &number), -EAGAIN);
-    bide_spsc_ring_commit(&f.ring, 2); /* the third is given up */
+    bide_spsc_ring_commit(&f.ring, 2); /* the third is abandoned */
     assert_int_equal(bide_spsc_ring_count(&f.ring), 2);
     assert_int_equal(bide_spsc_ring_reserve(&f.ring, &start, SIZE_MAX), 3);
     assert_ptr_equal(start, &f.memory[2]);
@@ -86,7 +86,7 @@ static void slots_are_reserved_in_the_memory_given_and_count_when_committed(void
     assert_int_equal(bide_spsc_ring_pop(&f.ring, &number), -EAGAIN);
 }
 
-/* From each place and each fill the spans end at the end of the memory, or of what is free, or full. */
+/* From each position and each fill level the spans end at the end of the memory, or of the free or filled slots. */
 static void a_span_ends_where_the_memory_does(void **state)
 {
     (void)state;
@@ -158,8 +158,8 @@ typedef struct shared {
     triple_fixture f;
     uint64_t seeds[2];
     uint64_t total, produced, consumed;
-    uint64_t wrong;   /* the first that was not what comes next */
-    const char *told; /* what else went wrong */
+    uint64_t wrong;   /* the first element that was not the expected one */
+    const char *told; /* the first other failure */
 } shared;
 
 static void *produce(void *argument)

@@ -1,5 +1,5 @@
 /*
- * From here on atomic operations call `step` first, which the including file has defined before. Included before the
+ * From here on atomic operations call `step` first, which the including file has defined. Included before the
  * headers and sources that are stepped through, and after all others.
  */
 #ifndef BIDE_TESTS_STEPPED_ATOMIC_H

@@ -17,7 +17,7 @@
 
 #include <semaphore.h>
 
-enum { MAX_STEPS = 100000 /* of one operation, before it is held up */ };
+enum { MAX_STEPS = 100000 /* the most of one operation, before it counts as held up */ };
 
 /* A thread, in an operation. */
 typedef struct stepper {
@@ -26,7 +26,7 @@ typedef struct stepper {
     uint32_t steps;   /* of this operation */
     uint32_t park_at; /* before which step */
     sem_t parked, go;
-    jmp_buf out; /* where it goes if it is held up */
+    jmp_buf out; /* where it continues if it is held up */
 } stepper;
 
 static _Thread_local stepper *stepper_me;
@@ -65,7 +65,7 @@ static inline void stepper_destroy(stepper *self)
     sem_destroy(&self->go);
 }
 
-/* False: it was held up. Then the queue is in no state to be used. */
+/* False: it was held up. Then the queue is not in a usable state. */
 static inline bool stepper_try(stepper *self, void (*operation)(void *argument), void *argument)
 {
     stepper_me = self;

@@ -1,5 +1,7 @@
-/* The harness that stops threads in the middle (steps.h), tried on queues that hold others up then, and on such as do
- * not. */
+/*
+ * The harness that suspends threads in the middle of operations (steps.h), tried on queues that hold others up then,
+ * and on queues that do not.
+ */
 #include "queue/steps.h"
 
 #include "queue/steps_queues.h"
@@ -18,14 +20,14 @@ static void a_wait_for_a_lock_is_found(void **state)
     assert_int_equal(play_all(&stepped_spinning), HELD_UP);
 }
 
-/* There is no lock: but nobody finishes what the victim has begun. */
+/* There is no lock, but no other thread completes the victim's operation. */
 static void a_wait_for_the_others_next_step_is_found(void **state)
 {
     (void)state;
     assert_int_equal(play_all(&stepped_unhelped), HELD_UP);
 }
 
-/* Nobody is held up, but what is left to do is done twice. */
+/* Nobody is held up, but the rest of the operation is done twice. */
 static void what_is_lost_in_between_is_found(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Small queues to try the harness of steps.h on: two that are lock-free, a queue and a bag; two that are not, in each
- * of which a thread that stops stops others; and one in which it does harm. None of them takes a node again, and none can be closed.
+ * Small queues that test the harness of steps.h: a queue and a bag that are lock-free; two queues in which a suspended
+ * thread blocks others; and one in which it does damage. None of them reuses a node, and none can be closed.
  */
 #ifndef BIDE_TESTS_STEPS_QUEUES_H
 #define BIDE_TESTS_STEPS_QUEUES_H
@@ -17,7 +17,7 @@ typedef struct stepped_node {
 } stepped_node;
 
 typedef struct stepped_queue {
-    bide_atomic(uint32_t) head, tail; /* of the bag only a head */
+    bide_atomic(uint32_t) head, tail; /* the bag has only a head */
     bide_atomic(uint32_t) used;
     bide_atomic(uint32_t) lock;
     stepped_node nodes[STEPPED_NODES];
@@ -47,7 +47,7 @@ static uint32_t stepped_new_node(stepped_queue *q, uint64_t value)
 
 /* ---- A queue: Michael and Scott (1996); node 0 is the first dummy ---- */
 
-/* Whose business is it to move the tail on? Everybody's, or only of who has linked the node. */
+/* `helps`: every thread may advance the tail; otherwise only the one that linked the node. */
 static int push_and_help(void *queue, const uint64_t *value, bool helps)
 {
     stepped_queue *q = queue;
@@ -91,7 +91,7 @@ static int linked_pop(void *queue, void *seat, uint64_t *value)
     }
 }
 
-/* It looks, and then it stores. */
+/* It loads, and then it stores. */
 static int careless_pop(void *queue, void *seat, uint64_t *value)
 {
     stepped_queue *q = queue;

@@ -1,6 +1,6 @@
 /*
- * The scenes of steps.h: a queue in some state, a victim with an operation, others with theirs. Included when all that is
- * stepped through is there.
+ * The scenes of steps.h: a queue in some state, a victim with an operation, others with theirs. Included after
+ * everything that is stepped through.
  */
 #ifndef BIDE_TESTS_STEPS_SCENES_H
 #define BIDE_TESTS_STEPS_SCENES_H
@@ -10,7 +10,7 @@
 
 typedef enum act { PUSH, POP, PUSH_MANY, POP_MANY, CLOSE, ACTS } act;
 
-enum { BATCH = 3, OTHERS = 2, STEPS_ELEMENTS = 8000 /* at most in one that is not bounded */ };
+enum { BATCH = 3, OTHERS = 2, STEPS_ELEMENTS = 8000 /* at most in an unbounded one */ };
 
 /* The threads besides the victim. A closing thread closes in the middle, and is alone. */
 typedef enum crew { ONE, ONE_WHO_CLOSES, TWO, CREWS } crew;
@@ -25,7 +25,7 @@ typedef struct actor {
     uint64_t random, value;
     fifo_log log;
     uint64_t began, ended;
-    uint64_t finished; /* when a pop returned -EPIPE; UINT64_MAX: never */
+    uint64_t finished; /* the end of a pop that returned -EPIPE; UINT64_MAX: never */
     act act;           /* which operation it does */
     uint64_t values[BATCH];
     ptrdiff_t answer;
@@ -35,9 +35,9 @@ typedef struct actor {
 
 /* The state of the queue before the victim's operation, and the operations of the others. */
 typedef struct setting {
-    size_t capacity; /* of one that is bounded */
-    size_t elements; /* in it, less if it is bounded */
-    uint32_t work;   /* operations of another */
+    size_t capacity; /* of a bounded queue */
+    size_t elements; /* in it, fewer if it is bounded */
+    uint32_t work;   /* operations of each other thread */
 } setting;
 
 struct scene {
@@ -46,7 +46,7 @@ struct scene {
     void *queue;
     fifo_clock clock;
     bool may_push, may_pop; /* others, while the victim is in its operation */
-    bool closes;            /* somebody does */
+    bool closes;            /* one of the threads closes it */
     crew crew;
     actor victim;
     actor others[OTHERS]; /* the first is the main thread */
@@ -101,7 +101,7 @@ static void note_pop(actor *self)
                    (self->answer != -EPIPE || !self->scene->closes));
 }
 
-/* One operation, written down. False: it was held up. */
+/* One operation, recorded. False: it was held up. */
 static bool perform(actor *self, act act)
 {
     self->act = act;
@@ -130,7 +130,7 @@ static void *victim_runs(void *argument)
     return NULL;
 }
 
-/* Pushes and pops, as many as it may. The main thread has a seat already, and keeps it. */
+/* Pushes and pops, as far as it may. The main thread has a seat already, and keeps it. */
 static void work(actor *self)
 {
     const scene *scene = self->scene;
@@ -187,7 +187,7 @@ static void fill(scene *s)
         assert_true(perform(first, PUSH));
 }
 
-/* Nobody else is there. Is it a history of a queue, and nothing is left? Of a bag: in any order. */
+/* All threads have ended. Whether the history is that of a queue, and nothing is left. Of a bag: in any order. */
 static bool ends_well(scene *s)
 {
     static fifo_operation all[120000];
@@ -220,7 +220,7 @@ static bool ends_well(scene *s)
 
 typedef enum outcome { ENDED, PARKED, HELD_UP, WRONG } outcome;
 
-/* The victim is parked before step `park_at`. ENDED: it had none such. */
+/* The victim is parked before step `park_at`. ENDED: it had no such step. */
 static outcome play(const queue_kind *kind, const setting *setting, act act, uint32_t park_at,
                     crew crew)
 {
@@ -269,12 +269,12 @@ static bool can_play(const queue_kind *kind, act act, crew crew)
     bool pushes = act != POP && act != POP_MANY;
     if ((act == CLOSE || crew == ONE_WHO_CLOSES) && kind->close == NULL)
         return false;
-    if (crew == ONE_WHO_CLOSES) /* it may be the producer's to do */
+    if (crew == ONE_WHO_CLOSES) /* only the producer may be allowed to close */
         return !pushes || !queue_is(kind, QUEUE_ONE_PRODUCER);
     return crew == ONE || (kind->traits & (QUEUE_ONE_PRODUCER | QUEUE_ONE_CONSUMER)) == 0;
 }
 
-/* Every operation, and every step of it. HELD_UP or WRONG: that was found, and it goes no further. */
+/* Every operation, and every step of it. Stops at the first HELD_UP or WRONG. */
 static inline outcome play_all(const queue_kind *kind)
 {
     uint32_t parked = 0, steps[ACTS] = {0};

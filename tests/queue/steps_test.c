@@ -1,7 +1,7 @@
 /*
- * A thread that stops at any point of an operation on a queue stops nobody else (steps.h), for each queue; where its
- * push is under way a ring says that there is nothing to take, or no room, but it says so. All of the table of queues is
- * made once more here, with what it is made of, from sources that can be stepped through.
+ * A thread that is suspended at any point of an operation on a queue blocks no other (steps.h), for each queue. While
+ * its push is in progress a ring may report that it is empty, or full, but it does report. The table of queues is
+ * compiled again here, with everything that it uses, from sources that can be stepped through.
  */
 #include "queue/steps.h"
 

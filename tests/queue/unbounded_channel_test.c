@@ -1,6 +1,6 @@
 /*
- * The unbounded channel: order over many segments, empty and closed, out of memory; receives that are notified, cut
- * short and destroyed; threads.
+ * The unbounded channel: order over many segments, empty and closed, out of memory; receives that are notified,
+ * cancelled and destroyed; threads.
  */
 #include "misuse.h"
 
@@ -18,7 +18,7 @@ typedef bide_unbounded_channel(uint64_t) numbers;
     bide_unbounded_channel_recv_blocking((channel), (seat), (to), (deadline))
 #include "queue/channel_testing.h"
 
-/* Memory for a number of segments; counts the segments that are not given back. */
+/* Memory for a number of segments; counts the segments in use. */
 typedef struct few {
     bide_allocator allocator;
     int left;

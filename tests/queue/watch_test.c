@@ -17,7 +17,7 @@
 #include <poll.h>
 #endif
 
-/* Of no whole number of words. */
+/* Not a whole number of words. */
 typedef struct value {
     uint32_t number;
     unsigned char bytes[57];
@@ -399,8 +399,8 @@ static void a_descriptor_is_readable_when_there_is_another(void **state)
 }
 
 /*
- * One thread sends as fast as it can, with pauses; four read: by reading, as threads that wait, often for a moment only,
- * and as coroutines in a run loop. Their values are always whole and never older than before; each receiver gets the
+ * One thread sends at full speed, with pauses. Four read: by polling, as threads that wait, often for a moment only,
+ * and as coroutines on a run loop. Their values are always whole and never older than before; each receiver gets the
  * last value, once, before -EPIPE.
  */
 enum { READERS = 4 };

@@ -292,7 +292,7 @@ static void a_file_read_in_pieces_gives_its_bytes(void **state)
     bide_blocking_destroy(blocking);
 }
 
-/* Reads from a plain thread. Returns the result, once it is the status too where it is an error. */
+/* Reads from a plain thread. Returns the result, after checking that the status is the same if it is an error. */
 static ptrdiff_t read_now(bide_blocking *blocking, int fd, void *buffer, size_t size)
 {
     bide_blocking_reader reader = {.result = 12345};
@@ -389,7 +389,7 @@ static void short_reads_of_a_pipe_are_returned_as_they_are(void **state)
     bide_blocking_destroy(blocking);
 }
 
-/* Alternates with another of its kind, and the one with a pipe writes to it in the end. */
+/* Alternates with another of its kind; the one with a pipe finally writes to it. */
 struct busy {
     bide_task task;
     bide_spawned spawned;
@@ -397,7 +397,7 @@ struct busy {
     bide_event *mine;
     bide_event *theirs;
     unsigned turns;
-    int fd; /* to write to, or -1 */
+    int fd; /* written to at the end, or -1 */
 };
 
 bide_coroutine(busy_body)
@@ -537,7 +537,7 @@ static void interrupt_waiting_reads(void (*interrupt)(bide_blocking *), uint64_t
         assert_int_equal(spawned[i].root.status, -ECANCELED);
         assert_int_equal(readers[i].result, -ECANCELED);
     }
-    /* It stays interrupted; and the bytes that are there are not read. */
+    /* It stays interrupted, and available bytes are not read. */
     assert_int_equal(write(pipes[0].in, "a", 1), 1);
     assert_int_equal(read_now(blocking, pipes[0].out, &bytes[0], 1), -ECANCELED);
     interrupt(blocking);
@@ -729,7 +729,7 @@ static void a_signal_of_the_users_is_EBUSY(void **state)
     bide_blocking_destroy(blocking);
 }
 
-/* One system call, begun some time after the call has. */
+/* One system call, started some time after the call. */
 struct waiting_read {
     int fd;
     uint64_t random;

@@ -57,7 +57,7 @@ static bide_awaiter *waiter_run(struct waiter *self, bide_event *event, int stat
     return bide_task_init(&self->task, &waiter_body);
 }
 
-/* ---- The time comes ---- */
+/* ---- The deadline passes ---- */
 
 static void from_its_deadline_on_waits_end_with_ETIMEDOUT(void **state)
 {
@@ -115,7 +115,7 @@ static void a_single_operation_under_a_deadline_ends_with_ETIMEDOUT(void **state
         -ETIMEDOUT);
 }
 
-/* ---- It does not come ---- */
+/* ---- The deadline does not pass ---- */
 
 static void what_ends_before_its_deadline_ends_as_it_would_without(void **state)
 {
@@ -180,7 +180,7 @@ static void of_two_deadlines_the_earlier_counts(void **state)
     }
 }
 
-/* ---- Asking to stop ---- */
+/* ---- Stop requests ---- */
 
 struct asker {
     bide_run_loop *loop;
@@ -222,7 +222,7 @@ static void a_request_cuts_a_sleep_short(void **state)
 
 /* ---- The end of a deadline ---- */
 
-/* Is resumed by its sleep when the deadline has been posted too, but has not run; then ends it. */
+/* Its sleep resumes it when the deadline has been posted too, but has not run; then it ends the deadline. */
 struct ender {
     bide_task task;
     bide_sleep sleep;
@@ -313,7 +313,7 @@ bide_coroutine(destroyer_body)
     bide_end();
 }
 
-/* Long before the deadline, and when it has been posted but has not run. */
+/* Destroyed long before the deadline, and when the deadline has been posted but has not run. */
 static void a_coroutine_under_a_deadline_can_be_destroyed(void **state)
 {
     (void)state;
@@ -337,10 +337,10 @@ static void a_coroutine_under_a_deadline_can_be_destroyed(void **state)
     }
 }
 
-/* Its timer is posted when the test says so. */
+/* The test posts its timer. */
 struct timed_by_hand {
     by_hand by_hand;
-    bide_timer *timer; /* that is set, or NULL */
+    bide_timer *timer; /* the set one, or NULL */
 };
 
 static int timed_set(bide_scheduler *scheduler, bide_timer *timer)
@@ -372,7 +372,7 @@ bide_coroutine(locks_body)
     bide_end();
 }
 
-/* Suspends in it, which is ended by the caller, and is destroyed while it waits for its timer, which was posted. */
+/* Suspends in it. The caller ends it, and destroys it while it waits for its timer, which was posted. */
 static void begin_under_deadline(struct timed_by_hand *self, struct locks *locks)
 {
     by_hand_init(&self->by_hand);
@@ -445,7 +445,7 @@ what_was_taken_is_given_back_if_the_coroutine_is_destroyed_before_its_deadline_h
 
 enum { RACERS = 8, ROUNDS = 300 };
 
-/* Again and again sleeps under a deadline of about the same time, both in memory that is then gone. */
+/* Repeatedly sleeps under a deadline of about the same time, both in memory that is then released. */
 struct racer {
     bide_task task;
     bide_spawned spawned;

@@ -319,7 +319,7 @@ struct link {
     bide_task task;
     const wrapper_row *row;
     wrapping wrapping;
-    struct link *next; /* or NULL: waits for ever */
+    struct link *next; /* or NULL: waits forever */
     bide_event *event;
     bide_event_waiter wait;
     unsigned *finals;

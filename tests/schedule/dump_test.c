@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The dump as text, to be freed. */
+/* The dump as text, to be freed by the caller. */
 static char *dump(void)
 {
     char *text = NULL;
@@ -195,7 +195,7 @@ bide_coroutine(scoped_body)
     bide_end();
 }
 
-/* Also before the scope is joined; destroyed tasks are not shown any more. */
+/* Also before the scope is joined; destroyed tasks are no longer shown. */
 static void what_runs_in_a_scope_is_shown_as_tasks(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void an_error_of_the_file_is_told(void **state)
 
 /* ---- Memory that has changed ---- */
 
-/* Frames overwritten with anything are shown as running, or not at all, and nothing faults. */
+/* Frames overwritten with anything are shown as running, or not at all, and no access faults. */
 static void whatever_frames_hold_nothing_faults(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ enum { THREADS = 4 };
 static bide_atomic(bool) stopping;
 static bide_atomic(unsigned) rounds_done;
 
-/* Awaits children of several kinds, again and again, and spawns one that it waits for. */
+/* Repeatedly awaits children of several kinds, and spawns one that it waits for. */
 struct busy {
     bide_task task;
     const bide_context *context;
@@ -426,7 +426,7 @@ bide_coroutine(busy_body)
     bide_end();
 }
 
-/* Every line is one that there can be, and the count at the end is right. */
+/* Every line is a valid one, and the count at the end is right. */
 static void assert_sane(const char *text)
 {
     static const char *const patterns[] = {
@@ -459,7 +459,7 @@ static void assert_sane(const char *text)
         regfree(&compiled[i]);
 }
 
-/* A task that stays suspended is in each dump, at its place. */
+/* A task that stays suspended is in each dump, in its position. */
 static void nothing_stops_while_others_are_shown(void **state)
 {
     (void)state;
@@ -535,7 +535,7 @@ static void several_threads_may_dump_at_once(void **state)
     bide_event_set(&event);
 }
 
-/* From now on process_vm_readv fails in this process. False: that cannot be done here. */
+/* From now on process_vm_readv fails in this process. False: this cannot be arranged here. */
 static bool forbid_process_vm_readv(void)
 {
     struct sock_filter filter[] = {

@@ -71,7 +71,7 @@ static void threads_for_blocking_calls_that_cannot_be_made_leave_nothing(void **
     assert_each_is_reported(make_blocking, FAULT_PTHREAD_CREATE, EAGAIN, THREADS);
 }
 
-/* Nobody can do anything about it, and it is closed all the same. */
+/* Nobody can react to the error, and the descriptor is closed anyway. */
 static void an_error_of_close_goes_unnoticed(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static int make_growing(void *argument)
     return status;
 }
 
-/* The interrupter is one, the thread of the call the other. */
+/* The interrupter makes one thread, the call the other. */
 static void a_call_for_which_no_thread_can_be_had_is_told(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void end_reading(struct reading *reading)
     faults_clear();
 }
 
-/* One read of up to `size` bytes to `at` in the buffer; returns the result. */
+/* Reads up to `size` bytes to `at` in the buffer; returns the result. */
 static ptrdiff_t read_once(struct reading *reading, size_t at, size_t size)
 {
     bide_blocking_reader reader;
@@ -233,7 +233,7 @@ static void read_the_text(struct reading *reading, size_t piece)
 
 enum { PIECE = 10, PIECES = (sizeof text + PIECE - 1) / PIECE };
 
-/* The argument: the function whose calls may fail. Each failure takes one call more, and no other. */
+/* The argument: the function whose calls may fail. Each failure costs exactly one more call. */
 static int read_in_pieces(void *argument)
 {
     const fault *function = argument;
@@ -245,7 +245,7 @@ static int read_in_pieces(void *argument)
     return 0;
 }
 
-/* Makes each call of `function` in turn fail, `times` times; the text is read all the same. */
+/* Makes each call of `function` in turn fail, `times` times; the text is read anyway. */
 static void survive_each(fault function, unsigned times, int error)
 {
     assert_int_equal(faults_survive_each_n(function, times, error, read_in_pieces, &function),
@@ -380,7 +380,7 @@ static void *interrupt_once_polled(void *argument)
     return NULL;
 }
 
-/* The read goes round and round, for read() fails with `error` all the time. */
+/* The read retries all the time, because read() fails with `error` each time. */
 static void interrupt_while_it_fails(int error)
 {
     struct reading reading;

@@ -1,6 +1,6 @@
 /*
- * A run loop in a foreign one: its descriptor is readable when there is something to run, no matter which thread woke it,
- * and no wake-up is lost between running and polling.
+ * A run loop in a foreign one: its descriptor is readable when there is something to run, no matter which thread woke
+ * it, and no wake-up is lost between running and polling.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -24,7 +24,7 @@ static bool is_readable(const bide_run_loop *loop)
     return poll(&fd, 1, 0) == 1;
 }
 
-/* Polls until there is something to run, for ever if need be, and runs it. */
+/* Polls until there is something to run, without a timeout, and runs it. */
 static void poll_and_run(bide_run_loop *loop)
 {
     struct pollfd fd = {.fd = loop->fd, .events = POLLIN};
@@ -56,7 +56,7 @@ static void it_is_readable_when_there_is_something_to_run(void **state)
     bide_spawned spawned;
     open_loop(&loop);
     bide_event_init(&event, false);
-    assert_true(is_readable(&loop)); /* something may have been posted before */
+    assert_true(is_readable(&loop)); /* a coroutine may have been posted before */
     assert_int_equal(bide_run_loop_run_ready(&loop), 0);
     assert_false(is_readable(&loop));
 
@@ -65,7 +65,7 @@ static void it_is_readable_when_there_is_something_to_run(void **state)
     assert_true(bide_run_loop_run_ready(&loop) > 0);
     assert_false(is_readable(&loop));
 
-    bide_event_set(&event); /* on the loop's own thread, by a callback of the foreign loop's */
+    bide_event_set(&event); /* on the loop's own thread, by a callback of the foreign loop */
     assert_true(is_readable(&loop));
     bide_run_loop_run_ready(&loop);
     assert_false(is_readable(&loop));
@@ -253,7 +253,7 @@ static void one_that_was_given_up_is_the_next_ones(void **state)
     bide_run_loop_run_ready(&loops[1]);
     assert_false(is_readable(&loops[1]));
     bide_run_loop_close_fd(&loops[1]);
-    bide_event_set(&event); /* goes to the loop, which has none now */
+    bide_event_set(&event); /* goes to the loop, which has no descriptor now */
     assert_int_equal(bide_run_loop_run_ready(&loops[1]), 1);
     assert_int_equal(witness_ends(&task), 1);
     bide_run_loop_destroy(&loops[1]);
@@ -276,7 +276,7 @@ static void one_that_cannot_be_opened_is_reported(void **state)
         close_loop(&loops[i]);
 }
 
-/* Nobody notices a signal in between. */
+/* No signal in between is noticed. */
 static void an_interrupted_write_or_read_is_begun_again(void **state)
 {
     (void)state;

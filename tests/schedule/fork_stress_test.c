@@ -1,7 +1,7 @@
 /*
  * Trees of when_all, when_all_ready, when_any and scopes on four threads, while events are set and some trees are
  * cancelled: each leaf that started ends once, with a possible status; a waiter for several leaves ends after all of
- * them; and no waiter is left. A test that hangs has found one. BIDE_ROUNDS times as many rounds.
+ * them; and no waiter is left. If the test hangs, a waiter was left. BIDE_ROUNDS multiplies the rounds.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -27,10 +27,10 @@ typedef struct round_state {
 
 typedef struct node {
     bide_task task;
-    struct node *children; /* of the root that it belongs to */
+    struct node *children; /* of its root */
     round_state *round;
     uint64_t random;
-    unsigned depth, index; /* index among all of its depth */
+    unsigned depth, index; /* index among all nodes of its depth */
     unsigned count, i;
     int status;
     unsigned begun, ended;

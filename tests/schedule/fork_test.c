@@ -1,6 +1,6 @@
 /*
  * Forks: a child may use the library although other threads of its parent were in the middle of its functions, and does
- * not touch memory of these threads. And the lock of the live roots, which a child has to find free.
+ * not touch memory of these threads. The child must find the lock of the live roots free.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the result of the function in a child. A child that hangs is killed, and has failed. */
+/* Returns the result of the function in a child. A child that hangs is killed, and counts as failed. */
 enum { MAX_SECONDS = 60 };
 
 static int in_a_child(int (*function)(void *), void *argument)
@@ -36,7 +36,7 @@ static int in_a_child(int (*function)(void *), void *argument)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-/* How many tasks a dump shows. */
+/* The number of tasks in a dump. */
 static unsigned shown(void)
 {
     char *text = NULL;
@@ -54,7 +54,7 @@ static unsigned shown(void)
     return count;
 }
 
-/* Has a scope open while it waits for `event`, if for any. */
+/* Has a scope open while it waits for `event`, if it has one. */
 struct owner {
     bide_task task;
     bide_scope scope;
@@ -122,7 +122,7 @@ static void what_was_begun_goes_on_in_the_child(void **state)
     assert_int_equal(go_on(&begun), 0);
 }
 
-/* ---- Beside threads that begin and end ---- */
+/* ---- Beside threads that start and end ---- */
 
 enum { THREADS = 3, CHILDREN = 40, TASKS = 64 };
 
@@ -196,7 +196,7 @@ static void a_child_begins_and_ends_though_other_threads_were_about_to(void **st
 
 /* ---- The memory of threads that are not in the child ---- */
 
-/* Roots in every list, of a thread that waits. In the child their memory is put to another use. */
+/* Roots in every list, of a waiting thread. The child overwrites their memory. */
 struct stale {
     bide_run_loop loop;
     bide_event event;
@@ -249,7 +249,7 @@ static void a_child_does_not_touch_what_other_threads_had_begun(void **state)
     assert_int_equal(shown(), 0);
 }
 
-/* Tasks that the forking thread itself has started end in the child as usual. */
+/* Tasks that the forking thread has started end in the child as usual. */
 static int end_own(void *argument)
 {
     int status = begin_some(NULL);
@@ -297,8 +297,8 @@ static uint64_t cpu_time_of(pthread_t thread)
 }
 
 /*
- * One that lets others run instead would do so without end, and if it has a greater priority, as SCHED_FIFO has it, and
- * the holder's processor, in vain. How much it runs is what tells the two: a thread that sleeps does not run any more.
+ * A thread that only yielded would do so without end. If it had a greater priority (SCHED_FIFO) and ran on the holder's
+ * processor, it would do so in vain. Its processor time shows the difference: a sleeping thread uses none.
  */
 static void a_thread_that_finds_the_list_held_sleeps_and_is_woken(void **state)
 {

@@ -204,7 +204,7 @@ bide_fork_coroutine(waiting_child_body)
     bide_end();
 }
 
-/* It is the parent that ends the wait of its child. */
+/* The parent ends the wait of its child. */
 bide_fork_coroutine(waiting_body)
 {
     bide_begin(waiting_body, struct waiting * self);
@@ -289,7 +289,7 @@ struct failing {
     int error;
     int child_error, call_error;
     bool joins;
-    int *joined; /* where the join's status goes, and the call's */
+    int *joined; /* receives the status of the join, and of the call */
 };
 
 bide_fork_coroutine(failed_body)
@@ -462,7 +462,7 @@ static void without_memory_a_join_ends_with_ENOMEM_and_nothing_is_lost(void **st
     (void)state;
     for (unsigned threads = 0; threads <= 1; threads++)
         assert_true(faults_for_each_n(FAULT_MALLOC, ENOMEM, run_large, &threads) >= 4);
-    unsigned several = 3; /* how often it allocates is not determined */
+    unsigned several = 3; /* the number of allocations is not determined */
     for (unsigned n = 2; n < 8; n++) {
         faults_clear();
         faults_fail(FAULT_MALLOC, n, 1, ENOMEM);
@@ -486,7 +486,7 @@ static void destroy_while_it_waits(void)
     bide_destroy(&first.forking.frame);
 }
 
-/* Waits for something else than its child; with its child's event set, after the child's end. */
+/* Waits for something other than its child; the child's event is set after the child's end. */
 struct elsewhere {
     bide_fork_task forking;
     bide_event *child_event;

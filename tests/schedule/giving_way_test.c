@@ -1,7 +1,7 @@
 /*
  * A coroutine whose operations are always ready yields after a number of them: timers, cancellations, and other
  * coroutines get their turn, on a run loop and on a pool. The result of the last operation is not lost if the coroutine
- * is destroyed then. (tests/sync/composition_test.c yields at each operation, inside all wrappers.)
+ * is then destroyed. (tests/sync/composition_test.c yields at each operation, inside all wrappers.)
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -63,7 +63,7 @@ static bide_awaiter *hog_run(hog *self)
     return bide_task_init(&self->task, &hog_body);
 }
 
-/* Tells it to end, some time later or as soon as it runs. */
+/* Ends the hog, after some time or as soon as it runs. */
 struct ender {
     bide_task task;
     hog *hog;
@@ -87,7 +87,7 @@ static bide_awaiter *ender_run(struct ender *self, hog *hog, uint64_t nanosecond
     return bide_task_init(&self->task, &ender_body);
 }
 
-/* On a scheduler of one thread, both; returns when both have ended. */
+/* Both run on a scheduler with one thread; returns when both have ended. */
 static void hog_and_ender(bide_scheduler *scheduler, uint64_t nanoseconds, hog *hog)
 {
     bide_context context = {.scheduler = scheduler};
@@ -232,7 +232,7 @@ static void one_that_waits_on_although_it_is_asked_to_stop_gives_way(void **stat
     bide_run_loop_destroy(&loop);
 }
 
-/* It starts another coroutine, and then its operations are ready until that one has run. */
+/* It starts another coroutine; its operations are then ready until that one has run. */
 struct beginner {
     bide_task task;
     bide_event *event;
@@ -253,7 +253,7 @@ bide_coroutine(beginner_body)
     bide_end();
 }
 
-/* How often it found that ready. All run on one thread. */
+/* The number of rounds in which it was ready. Everything runs on one thread. */
 static uint64_t rounds_before_the_other(const bide_context *context, const bide_context *others)
 {
     bide_event event;
@@ -293,7 +293,7 @@ static void a_strand_goes_on_behind_what_is_ready_in_its_pool(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* A wrapper around a ready operation, again and again. */
+/* A wrapper around a ready operation, repeatedly. */
 struct wrapped {
     bide_task task;
     bide_event *event;
@@ -361,7 +361,7 @@ static void inline_it_does_not_give_way(void **state)
     bide_event_destroy(&event);
 }
 
-/* If it is destroyed after it has yielded, it does not keep the result. */
+/* Destroyed after it has yielded, it does not keep the result. */
 struct holder {
     bide_task task;
     bide_mutex *mutex;
@@ -390,11 +390,11 @@ static void what_it_took_is_given_back_if_it_is_destroyed(void **state)
     bide_context context = loop.context;
     bide_frame_init_in(&holder.task.frame, &holder_body, &context);
     int32_t full = bide_budget_full_;
-    bide_budget_full_ = 0; /* the next is one too many */
+    bide_budget_full_ = 0; /* the next operation exceeds the budget */
     bide_resume(&holder.task.frame);
     bide_budget_full_ = full;
     assert_false(holder.has_it);
-    assert_false(bide_mutex_try_lock(&lock, &mutex)); /* it has it, and does not know yet */
+    assert_false(bide_mutex_try_lock(&lock, &mutex)); /* it holds the mutex, but has not run */
     bide_destroy(&holder.task.frame);
     assert_true(bide_mutex_try_lock(&lock, &mutex));
     bide_mutex_unlock(&lock);

@@ -44,7 +44,7 @@ static void a_sleep_by_itself_ends_under_sync_wait(void **state)
     assert_int_equal(bide_sync_wait(bide_sleep_until(&sleep, 0)), 0);
 }
 
-/* Sleeps for times that are drawn; counts in plain memory that others of its thread use too. */
+/* Sleeps for random times; counts in plain memory that other coroutines of its thread use too. */
 struct dozer {
     bide_task task;
     bide_spawned spawned;
@@ -223,7 +223,7 @@ static void a_wait_inside_serves_what_sleeps_further_out(void **state)
 
 /* ---- Where no thread waits ---- */
 
-/* Until the event is set, on a futex: not by bide_sync_wait, which would keep time. */
+/* Waits until the event is set, on a futex: bide_sync_wait would serve the timers. */
 static void wait_plainly(bide_spawned *spawned)
 {
     while (!bide_event_is_set(&spawned->ended))
@@ -270,7 +270,7 @@ static void an_earlier_time_is_not_missed(void **state)
     assert_int_equal(spawned.root.status, -ECANCELED);
 }
 
-/* Begun by a coroutine under a wait, and left behind when that has ended. */
+/* Started by a coroutine under a wait, and left behind when the wait has ended. */
 struct leaver {
     bide_task task;
     struct dozer *left;
@@ -295,7 +295,9 @@ static void what_a_wait_leaves_behind_is_served(void **state)
     assert_int_equal(left.early, 0);
 }
 
-/* The library's own thread blocks in a wait, inside a coroutine that it runs; other timers of it come all the same. */
+/*
+ * The library's service thread blocks in a wait, inside a coroutine that it runs; its other timers expire all the same.
+ */
 static void the_librarys_thread_serves_while_it_blocks(void **state)
 {
     (void)state;
@@ -340,7 +342,7 @@ static void *request_each_round(void *argument)
     return NULL;
 }
 
-/* The wait's thread sleeps, and another cuts it short about when the time comes. */
+/* The wait's thread sleeps, and another cancels the sleep about when the time comes. */
 static void a_sleep_is_cut_short_or_ends_but_not_both(void **state)
 {
     (void)state;
@@ -368,7 +370,7 @@ static void a_sleep_is_cut_short_or_ends_but_not_both(void **state)
     print_message("# %u of %u were cut short\n", cut, race.rounds);
 }
 
-/* The same with deadlines, set on threads that keep no time. */
+/* The same with deadlines, set on threads that serve no timers. */
 static void a_sleep_of_the_librarys_thread_is_cut_short_or_ends(void **state)
 {
     (void)state;
@@ -396,8 +398,8 @@ static void a_sleep_of_the_librarys_thread_is_cut_short_or_ends(void **state)
 /* ---- Forks, and failing thread creation ---- */
 
 /*
- * The result of the function in a child; -1 if it hangs, and is killed. The child is ended by a signal: otherwise memory of
- * the parent's other threads, which has no owner there, would be reported as leaked.
+ * The result of the function in a child; -1 if it hangs, and is killed. The child is ended by a signal: otherwise
+ * memory of the parent's other threads, which has no owner there, would be reported as leaked.
  */
 static int in_a_child(int (*function)(void *), void *argument)
 {
@@ -527,7 +529,7 @@ static void a_wait_that_can_leave_its_timers_to_none_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* (these fork, and first: the process has one thread as yet) */
+        /* (these fork, and run first, while the process has one thread) */
         cmocka_unit_test(without_a_thread_a_sleep_ends_at_once_with_the_error),
         cmocka_unit_test(a_wait_that_can_leave_its_timers_to_none_stays),
         cmocka_unit_test(a_sleep_by_itself_ends_under_sync_wait),

@@ -20,17 +20,17 @@ static void until(uint64_t time)
         bide_cpu_relax();
 }
 
-/* Has so many ticks; notes each one's time, and whether it was early. */
+/* Awaits so many ticks; notes each one's time, and whether it was early. */
 enum { TICKS = 20 };
 
 struct ticker {
     bide_task task;
     bide_interval interval;
-    uint64_t due[TICKS + 1]; /* the next tick's, before each, and after all */
+    uint64_t due[TICKS + 1]; /* of the next tick, before each, and after all */
     unsigned early;
     unsigned late_at; /* before this one the coroutine is busy for `busy` */
     uint64_t busy;
-    uint64_t had_from, had_to; /* when the tick at late_at was had */
+    uint64_t had_from, had_to; /* when the tick at late_at was delivered */
     unsigned i;
 };
 
@@ -100,7 +100,7 @@ static void after_a_delay_ticks_go_on_from_there(void **state)
         assert_true(self.due[i + 1] >= self.due[i] + MILLISECOND);
 }
 
-/* Of the rule alone: lateness is simulated by numbers. */
+/* The rule alone: numbers simulate the lateness. */
 static void the_next_tick_follows_from_the_last_and_the_time(void **state)
 {
     (void)state;

@@ -157,7 +157,7 @@ static void a_sleeping_worker_is_woken_for_a_half(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* The joiner waits for the second half, which the thief runs; that one forks inside, late. */
+/* The joiner waits for the second half, which the thief runs; that half forks inside, late. */
 struct late {
     pthread_barrier_t barrier;
     struct meeting meeting;
@@ -232,8 +232,8 @@ static void more_halves_than_a_deque_holds_run_in_turn(void **state)
 }
 
 /*
- * The outer half and the inner one were stolen, the outer first. When both were joined, what is pushed next can be stolen
- * as well. (It could not: the worker computed alone from then on.)
+ * The outer half and the inner one were stolen, the outer first. After both were joined, the next pushed half can be
+ * stolen too. (This failed once: the worker computed alone from then on.)
  */
 static void halves_that_were_stolen_leave_an_empty_deque(void **state)
 {
@@ -413,7 +413,7 @@ static void a_loop_is_shared(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* Not commutative: which numbers, from where to where, without a gap. */
+/* Not commutative: the range of numbers, which must have no gap. */
 struct span {
     size_t begin, end;
     uint64_t sum;

@@ -183,7 +183,7 @@ bide_coroutine(sleeper_body)
 bide_coroutine(spawner_body)
 {
     bide_begin(spawner_body, struct spawner * self);
-    /* so that its context is that of its own operation, which the next move changes */
+    /* this makes its context that of its own operation, which the next move changes */
     bide_await(bide_schedule(&self->schedule, there));
     bide_await(bide_schedule(&self->schedule, &loop.scheduler));
     self->spawned.event = &self->event;

@@ -49,7 +49,7 @@ static void *sleep_until_woken(void *argument)
     return NULL;
 }
 
-/* Only a wake ends it: a deadline that does not fit a time_t of 32 bits does not count as past. */
+/* Only a wake ends it: a deadline that does not fit a time_t of 32 bits is not treated as past. */
 static void a_far_deadline_is_not_taken_for_a_near_one(void **state)
 {
     (void)state;

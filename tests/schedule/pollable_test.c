@@ -307,7 +307,7 @@ static void misuse_is_told(void **state)
 
 /*
  * A loop with epoll and several pollables, each waiting for an event of its own, which threads set in random order;
- * some are cancelled or have deadlines. Each ends once, and what was set is not lost.
+ * some are cancelled or have deadlines. Each ends once, and no set is lost.
  */
 enum { POLLABLES = 8, SETTERS = 3 };
 
@@ -424,7 +424,7 @@ static void run_loop_of_all(const bide_context *context)
         for (int i = 0; i < count; i++) {
             struct source *source = &loop.sources[events[i].data.u32];
             if (!finish_wait(source, &outcome, context, &random))
-                outcome.wrong++; /* it was readable, and so it had ended */
+                outcome.wrong++; /* it was readable, so it had ended */
         }
     }
     for (unsigned i = 0; i < SETTERS; i++)
@@ -461,7 +461,7 @@ static void a_loop_waits_for_several_that_run_on_a_pool(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* ---- Its memory goes as soon as it has been finished ---- */
+/* ---- Its memory is released as soon as it is finished ---- */
 
 struct short_lived {
     bide_pollable pollable;

@@ -188,7 +188,7 @@ static void posts_of_the_loops_own_thread_run_in_their_order(void **state)
     assert_in_order(&ordered.list, LISTED);
 }
 
-/* By turns: one by another thread, which has done it when the next is posted here. */
+/* Alternates: another thread posts one, and is done before the next is posted here. */
 bide_coroutine(spawn_by_turns_body)
 {
     bide_begin(spawn_by_turns_body, struct many * self);
@@ -319,7 +319,7 @@ static void a_second_stop_before_the_end_of_run_does_nothing(void **state)
     bide_run_loop_stop(&ordered.loop);
     bide_run_loop_run(&ordered.loop);
     assert_int_equal(bide_run_loop_run_ready(&ordered.loop), 0);
-    /* Nor does it end the next one early. */
+    /* It does not end the next run early either. */
     spawn_many(&ordered.many);
     bide_run_loop_stop(&ordered.loop);
     bide_run_loop_run(&ordered.loop);
@@ -420,13 +420,13 @@ static void run_ready_resumes_what_becomes_ready_meanwhile(void **state)
         relays[i].wait_for = &relays[(i + 1) % 3].set;
         bide_spawn(&spawned[i], &loop.context, bide_task_init(&relays[i].task, &relay_body));
     }
-    /* Three beginnings; the first two waits suspend, the third finds its event set. */
+    /* Three starts; the first two waits suspend, the third finds its event set. */
     assert_int_equal(bide_run_loop_run_ready(&loop), 5);
     for (int i = 0; i < 3; i++)
         assert_true(bide_event_is_set(&spawned[i].ended));
 }
 
-/* Drives `inner`, and wakes the waiters for `event` there and here. */
+/* Drives `inner`, and wakes the waiters for `event` on both loops. */
 struct driver {
     bide_task task;
     bide_run_loop *inner;
@@ -591,7 +591,7 @@ static void coroutines_inherit_the_context(void **state)
     loop.context.name = "loop";
     bide_context copy = {.scheduler = loop.context.scheduler, .name = "copy"};
 
-    /* Each root has a copy of its own. The first has a stop source, so its coroutines have one of their own. */
+    /* Each root has a copy of its own. The first has a stop source, so its coroutines have their own. */
     const bide_context *contexts[] = {&loop.context, &copy};
     for (int i = 0; i < 2; i++) {
         bide_event event;
@@ -850,7 +850,7 @@ static void what_many_threads_post_ends_exactly_once(void **state)
 
 enum { LIVES = 5000 };
 
-/* One life of a loop: its task is woken by another thread, and the loop goes when the task has ended. */
+/* One life of a loop: another thread wakes its task, and the loop is destroyed when the task has ended. */
 struct life {
     bide_run_loop loop;
     bide_event event;
@@ -858,7 +858,7 @@ struct life {
 };
 
 struct waker {
-    bide_atomic(bide_event *) event; /* to be set once it has a waiter; NULL: none now */
+    bide_atomic(bide_event *) event; /* set once it has a waiter; NULL: none now */
     bide_atomic(bool) ending;
 };
 

@@ -48,7 +48,7 @@ static bool is_here(void)
     return pthread_equal(pthread_self(), here) != 0;
 }
 
-/* A child that says where it runs. */
+/* A child that reports where it runs. */
 struct asks {
     bide_task task;
     bool here;
@@ -113,7 +113,7 @@ static void schedule_moves_the_coroutine_and_no_other(void **state)
     (void)state;
     bide_run_loop loop;
     bide_run_loop_init(&loop);
-    /* Ends there, and comes back to its own scheduler in between. */
+    /* Ends there, and returns to its own scheduler in between. */
     struct outer self = {.moving.to = {there, &loop.scheduler, there}};
     assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&self.task, &outer_body)), 0);
     assert_true(self.here_before && self.here_after);
@@ -153,7 +153,7 @@ static void schedule_may_be_used_again_with_another_operation(void **state)
     assert_true(self.here_second);
 }
 
-/* To and fro, each way by its own operation. */
+/* There and back, each way by its own operation. */
 struct to_and_fro {
     bide_task task;
     bide_schedule_operation to, fro;
@@ -225,7 +225,7 @@ static void schedule_on_comes_back_and_resume_on_goes(void **state)
     assert_false(self.here_after_resume_on);
 }
 
-/* Each lets the other run. */
+/* Each yields to the other. */
 struct polite {
     bide_task task;
     bide_schedule_operation schedule;
@@ -309,7 +309,7 @@ static void then_makes_its_own_of_what_something_ends_with(void **state)
     assert_int_equal(self.calls, 3);
 }
 
-/* ---- Destroyed on the way ---- */
+/* ---- Destroyed during a move ---- */
 
 struct on_the_way {
     bide_task task;
@@ -486,8 +486,10 @@ bide_coroutine(parent_of_leaver_body)
     bide_end();
 }
 
-/* The parent belongs to one loop, the child goes to another and ends there; the parent is destroyed before its
- * loop has run again. */
+/*
+ * The parent belongs to one loop, the child moves to another and ends there; the parent is destroyed before its loop
+ * has run again.
+ */
 static void destroyed_with_the_way_back_posted_it_is_taken_back(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ static void read_mask(void *argument)
     pthread_sigmask(SIG_SETMASK, NULL, argument);
 }
 
-/* Also where the creator blocks everything, as programs do that take their signals by sigwait. */
+/* Also if the creator blocks everything, as programs do that receive their signals by sigwait. */
 static void what_is_sent_is_blocked_and_what_is_raised_is_not(void **state)
 {
     (void)state;

@@ -195,7 +195,7 @@ static void what_was_spawned_may_be_freed_when_it_has_ended(void **state)
                    witness_run(&life->task, waits ? &life->event : NULL, -i));
         schedule_jitter(&random);
         if (waits) {
-            /* Set by this thread, the event is this thread's to free. */
+            /* This thread sets the event, so it may free it. */
             bide_event_set(&life->event);
         }
         if (is_awaited) {

@@ -1,8 +1,8 @@
 /*
- * Stop callbacks on four threads: callbacks are added and removed while two threads request stops of their sources. Each
- * function is called at most once, never after a remove that returned true, and has returned when a wait has ended. No
- * thread uses a removed callback: its memory is overwritten and freed. A test that hangs has found a waiter that was
- * not woken. BIDE_ROUNDS times as many rounds.
+ * Stop callbacks on four threads: callbacks are added and removed while two threads request stops of their sources.
+ * Each function is called at most once, never after a remove that returned true, and has returned when a wait has
+ * ended. No thread uses a removed callback: its memory is overwritten and freed. If the test hangs, a waiter was not
+ * woken. BIDE_ROUNDS multiplies the rounds.
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
@@ -28,7 +28,7 @@ static void expect(round_state *round, bool condition)
         bide_atomic_fetch_add(&round->wrong, 1, relaxed);
 }
 
-/* One callback's life. It is still there when the callback has gone. */
+/* One callback's life. It outlives the callback. */
 struct turn {
     round_state *round;
     bide_stop_callback *callback;
@@ -124,7 +124,7 @@ static void wait_for(bide_spawned *spawned)
     bide_sync_wait(bide_event_wait(&wait, &spawned->ended));
 }
 
-/* How many functions were called, and how many callbacks removed in time. */
+/* The number of called functions, and of callbacks removed in time. */
 static void run_round(bide_scheduler *scheduler, uint64_t *random, unsigned *called,
                       unsigned *removed)
 {

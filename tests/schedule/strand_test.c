@@ -43,7 +43,7 @@ static int wait_for(bide_spawned *spawned)
 typedef struct shared {
     unsigned steps;
     bool inside;
-    bool met; /* two were there at once */
+    bool met; /* two coroutines were inside at once */
 } shared;
 
 static void touch(shared *shared)
@@ -123,7 +123,7 @@ static void members_meet_never(bide_scheduler *under[STRANDS], uint64_t *random)
         bide_spawn(&members[i].spawned, &strand->context,
                    bide_task_init(&members[i].task, &member_body));
     }
-    /* A thread outside wakes them too, so none is left when its neighbour has ended. */
+    /* An outside thread wakes them too, so that none is left when its neighbour has ended. */
     for (int i = 0; i < MEMBERS;) {
         if (bide_event_is_set(&members[i].spawned.ended)) {
             i++;
@@ -543,7 +543,7 @@ static void a_timer_that_cannot_be_set_is_reported_and_those_before_it_stay(void
 
 /* ---- The end ---- */
 
-/* The memory goes when the last has ended, while the pool's thread is about to leave it. */
+/* The memory is released when the last coroutine has ended, while the pool's thread is about to leave the strand. */
 static void a_strand_may_go_when_what_it_ran_has_ended(void **state)
 {
     (void)state;

@@ -43,9 +43,9 @@ enum { WAITS = 10000 };
 
 struct setter {
     uint64_t random;
-    bide_atomic(bide_event *) event; /* the next to be set */
+    bide_atomic(bide_event *) event; /* the next one to set */
     bide_atomic(bool) ending;
-    unsigned sets; /* before the set: how many, with this one */
+    unsigned sets; /* before the set: the number of sets, including this one */
 };
 
 static void *set_events(void *argument)
@@ -80,7 +80,7 @@ static void it_blocks_until_another_thread_has_set_the_event(void **state)
         assert_int_equal(bide_sync_wait(awaiter), status);
         assert_int_equal(setter.sets, i);
         assert_int_equal(witness_ends(&task), 1);
-        /* The inline scheduler resumes it where it was woken. */
+        /* The inline scheduler resumes it on the waking thread. */
         assert_true(pthread_equal(task.began_on, pthread_self()));
         assert_true(pthread_equal(task.ended_on, thread));
     }
@@ -154,7 +154,9 @@ bide_coroutine(locker_body)
     bide_end();
 }
 
-/* Unlocks it, which hands it to another that is queued on this thread; and blocks until it has it again. */
+/*
+ * Unlocks it, which hands it to another that is queued on this thread; and blocks until it holds it again.
+ */
 struct blocker {
     bide_task task;
     bide_mutex *mutex;
@@ -192,7 +194,7 @@ bide_coroutine(inner_blocker_body)
     bide_end();
 }
 
-/* In a resume loop of its own: the others are in the queue of the one outside. */
+/* In a resume loop of its own: the others are in the queue of the outer one. */
 static int block_inside(bide_mutex_waiter *wait, bide_mutex *mutex)
 {
     struct inner_blocker inner = {.mutex = mutex, .wait = wait};
@@ -235,7 +237,7 @@ static void what_a_blocking_wait_needs_runs_though_it_is_queued_behind_it(void *
 
 /* ---- Misuse: it blocks the thread that would run the awaited coroutine ---- */
 
-enum { MAX_SECONDS = 60 }; /* then it hangs without a report */
+enum { MAX_SECONDS = 60 }; /* after this time it counts as hanging */
 
 struct waits {
     bide_task task;

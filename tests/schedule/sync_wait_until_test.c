@@ -61,7 +61,7 @@ static void what_is_ready_is_had_though_the_deadline_has_passed(void **state)
     assert_int_equal(bide_sync_wait_until(bide_event_wait(&wait, &event), BIDE_FOREVER), 0);
 }
 
-/* A task whose waits are cancelled, and that decides the result. */
+/* A task whose waits are cancelled, and that decides its result. */
 struct stubborn {
     bide_task task;
     bide_event *event;
@@ -268,7 +268,7 @@ struct disturber {
     pthread_t victim;
     bide_atomic(bool) has_ended;
     bide_event *event;
-    unsigned wanted; /* then the event is set, if there is one */
+    unsigned wanted; /* after so many the event is set, if there is one */
 };
 
 static void *disturb(void *argument)
@@ -316,7 +316,7 @@ static void signals_do_not_end_a_wait(void **state)
 
 enum { WAITERS = 3, ROUNDS = 3000 };
 
-/* One event for all; in each round it is set about when their deadlines come. */
+/* One event for all; in each round it is set about when their deadlines pass. */
 struct contest {
     bide_event event;
     unsigned rounds;

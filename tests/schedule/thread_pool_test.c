@@ -1,5 +1,5 @@
 /*
- * The thread pool: its tasks run on its threads, side by side, each to its end once.
+ * The thread pool: its tasks run on its threads, in parallel, each to its end once.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -155,7 +155,7 @@ static void waiters_of_an_event_resume_each_on_its_own_scheduler(void **state)
     bide_event_init(&event, false);
     witness tasks[WAITERS];
     bide_spawned spawned[WAITERS];
-    /* First in turns, then several of each side by side. */
+    /* Alternating at first, then several of each in a row. */
     for (int i = 0; i < WAITERS; i++) {
         const bide_context *context = &contexts[i < WAITERS / 2 ? i % 3 : i / 2 % 3];
         bide_spawn(&spawned[i], context, witness_run(&tasks[i], &event, 0));
@@ -180,16 +180,16 @@ static void waiters_of_an_event_resume_each_on_its_own_scheduler(void **state)
         bide_thread_pool_destroy(pools[i]);
 }
 
-/* ---- Side by side ---- */
+/* ---- In parallel ---- */
 
 struct meeting {
     unsigned expected;
-    bide_atomic(unsigned) invited; /* have come as far as their wait */
+    bide_atomic(unsigned) invited; /* attendees that have reached their wait */
     bide_atomic(unsigned) arrived;
     bide_event begin;
 };
 
-/* Holds its thread until as many as are expected have come. */
+/* Holds its thread until the expected number has arrived. */
 struct attendee {
     bide_task task;
     bide_spawned spawned;
@@ -297,7 +297,7 @@ struct waking {
     struct woken woken[WOKEN_EACH];
 };
 
-/* Wakes each of its coroutines as often as is needed, one after the other or several at a time. */
+/* Wakes each of its coroutines as often as needed, one after the other or several at a time. */
 static void *wake(void *argument)
 {
     struct waking *waking = argument;
@@ -364,7 +364,7 @@ bide_coroutine(partner_body)
     bide_end();
 }
 
-/* Lets others run `rounds` times, and has enough then. */
+/* Yields `rounds` times, then ends the others. */
 struct third {
     bide_task task;
     bide_spawned spawned;
@@ -449,7 +449,7 @@ static void two_that_wake_each_other_for_ever_do_not_starve_one_from_outside(voi
     run_family(2, false);
 }
 
-/* Two coroutines that let others run, for ever, leave their turn to a timer, too. */
+/* Two coroutines that yield to each other forever leave a turn to a timer, too. */
 struct timed {
     bide_task task;
     bide_spawned spawned;
@@ -490,7 +490,7 @@ static void two_that_wake_each_other_for_ever_do_not_starve_a_timer(void **state
     bide_thread_pool_destroy(pool);
 }
 
-/* Wakes some, and then keeps its thread until they have run. */
+/* Wakes some, and then holds its thread until they have run. */
 struct hog {
     bide_task task;
     unsigned count;
@@ -563,7 +563,7 @@ static void what_one_worker_makes_beyond_its_ring_ends_once(void **state)
     free(members);
 }
 
-/* ---- Tokens that go round at random ---- */
+/* ---- Tokens that circulate at random ---- */
 
 enum { STATIONS = 24, TOKENS = 12 };
 
@@ -579,7 +579,7 @@ struct station {
     bide_schedule_operation yield;
     bide_sleep sleep;
     uint64_t whim;
-    uint32_t hops; /* of the token that is here */
+    uint32_t hops; /* of the current token */
     uint32_t number;
 };
 
@@ -591,7 +591,7 @@ struct mesh {
     token_slot slots[STATIONS][TOKENS + 4]; /* a power of two */
     token_channel channels[STATIONS];
     bide_atomic(uint32_t) hops; /* of all tokens */
-    bide_atomic(uint32_t) left; /* tokens that still go round */
+    bide_atomic(uint32_t) left; /* circulating tokens */
 };
 
 bide_coroutine(station_body)
@@ -655,8 +655,8 @@ static void tokens_that_go_round_at_random_all_arrive(void **state)
 /* ---- Posted coroutines are taken back ---- */
 
 /*
- * Spawns, in a pool of one thread, and destroys the one of the given number before it has begun:
- * from the slot, the ring, or what did not fit there.
+ * Spawns, in a pool of one thread, and destroys the coroutine with the given number before it has
+ * started: from the slot, the ring, or the overflow.
  */
 struct regret {
     bide_task task;
@@ -715,7 +715,7 @@ bide_coroutine(keeper_body)
     bide_end();
 }
 
-/* Holds the other thread before the first has made anything. */
+/* Holds the other thread before the first has pushed anything. */
 struct taker {
     bide_task task;
     bide_spawned spawned;
@@ -981,7 +981,7 @@ static void the_pool_may_go_while_its_waker_is_still_at_it(void **state)
 
 /* ---- The context ---- */
 
-/* Waits again and again until it is cancelled; so does its child. */
+/* Waits repeatedly until it is cancelled; so does its child. */
 struct stoppable {
     bide_task task;
     bide_event *event;

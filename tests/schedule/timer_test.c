@@ -58,7 +58,7 @@ static bide_next alarm_step(bide_frame *frame, unsigned depth)
     bide_event *event = self->event;
     (void)depth;
     self->was_early = bide_platform.now() < self->timer.time;
-    bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may continue, and free it */
+    bide_atomic_fetch_add(&self->rings, 1, release); /* the test's thread may now continue, and free it */
     if (event != NULL)
         bide_event_set(event);
     return bide_next_none();
@@ -246,8 +246,8 @@ static void begin_listed(struct listed *self, const bide_context *context, uint6
 }
 
 /*
- * Sets many alarms in one turn of the only thread, so that by the clock the first may be due when the last is set,
- * but none is looked at in between. Each time is shared by two, whose order is that in which they were set.
+ * Sets many alarms in one turn of the only thread. The first may be due when the last is set, but the timers are
+ * not polled in between. Each time is shared by two alarms, which are ordered by when they were set.
  */
 struct many {
     bide_task task;
@@ -368,7 +368,7 @@ static void a_timer_may_be_set_again_once_it_was_posted_or_cleared(void **state)
     }
 }
 
-/* Sets the alarm when the loop sleeps. */
+/* Sets the alarm while the loop sleeps. */
 struct setter {
     bide_run_loop *loop;
     alarm *alarm;
@@ -383,7 +383,7 @@ static void *set_when_parked(void *argument)
     return NULL;
 }
 
-/* With a later timer set, and with none. */
+/* With a later timer set, and without one. */
 static void an_earlier_timer_of_another_thread_wakes_a_loop_that_sleeps(void **state)
 {
     (void)state;
@@ -556,7 +556,7 @@ static void run_ready_resumes_what_is_due_and_the_next_deadline_tells_of_the_res
     assert_int_equal(list.count, 1);
 }
 
-/* Sleeps until a time that has passed, again and again. */
+/* Repeatedly sleeps until a time that has passed. */
 struct restless {
     bide_task task;
     bide_spawned spawned;
@@ -597,7 +597,7 @@ static void a_timer_of_another_thread_is_served_by_run_ready(void **state)
     bide_run_loop_run_ready(&loop);
     alarm alarm;
     alarm_init(&alarm, &loop.context, NULL);
-    alarm_set(&alarm, 1); /* the loop does not run here, so this is as any thread */
+    alarm_set(&alarm, 1); /* the loop does not run now, so this counts as any thread */
     bide_run_loop_run_ready(&loop);
     assert_int_equal(alarm_rings(&alarm), 1);
 }
@@ -694,7 +694,7 @@ static void an_earlier_timer_wakes_the_thread_of_a_pool_that_keeps_the_time(void
             assert_int_equal(bide_sync_wait(bide_event_wait(&wait, &event)), 0);
             assert_int_equal(alarm_rings(&soon), 1);
             assert_false(soon.was_early);
-            /* And from one of its own threads. */
+            /* Also from one of its own threads. */
             bide_sleep sleep;
             assert_int_equal(bide_sync_wait_in(&context, bide_sleep_for(&sleep, MILLISECOND / 4)),
                              0);
@@ -721,7 +721,7 @@ bide_coroutine(holder_body)
     bide_end();
 }
 
-/* All threads but one have work, whichever of them kept the time before. */
+/* All threads but one have work, whichever of them was the timekeeper before. */
 static void the_thread_that_is_left_keeps_the_time(void **state)
 {
     (void)state;
@@ -758,7 +758,7 @@ static void a_pool_ends_while_a_thread_keeps_the_time(void **state)
         alarm_init(&alarm, &context, NULL);
         alarm_set(&alarm, bide_platform.now() + HOUR);
         if (i % 2 == 0) {
-            witness task; /* by when it has ended, the threads have run */
+            witness task; /* when it has ended, the threads have run */
             assert_int_equal(bide_sync_wait_in(&context, witness_run(&task, NULL, 0)), 0);
         }
         assert_true(alarm_clear(&alarm)); /* the thread sleeps on */
@@ -780,7 +780,7 @@ struct setting {
     unsigned wrong;
 };
 
-/* Sets and clears. Each time an alarm was set it is cleared or rings, not both. */
+/* Sets and clears. An alarm that was set is cleared or rings, never both. */
 static void *set_and_clear(void *argument)
 {
     struct setting *self = argument;

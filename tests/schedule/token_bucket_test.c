@@ -1,6 +1,6 @@
 /*
- * The token bucket in virtual time: the times of takes, to the nanosecond; the order of takers; the content after each end of
- * a wait; numbers at their limits.
+ * The token bucket in virtual time: the times of takes, to the nanosecond; the order of takers; the content after each
+ * end of a wait; numbers at their limits.
  */
 #include "testing.h"
 
@@ -20,7 +20,7 @@ struct taker {
     bide_with_deadline_operation limited;
     uint64_t deadline; /* or 0 */
     int status;
-    uint64_t had; /* the time */
+    uint64_t had; /* when it had its tokens */
     unsigned *next_place;
     unsigned place; /* among the takers that ended with 0, from 1 */
 };
@@ -53,7 +53,7 @@ static bide_awaiter *taker_init(struct taker *self, bide_token_bucket *bucket, u
     return bide_task_init(&self->task, &taker_body);
 }
 
-/* Takes; returns when it had them. */
+/* Takes the tokens; returns the time at which it had them. */
 static uint64_t take(bide_sim_loop *loop, bide_token_bucket *bucket, uint64_t tokens)
 {
     struct taker taker;
@@ -92,7 +92,7 @@ static void thousands_of_tokens_later_no_nanosecond_is_lost(void **state)
     for (uint64_t i = 1; i <= 3000; i++)
         assert_int_equal(take(&loop, &bucket, 1) - begin, (i * SECOND + 2) / 3);
 
-    /* seven in three nanoseconds: in the first there come two and a third */
+    /* seven in three nanoseconds: two and a third arrive in the first */
     assert_int_equal(bide_token_bucket_init(&bucket, 7, 3, 2), 0);
     begin = take(&loop, &bucket, 2);
     for (uint64_t i = 1; i <= 3000; i++)
@@ -134,7 +134,7 @@ struct line {
     uint64_t begin;
 };
 
-/* A bucket that is empty, of which one token comes a second; and takers in a line. */
+/* An empty bucket that receives one token a second; and takers in line. */
 static void line_begin(struct line *line, const uint64_t *tokens, unsigned count)
 {
     memset(line, 0, sizeof *line);
@@ -178,7 +178,7 @@ static void one_that_is_cancelled_gives_its_place_to_the_next(void **state)
     static struct line line;
     line_begin(&line, (uint64_t[]){8, 1, 2, 1}, 4);
     bide_sim_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
-    bide_stop_request(&line.stops[0]); /* three tokens are there */
+    bide_stop_request(&line.stops[0]); /* three tokens are available */
     bide_stop_request(&line.stops[2]);
     bide_sim_loop_run_until(&line.loop, line.begin + 3 * SECOND + SECOND / 2);
     assert_int_equal(line.takers[0].status, -ECANCELED);
@@ -287,7 +287,7 @@ static void at_the_limits_nothing_overflows(void **state)
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), 0);
     assert_int_equal(bucket.parts, SECOND);
 
-    /* as many in a nanosecond as there are numbers */
+    /* the maximum number of tokens in a nanosecond */
     bide_token_bucket_init(&bucket, UINT64_MAX, 1, UINT64_MAX);
     begin = take(&loop, &bucket, UINT64_MAX);
     assert_int_equal(take(&loop, &bucket, 1), begin + 1);
@@ -295,7 +295,7 @@ static void at_the_limits_nothing_overflows(void **state)
     bide_sim_loop_run_until(&loop, begin + 1000000 * SECOND);
     assert_int_equal(bide_token_bucket_available(&bucket, &loop.context), UINT64_MAX);
 
-    /* a token a nanosecond, but for one in 584 years */
+    /* a token a nanosecond, except one in 584 years */
     bide_token_bucket_init(&bucket, UINT64_MAX - 1, UINT64_MAX, UINT64_MAX);
     begin = take(&loop, &bucket, UINT64_MAX);
     assert_int_equal(take(&loop, &bucket, 1), begin + 2);
@@ -307,7 +307,7 @@ static void at_the_limits_nothing_overflows(void **state)
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 exact;
 
-/* Of drawn rates, periods and times the level is that of a model with numbers that are large enough. */
+/* For random rates, periods and times, the level matches a model with wide enough numbers. */
 static void the_level_is_always_what_exact_arithmetic_says(void **state)
 {
     (void)state;
@@ -431,7 +431,7 @@ static void several_threads_take_of_one(void **state)
         bide_event_wait_blocking(&spawned[i].ended, BIDE_FOREVER);
         assert_int_equal(spawned[i].root.status, 0);
     }
-    /* as many as were there and have come, and no more */
+    /* exactly as many as were available or have arrived */
     assert_true(bide_platform.now() - begin >= (THREADS * EACH * 2 - 5) * UINT64_C(1000));
     bide_thread_pool_destroy(pool);
     bide_token_bucket_destroy(&bucket);

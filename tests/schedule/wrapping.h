@@ -17,11 +17,11 @@
 
 #define WRAPPING_TIME (bide_platform.now() + UINT64_C(3600000000000))
 
-/* The memory of any of them. */
+/* The memory of any wrapper. */
 typedef struct wrapping {
     bide_task task; /* for the scope, which needs an owner */
     bide_awaiter *inner;
-    bide_scheduler *scheduler; /* for schedule_on and resume_on: where to */
+    bide_scheduler *scheduler; /* the target of schedule_on and resume_on */
     bide_scope scope;
     bide_branch branch;
     bide_when when;

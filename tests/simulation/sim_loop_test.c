@@ -1,6 +1,6 @@
 /*
- * The test loop: its draws, the same run for the same seed, virtual time, blocking calls, deadlocks and the like; and
- * exploration: its findings, their simplification, and its output.
+ * The test loop: its draws, the same run for the same seed, virtual time, blocking calls, deadlocks; and exploration:
+ * its findings, their simplification, and its output.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -93,7 +93,7 @@ static void seeds_give_different_runs(void **state)
     assert_in_range(different, 90, 100);
 }
 
-/* (as it is printed everywhere: other compilers and machines run this too) */
+/* (the output is the same everywhere: other compilers and machines run this too) */
 static void a_seed_gives_this_run_on_every_machine(void **state)
 {
     static crowd run;
@@ -330,7 +330,7 @@ static void a_strand_on_the_loop_has_its_calls_made_by_it(void **state)
         bide_stop_source_init(&source);
         context.stop = &source;
         bide_spawn(&spawned, &context, bide_task_init(&caller.task, &caller_body));
-        if (seed % 2 == 0) { /* cancelled, if there is time for that */
+        if (seed % 2 == 0) { /* cancelled, if it is not too late */
             bide_sim_loop_step(&loop);
             bide_stop_request(&source);
         }
@@ -552,7 +552,7 @@ static void a_deadlock_outside_an_exploration_is_a_status(void **state)
     bide_sim_loop_destroy(&loop);
 }
 
-/* Some read a number, may be overtaken, and write it back. */
+/* Some read a number, may be preempted, and write it back. */
 enum { WRITERS = 3 };
 
 struct numbered {
@@ -615,8 +615,8 @@ static void a_lost_update_is_found_and_made_simple(void **state)
 }
 
 /*
- * It fails by four draws of its own of six, and by one of these if one of two tasks passes the other. With an argument
- * it fails by one draw that is 3, or if one passes the other.
+ * It fails by four of its own six draws, and by one of these if one of two tasks passes the other. With an argument it
+ * fails by one draw that is 3, or if one passes the other.
  */
 struct passing {
     bide_task task;
@@ -670,7 +670,7 @@ static void fewer_preemptions_are_simpler_than_fewer_draws(void **state)
         assert_int_equal(explore(pass_or_draw, 1, options, &result), -EINVAL);
         preempted += result.preemptions != 0;
         assert_int_equal(result.preemptions_left, 0);
-        assert_int_equal(result.draws_left, 4); /* by one that preempts it would be two */
+        assert_int_equal(result.draws_left, 4); /* with a preemption it would be two */
     }
     assert_in_range(preempted, 5, 20);
 }
@@ -773,7 +773,7 @@ static void a_run_without_end_is_a_failure(void **state)
     assert_true(bide_sim_loop_is_empty(&loop));
 }
 
-/* Fails once, in the process that sees it first. */
+/* Fails once, in the first process that runs it. */
 static int fail_by_chance(bide_sim_loop *loop, void *argument)
 {
     unsigned *runs = argument;

@@ -1,5 +1,5 @@
 /*
- * Spinning before one waits: how often the condition is looked at, and that a consumer that does it gets everything.
+ * Spinning before a wait: how often the condition is polled, and that a spinning consumer receives everything.
  */
 #include "sync/meeting.h"
 
@@ -46,7 +46,7 @@ static void spinning_in_vain_becomes_ever_rarer(void **state)
     assert_in_range(spins, WAITS / 64, WAITS / 64 + 6);
 }
 
-/* It holds when it is looked at for the second time. */
+/* The condition holds at the second poll. */
 static bool look_twice(int *left)
 {
     return (*left)-- == 0;
@@ -66,7 +66,7 @@ static void once_it_has_paid_it_is_done_each_time(void **state)
     assert_in_range(paid, 1000 - 64, 1000);
 }
 
-/* A consumer on a run loop, and a publisher in another thread that waits now and then. */
+/* A consumer on a run loop, and a publisher on another thread that pauses at random. */
 typedef struct consumer {
     bide_task task;
     bide_sequence_waiter wait;

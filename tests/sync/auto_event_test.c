@@ -1,5 +1,6 @@
 /*
- * The auto-reset event: a set lets one pass, the first in line; it is remembered once; it is not lost to who leaves.
+ * The auto-reset event: a set passes one waiter, the first in line. A set without waiters is remembered once, and a
+ * set is never lost to a waiter that leaves.
  */
 #include "misuse.h"
 #include "sync/meeting.h"
@@ -53,7 +54,7 @@ static void each_set_lets_the_first_in_line_pass(void **state)
     assert_false(bide_auto_event_try_wait(&event));
     by_hand_run(&by_hand);
     by_hand_assert_trace(&by_hand, "a");
-    /* They need not have run: three sets let three pass. */
+    /* The waiters need not run in between: three sets pass three waiters. */
     for (int i = 0; i < 3; i++)
         bide_auto_event_set(&event);
     assert_int_equal(by_hand_run(&by_hand), 3);
@@ -74,7 +75,7 @@ static void reset_forgets_the_set(void **state)
     bide_auto_event_reset(&event);
     assert_false(bide_auto_event_try_wait(&event));
     user_begin(&user, &by_hand, wait_for, &event, 'a');
-    bide_auto_event_reset(&event); /* nothing to forget: it waits on */
+    bide_auto_event_reset(&event); /* no set to forget: the waiter stays */
     assert_int_equal(user.status, 1);
     bide_auto_event_set(&event);
     bide_auto_event_reset(&event); /* too late */
@@ -262,8 +263,9 @@ static void a_crowd_in_line_each_wakes_the_next_on_a_small_stack(void **state)
 /*
  * ---- At random, with threads ----
  *
- * One set is on its way from thread to thread: who has waited owns the counter, and sets the event again. If a set is
- * lost to who gives up at the same time, they wait for ever; if one is doubled, two own it at once.
+ * One set travels from thread to thread: the waiter that it passes owns the counter, and sets the event again. If a
+ * set were lost to a waiter that gives up at the same time, all threads would wait forever. If a set were doubled,
+ * there would be two owners at once.
  */
 enum { THREADS = 4 };
 
@@ -271,7 +273,7 @@ struct relay {
     meeting meeting;
     bide_auto_event event;
     uint32_t rounds;
-    uint32_t passes; /* of who has waited */
+    uint32_t passes; /* by waiters that were passed */
     bide_atomic(uint32_t) owners;
 };
 

@@ -1,6 +1,6 @@
 /*
- * The barging mutex: taken before waiters, but not for ever; keys; waits that are cancelled while they compete; many
- * waiters in line; and at random, with threads.
+ * The barging mutex: it may be acquired ahead of the waiters, but not forever; keys; waits that are cancelled while
+ * they compete; many waiters in line; and random runs with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -17,7 +17,7 @@
 #include "sync/storm.h"
 #endif
 
-/* A coroutine in a source of its own that locks, and notes its name. */
+/* A coroutine with a stop source of its own that locks, and notes its name. */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -50,7 +50,7 @@ static void begin(struct user *self, by_hand *by_hand, bide_barging_mutex *mutex
     bide_resume(&self->task.frame);
 }
 
-/* `holder` has it, and three are in line. */
+/* `holder` holds the mutex, and three are in line. */
 struct fixture {
     by_hand by_hand;
     bide_barging_mutex mutex;
@@ -68,7 +68,7 @@ static void fixture_init(struct fixture *self)
     by_hand_assert_trace(&self->by_hand, "");
 }
 
-/* The users from `index` on have it, one after the other. */
+/* The users from `index` on hold it, one after the other. */
 static void fixture_end(struct fixture *self, int index)
 {
     for (; index < 3; index++) {
@@ -102,7 +102,7 @@ static void a_comer_takes_it_before_the_woken_waiter(void **state)
     fixture_init(&f);
     bide_barging_mutex_unlock(&f.holder);
     assert_true(bide_barging_mutex_try_lock(&other, &f.mutex));
-    bide_barging_mutex_unlock(&other); /* a is on its way, so nobody else is woken */
+    bide_barging_mutex_unlock(&other); /* a was woken and has not run, so nobody else is woken */
     assert_int_equal(f.by_hand.posted, 1);
     begin(&f.users[3], &f.by_hand, &f.mutex, 'd');
     by_hand_assert_trace(&f.by_hand, "d");
@@ -150,7 +150,7 @@ static void a_woken_waiter_is_passed_so_often_and_then_handed_it(void **state)
     struct fixture f;
     bide_barging_mutex_waiter other;
     fixture_init(&f);
-    for (int i = 0; i < 2; i++) { /* it is counted anew for each */
+    for (int i = 0; i < 2; i++) { /* counted from 0 for each waiter */
         bide_barging_mutex_unlock(i == 0 ? &f.holder : &f.users[0].lock);
         pass(&f, BIDE_BARGING_PASSES);
         assert_false(bide_barging_mutex_is_locked(&f.mutex));
@@ -203,7 +203,7 @@ static void destroying_the_woken_waiter_takes_back_a_hand_over(void **state)
     bide_barging_mutex_unlock(&f.holder);
     pass(&f, BIDE_BARGING_PASSES);
     bide_destroy(&f.users[0].task.frame);
-    assert_int_equal(f.by_hand.posted, 2); /* b is on its way */
+    assert_int_equal(f.by_hand.posted, 2); /* b was woken and has not run */
     assert_true(bide_barging_mutex_try_lock(&f.holder, &f.mutex));
     bide_barging_mutex_unlock(&f.holder);
     by_hand_run(&f.by_hand);
@@ -226,7 +226,7 @@ static void a_close_takes_back_a_hand_over(void **state)
     bide_barging_mutex_destroy(&f.mutex);
 }
 
-/* Locks it again and again, and suspends nowhere else, until another has had it. */
+/* Locks it repeatedly, and suspends nowhere else, until another has held it. */
 struct barger {
     bide_task task;
     struct fixture *fixture;

@@ -1,6 +1,6 @@
 /*
- * A scheduler that a test runs by hand: what is woken is queued until the test resumes it. So a test sees
- * what was woken, by which call, and in which order. One thread.
+ * A scheduler that a test runs by hand: woken coroutines are queued until the test resumes them. So a
+ * test sees what was woken, by which call, and in which order. One thread.
  */
 #ifndef BIDE_TESTS_BY_HAND_H
 #define BIDE_TESTS_BY_HAND_H
@@ -13,7 +13,7 @@ typedef struct by_hand {
     bide_scheduler scheduler;
     bide_context context;
     bide_awaiter_chain queue;
-    int posted; /* operations, since it was made */
+    int posted; /* operations, since the start */
     char trace[64];
 } by_hand;
 
@@ -43,7 +43,7 @@ static inline void by_hand_init(by_hand *self)
     self->context.scheduler = &self->scheduler;
 }
 
-/* Starts a task with nobody awaiting it; it runs until it suspends. */
+/* Starts a task that nobody awaits; it runs until it suspends. */
 static inline void by_hand_begin(by_hand *self, bide_task *task)
 {
     task->frame.context = &self->context;
@@ -51,7 +51,7 @@ static inline void by_hand_begin(by_hand *self, bide_task *task)
     bide_resume(&task->frame);
 }
 
-/* Resumes what was woken, until nothing is. Returns how many resumptions that took. */
+/* Resumes woken coroutines until none is left. Returns the number of resumptions. */
 static inline int by_hand_run(by_hand *self)
 {
     int count = 0;
@@ -63,7 +63,7 @@ static inline int by_hand_run(by_hand *self)
     return count;
 }
 
-/* For a coroutine to say that it was here. */
+/* For a coroutine to note that it was here. */
 static inline void by_hand_note(by_hand *self, char name)
 {
     size_t length = strlen(self->trace);

@@ -1,6 +1,6 @@
 /*
- * Cancelled waits: each ends exactly once, with 0 or the reason; its neighbours are not disturbed; nothing is left in
- * the list.
+ * Cancelled waits: each ends exactly once, with 0 or the reason; its neighbours are not disturbed; the list is empty
+ * afterwards.
  */
 #include "sync/by_hand.h"
 #include "sync/meeting.h"
@@ -10,7 +10,7 @@
 #include "bide/sequence_barrier.h"
 #include "bide/stop.h"
 
-/* A coroutine in a source of its own that waits for an event or, if there is one, for a number. */
+/* A coroutine with a stop source of its own that waits for an event or, if there is one, for a sequence number. */
 struct waiter {
     bide_task task;
     by_hand *by_hand;
@@ -180,7 +180,7 @@ static void a_destroyed_coroutine_leaves_the_list_and_its_source(void **state)
                     bide_stop_request(&f.waiters[which].stop);
                 bide_destroy(&f.waiters[which].task.frame);
                 assert_int_equal(f.waiters[which].status, 1);
-                /* The source is free for another. */
+                /* The source may be used for another wait. */
                 uint32_t word = bide_atomic_load(&f.waiters[which].stop.word, relaxed);
                 assert_int_equal(word, ended == 2 ? BIDE_STOP_REQUESTED_ : 0);
                 bide_stop_request(&f.waiters[which].stop);
@@ -200,7 +200,7 @@ static void a_destroyed_coroutine_leaves_the_list_and_its_source(void **state)
 
 /* ---- Many ---- */
 
-/* So many that nobody could wait for the square of it; what sanitizers look for is in a few. */
+/* So many that a quadratic algorithm would never finish. Sanitizers find their bugs with a few. */
 enum { MANY = SANITIZED ? 20 * 1000 : 1000 * 1000 };
 
 struct small {
@@ -219,7 +219,7 @@ bide_coroutine(small_body)
     bide_end();
 }
 
-/* Every second one is asked to stop, by one request: to go through the list for each would take weeks. */
+/* One request cancels every second one: searching the list for each would take weeks. */
 static void many_waits_are_cut_short_in_linear_time(void **state)
 {
     (void)state;
@@ -255,7 +255,7 @@ static void many_waits_are_cut_short_in_linear_time(void **state)
 
 enum { WAITERS = 6 };
 
-/* One thread begins the waits, one sets or publishes, two ask some of the waiters to stop. */
+/* One thread starts the waits, one sets or publishes, two cancel some of the waiters. */
 struct storm {
     meeting meeting;
     uint32_t rounds;
@@ -300,7 +300,7 @@ static void *storm_end(void *argument)
         if (s->on_barrier) {
             bide_sequence_barrier_publish(&s->barrier, 1);
         } else {
-            /* Reset, so that what is put back may meet an event that was set and is not. */
+            /* Reset, so that a waiter that is put back meets an event that was set and no longer is. */
             bide_event_set(&s->event);
             bide_event_reset(&s->event);
         }
@@ -377,7 +377,7 @@ static void each_wait_ends_once_whatever_ends_it(void **state)
         meet(&s.meeting);
         storm_begin_waits(&s, &random);
         meet(&s.meeting);
-        /* Another set ends the wait that began after the set and its reset. */
+        /* Another set ends the wait that started after the set and its reset. */
         meet(&s.meeting);
         for (int i = 0; i < WAITERS; i++) {
             struct storm_waiter *w = &s.waiters[i];

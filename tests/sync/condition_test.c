@@ -1,6 +1,6 @@
 /*
- * The condition: who is notified, and who is not; the mutex is held whatever the wait ends with; waits that are cut
- * short; a crowd in line; and at random, with threads.
+ * The condition: which waiters are notified; the mutex is held however the wait ends; waits that are cancelled; a
+ * crowd in line; and random runs with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -27,7 +27,7 @@ struct pair_waiter {
 #include "sync/storm.h"
 #endif
 
-/* A coroutine in a source of its own that locks, waits, notes its name, and unlocks. */
+/* A coroutine with a stop source of its own that locks, waits, notes its name, and unlocks. */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -91,7 +91,7 @@ static void fixture_init(struct fixture *self, int users)
     assert_false(bide_mutex_is_locked(&self->mutex));
 }
 
-/* Those with a name in `names` have ended, in this order, with `status`, and held the mutex. */
+/* The users with a name in `names` have ended, in this order, with `status`, and held the mutex. */
 static void assert_ended(struct fixture *self, const char *names, int status)
 {
     by_hand_run(&self->by_hand);
@@ -210,7 +210,7 @@ static void a_waiter_asked_to_stop_before_keeps_the_mutex(void **state)
     assert_true(bide_mutex_try_lock(&lock, &f.mutex));
     begin(&f, 0); /* waits for the mutex */
     bide_mutex_unlock(&lock);
-    bide_stop_request(&f.users[0].stop); /* it has been handed over */
+    bide_stop_request(&f.users[0].stop); /* it was handed the mutex */
     assert_ended(&f, "a", -ECANCELED);
     fixture_end(&f);
 }
@@ -247,7 +247,7 @@ static void if_the_mutex_is_closed_it_says_that_it_is_not_locked(void **state)
     fixture_end(&f);
 }
 
-/* At each of its stops: in line, notified, in the mutex's line, and handed that. */
+/* In each of its states: in line, notified, in the mutex's line, and handed the mutex. */
 static void a_destroyed_coroutine_passes_on_what_it_was_given(void **state)
 {
     (void)state;
@@ -387,7 +387,7 @@ static struct pair *pair_of(storm_user *self)
     return &self->storm->object;
 }
 
-/* Brings one token and tells one, or brings two and tells all. */
+/* Brings one token and notifies one, or brings two and notifies all. */
 static void bring(storm_user *self)
 {
     struct pair *pair = pair_of(self);
@@ -400,7 +400,7 @@ static void bring(storm_user *self)
         bide_condition_notify_one(&pair->condition);
 }
 
-/* Every second one brings tokens; the others wait until there is one, and take it. */
+/* Every second user brings tokens; the others wait for one, and take it. */
 bide_coroutine(storm_body)
 {
     bide_begin(storm_body, storm_user * self);

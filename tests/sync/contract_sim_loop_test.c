@@ -1,9 +1,9 @@
 /*
  * The contract that all waits share (contract_test.c) on a test loop, for each primitive (primitives.h): coroutines
- * that wait, with and without deadlines and requests to stop; one that wakes; one that asks to stop; one of these two
- * closes. In what order they run is drawn, also in the middle of what is ready. Each wait ends once, and for a reason;
- * tokens are neither lost nor doubled; nobody is left in any list. A deadlock is somebody who is left waiting.
- * BIDE_ROUNDS times as many seeds.
+ * that wait, with and without deadlines and stop requests; one that wakes; one that requests stops; one of these two
+ * closes. The order in which they run is drawn, also among coroutines that are ready. Each wait ends once, and for a
+ * reason; tokens are neither lost nor doubled; all lists are empty at the end. A deadlock means that a waiter was
+ * forgotten. BIDE_ROUNDS multiplies the seeds.
  */
 #define _GNU_SOURCE
 #include "sync/primitives.h"
@@ -25,7 +25,7 @@ struct scene {
     void *object;
     bool closed, woken;
     unsigned holding;
-    unsigned wrong; /* the line of the first thing that is not so */
+    unsigned wrong; /* the line of the first failed check */
     unsigned count;
     struct wait {
         bide_task task;
@@ -106,7 +106,7 @@ static void close_object(struct scene *s)
     s->primitive->close(s->object);
 }
 
-/* Wakes once for each token, and some more where there are none. */
+/* Wakes once for each token, and a few times more if there are no tokens. */
 bide_coroutine(waker_body)
 {
     bide_begin(waker_body, struct actor * self);

@@ -1,9 +1,9 @@
 /*
- * The contract that all waits share (contract_test.c) at random, with four threads, for each primitive (primitives.h):
- * two wait, with coroutines on a run loop and inline and by blocking, with and without deadlines; one wakes; one asks
- * to stop; one of these two closes. Each wait ends once, and for a reason; tokens are neither lost nor doubled; nothing
- * refers to a waiter after its wait; nobody is left in any list. A test that hangs has found one who is left waiting.
- * BIDE_ROUNDS times as many rounds.
+ * The contract that all waits share (contract_test.c) in random runs with four threads, for each primitive
+ * (primitives.h). Two threads wait: with coroutines on a run loop and inline, and by blocking, with and without
+ * deadlines. One wakes, one requests stops, and one of these two closes. Each wait ends once, and for a reason; tokens
+ * are neither lost nor doubled; nothing refers to a waiter after its wait; all lists are empty at the end. If the test
+ * hangs, a waiter was forgotten. BIDE_ROUNDS multiplies the rounds.
  */
 #define _GNU_SOURCE
 #include "sync/meeting.h"
@@ -17,7 +17,7 @@
 
 enum { ROUNDS = 250, STEPS = 8, WAITS = 6, REPEATS = 3, WAITING_THREADS = 2 };
 
-/* With what a wait ended. */
+/* How a wait ended. */
 enum { ENDED_WELL, ENDED_CANCELLED, ENDED_LATE, ENDED_CLOSED, WAYS };
 
 /* The threads that close an object. */
@@ -25,28 +25,27 @@ enum { NOBODY, THE_WAKER, THE_ASKER };
 
 /*
  * A round has a number of steps, and each step an object. Coroutines wait for one object after the other. The plain
- * members are written before what they announce, and read by whom that has ended.
+ * members are written before the operation that announces them, and read after a wait has ended.
  */
 struct step {
     void *object;
     bide_stop_source stop; /* above all waits' */
     unsigned closer;
     bool wakes;
-    uint32_t woken, closed; /* plain: the round in which it was */
-    bide_atomic(
-        uint32_t) begun; /* by how many; or more, if a thread blocks for as long as it takes */
+    uint32_t woken, closed;      /* plain: the round in which it happened */
+    bide_atomic(uint32_t) begun; /* the waits; more if a thread blocks for long */
     bide_atomic(uint32_t) holding;
-    uint32_t held; /* plain: of who has the token, where there is one */
+    uint32_t held; /* plain: by the holder of the token, if there are tokens */
 };
 
-/* A coroutine that waits, in a source of its own in each step. */
+/* A coroutine that waits, with a stop source of its own in each step. */
 struct wait {
     bide_task task;
     struct storm *storm;
-    struct waiting_thread *thread; /* on whose loop it is; NULL: inline */
+    struct waiting_thread *thread; /* the owner of its loop; NULL: inline */
     bide_context context;
     bide_stop_source stops[STEPS];
-    uint32_t why[STEPS]; /* plain: the round in which it was asked */
+    uint32_t why[STEPS]; /* plain: the round in which a stop was requested */
     uint64_t random;
     unsigned repeats, repeat; /* how often it waits in each step */
     unsigned step;
@@ -83,7 +82,7 @@ struct waiting_thread {
     pthread_t id;
 };
 
-/* Threads do not assert: they note where something was wrong, and the first of these is printed. */
+/* Threads do not assert: they note the line of a mistake, and the first one is printed. */
 #define expect(s, condition) expect_at(s, condition, __LINE__)
 
 static void expect_at(struct storm *s, bool condition, unsigned line)
@@ -94,7 +93,7 @@ static void expect_at(struct storm *s, bool condition, unsigned line)
 
 /* ---- Waiting ---- */
 
-/* The wait has ended with 0: nobody else has the same, and what came before is seen. Hands it on. */
+/* The wait has ended with 0: it is the only holder, and sees all writes before the wake. Hands the token on. */
 static void use_and_hand_on(struct storm *s, struct step *step, void *waiter, uint64_t *random)
 {
     const primitive *p = s->primitive;
@@ -185,7 +184,7 @@ bide_coroutine(wait_body)
     bide_end();
 }
 
-/* The thread itself waits, without a source. */
+/* The thread itself waits, without a stop source. */
 static void wait_blocking(struct waiting_thread *self, struct step *step, bool may_be_forever)
 {
     struct storm *s = self->storm;
@@ -205,7 +204,7 @@ static void wait_blocking(struct waiting_thread *self, struct step *step, bool m
     expect(s, primitive_free_waiter(p, waiter));
 }
 
-/* Begins those coroutines that are this thread's, and runs its loop until those on it are over. */
+/* Starts the coroutines of this thread, and runs its loop until those on it have ended. */
 static void wait_in_coroutines(struct waiting_thread *self)
 {
     struct storm *s = self->storm;
@@ -229,7 +228,7 @@ static void wait_in_coroutines(struct waiting_thread *self)
     self->runs = false;
 }
 
-/* One round of a thread that waits. Where only one may wait, it is a coroutine, or a thread. */
+/* One round of a waiting thread. If only one may wait, it is a coroutine, or a thread. */
 static void wait_for_a_round(struct waiting_thread *self)
 {
     struct storm *s = self->storm;
@@ -247,7 +246,7 @@ static void wait_for_a_round(struct waiting_thread *self)
 
 /* ---- Ending waits ---- */
 
-/* Lets a random moment pass; or so many waits begin, however threads are scheduled. */
+/* Pauses for a random time; or until so many waits have started, however threads are scheduled. */
 static void let_some_begin(struct storm *s, struct step *step, uint64_t *random)
 {
     uint64_t number = testing_random(random);
@@ -297,7 +296,7 @@ static void *waker(void *argument)
     return NULL;
 }
 
-/* Asks one to stop in a step, if it was not asked; or all. */
+/* Requests a stop of one wait in a step, if none was requested; or of all. */
 static void ask(struct storm *s, unsigned step, bool *asked, uint64_t number)
 {
     int reason = number % 3 == 0 ? -ETIMEDOUT : -ECANCELED;
@@ -357,7 +356,7 @@ static void end_step(struct storm *s, struct step *step)
     primitive_free_object(p, step->object);
 }
 
-/* Makes what a round is about. Of the first thread. */
+/* Makes the objects of a round. Called by the first thread. */
 static void begin_round(struct storm *s, uint32_t round, uint64_t *random)
 {
     const primitive *p = s->primitive;

@@ -22,7 +22,7 @@ enum { USERS = 5, WAITS = 1 /* the status of a wait that has not ended */ };
 
 /* ---- Coroutines that wait once ---- */
 
-/* A coroutine in a source of its own. Its waiter is retired as soon as the contract says that it may go. */
+/* A coroutine with a stop source of its own. Its waiter is retired as soon as the contract allows it. */
 struct user {
     bide_task task;
     const primitive *primitive;
@@ -62,7 +62,7 @@ struct fixture {
     bide_stop_source stop; /* above all users' */
     struct user users[USERS + 1];
     int begun;
-    int max; /* who may wait at a time */
+    int max; /* the maximum of waiters at a time */
 };
 
 static void fixture_init(struct fixture *f, void **state)
@@ -75,7 +75,7 @@ static void fixture_init(struct fixture *f, void **state)
     bide_stop_source_init(&f->stop);
 }
 
-/* Makes the next user, 'a' to 'f'; it begins later. */
+/* Makes the next user, 'a' to 'f'; it starts later. */
 static struct user *make_user(struct fixture *f)
 {
     assert_true(f->begun <= USERS);
@@ -118,7 +118,7 @@ static void hand_on(struct fixture *f, struct user *user)
         primitive_retire_waiter(p, user->waiter);
 }
 
-/* Resumes who was woken; who has something hands it on, until nobody has. */
+/* Resumes woken users; each that was given a token hands it on, until none is left. */
 static void run_and_hand_on(struct fixture *f)
 {
     bool handed = true;
@@ -133,7 +133,7 @@ static void run_and_hand_on(struct fixture *f)
     }
 }
 
-/* The order in which users ended; or, where there is none, only who. */
+/* The order in which users ended; or, for primitives without an order, only the set of users. */
 static void assert_ended(struct fixture *f, const char *names)
 {
     if ((f->primitive->traits & IN_ORDER) == 0) {
@@ -160,7 +160,7 @@ static const char *names_of(int count, char without)
     return names;
 }
 
-/* The remaining waiters are let go, in order; and each wait has ended once. */
+/* The remaining waiters are woken, in order; and each wait has ended once. */
 static void fixture_end(struct fixture *f)
 {
     const primitive *p = f->primitive;
@@ -255,7 +255,7 @@ static void so_many_tokens_let_so_many_end(void **state)
     fixture_end(&f);
 }
 
-/* ---- Asked to stop ---- */
+/* ---- Cancelled ---- */
 
 static const int reasons[] = {-ECANCELED, -ETIMEDOUT};
 
@@ -330,7 +330,7 @@ static void asked_all_together_they_end_and_what_there_is_stays(void **state)
     fixture_end(&f);
 }
 
-/* It was handed what it waits for, and has not run. If it may still end otherwise, another has what it was handed. */
+/* It was handed a token, and has not run. If it may still end otherwise, another has the token. */
 static void asked_after_it_was_woken_it_has_what_it_was_handed_or_the_next_has(void **state)
 {
     struct fixture f;
@@ -426,7 +426,7 @@ static void closed_when_it_could_be_had_it_still_can_or_not_as_each_says(void **
 
 static void the_first_end_is_the_only_one(void **state)
 {
-    /* 0: closed, then asked; 1: asked, then closed */
+    /* 0: closed, then cancelled; 1: cancelled, then closed */
     for (int order = 0; order < 2; order++) {
         struct fixture f;
         fixture_init(&f, state);
@@ -508,7 +508,7 @@ static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **
         begin_all(&f);
         f.primitive->wake(f.object);
         destroy_woken(&f, 0);
-        if (at_once && f.max > 1) /* it was handed on already; this one, too, has not run */
+        if (at_once && f.max > 1) /* it was handed on already; this one has not run either */
             destroy_woken(&f, 1);
         assert_int_equal(f.users[0].ends, 0);
         if (f.max == 1)
@@ -582,7 +582,7 @@ static void when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is(
     }
     p->wake(object);
     bide_run_loop_wait(&loop, hurried_init(&hurried, p, object, 0));
-    assert_int_equal(hurried.status, 0); /* ready is ready, whatever the time */
+    assert_int_equal(hurried.status, 0); /* if ready, the deadline does not matter */
     hurried_end(&hurried, &loop);
     primitive_free_object(p, object);
 }
@@ -649,7 +649,7 @@ struct thread {
     pthread_t id;
 };
 
-/* Waits, and hands on what it has. Returns what the wait ended with; the waiter's memory has gone by then. */
+/* Waits, and hands on its token. Returns the status of the wait; the waiter's memory is gone by then. */
 static int wait_as_thread(const primitive *p, void *object, uint64_t deadline)
 {
     void *waiter = primitive_new_waiter(p);
@@ -712,7 +712,7 @@ static void a_thread_waits_until_its_deadline(void **state)
     primitive_free_object(p, object);
 }
 
-/* ---- In somebody else's event loop ---- */
+/* ---- In a foreign event loop ---- */
 
 struct polled {
     const primitive *primitive;
@@ -743,7 +743,7 @@ static bool polled_is_readable(struct polled *self)
     return poll(&fd, 1, 0) == 1;
 }
 
-/* It has ended, and its descriptor says so; what it has is handed on. */
+/* It has ended, and its descriptor is readable; its token is handed on. */
 static void polled_end(struct polled *self, int expected)
 {
     const primitive *p = self->primitive;
@@ -803,14 +803,14 @@ static void a_descriptor_is_readable_at_once_when_it_is_ready(void **state)
 /* More than fits a small stack; a sanitizer needs more memory and time. */
 enum { CROWD = SANITIZED ? 10 * 1000 : 20 * 1000 };
 
-/* BIDE_ROUNDS of the environment times as many. */
+/* BIDE_ROUNDS in the environment multiplies them. */
 static size_t crowd_size(void)
 {
     const char *times = getenv("BIDE_ROUNDS");
     return (times != NULL ? strtoul(times, NULL, 10) : 1) * CROWD;
 }
 
-/* One of many. They are side by side in memory, each with the waiter of its primitive. */
+/* One of many. They are adjacent in memory, each with the waiter of its primitive. */
 struct member {
     bide_task task;
     struct crowd *crowd;
@@ -898,7 +898,7 @@ static void member_begins(struct crowd *crowd, size_t i, void *object, void *nex
     bide_resume(&member->task.frame);
 }
 
-/* How many did not end with `status`. */
+/* The number of waits that did not end with `status`. */
 static size_t crowd_ended_otherwise(struct crowd *crowd, int status)
 {
     size_t otherwise = 0;
@@ -922,7 +922,7 @@ static void *wake_a_chain(void *argument)
     return NULL;
 }
 
-/* Of one object, where what one has is handed to the next; else each wakes the object of the next. */
+/* Of one object, if a token is handed to the next waiter; else each wakes the object of the next. */
 static void a_crowd_of_which_each_wakes_the_next(void **state)
 {
     const primitive *p = *state;
@@ -982,7 +982,7 @@ static void a_crowd_whose_members_are_closed_at_once(void **state)
     crowd_end(&crowd, 1);
 }
 
-/* (to go through the list for each would take days) */
+/* (searching the list for each would take days) */
 static void a_crowd_whose_members_are_asked_to_stop_at_once(void **state)
 {
     struct crowd crowd;
@@ -1051,7 +1051,7 @@ static unsigned offers(const primitive *p)
            (p->hand_on == NULL ? ALL : HANDS);
 }
 
-/* A test for each case and each primitive that can have it. */
+/* A test for each case and each primitive that the case applies to. */
 static size_t all_tests(struct CMUnitTest *tests, char (*names)[160])
 {
     size_t count = 0;

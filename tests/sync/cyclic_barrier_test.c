@@ -1,6 +1,6 @@
 /*
- * The barrier: phases that begin when all have arrived; arrivals that are taken back; dropping out; one who is the
- * last.
+ * The cyclic barrier: phases that start when all have arrived; arrivals that are taken back; dropping out; the last
+ * arrival of a phase.
  */
 #include "misuse.h"
 #include "sync/meeting.h"
@@ -386,9 +386,9 @@ static void a_crowd_meets_twice_on_a_small_stack(void **state)
 /*
  * ---- At random, with threads ----
  *
- * Four threads go through phases; at random they give up waiting and come again. Each writes the number of the phase
- * before it arrives, and must find everybody's after it; one of them is the last. When they have enough one after the
- * other drops out.
+ * Four threads go through phases; at random they give up waiting and retry. Each writes the number of the phase
+ * before it arrives, and must read everybody's after it; one of them is the last. After enough phases they drop out,
+ * one after the other.
  */
 enum { PARTIES = 4 };
 

@@ -1,5 +1,5 @@
 /*
- * The end of an event: closed, destroyed, waited for by threads until a deadline.
+ * How events and their waits end: by closing, by destroying, and by the deadline of a blocking wait.
  */
 #include "sync/by_hand.h"
 #include "sync/meeting.h"
@@ -113,7 +113,7 @@ static void a_wait_ended_by_the_set_is_not_ended_by_the_close(void **state)
     assert_int_equal(waiter.status, 0);
 }
 
-/* A wait that the close has ended is not ended again by a request to stop. */
+/* A wait that the close has ended is not ended again by a stop request. */
 static void a_closed_wait_is_not_cut_short(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 
 /*
  * Three threads wait, each time with a deadline, and a fourth sets, resets, and at last closes. In each round each
- * wait ends once; who saw -EPIPE sees it for ever.
+ * wait ends once; a thread that saw -EPIPE keeps seeing it.
  */
 enum { WAITERS = 3 };
 

@@ -1,7 +1,7 @@
 /*
- * The event count: an operation is tried until it succeeds, and waits in between. It is tried on its behalf meanwhile;
- * or by itself: then who is woken in vain waits on, and a turn that is not used goes to the next. (What it shares with
- * all that is waited for: contract_test.c.)
+ * The event count: an operation is retried until it succeeds, and waits in between. Either the notifier attempts it
+ * for the waiter, or the waiter attempts it itself: then a waiter that is woken in vain keeps waiting, and a turn that
+ * is not used goes to the next. (The contract that it shares with all waits: contract_test.c.)
  */
 #include "sync/by_hand.h"
 
@@ -11,11 +11,11 @@
 
 enum { USERS = 5, WAITS = 1 /* the status of a wait that has not ended */ };
 
-/* The attempts take one of `items`, while it is not broken. */
+/* The attempts take one of `items`, unless it is broken. */
 struct shelf {
     bide_event_count event_count;
     uint32_t items;
-    int broken; /* 0, or what attempts end with */
+    int broken; /* 0, or the status of the attempts */
     int attempts;
 };
 
@@ -87,7 +87,7 @@ static void own_fixture_init(struct fixture *f)
     f->is_own = true;
 }
 
-/* The next, 'a' to 'e', tries, and waits. */
+/* The next user, 'a' to 'e', attempts, and waits. */
 static struct user *begin(struct fixture *f)
 {
     struct user *user = &f->users[f->begun];
@@ -214,7 +214,7 @@ static void a_waiter_tried_for_in_vain_waits_on(void **state)
         assert_int_equal(f.by_hand.posted, 0);
     }
     bring(&f, 1);
-    assert_int_equal(f.shelf.items, 0); /* the waiter has it before it runs */
+    assert_int_equal(f.shelf.items, 0); /* the waiter has the item before it runs */
     bring(&f, USERS - 1);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "abcde");
@@ -241,7 +241,7 @@ static void a_waiter_woken_in_vain_waits_on(void **state)
     struct fixture f;
     own_fixture_init(&f);
     struct user *slow = begin(&f);
-    bring(&f, 1); /* a is on its way */
+    bring(&f, 1); /* a was woken and has not run */
     assert_int_equal(begin(&f)->status, 0);
     by_hand_run(&f.by_hand);
     assert_int_equal(slow->status, WAITS);
@@ -360,7 +360,7 @@ static void the_turn_of_a_destroyed_waiter_goes_to_the_next(void **state)
     own_fixture_init(&f);
     begin_all(&f);
     bring(&f, 1);
-    for (int i = 0; i + 1 < USERS; i++) { /* each is on its way, when it is destroyed */
+    for (int i = 0; i + 1 < USERS; i++) { /* each is destroyed after it was woken, before it runs */
         assert_int_equal(f.by_hand.posted, i + 1);
         bide_destroy(&f.users[i].task.frame);
         assert_int_equal(f.users[i].status, WAITS);

@@ -226,8 +226,8 @@ struct link {
 };
 
 static int running;       /* links that are in their code at this moment */
-static int max_running;  /* the greatest that it was */
-static int links_resumed; /* how many links have come to their end */
+static int max_running;  /* its maximum */
+static int links_resumed; /* how many links have ended */
 
 bide_coroutine(link_body)
 {
@@ -382,7 +382,7 @@ static void the_event_may_be_destroyed_by_its_waiter_while_set_runs_in_another_t
     join_thread(setter);
 }
 
-/* One thread waits while another sets; afterwards both are done, so the wait must have ended. */
+/* One thread waits while another sets; when both have returned, the wait must have ended. */
 struct race {
     meeting meeting;
     uint32_t rounds;
@@ -444,7 +444,7 @@ enum { SETTERS = 2, WAITERS = 2 };
 struct announced {
     bide_event event;
     uint64_t datum;
-    bide_atomic(uint32_t) arrived; /* waiters that have come here */
+    bide_atomic(uint32_t) arrived; /* waiters that have reached this row */
 };
 
 struct wait_of_row {

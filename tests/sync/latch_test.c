@@ -1,5 +1,5 @@
 /*
- * The latch: counted down once; all who wait go on at zero; its memory goes right after the wait.
+ * The latch: counted down once; all waiters continue at zero; its memory may be freed right after the wait.
  */
 #include "misuse.h"
 #include "sync/meeting.h"
@@ -230,8 +230,8 @@ static void a_crowd_meets_on_a_small_stack(void **state)
 /*
  * ---- At random, with threads ----
  *
- * A thread makes latches that three others count down, waits, at random with deadlines until it is zero, looks at what
- * they have written, and frees it at once.
+ * A thread makes latches that three others count down. It waits for each until it is zero, sometimes with a deadline,
+ * reads what they have written, and frees it at once.
  */
 enum { COUNTERS = 3 };
 

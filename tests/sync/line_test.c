@@ -1,5 +1,5 @@
 /*
- * A line that its members leave wherever they stand: against an array that says who is in it, in what order.
+ * A list that members leave from any position: compared with an array that has the members in their order.
  */
 #include "testing.h"
 
@@ -20,7 +20,7 @@ static bide_awaiter **before_of(bide_awaiter *awaiter)
     return &((member *)(void *)awaiter)->before;
 }
 
-/* As the array says, forwards and backwards; who is in no line says so. */
+/* Traversed in both directions, the list matches the array; members that are in no list know it. */
 static void check(bide_awaiter *first, bide_awaiter *const *order, size_t count)
 {
     size_t in_line = 0;

@@ -1,7 +1,6 @@
 /*
- * For tests with threads: meetings, at which threads wait for each other, and probes, which await an
- * operation and count how often it ends. Threads never assert; they report, and the test asserts when they
- * are gone.
+ * For tests with threads: meetings, at which threads wait for each other, and probes, which await an operation and
+ * count how often it ends. Threads never assert; they report, and the test asserts after it has joined them.
  */
 #ifndef BIDE_TESTS_MEETING_H
 #define BIDE_TESTS_MEETING_H
@@ -40,7 +39,7 @@ static inline void join_thread(pthread_t thread)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Where `parties` threads wait for each other, any number of times. All writes before are seen after. */
+/* A point at which `parties` threads wait for each other, any number of times. It makes all earlier writes visible. */
 typedef struct meeting {
     uint32_t parties; /* a power of two, or few rounds */
     bide_atomic(uint32_t) arrivals;
@@ -62,10 +61,10 @@ static inline void meet(meeting *meeting)
 }
 
 /*
- * Whether a round is a storm's last: the usual number is done, and all ends that the storm is about were seen in the
- * rounds before it. Which thread comes first is up to the processors, so a round more is done for what is missing; what
- * a hundred times as many do not show is missing for good. The first thread decides before the round begins, the others
- * read it in the round.
+ * Whether a round is a storm's last: the usual number is done, and the rounds before it have shown every end that the
+ * storm is about. The order of threads depends on the processors, so rounds are added for missing ends. An end that a
+ * hundred times as many rounds do not show does not occur. The first thread decides before the round starts, the others
+ * read the decision in the round.
  */
 static inline bool is_last_round(uint32_t round, uint32_t usual, bool all_seen)
 {
@@ -86,7 +85,7 @@ static inline void probe_post(bide_scheduler *scheduler, bide_awaiter *first, bi
     (void)scheduler;
     (void)last;
     while (first != NULL) {
-        bide_awaiter *next = first->link; /* before the operation can go */
+        bide_awaiter *next = first->link; /* before the operation may be freed */
         bide_atomic_fetch_add(&bide_container_of(first->frame, probe, frame)->ended, 1, release);
         first = next;
     }
@@ -98,7 +97,7 @@ static const bide_context probe_context = {.scheduler = &probe_scheduler};
 static inline void probe_init(probe *self)
 {
     self->frame.awaiter.ops =
-        &bide_point_finished.ops; /* it stands somewhere: who looks finds no gate */
+        &bide_point_finished.ops; /* it is at a point, so nobody takes it for a gate */
     self->frame.context = &probe_context;
     bide_atomic_init(&self->ended, 0);
 }

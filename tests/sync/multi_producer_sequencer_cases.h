@@ -43,7 +43,7 @@ static void CASE_(_consume)(CASE_(_fixture) * f, BIDE_SEQUENCE sequence)
     by_hand_run(&f->by_hand);
 }
 
-/* A coroutine that claims once, and one that waits once; each in a stop source of its own. */
+/* A coroutine that claims once, and one that waits once; each with a stop source of its own. */
 typedef struct CASE_(_claim) {
     bide_task task;
     CASE_(_fixture) * fixture;
@@ -193,7 +193,7 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
     CASE_(_claim) claim;
     CASE_(_init)(&f, S_(-3), 8);
     CASE_(_begin_claim)(&claim, &f, 'a', 5);
-    CASE_(_assert_claimed)(&claim, S_(-2), 5); /* no more than asked for */
+    CASE_(_assert_claimed)(&claim, S_(-2), 5); /* at most the requested number */
     CASE_(_begin_claim)(&claim, &f, 'a', 5);
     CASE_(_assert_claimed)(&claim, 3, 3); /* no more than free */
     CASE_(_begin_claim)(&claim, &f, 'a', 5);
@@ -207,7 +207,7 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
     CASE_(_consume)(&f, 5);
     CASE_(_begin_claim)(&claim, &f, 'a', 3);
     CASE_(_assert_claimed)(&claim, 10, 3);
-    CASE_(_begin_claim)(&claim, &f, 'a', S_(-1)); /* what was freed since the last look counts */
+    CASE_(_begin_claim)(&claim, &f, 'a', S_(-1)); /* slots freed since the last call count */
     CASE_(_assert_claimed)(&claim, 13, 1);
 }
 
@@ -265,7 +265,7 @@ static void CASE_(_waiting_claims_are_served_in_order_and_one_is_woken_for_one_s
     by_hand_assert_trace(&f.by_hand, "a");
     CASE_(_assert_claimed)(&claims[0], 2, 1);
     F_(_publish)(&f.sequencer, 2);
-    CASE_(_consume)(&f, 2); /* two at once: one after the other gets his */
+    CASE_(_consume)(&f, 2); /* two at once: each gets its own */
     by_hand_assert_trace(&f.by_hand, "bc");
     CASE_(_assert_claimed)(&claims[1], 3, 1);
     CASE_(_assert_claimed)(&claims[2], 4, 1);
@@ -348,7 +348,7 @@ static void CASE_(_a_claim_that_is_cut_short_leaves_nothing_claimed)(void **stat
     }
 }
 
-/* The slot is freed and the claim is asked to stop before it runs again: it has the slot, or leaves it. */
+/* The slot is freed and the claim is cancelled before it runs again: it has the slot, or leaves it. */
 static void CASE_(_a_claim_that_is_cut_short_while_its_slot_is_freed_loses_no_slot)(void **state)
 {
     (void)state;
@@ -389,7 +389,7 @@ static void CASE_(_a_gate_that_closes_ends_all_claims_that_wait)(void **state)
     BARRIER_F_(_close)(&f.consumed);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "abc");
-    CASE_(_assert_claimed)(&claims[0], 2, 1); /* what the consumer has left can still be claimed */
+    CASE_(_assert_claimed)(&claims[0], 2, 1); /* slots released before may still be claimed */
     CASE_(_assert_ended)(&claims[1], -EPIPE);
     CASE_(_assert_ended)(&claims[2], -EPIPE);
 }
@@ -472,7 +472,7 @@ static void CASE_(_a_wait_ends_with_all_that_is_published_then)(void **state)
     CASE_(_assert_read)(&reader, 0, 3);
 }
 
-/* The published numbers come from the top down, so each is looked at by all who wait, who are put back again and
+/* The published numbers come from the top down, so all waiters check each of them, and are put back again and
  * again. */
 static void CASE_(_no_wait_ends_early_when_a_batch_is_put_back)(void **state)
 {
@@ -562,7 +562,7 @@ static void CASE_(_abandoned_slots_are_gone_past)(void **state)
 
 /* ---- Joining ---- */
 
-/* Wherever the ring begins, and however many of those before the start are not published yet, or never will be. */
+/* Wherever the ring starts, and however many of those before the start are not published yet, or never will be. */
 static void CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)(void **state)
 {
     (void)state;
@@ -577,7 +577,7 @@ static void CASE_(_who_joins_gets_what_is_claimed_later_and_nothing_before)(void
             BIDE_SEQUENCE last = S_(initial - 130u), start, first = 0;
             CASE_(_init)(&f, last, size);
             for (int lap = 0; lap < 3;
-                 lap++) { /* as words of laps before there is something else each time */
+                 lap++) { /* the words keep numbers of laps before until they are overwritten */
                 assert_true(CASE_(_try)(&f, size) == size);
                 if (lap == 1)
                     F_(_abandon)(&f.sequencer, S_(last + 1), size);
@@ -665,7 +665,7 @@ static void CASE_(_after_close_what_is_claimed_is_still_published_and_read)(void
     F_(_close)(&f.sequencer);
     F_(_close)(&f.sequencer);
     assert_true(F_(_is_closed)(&f.sequencer));
-    assert_int_equal(f.by_hand.posted, 0); /* both wait for what is claimed */
+    assert_int_equal(f.by_hand.posted, 0); /* both wait for claimed numbers */
     assert_true(CASE_(_try)(&f, 1) == 0);
     CASE_(_begin_claim)(&claim, &f, 'c', 0);
     by_hand_run(&f.by_hand);
@@ -704,7 +704,7 @@ static void CASE_(_close_ends_claims_and_waits_that_wait_for_nothing)(void **sta
         CASE_(_assert_ended)(&claims[i], -EPIPE);
     CASE_(_assert_read)(&reader, -EPIPE, 1);
     assert_int_equal(strlen(f.by_hand.trace), 4);
-    /* Their sources are free, and were not asked. */
+    /* Their sources are free, and have no stop request. */
     assert_false(bide_stop_requested(&claims[0].stop));
     F_(_destroy)(&f.sequencer);
 }
@@ -749,13 +749,13 @@ static void CASE_(_a_blocking_claim_or_wait_ends_with_its_deadline)(void **state
 
 /* ---- Threads ----
  *
- * Producers claim some slots each, fill and publish them one by one or at once, in any order, and abandon some. One
- * consumer reads; the numbers of each producer come in order, each once. */
+ * Producers claim some slots each, fill and publish them one by one or at once, in any order, and abandon some.
+ * One consumer reads: it gets the numbers of each producer in order, each once. */
 
 typedef struct CASE_(_slot) {
     uint32_t producer;
     uint32_t number;
-    uint32_t inverse; /* of number, so that a slot half written shows */
+    uint32_t inverse; /* of number, to detect a slot that is half written */
 } CASE_(_slot);
 
 typedef struct CASE_(_pipe) {
@@ -765,7 +765,7 @@ typedef struct CASE_(_pipe) {
     uint32_t count;     /* of each producer */
     uint32_t abandons;  /* of 64 claims so many are abandoned as a whole */
     bool impatient;     /* claims have deadlines that have passed, or will soon */
-    uint64_t closes_at; /* somebody closes when so many were gone past; 0: at the end */
+    uint64_t closes_at; /* close when this many were read; 0: at the end */
     struct CASE_(_producer) {
         struct CASE_(_pipe) * pipe;
         uint32_t index;
@@ -834,7 +834,7 @@ static void *CASE_(_produce)(void *argument)
     return NULL;
 }
 
-/* Reads what is published from the one after `known` on; gives the slots back, in one step or two. */
+/* Reads the published slots after `known`; releases the slots, in one step or two. */
 static void CASE_(_receive)(CASE_(_pipe) * pipe, BIDE_SEQUENCE published, uint64_t *random)
 {
     BIDE_SEQUENCE many = S_(published - pipe->known);
@@ -859,7 +859,7 @@ static void CASE_(_receive)(CASE_(_pipe) * pipe, BIDE_SEQUENCE published, uint64
     BARRIER_F_(_publish)(&pipe->f.consumed, pipe->known);
 }
 
-/* Runs the producers as threads, and the consumer here, until all is through. */
+/* Runs the producers as threads, and the consumer here, until everything is received. */
 static void CASE_(_run_pipe)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, uint32_t count, uint64_t seed)
 {
     pthread_t threads[PRODUCERS];
@@ -892,7 +892,7 @@ static void CASE_(_run_pipe)(CASE_(_pipe) * pipe, BIDE_SEQUENCE size, uint32_t c
         join_thread(threads[i]);
     assert_int_equal(status, -EPIPE);
     assert_int_equal(pipe->wrong, 0);
-    /* Everything sent was received, at any time of the close. */
+    /* Everything sent was received, whenever the close came. */
     for (uint32_t i = 0; i < PRODUCERS; i++) {
         struct CASE_(_producer) *producer = &pipe->producers[i];
         assert_int_equal(producer->sent, producer->received);
@@ -913,7 +913,7 @@ static void CASE_(_nothing_is_lost_or_repeated_between_threads)(void **state)
     uint64_t seed = testing_seed();
     for (int i = 0; i < 4; i++) {
         CASE_(_pipe) pipe = {.abandons = 4};
-        /* With 8 bits some thousand times around; with few slots each value costs sleeps. */
+        /* With 8 bits the ring wraps some thousand times; with few slots each value costs sleeps. */
         uint32_t count = rounds_of(sizes[i] < 32                ? 1000
                                    : sizeof(BIDE_SEQUENCE) <= 2 ? 100000
                                                                 : 10000);

@@ -1,7 +1,7 @@
 /*
  * Consumers that join the gate of a multi-producer sequencer and leave it while producers on threads of their own claim
- * and publish: with 8 bits, around and around. Each gets everything that is claimed after its start, each once, and
- * nothing of it is written over before it has done with it.
+ * and publish, with 8 bits, so that sequences wrap often. Each consumer gets everything that is claimed after its
+ * start, each once, and no slot is overwritten before the consumer has released it.
  */
 #include "sync/meeting.h"
 
@@ -13,7 +13,7 @@ enum { PRODUCERS = 3, VISITORS = 2, MAX_SIZE = 32 };
 typedef struct message {
     uint32_t producer;
     uint32_t number;
-    uint32_t inverse; /* of number, so that a slot half written shows */
+    uint32_t inverse; /* of number, to detect a slot that is half written */
     uint8_t sequence;
 } message;
 
@@ -28,7 +28,7 @@ typedef struct flow {
     uint8_t initial;
     uint32_t visits;
     uint64_t seed;
-    bide_atomic(uint32_t) visiting; /* visitors who have not finished */
+    bide_atomic(uint32_t) visiting; /* visitors that have not finished */
 } flow;
 
 typedef struct party {
@@ -77,8 +77,8 @@ static void *produce(void *argument)
 }
 
 /*
- * Reads all from after `start` on, until it has gone past `max` or nothing more comes. Of each producer the numbers
- * come without a gap, from any on (`whole`: from 0 on).
+ * Reads everything after `start`, until it is past `max` or the end. The numbers of each producer come without a gap,
+ * from any on (`whole`: from 0 on).
  */
 static bool read_on(party *self, bide_sequence_barrier8 *own, uint8_t start, bool whole,
                     uint64_t max, uint64_t *random)

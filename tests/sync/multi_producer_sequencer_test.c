@@ -25,7 +25,7 @@ enum { MAX_SLOTS = 4096, PRODUCERS = 3 };
 #if TESTING_8_BITS
 /* ---- At random, with threads ----
  *
- * One thread begins claims and waits, one consumes, one asks some to stop, one closes, in half of the rounds. */
+ * One thread starts claims and waits, one consumes, one cancels some, one closes, in half of the rounds. */
 
 enum { STORM_SLOTS = 2, STORM_CLAIMS = 6, STORM_READERS = 3 };
 
@@ -87,7 +87,7 @@ bide_coroutine(storm_reader_body)
     bide_end();
 }
 
-/* Consumes what is published, now and then, up to the first for which a reader waits. */
+/* Consumes the published slots, at random times, up to the first for which a reader waits. */
 static void *storm_consume(void *argument)
 {
     struct storm *s = argument;
@@ -169,7 +169,7 @@ static void storm_begin(struct storm *s, uint64_t *random)
     }
 }
 
-/* How many are wrong: everything has ended once, and what was claimed is all there is, each once. */
+/* The number of mistakes: everything has ended once, and exactly the claimed numbers exist, each once. */
 static uint32_t storm_look(struct storm *s, uint32_t ended[3])
 {
     uint8_t full = (uint8_t)(s->initial + STORM_SLOTS);
@@ -234,7 +234,7 @@ static void each_claim_and_wait_ends_once_whatever_ends_it(void **state)
             bide_resume(&s.claims[i].task.frame);
         }
         meet(&s.meeting);
-        bide_multi_producer_sequencer8_close(&s.sequencer); /* who still waits */
+        bide_multi_producer_sequencer8_close(&s.sequencer); /* ends the remaining waits */
         wrong += storm_look(&s, ended);
         bide_multi_producer_sequencer8_destroy(&s.sequencer);
         meet(&s.meeting);
@@ -247,7 +247,7 @@ static void each_claim_and_wait_ends_once_whatever_ends_it(void **state)
 }
 
 #if BIDE_DEBUG
-/* ---- Misuse: one line names the object, as it is written there, and who has called ---- */
+/* ---- Misuse: one line names the object, by its expression, and the calling function ---- */
 
 static void publish_the_unclaimed(void)
 {

@@ -1,6 +1,6 @@
 /*
- * The mutex: one at a time, in the order in which they came; keys; close; a crowd in line; and at
- * random, with threads.
+ * The mutex: one holder at a time, in order of arrival; keys; close; a crowd in line; and random
+ * runs with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -16,7 +16,7 @@
 #include "sync/storm.h"
 #endif
 
-/* A coroutine that locks, notes its name, and waits to be let go before it unlocks. */
+/* A coroutine that locks, notes its name, and waits for its event before it unlocks. */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -75,7 +75,7 @@ static void it_is_handed_over_in_the_order_of_arrival(void **state)
     for (int i = 0; i < 4; i++) {
         bide_mutex_waiter other;
         bide_mutex_unlock(&users[i].lock);
-        /* It is the next one's already, though that one has not run. */
+        /* The next one holds it already, though it has not run. */
         assert_true(bide_mutex_is_locked(&mutex));
         assert_false(bide_mutex_try_lock(&other, &mutex));
         assert_int_equal(by_hand_run(&by_hand), 1);
@@ -142,7 +142,7 @@ static void what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next(void 
     bide_mutex_init(&mutex);
     for (int i = 0; i < 3; i++)
         begin(&users[i], &by_hand, &mutex, (char)('a' + i));
-    bide_mutex_unlock(&users[0].lock); /* b has it, and has not run */
+    bide_mutex_unlock(&users[0].lock); /* b holds it, and has not run */
     bide_destroy(&users[1].task.frame);
     by_hand_run(&by_hand);
     by_hand_assert_trace(&by_hand, "ac");

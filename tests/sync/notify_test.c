@@ -1,5 +1,6 @@
 /*
- * Notify: one is the first in line, or is remembered once; all are those whose wait has begun, and nobody else.
+ * Notify: notify_one wakes the first waiter, or is remembered once; notify_all wakes exactly the waits that have
+ * started.
  */
 #include "misuse.h"
 #include "sync/meeting.h"
@@ -33,7 +34,7 @@ static void one_ends_the_first_wait_or_is_remembered_once(void **state)
     bide_notify_destroy(&notify);
 }
 
-/* Several have begun, and looked, before as many are notified one by one. */
+/* Several have started, and checked, before as many are notified one by one. */
 static void as_many_notifications_as_there_are_waits_that_have_begun_end_all_of_them(void **state)
 {
     (void)state;
@@ -54,7 +55,7 @@ static void as_many_notifications_as_there_are_waits_that_have_begun_end_all_of_
         for (int i = 0; i < waits; i++)
             ended += probe_await(&probes[i], begun[i]);
         assert_int_equal(ended, waits);
-        /* One that begins later has what is remembered, or nothing. */
+        /* A wait that starts later takes the remembered notification, or finds none. */
         probe_init(&after);
         assert_int_equal(probe_await(&after, bide_notify_wait(&later, &notify)), waits > 1);
         bide_notify_one(&notify);
@@ -111,7 +112,7 @@ static void a_wait_begins_when_it_is_made_not_when_it_is_awaited(void **state)
     assert_false(probe_await(&probes[1], next));
     assert_true(probe_await(&probes[0], begun));
     assert_int_equal(probe_result(begun), 0);
-    /* Even if it had looked before all were notified, and is behind another by now. */
+    /* Even if it had checked before all were notified, and is behind another by now. */
     assert_true(probe_suspend(&probes[0], begun));
     assert_int_equal(probe_ended(&probes[1]), 0);
     bide_notify_one(&notify);
@@ -119,7 +120,7 @@ static void a_wait_begins_when_it_is_made_not_when_it_is_awaited(void **state)
     bide_notify_destroy(&notify);
 }
 
-/* So often that the phases begin anew where a word has 32 bits. */
+/* So often that the phases wrap around if a word has 32 bits. */
 static void phases_wrap_around(void **state)
 {
     (void)state;
@@ -185,7 +186,7 @@ static void a_destroyed_coroutine_leaves_the_line(void **state)
     bide_notify_destroy(&notify);
 }
 
-/* The first was notified alone and the second with all the others, before either runs. */
+/* The first was notified alone and the second with all, before either runs. */
 static void a_notification_of_one_goes_to_the_next_though_all_were_notified_since(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void a_notification_of_one_goes_to_the_next_though_all_were_notified_sinc
     }
 }
 
-/* The same for one that found it when it came, behind what keeps its coroutine from going on at once. */
+/* The same for a wait that found a notification at once, while its coroutine cannot continue at once. */
 static void what_a_wait_has_found_goes_to_the_next_though_all_were_notified_since(void **state)
 {
     (void)state;
@@ -346,9 +347,9 @@ static void a_crowd_is_notified_on_a_small_stack(void **state)
 /*
  * ---- At random, with threads ----
  *
- * A thread makes as many items known as there are others, each with a notify of one, at random with one of all in
- * between; each of the others takes one a round, and waits, at random until a deadline, while there is none. Nobody
- * notifies them again in that round: who has missed something waits for ever.
+ * A thread makes as many items available as there are other threads. It calls notify_one for each, and at random
+ * notify_all in between. Each of the others takes one item a round, and waits, at random until a deadline, while
+ * there is none. Nobody notifies again in that round, so a thread that misses its notification would wait forever.
  */
 enum { TAKERS = 3 };
 
@@ -434,7 +435,7 @@ static void no_wait_remains_beside_what_it_waits_for(void **state)
         }
         meet(&market.meeting);
         assert_int_equal(bide_atomic_load(&market.items, relaxed), 0);
-        bide_notify_try_wait(&market.notify); /* what was notified and not needed */
+        bide_notify_try_wait(&market.notify); /* notifications that were not needed */
         assert_false(bide_notify_try_wait(&market.notify));
     }
     meet(&market.meeting);

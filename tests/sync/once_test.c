@@ -1,6 +1,6 @@
 /*
- * Once: one runs it, the others wait; who does not get it done is followed by the next; operations that are run once;
- * and at random, with threads.
+ * Once: one runner, the others wait; if the runner fails, the next one runs; operations that are run once; and random
+ * runs with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -19,7 +19,10 @@
 #include "sync/storm.h"
 #endif
 
-/* A coroutine in a source of its own that begins, notes its name (a capital if it is to run it), and ends there. */
+/*
+ * A coroutine with a stop source of its own that begins, notes its name (a capital if it is the runner), and ends
+ * there.
+ */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -41,7 +44,7 @@ bide_coroutine(user_body)
     bide_end();
 }
 
-/* The same with an operation: a task that waits until it is let go, and ends with `result`. */
+/* The same with an operation: a task that waits for an event, and ends with `result`. */
 struct runner {
     bide_task task;
     by_hand *by_hand;
@@ -186,7 +189,7 @@ static void the_turn_of_a_destroyed_waiter_goes_to_the_next(void **state)
     (void)state;
     struct fixture f;
     fixture_init(&f, 3);
-    bide_once_finish(&f.users[0].begin, false); /* b is to run it, and has not run */
+    bide_once_finish(&f.users[0].begin, false); /* b is the runner, and has not run */
     bide_destroy(&f.users[1].task.frame);
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "AC");
@@ -300,7 +303,7 @@ static void if_the_runner_is_destroyed_so_is_its_operation_and_the_next_runs_it(
     }
 }
 
-/* One that is created has to be freed, run or not. */
+/* A created operation has to be freed, run or not. */
 static size_t in_use;
 static _Alignas(BIDE_ALLOCATOR_ALIGN) unsigned char memory[512];
 

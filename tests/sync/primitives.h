@@ -1,7 +1,7 @@
 /*
- * Everything there is to wait for, as rows of one table: what the tests of the contract that all waits share
- * (contract_test.c, contract_stress_test.c) need to know of each. A new primitive is a new row, in the file of its
- * family in primitives/, and a line in primitives/all.c.
+ * All awaitable objects, as rows of one table: the facts that the tests of the contract of all waits
+ * (contract_test.c, contract_stress_test.c) need for each. A new primitive is a new row, in the file of its family
+ * in primitives/, and a line in primitives/all.c.
  *
  * A primitive lets waits end in one of two ways:
  *
@@ -18,13 +18,13 @@
 #include "bide/frame.h"
 
 enum {
-    IN_ORDER = 1,            /* who came first ends first */
+    IN_ORDER = 1,            /* waits end in order of arrival */
     HANDED = 2,              /* it has ended when it is woken or closed, not when it runs */
     HAS_KEY = 4,             /* the waiter of a wait that ended with 0 stays until hand_on */
     STAYS_HAD = 8,           /* tokens from before the close can still be taken */
-    COUNTS_WHEN_CLOSED = 16, /* what is handed on after the close is there, in free_tokens */
-    WAKE_BLOCKS = 64,        /* `wake` is for a thread: it waits for what a coroutine may hold */
-    KEEPS_WHAT_IT_HAD = 32,  /* who is destroyed after it was woken: nobody else has that then */
+    COUNTS_WHEN_CLOSED = 16, /* tokens that are handed on after the close are in free_tokens */
+    WAKE_BLOCKS = 64,        /* `wake` is for a thread: it may block until a coroutine releases */
+    KEEPS_WHAT_IT_HAD = 32,  /* a waiter destroyed after it was woken: nobody else has its token then */
 };
 
 typedef struct primitive {
@@ -36,30 +36,30 @@ typedef struct primitive {
     unsigned max_waiting; /* at a time; 0: any number */
     size_t max_counted;   /* as many as it can count may wait at a time; 0: any number */
 
-    /* Makes the object, such that a wait suspends. */
+    /* Initializes the object so that a wait suspends. */
     void (*init)(void *object);
 
     bide_awaiter *(*begin)(void *waiter, void *object);
 
-    /* The primitive's own way for threads; NULL: bide_sync_wait_until of `begin`. */
+    /* The primitive's own wait for threads; NULL: bide_sync_wait_until of `begin`. */
     int (*wait_blocking)(void *waiter, void *object, uint64_t deadline);
 
-    /* Lets one wait end, or all. One thread at a time. */
+    /* Ends one wait, or all. One thread at a time. */
     void (*wake)(void *object);
 
-    /* The wait has ended with 0, and gives up what it has. NULL where all are woken. */
+    /* The wait has ended with 0, and gives up its token. NULL if all are woken. */
     void (*hand_on)(void *object, void *waiter);
 
-    /* Present and later waits end with -EPIPE. Any thread, more than once. NULL: it cannot be closed. */
+    /* Present and later waits end with -EPIPE. Any thread, more than once. NULL: the primitive has no close. */
     void (*close)(void *object);
 
     /* Whether all lists are empty. */
     bool (*is_idle)(void *object);
 
-    /* The number of tokens. It is not in use; after a close only if it COUNTS_WHEN_CLOSED. */
+    /* The number of tokens of an unused object; after a close only if it COUNTS_WHEN_CLOSED. */
     unsigned (*free_tokens)(void *object);
 
-    /* The end of its life. */
+    /* Destroys the object. */
     void (*destroy)(void *object);
 } primitive;
 

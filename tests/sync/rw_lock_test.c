@@ -1,6 +1,6 @@
 /*
- * The reader-writer lock: readers together, writers alone, first come, first served; downgrading; waits that are cut
- * short; a crowd in line; and at random, with threads.
+ * The reader-writer lock: readers together, writers alone, first come, first served; downgrading; waits that are
+ * cancelled; a crowd in line; and random runs with threads.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -17,7 +17,10 @@
 #include "sync/storm.h"
 #endif
 
-/* A coroutine in a source of its own that locks to read (a name in small letters) or to write, and notes its name. */
+/*
+ * A coroutine with a stop source of its own that locks to read (a name in small letters) or to write, and notes its
+ * name.
+ */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -59,7 +62,7 @@ struct fixture {
     struct user users[8];
 };
 
-/* Begins one for each letter. */
+/* Starts one for each letter. */
 static void fixture_init(struct fixture *self, const char *names)
 {
     by_hand_init(&self->by_hand);
@@ -151,7 +154,7 @@ static void a_downgraded_writer_reads_on_with_the_next_readers_and_no_writer_bet
     unlock(&f, 2);
     unlock(&f, 3);
 
-    /* The same where nobody waits. */
+    /* The same without waiters. */
     assert_true(bide_rw_lock_try_write(&f.users[0].lock, &f.rw));
     bide_rw_lock_downgrade(&f.users[0].lock);
     assert_true(bide_rw_lock_try_read(&other, &f.rw));
@@ -185,9 +188,9 @@ static void what_was_handed_over_to_a_destroyed_coroutine_goes_to_the_next(void 
     (void)state;
     struct fixture f;
     fixture_init(&f, "ABcD");
-    bide_rw_lock_unlock(&f.users[0].lock); /* B has it, and has not run */
+    bide_rw_lock_unlock(&f.users[0].lock); /* B holds it, and has not run */
     bide_destroy(&f.users[1].task.frame);
-    bide_destroy(&f.users[2].task.frame); /* c had it from B */
+    bide_destroy(&f.users[2].task.frame); /* c took it over from B */
     by_hand_run(&f.by_hand);
     by_hand_assert_trace(&f.by_hand, "AD");
     unlock(&f, 3);

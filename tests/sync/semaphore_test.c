@@ -14,7 +14,7 @@
 #include "sync/storm.h"
 #endif
 
-/* A coroutine in a source of its own that acquires, and notes its name. */
+/* A coroutine with a stop source of its own that acquires, and notes its name. */
 struct user {
     bide_task task;
     by_hand *by_hand;
@@ -67,7 +67,7 @@ static void it_has_the_permits_that_it_was_made_with(void **state)
     bide_semaphore_destroy(&semaphore);
 }
 
-/* Where a word has 32 bits, so many permits of the queue's ones are more than the word holds. */
+/* If a word has 32 bits, so many permits of the queue's ones are more than the word holds. */
 static void more_permits_than_there_can_be_are_never_free(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void permits_that_were_handed_over_to_a_destroyed_coroutine_go_to_the_nex
     bide_semaphore_init(&semaphore, 0);
     begin(&users[0], &by_hand, &semaphore, 3, 'a');
     begin(&users[1], &by_hand, &semaphore, 2, 'b');
-    bide_semaphore_release(&semaphore, 4); /* a has three, and has not run */
+    bide_semaphore_release(&semaphore, 4); /* a has three permits, and has not run */
     bide_destroy(&users[0].task.frame);
     by_hand_run(&by_hand);
     by_hand_assert_trace(&by_hand, "b");

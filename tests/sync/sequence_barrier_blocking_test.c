@@ -69,7 +69,7 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 }
 #endif
 
-/* Three threads follow a publisher, each giving up every now and then, over numbers that wrap around again and
+/* Three threads follow a publisher, each giving up repeatedly, over numbers that wrap around again and
  * again. */
 enum { FOLLOWERS = 3 };
 
@@ -77,7 +77,7 @@ struct stress {
     bide_sequence_barrier8 barrier;
     uint32_t count;
     uint64_t seed;
-    bide_atomic(uint32_t) followed[FOLLOWERS]; /* how many have been seen by each */
+    bide_atomic(uint32_t) followed[FOLLOWERS]; /* the numbers seen by each */
 };
 
 struct follower {
@@ -108,7 +108,7 @@ static void *follow(void *argument)
             bide_atomic_store(&stress->followed[self->number], next, relaxed);
         } else if (status == -ETIMEDOUT) {
             self->late++;
-            self->wrong += (uint8_t)(published - (uint8_t)next) < 64; /* it was there */
+            self->wrong += (uint8_t)(published - (uint8_t)next) < 64; /* it was published */
         } else {
             self->wrong += status != -EPIPE || next != stress->count;
             return NULL;

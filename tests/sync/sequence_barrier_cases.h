@@ -121,7 +121,7 @@ static void CASE_(_what_does_not_lie_ahead_is_published_at_once)(void **state)
             CASE_(_assert_ended)(&wait, 0, base);
         }
         assert_int_equal(by_hand.posted, 0);
-        /* Nothing was left behind in the list. */
+        /* The list is empty again. */
         F_(_publish)(&barrier, (BIDE_SEQUENCE)(base + 1));
         assert_int_equal(by_hand.posted, 0);
     }
@@ -158,8 +158,8 @@ static void CASE_(_a_target_at_half_the_range_waits_until_it_is_reached)(void **
 }
 
 /*
- * `near` finds its target not published, which then is; before it enlists, `far` does, for a target at half
- * the range from what is published now. So it is the suspend of `near` that sorts the list.
+ * `near` finds its target not published, which then is published. Before `near` enlists, `far` does, for a target at
+ * half the range from the published number. So the suspend of `near` sorts the list.
  */
 static void
 CASE_(_a_target_at_half_the_range_waits_when_another_waiter_sorts_the_list)(void **state)
@@ -258,7 +258,7 @@ static void CASE_(_each_publish_wakes_those_it_reaches_in_order_of_arrival)(void
         assert_int_equal(by_hand.posted, 2);
         assert_int_equal(by_hand_run(&by_hand), 2);
         by_hand_assert_trace(&by_hand, "bf");
-        /* One comes while others are there: it is younger than they. */
+        /* One enlists behind others: it is younger than they are. */
         CASE_(_begin)(&waits[1], &by_hand, &barrier, (BIDE_SEQUENCE)(base + 3), 'B');
         F_(_publish)(&barrier, (BIDE_SEQUENCE)(base + 4));
         assert_int_equal(by_hand_run(&by_hand), 5);
@@ -277,7 +277,7 @@ static void CASE_(_each_publish_wakes_those_it_reaches_in_order_of_arrival)(void
     }
 }
 
-/* 1300 publishes: 8 bits wrap five times, the others once, for they start where they do. */
+/* 1300 publishes: 8 bits wrap five times, the others once, because of their start. */
 static void CASE_(_waits_go_on_where_the_sequence_wraps)(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void CASE_(_waits_go_on_where_the_sequence_wraps)(void **state)
         F_(_publish)(&barrier, last);
         by_hand_run(&by_hand);
         CASE_(_assert_ended)(&next, 0, last);
-        /* in the order in which they came, which is that of how long they had to wait */
+        /* in order of arrival, which is the order of their targets */
         char expected[4] = "";
         strcat(expected, i % 128 == 0 ? "h" : "");
         strcat(expected, i % 10 == 0 ? "t" : "");
@@ -367,7 +367,7 @@ static void CASE_(_a_wait_after_close_ends_by_what_is_published)(void **state)
     }
 }
 
-/* Found not published; then it is, or not, and the barrier is closed; only then does it enlist. */
+/* Not published at the first check; then it is, or not, and the barrier is closed; only then does it enlist. */
 static void CASE_(_a_wait_that_finds_the_barrier_shut_ends_by_what_is_published)(void **state)
 {
     (void)state;
@@ -418,8 +418,8 @@ static void CASE_(_close_twice_is_close_once)(void **state)
 }
 
 /*
- * A wait that has enlisted and whose suspend still has to look at the barrier once more: whoever ends it
- * leaves it alone. (The first half of suspend is done here by hand.)
+ * A wait that has enlisted and whose suspend still has to check the barrier: whichever thread ends the wait leaves the
+ * coroutine to that suspend. (The first half of suspend is done here by hand.)
  */
 static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **state)
 {
@@ -448,7 +448,7 @@ static void CASE_(_a_wait_that_ends_while_it_suspends_goes_on_by_itself)(void **
     }
 }
 
-/* A scheduler that says that it is idle so many times, and that publishes the target at one of these. */
+/* A scheduler that reports that it is idle so many times, and that publishes the target at one of these. */
 typedef struct CASE_(_idling) {
     by_hand by_hand;
     BARRIER_ barrier;
@@ -501,7 +501,7 @@ static void CASE_(_a_wait_looks_before_it_suspends_while_its_scheduler_is_idle)(
 }
 
 #if TESTING_HOSTED
-/* One thread publishes what another waits for; when both are done the wait must have ended. */
+/* One thread publishes a number that another waits for; when both have returned, the wait must have ended. */
 typedef struct CASE_(_race) {
     meeting meeting;
     uint32_t rounds;
@@ -551,7 +551,7 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
         meet(&race.meeting);
         bool ended_once = probe_ended(&probe) + (ended ? 1 : 0) == 1;
         if (!ended_once) {
-            /* Lost: it must not stay in the list, for its memory goes. */
+            /* Lost: it must be out of the list, because its memory is freed. */
             bide_waiter_list_shut(&race.barrier.waiters.list);
             bide_waiter_list_reopen(&race.barrier.waiters.list);
         }
@@ -565,8 +565,8 @@ static void CASE_(_no_wake_up_is_lost)(void **state)
 }
 
 /*
- * The publisher publishes 1 and 2 while a waiter for 1 may hold the list, with those for 2 and more. It must find that
- * they are there.
+ * The publisher publishes 1 and 2 while a waiter for 1 may hold the list, with the waiters for 2 and more. The
+ * publisher must find them.
  */
 static void *CASE_(_put_back_publish)(void *argument)
 {
@@ -639,7 +639,7 @@ static void *CASE_(_destroying_publish)(void *argument)
         random_moment(&random, 20);
         F_(_publish)(self->barrier, 1);
         uint32_t spins = 0;
-        /* (If the publish and the await have both returned, it has ended, or it never will.) */
+        /* (If publish and await have both returned, it has ended, or never will.) */
         while (probe_ended(&self->probe) == 0 && !bide_atomic_load(&self->awaited, acquire))
             wait_a_moment(&spins);
         memset((void *)self->barrier, 0x5a, sizeof *self->barrier);
@@ -678,8 +678,8 @@ static void CASE_(_the_barrier_may_be_destroyed_once_its_wait_has_ended)(void **
 }
 
 /*
- * The publisher's thread, and one that waits; either of them closes. Some waiters have enlisted beforehand,
- * so that there is always a list to be sorted and put back.
+ * The publisher's thread, and a waiting thread; one of them closes. Some waiters have enlisted beforehand, so that
+ * there is always a list to be sorted and put back.
  */
 typedef struct CASE_(_closing) {
     meeting meeting;
@@ -715,7 +715,7 @@ static void *CASE_(_closing_publish)(void *argument)
     return NULL;
 }
 
-/* The waits of one round; sets at_once. Returns how many saw what they should not. */
+/* The waits of one round; sets at_once. Returns the number of wrong results. */
 static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, uint32_t round,
                                      WAITER_ *waiters, probe *probes, bool *at_once)
 {
@@ -730,7 +730,7 @@ static uint32_t CASE_(_closing_wait)(CASE_(_closing) * self, uint64_t *random, u
         }
         if (!self->by_publisher && i == closes_before)
             F_(_close)(&self->barrier);
-        /* Once the race is on, some are overtaken by their target, and must sort the list. */
+        /* During the race, some are overtaken by their target, and must sort the list. */
         bool overtaken = i >= CASE_(_closing_before) && testing_random(random) % 2 == 0;
         BIDE_SEQUENCE target = (BIDE_SEQUENCE)(overtaken ? 0 : 1 + testing_random(random) % 6);
         bide_awaiter *awaiter = F_(_wait_until_published)(&waiters[i], &self->barrier, target);

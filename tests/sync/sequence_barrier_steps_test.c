@@ -1,11 +1,11 @@
 /*
- * The sequence barrier, step by step: one call on it is interrupted before each of its atomic operations, and
- * what other threads might do then is done right there, in every way to spread it over the steps. So each
- * interleaving of a call with others that are not interrupted themselves is tried once, without a race and
- * without luck. (It shows what is wrong with the order of the steps, not with their memory orders.)
+ * The sequence barrier, step by step: one call on it is interrupted before each of its atomic operations, and the
+ * possible actions of other threads are run right there, in every distribution over the steps. So each interleaving
+ * of a call with others that are not interrupted themselves is tried once, without a race and without luck. (This
+ * finds mistakes in the order of the steps, not in their memory orders.)
  *
- * For this the barrier is made once more, for a type of sequence of this file's own with 8 bits, from the
- * library's templates, with atomic operations that call `step` first.
+ * For this, the barrier is instantiated again from the library's templates, for an 8-bit sequence type of this file,
+ * with atomic operations that call `step` first.
  */
 #include "testing.h"
 
@@ -31,7 +31,7 @@ static void step(void);
     (step(), atomic_compare_exchange_strong_explicit(object, expected, value, BIDE_ORDER_(order), \
                                                      BIDE_ORDER_(order_if_failed)))
 
-/* The list of waiters too is made once more. */
+/* The waiter list is compiled again too. */
 #define bide_waiter_list_cut_           stepped_cut
 #define bide_waiter_list_make_plain_    stepped_make_plain
 #define bide_waiter_list_suspend        stepped_suspend
@@ -47,7 +47,7 @@ static void step(void);
 
 #include <errno.h>
 
-/* The barrier once more, for 8 bits, over that list (sequence8.h). */
+/* The barrier again, for 8 bits, over that list (sequence8.h). */
 typedef uint8_t bide_sequence_stepped;
 typedef int8_t bide_sequence_stepped_signed;
 typedef uintptr_t bide_sequence_stepped_counter_;
@@ -71,8 +71,8 @@ typedef struct action {
 enum { MAX_ACTIONS = 4, MAX_WAITS = 8, MAX_STEPS = 40 };
 
 /*
- * `before` is done first; then `call`, and at its steps, or after it, `others`, in their order. All publishing
- * is done by one thread, so either `call` publishes or `others` do.
+ * `before` is done first; then `call`, and at its steps, or after it, `others`, in their order. One thread does all
+ * publishing, so either `call` publishes or `others` do.
  */
 typedef struct course {
     action before[MAX_ACTIONS];
@@ -83,7 +83,7 @@ typedef struct course {
 typedef struct wait {
     bide_sequence_waiter_stepped waiter;
     probe probe;
-    uint8_t known; /* what was published when it began */
+    uint8_t known; /* the published number when it began */
     uint32_t ended_at_once;
 } wait;
 
@@ -97,7 +97,7 @@ static struct {
     wait waits[MAX_WAITS];
     int wait_count;
 
-    bide_atomic(uintptr_t) next; /* to be claimed, where a follower waits */
+    bide_atomic(uintptr_t) next; /* to be claimed, by the publisher of the follower */
     bide_sequence_follower_stepped follower;
     probe follows;
     uint32_t follower_ended; /* at once */
@@ -192,7 +192,7 @@ static int result_of(const wait *wait)
     return probe_result((bide_awaiter *)&wait->waiter.waiting.listed.awaiter);
 }
 
-/* Everything has been done: who had to end has ended, once, and nobody else. */
+/* Everything has been done: every wait that had to end has ended, once, and no other. */
 static void check_waits(void)
 {
     for (int i = 0; i < the.wait_count; i++) {
@@ -208,12 +208,12 @@ static void check_waits(void)
         assert_true(the.closed || result_of(wait) == 0);
         if (closes_in_the_publishers_thread(the.course))
             assert_int_equal(result_of(wait), reached ? 0 : -EPIPE);
-        /* The result is no older than what it knew, and no newer than what there is. */
+        /* The result is no older than the number that it knew, and no newer than the published one. */
         assert_true((uint8_t)(result - wait->known) <= (uint8_t)(the.published - wait->known));
     }
 }
 
-/* Publishes on, one by one, until all must have ended; by exactly the number that they waited for. */
+/* Publishes one by one until all must have ended; each wait ends at exactly its number. */
 static void finish_waits(void)
 {
     bool waits[MAX_WAITS] = {false};
@@ -249,7 +249,7 @@ static void run_schedule(const course *course, uint8_t initial)
     finish_waits();
 }
 
-/* Sets the next way to spread the others over the steps; false after the last. */
+/* Sets the next distribution of the others over the steps; false after the last. */
 static bool next_schedule(const course *course, int steps)
 {
     for (int i = MAX_ACTIONS - 1; i >= 0; i--) {
@@ -263,7 +263,7 @@ static bool next_schedule(const course *course, int steps)
     return false;
 }
 
-/* Runs a course in every schedule. Returns how many there are. */
+/* Runs a course in every schedule. Returns the number of schedules. */
 static uint32_t run_course(const course *course, uint8_t initial)
 {
     uint32_t schedules = 0;
@@ -309,7 +309,7 @@ static void a_wait_can_be_interrupted_anywhere(void **state)
         /* at half the range, when another sorts the list */
         {{{0}}, {WAIT, 1}, {{PUBLISH, 1}, {WAIT, 129}, {PUBLISH, 2}}},
         {{{WAIT, 128}}, {WAIT, 1}, {{WAIT, 1}, {PUBLISH, 1}, {WAIT, 129}, {PUBLISH, 2}}},
-        /* half the range ahead of a number that the interrupted one has not seen: behind, by what it has */
+        /* half the range ahead of a number that the interrupted one has not seen: behind, by its own number */
         {{{0}}, {WAIT, 0}, {{PUBLISH, 120}, {WAIT, 248}}},
         {{{0}}, {WAIT, 1}, {{PUBLISH, 1}, {PUBLISH, 120}, {WAIT, 248}}},
         {{{WAIT, 2}}, {WAIT, 1}, {{PUBLISH, 1}, {PUBLISH, 120}, {WAIT, 248}, {WAIT, 121}}},
@@ -347,8 +347,10 @@ static void a_close_can_be_interrupted_anywhere(void **state)
     RUN_COURSES(courses);
 }
 
-/* The ring is full, and turns while a follower is being enlisted: so far that by its numbers it also looks not full.
- * The follower is woken for the next free slot, if it was not before. */
+/*
+ * The ring is full, and turns while a follower is being enlisted, so far that its numbers look as if it were not
+ * full. The follower is woken for the next free slot, if it was not before.
+ */
 static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
 {
     (void)state;

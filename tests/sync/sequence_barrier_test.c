@@ -1,6 +1,6 @@
 /*
- * The sequence barrier, for every type of sequence: who is woken by which publish, what half the range
- * does, wrapping around, closing; and, with threads, that no wake-up is lost and none is doubled.
+ * The sequence barrier, for every type of sequence: which publish wakes which waiter, targets at half
+ * the range, wrapping around, closing; and, with threads, that no wake-up is lost and none is doubled.
  */
 #include "sync/by_hand.h"
 #include "sync/meeting.h"

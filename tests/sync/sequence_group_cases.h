@@ -99,7 +99,7 @@ static void CASE_(_the_result_is_what_the_slowest_has_published_by_then)(void **
     by_hand_run(&fixture.by_hand);
     BARRIER_F_(_publish)(fixture.members[1], 7);
     by_hand_run(&fixture.by_hand);
-    BARRIER_F_(_publish)(fixture.members[0], 9); /* moves on while another is waited for */
+    BARRIER_F_(_publish)(fixture.members[0], 9); /* advances while another is waited for */
     assert_int_equal(by_hand_run(&fixture.by_hand), 0);
     BARRIER_F_(_publish)(fixture.members[2], 8);
     by_hand_run(&fixture.by_hand);
@@ -212,8 +212,8 @@ static void CASE_(_for_a_group_of_none_everything_is_published)(void **state)
 
 /*
  * Two publishers and two readers, each on a thread. Publisher p writes numbers into its ring and publishes
- * them; a reader reads both rings as far as the slower publisher is, and says so on its own barrier; the
- * publishers wait for both readers before they write a slot again.
+ * them. A reader reads both rings up to the slower publisher, and publishes its position on its own
+ * barrier. The publishers wait for both readers before they write a slot again.
  */
 enum { CASE_(_slots) = 16 };
 

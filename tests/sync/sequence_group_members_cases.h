@@ -11,7 +11,7 @@
 
 enum { CASE_(_most) = 3 };
 
-/* A group, three who may join it, and what is published at the head of all. */
+/* A group, three possible members, and the published numbers at the head of all. */
 typedef struct CASE_(_fixture) {
     by_hand by_hand;
     GROUP_ group;
@@ -20,7 +20,7 @@ typedef struct CASE_(_fixture) {
     MEMBER_ members[CASE_(_most)];
 } CASE_(_fixture);
 
-/* A coroutine in a source of its own that waits for the group, once. */
+/* A coroutine with a stop source of its own that waits for the group, once. */
 typedef struct CASE_(_wait) {
     bide_task task;
     CASE_(_fixture) * fixture;
@@ -103,7 +103,7 @@ static void CASE_(_assert_ended)(CASE_(_wait) * wait, int status, BIDE_SEQUENCE 
     assert_true(wait->wait.published == published);
 }
 
-/* Nobody who has joined and left is remembered. */
+/* Members that have joined and left are forgotten. */
 static void CASE_(_assert_empty)(CASE_(_fixture) * fixture)
 {
     assert_null(bide_atomic_load(&fixture->group.first, relaxed));
@@ -225,7 +225,7 @@ static void CASE_(_who_is_not_waited_for_leaves_at_once)(void **state)
         CASE_(_fixture) fixture;
         BIDE_SEQUENCE published;
         CASE_(_init)(&fixture, 10, 3);
-        /* The first to leave has come as far as 11, the next 12, the last 13. */
+        /* The first to leave is at 11, the next at 12, the last at 13. */
         for (size_t i = 0; i < 3; i++)
             BARRIER_F_(_publish)(&fixture.barriers[orders[o][i]], (BIDE_SEQUENCE)(11 + i));
         for (int i = 0; i < 3; i++) {
@@ -259,7 +259,7 @@ static void CASE_(_a_wait_turns_to_the_others_when_one_leaves)(void **state)
             CASE_(_begin)(&waits[i], &fixture, (BIDE_SEQUENCE)(1 + i));
         assert_false(F_(_try_leave)(&fixture.group, &fixture.members[0]));
         CASE_(_leave)(&leaving, &fixture, 0);
-        assert_false(bide_done(&leaving.task.frame)); /* the waits have not been run */
+        assert_false(bide_done(&leaving.task.frame)); /* the waiters have not run */
         by_hand_run(&fixture.by_hand);
         assert_true(bide_done(&leaving.task.frame));
         assert_int_equal(leaving.status, 0);
@@ -297,7 +297,7 @@ static void CASE_(_when_all_have_left_everything_is_published)(void **state)
     CASE_(_assert_empty)(&fixture);
 }
 
-/* A member that has left rejoins, and begins anew: in the same memory, during the same wait. */
+/* A member that has left rejoins, and starts again: in the same memory, during the same wait. */
 static void CASE_(_who_has_left_may_join_again)(void **state)
 {
     (void)state;
@@ -335,13 +335,13 @@ static void CASE_(_a_member_that_closes_and_stays_ends_the_wait)(void **state)
             CASE_(_wait) wait;
             CASE_(_init)(&fixture, 0, 3);
             BARRIER_F_(_publish)(&fixture.barriers[closed], 4);
-            /* Wherever it stands it is noticed at the beginning ... */
+            /* The close is noticed at the beginning, whichever member it is ... */
             if (when == 0)
                 BARRIER_F_(_close)(&fixture.barriers[closed]);
             CASE_(_begin)(&wait, &fixture, 5);
-            /* ... or when the slowest gets somewhere, though another is behind still. */
+            /* ... or when the slowest advances, though another is behind still. */
             if (when == 1) {
-                int slowest = closed == 2 ? 1 : 2; /* who came last, of those at 0 */
+                int slowest = closed == 2 ? 1 : 2; /* the last to arrive, of those at 0 */
                 assert_false(bide_done(&wait.task.frame));
                 BARRIER_F_(_close)(&fixture.barriers[closed]);
                 assert_int_equal(by_hand_run(&fixture.by_hand), 0);
@@ -393,8 +393,10 @@ static void CASE_(_a_wait_that_is_cut_short_lets_go)(void **state)
     }
 }
 
-/* Where the wait stands when its coroutine is destroyed: waiting; about to turn, for the member has left or has
- * published. */
+/*
+ * The state of the wait when its coroutine is destroyed: waiting, or about to move to another member because
+ * its own has left or has published.
+ */
 static void CASE_(_a_destroyed_wait_lets_go)(void **state)
 {
     (void)state;
@@ -454,7 +456,7 @@ static void CASE_(_who_is_asked_to_stop_can_leave)(void **state)
     CASE_(_assert_ended)(&wait, 0, 5);
 }
 
-/* One barrier in two groups: nobody takes its closing for a failure. */
+/* One barrier in two groups: closing it is no failure. */
 static void CASE_(_a_barrier_in_two_groups_leaves_both)(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Members of a barrier group that come and go while others wait for it, for every type of sequence: one thread, each
- * step by hand.
+ * Members of a barrier group that join and leave while others wait for it, for every type of sequence: one thread,
+ * each step by hand.
  */
 #include "misuse.h"
 #include "sync/by_hand.h"

@@ -13,8 +13,8 @@
 #define CASE_(name)        PASTE3(stress, BIDE_SEQUENCE_BITS, name)
 
 /*
- * A producer writes numbers, 1 more each time, into a ring. Visitors join the gate, or a group that a last consumer
- * comes after, read for a while, and leave. The sequence of a number is the number itself, as far as it fits.
+ * A producer writes increasing numbers into a ring. Visitors join the gate, or a group that a last consumer follows,
+ * read for a while, and leave. The sequence of a number is its low bits.
  */
 enum { CASE_(_size) = 8, CASE_(_visitors) = 2 };
 
@@ -32,12 +32,12 @@ typedef struct CASE_(_flow) {
     GROUP_ gate;
     SEQUENCER_ sequencer;
     CASE_(_slot) slots[CASE_(_size)];
-    bool behind; /* a last consumer comes after the visitors; it alone is at the gate */
+    bool behind; /* a last consumer follows the visitors; it alone is at the gate */
     uint64_t seed;
     uint32_t visits;
-    bide_atomic(uint64_t) published; /* it has been published, when this is seen */
-    bide_atomic(uint64_t) claimed;   /* it may have been published */
-    bide_atomic(uint32_t) visiting;  /* visitors who have not finished */
+    bide_atomic(uint64_t) published; /* a lower bound of the published numbers */
+    bide_atomic(uint64_t) claimed;   /* an upper bound of the published numbers */
+    bide_atomic(uint32_t) visiting;  /* visitors that have not finished */
 } CASE_(_flow);
 
 typedef struct CASE_(_thread) {
@@ -78,7 +78,7 @@ static void *CASE_(_produce)(void *argument)
     return NULL;
 }
 
-/* Reads at least `max` from after `start` on, in order; more if they come together. False: nothing more comes. */
+/* Reads at least `max` numbers after `start`, in order; more if they come in a batch. False: the end was reached. */
 static bool CASE_(_read)(CASE_(_thread) * self, BARRIER_ *own, BIDE_SEQUENCE start, uint64_t min,
                          uint64_t max, uint64_t *random)
 {
@@ -123,7 +123,7 @@ static void *CASE_(_visit)(void *argument)
         uint64_t before = bide_atomic_load(&flow->published, acquire);
         BIDE_SEQUENCE start = F_(_join)(&flow->visited, &member, &own, &flow->cursor);
         uint64_t after = bide_atomic_load(&flow->claimed, seq_cst);
-        /* It begins between the two. */
+        /* It starts between the two. */
         uint64_t from = before + (BIDE_SEQUENCE)(start - (BIDE_SEQUENCE)before);
         self->wrong += from > after;
         more = CASE_(_read)(self, &own, start, before, testing_random(&random) % 20, &random);
@@ -139,7 +139,7 @@ static void *CASE_(_visit)(void *argument)
     return NULL;
 }
 
-/* Comes after the visitors: of what it may read no visitor writes his marks any more. */
+/* Follows the visitors: no visitor writes its marks in a slot that it may read. */
 static void *CASE_(_come_last)(void *argument)
 {
     CASE_(_thread) *self = argument;
@@ -208,7 +208,7 @@ static void CASE_(_flow_run)(bool behind, uint32_t visits, uint64_t seed)
         assert_int_equal(threads[i].wrong, 0);
     }
     assert_null(bide_atomic_load(&flow.visited.first, relaxed));
-    if (behind) /* it got everything to the last */
+    if (behind) /* it received everything up to the last */
         assert_int_equal(threads[LAST].read, threads[PRODUCER].read);
     assert_true(threads[0].read > visits && threads[1].read > visits); /* they did read */
 }
@@ -228,7 +228,7 @@ static void CASE_(_who_comes_after_visitors_waits_for_those_who_are_there)(void 
 /*
  * ---- Waits at random ----
  *
- * Each round some coroutines wait for a group while two members publish, leave, or close, and some are asked to stop.
+ * Each round some coroutines wait for a group while two members publish, leave, or close, and some are cancelled.
  */
 enum { CASE_(_waits) = 4, CASE_(_goal) = 3 };
 
@@ -270,7 +270,7 @@ typedef struct CASE_(_storm_thread) {
     pthread_t thread;
 } CASE_(_storm_thread);
 
-/* Until all waits have begun, or ended, in this round too. */
+/* Until all waits have started, or ended, in this round too. */
 static void CASE_(_storm_stay)(bide_atomic(uint32_t) * waits, uint32_t round)
 {
     uint32_t spins = 0;
@@ -278,8 +278,10 @@ static void CASE_(_storm_stay)(bide_atomic(uint32_t) * waits, uint32_t round)
         wait_a_moment(&spins);
 }
 
-/* Joins, acts at random, and leaves. In each fourth round no member moves until the waits have begun, so that some are
- * cancelled on any schedule of the threads. */
+/*
+ * Joins, acts at random, and leaves. In each fourth round no member advances until the waits have started, so that
+ * some are cancelled on any schedule of the threads.
+ */
 static void *CASE_(_storm_member)(void *argument)
 {
     CASE_(_storm_thread) *self = argument;

@@ -1,6 +1,6 @@
 /*
- * Members of a barrier group that come and go on threads of their own while a ring runs, for every type of sequence: no
- * message is lost, repeated, or written over before it is read, and each wait ends once.
+ * Members of a barrier group that join and leave on threads of their own while a ring runs, for every type of sequence:
+ * no message is lost, repeated, or overwritten before it is read, and each wait ends once.
  */
 #include "sync/meeting.h"
 

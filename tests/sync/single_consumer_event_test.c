@@ -146,7 +146,7 @@ static void a_set_without_a_waiter_is_remembered_once(void **state)
     bide_single_consumer_auto_event_set(&event);
     begin_waiter(&waiter, &by_hand, NULL, &event, 2);
     by_hand_assert_trace(&by_hand, "w");
-    /* Woken, it has had the set: the next one is remembered. */
+    /* The woken waiter has consumed the set: the next set is remembered. */
     bide_single_consumer_auto_event_set(&event);
     bide_single_consumer_auto_event_set(&event);
     assert_int_equal(by_hand_run(&by_hand), 1);
@@ -179,7 +179,7 @@ static void a_wait_that_is_cut_short_takes_nothing(void **state)
         assert_int_equal(waiter.status, -ETIMEDOUT);
         assert_true(bide_single_consumer_event_is_set(&event));
         assert_true(bide_single_consumer_auto_event_try_wait(&other));
-        /* The word is free for the next wait. */
+        /* The word may be used for the next wait. */
         by_hand.context.stop = NULL;
         bide_single_consumer_event_reset(&event);
         begin_waiter(&waiter, &by_hand, kind == 0 ? &event : NULL, &other, 1);
@@ -323,14 +323,14 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
 #endif
 
 /*
- * Three threads add to a sum and set; a fourth waits, by turns as a thread and as a task, often for a moment only, and
- * takes what is there. If a set were lost there would be something left and nobody to say so.
+ * Three threads add to a sum and set; a fourth waits, alternately as a thread and as a task, often for a moment only,
+ * and takes the sum. A lost set would leave a part of the sum behind, and nobody would announce it.
  */
 enum { SETTERS = 3 };
 
 struct stress {
     automatic event;
-    manual manual_event; /* used as one that is reset by who has waited */
+    manual manual_event; /* used as an auto-reset event: the waiter resets it */
     bool is_manual;
     bide_atomic(uint32_t) sum;
     uint32_t rounds;

@@ -90,7 +90,7 @@ static void CASE_(_the_whole_ring_can_be_claimed_before_any_consumer_has_moved)(
         CASE_(_fixture) fixture;
         CASE_(_claim) claim;
         BIDE_SEQUENCE size = sizes[i % 6], first = (BIDE_SEQUENCE)(initials[i / 6] + 1);
-        /* One by one as far as that is bearable, and then the rest at once. */
+        /* One by one as far as is practical, then the rest at once. */
         assert_int_equal(CASE_(_init)(&fixture, initials[i / 6], size), 0);
         BIDE_SEQUENCE singly = size < 100 ? size : 100;
         for (BIDE_SEQUENCE k = 0; k < singly; k++) {
@@ -126,7 +126,7 @@ static void CASE_(_a_claim_on_a_full_ring_waits_for_the_consumer)(void **state)
     for (int i = 0; i < 20; i++) {
         CASE_(_begin_claim)(&claim, &fixture, 0);
         assert_false(bide_done(&claim.task.frame));
-        BARRIER_F_(_publish)(&fixture.consumed, next); /* the oldest slot is done with */
+        BARRIER_F_(_publish)(&fixture.consumed, next); /* the oldest slot is released */
         by_hand_run(&fixture.by_hand);
         CASE_(_assert_claimed)(&claim, (BIDE_SEQUENCE)(next + 4), 1);
         F_(_publish)(&fixture.sequencer, (BIDE_SEQUENCE)(next + 4));
@@ -141,7 +141,7 @@ static void CASE_(_a_claim_of_many_gets_what_is_free_and_at_least_one)(void **st
     CASE_(_claim) claim;
     CASE_(_init)(&fixture, (BIDE_SEQUENCE)-1, 8);
     CASE_(_begin_claim)(&claim, &fixture, 5);
-    CASE_(_assert_claimed)(&claim, 0, 5); /* no more than asked for */
+    CASE_(_assert_claimed)(&claim, 0, 5); /* at most the requested number */
     CASE_(_begin_claim)(&claim, &fixture, 5);
     CASE_(_assert_claimed)(&claim, 5, 3); /* no more than free */
     CASE_(_begin_claim)(&claim, &fixture, 5);
@@ -269,12 +269,12 @@ static void CASE_(_a_gate_that_closes_ends_the_claim_that_waits_for_it)(void **s
 }
 
 /*
- * A producer and a consumer. The producer claims some slots, never more than `max`, fills and publishes
- * them, `count` in all, and closes; the consumer reads all that is published until that is closed.
+ * A producer and a consumer. The producer claims some slots, at most `max`, fills and publishes them,
+ * `count` in all, and closes; the consumer reads everything until the close.
  */
 typedef struct CASE_(_slot) {
     uint64_t number;
-    uint64_t inverse; /* of number, so that a slot half written shows */
+    uint64_t inverse; /* of number, to detect a slot that is half written */
 } CASE_(_slot);
 
 typedef struct CASE_(_pipe) {
@@ -332,7 +332,7 @@ static bide_awaiter *CASE_(_pipe_claim)(CASE_(_pipe) * pipe)
                             (BIDE_SEQUENCE)(max < left ? max : left));
 }
 
-/* Fills what was claimed, and publishes it. The size is a power of two, so it divides the range. */
+/* Fills the claimed slots, and publishes them. The size is a power of two, so it divides the range. */
 static void CASE_(_pipe_fill)(CASE_(_pipe) * pipe)
 {
     CLAIM_ *claim = &pipe->claim;
@@ -349,7 +349,7 @@ static bide_awaiter *CASE_(_pipe_wait)(CASE_(_pipe) * pipe)
     return BARRIER_F_(_wait_until_published)(&pipe->wait, &pipe->fixture.cursor, pipe->next);
 }
 
-/* Reads what is published, and gives the slots back, in one step or two. */
+/* Reads the published slots, and releases them, in one step or two. */
 static void CASE_(_pipe_drain)(CASE_(_pipe) * pipe)
 {
     BIDE_SEQUENCE many = (BIDE_SEQUENCE)(pipe->wait.published - pipe->next + 1);

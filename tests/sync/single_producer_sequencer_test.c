@@ -1,6 +1,6 @@
 /*
  * The single-producer sequencer, for every type of sequence: what may be claimed when, and that everything
- * comes through a ring in order, however often the sequence wraps.
+ * passes a ring in order, however often the sequence wraps.
  */
 #include "misuse.h"
 #include "sync/by_hand.h"
@@ -21,7 +21,7 @@
 #include "each_sequence.h"
 
 #if BIDE_DEBUG && TESTING_8_BITS
-/* ---- Misuse: one line names the object, as it is written there, and who has called ---- */
+/* ---- Misuse: one line names the object, by its expression, and the calling function ---- */
 
 static void begin(sequencer8_fixture *f, uint8_t *markers)
 {

@@ -1,8 +1,8 @@
 /*
- * A storm over one primitive, with four threads: two begin coroutines that each wait for it once, one asks some of them
- * to stop, one waits itself until a deadline, and closes it now and then. Each round has an object of its own; at its
- * end each wait must have ended once, and the object must be free. The test defines STORM_OBJECT and STORM_WAITER, and
- * says the rest in a storm_kind.
+ * A storm over one primitive, with four threads: two start coroutines that each wait for it once, one cancels some of
+ * them, one waits itself until a deadline, and closes it now and then. Each round has an object of its own; at its end
+ * each wait must have ended once, and the object must be free. The test defines STORM_OBJECT and STORM_WAITER, and the
+ * rest in a storm_kind.
  */
 #ifndef BIDE_TESTS_STORM_H
 #define BIDE_TESTS_STORM_H
@@ -34,8 +34,9 @@ typedef struct storm_kind {
     void (*close)(storm *storm);
     bool (*is_good)(storm *storm); /* after a round */
 
-    /* A thread waits until `deadline`, and does what the coroutines do; returns what its wait ended with. NULL:
-     * none. */
+    /*
+     * A thread waits until `deadline`, and does the same as the coroutines; returns the status of its wait. NULL: none.
+     */
     int (*block)(storm *storm, uint64_t deadline);
 
     /* When all threads are done: checks the result, and then ends the remaining waits. NULL: there are none. */
@@ -48,9 +49,9 @@ struct storm {
     uint32_t rounds;
     uint64_t seed;
     STORM_OBJECT object;
-    int data[2];                  /* for who has it alone: equal, otherwise */
+    int data[2];                  /* of an exclusive holder: equal otherwise */
     int blocked;                  /* what `block` returned in this round */
-    bide_atomic(uint32_t) inside; /* who has it alone */
+    bide_atomic(uint32_t) inside; /* exclusive holders */
     bide_atomic(uint32_t) wrong;
     bide_atomic(uint32_t) ended;
     storm_user users[STORM_USERS];
@@ -83,7 +84,7 @@ static inline void storm_write(storm *storm, uint32_t section)
     bide_atomic_fetch_sub(&storm->inside, 1, relaxed);
 }
 
-/* How many coroutines ended with `status`. */
+/* The number of coroutines that ended with `status`. */
 static inline int storm_count(const storm *storm, int status)
 {
     int count = 0;

@@ -1,6 +1,6 @@
 /*
- * For tests of what is waited for in a line: coroutines, each in a stop source of its own, that begin one wait and note
- * their names when it has ended. With the schedule that the test runs by hand.
+ * For tests of primitives with a line: coroutines, each with a stop source of its own, that start one wait and note
+ * their names when it has ended. The test runs their scheduler by hand.
  */
 #ifndef BIDE_TESTS_USERS_H
 #define BIDE_TESTS_USERS_H
@@ -59,7 +59,7 @@ static inline void user_begin(user *self, by_hand *by_hand, bide_awaiter *(*wait
     bide_resume(&self->task.frame);
 }
 
-/* Begins `count` of them, named from 'a'. */
+/* Starts `count` of them, named from 'a'. */
 static inline void users_begin(user *users, int count, by_hand *by_hand,
                                bide_awaiter *(*wait)(user *), void *object)
 {

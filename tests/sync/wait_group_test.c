@@ -1,5 +1,5 @@
 /*
- * The wait group: up and down; each zero ends the waits that have begun; used again at once.
+ * The wait group: up and down; each zero ends the waits that have started; it is reusable at once.
  */
 #include "misuse.h"
 #include "sync/meeting.h"
@@ -84,7 +84,7 @@ static void a_wait_begins_when_it_is_made_not_when_it_is_awaited(void **state)
     assert_false(probe_await(&probes[2], begun[2]));
     assert_true(probe_await(&probes[0], begun[0]));
     assert_true(probe_await(&probes[1], begun[1]));
-    /* Even if it had looked before, and is behind another by now. */
+    /* Even if it had checked before, and is behind another by now. */
     assert_true(probe_suspend(&probes[1], begun[1]));
     assert_int_equal(probe_ended(&probes[2]), 0);
     bide_wait_group_done(&group);
@@ -287,9 +287,9 @@ static void a_crowd_goes_on_on_a_small_stack(void **state)
 /*
  * ---- At random, with threads ----
  *
- * A thread adds three in each round, two of them done by one thread and one by another, which add more of their own in
- * between; it waits, at random with deadlines, and looks at what they have written. A fourth waits all the time, and
- * must see no end while it knows that something is under way.
+ * In each round a thread adds three, two of them done by one thread and one by another, which add more of their own in
+ * between. It waits, at random with deadlines, and reads the results. A fourth waits all the time, and must see no end
+ * while it knows that work is under way.
  */
 enum { WORKERS = 2 };
 
@@ -334,7 +334,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* A wait that began when a round had, ends with 0 when that round's work is done, or later. */
+/* A wait that started when a round had, ends with 0 when that round's work is done, or later. */
 static void *watch(void *argument)
 {
     struct worker *self = argument;

@@ -58,7 +58,7 @@ static RACE_(_mock) * RACE_(_take)(RACE_(_shared) * shared, BIDE_SEQUENCE target
     return NULL;
 }
 
-/* `at_once`: without asking whether it is ready, as if that had become true just after it was asked. */
+/* `at_once`: without checking whether it is ready, as if that had become true just after the check. */
 static void RACE_(_wait)(RACE_(_shared) * shared, RACE_(_mock) * mock, bool at_once)
 {
     if (mock == NULL)

@@ -1,9 +1,9 @@
 /*
- * The race of publishing and enlisting alone, without coroutines: mock waiters, one for each number, each at
- * its own address, which are taken when they are free and marked free when their wait ends. A producer
- * publishes number after number (with 16 bits it skips some, or the lists would be too long to go through
- * them often); whenever that has changed, each consumer enlists a waiter for a number
- * ahead and one for a number behind, so that lists are taken, sorted and put back on both sides.
+ * The race of publishing and enlisting alone, without coroutines. There is one mock waiter for each number,
+ * each at its own address; it is taken when it is free, and marked free when its wait ends. A producer
+ * publishes number after number. (With 16 bits it skips some, or the lists would be too long to traverse
+ * often.) Whenever the published number has changed, each consumer enlists a waiter for a number ahead and
+ * one for a number behind, so that lists are taken, sorted and put back on both sides.
  *
  * Source: the test that the seed article on the sequence barrier runs under the ThreadSanitizer.
  */
@@ -26,7 +26,7 @@ struct race {
     bide_atomic(uint32_t) wrong; /* ended though not reached, or with an error */
 };
 
-/* The counts are relaxed, so that they add no order that the barrier must provide. */
+/* The counts are relaxed, so that they do not add an ordering that the barrier must provide. */
 static void race_init(struct race *race, uint32_t consumers, uint32_t laps, uint32_t greatest_step)
 {
     race->laps = laps;

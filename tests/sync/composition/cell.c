@@ -1,4 +1,4 @@
-/* One cell: is made, run, and held against what model.c says. */
+/* One cell: makes it, runs it, and compares the result with model.c. */
 #include "composition.h"
 #include "memory.h"
 
@@ -140,7 +140,7 @@ bide_coroutine(parent_body)
     bide_end();
 }
 
-/* Waits for the same, behind the subject. */
+/* Waits for the same object, behind the subject. */
 struct next {
     bide_task task;
     const primitive *primitive;
@@ -552,7 +552,7 @@ static bool has_struck(cell *c)
     return bide_atomic_load(&c->deadline->state, acquire) == BIDE_DEADLINE_ENDED;
 }
 
-/* Real time has to come to a deadline: this waits, and gives up only where the test has failed. */
+/* Waits until real time reaches a deadline; gives up only if the test has failed. */
 static bool settle_until_struck(cell *c)
 {
     uint64_t max = bide_platform.now() + UINT64_C(10000000000);
@@ -566,7 +566,7 @@ static bool settle_until_struck(cell *c)
     return !cell_failed(c);
 }
 
-/* ---- Holding it against the model ---- */
+/* ---- Comparison with the model ---- */
 
 static bool check_status(cell *c, int status, const char *what)
 {
@@ -634,7 +634,7 @@ static void next_begin(struct next *next, cell *c)
     bide_resume(&next->task.frame);
 }
 
-/* The subject's result, and then the next one's, is handed on; all of it must be there. */
+/* Hands on the result of the subject, and then of the next one; no token may be missing. */
 static void hand_on_all(cell *c, struct next *next)
 {
     const primitive *p = c->primitive;
@@ -678,7 +678,7 @@ static void check_stop(cell *c)
     cell_check(c, bide_atomic_load(&c->stop->lock, relaxed) == 0, "the stop source is locked");
 }
 
-/* The waits that have ended are to be gone: their memory is. */
+/* The memory of ended waits is retired: nothing may refer to it. */
 static void retire_ended(cell *c)
 {
     for (size_t i = orphan_of(c); i-- != 0;) {
@@ -763,7 +763,7 @@ static bool check_acted(cell *c)
            check_waits(c, "after that");
 }
 
-/* On the thread that runs it: what belongs to a thread is this one's. */
+/* On the thread that runs it, whose thread-local state is used. */
 static void begin_places(const cell *c)
 {
     place_begin(c->setting->home, seed_of(c));

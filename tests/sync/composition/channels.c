@@ -1,4 +1,4 @@
-/* The channels that primitives.h has no rows for: without a slot, between one and one, and without a bound. */
+/* Channels without a row in primitives.h: without a slot, one to one, and unbounded. */
 #include "channels.h"
 
 #include "bide/errors.h"
@@ -174,7 +174,7 @@ const primitive rendezvous_send_row = {
     .destroy = met_destroy,
 };
 
-/* ---- Between one and one ---- */
+/* ---- One to one ---- */
 
 enum { CAPACITY = 4 };
 
@@ -302,7 +302,7 @@ const primitive spsc_send_row = {
     .destroy = pipe_destroy,
 };
 
-/* ---- Without a bound: each who uses it has a seat ---- */
+/* ---- Unbounded: each user has a seat ---- */
 
 enum { SEATS = 4 };
 

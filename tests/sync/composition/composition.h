@@ -1,9 +1,9 @@
 /*
- * The matrix of compositions: every operation that can be awaited, in every wrapper, with every end, where every kind
- * of scheduler runs it. The tables are
+ * The matrix of compositions: every awaitable operation, in every wrapper, with every end, on every kind of
+ * scheduler. The tables are
  *
- *     rows       what is awaited       primitives.h, and rows.c for what is no primitive
- *     wrappers   what stands between   wrappers.c
+ *     rows       what is awaited       primitives.h, and rows.c for operations that are no primitives
+ *     wrappers   the layers between    wrappers.c
  *     ends       how it ends           ends.c
  *     settings   where it runs         settings.c
  *
@@ -13,7 +13,7 @@
  *     root --> parent --> subject --> wrapper --> wrapper --> row        next: waits for the same, behind it
  *
  * A cell that cannot exist is excluded, by a predicate that gives the reason (cell.c), and counted. For the others
- * model.c says what must come of it, and cell.c holds what came against that.
+ * model.c computes the expected result, and cell.c compares the actual result with it.
  */
 #ifndef BIDE_TESTS_COMPOSITION_H
 #define BIDE_TESTS_COMPOSITION_H
@@ -51,7 +51,7 @@ enum {
     ROW_NOT_CUT = 4,      /* it cannot be cancelled */
     ROW_NEEDS_TIMERS = 8, /* and time that the driver says */
     ROW_IS_FRAME = 16,    /* it is never ready: it has to run */
-    ROW_ANY_WAITS = 32,   /* that it is waited for cannot be seen in its object */
+    ROW_ANY_WAITS = 32,   /* its object does not show that it has a waiter */
     ROW_ALONE = 128,      /* nobody waits behind it */
     ROW_TAKES_WHEN_IT_RUNS =
         256,                  /* ... and is destroyed after that: nobody else has what it took */
@@ -68,13 +68,13 @@ typedef struct row {
 size_t rows_count(void);
 row row_at(size_t number);
 
-/* Where a row that moves goes to. Set for each cell. */
+/* The target of a row that moves. Set for each cell. */
 extern bide_scheduler *row_target;
 
-/* Lets blocking calls that can be made be made. Were there any? */
+/* Lets queued blocking calls run. Returns whether there were any. */
 bool row_calls_settle(void);
 
-/* The call that is under way ends, although nobody has woken it. */
+/* Ends the call that is under way, although nobody has woken it. */
 void row_is_interrupted(void);
 
 /* Frames that were allocated and not freed. Any thread. */
@@ -115,7 +115,7 @@ typedef enum wrapper_kind {
 
 extern const char *const wrapper_names[WRAPPERS];
 
-/* A coroutine of the test's own: where it belongs, and what it has seen. Writer: the coroutine. */
+/* A coroutine of the test: its expected places, and what it has seen. Writer: the coroutine. */
 typedef struct witness {
     cell *cell;
     const char *what;
@@ -138,7 +138,7 @@ struct coroutine_layer {
     bide_schedule_operation move;
 };
 
-/* It goes elsewhere, registers a stop callback in the context that it has there, and comes back. */
+/* It moves to another scheduler, registers a stop callback in the context that it has there, and returns. */
 struct told_layer {
     bide_task task;
     layer *layer;
@@ -149,7 +149,9 @@ struct told_layer {
     bide_atomic(uint32_t) calls;
 };
 
-/* It goes elsewhere, spawns what is inside in the context that it has there, comes back, and waits for its end. */
+/*
+ * It moves to another scheduler, spawns its content in the context that it has there, returns, and waits for its end.
+ */
 struct spawning_layer {
     bide_task task;
     layer *layer;
@@ -185,7 +187,7 @@ struct generator_layer {
     bide_async_generator_next_operation next;
 };
 
-/* It forks a child, which awaits what is inside, and joins it; or calls it. */
+/* It forks a child, which awaits its content, and joins it; or calls it. */
 struct forking_layer {
     bide_fork_task forking;
     layer *layer;
@@ -238,21 +240,24 @@ struct layer {
 /* Whether it is a coroutine of the test, which takes the row's result. */
 bool wrapper_takes(wrapper_kind kind);
 
-/* Whether it starts another that does: a branch, which may end before its scope's owner resumes, or a root. */
+/*
+ * Whether it starts another coroutine that takes it: a branch, which may end before its scope's owner resumes, or a
+ * root.
+ */
 bool wrapper_begins_taker(wrapper_kind kind);
 
-/* Of those: has it taken what is inside, as far as that ended with 0? */
+/* Whether such a coroutine has taken the result of its content, if that ended with 0. */
 bool layer_took(layer *self);
 
 void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind);
 
-/* The operation: the wrapper around all that is inside it. */
+/* The operation: the wrapper around its content. */
 bide_awaiter *layer_make(layer *self);
 
-/* Lets parents of forked children go on that nobody posts. Were there any since the last time? */
+/* Resumes parents of forked children that nobody posts. Returns whether there were any since the last call. */
 bool layers_settle(cell *c);
 
-/* Nothing of it runs any more: ends what was not ended with the wait. Then checks what is left. */
+/* Nothing of it runs any more: ends the parts that did not end with the wait, and checks the rest. */
 void layer_end(layer *self);
 
 /* ---- Ends ---- */
@@ -308,7 +313,7 @@ typedef struct setting {
     const char *name;
     place *home; /* where the parent is */
     place *away;
-    unsigned moves; /* how often the subject goes to the other before it waits */
+    unsigned moves; /* how often the subject moves to the other before it waits */
     bool gives_way; /* at each operation that is ready: the budget is 1 */
 } setting;
 
@@ -371,14 +376,14 @@ struct cell {
     bide_deadline *deadline;
     bool has_deadline;
     bool woken, closed, destroyed;
-    const char *open; /* why nobody can say what comes of it; or NULL */
+    const char *open; /* why the result is unspecified; or NULL */
 
     bide_atomic(uint32_t) failed;
     char failure[240];
     char late_failure[240]; /* counts if there is no other */
 };
 
-/* Lets the cell continue, to be left soon. Any thread. */
+/* Records a failure; the cell returns soon after it. Any thread. */
 void cell_fail(cell *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define cell_check(c, condition, ...)    \
     do {                                 \
@@ -390,20 +395,20 @@ bool cell_failed(cell *c);
 /* The awaiter of the subject, or of a layer: layer `index`, or the row. */
 bide_awaiter *cell_make(cell *c, size_t index);
 
-/* Where what is not at `p` is. */
+/* The place of a cell that is not `p`. */
 place *cell_away_of(const cell *c, const place *p);
 
-void cell_expect(
-    cell *c,
-    place *
-        at); /* model.c, for a subject that is there: sets `outcome`, and the places of the layers */
+/* Sets `outcome`, and the places of the layers (model.c). `at` is the place of a subject that exists. */
+void cell_expect(cell *c, place *at);
 
-/* When a with_deadline's time comes. */
+/* The time of a with_deadline. */
 uint64_t cell_time(const cell *c, const place *p);
 
 typedef enum verdict { CELL_PASSED, CELL_EXCLUDED, CELL_FAILED } verdict;
 
-/* Runs it. `reason` is why it is excluded, or how it failed; then nothing else can be run in this process. */
+/*
+ * Runs it. `reason` is why it is excluded, or how it failed; after a failure nothing else can be run in this process.
+ */
 verdict cell_run(const cell_name *name, char *reason, size_t size);
 
 void cell_print_name(const cell_name *name, char *text, size_t size);

@@ -1,14 +1,14 @@
 /* The ends, and the settings. */
 #include "composition.h"
 
-/* Destroyed: both what was begun by bide_spawn and by bide_start. */
+/* Destroyed coroutines: started by bide_spawn and by bide_start. */
 #define BOTH(name, ...)                                       \
     {name, __VA_ARGS__, 0, SPAWNED},                          \
     {                                                         \
         name ", begun by bide_start", __VA_ARGS__, 0, STARTED \
     }
 
-/* After it was handed what it waits for, and so many steps of schedulers by hand. */
+/* After it was handed its token, and so many steps of schedulers by hand. */
 #define STEPPED(steps)                                                                             \
     {                                                                                              \
         "handed it, destroyed after " #steps " steps", ACT_WAKE, MOMENT_OUTSIDE, DESTROYS_STEPPED, \

@@ -1,5 +1,6 @@
 /*
- * The expected result of a cell, computed without running it. The walk goes from the subject inwards and knows of each layer
+ * The expected result of a cell, computed without running it. The walk goes from the subject inwards and knows for each
+ * layer
  *
  *     place     where its awaiting coroutine is
  *     reached   whether the act's request reaches its wait, through contexts and tokens
@@ -47,7 +48,7 @@ static outcome of_row(cell *c, place *at, bool reached)
 
 static outcome walk(cell *c, size_t index, place *at, bool reached);
 
-/* A wait for an operation that runs by itself. It starts it, unless it was cancelled before. */
+/* A wait for an operation that runs independently of it. The wait starts it, unless it was cancelled before. */
 static outcome of_shared(cell *c, layer *l, place *at, bool reached)
 {
     l->inner = l->kind == WRAP_SHARED ? at : cell_away_of(c, at);
@@ -66,7 +67,9 @@ static outcome of_shared(cell *c, layer *l, place *at, bool reached)
     return o;
 }
 
-/* A child does not know who is asked to stop. If that was before, it is not forked; but it is called. */
+/*
+ * A child does not see the stop request of its parent. If the request came before, it is not forked; but it is called.
+ */
 static outcome of_forked(cell *c, layer *l, place *at, bool reached)
 {
     outcome o = walk(c, l->index + 1, at, false);
@@ -92,7 +95,7 @@ static outcome of_any(cell *c, layer *l, place *at, bool reached)
     bool with_other = o.ends && (before || !o.at_begin);
     if (with_other && o.status != reason(c))
         c->open = "which of two branches ends first is open";
-    /* The other branch is cancelled; unless this one has ended before, that decides. */
+    /* The other branch is cancelled and decides, unless this one has ended before. */
     if (!o.ends || (before && l->kind == WRAP_ANY_SECOND))
         o.status = reason(c);
     return o;

@@ -276,14 +276,14 @@ static void pool_open(place *p, pool *self)
 /* ---- Inline ---- */
 
 /*
- * The driver is in no wait, so a thread of the library's own keeps the time. `until` is when all timers have come that
- * come soon: once a timer that is set after that has come too, and another after that one, what these made ready inline
- * has run.
+ * The driver is in no wait, so a thread of the library keeps the time. `until` is the time at which all near timers
+ * have expired: once a timer that is set after them has expired, and another after that one, everything that they made
+ * ready inline has run.
  */
 static struct {
     bide_scheduler own; /* the functions of the scheduler, which now go through this here */
     pthread_mutex_t lock;
-    uint64_t until; /* 0: none comes soon */
+    uint64_t until; /* 0: none is near */
 } inlined = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 typedef struct bell {
@@ -439,7 +439,7 @@ void place_open(place *p)
     } else {
         pool_open(p, p->implementation);
         place_hold(p);
-        place_release(p); /* its threads know where they are */
+        place_release(p); /* its threads record their place */
     }
 }
 
@@ -526,7 +526,7 @@ static bool drain_loop(place *p)
     return any;
 }
 
-/* The due time of a timer is not known here: so they are checked, at least once. */
+/* The due time of a timer is not known here, so timers are checked at least once. */
 static bool drain_pool(place *p)
 {
     pool *self = p->implementation;
@@ -544,7 +544,7 @@ static bool drain_pool(place *p)
         look = false;
         pool_hold(self);
         pool_release(self);
-        if (p->under != NULL) { /* what a strand's coroutines wake inline runs after its turn */
+        if (p->under != NULL) { /* coroutines that a strand wakes inline run after its turn */
             place_hold(p->under);
             place_release(p->under);
         }

@@ -326,8 +326,8 @@ static const primitive sleep_row = {
 /* ---- A blocking call, behind another ---- */
 
 /*
- * Pools of one thread each: the usual one; another, whose calls are made while a call holds up the usual one; and one
- * whose calls may be interrupted.
+ * Pools of one thread each: the usual one; another, for calls that run while a call blocks the usual one; and one for
+ * interruptible calls.
  */
 enum { USUAL, ANOTHER, INTERRUPTING, BLOCKING_POOLS };
 
@@ -337,12 +337,12 @@ typedef struct calls {
     unsigned pool; /* in `blocking` */
     bide_blocking_call first;
     probe probe;
-    bide_blocking_call held_up; /* in the usual pool, while those of another are made */
+    bide_blocking_call held_up; /* in the usual pool, while calls of another run */
     probe held_up_probe;
     bide_atomic(uint32_t) free; /* the first returns */
     bide_atomic(uint32_t) over; /* ... and the coroutine that holds the usual pool */
     uint32_t made;
-    int fd; /* what an interruptible call reads from */
+    int fd; /* the descriptor that an interruptible call reads */
 } calls;
 
 static void open_blocking(unsigned pool)
@@ -403,7 +403,7 @@ static void calls_of_another_init(void *object)
                 bide_blocking_run(&calls->held_up, blocking[USUAL], long_call, calls));
 }
 
-/* A call is under way that comes to its end by itself: 1 + its pool. 0: none. */
+/* A call is under way that ends without a wake: 1 + its pool. 0: none. */
 static bide_atomic(uint32_t) calls_pending;
 
 static bide_awaiter *calls_begin(void *waiter, void *object)
@@ -419,7 +419,7 @@ static void no_call(void *argument)
     (void)argument;
 }
 
-/* (the calls that were queued before it have been made) */
+/* (the calls that were queued before it have completed) */
 static void flush_calls(unsigned pool)
 {
     bide_blocking_call call;
@@ -431,7 +431,7 @@ static void flush_calls(unsigned pool)
         wait_a_moment(&spins);
 }
 
-/* (when it returns a call that waited has been made, and who awaits it was posted) */
+/* (when it returns, the waiting call has completed and its awaiter was posted) */
 static void calls_wake(void *object)
 {
     PRIMITIVE_OBJECT(calls, calls);
@@ -439,7 +439,7 @@ static void calls_wake(void *object)
     flush_calls(calls->pool);
 }
 
-/* A call that may be interrupted was queued: it is to begin before anything else is done. */
+/* An interruptible call was queued: it must start before anything else happens. */
 static bide_atomic(uint32_t) interruptible_queued;
 
 static bool interruptible_begins(void)
@@ -497,7 +497,7 @@ static const primitive calls_of_another_row = {
     .destroy = calls_destroy,
 };
 
-/* ---- A blocking call that may be interrupted, under way ---- */
+/* ---- An interruptible blocking call, under way ---- */
 
 static void interruptible_init(void *object)
 {
@@ -595,7 +595,7 @@ row row_at(size_t number)
     if (strcmp(row.primitive->name, "condition") == 0 ||
         strcmp(row.primitive->name, "notify, all") == 0)
         row.flags = ROW_IS_FRAME;
-    /* (what was claimed is abandoned, and the next claim waits until a consumer has gone past it) */
+    /* (the claimed slots are abandoned, and the next claim waits until a consumer has passed them) */
     if (row.primitive == &primitive_multi_claim)
         row.flags = ROW_TAKES_WHEN_IT_RUNS;
     return row;

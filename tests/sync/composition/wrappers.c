@@ -1,4 +1,4 @@
-/* The wrappers: how each is put around what is inside it. */
+/* The wrappers: how each is put around its content. */
 #include "composition.h"
 
 #include "bide/handle.h"
@@ -60,8 +60,8 @@ bool wrapper_begins_taker(wrapper_kind kind)
 }
 
 /*
- * Has what it has begun ended with 0? That its probe has seen a 0 is not enough: on its way home a root or branch that
- * is destroyed gives back what it took.
+ * Whether the started coroutine has ended with 0. It is not enough that its probe has seen a 0: a root or branch that
+ * is destroyed on its way home releases what it took.
  */
 static bool begun_took(layer *self)
 {
@@ -170,7 +170,7 @@ static bide_awaiter *make_probed(layer *self)
     return bide_then(&self->probe, cell_make(self->cell, self->index + 1), probe_sees, self);
 }
 
-/* A branch of the scope that begins the other, while the owner may be on its way. */
+/* A branch of the scope that starts the other branch, while the owner may be moving. */
 bide_coroutine(spawner_body)
 {
     bide_begin(spawner_body, bide_task * self);
@@ -210,7 +210,7 @@ bide_coroutine(scope_layer_body)
     bide_end();
 }
 
-/* Where it is only for a while. */
+/* The place where it is only for a while. */
 static const place *told_place(const layer *self)
 {
     return cell_away_of(self->cell, self->place);
@@ -270,8 +270,8 @@ bide_coroutine(spawning_layer_body)
 }
 
 /*
- * The number of coroutines on a deque of a pool, and then in a ring, without having been posted, because they fork; and
- * whether one of them has resumed. (Elsewhere a parent resumes when its child has ended.)
+ * The number of coroutines that were on a deque of a pool, and then in a ring, without being posted, because they fork;
+ * and whether one of them has resumed. (On other schedulers a parent resumes when its child has ended.)
  */
 static bide_atomic(uint32_t) parents_aside;
 static bide_atomic(uint32_t) parents_gone_on;
@@ -461,7 +461,7 @@ static void scope_layer_end(layer *self)
                  "%u branches of the scope, `ended` was called %u times", spawned, ended);
 }
 
-/* It was destroyed when its callback had been posted: that has run by now. */
+/* It was destroyed after its callback was posted; the callback has run by now. */
 static void told_layer_end(layer *self)
 {
     struct told_layer *told = &self->of.told;
@@ -493,7 +493,7 @@ void layer_end(layer *self)
         break;
     case WRAP_ANY:
     case WRAP_ANY_SECOND:
-        bide_event_destroy(&self->of.when.other); /* (tells if it is waited for) */
+        bide_event_destroy(&self->of.when.other); /* (reports a remaining waiter) */
         break;
     case WRAP_ONCE:
         bide_once_destroy(&self->of.once.once);

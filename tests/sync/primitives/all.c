@@ -83,7 +83,7 @@ void primitive_free_object(const primitive *p, void *object)
     free(object);
 }
 
-/* No pointer, and not what any state is. */
+/* Neither a pointer nor any valid state. */
 enum { RETIRED = 0xA5 };
 
 void *primitive_new_waiter(const primitive *p)

@@ -104,7 +104,7 @@ const primitive primitive_event_count = {
     .destroy = counted_destroy,
 };
 
-/* ---- Both ends of a channel: who passes an element on may find another at the same slot still ---- */
+/* ---- Both ends of a channel: after an element is passed on, its slot may still hold another ---- */
 
 enum { CHANNEL_CAPACITY = 3 };
 

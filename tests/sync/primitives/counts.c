@@ -1,4 +1,4 @@
-/* Auto-reset events and notifying, and what is counted: latches, wait groups, barriers of parties. */
+/* Auto-reset events, notify, and counters: latches, wait groups, cyclic barriers. */
 #include "rows.h"
 
 #include "bide/auto_event.h"
@@ -317,7 +317,9 @@ const primitive primitive_wait_group = {
     .destroy = group_destroy,
 };
 
-/* ---- A barrier of two parties, one of which has arrived: its phase is what is waited for ---- */
+/*
+ * ---- A barrier of two parties, one of which has arrived: the wait is for the end of its phase ----
+ */
 
 typedef struct phase {
     bide_cyclic_barrier barrier;

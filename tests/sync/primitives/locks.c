@@ -1,4 +1,4 @@
-/* Locks whose waiters know more than a queue's, and what is made of a mutex. */
+/* Locks with special waiters, and objects that are built on a mutex. */
 #include "rows.h"
 
 #include "bide/barging_mutex.h"
@@ -199,7 +199,9 @@ const primitive primitive_barging_mutex = {
     .destroy = barging_destroy,
 };
 
-/* ---- Once: at first the object's own waiter runs it; then it is done, or, in the second row, never ---- */
+/*
+ * ---- Once: at first the object's own waiter runs it; then it completes, or, in the second row, never ----
+ */
 
 typedef struct run_once {
     bide_once once;
@@ -295,7 +297,7 @@ const primitive primitive_once_in_vain = {
     .destroy = once_destroy,
 };
 
-/* ---- A monitor: a condition, its mutex, and what is waited for ---- */
+/* ---- A monitor: a condition, its mutex, and the awaited state ---- */
 
 typedef struct monitor {
     bide_mutex mutex;

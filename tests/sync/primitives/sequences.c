@@ -7,14 +7,14 @@
 #include "bide/sequence_group.h"
 #include "bide/single_producer_sequencer.h"
 
-/* A list of waiters, or what has one at its head. */
+/* A waiter list, or an object that starts with one. */
 static bool list_is_idle(void *waiters)
 {
     bide_waiter_list *list = waiters;
     return bide_waiter_list_word_is_idle(bide_atomic_load(&list->word, relaxed));
 }
 
-/* ---- A barrier: what is waited for is 0 ---- */
+/* ---- A barrier: the wait is for 0 ---- */
 
 static void barrier8_init(void *object)
 {
@@ -377,7 +377,7 @@ const primitive primitive_multi_claim = {
     .destroy = multi_destroy,
 };
 
-/* ---- Its readers: they wait for the first that is claimed, which they are woken by ---- */
+/* ---- Its readers: they wait for the first claimed number, which wakes them ---- */
 
 static bide_awaiter *reader_begin(void *waiter, void *object)
 {

@@ -1,4 +1,4 @@
-/* Channels for one value, and for values that all see. */
+/* Channels for one value, and for values that all receivers see. */
 #include "rows.h"
 
 #include "bide/broadcast.h"
@@ -74,7 +74,10 @@ const primitive primitive_oneshot = {
     .destroy = oneshot_destroy,
 };
 
-/* ---- Those to all: whoever sends or closes is the producer for that time, under a lock ---- */
+/*
+ * ---- Broadcast channels: the sending or closing thread is the producer meanwhile, under a lock
+ * ----
+ */
 
 typedef bide_atomic(uint32_t) producers_lock;
 
@@ -94,7 +97,7 @@ static bool barrier_is_idle(bide_sequence_barrier *barrier)
     return bide_waiter_list_word_is_idle(bide_atomic_load(&barrier->waiters.list.word, relaxed));
 }
 
-/* ---- A watch: what is waited for is another value than the first ---- */
+/* ---- A watch: the wait is for another value than the first ---- */
 
 typedef struct watched {
     bide_watch(uint64_t) watch;
@@ -176,7 +179,7 @@ const primitive primitive_watch = {
     .destroy = watch_destroy,
 };
 
-/* ---- A broadcast that keeps one: what is waited for is the first ---- */
+/* ---- A broadcast that keeps one element: the wait is for the first ---- */
 
 typedef struct heard {
     bide_broadcast(uint64_t) broadcast;

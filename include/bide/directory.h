@@ -1,8 +1,8 @@
 /*
  * Reading directories, and files mapped into memory. Floor: io.
  *
- *     bide_try(bide_open(&self->open, &self->folder, "/etc", O_RDONLY | O_DIRECTORY, 0));
- *     bide_directory_init(&self->directory, &self->folder, self->buffer, sizeof self->buffer);
+ *     bide_try(bide_open(&self->open, &self->opened, "/etc", O_RDONLY | O_DIRECTORY, 0));
+ *     bide_directory_init(&self->directory, &self->opened, self->buffer, sizeof self->buffer);
  *     for (;;) {
  *         bide_try_or_break(bide_next_entry(&self->next, &self->directory));
  *         puts(self->next.name);
@@ -30,7 +30,7 @@ BIDE_EXTERN_C_BEGIN
 
 /* A directory that is being read. */
 typedef struct bide_directory {
-    bide_descriptor *folder;
+    bide_descriptor *descriptor;
     char *buffer;
     size_t size;
     size_t begin; /* entries that were read and not given */
@@ -48,11 +48,11 @@ typedef struct bide_entry_operation {
 } bide_entry_operation;
 
 /*
- * Prepares the reading of `folder`, which is open and is at its beginning. `buffer` is for entries: of
+ * Prepares the reading of `descriptor`, which is open and is at its beginning. `buffer` is for entries: of
  * 280 bytes or more, so that any fits; some KB are a good size.
  * Threads: the loop's. Progress: wait-free.
  */
-void bide_directory_init(bide_directory *directory, bide_descriptor *folder, void *buffer,
+void bide_directory_init(bide_directory *directory, bide_descriptor *descriptor, void *buffer,
                          size_t size);
 
 /*

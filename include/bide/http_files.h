@@ -119,7 +119,7 @@ typedef struct bide_http_files_exchange {
     char boundary[24];
     char part[256];
     size_t part_size;
-    bide_directory folder;
+    bide_directory directory;
     bide_entry_operation entry;
     char entries[2048];
 } bide_http_files_exchange;

@@ -88,7 +88,7 @@ typedef struct bide_resolve_operation {
     bide_names *names;
     const char *host;
     uint16_t port;
-    struct bide_look_up_request_ *request;
+    struct bide_resolve_request_ *request;
     bide_event_waiter wait;
     struct bide_cares_resolve_ *cares;
     bide_auto_event *news; /* set when a family is answered; NULL: nobody wants to know */

@@ -206,9 +206,9 @@ typedef struct bide_websocket {
     bool is_whole;      /* it has come to its end, in the memory of one who was not told */
     bool is_first;      /* nothing of it has been told of */
     bool was_not_reported;  /* the piece that is lent was lent to one who was destroyed */
-    bool is_lent_first; /* it is its message's first, or last */
-    bool is_lent_last;
-    size_t lent;    /* bytes at the reader's beginning: a piece */
+    bool is_provided_first; /* it is its message's first, or last */
+    bool is_provided_last;
+    size_t provided;    /* bytes at the reader's beginning: a piece */
     size_t kept;    /* bytes in the memory of one whose wait was cancelled */
     uint64_t total; /* bytes, with those of frames whose header has come */
     uint64_t fragments;

@@ -83,11 +83,11 @@ void bide_roots_looked_(void)
 
 bool bide_roots_have_(const bide_root *root)
 {
-    enum { MOST = 1000 };
+    enum { MAX = 1000 };
     bide_root_list_ *list = roots_list_of(bide_roots_, root);
     bide_short_lock_take_(&list->lock);
     const bide_root_links_ *links = list->first;
-    for (unsigned i = 0; i < MOST && links != NULL && links != &root->links; i++)
+    for (unsigned i = 0; i < MAX && links != NULL && links != &root->links; i++)
         links = links->next;
     bide_short_lock_free_(&list->lock);
     return links == &root->links;

@@ -402,9 +402,9 @@ bide_declared_coroutine(bide_http_files_body)
         }
         (void)bide_http_add(&self->exchange, "Content-Type", "text/html; charset=utf-8");
         bide_try(bide_http_write(&self->exchange, self->entries, http_files_print_page_top(self)));
-        bide_directory_init(&self->folder, &self->file, self->entries, sizeof self->entries);
+        bide_directory_init(&self->directory, &self->file, self->entries, sizeof self->entries);
         for (;;) {
-            bide_try_or_break(bide_next_entry(&self->entry, &self->folder));
+            bide_try_or_break(bide_next_entry(&self->entry, &self->directory));
             if (http_files_is_listed(self))
                 bide_try(
                     bide_http_write(&self->exchange, self->path, http_files_print_entry(self)));

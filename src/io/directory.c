@@ -24,10 +24,10 @@
 #include <stddef.h>
 #include <string.h>
 
-void bide_directory_init(bide_directory *directory, bide_descriptor *folder, void *buffer,
+void bide_directory_init(bide_directory *directory, bide_descriptor *descriptor, void *buffer,
                          size_t size)
 {
-    directory->folder = folder;
+    directory->descriptor = descriptor;
     directory->buffer = buffer;
     directory->size = size;
     directory->begin = 0;
@@ -115,7 +115,7 @@ bide_awaiter *bide_next_entry(bide_entry_operation *entry, bide_directory *direc
         .name = "bide_next_entry",
     };
     bide_io_operation *operation =
-        io_file_init(&entry->file, &ops, BIDE_IO_READ_DIRECTORY, directory->folder);
+        io_file_init(&entry->file, &ops, BIDE_IO_READ_DIRECTORY, directory->descriptor);
     operation->arguments.bytes.data = directory->buffer;
     operation->arguments.bytes.size = directory->size;
     operation->arguments.bytes.offset = -1;

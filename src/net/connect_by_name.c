@@ -243,7 +243,7 @@ bide_awaiter *bide_connect_any(bide_connect_any_operation *operation, bide_descr
     return bide_task_init(&operation->task, &connect_any_body);
 }
 
-static bide_awaiter *connect_by_look_up(bide_connect_by_name_operation *self)
+static bide_awaiter *connect_by_resolve(bide_connect_by_name_operation *self)
 {
     bide_awaiter *awaiter =
         bide_connect_any(&self->connect, self->connection, self->resolve.addresses, 0, 0);
@@ -260,7 +260,7 @@ bide_coroutine(connect_by_name_body)
 {
     bide_begin(connect_by_name_body, bide_connect_by_name_operation * self);
     bide_descriptor_init_closed(self->connection);
-    bide_try(connect_by_look_up(self));
+    bide_try(connect_by_resolve(self));
     bide_end();
 }
 

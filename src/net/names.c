@@ -32,7 +32,7 @@
 
 enum { NAMES_THREADS = 4, NAMES_HOST_MAX = 253 };
 
-struct bide_look_up_request_ {
+struct bide_resolve_request_ {
     bide_event done;
     bide_atomic(uint32_t) holders; /* 3 */
     int status;                    /* this and the rest: the call's, then the operation's: 2 */
@@ -41,7 +41,7 @@ struct bide_look_up_request_ {
     char host[NAMES_HOST_MAX + 1];
 };
 
-typedef struct bide_look_up_request_ names_request;
+typedef struct bide_resolve_request_ names_request;
 
 static int names_use_cares(bide_names *names, const bide_names_options *options)
 {
@@ -217,7 +217,7 @@ static int names_request_start(bide_resolve_operation *operation, const bide_con
 
 /* ---- The operation ---- */
 
-static int names_look_up_start(bide_resolve_operation *operation, const bide_context *context)
+static int names_resolve_start(bide_resolve_operation *operation, const bide_context *context)
 {
     const char *host = operation->host;
     size_t length = host != NULL ? strnlen(host, NAMES_HOST_MAX + 1) : 0;
@@ -232,7 +232,7 @@ static int names_look_up_start(bide_resolve_operation *operation, const bide_con
                                               : bide_names_cares_create_(operation, context);
 }
 
-static void names_look_up_finish(bide_resolve_operation *operation)
+static void names_resolve_finish(bide_resolve_operation *operation)
 {
     const names_request *it = operation->request;
     bide_assert(it->count <= BIDE_RESOLVE_MAX);
@@ -263,16 +263,16 @@ static void names_sort_v6_first(bide_resolve_operation *operation)
     memcpy(&operation->addresses[kept], v4, count * sizeof *v4);
 }
 
-bide_coroutine(look_up_body)
+bide_coroutine(resolve_body)
 {
-    bide_begin(look_up_body, bide_resolve_operation * self);
+    bide_begin(resolve_body, bide_resolve_operation * self);
     self->request = NULL;
     self->cares = NULL;
-    self->status = names_look_up_start(self, bide_this_context());
+    self->status = names_resolve_start(self, bide_this_context());
     if (self->request != NULL) {
         bide_await_status(self->status, bide_event_wait(&self->wait, &self->request->done));
         if (self->status == 0)
-            names_look_up_finish(self);
+            names_resolve_finish(self);
     } else if (self->cares != NULL) {
         bide_await_status(self->status, bide_names_cares_run_(self->cares));
         if (self->status != 0)
@@ -297,5 +297,5 @@ bide_awaiter *bide_resolve(bide_resolve_operation *operation, bide_names *names,
     operation->port = port;
     operation->news = NULL;
     operation->answered = 0;
-    return bide_task_init(&operation->task, &look_up_body);
+    return bide_task_init(&operation->task, &resolve_body);
 }

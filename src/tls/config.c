@@ -169,10 +169,10 @@ static bool tls_config_digest_demands(const bide_tls_config *config,
 {
     EVP_MD_CTX *sum = EVP_MD_CTX_new();
     unsigned char clients = (unsigned char)options->clients;
-    const char *folder = options->authorities_directory != NULL ? options->authorities_directory : "";
+    const char *directory = options->authorities_directory != NULL ? options->authorities_directory : "";
     bool done = sum != NULL && EVP_DigestInit_ex(sum, EVP_sha256(), NULL) == 1 &&
                 EVP_DigestUpdate(sum, &clients, 1) == 1 &&
-                EVP_DigestUpdate(sum, folder, strlen(folder) + 1) == 1;
+                EVP_DigestUpdate(sum, directory, strlen(directory) + 1) == 1;
     STACK_OF(X509_OBJECT) *trusted =
         X509_STORE_get0_objects(SSL_CTX_get_cert_store(config->context));
     for (int i = 0; done && i < sk_X509_OBJECT_num(trusted); i++) {

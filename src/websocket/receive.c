@@ -206,11 +206,11 @@ static int websocket_return_piece(websocket_receiving *receive)
 {
     bide_websocket *websocket = receive->websocket;
     receive->data = websocket->reader.buffer + websocket->reader.begin;
-    receive->count = websocket->lent;
-    bide_assert(websocket->lent <= bide_reader_buffered(&websocket->reader));
+    receive->count = websocket->provided;
+    bide_assert(websocket->provided <= bide_reader_buffered(&websocket->reader));
     receive->kind = (bide_websocket_kind)websocket->kind;
-    receive->is_first = websocket->is_lent_first;
-    receive->is_last = websocket->is_lent_last;
+    receive->is_first = websocket->is_provided_first;
+    receive->is_last = websocket->is_provided_last;
     return 0;
 }
 
@@ -233,19 +233,19 @@ static int websocket_finish_previous(websocket_receiving *receive)
     bide_websocket *websocket = receive->websocket;
     bide_reader *reader = &websocket->reader;
     bool was_not_reported = websocket->was_not_reported;
-    bide_assert(websocket->lent <= bide_reader_buffered(reader));
+    bide_assert(websocket->provided <= bide_reader_buffered(reader));
     receive->has_begun = true;
     websocket->was_not_reported = false;
     if (was_not_reported && receive->is_piece)
         return websocket_return_piece(receive);
     if (was_not_reported &&
-        websocket->lent <= receive->size - websocket_min(websocket->kept, receive->size)) {
-        memcpy(receive->data + websocket->kept, bide_reader_peek(reader), websocket->lent);
-        websocket->kept += websocket->lent;
+        websocket->provided <= receive->size - websocket_min(websocket->kept, receive->size)) {
+        memcpy(receive->data + websocket->kept, bide_reader_peek(reader), websocket->provided);
+        websocket->kept += websocket->provided;
     }
-    bide_reader_consume(reader, websocket->lent);
-    websocket->lent = 0;
-    if (was_not_reported && websocket->is_lent_last)
+    bide_reader_consume(reader, websocket->provided);
+    websocket->provided = 0;
+    if (was_not_reported && websocket->is_provided_last)
         return websocket_return_message(receive);
     bool is_whole = websocket->is_whole;
     websocket->is_whole = false;
@@ -267,13 +267,13 @@ static int websocket_next_piece(websocket_receiving *receive)
     if (status < 0)
         return status;
     websocket->is_in_frame = websocket->left != 0;
-    websocket->lent = size;
-    websocket->is_lent_last = websocket->left == 0 && websocket->is_final;
-    if (size == 0 && !websocket->is_lent_last)
+    websocket->provided = size;
+    websocket->is_provided_last = websocket->left == 0 && websocket->is_final;
+    if (size == 0 && !websocket->is_provided_last)
         return 1;
-    websocket->is_lent_first = websocket->is_first;
+    websocket->is_provided_first = websocket->is_first;
     websocket->is_first = false;
-    if (websocket->is_lent_last)
+    if (websocket->is_provided_last)
         websocket->is_in_message = false;
     return websocket_return_piece(receive);
 }

@@ -46,7 +46,7 @@ static fork_stack *fork_stack_of(bide_fork_stack_ *head)
     return bide_container_of(head, fork_stack, head);
 }
 
-static bide_fork_task *forking_of(uintptr_t parent)
+static bide_fork_task *fork_task_of(uintptr_t parent)
 {
     return (bide_fork_task *)(parent &
                             ~(uintptr_t)BIDE_FORK_FLAGS_); /* NOLINT(performance-no-int-to-ptr) */
@@ -366,7 +366,7 @@ static bide_frame *fork_end(bide_fork_task *self, const bide_context *context)
 {
     for (;;) {
         uintptr_t flags = self->parent & BIDE_FORK_FLAGS_;
-        bide_fork_task *parent = forking_of(self->parent);
+        bide_fork_task *parent = fork_task_of(self->parent);
         bide_frame *next = self->frame.awaiter.frame;
         int error = self->frame.error;
         int failed = bide_atomic_load(&self->failed, relaxed); /* 6, by `pending` */

@@ -144,7 +144,7 @@ static const bide_coroutine_type bide_fork_task_type = {
 #define bide_declared_fork_coroutine(name) bide_declared_coroutine_of(bide_fork_task_type, name)
 
 /*
- * Makes `fork_task` a forking coroutine at its start, to be run by `body` when it is awaited: the
+ * Makes `forking` a forking coroutine at its start, to be run by `body` when it is awaited: the
  * first, whose frame is the caller's and stays until it has ended. Returns the awaiter to give to
  * bide_await, bide_spawn or bide_sync_wait, once.
  * Threads: any. Errors: those of the body; if that ends with 0, the first of what it has forked and
@@ -152,15 +152,15 @@ static const bide_coroutine_type bide_fork_task_type = {
  * that of the body.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_fork_task_init(bide_fork_task *fork_task, const bide_point *body)
+BIDE_INLINE bide_awaiter *bide_fork_task_init(bide_fork_task *forking, const bide_point *body)
 {
-    fork_task->parent = BIDE_FORK_ROOT_;
-    fork_task->stack = &bide_fork_task_no_stack_;
-    fork_task->home = NULL;
-    fork_task->taken = 0;
-    bide_atomic_init(&fork_task->pending, 0);
-    bide_atomic_init(&fork_task->failed, 0);
-    return bide_frame_init(&fork_task->frame, body);
+    forking->parent = BIDE_FORK_ROOT_;
+    forking->stack = &bide_fork_task_no_stack_;
+    forking->home = NULL;
+    forking->taken = 0;
+    bide_atomic_init(&forking->pending, 0);
+    bide_atomic_init(&forking->failed, 0);
+    return bide_frame_init(&forking->frame, body);
 }
 
 /* ---- Fork, call and join ---- */
@@ -307,7 +307,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * In a forking coroutine's body: forks a child, a forking coroutine whose frame is a `type` and
  * whose body has the constant at `body`. Then come up to seven parameters, each as an assignment to
  * a member of the child's frame, which are evaluated in this order; members that are not named are
- * not initialised. `self` points at the frame at hand, whose header is called `fork_task`, and is
+ * not initialised. `self` points at the frame at hand, whose header is called `forking`, and is
  * evaluated more than once. To be awaited at once, by this coroutine:
  *
  *     bide_await(bide_fork(self, struct fib, &fib_body, n = self->n - 1, result = &self->one));
@@ -340,12 +340,12 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * one was not run). Suspends: if another worker has taken part, and a child runs yet. Cancel-safe:
  * yes, it cannot be cancelled. Progress: that of the children.
  */
-#define bide_fork_join(self) bide_fork_task_begin_join_(&(self)->fork_task)
+#define bide_fork_join(self) bide_fork_task_begin_join_(&(self)->forking)
 
 #define BIDE_FORK_(begin, kind, self, type, ...) \
     BIDE_COUNTED_(BIDE_FORK_, BIDE_COUNT_(__VA_ARGS__))(begin, kind, self, type, __VA_ARGS__)
 #define BIDE_FORK_1_(begin, kind, self, type, body) \
-    ((void)bide_fork_task_frame_(&(self)->fork_task, sizeof(type), body, kind), begin(&(self)->fork_task))
+    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind), begin(&(self)->forking))
 /* clang-format off */
 #define BIDE_FORK_2_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 #define BIDE_FORK_3_(...) BIDE_FORK_WITH_(__VA_ARGS__)
@@ -357,11 +357,11 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 #define BIDE_FORK_9_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 /* clang-format on */
 #define BIDE_FORK_WITH_(begin, kind, self, type, body, ...)                                       \
-    (bide_fork_task_frame_(&(self)->fork_task, sizeof(type), body, kind) != NULL                      \
+    (bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                      \
          ? (BIDE_EACH_(BIDE_FORK_PARAMETER_, BIDE_FORK_CHILD_(self, type), __VA_ARGS__), (void)0) \
          : (void)0,                                                                               \
-     begin(&(self)->fork_task))
-#define BIDE_FORK_CHILD_(self, type)                   ((type *)(void *)(self)->fork_task.awaiter.link)
+     begin(&(self)->forking))
+#define BIDE_FORK_CHILD_(self, type)                   ((type *)(void *)(self)->forking.awaiter.link)
 #define BIDE_FORK_PARAMETER_(child, index, assignment) child->assignment
 
 /*

@@ -40,8 +40,8 @@ RETIRED = {
     r"go_on_?$|goes_on_?$": "continue",
     r"look_up(?!_table)": "resolve",
 }
-# Names with such a word for a reason: terms of the field, and names of others.
-KEPT = {"OPTION_LEAST_CONNECTIONS", "least_connections", "BIDE_ASYNC_GOES_ON_"}
+# Names with such a word for a reason: terms of the field, and the member at the head of a frame that forks (fork.h).
+KEPT = {"forking", "OPTION_LEAST_CONNECTIONS", "least_connections", "BIDE_ASYNC_GOES_ON_"}
 
 
 def listed(*folders):

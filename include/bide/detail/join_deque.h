@@ -84,9 +84,9 @@ BIDE_INLINE void bide_join_tell_(bide_join_deque_ *deque)
  */
 enum { BIDE_JOIN_FORK_ = 1 };
 
-BIDE_INLINE bide_join_half_ *bide_join_of_fork_(void *fork_task)
+BIDE_INLINE bide_join_half_ *bide_join_of_fork_(void *forking)
 {
-    return (bide_join_half_ *)(void *)((char *)fork_task + BIDE_JOIN_FORK_);
+    return (bide_join_half_ *)(void *)((char *)forking + BIDE_JOIN_FORK_);
 }
 
 BIDE_INLINE bool bide_join_is_fork_(const bide_join_half_ *half)

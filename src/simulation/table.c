@@ -244,7 +244,7 @@ static void sim_cancel(bide_io *io, bide_io_operation *operation)
     bide_sim_settle_(environment);
 }
 
-static void sim_discard(bide_io *io, bide_io_operation *operation)
+static void sim_discard_operation(bide_io *io, bide_io_operation *operation)
 {
     sim_environment *environment = sim_environment_of(io);
     if (is_job(operation)) {
@@ -287,7 +287,7 @@ static const bide_io_table sim_operations = {
     .name = "memory",
     .start = sim_start,
     .cancel = sim_cancel,
-    .discard = sim_discard,
+    .discard = sim_discard_operation,
     .release = sim_release,
     .calls = &bide_sim_calls_,
     .describe = bide_sim_describe_,

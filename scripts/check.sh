@@ -24,34 +24,33 @@ export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export MSAN_OPTIONS=halt_on_error=1:exit_code=99
 
-# What every configuration has; of check-long's the first two compile the benchmarks too.
+# The parts of every configuration. In check-long the first two configurations compile the benchmarks too.
 parts=(-Dtests=true -Dexamples=true -Dchecker=true)
 benchmarks=
 [ $long = no ] || benchmarks=-Dbenchmarks=true
 
 passed=0 failed=0 skipped=0
 output=$(mktemp)   # of the step that is running
-failures=$(mktemp) # what failed in all of them, told again at the end
+failures=$(mktemp) # the failures of all of them, printed again at the end
 trap 'rm -f "$output" "$output.times" "$failures"' EXIT
 
-# When told to stop, let the running step end, then report what has been counted.
+# On a stop request, let the running step end, then report the results so far.
 stopped=no
 trap 'stopped=yes' TERM INT
 
-# Sanitizers of GCC 12 and Clang 14 cannot always place their shadow memory where the
-# kernel randomises addresses widely, so they run without that wherever it can be
-# turned off. Some containers forbid it.
+# Sanitizers of GCC 12 and Clang 14 cannot always place their shadow memory where the kernel randomises addresses
+# widely, so they run without randomisation if it can be turned off. Some containers forbid this.
 fixed=
 if setarch "$(uname -m)" -R true 2>/dev/null; then
     fixed="setarch $(uname -m) -R"
 fi
 
-# QEMU 7.2, of Debian 12, lets a load overtake a store before it when it runs 64-bit ARM on
-# x86, even if both are seq_cst (a program of two threads that do nothing else shows it).
-# On one processor there is nothing to overtake, so those tests run on the first of ours.
+# QEMU 7.2 (Debian 12) runs 64-bit ARM on x86 such that a load can overtake an earlier store. This happens even if both
+# are seq_cst, as a program of two threads shows. It cannot happen on one processor, so those tests run on the first
+# one of ours.
 one_processor="taskset -c $(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')"
 
-# Sets seconds to the processor time of all that has run so far.
+# Sets seconds to the processor time of everything that has run so far.
 used=0
 processor_seconds() {
     local m s user system line
@@ -73,8 +72,8 @@ report() { # NAME PASSED FAILED SKIPPED
     used=$seconds
 }
 
-# Configures and compiles; shows the output only if there is something to see in it. With options for tests in the
-# array only_for, what those tests need and no more.
+# Configures and compiles; shows the output only if there are warnings or errors. If the array only_for has options for
+# tests, builds only the programs that those tests need.
 only_for=()
 build() { # FOLDER CC CXX SETUP-OPTION...
     local folder=$1 cc=$2 cxx=$3 status=0 files=()
@@ -92,7 +91,7 @@ build() { # FOLDER CC CXX SETUP-OPTION...
     return "$status"
 }
 
-# Runs the tests of a built folder and counts them; shows the output only of failures.
+# Runs the tests of a build directory and counts them; shows the output only of failures.
 run() { # NAME FOLDER TEST-OPTION...
     local name=$1 folder=$2 status=0 p=0 f=0 s=0
     local log=$folder/meson-logs/testlog.json
@@ -123,15 +122,15 @@ run() { # NAME FOLDER TEST-OPTION...
     report "$name" "$p" "$f" "$s"
 }
 
-# Stands for a configuration that something is missing for.
+# Reports a configuration as skipped because something that it needs is missing.
 skip() { # NAME REASON
     echo "   $2"
     report "$1" 0 0 1
 }
 
-# One configuration, from setup to count, without the long tests. In make check it leaves out the suites that
-# $leave_out names, and stress tests do $share of their rounds (of 1 or a fraction, tests/testing.h). In check-long it
-# leaves out those that $leave_out_long names.
+# One configuration, from setup to count, without the long tests. In make check it leaves out the suites in $leave_out,
+# and stress tests do the fraction $share of their rounds (tests/testing.h). In check-long it leaves out the suites in
+# $leave_out_long.
 leave_out='' share=1 leave_out_long=''
 configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     local name=$1 folder=$2 cc=$3 begun=$SECONDS wrap=
@@ -144,8 +143,8 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
             return 0
         fi
     done
-    # Tests that bring their own compilers are run once, whatever the configuration; and so are the scenarios of the
-    # library, which are explored by the checker and not by the processor.
+    # Tests that bring their own compilers run once, independently of the configuration. So do the scenarios of the
+    # library, which the checker explores, not the processor.
     if [ "$folder" != build ]; then
         tests+=(--no-suite once --no-suite model)
     fi
@@ -171,7 +170,7 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     case $* in
     *cross-file*) tests+=(--timeout-multiplier 4) ;; # an emulator runs them
     esac
-    # Libraries of the system are not instrumented: what they write would count as unwritten.
+    # System libraries are not instrumented: memory that they write would count as uninitialised.
     case $* in
     *b_sanitize=memory*) tests+=(--no-suite cxx --no-suite foreign) ;;
     esac
@@ -184,9 +183,8 @@ configuration() { # NAME FOLDER CC CXX SETUP-OPTION...
     fi
 }
 
-# One configuration for another processor, by the cross compiler of Debian that is named
-# for TRIPLET. PROGRAM runs what it makes: an emulator, or the C library's own loader.
-# Tests that need zlib, and bring compilers of their own, are not among those.
+# One configuration for another processor, by the Debian cross compiler for TRIPLET. PROGRAM runs the tests: an
+# emulator, or the C library's own loader. Tests that need zlib or bring compilers of their own are left out.
 cross() { # NAME FOLDER TRIPLET PROGRAM
     local name=$1 triplet=$3 program=$4 begun=$SECONDS reason=
     [ "$stopped" = no ] || return 0
@@ -209,7 +207,7 @@ cross() { # NAME FOLDER TRIPLET PROGRAM
         -Dpkg_config_path="$PWD/build/cross/$triplet/lib/pkgconfig"
 }
 
-# The tests of a folder that an earlier configuration has set up, in another way.
+# Runs tests in a build directory of an earlier configuration, in another way.
 again() { # NAME FOLDER WRAP TEST-OPTION...
     local name=$1 folder=$2 begun=$SECONDS wrap=$3
     shift 3
@@ -223,11 +221,10 @@ again() { # NAME FOLDER WRAP TEST-OPTION...
     fi
 }
 
-# All tests but those of whole programs, which look at what the kernel says about the
-# process and at its limits, and would see the emulator's; and but the model checker's, whose
-# stacks valgrind does not know.
-# Children that are made to misuse the library end while threads of theirs run: what those hold
-# is possibly lost, and no error.
+# All tests except tests of whole programs, which query the kernel about the process and its limits, and would see the
+# emulator's; and except the model checker's, whose stacks valgrind does not know.
+# Children that misuse the library on purpose end while threads of theirs run: memory of these threads is possibly
+# lost, which is no error.
 valgrind_tests() { # NAME FOLDER
     local begun=$SECONDS
     [ "$stopped" = no ] || return 0
@@ -242,8 +239,8 @@ valgrind_tests() { # NAME FOLDER
         --wrapper="valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=$PWD/scripts/valgrind.supp"
 }
 
-# How much of the library all tests but the long ones run. No test itself, so nothing is
-# counted. A branch in a header is counted wherever a compiler has put the function.
+# Measures how much of the library all tests except the long ones run. It is no test itself, so nothing is counted. A
+# branch in a header is counted in each place to which a compiler has copied the function.
 coverage() { # FOLDER
     local folder=$1 begun=$SECONDS wrap='' seconds
     [ "$stopped" = no ] || return 0
@@ -281,39 +278,39 @@ origins='-fsanitize-memory-track-origins -Wno-unused-command-line-argument'
 lundef='-Db_lundef=false'
 lto='-Db_lto=true'
 
-# Half the time of compiling, and lines in what a sanitizer prints: for configurations that nobody steps through.
+# Halves the compile time and keeps line numbers in sanitizer reports: for configurations that nobody debugs.
 lines='-Dc_args=-g1 -Dcpp_args=-g1'
-# (at -O1 gcc takes for uninitialized what it sees to be set at -O2)
+# (at -O1 gcc reports variables as uninitialized that it sees assigned at -O2)
 light=(-Ddebug=true -Doptimization=1 '-Dc_args=-g1 -Wno-maybe-uninitialized'
     '-Dcpp_args=-g1 -Wno-maybe-uninitialized')
 
-# The folder of the first holds those of all the others. It alone runs everything that is not long; the others run
-# what may differ: ThreadSanitizer sees threads; the others see memory and arithmetic, and each body as clang compiles
-# it. That is not optimised, so that clang leaves in what the sanitizers look for, and compiles in half the time. (In
-# check-long the scenarios are among the long tests.)
-# (check-long compiles the tests of the first with -O2, as the library is: nearly twice the time of -O1)
+# The build directory of the first configuration contains those of all others. The first alone runs everything that is
+# not long. The others run the tests whose results may differ: ThreadSanitizer sees threads; the others see memory and
+# arithmetic, and each body as clang compiles it. These builds are not optimised, so that clang keeps the code that the
+# sanitizers check, and compiles in half the time. (In check-long the scenarios are among the long tests. There the
+# tests of the first are compiled with -O2, like the library: nearly twice the time of -O1.)
 level=-Dtest_level=1
 [ $long = no ] || level=-Dtest_level=library
 share=1/8 leave_out_long=model configuration 'gcc' build gcc g++ $optimised $level $benchmarks
 leave_out='check single standard widths pipeline second' share=1/16 \
     configuration 'gcc TSan' build/gcc-tsan gcc g++ "${light[@]}" $thread
-# (lld links what is sanitized in two thirds of the time)
+# (lld links sanitized programs in two thirds of the time)
 faster=
 ! command -v ld.lld >/dev/null || faster=lld
 CC_LD=$faster CXX_LD=$faster leave_out='check standard steps widths pipeline dump polls second' share=1/16 \
     configuration 'clang ASan+UBSan -O0' build/clang-asan-o0 clang clang++ -Ddebug=true -Doptimization=0 \
     $lines $address $lundef
 
-# What no other finds comes first, and the long tests last, since who runs this may have a limit: what each sees is
-# written in CONTRIBUTING.md. Where only the compiler differs, what the checker explores and what scripts drive is left
-# out (the suites check and examples), and threads at random as well.
+# Configurations with findings of their own come first, and the long tests last, because a run may have a time limit.
+# CONTRIBUTING.md lists what each of them finds. If only the compiler differs, scenarios of the checker and tests
+# driven by scripts are left out (the suites check and examples), and random threads as well.
 compiler='check examples storm'
 if [ $long = yes ]; then
     configuration 'clang' build/clang clang clang++ $optimised $lines $benchmarks
     configuration 'gcc ASan+UBSan' build/gcc-asan gcc g++ "${light[@]}" $address
     cross 'i686' build/i686 i686-linux-gnu /usr/i686-linux-gnu/lib/ld-linux.so.2
-    # clang 19 looks at arguments where they are passed, so what cmocka passes, which is not
-    # instrumented, is never taken for uninitialised.
+    # clang 19 checks arguments when they are passed, so arguments from cmocka, which is not instrumented, never count
+    # as uninitialised.
     configuration 'clang-19 MSan' build/clang-19-msan clang-19 clang++-19 $optimised $memory \
         $lundef -Dc_args="$origins" -Dcpp_args="$origins"
     leave_out_long=$compiler cross 's390x' build/s390x s390x-linux-gnu qemu-s390x
@@ -328,7 +325,7 @@ if [ $long = yes ]; then
     leave_out_long=$compiler configuration 'gcc LTO' build/gcc-lto gcc g++ $optimised $lines $lto
     leave_out_long=$compiler configuration 'gcc -O0' build/gcc-o0 gcc g++ -Ddebug=true -Doptimization=0 $lines
     leave_out_long=$compiler configuration 'clang -O3' build/clang-o3 clang clang++ -Ddebug=true -Doptimization=3 $lines
-    # What others are there for is not there: what remains builds, and does what it did.
+    # The parts that the other configurations test are absent: the rest builds, and behaves as before.
     leave_out_long='check storm sync queue coroutine schedule inspect bidec cxx model' \
         configuration 'gcc, parts left out' build/without gcc g++ -Ddebug=true -Doptimization=0 $lines \
         -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dcares=disabled -During=disabled -Dprograms=disabled

@@ -4,9 +4,10 @@
  *     BIDE_SEQUENCE_BITS   what it has behind the objects of names: 8, 16, 32, 64, or nothing for size_t
  * For 64 bits only where an atomic of them needs no lock (BIDE_SEQUENCE_ATOMIC_64).
  *
- * Compiling the cases takes long, so on hosts a test of these is two programs: one for 8 bits, where everything soon
- * wraps around (with -DTESTING_OTHER_WIDTHS=0), and one for the other types (with -DTESTING_8_BITS=0). What a test has
- * beside the template is in the former. RUN_EACH_SEQUENCE(name) runs name8_run and so on, and is how many cases failed.
+ * Compiling the cases takes long, so on hosts a test of these is two programs: one for 8 bits, where numbers soon wrap
+ * around (with -DTESTING_OTHER_WIDTHS=0), and one for the other types (with -DTESTING_8_BITS=0). The code of a test
+ * outside the template is in the former. RUN_EACH_SEQUENCE(name) runs name8_run and so on, and is the number of failed
+ * cases.
  */
 #include "paste.h"
 

@@ -1,7 +1,7 @@
 /*
  * The linker sends each call of a wrapped function F to __wrap_F here, and __real_F to the function.
- * Everything shared is an atomic of its own and relaxed: whoever sets a fault starts the calls that meet
- * it, and whoever reads a count has waited for the calls that it counts.
+ * Everything shared is an atomic of its own and relaxed: the thread that sets a fault starts the calls that
+ * meet it, and a thread that reads a count has waited for the counted calls.
  */
 #define _GNU_SOURCE
 #include "faults.h"
@@ -30,7 +30,7 @@ static struct {
     atomic_uint hits;
 } faults[FAULT_FUNCTIONS];
 
-static atomic_size_t max_read; /* 0: as many as there are */
+static atomic_size_t max_read; /* 0: no limit */
 static atomic_size_t max_written;
 static atomic_long blocks;
 static atomic_long threads;
@@ -90,7 +90,7 @@ long faults_threads(void)
 long faults_descriptors(void)
 {
     long count = 0;
-    for (int fd = 0; fd < 1024; fd++) /* (by lseek, for that one is not wrapped) */
+    for (int fd = 0; fd < 1024; fd++) /* (by lseek, which is not wrapped) */
         count += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF;
     return count;
 }
@@ -131,9 +131,9 @@ faults_result faults_try_each_n(fault function, unsigned times, int error, bool 
     return result;
 }
 
-/* ---- What is wrapped ---- */
+/* ---- The wrapped functions ---- */
 
-/* Counts a call. Returns the errno with which it is to fail, or 0. */
+/* Counts a call. Returns the errno with which it has to fail, or 0. */
 static int fault_of(fault function)
 {
     unsigned call = ADD(&faults[function].calls, 1) + 1;
@@ -144,7 +144,7 @@ static int fault_of(fault function)
     return LOAD(&faults[function].error);
 }
 
-/* The same, with the errno where most functions leave it. */
+/* The same, with the errno stored as most functions do. */
 static bool fails(fault function)
 {
     int error = fault_of(function);
@@ -166,13 +166,13 @@ static void *counted(void *block)
     return block;
 }
 
-/* Declares both, and begins the one that is called. */
+/* Declares both functions, and begins the definition of the wrapper. */
 #define WRAP(result, name, parameters) \
     result __real_##name parameters;   \
     result __wrap_##name parameters;   \
     result __wrap_##name parameters
 
-/* One that returns -1 and sets errno, and of which nothing is counted but its calls. */
+/* A function that returns -1 and sets errno, and of which only the calls are counted. */
 #define WRAP_CALL(result, name, parameters, arguments, FAULT)       \
     WRAP(result, name, parameters)                                  \
     {                                                               \
@@ -194,7 +194,7 @@ WRAP(void *, aligned_alloc, (size_t alignment, size_t size))
     return fails(FAULT_ALIGNED_ALLOC) ? NULL : counted(__real_aligned_alloc(alignment, size));
 }
 
-/* (of size 0: frees, as glibc has it, so it is as good as not to call it so) */
+/* (with size 0 it frees, as in glibc) */
 WRAP(void *, realloc, (void *block, size_t size))
 {
     if (fails(FAULT_REALLOC))
@@ -240,8 +240,10 @@ WRAP(int, close, (int fd))
     return fails(FAULT_CLOSE) ? -1 : status;
 }
 
-/* With 64 bits for the sizes of files, which is how all is built here, glibc calls it fcntl64. Commands that
- * take no argument ignore it. */
+/*
+ * With 64-bit file sizes, with which everything is built here, glibc calls it fcntl64. Commands without an
+ * argument ignore it.
+ */
 WRAP(int, fcntl64, (int fd, int command, ...))
 {
     va_list arguments;

@@ -1,4 +1,6 @@
-/* Does a piece of code end in a report of misuse? It is run in a process of its own. */
+/*
+ * Checks that a piece of code ends in a report of misuse. The code is run in a process of its own.
+ */
 #ifndef BIDE_TESTS_MISUSE_H
 #define BIDE_TESTS_MISUSE_H
 
@@ -10,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Aborts with a first line in which both texts stand. */
+/* Checks that it aborts with a first line that contains both texts. */
 static inline bool misuse_aborts_naming(void (*misuse)(void), const char *one, const char *other)
 {
     int ends[2];

@@ -1,5 +1,5 @@
 /*
- * Names that are made of others, for cases that are compiled once for each type.
+ * Names that are composed of others, for cases that are compiled once for each type.
  */
 #ifndef TESTS_PASTE_H
 #define TESTS_PASTE_H

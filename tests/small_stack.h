@@ -1,5 +1,5 @@
 /*
- * Runs a function on a thread with a stack of 64 KiB (or of the least that the system allows, if that is more).
+ * Runs a function on a thread with a stack of 64 KiB (or of the system's minimum, if that is more).
  */
 #ifndef BIDE_TESTS_SMALL_STACK_H
 #define BIDE_TESTS_SMALL_STACK_H

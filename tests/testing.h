@@ -1,7 +1,7 @@
 /*
- * What every test includes: cmocka and its prelude, and helpers that more than one test uses. Tests of the
- * core are built for bare metal too (bare_metal/), where TESTING_HOSTED is 0: that leaves out what needs
- * threads, processes, an allocator or a C library.
+ * The header that every test includes: cmocka and its prelude, and helpers that more than one test uses. Tests of the
+ * core are built for bare metal too (bare_metal/), where TESTING_HOSTED is 0: then helpers that need threads,
+ * processes, an allocator or a C library are left out.
  */
 #ifndef BIDE_TESTING_H
 #define BIDE_TESTING_H
@@ -23,8 +23,8 @@
 
 #if TESTING_HOSTED
 /*
- * The seed of a stress test: BIDE_SEED from the environment, or a new one. Prints it (as a TAP comment),
- * so that a failure can be run again.
+ * The seed of a stress test: BIDE_SEED from the environment, or a new one. Prints it (as a TAP comment), so that a
+ * failure can be repeated.
  */
 static inline uint64_t testing_seed(void)
 {
@@ -38,8 +38,8 @@ static inline uint64_t testing_seed(void)
 }
 
 /*
- * How many rounds a stress test does: the usual number, or BIDE_ROUNDS (of the environment) times that. BIDE_ROUNDS is
- * a number, "50", or a share, "1/4"; at least one round is done.
+ * The number of rounds of a stress test: the usual number, multiplied by BIDE_ROUNDS of the environment. BIDE_ROUNDS is
+ * a number, "50", or a fraction, "1/4"; at least one round is done.
  */
 static inline uint32_t rounds_of(uint32_t usual)
 {
@@ -54,8 +54,9 @@ static inline uint32_t rounds_of(uint32_t usual)
 }
 
 /*
- * How many wait at once where each takes some stack if waking nests: 20,000, too many for a small stack (small_stack.h)
- * at the least that a call can take, and a million in the long tests. A share of the rounds makes it no smaller.
+ * The number of simultaneous waiters in tests in which each takes some stack if waking nests: 20,000, too many for a
+ * small stack (small_stack.h) at the minimum size of a call, and a million in the long tests. A fraction in BIDE_ROUNDS
+ * does not reduce it.
  */
 static inline uint32_t crowd_of_waiters(void)
 {
@@ -70,7 +71,7 @@ static inline uint32_t crowd_of_waiters(void)
 
 #endif
 
-/* A small generator: the next number of the sequence that *state stands at. */
+/* A small random generator: advances *state, and returns the next number of its sequence. */
 static inline uint64_t testing_random(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -79,7 +80,7 @@ static inline uint64_t testing_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* What reads arguments that were not passed, and only passes them on. */
+/* For functions that read arguments that were not passed, and only pass them on. */
 #if defined __clang__
 #define UNCHECKED_BY_MSAN __attribute__((no_sanitize("memory")))
 #else

@@ -16,7 +16,7 @@ struct run_loop_source {
 };
 
 /*
- * The source is ready when its descriptor is readable or its time has come. GLib's clock is the
+ * The source is ready when its descriptor is readable or its timeout has passed. GLib's clock is the
  * monotonic one, like bide's, in microseconds, and a fraction is rounded up.
  */
 static gboolean run(GSource *source, GSourceFunc function, gpointer data)

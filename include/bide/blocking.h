@@ -17,7 +17,7 @@
  * long sets a deadline.
  *
  * Any thread may make a call. It costs a lock, the waking of a thread, and a post back. For a
- * coroutine on a test loop (test_loop.h) the loop itself makes the call, after a delay.
+ * coroutine on a test loop (sim_loop.h) the loop itself makes the call, after a delay.
  *
  * A call can be cancelled until a thread has begun it. After that it can be interrupted, if its
  * caller allows that (bide_blocking_run_interruptible) and the pool has a signal for it.

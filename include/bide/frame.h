@@ -226,7 +226,7 @@ bool bide_frame_withdraw_(bide_awaiter *awaiter);
 extern const bide_point bide_point_finished;
 
 /* A scheduler's replacement for the system's clock, and for its threads for blocking calls. A test
- * loop (test_loop.h) has one. */
+ * loop (sim_loop.h) has one. */
 struct bide_environment {
     /* The time by which the scheduler sets its timers. Any thread that runs its coroutines. */
     uint64_t (*now)(bide_scheduler *scheduler);

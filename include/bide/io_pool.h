@@ -67,7 +67,7 @@ bool bide_io_pool_is(const bide_thread_pool *pool);
 int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor *descriptor);
 
 /*
- * Why it is correct: src/io/io_pool.c, and mail.c beside it.
+ * Why it is correct: src/io/io_pool.c, and remote.c beside it.
  */
 
 /*

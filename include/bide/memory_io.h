@@ -18,7 +18,7 @@
  *     bide_sim_loop_explore(run, 10000);
  *
  * It is a third back end of the operations, beside io_uring and epoll. Coroutines of the loop use
- * the ordinary operations (socket.h, file.h, directory.h, pass.h), and everything built on them
+ * the ordinary operations (socket.h, file.h, directory.h, fd_passing.h), and everything built on them
  * (stream.h, server.h, connection_pool.h). Errors and results are those of Linux. "What is
  * simulated" and "Faults" below have the details.
  *

@@ -31,7 +31,7 @@ BIDE_INLINE uint64_t bide_scheduler_now_(bide_scheduler *scheduler)
 
 /*
  * What time is it for a coroutine of `context`? The clock by which its scheduler's timers go:
- * bide_platform.now(), or the virtual time of a test loop (test_loop.h). In a body:
+ * bide_platform.now(), or the virtual time of a test loop (sim_loop.h). In a body:
  * bide_now(bide_this_context()).
  * Threads: the scheduler's of `context`. Suspends: never. Progress: wait-free.
  */

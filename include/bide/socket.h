@@ -275,7 +275,7 @@ typedef enum bide_option {
     BIDE_OPTION_UNSENT,           /* TCP_NOTSENT_LOWAT: it takes no more while so many bytes wait */
     BIDE_OPTION_BROADCAST,        /* SO_BROADCAST */
     BIDE_OPTION_REUSE_PORT,       /* SO_REUSEPORT: before it is bound */
-    BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (pass.h) */
+    BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (fd_passing.h) */
     BIDE_OPTION_ERROR,            /* SO_ERROR: to be asked alone; takes it off */
 } bide_option;
 

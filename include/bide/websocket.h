@@ -212,7 +212,7 @@ typedef struct bide_websocket {
     size_t kept;    /* bytes in the memory of one whose wait was cancelled */
     uint64_t total; /* bytes, with those of frames whose header has come */
     uint64_t fragments;
-    uint8_t text_left, text_low, text_high; /* utf8.h */
+    uint8_t text_left, text_low, text_high; /* utf8.c */
     size_t wanted;                          /* bytes that are to be buffered before it can go on */
     uint64_t silent_for;
     uint64_t next_ping; /* when it was silent for so long */

@@ -1,4 +1,4 @@
-/* The async functions that more than one file uses. */
+/* The async functions of fetch that more than one file uses. */
 #ifndef FETCH_TASKS_H
 #define FETCH_TASKS_H
 

@@ -1,4 +1,4 @@
-/* The command-line options. */
+/* The command line of httpd. */
 #ifndef HTTPD_OPTIONS_H
 #define HTTPD_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* The command-line options. */
+/* The command line of kv. */
 #ifndef KV_OPTIONS_H
 #define KV_OPTIONS_H
 

@@ -188,9 +188,9 @@ static void visit_bucket(struct entry *entry, void (*visit)(void *, struct entry
 }
 
 /*
- * The cursor counts with its bits reversed. So the buckets into which one bucket is split in a
- * larger array, which share its lower bits, follow one another, and visited buckets stay behind the
- * cursor in an array of any size.
+ * The cursor counts with its bits reversed. A larger array splits a bucket into buckets that share its
+ * lower bits. The cursor visits these one after the other, so visited buckets stay behind it in an array
+ * of any size.
  */
 size_t table_scan(struct table *table, size_t cursor,
                   void (*visit)(void *argument, struct entry *entry), void *argument)

@@ -5,8 +5,8 @@
  *                 ^           |             |               |
  *                 +-----------+-------------+---------------+ failed, and may be retried
  *
- *  1. A failure to connect is retried with another server, whatever the request is. Once a request
- *     may have been sent, it is retried only if it is idempotent, none of its body was read from the
+ *  1. A failure to connect is retried with another server, whatever the request is. A request that
+ *     may have been sent is retried only if it is idempotent, none of its body was read from the
  *     client, and the server has sent nothing back (RFC 9110, 9.2.2).
  *  2. A server may have closed a connection while it was idle. That is no failure of the server:
  *     another connection is taken. This ends, because the number of idle connections is finite.

@@ -34,7 +34,7 @@ static const char help[] =
     "The first line of output ends with the port. SIGHUP reloads FILE. SIGUSR1 prints\n"
     "statistics. SIGTERM stops the proxy when its connections are closed, or 30 seconds later.\n";
 
-/* Lines of a configuration that options stand for. */
+/* Lines of a configuration that replace the options. */
 struct lines {
     FILE *global, *listen, *backend;
     char *texts[3];

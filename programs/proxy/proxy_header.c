@@ -5,8 +5,8 @@
  *     2: signature (12), version and command (1), family (1), length (2), addresses, additions
  *
  *  1. Both versions have at least 15 bytes, which is less than the fixed part of version 2. So the
- *     number of bytes that belong to the header for certain is always known: `bytes_wanted`. No more
- *     than those are taken. In a line that is one byte at a time, once the next may end it.
+ *     number of bytes that certainly belong to the header is always known: `bytes_wanted`. No more
+ *     bytes are read. In a line, that is one byte at a time, once the next byte may end it.
  */
 #define _GNU_SOURCE
 #include "proxy_header.h"

@@ -1,8 +1,8 @@
 /*
- * For each grain of 8 bytes that are watched, records tell which thread accessed which bytes last.
+ * For each grain of 8 watched bytes, records hold the last accesses: their threads, and which bytes.
  *
  * 1. An access races with a recorded access of another thread if they share a byte, one of them is a
- *    write, they are not both atomic, and the earlier one is not in the clock of the later one.
+ *    write, they are not both atomic, and the clock of the later one does not contain the earlier one.
  * 2. An access takes over the bytes of a record if it comes after the record, and if it races with
  *    every access that the record races with. A record without bytes is free.
  * 3. The number of records of a grain has no limit.

@@ -39,7 +39,7 @@ typedef struct reference {
     uint16_t index;
 } reference;
 
-/* Stands for the store of a location's value before its first store; not an event. */
+/* Represents the store of a location's value before its first store; not an event. */
 #define INITIAL ((reference){UINT16_MAX, UINT16_MAX})
 
 static inline bool is_initial(reference r)
@@ -200,7 +200,7 @@ unsigned graph_add_location(graph *g, uintptr_t address, unsigned size, bool has
 /* Inserts a store that is in no modification order at `position` of its location's order. */
 void graph_place(graph *g, reference store, unsigned position);
 
-/* Removes a store from its location's modification order, if it is there. */
+/* Removes a store from its location's modification order, if it is in it. */
 void graph_displace(graph *g, reference store);
 
 /* Removes every event that is newer than `stamp`. */

@@ -341,7 +341,7 @@ static unsigned next_thread(void)
 }
 
 /*
- * All remaining threads wait. They may wait for ever only if each has seen the newest stores, and no
+ * All remaining threads wait. They may wait forever only if each has seen the newest stores, and no
  * sleep has a deadline, by which it would end in another execution.
  */
 static void judge_blocked(void)

@@ -178,7 +178,7 @@ static void destroy_limited(bide_with_deadline_operation *operation)
 
 /*
  * At the first step `inner` has ended, at the second the deadline. Only then the result is taken:
- * until then the operation can still give back what it took.
+ * until then the operation can still undo it.
  */
 static bide_next limited_step(bide_frame *frame, unsigned depth)
 {

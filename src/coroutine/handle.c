@@ -127,7 +127,7 @@ static bide_awaiter *posted_back(const bide_frame *ended)
 /*
  * The coroutines behind `awaiter`, `ended` or several, have ended. If that has posted the frame, takes
  * it back: by the move that it went through, or, for wrappers that do not hand over to it directly, by
- * `awaiter`. Gives back the results.
+ * `awaiter`. Releases the results.
  */
 static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
 {
@@ -143,7 +143,7 @@ static bool withdraw_ended(bide_awaiter *awaiter, const bide_frame *ended)
     return is_gone;
 }
 
-/* The frame yielded when `awaiter` was ready: takes it back, and gives back the result. */
+/* The frame yielded when `awaiter` was ready: takes it back, and releases the result. */
 static bool withdraw_ready(const bide_frame *frame, bide_awaiter *awaiter)
 {
     bide_awaiter *inner = awaiter;

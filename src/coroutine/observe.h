@@ -1,6 +1,6 @@
 /*
  * The observer that the library reports its work to, if there is one: a trace (trace.h), a watch over
- * turns (turn_watch.h). Without one, each report costs a load and a predicted branch. Under the model
+ * turns (stall_detector.h). Without one, each report costs a load and a predicted branch. Under the model
  * checker there are no reports. Floor: coroutine.
  *
  * Any thread reports. The tables are constants, so a table may still be called after it was replaced:

@@ -1,6 +1,6 @@
 /*
  * The walk over all tasks while they run. The lists of roots and branches give addresses (roots.h). From
- * there on everything is read by the kernel (peek.h), because it changes or is freed meanwhile. No
+ * there on everything is read by the kernel (safe_read.h), because it changes or is freed meanwhile. No
  * value that was read is trusted:
  *
  *   1. A frame starts with a pointer to a point. Points are constants of the program or of a loaded
@@ -15,7 +15,7 @@
  *      anything: it is not shown.
  *   5. Points and tables of operations are constants, so each is read once in a walk, if there is room
  *      to remember it. Nearly all tasks of a crowd are at the same few points.
- *   6. A batch of tasks is read twice, each time from copies of pages (pages.h). The second copies are
+ *   6. A batch of tasks is read twice, each time from copies of pages (page_cache.h). The second copies are
  *      made after the first reading. If the second reading finds the same addresses, then what was
  *      read lies between two readings, as in 2, and the task was in the list after it, as in 4.
  *      Otherwise the task moves, and is read once more, each word by the kernel. System calls

@@ -1,7 +1,7 @@
 /*
  * For dumps: the descriptor and the peer that an operation is on.
  *
- * 1. The operation belongs to another thread. So the kernel reads it (inspect/peek.h), and nothing
+ * 1. The operation belongs to another thread. So the kernel reads it (inspect/safe_read.h), and nothing
  *    in it is trusted. A descriptor that was closed meanwhile may be another file's: the
  *    description is likely, not certain.
  * 2. A function pointer is never taken from memory that was read so. An io's own description is

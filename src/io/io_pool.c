@@ -7,7 +7,7 @@
  *
  * 1. A worker's loop belongs to the worker's thread from the start of the thread to its end. So the
  *    loop does everything on that thread, like a loop that runs alone (loop.c, 2), and needs no
- *    lock. Only the library posts to it: remote requests (mail.c), the completions of blocking
+ *    lock. Only the library posts to it: remote requests (remote.c), the completions of blocking
  *    calls, and the wake frame. The coroutines of the pool are never posted to it.
  * 2. An operation that ends wakes its coroutine through that coroutine's scheduler, the pool, on
  *    this thread. So the coroutine enters the worker's own queue, and other workers may steal it.
@@ -18,7 +18,7 @@
  *    back when it runs, and is in no queue then. The exchange acquires what the frame's store
  *    released, so the frame may be written anew. (All threads that post it hold the pool's lock.
  *    The worker need not have taken that lock since.)
- * 5. Two workers that wait for each other's remote calls serve each other: mail.c, 5.
+ * 5. Two workers that wait for each other's remote calls serve each other: remote.c, 5.
  */
 #define _GNU_SOURCE
 #include "bide/io_pool.h"

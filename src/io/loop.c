@@ -4,13 +4,13 @@
  * 1. The run loop sleeps in its back end (run_loop.c, 8), so posts of other threads wake it as they
  *    wake any run loop.
  * 2. A back end runs on the thread of the loop alone: in the suspend of an operation that is
- *    awaited there, in look and sleep, and in remote requests (mail.c). So it needs no order and no
+ *    awaited there, in look and sleep, and in remote requests (remote.c). So it needs no order and no
  *    lock.
  * 3. A child of fork is of another generation. The loop does not run there, and bide_io_suspend
  *    begins no operation. Destroying the loop there closes descriptors, and changes nothing in the
  *    kernel that the parent shares.
  * 4. The monitor reads a loop while it runs. It holds the registry of live objects (live.h), so the
- *    loop stays, and the kernel reads for it (inspect/peek.h). Members for the monitor alone are
+ *    loop stays, and the kernel reads for it (inspect/safe_read.h). Members for the monitor alone are
  *    plain: they are written before or after a system call, and a value that is a moment old is
  *    harmless.
  */

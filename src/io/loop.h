@@ -40,7 +40,7 @@ enum { MAX_FILE_THREADS = 4 };
 #endif
 
 /*
- * The time at which a loop that sleeps until `deadline` wakes by itself. ThreadSanitizer defers a
+ * The time at which a loop that sleeps until `deadline` wakes without a post. ThreadSanitizer defers a
  * signal handler until the thread makes a call that it intercepts. A handler that arrives right
  * before epoll_wait, which it intercepts, is sometimes deferred until epoll_wait returns. So under
  * ThreadSanitizer a loop wakes ten times a second, and asks for the time.

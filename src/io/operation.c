@@ -7,7 +7,7 @@
  * operations differ.
  *
  * Threads: an operation, the lines of its descriptor and the io belong to one thread, that of the
- * io's scheduler. So they need no order. Requests of other threads arrive through mail.c.
+ * io's scheduler. So they need no order. Requests of other threads arrive through remote.c.
  *
  * 1. If several threads have an io each and share their coroutines (io_pool.c), a descriptor
  *    belongs to the io that uses it first: its owner. An operation that is awaited on another

@@ -1,6 +1,6 @@
 /*
  * The declarations that the files of the io floor share: the states of operations and descriptors,
- * the calls between operation.c, remote requests (mail.c) and the back ends, and small helpers.
+ * the calls between operation.c, remote requests (remote.c) and the back ends, and small helpers.
  */
 #ifndef BIDE_IO_OPERATION_H
 #define BIDE_IO_OPERATION_H
@@ -38,7 +38,7 @@ enum {
     /* Set by bide_io_enlist: it waits, and is in a line. */
     IO_WAITING = 1 << 0,
 
-    /* Set by mail.c: a remote request has asked it to stop. */
+    /* Set by remote.c: a remote request to cancel it has arrived. */
     IO_STOP_REQUESTED = 1 << 1,
 
     /* Set by the back end that opened its socket; cleared by bide_io_take_result when the operation
@@ -54,11 +54,11 @@ enum {
     IO_COMPLETED = 1 << 6,      /* it has completed before its cancel; its status is the result */
     IO_POLLING = 1 << 7,        /* its entry is a poll: its call is retried here */
     IO_BYTES_IN_USE = 1 << 8,   /* sent without a copy: the kernel still reads its bytes */
-    IO_CANCELLING = 1 << 9,     /* it is to end early: its coroutine was asked to stop */
-    IO_CLOSING = 1 << 10,       /* it is to end early: its descriptor is being closed */
-    IO_FORGETTING = 1 << 11,    /* it is to end early: its coroutine is being destroyed */
+    IO_CANCELLING = 1 << 9,     /* it has to end early: its coroutine was cancelled */
+    IO_CLOSING = 1 << 10,       /* it has to end early: its descriptor is being closed */
+    IO_FORGETTING = 1 << 11,    /* it has to end early: its coroutine is being destroyed */
 
-    /* Of the io in memory, set and cleared by memory/table.c: a job has it, which takes time. */
+    /* Of the io in memory, set and cleared by simulation/table.c: a job has it, which takes time. */
     IO_IS_FILE_JOB = 1 << 12,
 };
 

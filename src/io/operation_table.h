@@ -5,7 +5,7 @@
  *
  *     operation_table.c    all that is common, and the plain system call
  *     uring_rows.c         how io_uring prepares an entry
- *     memory/calls.c       how the io in memory does it
+ *     simulation/calls.c   how the io in memory does it
  *
  * To add an operation, add its code (bide/extend/io.h) and one row to each table. The compiler
  * rejects a table that is too short, and tests/io/operation_table_test.c names every column that is

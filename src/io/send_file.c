@@ -17,7 +17,7 @@
  * 4. A move waits in the socket's line, so nothing but its call uses the file, and the call checks
  *    first that the file is still open.
  * 5. The bytes that one move may send are bounded, and cost as much of the budget as they take time
- *    (move.c). So a socket that is never full holds up the loop no longer than any other operation
+ *    (splice_calls.c). So a socket that is never full holds up the loop no longer than any other operation
  *    that is always ready.
  */
 #define _GNU_SOURCE

@@ -6,7 +6,7 @@
  *     IO_COMPLETED        between the two: it has completed, and its cancel has not
  *     IO_POLLING          its entry is a poll: its call is retried here
  *     IO_BYTES_IN_USE     sent without a copy: the kernel still reads its bytes
- *     IO_CANCELLING, IO_CLOSING, IO_FORGETTING   why it is to end early
+ *     IO_CANCELLING, IO_CLOSING, IO_FORGETTING   why it has to end early
  *
  * Threads: all of it runs on the loop's thread.
  *
@@ -241,7 +241,7 @@ void bide_uring_end_(bide_loop *loop, bide_io_operation *operation, bide_io_outc
     bide_io_finish_waiting(operation, outcome);
 }
 
-/* An operation that is to end early ends with nothing done. */
+/* An operation that has to end early ends with nothing done. */
 static void uring_end_early(bide_loop *loop, bide_io_operation *operation, unsigned why)
 {
     if ((why & IO_FORGETTING) != 0)

@@ -80,7 +80,7 @@ extern const bide_io_table bide_uring_operations_;
 /* Puts an operation into the ring, for the part of it that is not done. */
 void bide_uring_put_(struct loop_uring *uring, bide_io_operation *operation);
 
-/* Puts a cancel of an operation into the ring, if the operation is there, and no cancel of it. */
+/* Puts a cancel of an operation into the ring, if the ring has the operation but no cancel of it. */
 void bide_uring_put_cancel_(struct loop_uring *uring, bide_io_operation *operation);
 
 /* Makes the calls of an operation, and ends it, or puts it into the ring. */

@@ -1,5 +1,5 @@
 /*
- * Looks at the executors of the process: loops, and workers of pools.
+ * Reads the executors of the process: loops, and workers of pools.
  *
  * The list of live objects is held while they are copied, so none of them is destroyed meanwhile. Their
  * counts are loaded relaxed: each is right on its own, and they need not be consistent.

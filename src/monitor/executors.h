@@ -47,7 +47,7 @@ typedef struct executors {
     bool left_out; /* there was no room for all */
 } executors;
 
-/* Looks at all executors. `last` is the result of the previous look. Returns as bide_peek_begin_. */
+/* Reads all executors. `last` is the result of the previous look. Returns as bide_peek_begin_. */
 int bide_executors_collect_(executors *executors, const struct executors *last);
 
 /* Copies them. False: out of memory, and `to` is empty. */

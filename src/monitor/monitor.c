@@ -97,7 +97,7 @@ static void monitor_report_look(monitor *monitor, monitor_client *client, uint64
     bide_report_end_(answer);
 }
 
-/* Looks at the executors, and keeps the result in `last` for the next look. */
+/* Reads the executors, and keeps the result in `last` for the next look. */
 static int monitor_look_at_executors(monitor *monitor)
 {
     executors now = {0};

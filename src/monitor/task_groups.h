@@ -40,7 +40,7 @@ typedef struct task_groups {
     uint64_t doing[WALK_RUNNING + 1];
     uint64_t ungrouped; /* tasks without a group, for want of room */
 
-    /* hash tables of ages: those of the last look, and of this one */
+    /* hash tables of ages: of the last look, and of this one */
     task_age *ages[2];
     size_t age_room[2];
     size_t age_count[2];
@@ -54,7 +54,7 @@ typedef struct task_groups {
     size_t shown;
 } task_groups;
 
-/* Looks at all tasks, and adds the records of listed tasks to `details`. Returns as bide_walk_tasks_. */
+/* Reads all tasks, and adds the records of listed tasks to `details`. Returns as bide_walk_tasks_. */
 int bide_task_groups_collect_(task_groups *set, uint64_t group, size_t tasks, size_t levels,
                monitor_report *details);
 

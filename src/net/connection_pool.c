@@ -10,14 +10,14 @@
  * 1. A holder of a permit of `takers` always finds an idle connection or an unused struct: taken, idle
  *    and unused connections are `max` together, and each taken one has a permit. A connection joins
  *    the idle list before its permit is released, so the next taker finds it there.
- * 2. The idle list is in the order in which connections were given back, so it is in the order of
- *    their timeouts. The closer sleeps until the oldest one's timeout, closes it, and continues with
- *    the next.
+ * 2. The idle list is in the order in which connections were returned, so it is in the order of their
+ *    timeouts. The closer sleeps until the oldest one's timeout, closes it, and continues with the
+ *    next.
  * 3. The closer runs while any connection is idle. It is started and destroyed directly, because it
  *    awaits only its sleep and nothing awaits it.
  * 4. If a taker is cancelled or destroyed while it connects, bide_connect has closed the socket, and
  *    `finally` returns the struct and the permit. If its coroutine is destroyed between taking a
- *    connection and resuming with it, the connection is given back as it is.
+ *    connection and resuming with it, the connection is returned as it is.
  */
 #define _GNU_SOURCE
 #include "bide/connection_pool.h"

@@ -68,7 +68,7 @@ static void counted_unrefer(bide_atomic(uint64_t) * word, bide_node_cache *cache
 
 /*
  * Moves tail from `index`, to which the caller refers, to the next node; false if that was done
- * already. `mine`: the number of references through tail that the caller gives back with that: 1, or 0
+ * already. `mine`: the number of references through tail that the caller returns with that: 1, or 0
  * if it refers to the node through head.
  */
 static bool counted_advance(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t index,
@@ -120,7 +120,7 @@ static void counted_pass_role(bide_counted_queue_ *queue, bide_node_cache *cache
     }
 }
 
-/* Appends the nodes from `first` to `last`, or CLOSED. Returns -EPIPE if CLOSED is there. */
+/* Appends the nodes from `first` to `last`, or CLOSED. Returns -EPIPE if it is closed already. */
 static int counted_append(bide_counted_queue_ *queue, bide_node_cache *cache, uint32_t first,
                           uint32_t last)
 {

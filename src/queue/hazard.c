@@ -66,7 +66,7 @@ static void push_list(bide_hazard_domain *domain, bide_hazard_retired *first,
 }
 
 /*
- * Gives the seat's retired objects to the domain. Returns the weight there that no scan has looked at.
+ * Gives the seat's retired objects to the domain. Returns the weight there that no scan has checked.
  */
 static size_t seat_give(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
@@ -182,7 +182,7 @@ size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat)
 }
 
 /*
- * The weight that no scan has looked at, at which a seat's owner scans; and a seat's part of it.
+ * The weight of unscanned objects at which a seat's owner scans; and a seat's part of it.
  */
 static size_t max_unscanned_weight(const bide_hazard_domain *domain)
 {

@@ -368,8 +368,8 @@ static bool take_rest(bide_node_chunk_ *chunk, uint32_t found, uint32_t all)
 }
 
 /*
- * Shares the found nodes of a chunk again, or gives the chunk back if they are all that were taken from
- * it. Returns the number of nodes given back.
+ * Shares the found nodes of a chunk again, or releases the chunk if they are all that were taken from
+ * it. Returns the number of nodes released.
  */
 static size_t pool_finish_chunk(bide_node_pool *pool, bide_node_chunk_ *chunk, uint32_t all)
 {

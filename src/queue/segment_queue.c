@@ -107,8 +107,10 @@ bide_segment_ *bide_segment_prepare_(bide_segment_queue_ *queue, bide_segment_ *
     } else {
         move_tail(queue, last, next);
     }
-    /* Taken off, so that a producer that retries for ever does not make it overflow. A count past the
-     * end stays. */
+    /*
+     * Subtracted, so that a producer that retries forever does not make it overflow. A count past the
+     * end stays.
+     */
     if (*status != 0)
         bide_atomic_fetch_sub(&last->pushed, taken, relaxed);
     return fresh;

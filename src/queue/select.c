@@ -210,7 +210,7 @@ static bool select_case_ended(bide_select *select, const bide_context *context)
 }
 
 /*
- * Gives back the result of a case, if possible. A channel's completed operation is not undone.
+ * Undoes the completed case, if possible. A channel's completed operation is not undone.
  */
 static void select_release(bide_frame *frame)
 {

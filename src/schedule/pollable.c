@@ -5,7 +5,7 @@
  *     state   IDLE --start--> STARTED --the operation ends--> ENDED --finish--> IDLE
  *
  * The ender stores ENDED, and then writes to the eventfd. To finish, the owner reads the eventfd first,
- * which succeeds only after that write, and then looks at the state.
+ * which succeeds only after that write, and then checks the state.
  *
  * 1. The write is the ender's last action, and it uses only the number of the descriptor, which it
  *    copied while the operation held the struct. A read that succeeds comes after the effect of the

@@ -3,7 +3,7 @@
  * its destruction. Floor: schedule.
  *
  * It is a list under a lock. While a reader holds the lock, nothing in the list is destroyed. The state
- * of a loop still changes, so it is read by the kernel (inspect/peek.h). The child of a fork starts
+ * of a loop still changes, so it is read by the kernel (inspect/safe_read.h). The child of a fork starts
  * with an empty list.
  */
 #ifndef BIDE_SCHEDULE_LIVE_H

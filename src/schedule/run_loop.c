@@ -25,7 +25,7 @@
  * 4. After the push the loop may run, end and be freed. So the poster then uses only the address of
  *    the word, or the number of the descriptor, which was in the word. The descriptor is never
  *    closed, so its number is not that of another file (descriptors.h). The thread sleeps on the word
- *    itself, on the half that holds its low 32 bits (low_half.h).
+ *    itself, on the half that holds its low 32 bits (futex_word.h).
  * 5. Awaiters run in the order of their posts, if one post happened before the other. Among pushes
  *    this is the order of the word's modifications, which a take keeps. A post of the loop's own
  *    thread goes behind everything that was taken. The thread first takes what was pushed before, as

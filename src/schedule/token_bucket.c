@@ -9,9 +9,9 @@
  * no matter when it is computed.
  *
  * 1. Products have 128 bits: the product of two 64-bit numbers, plus a 64-bit number, fits.
- * 2. The taker that has the turn sleeps until its tokens are there, by a division that is rounded up,
- *    and then tries again. Nobody else takes meanwhile, since taking needs the turn. So it sleeps
- *    once, unless the clock of another scheduler is behind.
+ * 2. The taker that has the turn sleeps until its tokens have arrived, by a division that is rounded
+ *    up, and then tries again. No other taker takes meanwhile, since taking needs the turn. So it
+ *    sleeps once, unless the clock of another scheduler is behind.
  * 3. The turn is a mutex that is handed over in order. A cancelled or destroyed taker releases it, and
  *    has taken nothing.
  * 4. The numbers have a lock of their own beside the turn, held for the length of an addition: for

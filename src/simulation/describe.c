@@ -1,6 +1,6 @@
 /*
  * For dumps: the description of a descriptor in memory. A dump runs on another thread, so the
- * kernel reads everything (inspect/peek.h), and nothing is trusted.
+ * kernel reads everything (inspect/safe_read.h), and nothing is trusted.
  */
 #define _GNU_SOURCE
 #include "memory.h"

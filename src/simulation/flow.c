@@ -116,7 +116,7 @@ static void bytes_have_arrived(memory_flow *flow, const memory_piece *piece)
         bide_sim_stream_bounces_(flow->writer);
 }
 
-/* Moves the pieces whose time has come from travelling to arrived. */
+/* Moves the pieces that are due from travelling to arrived. */
 static void flow_take_in(memory_flow *flow)
 {
     uint64_t now = flow->environment->loop->now;

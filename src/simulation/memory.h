@@ -4,7 +4,7 @@
  *     table.c      the io: operations begin, wait and end
  *     calls.c      how each operation is done; calls on descriptors
  *     describe.c   descriptions for dumps
- *     node.c       numbers, the nodes that they stand for, and events
+ *     node.c       numbers, the nodes that they refer to, and events
  *     names.c      the addresses of sockets
  *     options.c    options of sockets
  *     stream.c     connections and pipes
@@ -77,7 +77,7 @@ typedef struct memory_message {
     struct msghdr *header; /* for the address and control data; or NULL */
 } memory_message;
 
-/* ---- Nodes: a descriptor stands for one ---- */
+/* ---- Nodes: a descriptor refers to one ---- */
 
 typedef struct memory_kind {
     const char *name;
@@ -92,7 +92,7 @@ typedef struct memory_kind {
     int (*shut)(memory_node *node, int how);
     void (*get_name)(const memory_node *node, bide_address *address);
     int (*get_peer)(const memory_node *node, bide_address *address);
-    void (*left)(memory_node *node); /* the last reference was dropped: releases what it has */
+    void (*left)(memory_node *node); /* the last reference was dropped: releases its resources */
 } memory_kind;
 
 /* An option that was set. */

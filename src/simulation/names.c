@@ -9,7 +9,7 @@
  *    compared like any other.
  * 2. Every address exists here, so none is rejected for belonging to another machine.
  * 3. Ports that no caller has chosen are given in order, from the first on, as long as they are
- *    free. So the run determines them, and a port that was given back is not given again soon.
+ *    free. So the run determines them, and a released port is not given again soon.
  */
 #define _GNU_SOURCE
 #include "memory.h"

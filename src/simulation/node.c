@@ -1,5 +1,5 @@
 /*
- * Numbers of descriptors, the nodes that they stand for, and events.
+ * Numbers of descriptors, the nodes that they refer to, and events.
  *
  *     number --slot--> node <--slot-- number       (one was passed: two numbers of one node)
  *                slot --> the descriptor that waits
@@ -15,7 +15,7 @@
  * 3. Settling terminates, because a retried operation either ends, or moves some of a finite number
  *    of bytes, or changes nothing.
  * 4. Numbers are given from the lowest free one on, as by the system. So the run determines them,
- *    and a number that is used after it was closed soon stands for another node.
+ *    and a number that is used after it was closed soon refers to another node.
  */
 #define _GNU_SOURCE
 #include "memory.h"
@@ -64,7 +64,7 @@ void bide_sim_event_clear_(memory_event *event)
         return;
     event->is_set = false;
     if (!scheduler->clear_timer(scheduler, &event->timer))
-        scheduler->take_back(scheduler, &event->timer.awaiter); /* its time has come */
+        scheduler->take_back(scheduler, &event->timer.awaiter); /* it was due */
 }
 
 /* ---- Bytes ---- */

@@ -7,7 +7,7 @@
  *
  *     search    one child runs seed after seed; the failing one leaves its draws
  *     again     a child runs those draws: it must fail alike, or the test is not deterministic
- *     simplify  one child for each attempt with simpler draws (sim_loop_simplify.c)
+ *     simplify  one child for each attempt with simpler draws (sim_simplify.c)
  *     trace     a child runs the simplest draws, and records its turns
  */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* Between sim_loop_explore.c and sim_loop_simplify.c. Floor: simulation. */
+/* The internal interface between sim_explore.c and sim_simplify.c. Floor: simulation. */
 #ifndef BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 #define BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
 

@@ -1,6 +1,6 @@
 /*
  * The test loop: a scheduler whose order, time and faults come from a seed. One thread does all of it,
- * so nothing needs an order. sim_loop_draw.c has the draws, sim_loop_report.c the reports.
+ * so nothing needs an order. sim_draw.c has the draws, sim_report.c the reports.
  *
  * Why a seed gives the same run everywhere:
  * 1. Every choice is made by bide_test_draw_, from 64-bit numbers that depend on the seed alone, or

@@ -1,4 +1,4 @@
-/* Between the files of the test loop, and for what is simulated under it. Floor: simulation. */
+/* The internal interface of the test loop, and for simulations under it. Floor: simulation. */
 #ifndef BIDE_SCHEDULE_TEST_LOOP_H
 #define BIDE_SCHEDULE_TEST_LOOP_H
 
@@ -69,7 +69,7 @@ struct bide_sim_record_ {
     void (*fails)(bide_sim_loop *loop, bide_sim_failure failure, int status);
 };
 
-/* ---- For what is simulated under a test loop ---- */
+/* ---- For simulations under a test loop ---- */
 
 /* A rate of faults that is drawn, once for each name in a run. */
 #define TEST_RATE_DRAWN UINT32_MAX
@@ -89,7 +89,7 @@ uint64_t bide_sim_loop_delay_(bide_sim_loop *loop, const char *what, uint64_t ma
 /* Writes a line of a trace. */
 void bide_sim_line_print_(FILE *file, const test_line *line);
 
-/* ---- sim_loop_draw.c ---- */
+/* ---- sim_draw.c ---- */
 
 /* The next number of the sequence whose state is *state. */
 uint64_t bide_test_next_number_(uint64_t *state);
@@ -104,7 +104,7 @@ uint32_t bide_test_draw_(bide_sim_loop *loop, test_draw kind, uint32_t number, u
 /* Adds a line to the trace, if it is kept. */
 void bide_test_note_line_(bide_sim_loop *loop, test_line line);
 
-/* ---- sim_loop_report.c ---- */
+/* ---- sim_report.c ---- */
 
 /* Adds the line of a turn to the trace; `value` of `of` was drawn for it. */
 void bide_test_note_turn_(bide_sim_loop *loop, const bide_awaiter *awaiter, uint32_t value,

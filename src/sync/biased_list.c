@@ -1,6 +1,6 @@
 /*
- * The biased waiter list: its announcers store a number and look for waiters without a full fence,
- * and its waiters look at the number again after they have enlisted.
+ * The biased waiter list: its announcers store a number and check for waiters without a full fence,
+ * and its waiters check the number again after they have enlisted.
  *
  *     EMPTY      no waiter; announcers pass a light fence, so a waiter that enlists passes a heavy one
  *     WATCHED    no waiter; announcers pass a full fence, as they do while a waiter waits
@@ -60,7 +60,7 @@ static bool biased_list_enlist(bide_waiter_list *list, bide_listed *waiter, uint
 
 /*
  * Counts an announcement that found the list watched and without a waiter. After enough of them in a
- * row the list is no longer watched. Returns false if a waiter has come; *word is then the new word.
+ * row the list is no longer watched. Returns false if a waiter has enlisted; *word is then the new word.
  */
 static bool biased_list_watch_unneeded(bide_biased_list *biased, uintptr_t *word)
 {

@@ -32,7 +32,7 @@ static bool is_possible(bide_event_count_waiter *retry)
     return retry->rules->is_possible(retry);
 }
 
-/* ---- The line: its value is the number of operations to be let go ---- */
+/* ---- The line: its value is the number of operations to release ---- */
 
 /* The rules, for one use of the line: operations that leave it are appended to `taken`. */
 typedef struct line_rules {

@@ -130,7 +130,7 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
     return all;
 }
 
-/* A wait's look at all members. */
+/* The result of a wait's check of all members. */
 typedef struct group_view {
     bide_sequence min;  /* how far the slowest member that has published the target is past it */
     bide_sequence behind; /* how far the slowest of the others is before it; 0: there is none */
@@ -168,7 +168,7 @@ static void group_look_at(group_view *view, bide_sequence target, bide_sequence_
 }
 
 /*
- * Releases the member that was waited for, and looks at all members. Returns true if there is one to
+ * Releases the member that was waited for, and checks all members. Returns true if there is one to
  * wait for next, which is then held. Returns false if the wait ends, with self->published and
  * *status.
  */

@@ -84,7 +84,7 @@ static void list_sweep_note_nearest(const bide_list_sweep *s, const bide_awaiter
         s->rules->keep(s->context, awaiter);
 }
 
-/* The chain that is held is a line (line.h), newest first, once it is linked. */
+/* The chain that is held is a line (list.h), newest first, once it is linked. */
 static bide_awaiter **newer_of(bide_awaiter *awaiter)
 {
     return &listed_of(awaiter)->newer;
@@ -151,7 +151,7 @@ bool bide_list_sweep_begin_(bide_list_sweep *s, uintptr_t word)
     for (bool again = false; bide_waiter_list_word_has_waiters(word); again = true) {
         if ((word & BIDE_LIST_SWEEPING_) != 0) {
             /*
-             * release: 7. Also if AGAIN is there already, because the sweeper must see this reason
+             * release: 7. Also if AGAIN is set already, because the sweeper must see this reason
              * too.
              */
             if (bide_atomic_compare_exchange(&list->word, &word, word | BIDE_LIST_AGAIN_, release,

@@ -26,7 +26,7 @@ static bide_queue_waiter *queue_waiter_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_queue_waiter, awaiter);
 }
 
-/* ---- The line (line.h): oldest first ---- */
+/* ---- The line (list.h): oldest first ---- */
 
 static bide_awaiter **before_of(bide_awaiter *awaiter)
 {

@@ -1,7 +1,7 @@
 /*
- * The board: how it starts, its platform table, and the few functions that a compiler calls or the tests use
- * in place of a libc. There is one thread of control and no interrupt, so nothing that is waited for can
- * still happen: whatever would wait ends the program as failed.
+ * The board: its startup, its platform table, and the few functions that a compiler calls or the tests use
+ * in place of a libc. There is one thread of control and no interrupt, so an awaited event can no longer
+ * happen: a wait ends the program as failed.
  */
 #include "board.h"
 
@@ -190,7 +190,7 @@ __attribute__((used)) static _Noreturn void met_a_fault(void)
     fail("the processor met a fault");
 }
 
-/* There may be no stack left, so it starts anew. */
+/* There may be no stack left, so it starts again at the top. */
 __attribute__((naked)) static void fault(void)
 {
     __asm__ volatile("ldr r0, =board_stack_top\n\tmov sp, r0\n\tb met_a_fault");

@@ -1,6 +1,6 @@
 /*
- * A Cortex-M3 board without an operating system or a libc: what the tests need of it. Text goes to the host
- * by semihosting, and so does the end of the program.
+ * A Cortex-M3 board without an operating system or a libc, as far as the tests need it. Text goes to the
+ * host by semihosting, and so does the end of the program.
  */
 #ifndef BIDE_TESTS_BOARD_H
 #define BIDE_TESTS_BOARD_H

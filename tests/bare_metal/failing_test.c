@@ -1,6 +1,6 @@
 /*
- * A program that fails in the way that FAILING names, so that it is seen that failing is reported:
- * 1 an assertion, 2 a wait that can never end, 3 a misuse, 4 a stack that is too small.
+ * A program that fails in the way that FAILING names, to show that failures are reported: 1 an
+ * assertion, 2 a wait that can never end, 3 a misuse, 4 a stack that is too small.
  */
 #include "testing.h"
 

@@ -1,4 +1,4 @@
-/* Prints what things take up on this processor. */
+/* Prints the sizes of objects on this processor. */
 #include "board.h"
 
 #include "bide/event.h"

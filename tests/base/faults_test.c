@@ -36,7 +36,7 @@ static long release(void *block)
     return block != NULL ? 0 : -1;
 }
 
-/* Calls it, where it can with a descriptor that is none. Returns 0 or its errno, and leaves nothing. */
+/* Calls it, if possible with an invalid descriptor. Returns 0 or its errno, and leaves nothing. */
 static int call(fault function)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -179,7 +179,7 @@ static void what_is_held_is_counted(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_int_equal(faults_descriptors(), descriptors + 2);
     faults_fail(FAULT_CLOSE, 1, 1, EINTR);
-    assert_int_equal(close(ends[0]), -1); /* and yet it is closed */
+    assert_int_equal(close(ends[0]), -1); /* it is closed anyway */
     assert_int_equal(close(ends[1]), 0);
     assert_int_equal(faults_descriptors(), descriptors);
 
@@ -248,7 +248,7 @@ struct course {
     pthread_t thread;
 };
 
-/* Takes two blocks; what it does wrong it does when the second is refused. */
+/* Allocates two blocks; its mistake happens when the second allocation fails. */
 static int take_two(void *argument)
 {
     struct course *course = argument;
@@ -290,7 +290,7 @@ static void a_scenario_is_run_until_it_meets_no_fault(void **state)
     assert_int_equal(call(FAULT_MALLOC), 0);
 }
 
-/* The second run goes wrong, and the message says so, with what is left. */
+/* The second run fails, and the message reports this, with the leaks. */
 static void assert_seen(const faults_result *result, const char *left)
 {
     assert_false(result->good);

@@ -103,7 +103,7 @@ if [ -n "${BIDE_COMPILERS-}" ]; then
     link_nothing "$BIDE_LIBRARY"
 fi
 
-# 3. A header says on which floor it stands; those in detail/ are parts of others, on their floor.
+# 3. A header names its floor; headers in detail/ are parts of others, on their floor.
 is_core_header() {
     case $1 in
     include/bide/detail/editor.h | include/bide/detail/async_macros.h) return 1 ;;

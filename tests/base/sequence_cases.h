@@ -4,7 +4,7 @@
 #define CASE_(name)  PASTE3(sequence, BIDE_SEQUENCE_BITS, name)
 #define SIGNED_      PASTE3(bide_sequence, BIDE_SEQUENCE_BITS, _signed)
 
-/* Where numbers are about to wrap, and where the signed type does. */
+/* Numbers that are about to wrap, and those at which the signed type wraps. */
 static const BIDE_SEQUENCE CASE_(_bases)[] = {
     0,
     1,
@@ -24,7 +24,10 @@ static void CASE_(_initial_is_the_one_before_0)(void **state)
     assert_false(TRAIT_(_precedes)(0, TRAIT_(_initial)()));
 }
 
-/* Checks what the three say of `b`, which lies `ahead` ahead of `a`, `ahead` being less than half. */
+/*
+ * Checks the results of the three functions for `b`, which lies `ahead` ahead of `a`, `ahead` being
+ * less than half.
+ */
 static void CASE_(_check_ahead)(BIDE_SEQUENCE a, BIDE_SEQUENCE ahead)
 {
     BIDE_SEQUENCE b = (BIDE_SEQUENCE)(a + ahead);

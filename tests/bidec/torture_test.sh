@@ -22,8 +22,8 @@ skipped=0
 # These depend on the addresses of locals, on the names of functions, or on how one compiler treats overflow.
 left_out=' 20001011-1 return-addr 980608-1 bcp-1 fprintf-2 printf-2 '
 
-# What the program is without: its status in $status, what it prints in `expected`, and its text in `in.i`. Once for all
-# seeds that follow each other.
+# The program without awaits: its status in $status, its output in `expected`, and its text in `in.i`. Once for all
+# consecutive seeds.
 prepared=
 prepare() { # PROGRAM OPTIONS
     prepared=

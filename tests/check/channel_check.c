@@ -1,6 +1,6 @@
 /*
  * The bounded channel: each element is received once, and no thread waits for an element or for
- * room that is there. A push in progress may hide others, waiters may be cancelled, and the channel
+ * available room. A push in progress may hide others, waiters may be cancelled, and the channel
  * may be closed.
  */
 #include "bide/channel.h"

@@ -1,6 +1,6 @@
 /*
  * The event count: items that one thread takes or waits for while others add them, watched or not.
- * No thread waits for an item that is there, and no item is lost with a waiter that is cancelled or
+ * No thread waits for an available item, and no item is lost with a waiter that is cancelled or
  * destroyed.
  */
 #include "taking.h"

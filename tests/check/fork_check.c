@@ -15,7 +15,7 @@ enum { WORKERS = 3, LEAVES = 4 };
 
 typedef struct family family;
 
-/* The body tells what it does. */
+/* The body records what it does. */
 struct first {
     bide_fork_task forking;
     family *of;

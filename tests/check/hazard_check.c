@@ -320,7 +320,7 @@ static void setup_chained(void *p)
     bide_check_assert(bide_hazard_protect(s->early, 0, &s->source) != NULL);
 }
 
-/* so that the final scan is by another seat than the one that was left */
+/* The final scan is done by another seat than the left one. */
 static void finish_chained(void *p)
 {
     state *s = p;

@@ -1,3 +1,4 @@
+/* Litmus programs (litmus.h): their texts, sets of outcomes, and the scenario that the checker explores. */
 #include "litmus.h"
 
 #include "bide/platform.h"

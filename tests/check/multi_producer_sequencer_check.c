@@ -565,7 +565,7 @@ static void setup_early_producer(void *p)
     bide_check_assert(!bide_done(&early->task.frame));
 }
 
-/* One after the other, with the slot given back in between. */
+/* One after the other, with the slot released in between. */
 static void read_two(void *p)
 {
     state *s = p;

@@ -310,7 +310,7 @@ static inline void printed_push_end(printed_queue *q, printed_push *p)
 }
 
 /*
- * The step if another thread's data is there, up to the reference to the new tail; false without
+ * The step if another thread's data is present, up to the reference to the new tail; false without
  * memory.
  */
 static inline bool printed_push_again(printed_queue *q, printed_push *p)

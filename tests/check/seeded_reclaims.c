@@ -224,7 +224,7 @@ static void begin_queue(void *p)
     bide_atomic_store(&s->tail, dummy, relaxed);
 }
 
-/* Links `n` behind `last`, which was the tail; false if another node is there. */
+/* Links `n` behind `last`, which was the tail; false if it has another successor. */
 static bool link_behind(state *s, node *last, node *n)
 {
     node *next = NULL;

@@ -57,7 +57,7 @@ static int pop_single(state *s)
     return keep(s, status, number);
 }
 
-/* Two threads and the setup have seats: a scan looks at few. */
+/* Two threads and the setup have seats: a scan reads few. */
 static void setup_cells(state *s, size_t cells, unsigned threads)
 {
     checked_allocator_init(&s->allocator);

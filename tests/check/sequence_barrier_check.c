@@ -211,7 +211,7 @@ static const bide_check_scenario freed = {
 /* ---- A sweep, a publication and a close at once ----
  *
  * Two wait since the setup. One is cancelled: the canceller takes both, and finds the list shut when it should put the
- * other back. For that waiter, only `published` itself tells whether its number has come. */
+ * other back. For that waiter, only `published` itself tells whether its number is published. */
 
 struct early {
     bide_task task;

@@ -1,6 +1,6 @@
 /*
  * The channel of one sender and one receiver: elements are received once and in order, and neither
- * side waits for an element or for room that is there. The memory orders are those of the ring and
+ * side waits for an available element or for available room. The memory orders are those of the ring and
  * the event count.
  */
 #include "bide/check.h"

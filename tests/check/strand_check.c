@@ -22,7 +22,7 @@ typedef struct step_frame {
 struct state {
     bide_strand strand;
     step_frame frames[FRAMES];
-    unsigned order[FRAMES]; /* of the strand's coroutines: the one that ran */
+    unsigned order[FRAMES]; /* of the strand's coroutines, in the order in which they ran */
     unsigned ran;
     unsigned expected;
     bide_atomic(uint32_t) told; /* that the third was posted */

@@ -23,7 +23,7 @@ enum {
     FRAMES = BRANCHES + DEPTH * LEAVES,
 };
 
-/* ---- A scheduler that resumes one frame at a time, when told to ---- */
+/* ---- A scheduler that resumes one frame at a time, when the test asks for it ---- */
 
 struct stepper {
     bide_scheduler scheduler;
@@ -86,7 +86,7 @@ static int join_resume(bide_awaiter *awaiter)
     return bide_container_of(awaiter, struct join, awaiter)->status;
 }
 
-/* (false: it was posted already) */
+/* (false: it is posted already) */
 static bool join_withdraw(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, struct join, awaiter)->left != 0;
@@ -127,7 +127,7 @@ struct program {
     int begun, finally, leaves;
 };
 
-/* Recursion: each awaits the next, and lets others run. */
+/* Recursion: each awaits the next, and yields. */
 struct deeper {
     bide_task task;
     struct program *program;
@@ -166,7 +166,7 @@ static bide_awaiter *deeper(struct program *program, int depth)
     return bide_owned(self, &deeper_body);
 }
 
-/* Has two others in flight, and waits for both, whatever becomes of either. */
+/* Has two others in flight, and waits for both, however either ends. */
 struct branch {
     bide_task task;
     struct program *program;
@@ -242,8 +242,10 @@ static void run_ended(bide_root *root)
     bide_container_of(root, struct run, root)->ended = true;
 }
 
-/* Runs it for at most `steps` steps (-1: to its end) and destroys it if it has not ended then. Returns what it
- * ended with; -ECANCELED if it was destroyed. */
+/*
+ * Runs it for at most `steps` steps (-1: to its end) and destroys it if it has not ended then. Returns its
+ * status; -ECANCELED if it was destroyed.
+ */
 static int run_program(struct program *program, bide_allocator *allocator, int steps)
 {
     struct run run = {.ended = false};
@@ -260,7 +262,7 @@ static int run_program(struct program *program, bide_allocator *allocator, int s
     return run.ended ? run.root.status : -ECANCELED;
 }
 
-/* With the nth allocation failing (0: none), for so many steps. */
+/* The nth allocation fails (0: none), for so many steps. */
 static int run_counted(struct counting *counting, bide_allocator *inner, int nth, int steps)
 {
     struct program program;

@@ -1,5 +1,5 @@
 /*
- * Asynchronous generators: they await between two values, run in turn with their consumer, end early, and use no stack.
+ * Asynchronous generators: they await between two values, alternate with their consumer, end early, and use no stack.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -17,7 +17,7 @@ struct count {
     int i, n;
     int error;
     int finals;
-    bide_event *gate; /* to be waited for before each value; or NULL */
+    bide_event *gate; /* to wait for before each value; or NULL */
     const char *seen_name;
     bide_event_waiter wait;
 };
@@ -205,7 +205,7 @@ static void end_runs_finally_once(void **state)
     assert_null(next.value);
 }
 
-/* Waits for what can be withdrawn, and says that it was. */
+/* Waits for an operation that can be withdrawn, and records that it was. */
 struct parked {
     bide_awaiter awaiter;
     bool withdrawn;

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* An operation that suspends, and ends when the test says so; or that ends in suspend. */
+/* An operation that suspends, and ends when the test ends it; or that ends in suspend. */
 typedef struct pause {
     bide_awaiter awaiter;
     int status;
@@ -68,7 +68,7 @@ static void begin(bide_task *task)
     bide_resume(&task->frame);
 }
 
-/* Ends what is waited for, as long as there is something. Returns how often. */
+/* Ends the awaited operation, as long as there is one. Returns the number of times. */
 static int end_pauses(void)
 {
     int count = 0;
@@ -279,7 +279,7 @@ bide_coroutine(receiver_body)
                               : pause_for(&self->pause, self->statuses[self->received]));
     self->after_the_loop = 1;
     do {
-        /* NOLINTNEXTLINE(bugprone-terminating-continue): to break is what is tried */
+        /* NOLINTNEXTLINE(bugprone-terminating-continue): breaking is the case under test */
         bide_try_or_break(pause_briefly(&self->pause, -EPIPE));
         self->after_the_loop = 2;
     } while (0);

@@ -1,5 +1,5 @@
 /*
- * Coroutine types of one's own: each hook is called where it should be, and only there.
+ * Custom coroutine types: each hook is called where it should be, and only there.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -18,7 +18,7 @@ static void say(const char *what)
     strcat(said, " ");
 }
 
-/* A type that says what it is asked. */
+/* A type that records its calls. */
 struct traced {
     bide_frame frame;
     int value;
@@ -177,7 +177,7 @@ static void each_hook_is_called_where_it_should_be(void **state)
                         "object initial body transform yield again error finally in final(?) ");
 }
 
-/* Without a `finally`, and with nothing customised but the end. */
+/* Without a `finally`, and with only the end customised. */
 static const bide_coroutine_type ending_type = {
     .name = "ending",
     .return_void = traced_return_void,

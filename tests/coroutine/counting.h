@@ -1,4 +1,4 @@
-/* An allocator that counts and, when told to, has no memory; what it took back is overwritten. */
+/* An allocator that counts, fails on request, and overwrites released memory. */
 #ifndef BIDE_COUNTING_H
 #define BIDE_COUNTING_H
 
@@ -6,7 +6,7 @@
 
 #include "bide/allocator.h"
 
-/* Hands on to another, counts, and fails when told to. */
+/* Forwards to another, counts, and fails on request. */
 struct counting {
     bide_allocator allocator;
     bide_allocator *inner;
@@ -31,7 +31,7 @@ static void counting_deallocate(bide_allocator *allocator, void *memory, size_t 
 {
     struct counting *counting = bide_container_of(allocator, struct counting, allocator);
     counting->held--;
-    memset(memory, 0xdd, size); /* whoever still uses it will notice */
+    memset(memory, 0xdd, size); /* to detect later uses */
     counting->inner->deallocate(counting->inner, memory, size);
 }
 

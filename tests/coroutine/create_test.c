@@ -1,6 +1,6 @@
 /*
- * Frames from an allocator: a tree is walked by recursion; each frame goes back to where it came from, whether
- * its coroutine ended or was destroyed; and where there is no memory the await ends with -ENOMEM.
+ * Frames from an allocator: a tree is walked by recursion; each frame returns to its allocator, whether its
+ * coroutine ended or was destroyed; and without memory the await ends with -ENOMEM.
  */
 #define _GNU_SOURCE
 #include "counting.h"
@@ -17,7 +17,7 @@ struct node {
     int value;
 };
 
-/* Stops here until it is destroyed. */
+/* Suspends here until it is destroyed. */
 static bide_frame *forever_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     (void)awaiter;
@@ -121,7 +121,7 @@ static void a_tree_is_walked_with_frames_from_a_pool(void **state)
     (void)state;
     bide_pool pool;
     struct counting counting;
-    /* As many as are needed at once. */
+    /* As many as needed at once. */
     size_t piece = sizeof(struct walk) + sizeof(bide_owner);
     bide_pool_init(&pool, piece, memory, HEIGHT * ((piece + 15) / 16 * 16));
     count(&counting, &pool.allocator);
@@ -174,7 +174,7 @@ static void destroying_the_outermost_frees_all_of_them(void **state)
     assert_int_equal(counting.held, 0);
 }
 
-/* A child that was destroyed by itself is still its owner's. */
+/* A child that was destroyed alone still belongs to its owner. */
 static void a_destroyed_child_is_freed_with_its_parent(void **state)
 {
     (void)state;

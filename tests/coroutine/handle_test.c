@@ -1,6 +1,6 @@
 /*
- * Handles: a coroutine is started, resumed, asked whether it has ended, and destroyed, from outside; and what
- * must not be done with one is caught.
+ * Handles: a coroutine is started, resumed, checked for its end, and destroyed, from outside; and misuse of a
+ * handle is detected.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* An operation that ends when the test says so, or is withdrawn. */
+/* An operation that ends when the test ends it, or is withdrawn. */
 struct gate {
     bide_awaiter awaiter;
     bool withdrawn;
@@ -66,7 +66,7 @@ static void say(const char *what)
     strcat(said, what);
 }
 
-/* Waits at its gate, in a chain of as many as `depth` says. */
+/* Waits at its gate, in a chain of length `depth`. */
 struct link {
     bide_task task;
     struct gate gate;
@@ -259,7 +259,7 @@ bide_coroutine(opening_destroyer_body)
     bide_end();
 }
 
-/* A woken coroutine may look at the destroyed ones: it finds all of them done. */
+/* A woken coroutine may check the destroyed ones: all of them are done. */
 static void what_finally_wakes_runs_when_all_are_destroyed(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ bide_coroutine(itself_later_body)
     bide_end();
 }
 
-/* (Nobody can tell a coroutine that has begun but not yet waited for anything from one at its start.) */
+/* (A coroutine that has begun but not yet waited cannot be distinguished from one at its start.) */
 static void run_itself_later(void (*misuse)(bide_frame *frame))
 {
     struct itself_later self = {.misuse = misuse};
@@ -439,7 +439,7 @@ static void destroy_what_is_resumed_elsewhere(void)
     struct link self = {.name = NULL};
     bide_start(&self.task.frame, &link_body, &bide_default_context);
     bide_resume(&self.task.frame);
-    self.gate.ended = true; /* and whoever ended it has it in hand */
+    self.gate.ended = true; /* the code that ended it is about to resume it */
     bide_destroy(&self.task.frame);
 }
 

@@ -11,7 +11,7 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
-/* Waits for the event at the end of a chain of tasks; notes the lines at which they wait. */
+/* Waits for the event at the end of a chain of tasks; records the lines at which they wait. */
 struct link {
     bide_task task;
     struct link *next; /* or NULL */
@@ -167,7 +167,7 @@ static void a_coroutine_asks_for_its_own_chain_even_before_its_first_await(void 
     assert_string_equal(entries[2].name, "bide_root");
 }
 
-/* ---- Frames that are owned ---- */
+/* ---- Owned frames ---- */
 
 struct owning {
     bide_task task;
@@ -242,7 +242,7 @@ static void append(void *argument, const char *bytes, size_t length)
     text->bytes[text->length] = '\0';
 }
 
-/* Appends a line as it is to be. */
+/* Appends an expected line. */
 static void expect(struct text *text, const char *number_and_name, const char *file, unsigned line,
                    const char *rest)
 {

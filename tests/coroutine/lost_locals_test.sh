@@ -1,6 +1,6 @@
 #!/bin/sh
-# Locals that are used across an await are found by what bide_begin's documentation names; what is not lost is not told of:
-# lost_locals_test.sh INCLUDE-FOLDER. And nothing is lost in the examples.
+# Locals that are used across an await are found with the options that bide_begin's documentation names, and no others
+# are reported: lost_locals_test.sh INCLUDE-DIRECTORY. The examples lose none.
 set -u
 include=$1
 root=${include%/include}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Each program in mistakes/ makes one mistake, which is reported: mistakes_test.sh INCLUDE-FOLDER [NAME...].
+# Each program in mistakes/ makes one mistake, which is reported: mistakes_test.sh INCLUDE-DIRECTORY [NAME...].
 #
 # A program begins with a comment that says what the mistake is, and then, each on a line of its own:
 #
@@ -12,8 +12,8 @@
 # The compiler rejects the same mistakes in C++ as in C, with the same words; a program *.cpp is in C++ alone.
 #
 # The message names the line that ends with "HERE", if there is one. A report at run time names the body, and never the
-# function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, C programs are not compiled
-# as C++, the library is BIDE_LIBRARY if that is given, and one variant suffices if both report the mistake.
+# function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, and C programs are not
+# compiled as C++. The library is then BIDE_LIBRARY, if given, and one variant suffices if both report the mistake.
 set -u
 include=$1
 shift
@@ -53,7 +53,7 @@ library() { # COMPILER
         xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)
 }
 
-# Writes the report of a mistake to $folder/told.
+# Writes the report of a mistake to the file `told` in $folder.
 tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
     cc=$1 optimised=$2 file=$3 how=$4
     shift 4
@@ -131,7 +131,7 @@ for file in "$@"; do
     done
 done
 
-# Every operation is marked, and every one is in the list. (A macro's function has an underscore more at its end.
+# Every operation is marked, and every one is in the list. (A macro's function has one more underscore at its end.
 # Functions that are not for bodies, or return no operation, are not marked.)
 headers="$include/bide/*.h $include/bide/extend/*.h $include/bide/detail/*.h"
 # shellcheck disable=SC2086 # a list of files

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The compiler rejects awaits that a body in standard C cannot have: misuse_test.sh INCLUDE-FOLDER.
-# And what either variant can do compiles without a warning. By the compilers that BIDE_COMPILERS names, or all;
-# with the library BIDE_LIBRARY, or its sources.
+# The compiler rejects awaits that a body in standard C cannot have: misuse_test.sh INCLUDE-DIRECTORY. Code that is
+# valid in either variant compiles without a warning. By the compilers that BIDE_COMPILERS names, or all; with the
+# library BIDE_LIBRARY, or its sources.
 set -u
 include=$1
 folder=$(mktemp -d)
@@ -105,7 +105,7 @@ expect_caught() {
     done
 }
 
-# (a platform that says what was misused, and ends there)
+# (a platform that reports the misuse, and exits)
 platform='#include "bide/generator.h"
 #include "bide/task.h"
 #include "bide/sync_wait.h"

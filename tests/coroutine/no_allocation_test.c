@@ -1,6 +1,6 @@
 /*
- * Nothing in the core allocates: the allocation functions are wrapped by the linker, and to call one while
- * the core works is a failure.
+ * Nothing in the core allocates: the linker wraps the allocation functions, and a call while the core
+ * works is a failure.
  */
 #include "testing.h"
 
@@ -26,7 +26,7 @@
 
 #include <errno.h>
 
-/* Volatile: the compiler takes it that malloc does not look at them. */
+/* Volatile: the compiler assumes that malloc does not read them. */
 static volatile bool forbidden;
 static volatile int allocations;
 
@@ -147,7 +147,7 @@ static void awaiting_waking_claiming_and_publishing_allocate_nothing(void **stat
     assert_int_equal(allocations, 0);
 }
 
-/* ---- Created frames, going elsewhere, then ---- */
+/* ---- Created frames, moves, then ---- */
 
 enum { TIMES = 100 };
 

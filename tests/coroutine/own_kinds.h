@@ -4,7 +4,7 @@
 
 #include "bide/task.h"
 
-/* A kind of coroutine of one's own: counts how often one of it has failed. */
+/* A custom kind of coroutine: counts how often a coroutine of this kind has failed. */
 struct tallied {
     bide_frame frame;
     int *failures;

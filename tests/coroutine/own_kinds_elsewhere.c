@@ -1,3 +1,6 @@
+/*
+ * The other file of own_kinds_test.c: a coroutine type with a hook, and a body that own_kinds.h only declares.
+ */
 #include "own_kinds.h"
 
 static int tallied_unhandled_error(bide_frame *frame, int error)

@@ -92,7 +92,7 @@ static void bodies_that_call_each_other_are_declared(void **state)
     }
 }
 
-/* ---- A forwarding operation: what has ended so is counted ---- */
+/* ---- A forwarding operation: counts the results ---- */
 
 struct counted {
     bide_forward forward;
@@ -202,8 +202,9 @@ static void forwarding_is_destroyed_as_the_inner_one_is(void **state)
     bide_event_destroy(&event); /* nobody is enlisted */
 }
 
-/* The inner operation has had the mutex when the awaiting coroutine is destroyed: the mutex is
- * given back. */
+/*
+ * The inner operation holds the mutex when the awaiting coroutine is destroyed: the mutex is released.
+ */
 struct locker {
     bide_task task;
     bide_mutex *mutex;

@@ -1,6 +1,6 @@
 /*
- * Recursive generators: the values of nested ones come in order, at any depth; errors go outwards, or are returned;
- * an early end goes from the innermost outwards, and gives back created frames.
+ * Recursive generators: the values of nested ones come in order, at any depth; errors propagate outwards, or are
+ * returned; an early end runs from the innermost outwards, and releases created frames.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -73,7 +73,7 @@ enum { NODES = 1000 };
 static BIDE_ALIGNAS(16) unsigned char memory[NODES * 160];
 static struct node nodes[NODES];
 
-/* How many pieces of a pool are held. */
+/* The number of pieces of a pool in use. */
 static size_t held(const bide_pool *pool, size_t all)
 {
     size_t unused = pool->left;

@@ -1,5 +1,6 @@
 /*
- * Scopes: what is begun in one has ended when it has been joined, whatever happens in between.
+ * Scopes: every branch that was started in one has ended when it has been joined, whatever happens in
+ * between.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -236,7 +237,7 @@ static void what_runs_in_a_scope_may_begin_more_and_free_itself(void **state)
     assert_int_equal(self.freed, 100);
 }
 
-/* Joins its scope, or returns at once, and in any case leaves nothing in it. */
+/* Joins its scope, or returns at once, and leaves nothing in it either way. */
 struct careful {
     bide_task task;
     bide_scope scope;
@@ -348,7 +349,7 @@ bide_coroutine(keeper_body)
 
 enum { KEEPERS = 1000 };
 
-/* Keepers end in an order that is none, each while those after it have their scopes open. */
+/* Keepers end in no fixed order, each while the keepers after it have their scopes open. */
 static size_t keep_many(struct timekeeper *keepers, void (*beside)(void))
 {
     size_t ended = 0;

@@ -1,6 +1,6 @@
 /*
- * Shared tasks: started by the first that awaits them, in a context of their own; one result, for everybody, for
- * ever after; with waiters on several threads.
+ * Shared tasks: the first awaiter starts the task, in a context of its own; all awaiters get one result, then
+ * and later; with waiters on several threads.
  */
 #define _GNU_SOURCE
 #include "sync/meeting.h"
@@ -50,7 +50,7 @@ static struct work *work_init(struct work *work, const bide_context *context)
 struct waiter {
     bide_task task;
     struct work *work;
-    char *said; /* who went on */
+    char *said; /* the names of resumed waiters */
     char name;
     int status;
     int result;

@@ -1,7 +1,7 @@
 /*
- * The stack stays bounded whatever is awaited and woken: everything here runs on a thread with a stack of
- * 64 KiB (or of the least that the system allows, if that is more). Built at -O0 and at -O3, with labels as values and
- * in standard C, the library alike.
+ * The stack stays bounded whatever is awaited and woken: everything here runs on a thread with a stack of 64 KiB (or
+ * of the system's minimum, if that is more). Built at -O0 and at -O3, with labels as values and in standard C, the
+ * library likewise.
  */
 #define _GNU_SOURCE
 #include "small_stack.h"
@@ -21,10 +21,10 @@ enum {
 /* The results of the functions on the small stack. */
 static uint64_t found;
 
-/* How many awaits there are in a loop: a million, and ten in the long tests (a sanitizer takes longer). */
+/* The number of awaits in a loop: a million, and ten million in the long tests (a sanitizer takes longer). */
 static int awaits;
 
-/* BIDE_ROUNDS of the environment, or 1: how many times as many transfers and awaits. */
+/* BIDE_ROUNDS of the environment, or 1: multiplies transfers and awaits. */
 static uint64_t rounds(void)
 {
     const char *times = getenv("BIDE_ROUNDS");
@@ -165,7 +165,7 @@ static void *ping_pong(void *unused)
     bide_resume(&ping.task.frame);
     counts[0] = ping.count;
     counts[1] = pong.count;
-    /* The number is even: ping ends, and pong stands where it has handed over. */
+    /* The number is even: ping ends, and pong is suspended at its transfer. */
     found = bide_done(&ping.task.frame) && !bide_done(&pong.task.frame);
     return NULL;
 }
@@ -486,7 +486,7 @@ static void millions_of_values_of_an_asynchronous_generator(void **state)
 
 struct nested {
     bide_recursive_generator generator;
-    struct nested *next; /* or NULL: the innermost, which yields ten values more */
+    struct nested *next; /* or NULL: the innermost, which yields ten more values */
     int i;
 };
 

@@ -1,5 +1,5 @@
 /*
- * Stop callbacks: the function is called once, by the scheduler, if the source is asked to stop before the
+ * Stop callbacks: the scheduler calls the function once if a stop of the source is requested before the
  * callback is removed; a remove that came too late is followed by a wait.
  */
 #include "sync/by_hand.h"
@@ -26,7 +26,7 @@ static void note_call_and_remove(void *p)
     self->removed = bide_stop_callback_remove(&self->callback);
 }
 
-/* Waits for a callback to have run. */
+/* Waits until a callback has run. */
 struct waiter {
     bide_task task;
     bide_stop_callback *callback;
@@ -249,7 +249,7 @@ static void inline_it_has_run_when_the_request_returns(void **state)
     assert_int_equal(bide_sync_wait(bide_stop_callback_wait(&wait, &counter.callback)), 0);
 }
 
-/* Asks its source to stop, and then waits for the callback. */
+/* Requests a stop of its source, and then waits for the callback. */
 struct asker {
     bide_task task;
     struct counter *counter;

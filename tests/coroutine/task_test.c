@@ -1,6 +1,6 @@
 /*
  * Tasks: they start when they are awaited, run by symmetric transfer, pass results and errors, inherit the
- * context of who awaits them, and allocate nothing.
+ * awaiter's context, and allocate nothing.
  */
 #define _GNU_SOURCE
 #include "misuse.h"
@@ -156,10 +156,10 @@ static void a_childs_frame_may_be_used_again_at_once(void **state)
 }
 
 /*
- * A frame that resumes elsewhere before a step that it began has returned, and then comes back through that
- * step from another await. `detour` hands control to `other` after it has given the waiting frame away;
- * `other` resumes the frame (as another thread would), the frame awaits `other` itself, and `other`
- * ends: the frame is handed back to the first await's step, but is at the second.
+ * A frame that resumes elsewhere before a step that it started has returned, and then comes back through that
+ * step from another await. `detour` hands control to `other` after it has given the waiting frame away.
+ * `other` resumes the frame (as another thread would), the frame awaits `other` itself, and `other` ends. The
+ * frame is then handed back to the first await's step, but is at the second.
  */
 struct detour {
     bide_awaiter awaiter;
@@ -186,7 +186,7 @@ static int detour_resume(bide_awaiter *awaiter)
     return 0;
 }
 
-/* To await a task that runs already: become its continuation. */
+/* Awaits a running task by becoming its continuation. */
 static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     struct detour *join = (struct detour *)(void *)awaiter;
@@ -252,8 +252,8 @@ static void a_frame_handed_back_from_another_await_goes_on_there(void **state)
 }
 
 /*
- * The same through one await in a loop, and with operations of different kinds at one address: the frame comes
- * back to the same place, which by then waits with the other kind.
+ * The same through one await in a loop, and with operations of different kinds at one address: the frame
+ * returns to the same place, which then waits with the other kind.
  */
 static int other_resume(bide_awaiter *awaiter)
 {

@@ -1,7 +1,7 @@
 /*
- * The contract of both structures of timers: timers come out in the order of their times, and of their arrival for
- * equal times; any of them can be removed; a million do not exhaust the stack. Before it is included, TIMERS(name) is
- * defined as the name of a function or the type.
+ * The contract of both timer structures: timers come out in the order of their times, and in insertion order for
+ * equal times; any timer can be removed; a million do not exhaust the stack. Before including it, define TIMERS(name)
+ * as the name of a function or the type.
  */
 #include "testing.h"
 
@@ -147,7 +147,7 @@ typedef struct model {
     uint64_t now; /* what was asked last */
 } model;
 
-/* Behind all with the same time. */
+/* Behind all timers with the same time. */
 static void model_insert(model *m, bide_timer *timer)
 {
     unsigned at = m->count++;
@@ -188,7 +188,7 @@ static uint64_t draw_small(model *m, uint64_t *random)
     return (number >> 32) % ((number >> 20) % 2 != 0 ? 8 : 1000);
 }
 
-/* From a nanosecond to centuries off the time that was last asked about, mostly after it. */
+/* From a nanosecond to centuries off the time of the last poll, mostly after it. */
 static uint64_t draw_wide(model *m, uint64_t *random)
 {
     uint64_t number = testing_random(random);
@@ -198,7 +198,7 @@ static uint64_t draw_wide(model *m, uint64_t *random)
         return BIDE_FOREVER - (number >> 10) % 2;
     case 1:
         return m->now - (off < m->now ? off : m->now);
-    case 2: /* at the edge of something */
+    case 2: /* at the edge of a power of two */
         return m->now | ((UINT64_C(1) << (number >> 10) % 64) - 1);
     default:
         return off < BIDE_FOREVER - m->now ? m->now + off : BIDE_FOREVER;
@@ -211,11 +211,11 @@ static uint64_t draw_now(model *m, draw *time, uint64_t *random)
     if (time == draw_small)
         return m->count != 0 ? m->sorted[number % 4 % m->count]->time : time(m, random);
     switch (number % 8) {
-    case 0: /* as if nobody had looked for as long as that; it may even go back */
+    case 0: /* as if nobody had polled for as long; it may even go back */
         return time(m, random) / ((number >> 10) % 2 + 1);
     case 1:
         return m->count != 0 ? m->sorted[(number >> 10) % m->count]->time : m->now;
-    default: /* what is next, or a little less */
+    default: /* the next time, or a little earlier */
         return (m->count != 0 ? m->sorted[(number >> 10) % 3 % m->count]->time : m->now) -
                (number >> 20) % 2;
     }
@@ -231,7 +231,7 @@ static void agree(model *m, unsigned steps, unsigned phase, draw *draw_time, uin
     for (unsigned step = 0; step < steps; step++) {
         uint64_t number = testing_random(random);
         bide_timer *timer = &m->all[number % MODELLED];
-        /* Now more come than go, now more go. */
+        /* Alternately more are inserted than removed, and more removed than inserted. */
         bool grows = step / phase % 2 == 0;
         if ((number >> 16) % 16 < (grows ? 11 : 4)) {
             if (is_set(timer))

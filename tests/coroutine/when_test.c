@@ -1,5 +1,5 @@
 /*
- * Waiting for several operations at once: the order of their ends, the fate of the others, and of all of them when
+ * Waiting for several operations at once: the order of their ends, the fate of the others, and of all of them if
  * the waiting coroutine is cancelled or destroyed.
  */
 #define _GNU_SOURCE
@@ -19,7 +19,7 @@ struct part {
     bide_event *event;
     bide_event_waiter wait;
     int status;
-    int waited; /* what the wait ended with; 1: not yet */
+    int waited; /* the status of the wait; 1: none yet */
     bool finally;
 };
 

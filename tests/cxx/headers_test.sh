@@ -1,7 +1,8 @@
 #!/bin/sh
-# Every public header compiles alone, in C11 and in C++20, and in C as the model checker has it, by each compiler that is
-# here, without a warning, and may be included twice; all together, in each C since: headers_test.sh INCLUDE-FOLDER.
-# If BIDE_COMPILERS names some compilers, by those only, and in C++ and as the model checker has it only together.
+# Every public header compiles alone, without a warning, and may be included twice: in C11 and in C++20, and in C as the
+# model checker has it, by each installed compiler. All together compile in each C since C11: headers_test.sh
+# INCLUDE-DIRECTORY. With BIDE_COMPILERS only the named compilers are used, and C++ and the model checker's C only for
+# all headers together.
 set -u
 include=$1
 folder=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The programs in C++ compile without a warning and run, with each compiler of C++ that is here, over the library
-# in C: programs_test.sh INCLUDE-FOLDER LIBRARY PROGRAM... (A library with a sanitizer: its flags come with CFLAGS.)
+# in C: programs_test.sh INCLUDE-DIRECTORY LIBRARY PROGRAM... (A library with a sanitizer: its flags come with CFLAGS.)
 # Those of bodies, in each C++ since C++11 and in both variants; the others in C++20.
 set -u
 include=$1 library=$2

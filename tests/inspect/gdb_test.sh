@@ -21,7 +21,7 @@ line() { # MARK
     grep -n "/\* line: $1 \*/" $source | cut -d: -f1
 }
 
-# A task to a line, sorted, without addresses and folders; anything else is as it is.
+# A task to a line, sorted, without addresses and directories; the rest is unchanged.
 normal() {
     sed -e 's/0x[0-9a-f]*/ADDRESS/g' -e 's| at [^ ]*/| at |' |
         awk '/^task |^  #/ { if (/^task / && joined != "") print joined
@@ -88,7 +88,7 @@ trunk: trunk_body at chains.c:$(line trunk), waiting for branch_body
 leaf: leaf_body at chains.c:$(line leaf), waiting for bide_event_wait
 END
 
-# Runs gdb's commands and takes apart what each printed.
+# Runs gdb's commands and splits their output.
 commands() { # NAME GDB-ARGUMENT...
     name=$1
     shift
@@ -119,7 +119,7 @@ commands() { # NAME GDB-ARGUMENT...
     done
 }
 
-# With BIDE_LIBRARY that is the library, without its debug information where it is to have none.
+# With BIDE_LIBRARY that is the library, without its debug information if it must have none.
 build() { # COMPILER PROGRAM-FLAGS LIBRARY-FLAGS
     if [ -n "${BIDE_LIBRARY-}" ]; then
         cp "$BIDE_LIBRARY" "$folder/library.a"

@@ -353,7 +353,7 @@ static void hear(void *argument, const bide_stall *turn)
 
 struct hog {
     bide_task task;
-    struct heard *heard; /* until it was heard of; NULL: not at all */
+    struct heard *heard; /* until it was reported; NULL: not at all */
 };
 
 bide_coroutine(hog_body)

@@ -1,6 +1,6 @@
 /*
- * The operation table: every code has a complete row in it and in the tables of the back ends, and operations do
- * what their rows say: on epoll, on io_uring (where there is one) and in memory.
+ * The operation table: every code has a complete row in it and in the tables of the back ends, and operations
+ * behave as their rows state: on epoll, on io_uring (if available) and in memory.
  */
 #define _GNU_SOURCE
 #include "world.h"
@@ -67,7 +67,7 @@ static void columns_agree_with_each_other(void **state)
     }
 }
 
-/* ---- A coroutine that awaits one operation, and what is seen of it ---- */
+/* ---- A coroutine that awaits one operation, and its observed results ---- */
 
 enum { SIZE = 16, LARGE = 4 << 20 };
 
@@ -139,7 +139,7 @@ bide_coroutine(probing_body)
     bide_end();
 }
 
-/* Awaits it on the world, and looks at it when its begin has returned. Returns its status. */
+/* Awaits it on the world, and inspects it when its begin has returned. Returns its status. */
 static int observe(fixture *f, bide_awaiter *awaiter, bool cancels)
 {
     f->awaiter = awaiter;
@@ -282,7 +282,7 @@ static void only_operations_that_are_tried_first_end_at_once_on_a_ring(void **st
     close_pair(&f);
 }
 
-/* ---- Results that are given back ---- */
+/* ---- Results that are undone ---- */
 
 /* Its memory says that a descriptor was received. But it has not begun in the kernel: nothing is closed. */
 static void an_operation_that_waits_behind_another_gives_nothing_back(void **state)

@@ -47,7 +47,7 @@ static uint32_t stepped_new_node(stepped_queue *q, uint64_t value)
 
 /* ---- A queue: Michael and Scott (1996); node 0 is the first dummy ---- */
 
-/* `helps`: every thread may advance the tail; otherwise only the one that linked the node. */
+/* `helps`: every thread may advance the tail; otherwise only the thread with the linked node may. */
 static int push_and_help(void *queue, const uint64_t *value, bool helps)
 {
     stepped_queue *q = queue;

@@ -1,5 +1,5 @@
 /*
- * Expressions of GNU C, and await.
+ * Parses expressions of GNU C, with await.
  */
 #include "bidec.h"
 

@@ -1,5 +1,5 @@
 /*
- * Response files: `@file` stands for the words in that file, as in the compilers. A space ends a
+ * Response files: `@file` is replaced by the words in that file, as in the compilers. A space ends a
  * word; quotes and backslashes keep the characters that they precede.
  */
 #include "bidec.h"

@@ -1,5 +1,5 @@
 /*
- * Statements.
+ * Parses statements, with the loops, labels and deferred statements of a function.
  */
 #include "bidec.h"
 

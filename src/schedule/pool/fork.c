@@ -331,7 +331,7 @@ static void fork_put_back(bide_fork_task *parent)
     bide_join_put_(deque, bide_atomic_load(&deque->bottom, relaxed), bide_join_of_fork_(parent));
 }
 
-/* A child has ended, on the stack `head`; the parent may have come to its join. True: it is last. */
+/* A child has ended, on the stack `head`; the parent may have reached its join. True: it is last. */
 static bool fork_arrive(bide_fork_task *parent, bide_fork_stack_ *head)
 {
     if (BIDE_UNLIKELY(fork_worker(fork_stack_of(head)->scheduler) == NULL))

@@ -1,4 +1,4 @@
-/* fork.c, for the other files of the pool. */
+/* The functions of fork.c that the other files of the pool call. */
 #ifndef BIDE_SCHEDULE_POOL_FORK_STACKS_H
 #define BIDE_SCHEDULE_POOL_FORK_STACKS_H
 

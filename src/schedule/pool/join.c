@@ -8,7 +8,7 @@
  *
  * A. A worker that is about to sleep, or has found something and leaves others asleep, calls
  *    join_has_work: it sets POOL in the `alert` of all deques, passes a heavy fence if that was new,
- *    and looks at the deques. So either it sees the half, or the owner sees POOL, by 8. If POOL was
+ *    and checks the deques. So either it sees the half, or the owner sees POOL, by 8. If POOL was
  *    set already, the pool's own heavy fence came before the load of `alert`: an owner that clears
  *    POOL later sees that the worker sleeps.
  * B. The owner that clears POOL announces work to the pool, as if it had posted (bide_pool_tell_). It

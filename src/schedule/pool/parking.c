@@ -82,7 +82,7 @@ bide_pool_worker *bide_pool_pop_sleeper_(bide_thread_pool *pool)
                                                                              : NULL;
 }
 
-/* Makes the timekeeper look at the timers and slots again; if there is none, appoints one. */
+/* Makes the timekeeper check the timers and slots again; if there is none, appoints one. */
 static bide_pool_worker *kick_timekeeper(bide_thread_pool *pool)
 {
     bide_pool_worker *timekeeper = pool->timekeeper;

@@ -28,7 +28,7 @@ BIDE_INLINE bool bide_pool_slot_is_empty_(bide_pool_slot_ *slot)
     return bide_atomic_load(&slot->awaiter, relaxed) == NULL;
 }
 
-/* The owner's. Returns the awaiter that was there, or NULL. */
+/* The owner's. Returns the previous awaiter, or NULL. */
 BIDE_INLINE bide_awaiter *bide_pool_slot_put_(bide_pool_slot_ *slot, bide_awaiter *awaiter)
 {
     if (BIDE_UNLIKELY(!bide_pool_slot_is_empty_(slot)))

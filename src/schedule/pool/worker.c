@@ -31,26 +31,26 @@
  * 1. A worker that pushes to its ring, or fills it with stolen or injected coroutines, passes a light
  *    fence and then reads `idle` (bide_pool_tell_). (A searching worker that has found something
  *    follows 3 instead.) A worker that is about to sleep changes `idle`, passes a heavy fence, and
- *    then looks at all rings. The two fences order each other: either the pusher reads that change of
+ *    then checks all rings. The two fences order each other: either the pusher reads that change of
  *    `idle`, or a later one, or the sleeper sees what was pushed.
  * 2. Suppose the pusher reads that nobody sleeps. Every worker that goes to sleep later sees what was
  *    pushed, by 1, and stays awake.
  * 3. Suppose the pusher reads that some worker searches. Consider the later change of `idle` after
  *    which no worker searches. If a worker made it that goes to sleep, it sees what was pushed, by 1.
  *    If a worker made it that has found something (bide_pool_stop_searching_), and nobody sleeps, see
- *    2. If somebody sleeps, that worker passes a heavy fence, looks at the rings, and wakes another
- *    worker for what is there. It skips the fence if all others sleep, since then only itself could
+ *    2. If somebody sleeps, that worker passes a heavy fence, checks the rings, and wakes another
+ *    worker for their content. It skips the fence if all others sleep, since then only itself could
  *    have pushed.
- * 4. An outside thread injects under the lock, and reads `idle` under it too. A worker looks at
+ * 4. An outside thread injects under the lock, and reads `idle` under it too. A worker checks
  *    `injected` under the lock before it counts itself as a sleeper under it, and after it has been
  *    the last to search while somebody sleeps. So 1 to 3 hold with the lock in place of the fences.
  * 5. A coroutine in a slot runs when the worker's current coroutine suspends. If that takes long,
- *    another worker may steal it. A filled slot wakes nobody by itself, since then two coroutines
+ *    another worker may steal it. A filled slot alone wakes nobody, since then two coroutines
  *    that wake each other would run on two processors. Instead, while a slot is filled, no worker
  *    sleeps unless the timekeeper watches: it wakes now and then and steals from a slot whose worker
  *    has made no progress. A worker that fills a slot passes a light fence and reads `watched` and
  *    `idle`; if some sleep and nobody watches it requests a watch. The timekeeper that stops
- *    watching, and each worker that falls asleep, passes a heavy fence and looks at the slots. So one
+ *    watching, and each worker that falls asleep, passes a heavy fence and checks the slots. So one
  *    of the two sees the other.
  *
  * No coroutine starves: one in a ring has at most BIDE_RUN_QUEUE_SIZE_ before it. Each of these lets
@@ -63,7 +63,7 @@
  *
  * 6. No timer is missed. The thread that sets the earliest timer has inserted it, and set
  *    `has_timers`, before it takes the lock and looks for a timekeeper. If there is one, the thread
- *    kicks it by a releasing store, which the timekeeper's next look at its word acquires. If there
+ *    kicks it by a releasing store, which the timekeeper's next load of its word acquires. If there
  *    is none and some worker sleeps, the thread wakes it, or a worker searches. That worker falls
  *    asleep as the timekeeper, later under the lock; or it finds something to run, sees `has_timers`
  *    under the lock, and wakes another. If none sleeps, the workers' maintenance checks the timers.

@@ -1,4 +1,4 @@
-/* A program written against the names from before 0.1.0: what scripts/rename-0.1 is tried on. It is compiled, not run. */
+/* A program written against the names from before 0.1.0, to test scripts/rename-0.1. It is compiled, not run. */
 #include <bide/bide.h>
 #include <bide/pass.h>
 #include <bide/test_loop.h>

@@ -5,7 +5,7 @@
  *     rows       what is awaited       primitives.h, and rows.c for operations that are no primitives
  *     wrappers   the layers between    wrappers.c
  *     ends       how it ends           ends.c
- *     settings   where it runs         settings.c
+ *     settings   where it runs         ends.c
  *
  * and each combination is a cell. In a cell one coroutine, the subject, awaits a row through a path of wrappers; its
  * parent awaits the subject:

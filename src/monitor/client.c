@@ -19,13 +19,13 @@ enum {
     CLIENT_FRAMES_DEFAULT = 16
 };
 
-void bide_http_client_begin_(monitor_client *client, int fd)
+void bide_monitor_client_start_(monitor_client *client, int fd)
 {
     memset(client, 0, sizeof *client);
     client->fd = fd;
 }
 
-void bide_http_client_end_(monitor_client *client)
+void bide_monitor_client_stop_(monitor_client *client)
 {
     close(client->fd);
     client->fd = -1;
@@ -33,12 +33,12 @@ void bide_http_client_end_(monitor_client *client)
     bide_executors_free_(&client->before);
 }
 
-bool bide_http_client_may_ask_(const monitor_client *client)
+bool bide_monitor_client_may_request_(const monitor_client *client)
 {
     return !client->has_asked && client->answer.length == 0;
 }
 
-void bide_http_client_reject_(monitor_client *client, const char *why)
+void bide_monitor_client_reject_(monitor_client *client, const char *why)
 {
     bide_report_start_(&client->answer, "error");
     bide_report_text_(&client->answer, "what", why);
@@ -46,7 +46,7 @@ void bide_http_client_reject_(monitor_client *client, const char *why)
         client->ends = true; /* no memory for the error record */
 }
 
-void bide_http_client_answered_(monitor_client *client)
+void bide_monitor_client_answered_(monitor_client *client)
 {
     monitor_report *answer = &client->answer;
     bool left_out = answer->left_out;
@@ -108,7 +108,7 @@ static void client_do_look(monitor_client *client, char *rest)
     char *more = NULL;
     for (char *word = strtok_r(rest, " ", &more); word != NULL; word = strtok_r(NULL, " ", &more)) {
         if (!client_parse_option(&look, word)) {
-            bide_http_client_reject_(client, "look takes groups=N, group=ID, tasks=N and frames=N");
+            bide_monitor_client_reject_(client, "look takes groups=N, group=ID, tasks=N and frames=N");
             return;
         }
     }
@@ -119,11 +119,11 @@ static void client_do_look(monitor_client *client, char *rest)
 static void client_do_turns(monitor_client *client, const char *rest)
 {
     if (strcmp(rest, "on") != 0 && strcmp(rest, "off") != 0) {
-        bide_http_client_reject_(client, "turns takes on or off");
+        bide_monitor_client_reject_(client, "turns takes on or off");
         return;
     }
     client->wants_turns = strcmp(rest, "on") == 0;
-    bide_http_client_answered_(client);
+    bide_monitor_client_answered_(client);
 }
 
 static void client_do_command(monitor_client *client, char *line)
@@ -136,7 +136,7 @@ static void client_do_command(monitor_client *client, char *line)
     else if (strcmp(line, "turns") == 0)
         client_do_turns(client, rest);
     else
-        bide_http_client_reject_(client, "the commands are: look, turns on, turns off");
+        bide_monitor_client_reject_(client, "the commands are: look, turns on, turns off");
 }
 
 /* Executes the next complete line. False: there is none. */
@@ -160,16 +160,16 @@ static bool client_run_command(monitor_client *client)
     client->length -= length + 1;
     memmove(client->line, end + 1, client->length);
     if (client->is_too_long)
-        bide_http_client_reject_(client, "a command has at most 255 bytes");
+        bide_monitor_client_reject_(client, "a command has at most 255 bytes");
     else if (line[0] != '\0')
         client_do_command(client, line);
     client->is_too_long = false;
     return true;
 }
 
-bool bide_http_client_read_(monitor_client *client)
+bool bide_monitor_client_read_(monitor_client *client)
 {
-    while (bide_http_client_may_ask_(client)) {
+    while (bide_monitor_client_may_request_(client)) {
         if (client_run_command(client))
             continue;
         ssize_t count = recv(client->fd, client->line + client->length,
@@ -183,7 +183,7 @@ bool bide_http_client_read_(monitor_client *client)
     return true;
 }
 
-bool bide_http_client_send_(monitor_client *client)
+bool bide_monitor_client_send_(monitor_client *client)
 {
     monitor_report *answer = &client->answer;
     while (client->sent < answer->length) {

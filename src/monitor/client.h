@@ -31,22 +31,22 @@ typedef struct monitor_client {
     executors before; /* as its last look found them */
 } monitor_client;
 
-void bide_http_client_begin_(monitor_client *client, int fd);
-void bide_http_client_end_(monitor_client *client);
+void bide_monitor_client_start_(monitor_client *client, int fd);
+void bide_monitor_client_stop_(monitor_client *client);
 
 /* True if the next command may be read: no answer is pending or being sent. */
-bool bide_http_client_may_ask_(const monitor_client *client);
+bool bide_monitor_client_may_request_(const monitor_client *client);
 
 /* Reads commands up to the first that has an answer. False: the peer has closed the connection. */
-bool bide_http_client_read_(monitor_client *client);
+bool bide_monitor_client_read_(monitor_client *client);
 
 /* Sends as much as the socket takes. False: the connection is closed, or got its last answer. */
-bool bide_http_client_send_(monitor_client *client);
+bool bide_monitor_client_send_(monitor_client *client);
 
 /* Adds an error record as the answer. */
-void bide_http_client_reject_(monitor_client *client, const char *why);
+void bide_monitor_client_reject_(monitor_client *client, const char *why);
 
 /* Adds the record that ends an answer. */
-void bide_http_client_answered_(monitor_client *client);
+void bide_monitor_client_answered_(monitor_client *client);
 
 #endif

@@ -119,7 +119,7 @@ static void monitor_look(monitor *monitor, monitor_client *client)
     uint64_t ended = bide_platform.now();
     monitor->may_look_at = ended + REST_FACTOR * (ended - began); /* 4 */
     if (error != 0) {
-        bide_http_client_reject_(client, "the program's memory cannot be read");
+        bide_monitor_client_reject_(client, "the program's memory cannot be read");
         bide_report_free_(&details);
         return;
     }
@@ -130,7 +130,7 @@ static void monitor_look(monitor *monitor, monitor_client *client)
     bide_task_groups_report_(&monitor->groups, asked->groups, &client->answer);
     bide_report_append_(&client->answer, &details);
     bide_report_free_(&details);
-    bide_http_client_answered_(client);
+    bide_monitor_client_answered_(client);
     bide_executors_copy_(&client->before, &monitor->last);
 }
 
@@ -170,10 +170,10 @@ static bool monitor_is_allowed(const monitor *monitor, int fd)
 static void monitor_reject(int fd, const char *why)
 {
     monitor_client client;
-    bide_http_client_begin_(&client, fd);
-    bide_http_client_reject_(&client, why);
-    bide_http_client_send_(&client);
-    bide_http_client_end_(&client);
+    bide_monitor_client_start_(&client, fd);
+    bide_monitor_client_reject_(&client, why);
+    bide_monitor_client_send_(&client);
+    bide_monitor_client_stop_(&client);
 }
 
 static monitor_client *monitor_free_client(monitor *monitor)
@@ -199,7 +199,7 @@ static void monitor_accept(monitor *monitor)
     } else if (free_client == NULL) {
         monitor_reject(fd, "there are too many connections");
     } else {
-        bide_http_client_begin_(free_client, fd);
+        bide_monitor_client_start_(free_client, fd);
         monitor_greet(monitor, free_client);
     }
 }
@@ -231,12 +231,12 @@ static void monitor_serve(monitor_client *client, short events)
     bool stays = true;
     if ((events & (POLLERR | POLLHUP | POLLNVAL)) != 0 && (events & POLLIN) == 0)
         stays = false;
-    if (stays && bide_http_client_may_ask_(client) && (events & POLLIN) != 0)
-        stays = bide_http_client_read_(client);
+    if (stays && bide_monitor_client_may_request_(client) && (events & POLLIN) != 0)
+        stays = bide_monitor_client_read_(client);
     if (stays && client->answer.length != 0)
-        stays = bide_http_client_send_(client);
+        stays = bide_monitor_client_send_(client);
     if (!stays)
-        bide_http_client_end_(client);
+        bide_monitor_client_stop_(client);
 }
 
 /* Continues with commands that were read together with an earlier one: no event of poll reports them. */
@@ -245,16 +245,16 @@ static void monitor_continue_clients(monitor *monitor)
     for (int i = 0; i < CLIENTS_MAX; i++) {
         monitor_client *client = &monitor->clients[i];
         while (client->fd >= 0 && client->answer.length != 0) {
-            if (!bide_http_client_send_(client)) {
-                bide_http_client_end_(client);
+            if (!bide_monitor_client_send_(client)) {
+                bide_monitor_client_stop_(client);
             } else if (client->answer.length != 0) {
                 break;
-            } else if (!bide_http_client_read_(client)) {
-                bide_http_client_end_(client);
+            } else if (!bide_monitor_client_read_(client)) {
+                bide_monitor_client_stop_(client);
             }
         }
         if (client->fd >= 0 && client->ends && client->answer.length == 0)
-            bide_http_client_end_(client);
+            bide_monitor_client_stop_(client);
     }
 }
 
@@ -286,7 +286,7 @@ static bool monitor_run_once(monitor *monitor)
     polled[1] = (struct pollfd){now >= monitor->may_accept_at ? monitor->listener : -1, POLLIN, 0};
     for (int i = 0; i < CLIENTS_MAX; i++) {
         const monitor_client *client = &monitor->clients[i];
-        short events = bide_http_client_may_ask_(client) ? POLLIN : 0;
+        short events = bide_monitor_client_may_request_(client) ? POLLIN : 0;
         if (client->answer.length != 0)
             events = POLLOUT;
         polled[2 + i] = (struct pollfd){client->fd, events, 0};
@@ -315,7 +315,7 @@ static void *monitor_main(void *argument)
     }
     for (int i = 0; i < CLIENTS_MAX; i++) {
         if (monitor->clients[i].fd >= 0)
-            bide_http_client_end_(&monitor->clients[i]);
+            bide_monitor_client_stop_(&monitor->clients[i]);
     }
     monitor_update_watch(monitor);
     return NULL;

@@ -329,7 +329,7 @@ static void destroy_the_owner_of_a_scope(void)
 }
 
 /* Opens two scopes, one inside the other, and joins both when the event is set. */
-struct timekeeper {
+struct keeper {
     bide_task task;
     bide_scope scopes[2];
     bide_event event;
@@ -338,7 +338,7 @@ struct timekeeper {
 
 bide_coroutine(keeper_body)
 {
-    bide_begin(keeper_body, struct timekeeper * self);
+    bide_begin(keeper_body, struct keeper * self);
     bide_scope_init(&self->scopes[0], bide_this_frame());
     bide_scope_init(&self->scopes[1], bide_this_frame());
     bide_await(bide_event_wait(&self->wait, &self->event));
@@ -350,7 +350,7 @@ bide_coroutine(keeper_body)
 enum { KEEPERS = 1000 };
 
 /* Keepers end in no fixed order, each while the keepers after it have their scopes open. */
-static size_t keep_many(struct timekeeper *keepers, void (*beside)(void))
+static size_t keep_many(struct keeper *keepers, void (*beside)(void))
 {
     size_t ended = 0;
     for (size_t i = 0; i < KEEPERS; i++) {
@@ -359,11 +359,11 @@ static size_t keep_many(struct timekeeper *keepers, void (*beside)(void))
         bide_resume(&keepers[i].task.frame);
     }
     for (size_t i = 0; i < KEEPERS; i++) {
-        struct timekeeper *timekeeper = &keepers[i * 379 % KEEPERS];
+        struct keeper *keeper = &keepers[i * 379 % KEEPERS];
         if (i == KEEPERS / 2)
             beside();
-        bide_event_set(&timekeeper->event);
-        ended += bide_done(&timekeeper->task.frame);
+        bide_event_set(&keeper->event);
+        ended += bide_done(&keeper->task.frame);
     }
     return ended;
 }
@@ -378,13 +378,13 @@ static void open_no_scope(void)
 
 static void drop_a_scope_beside_many(void)
 {
-    static struct timekeeper keepers[KEEPERS];
+    static struct keeper keepers[KEEPERS];
     keep_many(keepers, drop_a_scope);
 }
 
 static void among_many_open_scopes_only_one_that_is_dropped_is_caught(void **state)
 {
-    static struct timekeeper keepers[KEEPERS];
+    static struct keeper keepers[KEEPERS];
     (void)state;
     assert_int_equal(keep_many(keepers, open_no_scope), KEEPERS);
     if (!BIDE_DEBUG)

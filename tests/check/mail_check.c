@@ -316,6 +316,6 @@ int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
         &one, &one_after_the_other, &beside_done, &sent_home, &sent_home_done, &errands, NULL};
-    static const char *const files[] = {"mail.c", NULL};
+    static const char *const files[] = {"remote.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

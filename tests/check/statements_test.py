@@ -233,4 +233,5 @@ def compare(kept):
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

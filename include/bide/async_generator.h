@@ -144,7 +144,8 @@ BIDE_INLINE bide_frame *bide_async_generator_coroutine_(bide_awaiter *awaiter)
 /* The consumer is destroyed: so is the generator, also if it has yielded. */
 BIDE_INLINE void bide_async_generator_release_(bide_awaiter *awaiter)
 {
-    bide_async_generator_destroy(((bide_async_generator_next_operation *)(void *)awaiter)->generator);
+    bide_async_generator_destroy(
+        ((bide_async_generator_next_operation *)(void *)awaiter)->generator);
 }
 
 /*
@@ -189,16 +190,16 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
     BIDE_FOR_AWAIT_(next, generator_expression, BIDE_NAME_(bide_for_await_body_, __LINE__))
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a label takes none */
-#define BIDE_FOR_AWAIT_(next, generator_expression, body)                         \
-    for ((next)->generator = (generator_expression); (next)->generator != NULL;   \
-         bide_async_generator_destroy((next)->generator), (next)->generator = NULL)   \
-        for (;;)                                                                  \
-            if (1) {                                                              \
-                bide_await(bide_async_generator_next((next), (next)->generator)); \
-                if ((next)->value == NULL)                                        \
-                    break;                                                        \
-                goto body;                                                        \
-            } else                                                                \
+#define BIDE_FOR_AWAIT_(next, generator_expression, body)                           \
+    for ((next)->generator = (generator_expression); (next)->generator != NULL;     \
+         bide_async_generator_destroy((next)->generator), (next)->generator = NULL) \
+        for (;;)                                                                    \
+            if (1) {                                                                \
+                bide_await(bide_async_generator_next((next), (next)->generator));   \
+                if ((next)->value == NULL)                                          \
+                    break;                                                          \
+                goto body;                                                          \
+            } else                                                                  \
             body:
 /* NOLINTEND(bugprone-macro-parentheses) */
 

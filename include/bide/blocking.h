@@ -38,10 +38,11 @@ typedef struct bide_blocking bide_blocking;
 
 /* What a pool is to be. All zero but for `max_threads` is a good beginning. */
 typedef struct bide_blocking_options {
-    const char *name; /* of its threads, for the system's tools: up to 15 characters; or NULL */
+    const char *name;     /* of its threads, for the system's tools: up to 15 characters; or NULL */
     unsigned max_threads; /* at most: 1 to 65536 */
-    unsigned min_threads;   /* of these, from the beginning to the end; the others come and go */
-    uint64_t idle_timeout;    /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
+    unsigned min_threads; /* of these, from the beginning to the end; the others come and go */
+    uint64_t
+        idle_timeout; /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
 
     /*
      * The signal that interrupts calls, such as SIGURG, or 0: none does. It gets a handler that

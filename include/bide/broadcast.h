@@ -321,11 +321,11 @@ BIDE_INLINE ptrdiff_t bide_broadcast_try_take_(bide_broadcast_cursor_ *cursor, s
  */
 #define bide_broadcast_try_recv(subscriber_, to)                             \
     bide_broadcast_try_recv_(&(subscriber_)->cursor, &(subscriber_)->missed, \
-                                BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
-                                BIDE_BROADCAST_SIZE_(subscriber_))
+                             BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
+                             BIDE_BROADCAST_SIZE_(subscriber_))
 
-BIDE_INLINE int bide_broadcast_try_recv_(bide_broadcast_cursor_ *cursor, size_t *missed,
-                                            void *to, size_t size)
+BIDE_INLINE int bide_broadcast_try_recv_(bide_broadcast_cursor_ *cursor, size_t *missed, void *to,
+                                         size_t size)
 {
     ptrdiff_t taken = bide_broadcast_try_take_(cursor, missed, to, 1, size);
     return taken < 0 ? (int)taken : 0;
@@ -338,7 +338,7 @@ BIDE_INLINE int bide_broadcast_try_recv_(bide_broadcast_cursor_ *cursor, size_t 
  * Threads: the subscriber's. Errors: -EAGAIN (there is none yet), -EPIPE (closed, and all was
  * seen). Progress: lock-free.
  */
-#define bide_broadcast_try_recv_many(subscriber_, to, count)                     \
+#define bide_broadcast_try_recv_many(subscriber_, to, count)                        \
     bide_broadcast_try_take_(&(subscriber_)->cursor, &(subscriber_)->missed,        \
                              BIDE_BROADCAST_ELEMENT_((subscriber_), (to)), (count), \
                              BIDE_BROADCAST_SIZE_(subscriber_))
@@ -360,13 +360,13 @@ BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
     return bide_broadcast_try_recv_(waiter->cursor, waiter->missed, waiter->to,
-                                       waiter->size); /* 5 */
+                                    waiter->size); /* 5 */
 }
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
-                                                  bide_broadcast_cursor_ *cursor, size_t *missed,
-                                                  void *to, size_t size)
+                                               bide_broadcast_cursor_ *cursor, size_t *missed,
+                                               void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_broadcast_ready_,
@@ -395,12 +395,11 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
  * Suspends: if there is none yet. Cancel-safe: yes. Progress: lock-free, except for the system call
  * of a heavy fence (fence.h) if nobody has waited for some time.
  */
-#define bide_broadcast_recv(waiter, subscriber_, to) \
-    BIDE_BROADCAST_RECV_(waiter, subscriber_, to)
+#define bide_broadcast_recv(waiter, subscriber_, to) BIDE_BROADCAST_RECV_(waiter, subscriber_, to)
 #define BIDE_BROADCAST_RECV_(waiter, subscriber_, to)                              \
     bide_broadcast_recv_((waiter), &(subscriber_)->cursor, &(subscriber_)->missed, \
-                            BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),             \
-                            BIDE_BROADCAST_SIZE_(subscriber_))
+                         BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),             \
+                         BIDE_BROADCAST_SIZE_(subscriber_))
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
@@ -410,15 +409,14 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
  */
 #define bide_broadcast_recv_blocking(subscriber_, to, deadline)                   \
     bide_broadcast_recv_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
-                                     BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
-                                     BIDE_BROADCAST_SIZE_(subscriber_), (deadline))
+                                  BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
+                                  BIDE_BROADCAST_SIZE_(subscriber_), (deadline))
 
 BIDE_INLINE int bide_broadcast_recv_blocking_(bide_broadcast_cursor_ *cursor, size_t *missed,
-                                                 void *to, size_t size, uint64_t deadline)
+                                              void *to, size_t size, uint64_t deadline)
 {
     bide_broadcast_waiter waiter;
-    return bide_sync_wait_until(bide_broadcast_recv_(&waiter, cursor, missed, to, size),
-                                deadline);
+    return bide_sync_wait_until(bide_broadcast_recv_(&waiter, cursor, missed, to, size), deadline);
 }
 
 /*

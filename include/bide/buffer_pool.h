@@ -72,7 +72,7 @@ void bide_buffer_pool_destroy(bide_buffer_pool *pool);
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *socket,
-                                bide_buffer_pool *pool);
+                                 bide_buffer_pool *pool);
 
 /*
  * What a receive that has ended with 0 was lent; NULL: nothing, it was the end.

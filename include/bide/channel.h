@@ -136,11 +136,11 @@ BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_c
                                              const void *from, size_t size)
 {
     static const bide_awaiter_ops ops_8 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_8_ready_,
-                                                         "bide_channel_send"),
+                                                                      "bide_channel_send"),
                                   ops_16 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_16_ready_,
-                                                          "bide_channel_send"),
-                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_send_any_ready_,
-                                                           "bide_channel_send");
+                                                                       "bide_channel_send"),
+                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(
+                                      bide_channel_send_any_ready_, "bide_channel_send");
     return bide_channel_make_(waiter, channel, (void *)(uintptr_t)from, /* it is not written to */
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
@@ -150,14 +150,14 @@ BIDE_INLINE bide_awaiter *bide_channel_send_(bide_channel_waiter *waiter, bide_c
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_channel_recv_(bide_channel_waiter *waiter, bide_channel_ *channel,
-                                                void *to, size_t size)
+                                             void *to, size_t size)
 {
     static const bide_awaiter_ops ops_8 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_8_ready_,
-                                                         "bide_channel_recv"),
+                                                                      "bide_channel_recv"),
                                   ops_16 = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_16_ready_,
-                                                          "bide_channel_recv"),
-                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(bide_channel_recv_any_ready_,
-                                                           "bide_channel_recv");
+                                                                       "bide_channel_recv"),
+                                  ops_any = BIDE_EVENT_COUNT_WAITER_OPS(
+                                      bide_channel_recv_any_ready_, "bide_channel_recv");
     return bide_channel_make_(waiter, channel, to,
                               size == 8    ? &ops_8
                               : size == 16 ? &ops_16
@@ -211,7 +211,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 #define bide_channel_recv(waiter, channel_, to) BIDE_CHANNEL_RECV_(waiter, channel_, to)
 #define BIDE_CHANNEL_RECV_(waiter, channel_, to)                                                \
     bide_channel_recv_((waiter), &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
-                          BIDE_CHANNEL_SIZE_(channel_))
+                       BIDE_CHANNEL_SIZE_(channel_))
 
 /*
  * Sends at once, or not at all.
@@ -229,7 +229,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
  */
 #define bide_channel_try_recv(channel_, to)                                               \
     bide_channel_try_recv_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
-                              BIDE_CHANNEL_SIZE_(channel_))
+                           BIDE_CHANNEL_SIZE_(channel_))
 
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
@@ -241,7 +241,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
                                 (deadline))
 #define bide_channel_recv_blocking(channel_, to, deadline)                                     \
     bide_channel_recv_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
-                                   (deadline))
+                                (deadline))
 
 /*
  * Closes the channel for good: sends, now and later, end with -EPIPE; what is in it is received.

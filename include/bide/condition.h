@@ -26,7 +26,7 @@ BIDE_EXTERN_C_BEGIN
 
 /* How many may wait at one time: 2^29 - 1, or, where pointers have 32 bits, 2^13 - 1. */
 #define BIDE_CONDITION_BITS_ ((sizeof(uintptr_t) * 8 - 5) / 2)
-#define BIDE_CONDITION_MAX  (((uintptr_t)1 << BIDE_CONDITION_BITS_) - 1)
+#define BIDE_CONDITION_MAX   (((uintptr_t)1 << BIDE_CONDITION_BITS_) - 1)
 
 typedef struct bide_condition {
     bide_waiter_queue queue;

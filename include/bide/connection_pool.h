@@ -112,7 +112,8 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
  * system calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking, bide_connection_pool *pool);
+bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking,
+                                           bide_connection_pool *pool);
 
 /*
  * Gives one back. `reusable`: its last exchange has come to its end, and the next may begin.

@@ -415,7 +415,7 @@ void bide_yield_in_a_body_without_values_(void)
         bide_ops_ = bide_awaiter_->ops;                                                        \
         if (bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                    \
             if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--bide_left_ < 0)) {                          \
-                if (bide_yield_budget_(bide_frame_, bide_awaiter_, &bide_here_, true))             \
+                if (bide_yield_budget_(bide_frame_, bide_awaiter_, &bide_here_, true))         \
                     return bide_next_none();                                                   \
                 BIDE_TAKE_BUDGET_;                                                             \
             }                                                                                  \

@@ -46,7 +46,8 @@ typedef struct bide_fds_operation {
     bide_credentials credentials;
     union {
         size_t alignment; /* of a cmsghdr */
-        char bytes[CMSG_SPACE(sizeof(int) * BIDE_SCM_MAX_FDS) + CMSG_SPACE(sizeof(bide_credentials))];
+        char bytes[CMSG_SPACE(sizeof(int) * BIDE_SCM_MAX_FDS) +
+                   CMSG_SPACE(sizeof(bide_credentials))];
     } control;
 } bide_fds_operation;
 
@@ -60,9 +61,8 @@ typedef struct bide_fds_operation {
  * Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket,
-                                    const void *data, size_t size, const int *descriptors,
-                                    unsigned count);
+bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket, const void *data,
+                            size_t size, const int *descriptors, unsigned count);
 
 /*
  * Receives bytes, and descriptors that came with them: `passed` of them are put in `descriptors`,
@@ -72,8 +72,8 @@ bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket,
  * Cancel-safe: yes, nothing was received. Progress: that of the system calls.
  */
 BIDE_MUST_AWAIT
-bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket,
-                                       void *buffer, size_t size, int *descriptors, unsigned room);
+bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket, void *buffer,
+                            size_t size, int *descriptors, unsigned room);
 
 /* ---- From the service manager ---- */
 

@@ -86,9 +86,9 @@ struct bide_file_watcher {
     size_t size;
     size_t begin; /* the first event that was not told to all, and where they end */
     size_t end;
-    bool is_inside;        /* the first event was told to some: */
+    bool is_inside;            /* the first event was told to some: */
     bide_file_watch *reported; /* to this one last; NULL: it is removed */
-    bide_file_watch *at;   /* this one is the next; NULL: none is left */
+    bide_file_watch *at;       /* this one is the next; NULL: none is left */
 };
 
 /* Waits for one event. The caller's memory until it has ended with 0; then these say what it is. */

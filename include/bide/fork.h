@@ -74,17 +74,19 @@ typedef struct bide_fork_task {
 extern bide_fork_stack_ bide_fork_task_no_stack_;
 
 /* No room, or whatever else needs to be asked. NULL: there will be no child. */
-BIDE_NOINLINE bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_t kind);
+BIDE_NOINLINE bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size,
+                                                   uintptr_t kind);
 
 /* The end of a frame, in all cases. Returns the frame that runs next. */
-BIDE_NOINLINE bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *context);
+BIDE_NOINLINE bide_frame *bide_fork_task_end_slow_(bide_fork_task *self,
+                                                   const bide_context *context);
 
 /*
  * A child has ended that lay on the stack, and the parent was not on the deque for it; or was there
  * because of another child.
  */
 BIDE_NOINLINE bide_frame *bide_fork_task_detached_(bide_fork_task *parent, bool is_popped,
-                                                 bide_fork_stack_ *stack);
+                                                   bide_fork_stack_ *stack);
 
 /* Takes the parent off the deque of this thread, if it is the last there. */
 BIDE_INLINE bool bide_fork_task_pop_(bide_fork_task *parent)
@@ -128,7 +130,7 @@ BIDE_INLINE bide_frame *bide_fork_task_end_(bide_frame *frame, const bide_contex
 
 static const bide_coroutine_type bide_fork_task_type = {
     "forking coroutine", NULL, NULL, NULL, NULL, NULL, NULL,
-    bide_fork_task_end_,   NULL, NULL, NULL, NULL, NULL, bide_fork_task_destroyed_};
+    bide_fork_task_end_, NULL, NULL, NULL, NULL, NULL, bide_fork_task_destroyed_};
 
 /*
  * Opens the definition of a forking coroutine's body; see bide_coroutine_of. The bodies of all that
@@ -167,7 +169,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_init(bide_fork_task *forking, const bid
 
 /* A child's frame, at its start; NULL: it will not run. */
 BIDE_INLINE void *bide_fork_task_frame_(bide_fork_task *self, size_t size, const bide_point *body,
-                                      uintptr_t kind)
+                                        uintptr_t kind)
 {
     bide_fork_stack_ *stack = self->stack;
     unsigned char *top = stack->top;
@@ -344,8 +346,9 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 
 #define BIDE_FORK_(begin, kind, self, type, ...) \
     BIDE_COUNTED_(BIDE_FORK_, BIDE_COUNT_(__VA_ARGS__))(begin, kind, self, type, __VA_ARGS__)
-#define BIDE_FORK_1_(begin, kind, self, type, body) \
-    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind), begin(&(self)->forking))
+#define BIDE_FORK_1_(begin, kind, self, type, body)                           \
+    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind), \
+     begin(&(self)->forking))
 /* clang-format off */
 #define BIDE_FORK_2_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 #define BIDE_FORK_3_(...) BIDE_FORK_WITH_(__VA_ARGS__)
@@ -357,7 +360,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 #define BIDE_FORK_9_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 /* clang-format on */
 #define BIDE_FORK_WITH_(begin, kind, self, type, body, ...)                                       \
-    (bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                      \
+    (bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                    \
          ? (BIDE_EACH_(BIDE_FORK_PARAMETER_, BIDE_FORK_CHILD_(self, type), __VA_ARGS__), (void)0) \
          : (void)0,                                                                               \
      begin(&(self)->forking))

@@ -333,7 +333,8 @@ struct bide_context {
      * Called once for each coroutine that ended with `error` (a negative errno) without being
      * awaited, on the thread where it ended. `code` identifies it. NULL: such errors are dropped.
      */
-    void (*on_unhandled_error)(const bide_context *context, const bide_coroutine_code *code, int error);
+    void (*on_unhandled_error)(const bide_context *context, const bide_coroutine_code *code,
+                               int error);
 };
 
 /*
@@ -555,7 +556,8 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
 #endif
     frame->awaiter.link = awaiter;
     if (bide_awaiter_had(awaiter)) {
-        if (bide_budget_spent_() && bide_yield_budget_(frame, awaiter, bide_frame_point(frame), true))
+        if (bide_budget_spent_() &&
+            bide_yield_budget_(frame, awaiter, bide_frame_point(frame), true))
             return NULL;
         return frame;
     }

@@ -44,8 +44,8 @@ typedef struct bide_http2_options {
     uint32_t connection_window; /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
     uint32_t
         max_resets; /* streams that a client may reset, beside as many as it lets end. 0: 200 */
-    uint32_t max_idle_frames; /* that may come without a request, or a part of a body. 0: 1000 */
-    size_t max_memory;        /* bytes of all connections. 0: without a limit */
+    uint32_t max_idle_frames;  /* that may come without a request, or a part of a body. 0: 1000 */
+    size_t max_memory;         /* bytes of all connections. 0: without a limit */
     bide_allocator *allocator; /* NULL: the heap */
 } bide_http2_options;
 

@@ -38,8 +38,9 @@ BIDE_EXTERN_C_BEGIN
 
 /* What a client is to be. All that is 0 is as it says. */
 typedef struct bide_http_client_options {
-    size_t write_buffer_size;      /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
-    size_t max_fields; /* of a response, with its trailers. 0: 64 */
+    size_t
+        write_buffer_size; /* bytes of the buffer of what goes out, of its memory. 0: a quarter */
+    size_t max_fields;     /* of a response, with its trailers. 0: 64 */
     size_t max_head;   /* bytes of a response's head. 0: its buffer less 1024, which is the most */
     uint64_t max_body; /* bytes of a response's. 0: without a limit */
 } bide_http_client_options;
@@ -107,14 +108,14 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
  * read to its end, or the connection ends after it), -EMSGSIZE (it does not fit). Progress: wait-free.
  */
 int bide_http_client_start_request(bide_http_client *client, const char *method, const char *target,
-                           const char *host);
+                                   const char *host);
 
 /*
  * The same of texts that are not terminated.
  * Threads: the stream's. Errors: as bide_http_client_start_request. Progress: wait-free.
  */
 int bide_http_client_start_request_slices(bide_http_client *client, bide_slice method,
-                                bide_slice target, bide_slice host);
+                                          bide_slice target, bide_slice host);
 
 /*
  * Adds a field to the request's head. Not "Content-Length" and "Transfer-Encoding", which the library

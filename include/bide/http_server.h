@@ -103,21 +103,22 @@ typedef struct bide_http_options {
     void *argument; /* the user's: what exchange->argument is at first */
 
     /* bytes */
-    size_t read_buffer_size;  /* of the buffer of what comes in. 0: 8192; 2048 at least */
-    size_t write_buffer_size; /* of the buffer of what goes out: the longest head is that less 256. 0: 8192 */
-    size_t max_head;       /* of a request's head. 0: `read_buffer_size` less 1024, which is the most */
-    size_t max_target;     /* 0: no other limit than that of the head */
-    size_t max_fields;     /* of a request, with its trailers. 0: 64 */
-    uint64_t max_body;     /* 0: 1 MiB; BIDE_HTTP_UNKNOWN: without a limit */
+    size_t read_buffer_size; /* of the buffer of what comes in. 0: 8192; 2048 at least */
+    size_t
+        write_buffer_size; /* of the buffer of what goes out: the longest head is that less 256. 0: 8192 */
+    size_t max_head;   /* of a request's head. 0: `read_buffer_size` less 1024, which is the most */
+    size_t max_target; /* 0: no other limit than that of the head */
+    size_t max_fields; /* of a request, with its trailers. 0: 64 */
+    uint64_t max_body; /* 0: 1 MiB; BIDE_HTTP_UNKNOWN: without a limit */
     uint64_t max_requests; /* of a connection. 0: without a limit */
 
     /* times */
-    uint64_t first_byte_timeout;   /* to the first byte of a new connection. 0: 10 s */
-    uint64_t header_timeout;    /* from there to the end of the head. 0: 10 s */
-    uint64_t body_idle_timeout; /* between two bytes of a body, in and out. 0: 30 s */
-    uint64_t keepalive_timeout;    /* from a response to the first byte of the next request. 0: 60 s */
+    uint64_t first_byte_timeout; /* to the first byte of a new connection. 0: 10 s */
+    uint64_t header_timeout;     /* from there to the end of the head. 0: 10 s */
+    uint64_t body_idle_timeout;  /* between two bytes of a body, in and out. 0: 30 s */
+    uint64_t keepalive_timeout; /* from a response to the first byte of the next request. 0: 60 s */
     uint64_t request_timeout;   /* from the end of the head to the end of the response. 0: 300 s */
-    uint64_t linger_timeout;  /* after the last response, for the client to read it. 0: 2 s */
+    uint64_t linger_timeout;    /* after the last response, for the client to read it. 0: 2 s */
 
     /* What time is it, in seconds since 1970? NULL: the system's clock. For "Date". */
     int64_t (*clock)(void);
@@ -129,7 +130,8 @@ typedef struct bide_http_options {
 
     /* of bide_http_server_run alone */
     size_t max_connections; /* connections at a time */
-    void *slots; /* their memory: `max_connections` times bide_http_slot_size; or, if that is NULL: */
+    void *
+        slots; /* their memory: `max_connections` times bide_http_slot_size; or, if that is NULL: */
     bide_allocator *allocator; /* ... NULL: the heap */
 } bide_http_options;
 
@@ -152,7 +154,7 @@ struct bide_http_server {
     /* of the library */
     bide_http_connection *connections;
     bide_http_protocol *protocol; /* of what is not HTTP/1.1; or NULL */
-    int64_t second;             /* of `date` */
+    int64_t second;               /* of `date` */
     bool is_draining;
     char date[BIDE_HTTP_DATE_SIZE + 8];
 };
@@ -241,16 +243,16 @@ struct bide_http_connection {
     uint64_t began; /* the exchange */
     size_t scanned;
     uint8_t state;
-    uint8_t lines;            /* empty ones, before a request */
-    bool is_old;              /* the request is of HTTP/1.0 */
-    bool closes;              /* after the response */
-    bool is_upgraded;         /* it is no more HTTP's */
-    uint8_t transport;          /* by the server's carrier, or may it be? */
-    void *protocols;           /* the carrier's own */
+    uint8_t lines;                  /* empty ones, before a request */
+    bool is_old;                    /* the request is of HTTP/1.0 */
+    bool closes;                    /* after the response */
+    bool is_upgraded;               /* it is no more HTTP's */
+    uint8_t transport;              /* by the server's carrier, or may it be? */
+    void *protocols;                /* the carrier's own */
     bide_http_talk_ other_protocol; /* for the frame of the carrier's coroutine */
     int status;
     int rejection; /* the status of a response that refuses the request */
-    int started; /* that the response's head has begun with */
+    int started;   /* that the response's head has begun with */
     bide_forward reading;
     bide_http_talk_ talk;
     bide_http_sender_ sender;

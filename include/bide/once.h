@@ -137,7 +137,7 @@ BIDE_INLINE int bide_once_start_blocking(bide_once_waiter *waiter, bide_once *on
 void bide_once_finish_(bide_once_waiter *waiter, bool done);
 
 BIDE_INLINE void bide_once_finish_checked_(bide_once_waiter *waiter, bool done, const char *what,
-                                        const char *function, const char *file, unsigned line)
+                                           const char *function, const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(!waiter->runs))
         bide_misuse_(what, function, file, line);
@@ -156,7 +156,7 @@ BIDE_INLINE void bide_once_finish_checked_(bide_once_waiter *waiter, bool done, 
 #if BIDE_DEBUG
 #define bide_once_finish(waiter, done) \
     bide_once_finish_checked_(         \
-        (waiter), (done),           \
+        (waiter), (done),              \
         BIDE_MISUSE_("a once is ended by a waiter that does not run it", #waiter))
 #else
 #define bide_once_finish(waiter, done) bide_once_finish_((waiter), (done))

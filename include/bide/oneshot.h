@@ -144,10 +144,10 @@ BIDE_INLINE int bide_oneshot_take_(bide_oneshot_ *oneshot, const void *value, vo
  */
 #define bide_oneshot_try_recv(oneshot, to)                       \
     bide_oneshot_try_recv_(&(oneshot)->state, &(oneshot)->value, \
-                              BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
+                           BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 
 BIDE_INLINE int bide_oneshot_try_recv_(bide_oneshot_ *oneshot, const void *value, void *to,
-                                          size_t size)
+                                       size_t size)
 {
     /* acquire: 2, partner is the set, or the close. */
     uintptr_t word = bide_atomic_load(&oneshot->event.state.word, acquire);
@@ -169,7 +169,7 @@ BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_oneshot_ *oneshot,
-                                                const void *value, void *to, size_t size)
+                                             const void *value, void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_oneshot_ready_,
@@ -198,7 +198,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
 #define bide_oneshot_recv(waiter, oneshot, to) BIDE_ONESHOT_RECV_(waiter, oneshot, to)
 #define BIDE_ONESHOT_RECV_(waiter, oneshot, to)                        \
     bide_oneshot_recv_((waiter), &(oneshot)->state, &(oneshot)->value, \
-                          BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
+                       BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value)
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
@@ -208,11 +208,11 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
  */
 #define bide_oneshot_recv_blocking(oneshot, to, deadline)                                     \
     bide_oneshot_recv_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
-                                   BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value, \
-                                   (deadline))
+                                BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value, \
+                                (deadline))
 
 BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *value, void *to,
-                                               size_t size, uint64_t deadline)
+                                            size_t size, uint64_t deadline)
 {
     bide_oneshot_waiter waiter;
     return bide_sync_wait_until(bide_oneshot_recv_(&waiter, oneshot, value, to, size), deadline);

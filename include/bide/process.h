@@ -79,7 +79,7 @@ typedef struct bide_process {
     int exit_code;                   /* -1: a signal ended it */
     int signal;                      /* that ended it; or 0 */
     uint64_t user_time, system_time; /* nanoseconds */
-    size_t max_memory;              /* resident at a time, bytes */
+    size_t max_memory;               /* resident at a time, bytes */
 
     bool leads_group;
     bide_descriptor handle; /* readable when it has ended; closed: the kernel has none */

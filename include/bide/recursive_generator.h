@@ -167,7 +167,7 @@ BIDE_INLINE void bide_recursive_generator_destroy(bide_recursive_generator *gene
  */
 #define bide_for_recursive(type, name, generator)                                    \
     for (bide_recursive_generator *name##_loop_ = (generator); name##_loop_ != NULL; \
-         bide_recursive_generator_destroy(name##_loop_), name##_loop_ = NULL)            \
+         bide_recursive_generator_destroy(name##_loop_), name##_loop_ = NULL)        \
         for (type name;                                                              \
              (name = BIDE_ANY_POINTER_(bide_recursive_generator_next(name##_loop_))) != NULL;)
 /* NOLINTEND(bugprone-macro-parentheses) */

@@ -56,13 +56,13 @@ struct bide_rendezvous_sender {
     bide_awaiter awaiter;
     bide_rendezvous_ *rendezvous;
     const void *element;
-    bide_frame frame;         /* awaits `retry`, then `offer` */
-    bide_event_count_waiter retry;         /* until the offer is made */
-    bide_awaiter offer;       /* until it has ended */
-    bide_handshake handshake; /* 3 */
-    uint32_t stage;           /* which of them it awaits */
-    int status;               /* written by the ender of the offer; then what the send ends with */
-    bide_choice *choice;      /* NULL: it is in none; constant while it waits, as is what follows */
+    bide_frame frame;              /* awaits `retry`, then `offer` */
+    bide_event_count_waiter retry; /* until the offer is made */
+    bide_awaiter offer;            /* until it has ended */
+    bide_handshake handshake;      /* 3 */
+    uint32_t stage;                /* which of them it awaits */
+    int status;          /* written by the ender of the offer; then what the send ends with */
+    bide_choice *choice; /* NULL: it is in none; constant while it waits, as is what follows */
     size_t number;
     bide_choice_offer chosen; /* its offer, as one of the choice's */
 };
@@ -130,7 +130,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiver,
-                                                   bide_rendezvous_ *rendezvous, void *to)
+                                                bide_rendezvous_ *rendezvous, void *to)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_event_count_waiter_ready_,
@@ -145,7 +145,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
     receiver->element = to;
     receiver->choice = NULL;
     return bide_event_count_waiter_init_(&receiver->retry, &ops, &bide_rendezvous_recv_ops_,
-                            &rendezvous->offered);
+                                         &rendezvous->offered);
 }
 
 /* `pointer`, which must be one to an element. */
@@ -183,7 +183,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
     BIDE_RENDEZVOUS_RECV_(receiver, rendezvous_, to)
 #define BIDE_RENDEZVOUS_RECV_(receiver, rendezvous_, to)          \
     bide_rendezvous_recv_((receiver), &(rendezvous_)->rendezvous, \
-                             BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
+                          BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
 
 /*
  * Sends at once, to a receiver that waits, in a select or not; or not at all.
@@ -201,7 +201,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
  */
 #define bide_rendezvous_try_recv(rendezvous_, to)         \
     bide_rendezvous_try_recv_(&(rendezvous_)->rendezvous, \
-                                 BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
+                              BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)))
 
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
@@ -213,7 +213,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
                                    BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (from)), (deadline))
 #define bide_rendezvous_recv_blocking(rendezvous_, to, deadline) \
     bide_rendezvous_recv_blocking_(&(rendezvous_)->rendezvous,   \
-                                      BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)), (deadline))
+                                   BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)), (deadline))
 
 /*
  * Closes the rendezvous for good: sends and receives, now and later, end with -EPIPE. A send that a

@@ -106,9 +106,9 @@ BIDE_INLINE size_t bide_select_winner(const bide_select *select)
  * Threads: any may use the type.
  */
 #define bide_select_of(max)          \
-    struct {                          \
-        bide_select any;              \
-        uint64_t random;              \
+    struct {                         \
+        bide_select any;             \
+        uint64_t random;             \
         bide_select_case cases[max]; \
     }
 

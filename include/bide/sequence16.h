@@ -55,9 +55,8 @@ typedef uintptr_t bide_sequence16_counter_;
 #define bide_single_producer_sequencer16_abandon(sequencer, first, count)    \
     bide_single_producer_sequencer16_abandon_((sequencer), (first), (count), \
                                               BIDE_NOT_ABANDONED_(sequencer))
-#define bide_single_producer_sequencer16_unclaim(sequencer, count)  \
-    bide_single_producer_sequencer16_unclaim_((sequencer), (count), \
-                                                BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer16_unclaim(sequencer, count) \
+    bide_single_producer_sequencer16_unclaim_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
 
 /*
  * The end of a single-producer sequencer.

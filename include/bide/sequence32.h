@@ -55,9 +55,8 @@ typedef uintptr_t bide_sequence32_counter_;
 #define bide_single_producer_sequencer32_abandon(sequencer, first, count)    \
     bide_single_producer_sequencer32_abandon_((sequencer), (first), (count), \
                                               BIDE_NOT_ABANDONED_(sequencer))
-#define bide_single_producer_sequencer32_unclaim(sequencer, count)  \
-    bide_single_producer_sequencer32_unclaim_((sequencer), (count), \
-                                                BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer32_unclaim(sequencer, count) \
+    bide_single_producer_sequencer32_unclaim_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
 
 /*
  * The end of a single-producer sequencer.

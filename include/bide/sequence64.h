@@ -61,9 +61,8 @@ typedef uint64_t bide_sequence64_counter_;
 #define bide_single_producer_sequencer64_abandon(sequencer, first, count)    \
     bide_single_producer_sequencer64_abandon_((sequencer), (first), (count), \
                                               BIDE_NOT_ABANDONED_(sequencer))
-#define bide_single_producer_sequencer64_unclaim(sequencer, count)  \
-    bide_single_producer_sequencer64_unclaim_((sequencer), (count), \
-                                                BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer64_unclaim(sequencer, count) \
+    bide_single_producer_sequencer64_unclaim_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
 
 /*
  * The end of a single-producer sequencer.

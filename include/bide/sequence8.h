@@ -54,9 +54,8 @@ typedef uintptr_t bide_sequence8_counter_;
 #define bide_single_producer_sequencer8_abandon(sequencer, first, count)    \
     bide_single_producer_sequencer8_abandon_((sequencer), (first), (count), \
                                              BIDE_NOT_ABANDONED_(sequencer))
-#define bide_single_producer_sequencer8_unclaim(sequencer, count)  \
-    bide_single_producer_sequencer8_unclaim_((sequencer), (count), \
-                                               BIDE_NOT_GIVEN_BACK_(sequencer))
+#define bide_single_producer_sequencer8_unclaim(sequencer, count) \
+    bide_single_producer_sequencer8_unclaim_((sequencer), (count), BIDE_NOT_GIVEN_BACK_(sequencer))
 
 /*
  * The end of a single-producer sequencer.

@@ -64,7 +64,7 @@ struct bide_connection {
 typedef struct bide_server_options {
     const bide_point *body; /* of the coroutine for each connection (bide_coroutine) */
     size_t size;            /* of the struct whose head is the bide_connection */
-    size_t max_connections;            /* connections at a time: 1 or more */
+    size_t max_connections; /* connections at a time: 1 or more */
 
     /* The memory: `max_connections` structs of that size in a row, the caller's until the server has ended. */
     void *slots;

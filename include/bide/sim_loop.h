@@ -58,7 +58,7 @@ typedef struct bide_sim_loop {
     bide_context context; /* as that of a run loop: {&scheduler, NULL, NULL} */
     uint64_t seed;        /* constant */
     uint64_t turns;       /* resumptions so far */
-    uint64_t max_turns;  /* more than these are a livelock; the user may write it. 1,000,000 */
+    uint64_t max_turns;   /* more than these are a livelock; the user may write it. 1,000,000 */
 
     /* What was asked for by bide_maybe, in the order of the first time. */
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX];
@@ -127,7 +127,7 @@ bool bide_sim_loop_is_empty(const bide_sim_loop *loop);
 uint32_t bide_sim_loop_draw(bide_sim_loop *loop, uint32_t below);
 
 void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const char *function,
-                                     const char *file, unsigned line);
+                                    const char *file, unsigned line);
 
 /*
  * Its memory is about to go. Does nothing but to free calls; where BIDE_DEBUG is 1 it tells of
@@ -215,12 +215,12 @@ typedef struct bide_sim_result {
 typedef struct bide_sim_options {
     void *argument;            /* for the body */
     uint64_t first_seed;       /* 0: 1 */
-    uint64_t max_turns;       /* a run; 0: 1,000,000 */
+    uint64_t max_turns;        /* a run; 0: 1,000,000 */
     uint64_t retries;          /* runs to make a failing one simpler, at most; 0: 2,000 */
     unsigned seconds;          /* a run; 0: 60 */
     const char *const *faults; /* names, with NULL at the end: each must have fired in some run */
     FILE *out;                 /* what failed, and how; NULL: stderr */
-    bide_sim_result *result;  /* or NULL */
+    bide_sim_result *result;   /* or NULL */
 } bide_sim_options;
 
 /*
@@ -241,7 +241,7 @@ typedef struct bide_sim_options {
  * blocks.
  */
 int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
-                                const bide_sim_options *options);
+                               const bide_sim_options *options);
 
 /*
  * The same as it is without options.

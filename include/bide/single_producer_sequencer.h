@@ -225,10 +225,10 @@ bide_single_producer_sequencer_are_claimed_(bide_single_producer_sequencer *sequ
 }
 
 /* Behind the macro of the same name. */
-BIDE_INLINE void
-bide_single_producer_sequencer_unclaim_(bide_single_producer_sequencer *sequencer,
-                                          bide_sequence count, const char *what,
-                                          const char *function, const char *file, unsigned line)
+BIDE_INLINE void bide_single_producer_sequencer_unclaim_(bide_single_producer_sequencer *sequencer,
+                                                         bide_sequence count, const char *what,
+                                                         const char *function, const char *file,
+                                                         unsigned line)
 {
     if (BIDE_DEBUG && BIDE_UNLIKELY(count > bide_single_producer_sequencer_in_hand_(sequencer))) {
         bide_misuse_(what, function, file, line);

@@ -26,7 +26,8 @@ BIDE_EXTERN_C_BEGIN
 
 BIDE_INLINE uint64_t bide_scheduler_now_(bide_scheduler *scheduler)
 {
-    return scheduler->environment == NULL ? bide_platform.now() : scheduler->environment->now(scheduler);
+    return scheduler->environment == NULL ? bide_platform.now()
+                                          : scheduler->environment->now(scheduler);
 }
 
 /*

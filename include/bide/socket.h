@@ -271,10 +271,10 @@ typedef enum bide_option {
     BIDE_OPTION_KEEP_COUNT,    /* TCP_KEEPCNT: how many have no answer until it is gone */
     BIDE_OPTION_USER_TIMEOUT,  /* TCP_USER_TIMEOUT: milliseconds without an acknowledgement */
     BIDE_OPTION_RECV_BUFFER,   /* SO_RCVBUF: bytes; the system answers twice of it */
-    BIDE_OPTION_SEND_BUFFER,      /* SO_SNDBUF: likewise */
-    BIDE_OPTION_UNSENT,           /* TCP_NOTSENT_LOWAT: it takes no more while so many bytes wait */
-    BIDE_OPTION_BROADCAST,        /* SO_BROADCAST */
-    BIDE_OPTION_REUSE_PORT,       /* SO_REUSEPORT: before it is bound */
+    BIDE_OPTION_SEND_BUFFER,   /* SO_SNDBUF: likewise */
+    BIDE_OPTION_UNSENT,        /* TCP_NOTSENT_LOWAT: it takes no more while so many bytes wait */
+    BIDE_OPTION_BROADCAST,     /* SO_BROADCAST */
+    BIDE_OPTION_REUSE_PORT,    /* SO_REUSEPORT: before it is bound */
     BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (fd_passing.h) */
     BIDE_OPTION_ERROR,            /* SO_ERROR: to be asked alone; takes it off */
 } bide_option;

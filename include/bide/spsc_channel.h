@@ -98,14 +98,14 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_of_(bide_awaiter *awaiter)
     return ((bide_spsc_channel_waiter *)(void *)awaiter)->channel;
 }
 
-#define BIDE_SPSC_CHANNEL_READY_(suffix, size)                                       \
-    BIDE_INLINE bool bide_spsc_channel_send_ready_##suffix(bide_awaiter *awaiter)    \
-    {                                                                                \
-        return bide_spsc_channel_sent_(awaiter, (size));                             \
-    }                                                                                \
+#define BIDE_SPSC_CHANNEL_READY_(suffix, size)                                    \
+    BIDE_INLINE bool bide_spsc_channel_send_ready_##suffix(bide_awaiter *awaiter) \
+    {                                                                             \
+        return bide_spsc_channel_sent_(awaiter, (size));                          \
+    }                                                                             \
     BIDE_INLINE bool bide_spsc_channel_recv_ready_##suffix(bide_awaiter *awaiter) \
-    {                                                                                \
-        return bide_spsc_channel_received_(awaiter, (size));                         \
+    {                                                                             \
+        return bide_spsc_channel_received_(awaiter, (size));                      \
     }
 
 BIDE_SPSC_CHANNEL_READY_(4_, 4)
@@ -131,13 +131,13 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *wait
     waiter->channel = channel;
     waiter->element = (void *)(uintptr_t)from; /* it is not written to */
     return bide_event_count_waiter_init_(&waiter->retry, ops, &bide_spsc_channel_send_ops_,
-                            &channel->not_full);
+                                         &channel->not_full);
 }
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_spsc_channel_recv_(bide_spsc_channel_waiter *waiter,
-                                                     bide_spsc_channel_ *channel, void *to,
-                                                     size_t size)
+                                                  bide_spsc_channel_ *channel, void *to,
+                                                  size_t size)
 {
     static const bide_awaiter_ops any =
         BIDE_EVENT_COUNT_WAITER_OPS(bide_spsc_channel_recv_ready_any_, "bide_spsc_channel_recv");
@@ -152,7 +152,7 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_recv_(bide_spsc_channel_waiter *wait
     waiter->channel = channel;
     waiter->element = to;
     return bide_event_count_waiter_init_(&waiter->retry, ops, &bide_spsc_channel_recv_ops_,
-                            &channel->not_empty);
+                                         &channel->not_empty);
 }
 
 int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *from,
@@ -199,12 +199,11 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the receiver's. Errors: -EPIPE (closed and drained), -ECANCELED, -ETIMEDOUT. Suspends:
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */
-#define bide_spsc_channel_recv(waiter, channel_, to) \
-    BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)
+#define bide_spsc_channel_recv(waiter, channel_, to) BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)
 #define BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)                     \
     bide_spsc_channel_recv_((waiter), &(channel_)->channel,               \
-                               BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
-                               BIDE_SPSC_CHANNEL_SIZE_(channel_))
+                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+                            BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
  * Sends at once, or not at all.
@@ -223,8 +222,8 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  */
 #define bide_spsc_channel_try_recv(channel_, to)                              \
     bide_spsc_channel_try_recv_(&(channel_)->channel,                         \
-                                   BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
-                                   BIDE_SPSC_CHANNEL_SIZE_(channel_))
+                                BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+                                BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
@@ -237,7 +236,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
                                      BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), (deadline))
 #define bide_spsc_channel_recv_blocking(channel_, to, deadline) \
     bide_spsc_channel_recv_blocking_(&(channel_)->channel,      \
-                                        BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
+                                     BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
 
 /*
  * Closes the channel for good: sends end with -EPIPE; what is in it is received. Not while a send

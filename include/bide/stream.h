@@ -151,7 +151,7 @@ BIDE_INLINE bide_awaiter *bide_stream_write(bide_stream_operation *operation, bi
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *operation,
-                                                 bide_stream stream)
+                                                      bide_stream stream)
 {
     return stream.table->shutdown_output(stream, operation);
 }

@@ -64,9 +64,9 @@ typedef struct bide_thread_pool_options {
 
 /* What the workers have done since the pool began. Each number may be a moment old. */
 typedef struct bide_thread_pool_stats {
-    uint64_t runs;         /* how often a coroutine was resumed */
-    uint64_t steals;       /* how often a worker took from another */
-    uint64_t sleeps;       /* how often one fell asleep */
+    uint64_t runs;        /* how often a coroutine was resumed */
+    uint64_t steals;      /* how often a worker took from another */
+    uint64_t sleeps;      /* how often one fell asleep */
     uint64_t longest_run; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
 } bide_thread_pool_stats;
 

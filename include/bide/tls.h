@@ -49,8 +49,8 @@ typedef struct bide_tls_certificate {
 } bide_tls_certificate;
 
 typedef enum bide_tls_clients {
-    BIDE_TLS_CLIENTS_ANONYMOUS,   /* no certificate is asked for */
-    BIDE_TLS_CLIENTS_OPTIONAL, /* one that is sent must be good */
+    BIDE_TLS_CLIENTS_ANONYMOUS, /* no certificate is asked for */
+    BIDE_TLS_CLIENTS_OPTIONAL,  /* one that is sent must be good */
     BIDE_TLS_CLIENTS_REQUIRED,
 } bide_tls_clients;
 

@@ -60,8 +60,8 @@ typedef struct bide_unbounded_channel_waiter {
 
 extern const bide_event_count_ops bide_unbounded_channel_recv_ops_;
 
-int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel,
-                                             bide_hazard_seat *seat, void *to, uint64_t deadline);
+int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat,
+                                          void *to, uint64_t deadline);
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
                                  size_t size);
@@ -79,8 +79,8 @@ BIDE_INLINE int bide_unbounded_channel_send_(bide_unbounded_channel_ *channel,
 }
 
 BIDE_INLINE int bide_unbounded_channel_try_recv_(bide_unbounded_channel_ *channel,
-                                                    bide_hazard_seat *seat, void *to, size_t stride,
-                                                    size_t size)
+                                                 bide_hazard_seat *seat, void *to, size_t stride,
+                                                 size_t size)
 {
     return bide_segment_queue_one_(
         bide_segment_queue_pop_many_(&channel->queue, seat, to, stride, size, 1, false));
@@ -88,16 +88,16 @@ BIDE_INLINE int bide_unbounded_channel_try_recv_(bide_unbounded_channel_ *channe
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_waiter *waiter,
-                                                          bide_unbounded_channel_ *channel,
-                                                          bide_hazard_seat *seat, void *to)
+                                                       bide_unbounded_channel_ *channel,
+                                                       bide_hazard_seat *seat, void *to)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_EVENT_COUNT_OWN_WAITER_OPS(bide_event_count_own_waiter_ready_, "bide_unbounded_channel_recv");
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_OWN_WAITER_OPS(
+        bide_event_count_own_waiter_ready_, "bide_unbounded_channel_recv");
     waiter->channel = channel;
     waiter->seat = seat;
     waiter->element = to;
     return bide_event_count_own_waiter_init_(&waiter->own, &ops, &bide_unbounded_channel_recv_ops_,
-                                &channel->not_empty);
+                                             &channel->not_empty);
 }
 
 /* `pointer`, which must be one to an element. */
@@ -134,17 +134,17 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_wa
     BIDE_UNBOUNDED_CHANNEL_RECV_(waiter, channel_, seat, to)
 #define BIDE_UNBOUNDED_CHANNEL_RECV_(waiter, channel_, seat, to)         \
     bide_unbounded_channel_recv_((waiter), &(channel_)->channel, (seat), \
-                                    BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)))
+                                 BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)))
 
 /*
  * Receives at once, or not at all.
  * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never. Progress:
  * lock-free.
  */
-#define bide_unbounded_channel_try_recv(channel_, seat, to)                           \
-    bide_unbounded_channel_try_recv_(                                                 \
-        &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
-        BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
+#define bide_unbounded_channel_try_recv(channel_, seat, to)                             \
+    bide_unbounded_channel_try_recv_(&(channel_)->channel, (seat),                      \
+                                     BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
+                                     BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
 
 /*
  * Receive for a plain thread, which it blocks until `deadline` at most: nanoseconds of
@@ -154,8 +154,8 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_wa
  */
 #define bide_unbounded_channel_recv_blocking(channel_, seat, to, deadline)                   \
     bide_unbounded_channel_recv_blocking_(&(channel_)->channel, (seat),                      \
-                                             BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
-                                             (deadline))
+                                          BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
+                                          (deadline))
 
 /*
  * Closes the channel for good: sends fail with -EPIPE from now on; what is in it is received. More

@@ -231,7 +231,7 @@ BIDE_INLINE bool bide_watch_is_new_(const bide_watch_receiver_ *receiver)
  */
 #define bide_watch_try_recv(receiver_, to)                                             \
     bide_watch_try_recv_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
-                            BIDE_WATCH_SIZE_(receiver_))
+                         BIDE_WATCH_SIZE_(receiver_))
 
 /* Was it closed? Then the sender's last version is seen. */
 BIDE_INLINE bool bide_watch_is_closed_(const bide_watch_receiver_ *receiver)
@@ -274,7 +274,7 @@ BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
-                                              bide_watch_receiver_ *receiver, void *to, size_t size)
+                                           bide_watch_receiver_ *receiver, void *to, size_t size)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_watch_ready_,
@@ -305,7 +305,7 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
 #define bide_watch_recv(waiter, receiver_, to) BIDE_WATCH_RECV_(waiter, receiver_, to)
 #define BIDE_WATCH_RECV_(waiter, receiver_, to)                                              \
     bide_watch_recv_((waiter), &(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
-                        BIDE_WATCH_SIZE_(receiver_))
+                     BIDE_WATCH_SIZE_(receiver_))
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
@@ -315,10 +315,10 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
  */
 #define bide_watch_recv_blocking(receiver_, to, deadline)                                   \
     bide_watch_recv_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
-                                 BIDE_WATCH_SIZE_(receiver_), (deadline))
+                              BIDE_WATCH_SIZE_(receiver_), (deadline))
 
 BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
-                                             uint64_t deadline)
+                                          uint64_t deadline)
 {
     bide_watch_waiter waiter;
     return bide_sync_wait_until(bide_watch_recv_(&waiter, receiver, to, size), deadline);

@@ -186,8 +186,8 @@ typedef struct bide_websocket_send_operation bide_websocket_send_operation;
 /* The caller's memory until nothing of it is under way. */
 typedef struct bide_websocket {
     bide_websocket_destroy end; /* the user reads it */
-    uint64_t pings;         /* that were received */
-    uint64_t pongs;         /* likewise */
+    uint64_t pings;             /* that were received */
+    uint64_t pongs;             /* likewise */
 
     bide_websocket_options options;
     bide_reader reader;
@@ -203,21 +203,21 @@ typedef struct bide_websocket {
     /* and the message at hand */
     uint8_t kind;
     bool is_in_message;
-    bool is_whole;      /* it has come to its end, in the memory of one who was not told */
-    bool is_first;      /* nothing of it has been told of */
+    bool is_whole;          /* it has come to its end, in the memory of one who was not told */
+    bool is_first;          /* nothing of it has been told of */
     bool was_not_reported;  /* the piece that is lent was lent to one who was destroyed */
     bool is_provided_first; /* it is its message's first, or last */
     bool is_provided_last;
-    size_t provided;    /* bytes at the reader's beginning: a piece */
-    size_t kept;    /* bytes in the memory of one whose wait was cancelled */
-    uint64_t total; /* bytes, with those of frames whose header has come */
+    size_t provided; /* bytes at the reader's beginning: a piece */
+    size_t kept;     /* bytes in the memory of one whose wait was cancelled */
+    uint64_t total;  /* bytes, with those of frames whose header has come */
     uint64_t fragments;
     uint8_t text_left, text_low, text_high; /* utf8.c */
     size_t wanted;                          /* bytes that are to be buffered before it can go on */
     uint64_t silent_for;
     uint64_t next_ping; /* when it was silent for so long */
     int status;         /* with what it has ended; 0: not yet */
-    bool has_reported;      /* it has tried to tell the other side */
+    bool has_reported;  /* it has tried to tell the other side */
     bool is_receiving;
     bide_event news; /* a receive has ended */
 
@@ -291,7 +291,7 @@ typedef struct bide_websocket_recv_operation {
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
-                                     bide_websocket *websocket, void *data, size_t size);
+                                  bide_websocket *websocket, void *data, size_t size);
 
 /*
  * Receives what there is of a message, for those that are too large for anybody's memory. `data`
@@ -303,7 +303,7 @@ bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_recv_piece(bide_websocket_recv_operation *operation,
-                                           bide_websocket *websocket);
+                                        bide_websocket *websocket);
 
 /* ---- Sending ---- */
 

@@ -87,8 +87,8 @@ BIDE_INLINE size_t bide_when_winner(bide_when *when)
  * Threads: any may use the type.
  */
 #define bide_when_of(max)          \
-    struct {                        \
-        bide_when when;             \
+    struct {                       \
+        bide_when when;            \
         bide_branch branches[max]; \
     }
 

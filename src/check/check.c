@@ -35,9 +35,9 @@ static void checker_begin(const bide_check_scenario *scenario, bide_check_result
     the_checker.max_steps = scenario->max_steps != 0 ? scenario->max_steps : 10000;
     if (the_checker.max_steps > MAX_STEPS)
         the_checker.max_steps = MAX_STEPS;
-    the_checker.max_spurious = scenario->never_spurious       ? 0
+    the_checker.max_spurious = scenario->never_spurious      ? 0
                                : scenario->max_spurious != 0 ? scenario->max_spurious
-                                                              : 1;
+                                                             : 1;
 }
 
 bide_check_finding bide_check_explore(const bide_check_scenario *scenario,

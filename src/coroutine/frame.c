@@ -234,7 +234,7 @@ BIDE_THREAD_LOCAL int32_t bide_budget_ = 0;
 int32_t bide_budget_full_ = BIDE_BUDGET > 0 ? BIDE_BUDGET - 1 : 0;
 
 bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
-                    bool was_ready)
+                        bool was_ready)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
     bide_budget_ = bide_budget_full_;

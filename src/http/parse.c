@@ -194,7 +194,7 @@ bool bide_http_split_target_(http_head *head, bide_slice *authority)
            authority->data[authority->size] != '?')
         authority->size++;
     http_split_query(head, (bide_slice){authority->data + authority->size,
-                                            target.size - scheme - authority->size});
+                                        target.size - scheme - authority->size});
     if (head->path.size == 0)
         head->path = (bide_slice){"/", 1};
     return authority->size != 0 && bide_http_is_host_(authority->data, authority->size);

@@ -28,7 +28,7 @@ bool bide_http_transport_is_value(bide_slice text)
 }
 
 void bide_http_transport_init(bide_http_connection *connection, bide_http_server *server,
-                            bide_stream stream, void *memory, bide_auto_event *nudge)
+                              bide_stream stream, void *memory, bide_auto_event *nudge)
 {
     connection->server = server;
     connection->stream = stream;
@@ -42,8 +42,8 @@ void bide_http_transport_init(bide_http_connection *connection, bide_http_server
 
 /* Reads the length, the host and the expectation from the fields. Returns 0 or a status. */
 static int http_transport_check_fields(bide_http_connection *connection,
-                                     const bide_http_transport *head, bide_http_request *request,
-                                     bool *expects)
+                                       const bide_http_transport *head, bide_http_request *request,
+                                       bool *expects)
 {
     for (size_t i = 0; i < head->field_count; i++) {
         const bide_http_field *field = &connection->fields[i];
@@ -70,7 +70,7 @@ static int http_transport_check_fields(bide_http_connection *connection,
 
 /* 1 */
 static int http_transport_parse_target(const bide_http_transport *head, size_t max_target,
-                                     bide_http_request *request)
+                                       bide_http_request *request)
 {
     http_head parts = {.method = bide_http_method_of_(head->method), .method_name = head->method};
     bide_slice authority = head->authority;
@@ -92,7 +92,7 @@ static int http_transport_parse_target(const bide_http_transport *head, size_t m
 }
 
 int bide_http_transport_start(bide_http_connection *connection, const bide_http_transport *head,
-                            size_t used, uint64_t now)
+                              size_t used, uint64_t now)
 {
     bide_http_server *server = connection->server;
     bide_http_exchange *exchange = connection->exchange;
@@ -167,7 +167,7 @@ void bide_http_transport_report(bide_http_connection *connection, int error)
 }
 
 bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
-                                      bide_stream stream, void *memory, bool is_other_protocol)
+                                        bide_stream stream, void *memory, bool is_other_protocol)
 {
     bide_awaiter *awaiter = bide_http_serve(connection, server, stream, memory);
     connection->transport = is_other_protocol ? HTTP_PROTOCOL_YES : HTTP_PROTOCOL_NO;

@@ -221,7 +221,8 @@ ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size)
 {
     static const char line[] = "HTTP/1.1 ";
     nghttp2_session *session = stream->owner->session;
-    nghttp2_data_provider provider = {.source = {.ptr = stream}, .read_callback = bide_http2_give_body_};
+    nghttp2_data_provider provider = {.source = {.ptr = stream},
+                                      .read_callback = bide_http2_give_body_};
     nghttp2_nv fields[HTTP2_MAX_RESPONSE_FIELDS];
     char *first = (char *)memchr(data, '\n', size) + 1;
     size_t rest = size - (size_t)(first - data);

@@ -179,13 +179,15 @@ void bide_http2_note_(http2_connection *connection, int error);
 
 /* The life of a stream: request.c. */
 http2_stream *bide_http2_make_stream_(http2_connection *connection, int32_t id);
-void bide_http2_free_stream_(http2_stream *stream);  /* if both holders have released it. */
-void bide_http2_begin_stream_(http2_stream *stream); /* the head is complete: spawns the coroutine. */
+void bide_http2_free_stream_(http2_stream *stream); /* if both holders have released it. */
+void bide_http2_begin_stream_(
+    http2_stream *stream); /* the head is complete: spawns the coroutine. */
 void bide_http2_stop_stream_(http2_stream *stream, int error); /* nghttp2 has released it. */
 void bide_http2_expire_stream_(http2_stream *stream);          /* the deadline has passed */
 void bide_http2_end_stream_(http2_stream *stream);             /* the response is complete */
 void bide_http2_reset_stream_(http2_stream *stream, uint32_t code);
-void bide_http2_take_leave_(http2_connection *connection); /* accepts no more requests and sends GOAWAY */
+void bide_http2_take_leave_(
+    http2_connection *connection); /* accepts no more requests and sends GOAWAY */
 
 /* The request's head and trailers, field by field, and the end of the head. */
 void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice value);
@@ -209,9 +211,9 @@ int bide_http2_submit_trailers_(http2_stream *stream, char *data, size_t size);
  * output.
  */
 ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
-                        uint32_t *flags, nghttp2_data_source *source, void *connection);
+                              uint32_t *flags, nghttp2_data_source *source, void *connection);
 int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                   size_t length, nghttp2_data_source *source, void *connection);
+                         size_t length, nghttp2_data_source *source, void *connection);
 
 /* The bide_stream of the exchange. */
 bide_stream bide_http2_stream_of_(http2_stream *stream);

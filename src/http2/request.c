@@ -47,9 +47,10 @@ http2_stream *bide_http2_make_stream_(http2_connection *connection, int32_t id)
     bide_single_consumer_auto_event_init(&stream->readable, false);
     bide_single_consumer_auto_event_init(&stream->written, false);
     bide_http_transport_init(&stream->http, http2->server, bide_http2_stream_of_(stream),
-                           (char *)stream + http2_align(sizeof *stream), &connection->nudge);
+                             (char *)stream + http2_align(sizeof *stream), &connection->nudge);
     stream->http.watch.armed = connection->armed;
-    http_watch_until(&stream->http.watch, http_later(connection->now, http2->server->options.header_timeout));
+    http_watch_until(&stream->http.watch,
+                     http_later(connection->now, http2->server->options.header_timeout));
     memcpy(stream->http.peer, connection->http->peer, sizeof stream->http.peer);
     stream->next = connection->streams;
     stream->link = &connection->streams;
@@ -76,8 +77,8 @@ void bide_http2_free_stream_(http2_stream *stream)
     if (stream->next != NULL)
         stream->next->link = stream->link;
     if (!connection->is_stopping && stream->ring_count != 0)
-        bide_http2_note_(connection,
-                   nghttp2_session_consume_connection(connection->session, stream->ring_count));
+        bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session,
+                                                                        stream->ring_count));
     bide_http2_deallocate_(http2, stream->ring, stream->ring_size);
     bide_http2_deallocate_(http2, stream->trailers, HTTP2_TRAILERS);
     bide_http2_give_piece_(http2, &http2->streams, stream, bide_http2_stream_size_(http2));
@@ -86,7 +87,8 @@ void bide_http2_free_stream_(http2_stream *stream)
     bide_assert((connection->streams == NULL) == (connection->stream_count == 0));
     if (connection->stream_count != 0)
         return;
-    connection->idle_deadline = http_later(connection->now, connection->http->server->options.keepalive_timeout);
+    connection->idle_deadline =
+        http_later(connection->now, connection->http->server->options.keepalive_timeout);
     if (connection->idle_deadline < connection->armed)
         bide_auto_event_set(&connection->nudge);
     bide_auto_event_set(&connection->output_needed); /* (it may have been the last stream) */
@@ -143,7 +145,8 @@ static void http2_finish_response(http2_stream *stream, const bide_context *cont
     if (status == 0)
         bide_http2_end_stream_(stream); /* 2 */
     else
-        bide_http2_reset_stream_(stream, status == -ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+        bide_http2_reset_stream_(stream,
+                                 status == -ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
 }
 
 void bide_http2_take_leave_(http2_connection *connection)
@@ -151,8 +154,8 @@ void bide_http2_take_leave_(http2_connection *connection)
     if (connection->is_going_away || connection->is_stopping)
         return;
     connection->is_going_away = true;
-    bide_http2_note_(connection,
-               nghttp2_submit_goaway(connection->session, NGHTTP2_FLAG_NONE,
+    bide_http2_note_(connection, nghttp2_submit_goaway(
+                                     connection->session, NGHTTP2_FLAG_NONE,
                                      nghttp2_session_get_last_proc_stream_id(connection->session),
                                      NGHTTP2_NO_ERROR, NULL, 0));
 }

@@ -91,7 +91,7 @@ static bool http2_output_has_ended(http2_connection *connection)
 {
     bide_assert(connection->output_size == 0 && connection->pending_size == 0);
     bide_http2_give_piece_(connection->http2, &connection->http2->outputs, connection->output,
-                     HTTP2_OUTPUT);
+                           HTTP2_OUTPUT);
     connection->output = NULL;
     return !nghttp2_session_want_read(connection->session) ||
            (connection->is_going_away && connection->stream_count == 0);
@@ -105,7 +105,8 @@ static bool http2_output_awaits_turn(const http2_connection *connection)
 
 static void http2_watch_writing(http2_connection *connection, uint64_t now)
 {
-    connection->write_deadline = http_later(now, connection->http->server->options.body_idle_timeout);
+    connection->write_deadline =
+        http_later(now, connection->http->server->options.body_idle_timeout);
     if (connection->write_deadline < connection->armed)
         bide_auto_event_set(&connection->nudge);
 }
@@ -247,7 +248,7 @@ static int http2_expire_due(http2_connection *connection, uint64_t now)
         connection->http->server->stats.timed_out++;
         connection->idle_deadline = http_later(now, options->linger_timeout);
         bide_http2_note_(connection,
-                   nghttp2_session_terminate_session(connection->session, NGHTTP2_NO_ERROR));
+                         nghttp2_session_terminate_session(connection->session, NGHTTP2_NO_ERROR));
     }
     connection->armed = http2_earlier(connection->idle_deadline, connection->write_deadline);
     for (http2_stream *stream = connection->streams; stream != NULL; stream = stream->next)
@@ -322,7 +323,8 @@ static http2_connection *http2_connection_of(const bide_http_talk_ *other_protoc
 static void http2_open_scopes(http2_connection *connection, bide_frame *owner, uint64_t now)
 {
     connection->now = now;
-    connection->idle_deadline = http_later(now, connection->http->server->options.first_byte_timeout);
+    connection->idle_deadline =
+        http_later(now, connection->http->server->options.first_byte_timeout);
     bide_scope_init(&connection->scope, owner);
     bide_scope_init(&connection->io, owner);
     http2_spawn(connection, &connection->reader, &http2_reader_body);
@@ -333,7 +335,8 @@ static void http2_open_scopes(http2_connection *connection, bide_frame *owner, u
 bide_coroutine(http2_connection_body)
 {
     bide_begin(http2_connection_body, bide_http_talk_ * self);
-    http2_open_scopes(self->connection->protocols, bide_this_frame(), bide_now(bide_this_context()));
+    http2_open_scopes(self->connection->protocols, bide_this_frame(),
+                      bide_now(bide_this_context()));
     bide_await_status(http2_connection_of(self)->status,
                       bide_scope_join(&http2_connection_of(self)->io));
     http2_connection_of(self)->status = http2_connection_status(http2_connection_of(self)->status);
@@ -433,8 +436,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     if (options.window > INT32_MAX || options.connection_window > INT32_MAX ||
         options.connection_window < WINDOW)
         return -EINVAL;
-    http2->protocol.preface = options.is_plain ? (bide_slice){preface, sizeof preface - 1}
-                                              : (bide_slice){NULL, 0};
+    http2->protocol.preface =
+        options.is_plain ? (bide_slice){preface, sizeof preface - 1} : (bide_slice){NULL, 0};
     http2->protocol.serve = http2_protocol_serve;
     http2->protocol.drain = http2_protocol_drain;
     http2->server = server;
@@ -452,5 +455,5 @@ bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *htt
                                bide_stream stream, void *memory, const char *protocol)
 {
     return bide_http_transport_serve(connection, http2->server, stream, memory,
-                                   protocol != NULL && strcmp(protocol, "h2") == 0);
+                                     protocol != NULL && strcmp(protocol, "h2") == 0);
 }

@@ -51,8 +51,8 @@ static int http2_abort(http2_connection *connection)
     if (!connection->is_going_away)
         connection->http2->stats.floods++;
     connection->is_going_away = true;
-    bide_http2_note_(connection,
-               nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM));
+    bide_http2_note_(connection, nghttp2_session_terminate_session(connection->session,
+                                                                   NGHTTP2_ENHANCE_YOUR_CALM));
     return 0;
 }
 
@@ -89,13 +89,14 @@ static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame 
         return 0;
     /* (streams that the client has reset may still be running) */
     bool is_full = connection->stream_count >= 2 * (size_t)http2->options.max_streams;
-    http2_stream *stream = is_full ? NULL : bide_http2_make_stream_(connection, frame->hd.stream_id);
+    http2_stream *stream =
+        is_full ? NULL : bide_http2_make_stream_(connection, frame->hd.stream_id);
     if (stream == NULL) { /* 1 */
         http2->stats.refused++;
         (void)http2_spend_frame(connection);
         bide_http2_note_(connection,
-                   nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                             NGHTTP2_REFUSED_STREAM));
+                         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+                                                   NGHTTP2_REFUSED_STREAM));
         return 0;
     }
     nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, stream);

@@ -103,7 +103,7 @@ static int http2_try_read(http2_operation *operation)
         return stream->input_ended ? 0 : -EAGAIN;
     operation->count = http2_ring_read(stream, operation->data, operation->size);
     bide_http2_note_(connection,
-               nghttp2_session_consume(connection->session, stream->id, operation->count));
+                     nghttp2_session_consume(connection->session, stream->id, operation->count));
     return 0;
 }
 
@@ -163,7 +163,7 @@ static int http2_submit(http2_stream *stream)
            stream->left != 0) { /* (interim heads may precede the final one) */
         ptrdiff_t size =
             bide_http2_submit_head_(stream, (char *)stream->vectors->iov_base + stream->offset,
-                              stream->vectors->iov_len - stream->offset);
+                                    stream->vectors->iov_len - stream->offset);
         if (size < 0)
             return (int)size;
         http2_skip(stream, (size_t)size);
@@ -179,7 +179,7 @@ static int http2_submit(http2_stream *stream)
 }
 
 ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buffer, size_t length,
-                        uint32_t *flags, nghttp2_data_source *source, void *connection)
+                              uint32_t *flags, nghttp2_data_source *source, void *connection)
 {
     http2_stream *stream = source->ptr;
     const bide_http_output *output = &stream->http.output;
@@ -196,7 +196,7 @@ ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buf
         if (output->chunk != SIZE_MAX) {
             *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
             if (bide_http2_submit_trailers_(stream, stream->http.writer.buffer + output->chunk,
-                                      stream->http.writer.end - output->chunk) != 0)
+                                            stream->http.writer.end - output->chunk) != 0)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         }
     }
@@ -204,7 +204,7 @@ ssize_t bide_http2_give_body_(nghttp2_session *session, int32_t id, uint8_t *buf
 }
 
 int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
-                   size_t length, nghttp2_data_source *source, void *user)
+                         size_t length, nghttp2_data_source *source, void *user)
 {
     enum { HEAD = 9 };
     http2_stream *stream = source->ptr;
@@ -338,8 +338,9 @@ bide_stream bide_http2_stream_of_(http2_stream *stream)
 void bide_http2_reset_stream_(http2_stream *stream, uint32_t code)
 {
     if (!stream->is_closed)
-        bide_http2_note_(stream->owner, nghttp2_submit_rst_stream(stream->owner->session,
-                                                            NGHTTP2_FLAG_NONE, stream->id, code));
+        bide_http2_note_(
+            stream->owner,
+            nghttp2_submit_rst_stream(stream->owner->session, NGHTTP2_FLAG_NONE, stream->id, code));
 }
 
 /*

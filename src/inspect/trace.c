@@ -154,7 +154,7 @@ static void bide_trace_operation_(observed_thread *thread, const bide_awaiter *o
 }
 
 static void bide_trace_operation_ends_(observed_thread *thread, const bide_awaiter *operation,
-                                 size_t count, int status)
+                                       size_t count, int status)
 {
     mark *added = trace_add_mark(thread, MARK_OPERATION_ENDS, operation);
     if (added == NULL)
@@ -436,7 +436,8 @@ static void trace_free_blocks(void)
     }
     bide_atomic_store(&trace.blocks, NULL, relaxed);
     bide_atomic_store(&trace.count, 0, relaxed);
-    for (observed_thread *thread = bide_observer_threads_(); thread != NULL; thread = thread->next) {
+    for (observed_thread *thread = bide_observer_threads_(); thread != NULL;
+         thread = thread->next) {
         pthread_mutex_lock(&thread->lock);
         thread->block = NULL;
         pthread_mutex_unlock(&thread->lock);

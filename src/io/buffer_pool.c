@@ -112,7 +112,7 @@ void bide_buffer_pool_destroy(bide_buffer_pool *pool)
 }
 
 bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *socket,
-                                bide_buffer_pool *pool)
+                                 bide_buffer_pool *pool)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_provided");
     bide_io_operation_init(operation, &ops, BIDE_IO_RECV_PROVIDED, socket);

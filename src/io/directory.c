@@ -76,7 +76,8 @@ bool bide_io_has_entry_(const char *records, size_t size)
 /* True if directory_parse_entry has an entry to return. */
 static bool directory_has_entry(const bide_directory *directory)
 {
-    return bide_io_has_entry_(directory->buffer + directory->begin, directory->end - directory->begin);
+    return bide_io_has_entry_(directory->buffer + directory->begin,
+                              directory->end - directory->begin);
 }
 
 static bide_entry_operation *directory_entry_of(bide_awaiter *awaiter)

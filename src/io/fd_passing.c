@@ -58,9 +58,8 @@ static bide_frame *pass_send_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return frame;
 }
 
-bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket,
-                                    const void *data, size_t size, const int *descriptors,
-                                    unsigned count)
+bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket, const void *data,
+                            size_t size, const int *descriptors, unsigned count)
 {
     static const bide_awaiter_ops ops = {
         .suspend = pass_send_suspend,
@@ -135,8 +134,8 @@ static bool pass_receive_withdraw(bide_awaiter *awaiter)
     return was_waiting;
 }
 
-bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket,
-                                       void *buffer, size_t size, int *descriptors, unsigned room)
+bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket, void *buffer,
+                            size_t size, int *descriptors, unsigned room)
 {
     static const bide_awaiter_ops ops = {
         .suspend = bide_io_suspend,

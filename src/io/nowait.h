@@ -12,14 +12,18 @@
 #include <unistd.h>
 
 /* The kernel takes an offset as two words; on 64 bits it ignores the second. */
-static inline ssize_t preadv2(int fd, const struct iovec *vectors, int count, off_t offset, int flags)
+static inline ssize_t preadv2(int fd, const struct iovec *vectors, int count, off_t offset,
+                              int flags)
 {
-    return syscall(SYS_preadv2, fd, vectors, count, (long)offset, (long)((int64_t)offset >> 32), flags);
+    return syscall(SYS_preadv2, fd, vectors, count, (long)offset, (long)((int64_t)offset >> 32),
+                   flags);
 }
 
-static inline ssize_t pwritev2(int fd, const struct iovec *vectors, int count, off_t offset, int flags)
+static inline ssize_t pwritev2(int fd, const struct iovec *vectors, int count, off_t offset,
+                               int flags)
 {
-    return syscall(SYS_pwritev2, fd, vectors, count, (long)offset, (long)((int64_t)offset >> 32), flags);
+    return syscall(SYS_pwritev2, fd, vectors, count, (long)offset, (long)((int64_t)offset >> 32),
+                   flags);
 }
 #endif
 

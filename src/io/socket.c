@@ -168,8 +168,7 @@ bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, v
         .name = "bide_recv_from",
     };
     datagram_init(datagram, buffer, size, from, sizeof from->any);
-    socket_message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket,
-                        &datagram->message, 0);
+    socket_message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket, &datagram->message, 0);
     return &datagram->operation.awaiter;
 }
 
@@ -178,8 +177,7 @@ bide_awaiter *bide_send_to(bide_datagram *datagram, bide_descriptor *socket, con
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_send_to");
     datagram_init(datagram, data, size, to, to->length);
-    socket_message_init(&datagram->operation, &ops, BIDE_IO_SENDMSG, socket,
-                        &datagram->message, 0);
+    socket_message_init(&datagram->operation, &ops, BIDE_IO_SENDMSG, socket, &datagram->message, 0);
     return &datagram->operation.awaiter;
 }
 

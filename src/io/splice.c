@@ -37,7 +37,8 @@ static ptrdiff_t splice_in_system(const bide_splice_operation *splicing)
         if (result < 0)
             result = io_error();
     } while (result == -EINTR);
-    bide_io_release_sigpipe_(&held, result == -EPIPE || (result > 0 && (size_t)result < splicing->max));
+    bide_io_release_sigpipe_(&held,
+                             result == -EPIPE || (result > 0 && (size_t)result < splicing->max));
     return result;
 }
 

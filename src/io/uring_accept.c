@@ -49,7 +49,8 @@ void bide_uring_serve_(bide_loop *loop, bide_acceptor *acceptor)
     if (acceptor->is_served) /* the end of an accept below has put the next one in front */
         return;
     acceptor->is_served = true;
-    while ((accept = first_accept_of(acceptor)) != NULL && (fd = bide_io_acceptor_take_(acceptor)) >= 0) {
+    while ((accept = first_accept_of(acceptor)) != NULL &&
+           (fd = bide_io_acceptor_take_(acceptor)) >= 0) {
         bide_io_acceptor_give_(accept, fd);
         bide_uring_end_(loop, accept, BIDE_IO_DONE);
     }

@@ -24,7 +24,8 @@ void bide_current_tasks_start_(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
     bide_observer_start_(&longest_turns);
-    for (observed_thread *thread = bide_observer_threads_(); thread != NULL; thread = thread->next) {
+    for (observed_thread *thread = bide_observer_threads_(); thread != NULL;
+         thread = thread->next) {
         pthread_mutex_lock(&thread->lock);
         thread->longest_time = 0;
         pthread_mutex_unlock(&thread->lock);

@@ -224,7 +224,7 @@ static void executor_report_thread(monitor_report *report, const executor *execu
     bide_report_text_(report, "thread_name", executor->thread_name);
     bide_report_text_(report, "state", executor_state(executor));
     bide_report_number_(report, "busy_ms",
-                  executor_is_busy(executor) ? (at - executor->busy_since) / 1000000 : 0);
+                        executor_is_busy(executor) ? (at - executor->busy_since) / 1000000 : 0);
 }
 
 static void executor_report(monitor_report *report, const executor *executor,
@@ -278,7 +278,7 @@ static void executors_report_pool(const executor *first, size_t count, const exe
 }
 
 void bide_executors_report_(const executors *executors, const struct executors *before,
-                    monitor_report *report)
+                            monitor_report *report)
 {
     for (size_t i = 0; i < executors->count; i++) {
         const executor *at = &executors->all[i];

@@ -55,7 +55,7 @@ bool bide_executors_copy_(executors *to, const executors *from);
 
 /* Adds their records, with the differences to `before`. */
 void bide_executors_report_(const executors *executors, const struct executors *before,
-                    monitor_report *report);
+                            monitor_report *report);
 
 void bide_executors_free_(executors *executors);
 

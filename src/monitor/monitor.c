@@ -86,7 +86,8 @@ static void monitor_report_look(monitor *monitor, monitor_client *client, uint64
     bide_report_start_(answer, "look");
     bide_report_number_(answer, "time_ms", now / MONITOR_MILLISECOND);
     bide_report_number_(answer, "since_ms",
-                  client->before.at != 0 ? (now - client->before.at) / MONITOR_MILLISECOND : 0);
+                        client->before.at != 0 ? (now - client->before.at) / MONITOR_MILLISECOND
+                                               : 0);
     bide_report_number_(answer, "took_us", took / 1000);
     bide_report_number_(answer, "tasks", groups->tasks);
     bide_report_number_(answer, "waiting", groups->doing[WALK_WAITING]);
@@ -115,7 +116,8 @@ static void monitor_look(monitor *monitor, monitor_client *client)
     client->has_asked = false;
     int error = monitor_look_at_executors(monitor);
     if (error == 0)
-        error = bide_task_groups_collect_(&monitor->groups, asked->group, asked->tasks, asked->frames, &details);
+        error = bide_task_groups_collect_(&monitor->groups, asked->group, asked->tasks,
+                                          asked->frames, &details);
     uint64_t ended = bide_platform.now();
     monitor->may_look_at = ended + REST_FACTOR * (ended - began); /* 4 */
     if (error != 0) {

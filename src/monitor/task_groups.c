@@ -186,7 +186,7 @@ static void task_report_wait(const walk_task *task, monitor_report *report)
     bide_report_text_(report, "descriptor_of", described.is_in_memory ? "memory" : "system");
     if (described.other[0] != '\0')
         bide_report_text_(report, described.relation[0] != '\0' ? described.relation : "file",
-                    described.other);
+                          described.other);
 }
 
 static void task_report(task_groups *set, const walk_task *task, uint64_t group, uint64_t age)
@@ -236,7 +236,7 @@ static bool task_groups_note(void *argument, const walk_task *task)
 }
 
 int bide_task_groups_collect_(task_groups *set, uint64_t group, size_t tasks, size_t levels,
-               monitor_report *details)
+                              monitor_report *details)
 {
     task_ages_prepare(set);
     set->group_count = 0;

@@ -56,7 +56,7 @@ typedef struct task_groups {
 
 /* Reads all tasks, and adds the records of listed tasks to `details`. Returns as bide_walk_tasks_. */
 int bide_task_groups_collect_(task_groups *set, uint64_t group, size_t tasks, size_t levels,
-               monitor_report *details);
+                              monitor_report *details);
 
 /* Adds the records of up to `max` groups, the largest first. */
 void bide_task_groups_report_(task_groups *set, size_t max, monitor_report *report);

@@ -190,7 +190,8 @@ void bide_connection_pool_release(bide_pooled_connection *connection, bool reusa
 
 static void connection_pool_taking_release(bide_frame *frame)
 {
-    bide_connection_acquire_operation *taking = bide_container_of(frame, bide_connection_acquire_operation, task.frame);
+    bide_connection_acquire_operation *taking =
+        bide_container_of(frame, bide_connection_acquire_operation, task.frame);
     bide_connection_pool_release(taking->connection, true);
     taking->connection = NULL;
 }
@@ -235,7 +236,8 @@ bide_coroutine_of(connection_pool_taking_type, bide_connection_pool_taking)
     bide_end();
 }
 
-bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking, bide_connection_pool *pool)
+bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking,
+                                           bide_connection_pool *pool)
 {
     taking->pool = pool;
     taking->connection = NULL;

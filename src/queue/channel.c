@@ -41,9 +41,9 @@ static bide_event_count *channel_not_full(bide_event_count_waiter *retry)
 }
 
 const bide_event_count_ops bide_channel_send_ops_ = {channel_attempt_send, channel_may_send,
-                                                   channel_not_empty};
+                                                     channel_not_empty};
 const bide_event_count_ops bide_channel_recv_ops_ = {channel_attempt_receive, channel_may_receive,
-                                                      channel_not_full};
+                                                     channel_not_full};
 
 void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, size_t stride,
                         size_t offset, size_t size)

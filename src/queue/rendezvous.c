@@ -327,8 +327,8 @@ bide_frame *bide_rendezvous_suspend_(bide_awaiter *awaiter, bide_frame *frame)
     bide_frame *next =
         offer_at_once(sender)
             ? await_offer(sender, SEND_OFFERED)
-            : bide_frame_await(own, bide_event_count_wait(&sender->retry,
-                                                           &sender->rendezvous->free, &send_rules));
+            : bide_frame_await(own, bide_event_count_wait(&sender->retry, &sender->rendezvous->free,
+                                                          &send_rules));
     return next == own ? rendezvous_send_step(own, 0).frame : next;
 }
 
@@ -393,7 +393,7 @@ static bide_event_count *rendezvous_freed(bide_event_count_waiter *retry)
 }
 
 const bide_event_count_ops bide_rendezvous_recv_ops_ = {rendezvous_attempt_receive,
-                                                         rendezvous_may_receive, rendezvous_freed};
+                                                        rendezvous_may_receive, rendezvous_freed};
 
 /* ---- In a select ---- */
 

@@ -52,9 +52,9 @@ static bide_event_count *spsc_not_full(bide_event_count_waiter *retry)
 }
 
 const bide_event_count_ops bide_spsc_channel_send_ops_ = {spsc_attempt_send, spsc_may_send,
-                                                        spsc_not_empty};
+                                                          spsc_not_empty};
 const bide_event_count_ops bide_spsc_channel_recv_ops_ = {spsc_attempt_receive, spsc_may_receive,
-                                                           spsc_not_full};
+                                                          spsc_not_full};
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {

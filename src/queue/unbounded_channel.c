@@ -12,7 +12,7 @@ static int unbounded_attempt_receive(bide_event_count_waiter *retry)
     bide_unbounded_channel_waiter *waiter = unbounded_waiter_of(retry);
     bide_segment_queue_ *queue = &waiter->channel->queue;
     return bide_unbounded_channel_try_recv_(waiter->channel, waiter->seat, waiter->element,
-                                               queue->stride, queue->size);
+                                            queue->stride, queue->size);
 }
 
 static bool unbounded_may_receive(bide_event_count_waiter *retry)
@@ -22,7 +22,7 @@ static bool unbounded_may_receive(bide_event_count_waiter *retry)
 }
 
 const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {unbounded_attempt_receive,
-                                                                unbounded_may_receive, NULL};
+                                                               unbounded_may_receive, NULL};
 
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
@@ -43,10 +43,9 @@ bool bide_unbounded_channel_is_idle_(bide_unbounded_channel_ *channel)
     return bide_event_count_is_idle(&channel->not_empty);
 }
 
-int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel,
-                                             bide_hazard_seat *seat, void *to, uint64_t deadline)
+int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat,
+                                          void *to, uint64_t deadline)
 {
     bide_unbounded_channel_waiter waiter;
-    return bide_sync_wait_until(bide_unbounded_channel_recv_(&waiter, channel, seat, to),
-                                deadline);
+    return bide_sync_wait_until(bide_unbounded_channel_recv_(&waiter, channel, seat, to), deadline);
 }

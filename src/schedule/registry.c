@@ -8,7 +8,7 @@ static struct {
     bide_atomic(uint32_t) lock; /* LOCK_FREE */
     bide_registry_ *first;
     bide_registry_ **end; /* the last link; NULL: nothing was ever added */
-    uint32_t numbers; /* given so far */
+    uint32_t numbers;     /* given so far */
 } registry;
 
 void bide_registry_add_(bide_registry_ *live, bide_registry_kind_ kind)

@@ -173,7 +173,8 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
 /* The coroutine is destroyed after it has taken, before it resumes. 4 */
 static void token_bucket_release(bide_frame *frame)
 {
-    bide_token_take_operation *taking = bide_container_of(frame, bide_token_take_operation, task.frame);
+    bide_token_take_operation *taking =
+        bide_container_of(frame, bide_token_take_operation, task.frame);
     bide_token_bucket *bucket = taking->bucket;
     lock_take(&bucket->lock);
     if (taking->tokens < bucket->burst - bucket->level)

@@ -45,7 +45,8 @@ static ptrdiff_t sim_move_bytes(memory_node *node, bide_io_operation *operation,
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_recv(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_recv(sim_environment *environment, memory_node *node,
+                          bide_io_operation *operation)
 {
     (void)environment;
     return sim_move_bytes(node, operation, false);
@@ -74,13 +75,15 @@ static ptrdiff_t sim_move_message(memory_node *node, struct msghdr *header, int 
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_recvmsg(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_recvmsg(sim_environment *environment, memory_node *node,
+                             bide_io_operation *operation)
 {
     (void)environment;
     return sim_move_message(node, operation->arguments.message, operation->flags, false);
 }
 
-static ptrdiff_t sim_sendmsg(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_sendmsg(sim_environment *environment, memory_node *node,
+                             bide_io_operation *operation)
 {
     (void)environment;
     return sim_move_message(node, operation->arguments.message, operation->flags, true);
@@ -105,14 +108,16 @@ static ptrdiff_t sim_move_vectors(memory_node *node, const struct iovec *vectors
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
-static ptrdiff_t sim_read(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_read(sim_environment *environment, memory_node *node,
+                          bide_io_operation *operation)
 {
     struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
     (void)environment;
     return sim_move_vectors(node, &vector, 1, 0, operation->arguments.bytes.offset, false);
 }
 
-static ptrdiff_t sim_write(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_write(sim_environment *environment, memory_node *node,
+                           bide_io_operation *operation)
 {
     struct iovec vector = {operation->arguments.bytes.data, operation->arguments.bytes.size};
     (void)environment;
@@ -120,7 +125,8 @@ static ptrdiff_t sim_write(sim_environment *environment, memory_node *node, bide
                             true);
 }
 
-static ptrdiff_t sim_readv(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_readv(sim_environment *environment, memory_node *node,
+                           bide_io_operation *operation)
 {
     (void)environment;
     if (operation->arguments.vector.count < 0)
@@ -130,7 +136,8 @@ static ptrdiff_t sim_readv(sim_environment *environment, memory_node *node, bide
                             operation->arguments.vector.offset, false);
 }
 
-static ptrdiff_t sim_writev(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_writev(sim_environment *environment, memory_node *node,
+                            bide_io_operation *operation)
 {
     (void)environment;
     if (operation->arguments.vector.count < 0)
@@ -287,7 +294,8 @@ static bool are_ends_of_one_pipe(const memory_node *one, const memory_node *othe
 static ptrdiff_t sim_splice(bide_io *io, int from_fd, int to_fd, size_t size)
 {
     sim_environment *environment = sim_environment_of(io);
-    memory_node *from = bide_sim_node_of_(environment, from_fd), *to = bide_sim_node_of_(environment, to_fd);
+    memory_node *from = bide_sim_node_of_(environment, from_fd),
+                *to = bide_sim_node_of_(environment, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
     if (from->kind->is_file || to->kind->is_file)
@@ -304,7 +312,8 @@ static ptrdiff_t sim_tee(bide_io *io, int from_fd, int to_fd, size_t size)
 {
     char chunk[CHUNK];
     sim_environment *environment = sim_environment_of(io);
-    memory_node *from = bide_sim_node_of_(environment, from_fd), *to = bide_sim_node_of_(environment, to_fd);
+    memory_node *from = bide_sim_node_of_(environment, from_fd),
+                *to = bide_sim_node_of_(environment, to_fd);
     if (from == NULL || to == NULL)
         return -EBADF;
     if (from->kind != &bide_sim_pipe_kind_ || to->kind != &bide_sim_pipe_kind_ ||
@@ -323,20 +332,23 @@ static ptrdiff_t sim_poll_node(const memory_node *node, unsigned wanted)
     return found != 0 ? (ptrdiff_t)found : -EAGAIN;
 }
 
-static ptrdiff_t sim_poll(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_poll(sim_environment *environment, memory_node *node,
+                          bide_io_operation *operation)
 {
     (void)environment;
     return sim_poll_node(node, operation->arguments.poll.wanted);
 }
 
-static ptrdiff_t sim_connect(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_connect(sim_environment *environment, memory_node *node,
+                             bide_io_operation *operation)
 {
     (void)environment;
     (void)operation;
     return bide_sim_connected_(node);
 }
 
-static ptrdiff_t sim_accept(sim_environment *environment, memory_node *node, bide_io_operation *operation)
+static ptrdiff_t sim_accept(sim_environment *environment, memory_node *node,
+                            bide_io_operation *operation)
 {
     (void)environment;
     return bide_sim_accept_(node, operation->arguments.accept.peer);
@@ -369,12 +381,13 @@ static int sim_open_connection(sim_environment *environment, bide_io_operation *
 static int sim_open_listener(sim_environment *environment, bide_io_operation *operation)
 {
     return bide_sim_listen_(environment, operation->arguments.listen.address,
-                         operation->arguments.listen.backlog, operation->flags);
+                            operation->arguments.listen.backlog, operation->flags);
 }
 
 static int sim_open_receiver(sim_environment *environment, bide_io_operation *operation)
 {
-    return bide_sim_open_datagrams_(environment, operation->arguments.listen.address, operation->flags);
+    return bide_sim_open_datagrams_(environment, operation->arguments.listen.address,
+                                    operation->flags);
 }
 
 static int sim_open_pair(sim_environment *environment, bide_io_operation *operation)
@@ -466,8 +479,9 @@ bool bide_sim_has_row_(bide_io_code code)
 ptrdiff_t bide_sim_io_call_(sim_environment *environment, bide_io_operation *operation)
 {
     const memory_row *row = &bide_sim_rows_[operation->code];
-    memory_node *node =
-        operation->descriptor != NULL ? bide_sim_node_of_(environment, operation->descriptor->fd) : NULL;
+    memory_node *node = operation->descriptor != NULL
+                            ? bide_sim_node_of_(environment, operation->descriptor->fd)
+                            : NULL;
     if (node == NULL && operation->descriptor != NULL)
         return -EBADF;
     if ((row->node == MEMORY_ON_SOCKET && !node->kind->is_socket) ||

@@ -150,7 +150,8 @@ static uint64_t time_of_arrival(memory_flow *flow, const char *what)
 {
     uint64_t time = flow->environment->loop->now;
     if (!flow->is_local)
-        time += bide_sim_loop_delay_(flow->environment->loop, what, flow->environment->options.delay);
+        time +=
+            bide_sim_loop_delay_(flow->environment->loop, what, flow->environment->options.delay);
     return flow->next != NULL && flow->last->time > time ? flow->last->time : time;
 }
 
@@ -260,7 +261,8 @@ static void flow_copy_out(const memory_flow *flow, memory_bytes *bytes, size_t s
     bide_sim_bytes_put_(bytes, flow->bytes, size - first);
 }
 
-size_t bide_sim_flow_take_(memory_flow *flow, memory_bytes *bytes, bool peeks, memory_passed **passed)
+size_t bide_sim_flow_take_(memory_flow *flow, memory_bytes *bytes, bool peeks,
+                           memory_passed **passed)
 {
     size_t size = takeable_size(flow, bytes->left);
     *passed = NULL;

@@ -151,7 +151,8 @@ static bool name_covers(const memory_name *name, const uint8_t *ip)
 
 static bool is_taken(sim_environment *environment, const memory_name *name)
 {
-    for (const memory_name *at = *list_of_names(environment, &name->address); at != NULL; at = at->next) {
+    for (const memory_name *at = *list_of_names(environment, &name->address); at != NULL;
+         at = at->next) {
         if (at->type != name->type || is_same_local(&at->address, &name->address)) {
             if (at->type == name->type)
                 return true;
@@ -277,7 +278,7 @@ static memory_node *find_internet(sim_environment *environment, const bide_addre
 }
 
 int bide_sim_find_(sim_environment *environment, const bide_address *to, int type, uint32_t choice,
-                memory_node **found)
+                   memory_node **found)
 {
     char path[sizeof to->any.local.sun_path + 1];
     *found = NULL;

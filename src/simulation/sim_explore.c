@@ -325,9 +325,8 @@ static size_t parse_draws(const char *text, uint16_t *draws)
 static int explorer_error(bide_sim_failure failure, int status)
 {
     static const int errors[] = {
-        [BIDE_SIM_DEADLOCK] = -EDEADLK, [BIDE_SIM_LIVELOCK] = -ELOOP,
-        [BIDE_SIM_LEFT] = -EBUSY,       [BIDE_SIM_CRASH] = -EFAULT,
-        [BIDE_SIM_EXIT] = -EFAULT,      [BIDE_SIM_HANGS] = -ETIME,
+        [BIDE_SIM_DEADLOCK] = -EDEADLK, [BIDE_SIM_LIVELOCK] = -ELOOP,   [BIDE_SIM_LEFT] = -EBUSY,
+        [BIDE_SIM_CRASH] = -EFAULT,     [BIDE_SIM_EXIT] = -EFAULT,      [BIDE_SIM_HANGS] = -ETIME,
         [BIDE_SIM_NO_FAULT] = -ENODATA, [BIDE_SIM_NOT_ALIKE] = -EAGAIN,
     };
     return failure == BIDE_SIM_STATUS ? status : failure == BIDE_SIM_PASSED ? 0 : errors[failure];
@@ -462,8 +461,7 @@ static void *map_zeroed(size_t size)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
-                                const bide_sim_options *options)
+int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds, const bide_sim_options *options)
 {
     static const bide_sim_options none;
     enum { RECIPES = 4 };

@@ -163,8 +163,8 @@ static bide_next sim_call_step(bide_frame *frame, unsigned depth)
     return bide_next_none();
 }
 
-static const bide_coroutine_code sim_call_code = {sim_call_step, "(blocking call)", __FILE__,
-                                                   NULL, NULL};
+static const bide_coroutine_code sim_call_code = {sim_call_step, "(blocking call)", __FILE__, NULL,
+                                                  NULL};
 static const bide_point sim_call_point = BIDE_POINT_START(&sim_call_code);
 
 const char *bide_test_turn_name_(const bide_frame *frame)
@@ -417,7 +417,7 @@ bool bide_sim_loop_is_empty(const bide_sim_loop *loop)
 }
 
 void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const char *function,
-                                     const char *file, unsigned line)
+                                    const char *file, unsigned line)
 {
     bide_report_leaked_waiters_(&loop->scheduler, &loop->timers,
                                 "a test loop is destroyed while a timer of it is set",

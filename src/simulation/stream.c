@@ -151,7 +151,8 @@ static void pause_output(memory_flow *flow)
 {
     sim_environment *environment = flow->environment;
     enum { LEAST = 1000 };
-    uint64_t delay = bide_sim_loop_delay_(environment->loop, "a sender continues", environment->options.delay);
+    uint64_t delay =
+        bide_sim_loop_delay_(environment->loop, "a sender continues", environment->options.delay);
     if (!flow->pause.is_set)
         bide_sim_event_set_(&flow->pause, environment->loop->now + (delay != 0 ? delay : LEAST));
 }

@@ -38,8 +38,8 @@ void bide_sim_inode_drop_(sim_environment *environment, memory_inode *inode)
     free_if_unused(environment, inode);
 }
 
-static void directory_append(sim_environment *environment, memory_inode *directory, memory_entry *entry,
-                             memory_inode *inode)
+static void directory_append(sim_environment *environment, memory_inode *directory,
+                             memory_entry *entry, memory_inode *inode)
 {
     entry->next = NULL;
     entry->number = ++environment->tree->entries;
@@ -64,7 +64,8 @@ static memory_entry *entry_new(const char *name, size_t length)
     return entry;
 }
 
-memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk, mode_t mode)
+memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk,
+                                  mode_t mode)
 {
     memory_inode *inode = calloc(1, sizeof *inode);
     memory_entry *entry = walk->directory != NULL ? entry_new(walk->name, walk->length) : NULL;
@@ -198,7 +199,8 @@ int bide_sim_rename_(sim_environment *environment, const char *from_path, const 
     if (to.inode != NULL)
         remove_entry(environment, to.directory, directory_find(to.directory, to.name, to.length));
     directory_append(environment, to.directory, entry, from.inode);
-    remove_entry(environment, from.directory, directory_find(from.directory, from.name, from.length));
+    remove_entry(environment, from.directory,
+                 directory_find(from.directory, from.name, from.length));
     return 0;
 }
 
@@ -218,7 +220,8 @@ int bide_sim_unlink_(sim_environment *environment, const char *path, bool is_dir
         return walk.length == 0 ? -EBUSY : walk.length == 1 ? -EINVAL : -ENOTEMPTY;
     if (walk.inode->first != NULL)
         return -ENOTEMPTY;
-    remove_entry(environment, walk.directory, directory_find(walk.directory, walk.name, walk.length));
+    remove_entry(environment, walk.directory,
+                 directory_find(walk.directory, walk.name, walk.length));
     return 0;
 }
 
@@ -246,7 +249,8 @@ int bide_sim_make_directory_(sim_environment *environment, const char *path, mod
 
 /* ---- Sockets ---- */
 
-int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_node *node, memory_inode **inode)
+int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_node *node,
+                        memory_inode **inode)
 {
     memory_walk walk;
     int error = bide_sim_walk_to_(environment, path, &walk);
@@ -305,7 +309,9 @@ void bide_sim_tree_destroy_(sim_environment *environment)
 static memory_inode *tree_make(sim_environment *environment, const char *path, mode_t mode)
 {
     memory_walk walk;
-    return bide_sim_walk_to_(environment, path, &walk) == 0 ? bide_sim_inode_new_(environment, &walk, mode) : NULL;
+    return bide_sim_walk_to_(environment, path, &walk) == 0
+               ? bide_sim_inode_new_(environment, &walk, mode)
+               : NULL;
 }
 
 int bide_sim_tree_create_(sim_environment *environment)
@@ -317,7 +323,8 @@ int bide_sim_tree_create_(sim_environment *environment)
     environment->tree->root = bide_sim_inode_new_(environment, &nowhere, S_IFDIR | 0755);
     if (environment->tree->root != NULL)
         bide_sim_inode_hold_(environment->tree->root);
-    if (environment->tree->root != NULL && tree_make(environment, "/tmp", S_IFDIR | 01777) != NULL &&
+    if (environment->tree->root != NULL &&
+        tree_make(environment, "/tmp", S_IFDIR | 01777) != NULL &&
         tree_make(environment, "/dev", S_IFDIR | 0755) != NULL &&
         tree_make(environment, "/dev/null", S_IFCHR | 0666) != NULL)
         return 0;

@@ -55,7 +55,8 @@ int bide_sim_walk_to_(const sim_environment *environment, const char *path, memo
 /*
  * A new inode, with the name of the walk, or without one if its directory is NULL. NULL: no memory.
  */
-memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk, mode_t mode);
+memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_walk *walk,
+                                  mode_t mode);
 void bide_sim_inode_hold_(memory_inode *inode);
 void bide_sim_inode_drop_(sim_environment *environment, memory_inode *inode);
 

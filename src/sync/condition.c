@@ -51,9 +51,9 @@ static uintptr_t condition_settle(uintptr_t value)
 }
 
 static const bide_waiter_queue_ops condition_rules = {.admit = condition_admit,
-                                                 .leave = condition_leave,
-                                                 .admits_cancelled = true,
-                                                 .settle = condition_settle};
+                                                      .leave = condition_leave,
+                                                      .admits_cancelled = true,
+                                                      .settle = condition_settle};
 
 /* ---- Notifying ---- */
 

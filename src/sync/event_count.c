@@ -197,7 +197,8 @@ void bide_event_count_watch_(bide_event_count *event_count)
  * caller's. Returns false if the place is not free. `held`: whatever ends the operation, its
  * coroutine does not continue before the caller has returned.
  */
-static bool stand_in_place(bide_event_count *event_count, bide_event_count_waiter *retry, bool held, bool *waits)
+static bool stand_in_place(bide_event_count *event_count, bide_event_count_waiter *retry, bool held,
+                           bool *waits)
 {
     uintptr_t place = PLACE_FREE;
     uintptr_t own = (uintptr_t)retry | (held ? 0 : (uintptr_t)PLACE_BEGUN);

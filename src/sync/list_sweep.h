@@ -25,8 +25,8 @@ typedef struct bide_list_sweep {
     uintptr_t left;              /* the list's word, as it was put back */
 } bide_list_sweep;
 
-BIDE_INLINE bide_list_sweep bide_list_sweep_of_(bide_waiter_list *list,
-                                                const bide_sweep_ops *rules, void *context)
+BIDE_INLINE bide_list_sweep bide_list_sweep_of_(bide_waiter_list *list, const bide_sweep_ops *rules,
+                                                void *context)
 {
     return (bide_list_sweep){.list = list, .rules = rules, .context = context};
 }

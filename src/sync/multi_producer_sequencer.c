@@ -154,14 +154,14 @@ void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter)
 {
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
     bide_waiter_list_sweep_cancelled(&waiter->sequencer->readers.list, &waiter->waiting.listed,
-                                    &multi_rules, NULL);
+                                     &multi_rules, NULL);
 }
 
 bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter)
 {
     bide_multi_producer_waiter *waiter = (bide_multi_producer_waiter *)(void *)awaiter;
     return bide_waiter_list_sweep(&waiter->sequencer->readers.list, &waiter->waiting.listed,
-                                     &multi_rules, NULL);
+                                  &multi_rules, NULL);
 }
 
 void bide_multi_producer_sequencer_close(bide_multi_producer_sequencer *sequencer)

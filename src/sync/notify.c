@@ -31,9 +31,9 @@ static uintptr_t notify_settle(uintptr_t value)
 }
 
 const bide_waiter_queue_ops bide_notify_ops_ = {.admit = notify_admit,
-                                             .admitted = notify_admitted,
-                                             .is_due = bide_notify_is_due_,
-                                             .settle = notify_settle};
+                                                .admitted = notify_admitted,
+                                                .is_due = bide_notify_is_due_,
+                                                .settle = notify_settle};
 
 void bide_notify_one(bide_notify *notify)
 {

@@ -67,12 +67,12 @@ static void barrier_end(void *context, bide_awaiter *awaiter)
 }
 
 static const bide_sweep_ops barrier_rules = {.look = barrier_look,
-                                              .is_due = barrier_is_due,
-                                              .end = barrier_end,
-                                              .discard = barrier_discard,
-                                              .keep = barrier_keep,
-                                              .reaches = barrier_reaches,
-                                              .looks_again = true};
+                                             .is_due = barrier_is_due,
+                                             .end = barrier_end,
+                                             .discard = barrier_discard,
+                                             .keep = barrier_keep,
+                                             .reaches = barrier_reaches,
+                                             .looks_again = true};
 
 void bide_sequence_barrier_wake_(bide_sequence_barrier *barrier, uintptr_t word)
 {
@@ -93,7 +93,7 @@ void bide_sequence_barrier_cancel_(bide_awaiter *awaiter)
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
     barrier_sweep sweep = {waiter->barrier, 0};
     bide_waiter_list_sweep_cancelled(&sweep.barrier->waiters.list, &waiter->waiting.listed,
-                                    &barrier_rules, &sweep);
+                                     &barrier_rules, &sweep);
 }
 
 bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter)
@@ -101,7 +101,7 @@ bool bide_sequence_barrier_withdraw_(bide_awaiter *awaiter)
     bide_sequence_waiter *waiter = (bide_sequence_waiter *)(void *)awaiter;
     barrier_sweep sweep = {waiter->barrier, 0};
     return bide_waiter_list_sweep(&sweep.barrier->waiters.list, &waiter->waiting.listed,
-                                     &barrier_rules, &sweep);
+                                  &barrier_rules, &sweep);
 }
 
 void bide_sequence_barrier_close(bide_sequence_barrier *barrier)

@@ -132,7 +132,7 @@ bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide
 
 /* The result of a wait's check of all members. */
 typedef struct group_view {
-    bide_sequence min;  /* how far the slowest member that has published the target is past it */
+    bide_sequence min;    /* how far the slowest member that has published the target is past it */
     bide_sequence behind; /* how far the slowest of the others is before it; 0: there is none */
     bide_sequence_barrier *slowest;     /* of the others */
     bide_sequence_group_member *member; /* the member with that barrier; NULL: a fixed one */

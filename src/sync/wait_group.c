@@ -13,7 +13,7 @@ static bool wait_group_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 }
 
 const bide_waiter_queue_ops bide_wait_group_ops_ = {.admit = wait_group_admit,
-                                                 .is_due = wait_group_is_due};
+                                                    .is_due = wait_group_is_due};
 
 bool bide_wait_group_done_(bide_wait_group *group)
 {

@@ -393,7 +393,7 @@ void bide_list_sweep_wake_(const bide_list_sweep *s)
 /* ---- Operations ---- */
 
 void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waiter,
-                                     const bide_sweep_ops *rules, void *context)
+                                      const bide_sweep_ops *rules, void *context)
 {
     bide_list_sweep s = bide_list_sweep_of_(list, rules, context);
     if (!list_sweep_begin_for(&s, &waiter->awaiter))
@@ -407,7 +407,7 @@ void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waite
 }
 
 bool bide_waiter_list_sweep(bide_waiter_list *list, bide_listed *waiter,
-                               const bide_sweep_ops *rules, void *context)
+                            const bide_sweep_ops *rules, void *context)
 {
     bide_list_sweep s = bide_list_sweep_of_(list, rules, context);
     if (!bide_awaiter_suspended(&waiter->awaiter) || !list_sweep_begin_alone(&s))

@@ -397,7 +397,8 @@ static void queue_request_sweep(bide_waiter_queue *queue)
 }
 
 /* Announces that a waiter has arrived, or serves. Returns false if the state changed: *state. */
-static bool queue_arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules, uintptr_t *state)
+static bool queue_arrive(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules,
+                         uintptr_t *state)
 {
     bide_waiter_queue *queue = waiter->queue;
     uintptr_t found = *state;

@@ -204,7 +204,8 @@ int bide_tls_identities_use_(const tls_proofs *proofs, SSL *ssl, const char *nam
     return 1;
 }
 
-int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *options, const char **reason)
+int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *options,
+                              const char **reason)
 {
     int status = 0;
     if (options->certificate_count == 0)

@@ -47,7 +47,7 @@ static int tls_check_server_name(SSL *ssl, int *alert, void *argument)
     const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     (void)alert;
     return name != NULL && bide_tls_identities_have_(&config->proofs, name) ? SSL_TLSEXT_ERR_OK
-                                                                  : SSL_TLSEXT_ERR_NOACK;
+                                                                            : SSL_TLSEXT_ERR_NOACK;
 }
 
 /* A client has received a session. Returns 1 if it keeps the session's reference. */
@@ -169,7 +169,8 @@ static bool tls_config_digest_demands(const bide_tls_config *config,
 {
     EVP_MD_CTX *sum = EVP_MD_CTX_new();
     unsigned char clients = (unsigned char)options->clients;
-    const char *directory = options->authorities_directory != NULL ? options->authorities_directory : "";
+    const char *directory =
+        options->authorities_directory != NULL ? options->authorities_directory : "";
     bool done = sum != NULL && EVP_DigestInit_ex(sum, EVP_sha256(), NULL) == 1 &&
                 EVP_DigestUpdate(sum, &clients, 1) == 1 &&
                 EVP_DigestUpdate(sum, directory, strlen(directory) + 1) == 1;

@@ -333,7 +333,8 @@ static int tls_encrypt_batch(tls_operation *self)
     else if (tls->pending < TLS_GATHER_SIZE && self->rest != 0) {
         size_t max = self->rest < TLS_BATCH ? self->rest : TLS_BATCH;
         size_t until = self->count + max;
-        bide_tls_flow_reserve_(tls, max + TLS_RECORD_OVERHEAD * (max / SSL3_RT_MAX_PLAIN_LENGTH + 2));
+        bide_tls_flow_reserve_(tls,
+                               max + TLS_RECORD_OVERHEAD * (max / SSL3_RT_MAX_PLAIN_LENGTH + 2));
         while (status == 0 && self->count != until)
             status = tls_encrypt_next(self, until - self->count);
     }

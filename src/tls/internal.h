@@ -32,7 +32,8 @@ typedef struct tls_proofs {
  * Reads the certificates and keys of the options. 0, or a negative errno and *reason. The caller frees
  * the proofs in either case.
  */
-int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *options, const char **reason);
+int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *options,
+                              const char **reason);
 void bide_tls_identities_free_(tls_proofs *proofs);
 
 /* Selects the proofs with this name for `ssl`. 1: selected; 0: none has the name; -1: an error. */

@@ -72,7 +72,7 @@ bide_coroutine(websocket_close_body)
         bide_return(self->status);
     if (self->websocket->status == 0)
         bide_websocket_queue_close_(self->websocket, (unsigned)self->code, self->reason,
-                              strlen(self->reason));
+                                    strlen(self->reason));
     while (bide_websocket_has_answers_(self->websocket)) {
         bide_try(bide_websocket_answer_(&self->answering, self->websocket));
     }
@@ -82,8 +82,7 @@ bide_coroutine(websocket_close_body)
             bide_try(bide_event_wait(&self->wait, &self->websocket->news));
             continue;
         }
-        bide_await_status(self->status,
-                          bide_websocket_recv_piece(&self->receive, self->websocket));
+        bide_await_status(self->status, bide_websocket_recv_piece(&self->receive, self->websocket));
         if (self->status < 0 && self->websocket->status == 0)
             bide_return(self->status);
     }

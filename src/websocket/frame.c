@@ -28,7 +28,8 @@ static void frame_write_number(uint8_t *bytes, size_t count, uint64_t number)
     }
 }
 
-int bide_websocket_parse_header_(websocket_header *header, const char *data, size_t size, size_t *wanted)
+int bide_websocket_parse_header_(websocket_header *header, const char *data, size_t size,
+                                 size_t *wanted)
 {
     const uint8_t *bytes = (const uint8_t *)data;
     *wanted = 2;
@@ -53,7 +54,7 @@ int bide_websocket_parse_header_(websocket_header *header, const char *data, siz
 }
 
 size_t bide_websocket_write_header_(uint8_t *header, uint8_t opcode, bool is_final, uint64_t size,
-                              const uint8_t *key)
+                                    const uint8_t *key)
 {
     uint8_t masked = key != NULL ? FRAME_MASKED : 0;
     size_t more = size > UINT16_MAX ? 8 : size >= FRAME_SIZE_OF_2 ? 2 : 0;
@@ -80,7 +81,8 @@ static void frame_store_word(char *to, uint64_t word)
     memcpy(to, &word, sizeof word);
 }
 
-void bide_websocket_mask_(char *to, const char *from, size_t size, const uint8_t key[4], size_t phase)
+void bide_websocket_mask_(char *to, const char *from, size_t size, const uint8_t key[4],
+                          size_t phase)
 {
     uint8_t turned[8];
     uint64_t word;

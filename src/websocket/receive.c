@@ -124,7 +124,7 @@ static int websocket_parse_frame(bide_websocket *websocket, uint64_t max)
     websocket_header header;
     bool is_server = websocket->options.role == BIDE_WEBSOCKET_SERVER;
     int size = bide_websocket_parse_header_(&header, bide_reader_peek(reader),
-                                      bide_reader_buffered(reader), &websocket->wanted);
+                                            bide_reader_buffered(reader), &websocket->wanted);
     if (size == WEBSOCKET_INCOMPLETE && websocket->wanted == 2)
         return -EAGAIN;
     /* errors in the first two bytes are reported at once */
@@ -288,7 +288,8 @@ static int websocket_next_part(websocket_receiving *receive)
         /* websocket_start_data has checked the size, but not if this operation has other memory */
         if (size > receive->size - websocket_min(websocket->kept, receive->size))
             return websocket_fail(websocket, -EMSGSIZE, BIDE_WEBSOCKET_TOO_BIG);
-        bide_websocket_mask_(data, bide_reader_peek(reader), size, websocket->key, websocket->phase);
+        bide_websocket_mask_(data, bide_reader_peek(reader), size, websocket->key,
+                             websocket->phase);
         bide_reader_consume(reader, size);
         websocket->kept += size;
         int status = websocket_check_data(websocket, data, size);
@@ -449,7 +450,8 @@ static int websocket_finish_wait(websocket_receiving *receive, const bide_contex
 /* True if the reason of the end has not been sent to the peer yet, and can be. */
 static bool websocket_must_report(const bide_websocket *websocket)
 {
-    return websocket->status != 0 && !websocket->has_reported && bide_websocket_has_answers_(websocket);
+    return websocket->status != 0 && !websocket->has_reported &&
+           bide_websocket_has_answers_(websocket);
 }
 
 /* ---- The operation ---- */
@@ -507,7 +509,8 @@ bide_body(websocket_receive)
                                bide_now(bide_this_context()) + self->websocket->options.patience,
                                bide_websocket_answer_(&self->answering, self->websocket)));
         if (self->status == -ENOTSUP)
-            bide_await_status(self->status, bide_websocket_answer_(&self->answering, self->websocket));
+            bide_await_status(self->status,
+                              bide_websocket_answer_(&self->answering, self->websocket));
         self->websocket->has_reported = true;
     }
     bide_return(self->websocket->status);
@@ -530,14 +533,13 @@ static bide_awaiter *websocket_receive_init(websocket_receiving *receive, bide_w
 }
 
 bide_awaiter *bide_websocket_recv(websocket_receiving *operation, bide_websocket *websocket,
-                                     void *data, size_t size)
+                                  void *data, size_t size)
 {
     operation->is_piece = false;
     return websocket_receive_init(operation, websocket, data, size);
 }
 
-bide_awaiter *bide_websocket_recv_piece(websocket_receiving *operation,
-                                           bide_websocket *websocket)
+bide_awaiter *bide_websocket_recv_piece(websocket_receiving *operation, bide_websocket *websocket)
 {
     operation->is_piece = true;
     return websocket_receive_init(operation, websocket, NULL, 0);

@@ -43,14 +43,16 @@ enum { WEBSOCKET_NOT_MINIMAL = -1, WEBSOCKET_INCOMPLETE = 0 };
  * Parses a header. Returns its size in bytes; or WEBSOCKET_INCOMPLETE: `*wanted` bytes are needed; or
  * WEBSOCKET_NOT_MINIMAL: its length is not encoded in the minimal form.
  */
-int bide_websocket_parse_header_(websocket_header *header, const char *data, size_t size, size_t *wanted);
+int bide_websocket_parse_header_(websocket_header *header, const char *data, size_t size,
+                                 size_t *wanted);
 
 /* Writes a header of up to 14 bytes, and returns its size. If `key` is NULL, the frame is not masked. */
 size_t bide_websocket_write_header_(uint8_t *header, uint8_t opcode, bool is_final, uint64_t size,
-                              const uint8_t *key);
+                                    const uint8_t *key);
 
 /* Masks or unmasks `size` bytes, beginning with byte `phase` of the key. `to` may be `from`. */
-void bide_websocket_mask_(char *to, const char *from, size_t size, const uint8_t key[4], size_t phase);
+void bide_websocket_mask_(char *to, const char *from, size_t size, const uint8_t key[4],
+                          size_t phase);
 
 /* True if a close, sent or received, may have this code. */
 bool bide_websocket_is_code_(unsigned code);
@@ -73,11 +75,12 @@ bool bide_websocket_utf8_continue_(websocket_utf8 *text, const char *data, size_
 bool bide_websocket_has_answers_(const bide_websocket *websocket);
 
 /* Sends the answers. */
-bide_awaiter *bide_websocket_answer_(bide_websocket_answering_ *answering, bide_websocket *websocket);
+bide_awaiter *bide_websocket_answer_(bide_websocket_answering_ *answering,
+                                     bide_websocket *websocket);
 
 /* Queues a close, unless one was queued before. The code may be BIDE_WEBSOCKET_NO_CODE. */
 void bide_websocket_queue_close_(bide_websocket *websocket, unsigned code, const char *reason,
-                           size_t size);
+                                 size_t size);
 
 /* Fills `data` with random bytes, from the websocket's source or the system's. */
 int bide_websocket_random_(const bide_websocket *websocket, void *data, size_t size);

@@ -37,8 +37,7 @@
 #undef bide_spsc_channel_recv
 #define bide_spsc_channel_recv(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_RECV_, __VA_ARGS__)
 #undef bide_unbounded_channel_recv
-#define bide_unbounded_channel_recv(...) \
-    BIDE_BRING_(4, BIDE_UNBOUNDED_CHANNEL_RECV_, __VA_ARGS__)
+#define bide_unbounded_channel_recv(...) BIDE_BRING_(4, BIDE_UNBOUNDED_CHANNEL_RECV_, __VA_ARGS__)
 #undef bide_rendezvous_send
 #define bide_rendezvous_send(...) BIDE_BRING_(3, BIDE_RENDEZVOUS_SEND_, __VA_ARGS__)
 #undef bide_rendezvous_recv

@@ -34,7 +34,7 @@ BIDE_INLINE bool bide_budget_spent_(void)
  * be touched then. Returns false if it continues.
  */
 BIDE_COLD bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
-                              bool was_ready);
+                                  bool was_ready);
 
 /* Whether `frame` is posted because it yielded at `awaiter`, which was ready. */
 BIDE_INLINE bool bide_budget_yielded_(const bide_frame *frame, const bide_awaiter *awaiter)

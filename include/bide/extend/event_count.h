@@ -197,17 +197,19 @@ bool bide_event_count_waiter_withdraw_(bide_awaiter *awaiter);
 int bide_event_count_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
 /* For a table of one's own operations, with a name and an inlined `ready`, which notifies too. */
-#define BIDE_EVENT_COUNT_WAITER_OPS(ready, name)                                           \
-    {                                                                         \
-        (ready), bide_event_count_waiter_suspend_, bide_event_count_waiter_resume_, bide_event_count_waiter_cancel_, \
-            bide_event_count_waiter_withdraw_, (name), bide_event_count_waiter_choose_                  \
+#define BIDE_EVENT_COUNT_WAITER_OPS(ready, name)                                        \
+    {                                                                                   \
+        (ready), bide_event_count_waiter_suspend_, bide_event_count_waiter_resume_,     \
+            bide_event_count_waiter_cancel_, bide_event_count_waiter_withdraw_, (name), \
+            bide_event_count_waiter_choose_                                             \
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_event_count_waiter_init_(bide_event_count_waiter *retry, const bide_awaiter_ops *ops,
-                                           const bide_event_count_ops *rules,
-                                           bide_event_count *event_count)
+BIDE_INLINE bide_awaiter *bide_event_count_waiter_init_(bide_event_count_waiter *retry,
+                                                        const bide_awaiter_ops *ops,
+                                                        const bide_event_count_ops *rules,
+                                                        bide_event_count *event_count)
 {
     retry->waiter.awaiter.ops = ops;
     retry->waiter.queue = &event_count->line;
@@ -223,10 +225,12 @@ BIDE_INLINE bide_awaiter *bide_event_count_waiter_init_(bide_event_count_waiter 
  * attempt fails. Cancel-safe: yes, its last attempt failed. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_event_count_wait(bide_event_count_waiter *retry, bide_event_count *event_count,
-                                                 const bide_event_count_ops *rules)
+BIDE_INLINE bide_awaiter *bide_event_count_wait(bide_event_count_waiter *retry,
+                                                bide_event_count *event_count,
+                                                const bide_event_count_ops *rules)
 {
-    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_WAITER_OPS(bide_event_count_waiter_ready_, "bide_event_count_wait");
+    static const bide_awaiter_ops ops =
+        BIDE_EVENT_COUNT_WAITER_OPS(bide_event_count_waiter_ready_, "bide_event_count_wait");
     return bide_event_count_waiter_init_(retry, &ops, rules, event_count);
 }
 
@@ -248,7 +252,7 @@ BIDE_INLINE void bide_event_count_waiter_end_(bide_event_count_waiter *retry, in
 /* One operation, at the head of its user's. The caller's memory until the wait has ended. */
 typedef struct bide_event_count_own_waiter {
     bide_awaiter awaiter;
-    bide_frame frame; /* waits in `retry` */
+    bide_frame frame;              /* waits in `retry` */
     bide_event_count_waiter retry; /* what the rules are called with */
 } bide_event_count_own_waiter;
 
@@ -269,17 +273,18 @@ bool bide_event_count_own_waiter_withdraw_(bide_awaiter *awaiter);
 int bide_event_count_own_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice);
 
 /* As BIDE_EVENT_COUNT_WAITER_OPS. */
-#define BIDE_EVENT_COUNT_OWN_WAITER_OPS(ready, name)                                                           \
+#define BIDE_EVENT_COUNT_OWN_WAITER_OPS(ready, name)                                              \
     {                                                                                             \
-        (ready), bide_event_count_own_waiter_suspend_, bide_event_count_own_waiter_resume_, NULL, bide_event_count_own_waiter_withdraw_, \
-            (name), bide_event_count_own_waiter_choose_                                                        \
+        (ready), bide_event_count_own_waiter_suspend_, bide_event_count_own_waiter_resume_, NULL, \
+            bide_event_count_own_waiter_withdraw_, (name), bide_event_count_own_waiter_choose_    \
     }
 
 /* As bide_event_count_waiter_init_. */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_event_count_own_waiter_init_(bide_event_count_own_waiter *own, const bide_awaiter_ops *ops,
-                                               const bide_event_count_ops *rules,
-                                               bide_event_count *event_count)
+BIDE_INLINE bide_awaiter *bide_event_count_own_waiter_init_(bide_event_count_own_waiter *own,
+                                                            const bide_awaiter_ops *ops,
+                                                            const bide_event_count_ops *rules,
+                                                            bide_event_count *event_count)
 {
     own->awaiter.ops = ops;
     bide_await_later(bide_event_count_waiter_init_(&own->retry, NULL, rules, event_count));
@@ -295,11 +300,11 @@ BIDE_INLINE bide_awaiter *bide_event_count_own_waiter_init_(bide_event_count_own
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_event_count_wait_own(bide_event_count_own_waiter *own,
-                                                     bide_event_count *event_count,
-                                                     const bide_event_count_ops *rules)
+                                                    bide_event_count *event_count,
+                                                    const bide_event_count_ops *rules)
 {
-    static const bide_awaiter_ops ops =
-        BIDE_EVENT_COUNT_OWN_WAITER_OPS(bide_event_count_own_waiter_ready_, "bide_event_count_wait_own");
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_OWN_WAITER_OPS(
+        bide_event_count_own_waiter_ready_, "bide_event_count_wait_own");
     return bide_event_count_own_waiter_init_(own, &ops, rules, event_count);
 }
 

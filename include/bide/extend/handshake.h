@@ -98,8 +98,8 @@ BIDE_INLINE bool bide_handshake_is_armed(bide_handshake *handshake)
  * be woken, in their order. `of` gives an operation's handshake.
  * Threads: any, the ender's. Progress: wait-free, linear in the chain.
  */
-BIDE_INLINE bide_awaiter_chain bide_handshake_finish_all(bide_awaiter *first,
-                                                      bide_handshake *(*of)(bide_awaiter *awaiter))
+BIDE_INLINE bide_awaiter_chain
+bide_handshake_finish_all(bide_awaiter *first, bide_handshake *(*of)(bide_awaiter *awaiter))
 {
     bide_awaiter_chain armed = {NULL, NULL};
     for (bide_awaiter *a = first, *next; a != NULL; a = next) {

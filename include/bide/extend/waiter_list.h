@@ -30,18 +30,18 @@
 
 BIDE_EXTERN_C_BEGIN
 
-#define BIDE_LIST_EMPTY         ((uintptr_t)0)
-#define BIDE_LIST_SHUT          ((uintptr_t)1)
-#define BIDE_LIST_AGAIN_        ((uintptr_t)1)
+#define BIDE_LIST_EMPTY          ((uintptr_t)0)
+#define BIDE_LIST_SHUT           ((uintptr_t)1)
+#define BIDE_LIST_AGAIN_         ((uintptr_t)1)
 #define BIDE_LIST_SWEEPING_      ((uintptr_t)2)
-#define BIDE_LIST_LINKED_       ((uintptr_t)4)
-#define BIDE_LIST_LEAVES_       ((uintptr_t)4)
-#define BIDE_LIST_TAGS_         ((uintptr_t)7)
-#define BIDE_LIST_REOPENED_     ((uintptr_t)8)
+#define BIDE_LIST_LINKED_        ((uintptr_t)4)
+#define BIDE_LIST_LEAVES_        ((uintptr_t)4)
+#define BIDE_LIST_TAGS_          ((uintptr_t)7)
+#define BIDE_LIST_REOPENED_      ((uintptr_t)8)
 #define BIDE_LIST_SWEEPING_SHUT_ ((uintptr_t)16 | BIDE_LIST_SWEEPING_)
-#define BIDE_LIST_WATCHED_      ((uintptr_t)24)
-#define BIDE_LIST_CLOSED        ((uintptr_t)8 | BIDE_LIST_SHUT)
-#define BIDE_LIST_SHUT_FOR_GOOD ((uintptr_t)16 | BIDE_LIST_SHUT)
+#define BIDE_LIST_WATCHED_       ((uintptr_t)24)
+#define BIDE_LIST_CLOSED         ((uintptr_t)8 | BIDE_LIST_SHUT)
+#define BIDE_LIST_SHUT_FOR_GOOD  ((uintptr_t)16 | BIDE_LIST_SHUT)
 
 typedef struct bide_waiter_list {
     bide_atomic(uintptr_t) word;
@@ -158,8 +158,8 @@ BIDE_INLINE bide_awaiter *bide_waiter_list_link_(uintptr_t word)
  * The same; `pushed` says whether it was.
  * Threads: any. Suspends: never. Progress: lock-free.
  */
-#define bide_waiter_list_push(list, waiter, order, pushed)                \
-    do {                                                                  \
+#define bide_waiter_list_push(list, waiter, order, pushed)                 \
+    do {                                                                   \
         uintptr_t bide_rejected_;                                          \
         bide_waiter_list_push_unless(list, waiter, order, bide_rejected_); \
         (pushed) = bide_rejected_ == 0;                                    \
@@ -322,8 +322,7 @@ typedef struct bide_list_waiter {
  * Threads: the awaiting coroutine's. Progress: lock-free, linear in the waiters.
  */
 bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter *own,
-                                     bide_frame *frame, const bide_sweep_ops *rules,
-                                     void *context);
+                                     bide_frame *frame, const bide_sweep_ops *rules, void *context);
 
 /*
  * For an announcer, which has just stored (release) what waiters look at: the word of the list. If
@@ -352,7 +351,7 @@ void bide_waiter_list_announce(bide_biased_list *biased, uintptr_t word,
  * Threads: any. Suspends: never. Progress: lock-free.
  */
 void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waiter,
-                                     const bide_sweep_ops *rules, void *context);
+                                      const bide_sweep_ops *rules, void *context);
 
 /*
  * For `withdraw`: removes `waiter`; false if it is not there: it has been taken to be ended. Costs
@@ -360,7 +359,7 @@ void bide_waiter_list_sweep_cancelled(bide_waiter_list *list, bide_listed *waite
  * Threads: any. Suspends: never. Progress: blocks while another thread sifts.
  */
 bool bide_waiter_list_sweep(bide_waiter_list *list, bide_listed *waiter,
-                               const bide_sweep_ops *rules, void *context);
+                            const bide_sweep_ops *rules, void *context);
 
 /*
  * Shuts the list, and ends and wakes all waiters: those that are due with 0, the others with

@@ -58,7 +58,7 @@ enum {
     BIDE_QUEUE_PHASE_BITS_BELOW = 5 + BIDE_QUEUE_NUMBER_BITS
 };
 #define BIDE_QUEUE_NUMBER_MAX (((uintptr_t)1 << BIDE_QUEUE_NUMBER_BITS) - 1)
-#define BIDE_QUEUE_PHASE_ONE   ((uintptr_t)1 << BIDE_QUEUE_PHASE_BITS_BELOW)
+#define BIDE_QUEUE_PHASE_ONE  ((uintptr_t)1 << BIDE_QUEUE_PHASE_BITS_BELOW)
 
 BIDE_INLINE uintptr_t bide_queue_number(uintptr_t state)
 {

@@ -49,7 +49,7 @@ static fork_stack *fork_stack_of(bide_fork_stack_ *head)
 static bide_fork_task *fork_task_of(uintptr_t parent)
 {
     return (bide_fork_task *)(parent &
-                            ~(uintptr_t)BIDE_FORK_FLAGS_); /* NOLINT(performance-no-int-to-ptr) */
+                              ~(uintptr_t)BIDE_FORK_FLAGS_); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* The worker of the calling thread, if the scheduler is its pool; NULL otherwise. */
@@ -246,7 +246,7 @@ bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_
 {
     bool is_first;
     fork_stack *from = self->stack != &bide_fork_task_no_stack_ ? fork_stack_of(self->stack)
-                                                              : fork_start_stack(self);
+                                                                : fork_start_stack(self);
     if (from == NULL)
         return fork_fail_child(self, kind, -ENOMEM);
     if (kind != BIDE_FORK_CALLED_ && bide_stop_requested(from->stop))

@@ -1,19 +1,24 @@
 /*
- * Spinning a while before one waits, where that pays. Floor: sync.
+ * Adaptive spinning: look again after a microsecond before waiting, if that has paid off lately.
+ * Floor: sync.
+ *
+ *     bide_adaptive_spin spin;                                // a member of the frame, all zeros
  *
  *     bide_spin_until(&self->spin, bide_sequence_barrier_last_published(barrier) != self->known);
  *     bide_await(bide_sequence_barrier_wait_until_published(&self->wait, barrier, ...));
  *
- * Where a publisher in another thread is hot, a consumer that waits for each number gets it at
- * once. Both sides pay for that: the consumer enlists, it is woken, and the cache lines go across
- * and back, for one number. If it looks away for a microsecond first, it finds many. That is worth
- * it where throughput counts, not where each number is to be read at once. So the consumer says so,
- * before it waits.
+ * It is for a consumer of a fast publisher on another thread. If that consumer waits for each number,
+ * it is woken for each number: it enlists, it is woken, and cache lines travel both ways. After a spin
+ * it finds many numbers at once. So spinning raises throughput, and may delay a number by a
+ * microsecond. Use it where throughput matters more than the latency of each number.
  *
- * It is adaptive: a consumer that has spun in vain spins again only after it has waited without it
- * once, then three times, and so on up to 63. So where it never pays, as where the publisher runs
- * on the same thread, or seldom publishes, it costs a microsecond in 64 waits; and where nothing is
- * published nobody spins. Once it has paid, it is done each time again.
+ * A spin pays off if the condition holds after it. Then the next wait spins too. After n spins in a
+ * row that did not pay off, the next 2^n - 1 waits do not spin: 1, then 3, up to 63. If spinning never
+ * pays off, because the publisher is slow or runs on the same thread, it costs a microsecond in 64
+ * waits.
+ *
+ * A bide_adaptive_spin belongs to one waiter, at one place where it waits. One thread at a time uses
+ * it. bide_spin_until never suspends. Waiting after it is correct whatever it returns.
  *
  * Source: the adaptive mutexes; the wait strategies of the disruptor.
  */

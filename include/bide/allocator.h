@@ -1,17 +1,18 @@
 /*
- * Where the memory of created frames comes from (create.h). Floor: coroutine.
+ * Allocators: the source of memory for created frames (create.h) and for other structures that
+ * allocate. Floor: coroutine.
  *
  *     static unsigned char memory[4096];
  *     bide_arena arena;
  *     bide_arena_init(&arena, memory, sizeof memory);
  *     walk = bide_create(sizeof *walk, &walk_body, &arena.allocator);
  *
- *     bide_arena   cuts pieces off the caller's memory; all of it becomes free at once
- *     bide_pool    pieces of one size, in the caller's memory, used again and again
- *     bide_heap    malloc (only where there is one)
+ *     bide_arena   takes pieces from the caller's memory; bide_arena_reset frees all of them
+ *     bide_pool    has pieces of one size, in the caller's memory, and reuses freed ones
+ *     bide_heap    malloc and free (not in the freestanding core)
  *
- * An allocator of one's own embeds a bide_allocator at its head. An arena or a pool is used by one
- * thread at a time; both take constant time and no system call.
+ * One thread at a time uses an arena or a pool; both take constant time and no system call. Any thread
+ * may use bide_heap. An allocator of your own is a struct with a bide_allocator as first member.
  */
 #ifndef BIDE_ALLOCATOR_H
 #define BIDE_ALLOCATOR_H

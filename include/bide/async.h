@@ -1,5 +1,5 @@
 /*
- * async and await as words of C, by the translator bidec. Floor: tools.
+ * async and await as keywords of C, translated by bidec. Floor: tools.
  *
  *     async int fetch(struct client *client, const char *url)
  *     {
@@ -10,40 +10,50 @@
  *         return n < 0 ? n : total;
  *     }
  *
- * becomes a struct, which is its frame, and an init function that puts the frame at its start:
+ * becomes a struct, its frame, and a function that puts the frame at its start:
  *
  *     struct async_fetch { bide_task task; ... };      // its result, parameters and variables
  *     bide_awaiter *async_fetch(struct async_fetch *frame, struct client *client, const char *url);
  *
- * So plain C, bodies written by hand, bide_spawn and bide_sync_wait take it as any other task; its
- * result is the frame's member `result`, once it has ended. In an async function `await fetch(...)`
- * is all: the frame is a member of the awaiting function's frame.
+ * Plain C, hand-written bodies, bide_spawn and bide_sync_wait use that frame as any other task. When
+ * the task has ended, its result is frame->result. It runs where its context's scheduler runs it, as
+ * any task. The frame of an awaited function is a member of the awaiting function's frame. Only
+ * spawn and async_created functions allocate.
  *
- * An await takes
- * - a call of an async function: its value is the function's result;
- * - a call of a function that makes an awaiter and takes where the operation keeps itself first:
- *   `await bide_event_wait(&event)`. Without that argument the waiter is a member of the frame. Its
- *   value is the status, or the count of bytes where the operation has one (bide_recv);
- * - all(...), any(...) or all_ready(...) of such calls, as bide_when_all of when.h; its value is the
- *   status;
- * - select_any(&which, ...) of such operations, as bide_select_any of select.h; its value is the
- *   status, and `which` the index of the one that was had;
- * - any expression of type bide_awaiter *; its value is the status.
+ *     await f(...)                  the result of an async function
+ *     await operation(...)          its status, or its count of bytes (bide_recv)
+ *     await all(...), any(...)      the status, as of bide_when_all (when.h); also all_ready
+ *     await select_any(&w, ...)     the status, as of bide_select_any (select.h); w: the winner's index
+ *     async_for, yield, spawn       generators, and functions that run in a scope
  *
- * An async_generator(type) function hands out values by `yield value;`, and a loop of another takes
- * them: `async_for (type value, generator(...)) statement`. spawn(scope, call) begins an async
- * function in a bide_scope; its value is 0 or -ENOMEM.
- *
- * docs/async.md has the language; `bidec --help` says how to compile it. A file that is compiled
- * without bidec does not assemble, and says why; what bidec has emitted (BIDE_EMITTED) does. With BIDE_SYNCHRONOUS defined async and await are
- * nothing, and the functions are plain C; it is for programs that await their own functions only.
- *
- * A function whose result is an int, long or long long ends, as a task, with its result where that
- * is a negative errno, and with 0 otherwise. Where it is destroyed, what it has deferred runs.
+ * "What an await takes" is below; docs/async.md describes the language.
  */
 #ifndef BIDE_ASYNC_H
 #define BIDE_ASYNC_H
 
+/*
+ * What an await takes:
+ * - a call of an async function. The value is the function's result;
+ * - a call of a function that makes an awaiter. Without its first argument, the waiter, as in
+ *   `await bide_event_wait(&event)`, the waiter is a member of the frame. The value is the status, or
+ *   the count of bytes if the operation has one (bide_recv) and did not fail;
+ * - all(...), any(...) or all_ready(...) of such calls, as bide_when_all and so on. The value is the
+ *   status;
+ * - select_any(&which, ...) of such operations, as bide_select_any. The value is the status, and
+ *   `which` becomes the index of the winner;
+ * - any expression of type bide_awaiter *. The value is the status.
+ *
+ * An async_generator(type) function passes values to its consumer by `yield value;`. The consumer is a
+ * loop: `async_for (type value, generator(...)) statement`. spawn(scope, call) starts an async function
+ * in a bide_scope; its value is 0 or -ENOMEM.
+ *
+ * If the result is an int, long or long long and a negative errno, the task ends with that error, and
+ * otherwise with 0. If the function is destroyed, its deferred statements run.
+ *
+ * A file that is compiled without bidec does not assemble, and the error says why. The output of bidec
+ * (BIDE_EMITTED) does. With BIDE_SYNCHRONOUS defined, async and await are empty and the functions are
+ * plain C; that is for programs that await only their own functions.
+ */
 #include "bide/async_generator.h"
 #include "bide/create.h"
 #include "bide/scope.h"

@@ -1,6 +1,6 @@
 /*
  * A model checker for concurrent C: runs a small scenario in every way that the memory model of C11
- * allows, and says what goes wrong in the first one that does. Floor: check.
+ * allows, and reports the first execution in which something is wrong. Floor: check.
  *
  *     struct state { bide_atomic(uint32_t) flag; int data; };
  *
@@ -21,22 +21,12 @@
  *         return bide_check_main(argc, argv, &(bide_check_suite){all});
  *     }
  *
- * Compile with -DBIDE_CHECK=1, which makes the operations of bide/atomic.h the checker's, and link
- * with libbide-check in place of libbide. It holds the library itself, compiled the same way, so
- * that coroutines, events, barriers and all the rest can be used in scenarios. Compile with
- * -fsanitize=thread too (but link without it) and every plain access is watched, marked or not.
- * Needs gcc or clang, and a system with 64-bit pointers and ucontext.
+ * Compile with -DBIDE_CHECK=1, and link with libbide-check in place of libbide. That is the library
+ * compiled for the checker, so scenarios may use all of its primitives. To check all plain accesses,
+ * marked or not, also compile with -fsanitize=thread, and link without it. Needs gcc or clang, 64-bit
+ * pointers and ucontext. One thread at a time runs the checker; it runs the scenario's threads itself.
  *
- * What is explored: every execution that RC11 allows, each once, up to the order of what does not
- * matter. An execution is what each load reads, and in which order the stores to each location
- * stand. Stale values are read where the orders allow it, on whatever machine the checker itself
- * runs. Not explored: a load that reads a store which comes later in its own thread's program order
- * by way of other threads (load buffering); RC11 excludes it, as all compilers do in practice. A
- * mixed-size access is not modelled, except that a thread may sleep on half a word.
- *
- * What is found: see bide_check_finding. What a scenario's functions do must depend on nothing but
- * what they read from their state: no clocks, no random numbers (bide_check_choose instead), no
- * memory but the state, their own locals and bide_check_alloc's, no output.
+ * "What is explored" and "Rules of a scenario" are below. bide_check_finding lists what is found.
  */
 #ifndef BIDE_CHECK_H
 #define BIDE_CHECK_H
@@ -46,6 +36,20 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/*
+ * What is explored: every execution that RC11 allows, each once; executions that differ only in the
+ * order of independent steps count as one. An execution is what each load reads, and the order of the
+ * stores to each location. Loads read stale values where the memory orders allow it, on whatever
+ * machine the checker runs.
+ *
+ * Not explored: load buffering, in which a load reads a store that comes later in its own thread's
+ * program order by way of other threads. RC11 excludes it, and compilers do not produce it in practice.
+ * Mixed-size accesses are not modelled, except that a thread may sleep on half a word.
+ *
+ * Rules of a scenario: its functions may depend only on values that they read from their state. They
+ * use no clocks, no random numbers (but bide_check_choose), no output, and no memory except the state,
+ * their own locals and that of bide_check_alloc.
+ */
 enum { BIDE_CHECK_THREADS = 4 };
 
 /* What may be wrong with a scenario. */

@@ -1,11 +1,21 @@
 /*
- * Locks, conditions and threads of POSIX as the model checker's, for code that is compiled with
- * BIDE_CHECK; without it, only <pthread.h>. To be included in place of <pthread.h>. Floor: check.
+ * POSIX mutexes, condition variables and threads under the model checker. Code that uses them can
+ * then run in a scenario (check.h). Floor: check.
  *
- * A lock is fair to nobody: each order in which threads may take it is explored. A condition that
- * is signalled wakes any one of its waiters, and a wait may end for no reason, or when its time has
- * come, which may be at once. A thread that is created counts beside those of the scenario, six in
- * all.
+ *     #include "bide/check_pthread.h"                 // in place of <pthread.h>
+ *
+ * With BIDE_CHECK set to 1, macros replace the pthread functions listed below, and the checker
+ * explores what they may do. Otherwise this header only includes <pthread.h>. Attributes and signal
+ * masks have no effect.
+ *
+ *     mutex       not fair: every order in which threads may lock it is explored
+ *     condition   a signal wakes any one waiter. A wait may end spuriously (max_spurious), and a
+ *                 timed wait may time out at any moment, because time does not pass in a scenario
+ *     thread      pthread_create returns EAGAIN if an execution has six threads already, counting
+ *                 the scenario's
+ *
+ * Any thread of a scenario may call these functions, with two exceptions: `setup` must not join a
+ * thread, and `finish` must not create one.
  */
 #ifndef BIDE_CHECK_PTHREAD_H
 #define BIDE_CHECK_PTHREAD_H

@@ -1,17 +1,19 @@
 /*
- * Frames from an allocator. Floor: coroutine.
+ * Creating a coroutine's frame with an allocator, for frames that are no member of another frame, as
+ * in recursion. Floor: coroutine.
  *
  *     static bide_awaiter *walk(bide_allocator *allocator, const struct node *node)
  *     {
  *         struct walk *self = bide_create(sizeof *self, &walk_body, allocator);
  *         if (self != NULL)
  *             self->node = node;
- *         return bide_owned(self, &walk_body);  // freed when its result was taken; -ENOMEM if NULL
+ *         return bide_owned(self, &walk_body);  // frees self at the end; -ENOMEM if self is NULL
  *     }
  *
- * A frame remembers where it came from, in a header before it, so that it can be given back when
- * all that is left is a pointer to it. Creating and freeing cost one call of the allocator each,
- * and are as thread-safe as the allocator is.
+ * A header before the frame records where its memory came from, so a pointer to the frame is enough to
+ * free it. Creating and freeing cost one call of the allocator each. Any thread that may use the
+ * allocator may call these functions. The frame is freed on the thread that takes its result, which
+ * the allocator must allow (bide_owned).
  *
  * Source: the promise's operator new that keeps its allocator, of Lewis Baker's articles on
  * coroutines.

@@ -1,25 +1,30 @@
 /*
- * A barrier at which a number of parties wait for each other, phase after phase: a party that has
- * arrived waits until all have, then the next phase begins. Floor: sync.
+ * A barrier at which a given number of parties wait for each other, phase after phase. When the last
+ * party has arrived, the waits of all parties end and the next phase begins. Floor: sync.
  *
- *     for (...) {
+ *     bide_cyclic_barrier_init(&barrier, 4);          // four parties
+ *
+ *     for (...) {                                     // in each party
  *         ... a part of the work ...
  *         bide_try(bide_cyclic_barrier_arrive_and_wait(&self->wait, &barrier));
  *     }
  *
- *     arrive          one party has arrived; the token names the phase
- *     wait(token)     waits until that phase is complete
- *     arrive_and_wait both at once
- *     arrive_and_drop arrives, and is no party of the phases that follow
+ *     arrive           counts one arrival, and returns a token that names the phase
+ *     wait(token)      waits until that phase is complete
+ *     arrive_and_wait  both at once
+ *     arrive_and_drop  arrives; later phases have one party less
+ *     close            waits for an incomplete phase end with -EPIPE, now and later
  *
- * (A sequence barrier, sequence_barrier.h, is something else.) Any thread may be a party. The party
- * whose arrival completes the phase learns so: it is the last one. A party arrives once in a phase;
- * more is misuse, which shows as a phase that completes too soon.
+ * Any thread may call these, and any thread may be a party. Each arrival reports whether it was the
+ * last, the one that completed the phase. A party arrives once in a phase. Arriving
+ * more often is misuse: the phase then completes too soon.
  *
- * An arrival is final, except that of arrive_and_wait: if its wait is cancelled, or its coroutine
- * is destroyed, the arrival is taken back, as if it had never happened. The others continue to wait
- * for that party, which may come again. If its phase completes first, the wait has ended with 0. It
- * is one of the two, and every party sees the same.
+ * An arrival is final, except that of arrive_and_wait. If that wait is cancelled, or its coroutine
+ * is destroyed, the arrival is taken back as if it had never happened. The other parties then still
+ * wait for this one, which may arrive again. If the phase completes first, the wait ends with 0.
+ *
+ * For a cursor of published numbers, see sequence_barrier.h. Why it is correct: see the end of this
+ * file.
  */
 #ifndef BIDE_CYCLIC_BARRIER_H
 #define BIDE_CYCLIC_BARRIER_H

@@ -1,24 +1,31 @@
 /*
- * Deadlines: at a time a stop source is asked to stop, so that what waits in it ends with
- * -ETIMEDOUT. Floor: coroutine.
+ * Deadlines: at a given time, the waits under a deadline are cancelled and end with -ETIMEDOUT.
+ * Floor: coroutine.
  *
- *     bide_await_status(status,
+ *     bide_await_status(status,                               // one operation under a deadline
  *                       bide_with_deadline(&self->limited, time, fetch(&self->fetch, url)));
  *
- * runs one operation under a deadline. For use apart there are its two halves: a bide_deadline
- * brings a context, with the source in it, for whatever is to run under it, and has to be ended.
+ * A bide_deadline is the same for more than one operation. It has a context with a stop source of its
+ * own; a coroutine that runs in this context is under the deadline. It must be ended before its memory
+ * is freed:
  *
- *     no deadline --init--> SET --time--> fires --> ENDED
- *                             +-------end-----------^
+ *     error = bide_deadline_init(&self->deadline, bide_this_context(), time);
+ *     ... run one chain of coroutines (stop.h) in self->deadline.context, to its end ...
+ *     bide_await(bide_deadline_stop(&self->end, &self->deadline));
  *
- * Times are nanoseconds of bide_now() (sleep.h): bide_now(bide_this_context()) + 5000000 is in 5 ms.
- * The scheduler has to have timers; of the inline scheduler's see sleep.h. Setting and ending a
- * deadline costs a timer set and cleared.
+ *     init --> SET --the time comes--> its source is asked to stop --> ENDED
+ *               +-----------------------stop----------------------------^
+ *
+ * Any thread may set a deadline, and end it; one thread at a time. The stop is requested on the
+ * scheduler of the context that was passed to init. That scheduler must have timers, or init fails
+ * with -ENOTSUP. sleep.h says how the inline scheduler keeps time.
+ *
+ * Times are in nanoseconds of bide_now() (sleep.h): bide_now(bide_this_context()) + 5000000 is in 5
+ * ms. A deadline costs setting and clearing one timer.
  *
  * Why it is correct: src/coroutine/deadline.c.
  *
- * Source: the timeouts and cancel scopes of Nathaniel J. Smith's article on timeouts and
- * cancellation.
+ * Source: Nathaniel J. Smith's article on timeouts and cancellation (cancel scopes).
  */
 #ifndef BIDE_DEADLINE_H
 #define BIDE_DEADLINE_H

@@ -4,7 +4,7 @@
  * depend on it. Floor: http2.
  *
  *     bide_http_server_init(&http, &(bide_http_options){.handler = {&hello_body,
- *                                                       sizeof(struct hello)}, .most = 1000});
+ *                                                       sizeof(struct hello)}, .max_connections = 1000});
  *     bide_http2_init(&http2, &http, &(bide_http2_options){.is_plain = true});
  *     bide_try(bide_http_server_run(&http));
  *

@@ -7,24 +7,21 @@
  *     bide_http_client_add(&self->client, "Accept", "text/html");
  *     bide_try(bide_http_client_recv(&self->client));
  *     ... self->client.response.status ...
- *     for (;;) {
+ *     do {
  *         bide_try(bide_http_client_read(&self->client, self->buffer, sizeof self->buffer));
- *         if (self->client.count == 0)
- *             break;
  *         ... self->client.count bytes in self->buffer ...
- *     }
- *     ... bide_http_client_is_reusable(&self->client): the next request may begin
+ *     } while (self->client.count != 0);
+ *     ... if bide_http_client_is_reusable(&self->client), start the next request ...
  *
- *     idle --begin--> head --(write)--> body --receive--> response --read, to its end--> idle
+ *     idle --start--> head --(write)--> body --recv--> response --read, to its end--> idle
  *
- * Bodies go both ways in pieces, at the speed of the slower side. The body of a request has the length
- * that is said by bide_http_client_finish_head, or goes in chunks if that is unknown or nobody has said.
- * Responses of 1xx are passed over, but for 101; those to HEAD, and with 204 or 304, have no body.
+ * Call everything on the thread of the stream. A request body has the length that was passed to
+ * bide_http_client_finish_head, or goes in chunks. Bodies move in pieces in both directions, at the
+ * speed of the slower side. Responses with a status of 1xx are skipped, except 101.
  *
- * Operations have no deadlines of their own: bide_with_deadline. After one that did not end with 0, but
- * for reads that say otherwise, the connection is of no more use than to be closed.
- *
- * Redirects are the caller's (http_url.h). For many connections there is connection_pool.h.
+ * Operations have no deadlines of their own: use bide_with_deadline. After an operation fails, close
+ * the connection, unless the operation's comment says otherwise. Redirects are the caller's
+ * (http_url.h). connection_pool.h keeps connections for reuse.
  *
  * Why it is correct: src/http/client.c.
  */

@@ -9,7 +9,8 @@
  *     };
  *     bide_http_router_init(&router, routes, 4);
  *     bide_http_server_init(&http, &(bide_http_options){
- *         .choose = bide_http_route_request, .argument = &router, .frame = router.frame});
+ *         .select_handler = bide_http_route_request, .argument = &router,
+ *         .max_frame_size = router.frame});
  *
  *     ... in a handler: bide_http_parameter(&self->exchange, "id")
  *

@@ -14,7 +14,7 @@
  *     }
  *
  *     bide_http_server_init(&http, &(bide_http_options){
- *         .handler = {&hello_body, sizeof(struct hello)}, .most = 1000});
+ *         .handler = {&hello_body, sizeof(struct hello)}, .max_connections = 1000});
  *     bide_try(bide_listen(&self->listen, &http.server.listener, &address, 128));
  *     bide_try(bide_http_server_run(&http));   // until bide_http_server_shut_down
  *

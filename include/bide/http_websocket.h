@@ -1,5 +1,6 @@
 /*
- * WebSockets in place of HTTP: a handler of a server accepts one, and a client opens one. Floor: http.
+ * The WebSocket handshake over HTTP: a server's handler accepts a WebSocket, and a client opens one.
+ * Floor: http.
  *
  *     struct session {
  *         bide_http_exchange exchange;         // at the head of the handler's frame
@@ -18,11 +19,12 @@
  *         bide_end();
  *     }
  *
- * The websocket uses the buffers of the connection, unless the options name others. So it costs no more
- * memory than the connection does, and what came behind the handshake is where it is.
+ * The handler accepts on its server's loop; a client opens on the thread of its stream. The websocket
+ * uses the buffers of the HTTP connection, unless the options name others. Bytes that the peer sent
+ * right after its handshake are not lost.
  *
- * A page of any site may open a websocket to any server, and the browser sends its cookies along. A
- * handler that goes by those looks at the field "Origin" first.
+ * Security: a page of any site can open a WebSocket to any server, and the browser sends that server's
+ * cookies along. A handler that trusts cookies must check the field "Origin" first.
  */
 #ifndef BIDE_HTTP_WEBSOCKET_H
 #define BIDE_HTTP_WEBSOCKET_H

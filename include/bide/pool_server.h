@@ -1,20 +1,21 @@
 /*
- * A server for each worker of a pool whose workers have loops: their listeners share an address,
- * and the system deals the connections out. Floor: net.
+ * A server on every worker of a pool whose workers have loops (io_pool.h). The listeners share one
+ * address, and the kernel distributes the connections over them. Floor: net.
  *
- *     static bide_pool_server_worker workers[64];
+ *     static bide_pool_server_worker workers[64];        // at least one for each thread
  *     bide_pool_server_init(&self->server, pool, workers, &(bide_server_options){
- *         .body = &client_body, .size = sizeof(struct client), .most = 1000,
+ *         .body = &client_body, .size = sizeof(struct client), .max_connections = 1000,
  *         .allocator = &bide_heap});
  *     bide_try(bide_pool_server_listen(&self->server, &address, 128));
  *     bide_try(bide_pool_server_run(&self->server));     // until bide_pool_server_shut_down
  *
- * Each worker is the home of a listener, and of what that accepts: a connection's coroutine begins
- * there, and its operations are done there. A worker that has nothing to do takes over coroutines
- * of others, as of any pool. So where connections are alike nothing wanders, and where some cost
- * more than others no worker stands still.
+ * Each worker is the home of one listener and of the connections that it accepts. A connection's
+ * coroutine starts on that worker, and its operations on the socket are done there. An idle worker
+ * steals ready coroutines, as in any pool. So connections stay where they are while the load is even,
+ * and expensive ones are spread.
  *
- * All that is said of a server holds for each of these (server.h).
+ * Coroutines of the pool listen and run. Any thread may shut the server down, but not in a
+ * signal handler. Each worker's server behaves as server.h describes; `max_connections` is per worker.
  *
  * Why it is correct: src/net/pool_server.c.
  */

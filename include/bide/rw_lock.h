@@ -1,7 +1,7 @@
 /*
- * A reader-writer lock: many read at once, or one writes. First come, first served: a waiting
- * writer holds off the readers that come after it, and readers that stand side by side in the line
- * go on together. Floor: sync.
+ * A reader-writer lock: many readers at a time, or one writer. First come, first served: a waiting
+ * writer holds back the readers that arrive after it, and adjacent readers in the line are admitted
+ * together. Floor: sync.
  *
  *     bide_try(bide_rw_lock_read(&self->lock, &table));
  *     ...
@@ -10,19 +10,17 @@
  *     free --read--> read by 1 --read--> read by 2 ...     free --write--> written
  *     written --downgrade--> read by 1                     each --unlock--> back, or handed over
  *
- * Any thread may lock. A holder is known by its waiter, as with the mutex: the waiter, `self->lock`
- * above, is the key, and must stay in its place until the unlock. Neither readers nor writers
- * starve: between two writers come only the readers that stood between them in the line. A holder
- * must not lock it again, not even a reader to read: if a writer waits by then, the holder waits
- * for itself.
+ * Any thread may lock. A holder is identified by its waiter, as with the mutex: `self->lock` above is
+ * the key, which must not move until the unlock. Neither readers nor writers starve. A holder must not
+ * lock again, not even a reader for reading: if a writer is waiting, the holder deadlocks.
  *
- * Without others about, a reader locks and unlocks with one read-modify-write each, of one word.
- * Readers on many cores share that word's cache line, so the lock pays only where reading takes
- * longer than a cache line takes from core to core.
+ * Without contention, a reader locks and unlocks with one atomic read-modify-write each. All readers
+ * modify the same word, so its cache line travels between their processors. The lock pays off only if
+ * a read section takes longer than that.
  *
- * Why it is correct: it is a waiter queue whose value is a bit for the writer, and above it the
- * number of readers; waiter_queue.md has the argument. Unlocking and downgrading only ever make more
- * possible (5 there).
+ * Why it is correct: it is a waiter queue whose value is a bit for the writer, and above it the number
+ * of readers; docs/internals/waiter_queue.md has the argument. Unlocking and downgrading only ever
+ * admit more waiters (5 there).
  *
  * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the
  * fair line is that of Tokio's RwLock.

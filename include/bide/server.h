@@ -16,7 +16,7 @@
  *
  *     static struct client clients[1000];
  *     bide_server_init(&server, &(bide_server_options){
- *         .body = &client_body, .size = sizeof *clients, .most = 1000, .slots = clients});
+ *         .body = &client_body, .size = sizeof *clients, .max_connections = 1000, .slots = clients});
  *     bide_try(bide_listen(&self->listen, &server.listener, &address, 128));
  *     bide_try(bide_server_run(&server));      // until bide_server_shut_down
  *

@@ -1,19 +1,23 @@
 /*
- * Sleeping: a coroutine waits for a time. Floor: coroutine.
+ * Sleeping: a coroutine waits until a time, or for a time. Floor: coroutine.
  *
  *     bide_await(bide_sleep_for(&self->sleep, 20 * 1000000));      // 20 ms
+ *     bide_await(bide_sleep_until(&self->sleep, time));
  *
- * Times are nanoseconds of bide_now(), which is bide_platform.now() but on a test loop. To do
- * something at regular times there is interval.h: delays do not add up there, as they would with
- * bide_sleep_for.
+ * Times are in nanoseconds of bide_now(). That is bide_platform.now(), except on a test loop, whose
+ * time is virtual. For regular ticks use interval.h: delays accumulate with bide_sleep_for, and not
+ * there.
  *
- * The coroutine's scheduler keeps the time: run loops and thread pools do. For coroutines of the
- * inline scheduler the thread does that is inside bide_sync_wait where they go to sleep, and they
- * go on there. If it is in none, a thread of the library's own does, which is started when it is
- * first needed, and they go on there. Where there are no threads, only bide_sync_wait does.
+ * The coroutine's scheduler must have timers, as run loops and thread pools do; otherwise a sleep
+ * fails with -ENOTSUP. Any thread may call these functions. The sleep is the caller's memory until
+ * the wait has ended.
  *
- * Why it is correct: a sleep is a timer of the coroutine's scheduler, whose lock orders its setting,
- * clearing and end.
+ * Under the inline scheduler, the thread on which the coroutine goes to sleep keeps the time if it is
+ * inside bide_sync_wait, and resumes the coroutine. Otherwise a thread of the library does both; it is
+ * started when it is first needed. On a system without threads, only bide_sync_wait keeps time.
+ *
+ * Why it is correct: a sleep is a timer of the coroutine's scheduler (extend/timer.h), which orders
+ * setting, clearing and ending it.
  */
 #ifndef BIDE_SLEEP_H
 #define BIDE_SLEEP_H

@@ -1,20 +1,22 @@
 /*
- * Sockets: streams and datagrams, of the internet and of the machine. Floor: io.
+ * Sockets: streams and datagrams, over IP and Unix domain sockets. Floor: io.
  *
  *     bide_try(bide_listen(&self->listen, &self->listener, &address, 128));
  *     for (;;) {
  *         bide_try(bide_accept(&self->accept, &self->listener, &connection->socket, NULL));
  *         ... spawn a coroutine that does:
  *             bide_try(bide_recv(&self->receive, &self->socket, self->buffer, sizeof self->buffer));
- *             if (self->receive.count == 0) ... the other end has sent all
+ *             if (self->receive.count == 0) ... the peer closed cleanly
  *             bide_try(bide_send(&self->send, &self->socket, self->buffer, self->receive.count));
  *
- * Each operation's struct is a bide_io_operation, the caller's memory until it has ended; then its
- * `count` is how many bytes were moved, whatever it ended with. So nothing is lost when one is cut
- * short by a request to stop or a deadline: what `count` says was sent or received, and no more.
+ * Each operation's struct has a bide_io_operation, the caller's memory until the operation has ended.
+ * Its `count` is then the number of bytes that were moved (of datagrams in a batch), whatever the
+ * status. So a cancelled operation loses nothing: exactly that much was sent or received.
  *
- * A coroutine of a loop awaits them (loop.h); elsewhere they end with -ENOTSUP. A request that came
- * before one is begun ends it at once, also if it would not have waited.
+ * Coroutines of a loop (loop.h) await these operations, on that loop's thread; so do those of a pool
+ * whose workers have loops (io_pool.h). Under another scheduler an operation fails with -ENOTSUP. If a
+ * stop was requested before an operation begins, the operation ends at once and does nothing, even if
+ * it would not have had to wait.
  *
  * Why it is correct: src/io/operation.c.
  */

@@ -1,5 +1,5 @@
 /*
- * Starting a coroutine beside others, in a context of its own, and waiting for its end.
+ * Starting a coroutine beside others, in a context of the caller's choice, and waiting for its end.
  * Floor: schedule.
  *
  *     bide_spawn(&self->reader, context, reader_run(&self->reader_frame, ...));
@@ -7,9 +7,9 @@
  *     bide_await(bide_event_wait(&self->wait, &self->reader.ended));
  *     use(self->reader.root.status);
  *
- * Any thread may spawn, and any number of coroutines and threads may wait for the end. It costs a
- * post to the scheduler and no allocation: the memory is the caller's. Where all that was begun is
- * to end before the function that began it, a scope (scope.h) says so, and passes errors on.
+ * Any thread may spawn, and any number of coroutines and threads may wait for the end. Spawning costs
+ * a post to the scheduler and no allocation: the memory is the caller's. Use a scope (scope.h) if all
+ * coroutines must end before the function that started them; a scope also passes errors on.
  *
  * Why it is correct: it is a root and an event; extend/root.h and event.h have the arguments.
  */

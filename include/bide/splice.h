@@ -1,24 +1,25 @@
 /*
- * Moving bytes from one descriptor to another in the kernel, of which one is a pipe; between any
- * two by a pipe of its own; and what is in a pipe to another one too. Floor: io.
+ * Moving bytes between descriptors inside the kernel: bide_splice to or from a pipe, bide_copy_between
+ * any two that are not files, bide_tee from one pipe to another without consuming. Floor: io.
  *
  *     bide_try(bide_splice(&self->splice, &self->pipe, &self->socket, 65536));
- *     ... self->splice.count bytes were moved; 0: the end
+ *     ... self->splice.count bytes were moved; 0: the end of self->pipe
  *
- *     error = bide_copy_between_init(&copy, &one, &other);
+ *     error = bide_copy_between_init(&copy, &one, &other);    // has a pipe of its own
  *     ...
- *     bide_try(bide_copy_between(&self->copy));           // until the end of `one`
+ *     bide_try(bide_copy_between(&self->copy));               // until the end of `one`
  *     ... self->copy.count bytes were moved
  *     bide_copy_between_destroy(&self->copy);
  *
- * Two such copies are the directions of a proxy. Each takes no more from one end than the other end
- * takes from it, beside what fits a pipe.
- *
- *     bide_try(bide_tee(&self->splice, &self->input, &self->log, 65536));  // it stays in `input`
+ *     bide_try(bide_tee(&self->splice, &self->input, &self->log, 65536));  // they stay in `input`
  *     bide_try(bide_splice(&self->splice, &self->input, &self->socket, self->splice.count));
  *
- * Both descriptors are in non-blocking mode, or pipes. Files are not for this, since they may block
- * the loop: bide_send_file sends one.
+ * Two copies, one in each direction, make a proxy. A copy reads more only when everything it has read
+ * is written, at most 64 KB at a time. So a slow receiver slows down its sender.
+ *
+ * The loop's thread uses all of this. Each descriptor must be a pipe or in non-blocking mode. Files
+ * are rejected (-EOPNOTSUPP), because they may block the loop: use bide_send_file. A cancelled
+ * operation loses nothing: its `count`, and `held` of a copy, say where the bytes are.
  *
  * Why it is correct: src/io/splice.c.
  */

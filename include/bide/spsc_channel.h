@@ -1,25 +1,30 @@
 /*
- * A bounded channel of one sender and one receiver, in the caller's memory; an operation that finds
- * it full or empty waits. The fastest channel here: while nothing waits its path has no locked
- * instruction. Floor: queue.
+ * A bounded channel from one sender to one receiver, in the caller's memory. A send waits while the
+ * channel is full, a receive while it is empty. This is the fastest channel here: while nothing
+ * waits, sending and receiving execute no locked instruction. Floor: queue.
  *
  *     struct job memory[64];
  *     bide_spsc_channel(struct job) jobs;
  *     bide_spsc_channel_init(&jobs, memory, 64);
- *     bide_try(bide_spsc_channel_send(&self->send, &jobs, &self->job));          // the sender
+ *     bide_try(bide_spsc_channel_send(&self->send, &jobs, &self->job));       // the sender
  *     bide_try(bide_spsc_channel_recv(&self->receive, &jobs, &self->job));    // the receiver
+ *     bide_spsc_channel_close(&jobs);                                         // the sender
  *
  *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
  *     receive    0: it is the receiver's     -EPIPE: closed, and everything sent is received
  *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
- * One thread at a time is the sender, which sends and closes, and one the receiver. Either role may
- * pass to another thread by something that orders the two. Operations are wait-free while nothing
- * waits, and lock-free otherwise. Closing is final: the receiver drains the channel, and then gets
- * -EPIPE.
+ * One thread at a time is the sender: it sends and closes. One thread at a time is the receiver. A
+ * role passes to another thread by something that orders the two, such as a mutex. Operations are
+ * wait-free while nothing waits, and lock-free otherwise.
+ *
+ * Closing is final: the receiver drains the channel, and then gets -EPIPE. The sender must not close
+ * while a send is under way. A receiver that wants no more asks the sender to stop (stop.h).
  *
  * Elements are copied as by memcpy. In the macros `channel_` may be evaluated more than once, the
  * other arguments once.
+ *
+ * Why it is correct: see the end of this file.
  */
 #ifndef BIDE_SPSC_CHANNEL_H
 #define BIDE_SPSC_CHANNEL_H

@@ -1,12 +1,12 @@
 /*
- * A function of what an operation ends with. Floor: coroutine.
+ * Calling a function with the status of an operation; its result is the new status. Floor: coroutine.
  *
  *     static int parse(void *self, int status) { ... return status; }
  *
  *     bide_try(bide_then(&self->then, fetch(&self->fetch, url), parse, self));
  *
- * The function runs in the awaiting coroutine, on its thread. It costs the call, and nothing runs
- * in between.
+ * The function is called however the operation ends, also when it is cancelled. It runs in the
+ * awaiting coroutine, on that coroutine's thread. It costs the call; no coroutine runs in between.
  *
  * Why it is correct: it is a forwarding operation; extend/wrapper.h has the rules.
  *

@@ -1,21 +1,24 @@
 /*
- * A token bucket: a bound on how often something is done. Tokens come at a rate, up to so many at
- * once; what is to be done takes some first, or waits for them. Floor: schedule.
+ * A token bucket: limits how often something is done. Tokens arrive at a constant rate, and the bucket
+ * holds at most `burst` of them. A taker takes tokens before it acts, or waits for them.
+ * Floor: schedule.
  *
  *     bide_token_bucket_init(&bucket, 100, 1000000000, 20);   // 100 a second, 20 at once
  *
  *     bide_try(bide_token_bucket_take(&self->taking, &bucket, 1));
  *     ... send one more ...
  *
- * First come, first served, also by takers that want many: a later one that wants fewer waits
- * behind them. Any thread may take, and coroutines of several schedulers, if those have one clock:
- * that of bide_now() (sleep.h), which is virtual on a test loop. To take costs a lock and a look at
- * the clock; to wait costs one timer of the first in line, whatever waits behind it.
+ * Any thread may take, try to take, and close. Takers are served first come, first served: a later
+ * taker that wants fewer tokens waits behind an earlier one that wants many. A cancelled taker has
+ * taken nothing, and the next in line has its turn at once.
  *
- * Over any span of time, no more is taken than `burst` and what comes in that span; a taker that
- * has waited counts as of the time at which its tokens were there, however late its scheduler runs
- * it. Nothing is rounded: the part of a token that has come by a time is kept as a whole number of
- * parts.
+ * Coroutines of several schedulers may share a bucket if these schedulers have one clock, that of
+ * bide_now() (sleep.h). A take costs a lock and a look at the clock. Waiting costs one timer, that of
+ * the first in line, no matter how many takers wait behind it.
+ *
+ * In any span of time, takers take at most `burst` tokens plus those that arrive in it. A taker
+ * that waited counts from the time at which its tokens were there, even if its scheduler resumes it
+ * later. Nothing is rounded: parts of a token are counted as whole numbers.
  *
  * Why it is correct: src/schedule/token_bucket.c.
  *

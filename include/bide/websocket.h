@@ -4,8 +4,8 @@
  *
  *     bide_websocket_init(&self->websocket, stream, &(bide_websocket_options){
  *         .role = BIDE_WEBSOCKET_SERVER,
- *         .in = self->in, .in_size = sizeof self->in,
- *         .out = self->out, .out_size = sizeof self->out});
+ *         .read_buffer = self->in, .read_buffer_size = sizeof self->in,
+ *         .write_buffer = self->out, .write_buffer_size = sizeof self->out});
  *     for (;;) {
  *         bide_try_or_break(bide_websocket_recv(&self->receive, &self->websocket, self->text,
  *                                                  sizeof self->text));

@@ -1,14 +1,16 @@
 /*
- * An operation under a stop source of the caller's choice, in place of its context's.
+ * Running one operation under a stop source of the caller's choice, in place of that of its context.
  * Floor: coroutine.
  *
  *     bide_await_status(status,
  *                       bide_with_stop(&self->limited, &server->draining, accept(&self->accept)));
  *
- *     // this one is never asked to stop
+ *     // a stop of the context does not reach this one
  *     bide_await(bide_with_stop(&self->sheltered, NULL, flush(&self->flush)));
  *
- * It costs a stop source of its own, attached to that one for the time of the operation.
+ * Coroutines on any thread may await this, and any number of operations may share one source. The
+ * operation ends with the status of the inner one. It attaches a source of its own to the given one
+ * for as long as it runs.
  *
  * Why it is correct: src/coroutine/with_stop.c.
  *

@@ -1,14 +1,15 @@
 /*
  * Runs the code of a scenario along an execution graph.
  *
- * Each thread is a fiber, which runs until its next atomic operation.
+ * Each thread of the scenario is a fiber, which runs until its next atomic operation. One system
+ * thread runs all fibers, one at a time, so nothing here is atomic.
  *
- * 1. If the graph has an event for the operation, the thread takes the value from that event. Before
- *    that, it waits until the store that it reads has been run by its own thread, so that plain memory
- *    changes in an order that the graph allows.
- * 2. New events are added only when all events of the graph have been run again.
- * 3. A thread is ready, blocked (at a load that waits, or spinning), or done. Nothing unblocks a
- *    thread within a run: reading another value is another graph.
+ * 1. If the graph has an event for the operation, the thread takes the value from that event. If the
+ *    event is a load, the thread first waits until the store that the load reads has been run. So
+ *    plain memory changes in an order that the graph allows.
+ * 2. New events are added only after all events of the graph have been run again.
+ * 3. A thread that has started is ready, blocked or done. It is blocked at a load that waits, or while
+ *    it spins. Nothing unblocks it within a run: reading another value belongs to another graph.
  */
 #include "machine.h"
 

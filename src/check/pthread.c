@@ -1,9 +1,9 @@
 /*
- * The locks, conditions and threads of check_pthread.h.
+ * The mutexes, conditions and threads of check_pthread.h, as steps of the machine.
  *
- * A lock is a hidden word that is 0 when the lock is free. Locking is a read-modify-write that waits
- * for 0. A condition is a list of sleepers (platform.c). A waiter enlists before it unlocks the lock,
- * so it misses no signal that is sent under the lock.
+ * A mutex is a hidden word that is 0 when the mutex is free. Locking is a read-modify-write that waits
+ * for 0. A condition is a list of sleepers (platform.c). A waiter enlists before it unlocks the mutex,
+ * so it misses no signal that is sent under the mutex. A thread is started and joined by machine.c.
  */
 #include "bide/check_pthread.h"
 

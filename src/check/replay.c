@@ -1,5 +1,15 @@
 /*
- * Writes the text of an execution, and reads and follows such a text.
+ * Replays: writes an execution as a text, and makes a run follow such a text. replay.h has the format.
+ *
+ * Writing goes through the steps of the execution in order. A step that took the newest store, or
+ * chose 0, has no decision in the text. Equal consecutive parts are merged into one with a count.
+ *
+ * Reading turns the text into tokens. The run asks for the next token at three places: which thread
+ * runs next, whether that thread may add its step, and which option the step takes. Options are
+ * offered newest first, so a token without a decision takes the first one. A step that the token does
+ * not fit ends the execution, with a message that names the part of the text.
+ *
+ * The state is static: one scenario at a time is checked, on one system thread.
  */
 #define _GNU_SOURCE
 #include "replay.h"

@@ -1,5 +1,13 @@
-/* Waiting for several operations at once: each runs in a branch of one group (branch.h), and the
- * awaiting coroutine resumes when the group has ended. On the awaiting coroutine's thread. */
+/*
+ * Waiting for several operations at once: each runs in a branch of one group, and the awaiting
+ * coroutine resumes when the last branch has ended.
+ *
+ * The wait begins and resumes on a thread of the awaiting coroutine. Branches may end on any thread.
+ *
+ * Why it is correct: extend/branch.h has the argument for groups. Only the start is added here. The
+ * group counts all branches before any of them runs. The first branch does not run before when_begin
+ * returns it. So the group cannot end, and its memory stays, while the other branches are posted.
+ */
 #include "bide/when.h"
 
 #include "bide/errors.h"

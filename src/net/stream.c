@@ -2,7 +2,8 @@
  * Streams over a socket or a file.
  *
  * Each stream is a table of functions over a descriptor. An operation of the stream is the matching
- * operation of the descriptor, so it keeps that operation's threads and its rules for cancellation.
+ * operation of the descriptor. So it keeps that operation's threads and its rules for cancellation.
+ * Ending the output completes at once: it shuts down one direction of a socket, and closes a file.
  */
 #define _GNU_SOURCE
 #include "bide/stream.h"

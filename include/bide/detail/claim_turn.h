@@ -1,7 +1,7 @@
 /*
- * The claims that wait at a multi-producer sequencer, of whatever width: who is in line, and whose
- * turn it is to wait at the gate. Part of multi_producer_sequencer.h, where arguments 4 and 9 are.
- * Floor: sync.
+ * The claims that wait at a multi-producer sequencer, of any width: how many are in line, and which
+ * one waits at the gate. Part of multi_producer_sequencer.h; the argument is 4 and 9 of
+ * docs/internals/multi_producer_sequencer.md. Floor: sync.
  */
 #ifndef BIDE_DETAIL_CLAIM_TURN_H
 #define BIDE_DETAIL_CLAIM_TURN_H

@@ -1,9 +1,8 @@
 /*
- * How long it pays to spin, to pause, or to stay biased: all the numbers that were found by
- * measuring, and nothing else. Nothing is wrong with any other value, but for speed. Beside each
- * group stands the benchmark that it was chosen by: `make bench BENCH=...`. To the model checker a
- * second look is like the first, so there most are as small as they can be. Part of the headers
- * that use them. Floor: base.
+ * Tuning constants: how long to spin, to pause, or to stay biased. They were found by measuring, and
+ * affect speed only. Each comment names the benchmark that chose the number: `make bench BENCH=...`.
+ * Under the model checker most are as small as possible, because looking again shows nothing new
+ * there. Part of the headers that use them. Floor: base.
  */
 #ifndef BIDE_DETAIL_TUNING_H
 #define BIDE_DETAIL_TUNING_H

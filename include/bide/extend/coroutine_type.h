@@ -1,5 +1,6 @@
 /*
- * A kind of coroutine: the hooks that its bodies call. Floor: coroutine.
+ * Coroutine types: the hooks that a body calls when it starts, awaits, yields and ends. For authors
+ * of new kinds of coroutines, such as generators. Floor: coroutine.
  *
  *     typedef struct bide_generator {                     // the promise
  *         bide_frame frame;                               // first
@@ -14,10 +15,9 @@
  *
  *     bide_coroutine_of(generator_type, count_body) { ... }
  *
- * A type is a `static const bide_coroutine_type`, and a struct whose first member is a bide_frame:
- * the promise, which is the head of the user's frame. The hooks are constants that the body's
- * compiler sees. So a hook that is NULL costs nothing, and a `static inline` one is inlined. The
- * library's own types use the same means. Hooks run on the thread that runs the coroutine.
+ * A type is a `static const bide_coroutine_type` and a struct, the promise, which stands at the head
+ * of the user's frame. The compiler of a body sees the hooks as constants: a NULL hook costs nothing,
+ * and a `static inline` hook is inlined. A hook runs on the thread that makes the call:
  *
  *     bide_start:   get_return_object, initial_suspend
  *     the body:     await_transform before each await, yield_value for each bide_yield

@@ -11,8 +11,8 @@
  *     2=1        thread 2 chooses 1
  *     2!         a compare-exchange of thread 2 fails spuriously; also 2!<1.4
  */
-#ifndef BIDE_CHECK_SCRIPT_H
-#define BIDE_CHECK_SCRIPT_H
+#ifndef BIDE_CHECK_REPLAY_H
+#define BIDE_CHECK_REPLAY_H
 
 #include "graph.h"
 

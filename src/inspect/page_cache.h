@@ -3,8 +3,8 @@
  * copied by the kernel once, and read from the copy until the cache is cleared. So one system call
  * serves many reads that are close together. One thread at a time.
  */
-#ifndef BIDE_INSPECT_PAGES_H
-#define BIDE_INSPECT_PAGES_H
+#ifndef BIDE_INSPECT_PAGE_CACHE_H
+#define BIDE_INSPECT_PAGE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* A futex word inside a word that holds a pointer or a small odd number. Floor: schedule. */
-#ifndef BIDE_SCHEDULE_LOW_HALF_H
-#define BIDE_SCHEDULE_LOW_HALF_H
+#ifndef BIDE_SCHEDULE_FUTEX_WORD_H
+#define BIDE_SCHEDULE_FUTEX_WORD_H
 
 #include "bide/atomic.h"
 

@@ -1,6 +1,6 @@
 /* The internal interface between sim_explore.c and sim_simplify.c. Floor: simulation. */
-#ifndef BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
-#define BIDE_SCHEDULE_TEST_LOOP_EXPLORER_H
+#ifndef BIDE_SIMULATION_SIM_EXPLORER_H
+#define BIDE_SIMULATION_SIM_EXPLORER_H
 
 #include "sim_loop.h"
 

@@ -149,6 +149,7 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
         .withdraw = bide_barging_mutex_withdraw_,
         .name = "bide_barging_mutex_lock",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->awaiter.ops = &ops;
     waiter->mutex = mutex;

@@ -376,6 +376,7 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_broadcast_recv",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->cursor = cursor;
     waiter->missed = missed;

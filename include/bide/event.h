@@ -166,6 +166,7 @@ BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event 
         .withdraw = bide_event_withdraw_,
         .name = "bide_event_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->listed.awaiter.ops = &ops;
     waiter->event = event;

@@ -268,6 +268,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_(bide_fork_task *self)
         .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     self->awaiter.ops = &ops;
     return &self->awaiter;
@@ -284,6 +285,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_call_(bide_fork_task *self)
         .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork_call",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     self->awaiter.ops = &ops;
     return &self->awaiter;
@@ -300,6 +302,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
         .withdraw = bide_fork_task_withdraw_,
         .name = "bide_fork_join",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     self->awaiter.ops = &ops;
     return &self->awaiter;

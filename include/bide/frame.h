@@ -53,6 +53,16 @@ typedef struct bide_environment bide_environment;
 typedef struct bide_io bide_io;
 
 /*
+ * How the effect of an operation is undone that has ended, if another operation that it was raced
+ * against is chosen: see bide_awaiter_ops.
+ */
+typedef enum bide_undo {
+    BIDE_UNDO_NONE,     /* it is not: a select refuses the operation, unless it has an `attempt` */
+    BIDE_UNDO_WITHDRAW, /* `withdraw` gives back what it took; or it took nothing */
+    BIDE_UNDO_INNER     /* a wrapper: as those of its inner operations are, all of them */
+} bide_undo;
+
+/*
  * The functions of an operation that can be awaited. An operation is an init function that fills its
  * awaiter in place and returns it. The table is a `static const` in the header, so a compiler that
  * sees the init function inlines the whole await. NULL means the behaviour of a frame that has not
@@ -109,9 +119,14 @@ typedef struct bide_awaiter_ops {
     /*
      * For operations that a select attempts, rather than awaits (extend/choice.h has the rules):
      * performs the operation if it need not wait, and returns its result. Otherwise does nothing,
-     * stores the awaiter to wait for in choice->wait, and returns -EAGAIN. NULL: a select awaits it.
+     * stores the awaiter to wait for in choice->wait, and returns -EAGAIN. NULL: a select awaits it,
+     * if `undo` allows that.
      */
     int (*attempt)(bide_awaiter *awaiter, bide_choice *choice);
+
+    /* What `withdraw` does with an operation that has ended with 0: for a select that awaits it, and
+     * chooses another. */
+    bide_undo undo;
 } bide_awaiter_ops;
 
 struct bide_awaiter {
@@ -205,15 +220,15 @@ BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 
 /* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
 #define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
-#define BIDE_POINT_START_READY(ready, code)                                                   \
-    {                                                                                         \
-        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, NULL}, code, NULL, 0, __LINE__, \
-            BIDE_AT_START                                                                     \
+#define BIDE_POINT_START_READY(ready, code)                                                      \
+    {                                                                                            \
+        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, NULL, BIDE_UNDO_NONE}, code, NULL, \
+            0, __LINE__, BIDE_AT_START                                                           \
     }
-#define BIDE_POINT(code, label, number, state)                                                  \
-    {                                                                                           \
-        {NULL, bide_frame_started_, NULL, NULL, bide_frame_withdraw_, NULL, NULL}, code, label, \
-            number, __LINE__, state                                                             \
+#define BIDE_POINT(code, label, number, state)                                                     \
+    {                                                                                              \
+        {NULL, bide_frame_started_, NULL, NULL, bide_frame_withdraw_, NULL, NULL, BIDE_UNDO_NONE}, \
+            code, label, number, __LINE__, state                                                   \
     }
 
 /* The suspend of a frame that has started: to await it again is misuse. */

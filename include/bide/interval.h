@@ -98,6 +98,7 @@ BIDE_INLINE bide_awaiter *bide_interval_tick(bide_interval *interval)
         .withdraw = bide_sleep_withdraw_,
         .name = "bide_interval",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     bide_timer_init(&interval->sleep.timer, interval->next);
     interval->sleep.timer.awaiter.ops = &ops;

@@ -102,6 +102,7 @@ BIDE_INLINE bide_awaiter *bide_latch_wait(bide_latch_waiter *waiter, bide_latch 
         .withdraw = bide_event_withdraw_,
         .name = "bide_latch_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->wait.listed.awaiter.ops = &ops;
     waiter->wait.event = &latch->zero;

@@ -480,6 +480,7 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
         .withdraw = bide_multi_producer_sequencer_withdraw_,
         .name = "bide_multi_producer_sequencer_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->sequencer = sequencer;

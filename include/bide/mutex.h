@@ -119,6 +119,7 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
         .withdraw = bide_mutex_withdraw_,
         .name = "bide_mutex_lock",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->mutex = mutex;

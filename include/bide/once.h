@@ -117,6 +117,7 @@ BIDE_INLINE bide_awaiter *bide_once_start(bide_once_waiter *waiter, bide_once *o
         .withdraw = bide_once_withdraw_,
         .name = "bide_once_start",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &once->queue;

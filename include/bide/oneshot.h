@@ -179,6 +179,7 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
         .withdraw = bide_single_consumer_withdraw_,
         .name = "bide_oneshot_recv",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->oneshot = oneshot;
     waiter->value = value;

@@ -120,6 +120,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_send_(bide_rendezvous_sender *sender,
         .withdraw = bide_rendezvous_withdraw_,
         .name = "bide_rendezvous_send",
         .attempt = bide_rendezvous_choose_send_,
+        .undo = BIDE_UNDO_NONE,
     };
     sender->awaiter.ops = &ops;
     sender->rendezvous = rendezvous;
@@ -140,6 +141,7 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
         .withdraw = bide_event_count_waiter_withdraw_,
         .name = "bide_rendezvous_recv",
         .attempt = bide_rendezvous_choose_recv_,
+        .undo = BIDE_UNDO_NONE,
     };
     receiver->rendezvous = rendezvous;
     receiver->element = to;

@@ -186,6 +186,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_read",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
@@ -206,6 +207,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_write",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
 }

@@ -134,6 +134,7 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
         .withdraw = bide_semaphore_withdraw_,
         .name = "bide_semaphore_acquire",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX))
         bide_semaphore_too_many_("more permits are wanted than a semaphore can have",

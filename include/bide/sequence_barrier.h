@@ -154,6 +154,7 @@ BIDE_INLINE bide_awaiter *bide_sequence_barrier_wait_until_published(bide_sequen
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_sequence_barrier_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->barrier = barrier;

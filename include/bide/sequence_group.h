@@ -183,6 +183,7 @@ BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *
         .withdraw = bide_event_withdraw_,
         .name = "bide_sequence_group_leave",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     leaver->wait.listed.awaiter.ops = &ops;
     leaver->wait.event = &member->left;

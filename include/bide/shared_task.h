@@ -143,6 +143,7 @@ BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
         .withdraw = bide_shared_task_withdraw_,
         .name = "bide_shared_task_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->listed.awaiter.ops = &ops;
     waiter->shared = shared;

@@ -242,6 +242,7 @@ BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_e
         .withdraw = bide_single_consumer_withdraw_,
         .name = "bide_single_consumer_event_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }
@@ -373,6 +374,7 @@ bide_single_consumer_auto_event_wait(bide_single_consumer_auto_event_waiter *wai
         .withdraw = bide_single_consumer_auto_event_withdraw_,
         .name = "bide_single_consumer_auto_event_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     return bide_single_consumer_wait_(waiter, &event->state, &ops);
 }

@@ -120,6 +120,7 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
         .withdraw = bide_sleep_withdraw_,
         .name = "bide_sleep",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     bide_timer_init(&sleep->timer, time);
     sleep->timer.awaiter.ops = &ops;
@@ -142,6 +143,7 @@ BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds
         .withdraw = bide_sleep_withdraw_,
         .name = "bide_sleep",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     bide_timer_init(&sleep->timer, nanoseconds);
     sleep->timer.awaiter.ops = &ops;

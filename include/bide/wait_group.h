@@ -162,6 +162,7 @@ BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
         .withdraw = bide_wait_group_withdraw_,
         .name = "bide_wait_group_wait",
         .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     uintptr_t state = bide_atomic_load(&group->queue.state, relaxed);
     waiter->waiter.awaiter.ops = &ops;

@@ -284,6 +284,7 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
         .withdraw = bide_sequence_barrier_withdraw_,
         .name = "bide_watch_recv",
         .attempt = NULL,
+        .undo = BIDE_UNDO_NONE,
     };
     waiter->receiver = receiver;
     waiter->to = to;

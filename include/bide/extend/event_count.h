@@ -201,7 +201,7 @@ int bide_event_count_waiter_choose_(bide_awaiter *awaiter, bide_choice *choice);
     {                                                                                   \
         (ready), bide_event_count_waiter_suspend_, bide_event_count_waiter_resume_,     \
             bide_event_count_waiter_cancel_, bide_event_count_waiter_withdraw_, (name), \
-            bide_event_count_waiter_choose_                                             \
+            bide_event_count_waiter_choose_, BIDE_UNDO_NONE                             \
     }
 
 /* Makes an operation with a table of its own; returns its awaiter. */
@@ -276,7 +276,8 @@ int bide_event_count_own_waiter_choose_(bide_awaiter *awaiter, bide_choice *choi
 #define BIDE_EVENT_COUNT_OWN_WAITER_OPS(ready, name)                                              \
     {                                                                                             \
         (ready), bide_event_count_own_waiter_suspend_, bide_event_count_own_waiter_resume_, NULL, \
-            bide_event_count_own_waiter_withdraw_, (name), bide_event_count_own_waiter_choose_    \
+            bide_event_count_own_waiter_withdraw_, (name), bide_event_count_own_waiter_choose_,   \
+            BIDE_UNDO_NONE                                                                        \
     }
 
 /* As bide_event_count_waiter_init_. */

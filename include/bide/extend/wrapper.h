@@ -65,9 +65,9 @@ typedef struct bide_wrapper_ops {
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
-#define BIDE_WRAPPER_OPS(ready, suspend, resume, name)                           \
-    {                                                                            \
-        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name), NULL \
+#define BIDE_WRAPPER_OPS(ready, suspend, resume, name)                                           \
+    {                                                                                            \
+        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name), NULL, BIDE_UNDO_NONE \
     }
 
 /* The withdraw of all wrappers. It is also what tells them among awaiters. */
@@ -172,10 +172,10 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
  * `name` is the operation's.
  * Threads: any may use the table.
  */
-#define BIDE_FORWARD_OPS(resume, name)                                                         \
-    {                                                                                          \
-        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL,  \
-            bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner) \
+#define BIDE_FORWARD_OPS(resume, name)                                                        \
+    {                                                                                         \
+        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
+            bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner)  \
     }
 
 /*

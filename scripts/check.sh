@@ -222,7 +222,8 @@ again() { # NAME FOLDER WRAP TEST-OPTION...
 }
 
 # All tests except tests of whole programs, which query the kernel about the process and its limits, and would see the
-# emulator's; and except the model checker's, whose stacks valgrind does not know.
+# emulator's; except the model checker's, whose stacks valgrind does not know; and except the translator's: they are
+# scripts, of which it would see the shell, and a program that leaves its memory to the end of the process.
 # Children that misuse the library on purpose end while threads of theirs run: memory of these threads is possibly
 # lost, which is no error.
 valgrind_tests() { # NAME FOLDER
@@ -234,7 +235,7 @@ valgrind_tests() { # NAME FOLDER
         return 0
     fi
     again "$1" "$2" '' --no-suite long --no-suite once --no-suite examples \
-        --no-suite check --no-suite process \
+        --no-suite check --no-suite process --no-suite bidec \
         --timeout-multiplier 10 \
         --wrapper="valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=$PWD/scripts/valgrind.supp"
 }

@@ -65,6 +65,7 @@
 #include "bide/oneshot.h"
 #include "bide/rendezvous.h"
 #include "bide/select.h"
+#include "bide/select_set.h"
 #include "bide/spsc_channel.h"
 #include "bide/unbounded_channel.h"
 #include "bide/watch.h"

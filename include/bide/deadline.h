@@ -90,6 +90,11 @@ typedef struct bide_with_deadline_operation {
     bide_frame frame; /* awaits `inner`, and then the end of the deadline */
     bide_deadline_waiter end;
     bide_deadline deadline;
+    bide_awaiter waiting; /* as a case of a select: awaits `wait` under the deadline */
+    bide_awaiter *wait;
+    bool waits;   /* the frame awaits `wait`, in place of `inner` */
+    bool is_late; /* after such a wait: the time has come */
+    bool failed;  /* the timer could not be set: `status` */
 } bide_with_deadline_operation;
 
 /*

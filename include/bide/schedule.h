@@ -77,6 +77,9 @@ typedef struct bide_schedule_on_operation {
     bide_context context; /* of what runs there */
     bide_frame there;     /* it awaits `inner` */
     int status;
+    bool waits; /* as a case of a select: `there` awaits `wait`, in place of `inner` */
+    bide_awaiter waiting;
+    bide_awaiter *wait;
 } bide_schedule_on_operation;
 
 /*

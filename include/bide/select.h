@@ -17,13 +17,23 @@
  * several cases, each with an operation of its own. Waiting takes constant memory, no allocation,
  * and time that is linear in the cases.
  *
- * A case is of one of two kinds, by its table:
+ * Nothing is lost: of the operations, the winner is done, and the others are as if they had never
+ * begun. So a case is of one of three kinds, by its table:
  * - The select attempts an operation that has an `attempt` (extend/choice.h): sends and receives on
- *   channels, and your own operations. While that fails it awaits something that takes nothing. So
- *   nothing of the operation is done unless it wins.
- * - The select awaits any other operation, and cancels it when another case wins. So it must be a
- *   wait that takes nothing and can be repeated: for an event, a latch, a sequence, sleep until a
- *   time. Not a mutex, a semaphore, an auto-reset event, a task.
+ *   channels, operations around one other (bide_then, bide_with_deadline and the like), another
+ *   select, and your own operations. While that fails it awaits something that takes nothing.
+ * - The select awaits an operation that gives back what it took, or takes nothing: locks,
+ *   semaphores, events, joins of tasks, timers. It cancels it when another case wins; if it has
+ *   completed in the same turn, it is undone (bide_awaiter_ops.undo).
+ * - All others are refused, because what they have done would be lost: coroutines of yours (a
+ *   bide_task), what is awaited side by side (bide_when_all), and operations that cannot give back.
+ *   Debug builds report that as misuse, with the operation's name; the select ends with
+ *   -EOPNOTSUPP. The compiler reports a bide_task, if it sees its body and optimises.
+ *
+ * If the awaiting coroutine is destroyed as it waits, no case is lost either: what was taken is
+ * given back. A partner on a rendezvous that was told that its element was received is an exception,
+ * because the element is in the receiver's memory: bide_select_winner names that case, in the
+ * coroutine's `finally` part and after it.
  *
  * Use bide_when_any for operations that each run to completion: it cancels the losers, which may
  * have sent or received an element before. Why it is correct: docs/internals/select.md.
@@ -44,6 +54,7 @@ typedef struct bide_select_case {
     bide_awaiter *awaiter;
     const bide_awaiter_ops *ops; /* of `awaiter`, as it was made */
     size_t turn;                 /* which case is tried at this place */
+    size_t number;               /* of its attempt in the choice; a select as a case has several */
 } bide_select_case;
 
 /* One select. The caller's until it has ended. */
@@ -52,32 +63,64 @@ typedef struct bide_select {
     bide_select_case *cases;
     size_t count;
     size_t winner;
-    uint64_t *random;
-    bide_choice choice;   /* of the cases that are attempted */
-    bide_awaiter waiting; /* for all branches */
+    uint64_t *random;            /* NULL: the cases are tried in order */
+    size_t last;                 /* the greatest number of its attempts */
+    bide_choice choice;          /* of the cases that are attempted */
+    bide_choice *offered;        /* the same, or that of the select of which this one is a case */
+    bide_awaiter waiting;        /* for all branches */
+    const bide_context *context; /* of the wait */
     bide_branch_group group;
     int status;
-    int reason; /* why it was asked to stop, or 0 */
+    int reason;     /* why it was asked to stop, or 0 */
+    uint32_t waits; /* how many there were */
 } bide_select;
 
+#if defined __GNUC__ && defined __OPTIMIZE__
+/* Where the compiler sees the operation's table, and that a select refuses it. */
+__attribute__((__error__("a select cannot give back what this operation has taken"))) void
+bide_select_refuses_(void);
+
+BIDE_INLINE bool bide_select_is_refused_(const bide_awaiter_ops *ops)
+{
+    if (ops->attempt != NULL || ops->undo != BIDE_UNDO_NONE)
+        return false;
+    if (ops->withdraw != bide_frame_withdraw_)
+        return ops->suspend != NULL;
+    const bide_coroutine_code *code = ((const bide_point *)(const void *)ops)->code;
+    return code != NULL && code->type != NULL && *code->type != NULL &&
+           (*code->type)->release == NULL;
+}
+#define BIDE_SELECT_CHECK_(ops)                         \
+    do {                                                \
+        bool refused_ = bide_select_is_refused_(ops);   \
+        if (__builtin_constant_p(refused_) && refused_) \
+            bide_select_refuses_();                     \
+    } while (0)
+#else
+#define BIDE_SELECT_CHECK_(ops) ((void)(ops))
+#endif
+
 /*
- * Makes a case of an operation that was made but not begun.
+ * Makes a case of an operation that was made but not begun. It does not compile if the compiler
+ * sees that a select refuses the operation (gcc and clang, optimised).
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaiter)
 {
+    const bide_awaiter_ops *ops = awaiter->ops;
+    BIDE_SELECT_CHECK_(ops);
     c->awaiter = awaiter;
-    c->ops = awaiter->ops;
+    c->ops = ops;
 }
 
 /*
  * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to
  * stop, as Go's select does. *random is any number, the seed; it is changed with each use, by one
- * select at a time. Ends with the winner's status, 0 or -EPIPE mostly. If it is cancelled, no case
- * was had. `select`, the cases and what they are of are the caller's until the wait has ended; the
+ * select at a time; NULL: as bide_select_any_in_order. Ends with the winner's status, 0 or -EPIPE
+ * mostly. If it is cancelled, no case was had. `select`, the cases and what they are of are the caller's until the wait has ended; the
  * same cases may be used again, each made anew.
- * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT. Suspends: if no case can be
- * had. Cancel-safe: yes. Progress: that of its cases; waiting blocks as bide_stop_source_attach
+ * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT, -EOPNOTSUPP (a case cannot be
+ * undone, see above; misuse in debug builds). Suspends: if no case can be had. Cancel-safe: yes. Progress: that of its cases; waiting blocks as bide_stop_source_attach
  * does, if the context has a stop source.
  */
 BIDE_MUST_AWAIT
@@ -85,14 +128,31 @@ bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size
                               uint64_t *random);
 
 /*
- * The same at once.
- * Threads: any. Errors: -EAGAIN (no case can be had, or there is none), those of the winner.
- * Suspends: never. Progress: that of its cases.
+ * The same, but of several cases that can be had it takes the first in the array. So a case that can
+ * always be had keeps those behind it from ever being taken: put what is rare and urgent in front, a
+ * request to stop before a stream of work.
+ * Threads: any. Errors: as bide_select_any. Suspends: as bide_select_any. Cancel-safe: as
+ * bide_select_any. Progress: as bide_select_any.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_select_any_in_order(bide_select *select, bide_select_case *cases, size_t count);
+
+/*
+ * bide_select_any at once.
+ * Threads: any. Errors: -EAGAIN (no case can be had, or there is none), those of the winner,
+ * -EOPNOTSUPP (as above). Suspends: never. Progress: that of its cases.
  */
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random);
 
 /*
- * After it has ended: the index of the case that was had; `count` if it was cancelled.
+ * bide_select_any_in_order at once.
+ * Threads: any. Errors: as bide_select_try. Suspends: never. Progress: that of its cases.
+ */
+int bide_select_try_in_order(bide_select *select, bide_select_case *cases, size_t count);
+
+/*
+ * After it has ended: the index of the case that was had; `count` if it was cancelled or refused. If
+ * the awaiting coroutine was destroyed: `count`, or the case that a partner carried out.
  * Threads: any that knows of the end. Progress: wait-free.
  */
 BIDE_INLINE size_t bide_select_winner(const bide_select *select)
@@ -123,6 +183,17 @@ BIDE_INLINE size_t bide_select_winner(const bide_select *select)
      BIDE_EACH_(BIDE_SELECT_CASE_, select, __VA_ARGS__),                        \
      bide_select_any(&(select)->any, (select)->cases, BIDE_COUNT_(__VA_ARGS__), \
                      &(select)->random))
+
+/*
+ * bide_select_any_in_order of these operations, in the same way. The select's `random` is not used.
+ * Threads: as bide_select_any. Errors: as bide_select_any. Suspends: as bide_select_any.
+ * Cancel-safe: as bide_select_any. Progress: as bide_select_any.
+ */
+#define bide_select_any_of_in_order(select, ...)                  \
+    (BIDE_CHECK_ROOM_((select)->cases, BIDE_COUNT_(__VA_ARGS__)), \
+     BIDE_EACH_(BIDE_SELECT_CASE_, select, __VA_ARGS__),          \
+     bide_select_any_in_order(&(select)->any, (select)->cases, BIDE_COUNT_(__VA_ARGS__)))
+
 #define BIDE_SELECT_CASE_(select, index, operation) \
     bide_select_case_init(&(select)->cases[index], (operation))
 

@@ -43,7 +43,7 @@
 #ifndef BIDE_SELECT_SET_H
 #define BIDE_SELECT_SET_H
 
-#include "bide/extend/choice.h"
+#include "bide/select.h"
 #include "bide/stop.h"
 #include "bide/task.h"
 
@@ -70,6 +70,7 @@ struct bide_select_member {
     bide_choice choice;
     bide_select_set *set;
     bide_select_member_state_ state;
+    bool tried;                        /* the operation was attempted, and is not as it was made */
     bide_select_member *next, **place; /* in the list that it is in */
     bide_select_member *next_ended;    /* in `ended` */
     bide_context context;
@@ -98,13 +99,23 @@ struct bide_select_set {
  */
 void bide_select_set_init(bide_select_set *set);
 
+void bide_select_set_add_(bide_select_set *set, bide_select_member *member, bide_awaiter *awaiter);
+
 /*
  * Adds `awaiter`, an operation that was made but not begun: bide_select_set_next attempts or begins
  * it. `member` and the operation are the caller's until `next` has returned the member, or it was
- * removed; then the member may be added again, with an operation made anew.
+ * removed; then the member may be added again, with an operation made anew. What a select refuses
+ * is refused here: `next` returns the member with -EOPNOTSUPP, debug builds report it, and it does
+ * not compile where bide_select_case_init does not.
  * Threads: the owner's. Progress: wait-free.
  */
-void bide_select_set_add(bide_select_set *set, bide_select_member *member, bide_awaiter *awaiter);
+BIDE_INLINE void bide_select_set_add(bide_select_set *set, bide_select_member *member,
+                                     bide_awaiter *awaiter)
+{
+    const bide_awaiter_ops *ops = awaiter->ops;
+    BIDE_SELECT_CHECK_(ops);
+    bide_select_set_add_(set, member, awaiter);
+}
 
 /*
  * Waits until the operation of a member can be had, and takes it. The member is stored in *member,

@@ -32,6 +32,9 @@ typedef struct bide_with_stop_operation {
     bide_frame frame; /* awaits `inner` */
     bide_context context;
     bide_stop_source source; /* attached to `token` */
+    bide_awaiter waiting;    /* as a case of a select: awaits `wait` under both sources */
+    bide_awaiter *wait;
+    bool waits; /* `frame` awaits `wait`, in place of `inner` */
 } bide_with_stop_operation;
 
 /*

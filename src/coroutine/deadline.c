@@ -20,6 +20,8 @@
 #include "internal.h"
 
 #include "bide/errors.h"
+#include "bide/sleep.h"
+#include "bide/extend/choice.h"
 
 #define DEADLINE_SET   BIDE_DEADLINE_SET
 #define DEADLINE_ENDED BIDE_DEADLINE_ENDED
@@ -164,16 +166,21 @@ static bide_with_deadline_operation *limited_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_with_deadline_operation, awaiter);
 }
 
+static bide_awaiter **limited_awaited(bide_with_deadline_operation *operation)
+{
+    return operation->waits ? &operation->wait : &operation->inner;
+}
+
 static void destroy_limited(bide_with_deadline_operation *operation)
 {
     bide_frame *frame = &operation->frame;
     if (frame->awaiter.ops == &limited_end.ops)
-        bide_wrapper_release(&operation->inner); /* the deadline has ended */
+        bide_wrapper_release(limited_awaited(operation)); /* the deadline has ended */
     else if (!end_here(&operation->deadline))
         bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
                       bide_frame_point(frame));
     bide_frame_destroyed(frame);
-    bide_wrapper_discard(&operation->inner);
+    bide_wrapper_discard(limited_awaited(operation));
 }
 
 /*
@@ -197,7 +204,9 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
             return bide_next_frame(next);
     }
     bide_awaiter_resume(end, end->ops);
-    operation->status = bide_wrapper_take(&operation->inner);
+    operation->status = bide_wrapper_take(limited_awaited(operation));
+    if (operation->waits)
+        operation->is_late = bide_now(frame->context) >= operation->time;
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
 }
@@ -212,23 +221,28 @@ static bool limited_ready(bide_awaiter *awaiter)
     return true;
 }
 
-static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *limited_begin(bide_with_deadline_operation *operation, bide_frame *frame)
 {
-    bide_with_deadline_operation *operation = limited_of(awaiter);
-    bide_awaiter *inner = operation->inner;
     bide_frame *limited = &operation->frame;
     operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
     if (operation->status != 0) {
-        bide_wrapper_abandon(&operation->inner);
+        operation->failed = true;
+        bide_wrapper_abandon(limited_awaited(operation));
         limited->awaiter.ops = &bide_point_finished.ops;
         return frame;
     }
+    bide_awaiter *inner = *limited_awaited(operation);
     limited->awaiter.ops = &limited_inner.ops;
     limited->awaiter.frame = frame;
     limited->context = &operation->deadline.context;
     limited->awaiter.link = inner;
     inner->frame = limited;
     return bide_awaiter_suspend(inner, inner->ops, limited);
+}
+
+static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return limited_begin(limited_of(awaiter), frame);
 }
 
 static int limited_resume(bide_awaiter *awaiter)
@@ -251,12 +265,83 @@ static bide_awaiter *limited_inner_of(bide_awaiter *awaiter, size_t index)
     return index == 0 ? limited_of(awaiter)->inner : NULL;
 }
 
+/* ---- The same as a case of a select ---- */
+
+static bide_with_deadline_operation *limited_of_wait(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_with_deadline_operation, waiting);
+}
+
+static bide_frame *limited_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return limited_begin(limited_of_wait(awaiter), frame);
+}
+
+static int limited_wait_resume(bide_awaiter *awaiter)
+{
+    return limited_of_wait(awaiter)->status;
+}
+
+static bide_frame *limited_wait_coroutine(bide_awaiter *awaiter)
+{
+    return &limited_of_wait(awaiter)->frame;
+}
+
+static void limited_wait_release(bide_awaiter *awaiter)
+{
+    bide_wrapper_release(&limited_of_wait(awaiter)->wait);
+}
+
+static bide_awaiter *limited_wait_inner(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? limited_of_wait(awaiter)->wait : NULL;
+}
+
+/* After a wait, when `inner` cannot be had: what the deadline makes of that. */
+static int limited_wait_result(const bide_with_deadline_operation *operation)
+{
+    if (operation->is_late)
+        return -ETIMEDOUT;
+    return operation->failed ? operation->status : -EAGAIN;
+}
+
+/* Its wait is that of `inner`, under the deadline. The select cancels it too. */
+static int limited_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    static const bide_wrapper_ops ops = {
+        .ops =
+            BIDE_WRAPPER_OPS(NULL, limited_wait_suspend, limited_wait_resume, "bide_with_deadline"),
+        .coroutine = limited_wait_coroutine,
+        .release = limited_wait_release,
+        .inner = limited_wait_inner,
+        .inner_at = offsetof(bide_with_deadline_operation, wait) -
+                    offsetof(bide_with_deadline_operation, waiting),
+    };
+    bide_with_deadline_operation *operation = limited_of(awaiter);
+    if (choice->again)
+        choice->ended = operation->status;
+    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
+    if (choice->kept)
+        bide_wrapper_discard(&operation->wait);
+    choice->kept = false;
+    if (status == -EAGAIN && choice->again)
+        status = limited_wait_result(operation);
+    if (status != -EAGAIN)
+        return status;
+    operation->wait = choice->wait;
+    operation->waits = true;
+    operation->status = -ECANCELED; /* if it is cancelled before it begins */
+    operation->waiting.ops = &ops.ops;
+    choice->wait = &operation->waiting;
+    return -EAGAIN;
+}
+
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops =
-            BIDE_WRAPPER_OPS(limited_ready, limited_suspend, limited_resume, "bide_with_deadline"),
+        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(limited_ready, limited_suspend, limited_resume,
+                                          "bide_with_deadline", limited_attempt),
         .coroutine = limited_coroutine,
         .release = limited_release,
         .inner = limited_inner_of,
@@ -265,5 +350,8 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->time = time;
+    operation->waits = false;
+    operation->is_late = false;
+    operation->failed = false;
     return &operation->awaiter;
 }

@@ -101,6 +101,20 @@ void bide_misused_by_(const char *what, const bide_frame *frame, const bide_poin
     bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
 }
 
+void bide_misused_with_(const char *before, const char *name, const char *after,
+                        const bide_frame *frame, const char *function)
+{
+    const bide_point *body = body_of(frame);
+    message said = {.length = 0};
+    message_append(&said, before);
+    message_append(&said, name);
+    message_append(&said, after);
+    if (body != NULL)
+        bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
+    else
+        bide_platform.misuse(said.text, function, __FILE__, __LINE__);
+}
+
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
     const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);

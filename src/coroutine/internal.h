@@ -17,6 +17,13 @@ void bide_misused_(const char *what, const bide_point *point);
  */
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
 
+/*
+ * Reports misuse in words around a name: by the body that awaits a suspended frame, itself or others
+ * in between; by `function` if there is none, or `frame` is NULL.
+ */
+void bide_misused_with_(const char *before, const char *name, const char *after,
+                        const bide_frame *frame, const char *function);
+
 /* The name of the code of a point. */
 BIDE_INLINE const char *bide_point_name_(const bide_point *point)
 {

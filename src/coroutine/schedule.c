@@ -7,6 +7,9 @@
 
 #include "internal.h"
 
+#include "bide/errors.h"
+#include "bide/extend/choice.h"
+
 static bool schedule_never_ready(bide_awaiter *awaiter)
 {
     (void)awaiter;
@@ -151,6 +154,12 @@ static void resume_on_release(bide_awaiter *awaiter)
     bide_wrapper_release(&resume_on_of(awaiter)->inner);
 }
 
+/* As a case of a select: the branches of a select do not move it. */
+static int resume_on_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    return bide_wrapper_attempt(awaiter, resume_on_of(awaiter)->inner, choice);
+}
+
 static bide_awaiter *resume_on_inner(bide_awaiter *awaiter, size_t index)
 {
     return index == 0 ? resume_on_of(awaiter)->inner : NULL;
@@ -160,8 +169,8 @@ bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler
                              bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS(schedule_never_ready, resume_on_suspend, resume_on_resume,
-                                "bide_resume_on"),
+        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(schedule_never_ready, resume_on_suspend, resume_on_resume,
+                                          "bide_resume_on", resume_on_attempt),
         .coroutine = resume_on_coroutine,
         .release = resume_on_release,
         .inner = resume_on_inner,
@@ -186,16 +195,21 @@ static bide_schedule_on_operation *schedule_on_of(bide_awaiter *awaiter)
     return bide_container_of(awaiter, bide_schedule_on_operation, awaiter);
 }
 
+static bide_awaiter **awaited_there(bide_schedule_on_operation *operation)
+{
+    return operation->waits ? &operation->wait : &operation->inner;
+}
+
 /* Before it begins it is in the other scheduler's queue. */
 static void destroy_there(bide_schedule_on_operation *operation)
 {
     bide_frame *there = &operation->there;
     if (there->awaiter.ops != &there_start.ops) {
-        bide_wrapper_discard(&operation->inner);
+        bide_wrapper_discard(awaited_there(operation));
     } else {
         if (!bide_take_back_from_(operation->scheduler, &there->awaiter))
             bide_misused_("a coroutine was destroyed that is about to begin", &there_start);
-        bide_wrapper_abandon(&operation->inner);
+        bide_wrapper_abandon(awaited_there(operation));
     }
     bide_frame_destroyed(there);
 }
@@ -211,17 +225,16 @@ static bide_next there_step(bide_frame *there, unsigned depth)
     }
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
-        return bide_next_frame(bide_frame_await(there, operation->inner));
+        return bide_next_frame(bide_frame_await(there, *awaited_there(operation)));
     }
-    operation->status = bide_wrapper_take(&operation->inner);
+    operation->status = bide_wrapper_take(awaited_there(operation));
     there->awaiter.ops = &bide_point_finished.ops;
-    bide_wake_one(&operation->awaiter);
+    bide_wake_one(operation->waits ? &operation->waiting : &operation->awaiter);
     return bide_next_none();
 }
 
-static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static void begin_there(bide_schedule_on_operation *operation, const bide_frame *frame)
 {
-    bide_schedule_on_operation *operation = schedule_on_of(awaiter);
     operation->context = *frame->context;
     operation->context.scheduler = operation->scheduler;
     operation->there.awaiter.ops = &there_start.ops;
@@ -230,6 +243,11 @@ static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
     operation->there.awaiter.link = NULL;
     operation->scheduler->post(operation->scheduler, &operation->there.awaiter,
                                &operation->there.awaiter);
+}
+
+static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    begin_there(schedule_on_of(awaiter), frame);
     return NULL;
 }
 
@@ -253,18 +271,79 @@ static bide_awaiter *schedule_on_inner(bide_awaiter *awaiter, size_t index)
     return index == 0 ? schedule_on_of(awaiter)->inner : NULL;
 }
 
+/* As a case of a select: attempted here, and waited for there. */
+
+static bide_schedule_on_operation *schedule_on_of_wait(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_schedule_on_operation, waiting);
+}
+
+static bide_frame *schedule_on_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    begin_there(schedule_on_of_wait(awaiter), frame);
+    return NULL;
+}
+
+static int schedule_on_wait_resume(bide_awaiter *awaiter)
+{
+    return schedule_on_of_wait(awaiter)->status;
+}
+
+static bide_frame *schedule_on_wait_coroutine(bide_awaiter *awaiter)
+{
+    return &schedule_on_of_wait(awaiter)->there;
+}
+
+static void schedule_on_wait_release(bide_awaiter *awaiter)
+{
+    bide_wrapper_release(&schedule_on_of_wait(awaiter)->wait);
+}
+
+static bide_awaiter *schedule_on_wait_inner(bide_awaiter *awaiter, size_t index)
+{
+    return index == 0 ? schedule_on_of_wait(awaiter)->wait : NULL;
+}
+
+static int schedule_on_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    static const bide_wrapper_ops ops = {
+        .ops = BIDE_WRAPPER_OPS(schedule_never_ready, schedule_on_wait_suspend,
+                                schedule_on_wait_resume, "bide_schedule_on"),
+        .coroutine = schedule_on_wait_coroutine,
+        .release = schedule_on_wait_release,
+        .inner = schedule_on_wait_inner,
+    };
+    bide_schedule_on_operation *operation = schedule_on_of(awaiter);
+    if (choice->again)
+        choice->ended = operation->status;
+    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
+    if (choice->kept)
+        bide_wrapper_discard(&operation->wait);
+    choice->kept = false;
+    if (status != -EAGAIN)
+        return status;
+    operation->wait = choice->wait;
+    operation->waits = true;
+    operation->status = -ECANCELED; /* if it is cancelled before it begins */
+    operation->waiting.ops = &ops.ops;
+    choice->wait = &operation->waiting;
+    return -EAGAIN;
+}
+
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
                                bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS(schedule_never_ready, schedule_on_suspend, schedule_on_resume,
-                                "bide_schedule_on"),
+        .ops =
+            BIDE_WRAPPER_OPS_IN_CHOICE(schedule_never_ready, schedule_on_suspend,
+                                       schedule_on_resume, "bide_schedule_on", schedule_on_attempt),
         .coroutine = schedule_on_coroutine,
         .release = schedule_on_release,
         .inner = schedule_on_inner,
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
+    operation->waits = false;
     operation->scheduler = scheduler;
     return &operation->awaiter;
 }

@@ -4,11 +4,19 @@
  */
 #include "bide/with_stop.h"
 
+#include "bide/errors.h"
+#include "bide/handle.h"
+#include "bide/extend/choice.h"
 #include "bide/extend/wrapper.h"
 
 static bide_with_stop_operation *with_stop_of(bide_awaiter *awaiter)
 {
     return bide_container_of(awaiter, bide_with_stop_operation, awaiter);
+}
+
+static bide_awaiter **with_stop_awaited(bide_with_stop_operation *operation)
+{
+    return operation->waits ? &operation->wait : &operation->inner;
 }
 
 static void with_stop_detach(bide_with_stop_operation *operation)
@@ -22,11 +30,11 @@ static bide_next with_stop_step(bide_frame *frame, unsigned depth)
     bide_with_stop_operation *operation = bide_container_of(frame, bide_with_stop_operation, frame);
     if (BIDE_UNLIKELY(depth == BIDE_DESTROY_)) {
         bide_frame_destroyed(frame);
-        bide_wrapper_discard(&operation->inner);
+        bide_wrapper_discard(with_stop_awaited(operation));
         with_stop_detach(operation);
         return bide_next_none();
     }
-    operation->status = bide_wrapper_take(&operation->inner);
+    operation->status = bide_wrapper_take(with_stop_awaited(operation));
     with_stop_detach(operation);
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
@@ -36,20 +44,26 @@ static const bide_coroutine_code with_stop_code = {with_stop_step, "bide_with_st
                                                    &bide_by_hand, NULL};
 static const bide_point with_stop_await = BIDE_POINT(&with_stop_code, NULL, 0, BIDE_AT_AWAIT);
 
-static bide_frame *with_stop_suspend(bide_awaiter *awaiter, bide_frame *frame)
+/* In a wait the source is there without a token, too: the select's request reaches it. */
+static bide_frame *with_stop_begin(bide_with_stop_operation *operation, bide_frame *frame)
 {
-    bide_with_stop_operation *operation = with_stop_of(awaiter);
     operation->context = *frame->context;
     operation->context.stop = NULL;
-    if (operation->token != NULL) {
+    if (operation->token != NULL || operation->waits) {
         operation->context.stop = &operation->source;
         bide_stop_source_init(&operation->source);
-        bide_stop_source_attach(&operation->source, operation->token);
+        if (operation->token != NULL)
+            bide_stop_source_attach(&operation->source, operation->token);
     }
     operation->frame.awaiter.ops = &with_stop_await.ops;
     operation->frame.awaiter.frame = frame;
     operation->frame.context = &operation->context;
-    return bide_frame_await(&operation->frame, operation->inner);
+    return bide_frame_await(&operation->frame, *with_stop_awaited(operation));
+}
+
+static bide_frame *with_stop_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return with_stop_begin(with_stop_of(awaiter), frame);
 }
 
 static int with_stop_resume(bide_awaiter *awaiter)
@@ -72,11 +86,79 @@ static bide_awaiter *with_stop_inner(bide_awaiter *awaiter, size_t index)
     return index == 0 ? with_stop_of(awaiter)->inner : NULL;
 }
 
+/*
+ * As a case of a select. Its wait is under the token, and the select cancels it too, so it is an
+ * operation with a `cancel`, and no wrapper: a source has one parent. A request on the source, by the
+ * select's thread or another, comes before the operation's end is passed on (stop.md).
+ */
+
+static bide_with_stop_operation *with_stop_of_wait(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_with_stop_operation, waiting);
+}
+
+static bide_frame *with_stop_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    return with_stop_begin(with_stop_of_wait(awaiter), frame);
+}
+
+static int with_stop_wait_resume(bide_awaiter *awaiter)
+{
+    return with_stop_of_wait(awaiter)->status;
+}
+
+static void with_stop_wait_cancel(bide_awaiter *awaiter)
+{
+    bide_stop_request(&with_stop_of_wait(awaiter)->source);
+}
+
+static bool with_stop_wait_withdraw(bide_awaiter *awaiter)
+{
+    bide_with_stop_operation *operation = with_stop_of_wait(awaiter);
+    if (!bide_done(&operation->frame)) {
+        bide_destroy(&operation->frame);
+        return true;
+    }
+    bide_wrapper_release(&operation->wait);
+    return false;
+}
+
+static int with_stop_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    static const bide_awaiter_ops ops = {
+        .suspend = with_stop_wait_suspend,
+        .resume = with_stop_wait_resume,
+        .cancel = with_stop_wait_cancel,
+        .withdraw = with_stop_wait_withdraw,
+        .name = "bide_with_stop",
+    };
+    bide_with_stop_operation *operation = with_stop_of(awaiter);
+    if (choice->again)
+        choice->ended = operation->status;
+    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
+    if (choice->kept)
+        bide_wrapper_discard(&operation->wait);
+    choice->kept = false;
+    if (status == -EAGAIN) {
+        int reason = bide_stop_reason(operation->token);
+        status = reason != 0 ? reason : -EAGAIN;
+    }
+    if (status != -EAGAIN)
+        return status;
+    operation->wait = choice->wait;
+    operation->waits = true;
+    operation->status = -ECANCELED; /* if it is cancelled before it begins */
+    operation->waiting.ops = &ops;
+    choice->wait = &operation->waiting;
+    return -EAGAIN;
+}
+
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
                              bide_awaiter *inner)
 {
     static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS(NULL, with_stop_suspend, with_stop_resume, "bide_with_stop"),
+        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(NULL, with_stop_suspend, with_stop_resume,
+                                          "bide_with_stop", with_stop_attempt),
         .coroutine = with_stop_coroutine,
         .release = with_stop_release,
         .inner = with_stop_inner,
@@ -85,5 +167,6 @@ bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_sour
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->token = token;
+    operation->waits = false;
     return &operation->awaiter;
 }

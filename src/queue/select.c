@@ -5,6 +5,8 @@
  */
 #include "bide/select.h"
 
+#include "../coroutine/internal.h"
+
 #include "bide/coroutine.h"
 #include "bide/stop.h"
 #include "bide/extend/wrapper.h"
@@ -21,17 +23,36 @@ static uint64_t next_random(uint64_t *random)
 }
 
 /* Each order is equally likely, except for the bias of a modulus. */
-static void select_shuffle(bide_select *select)
+static void select_shuffle(bide_select *select, uint64_t *random)
 {
     bide_select_case *cases = select->cases;
     for (size_t i = 0; i < select->count; i++) {
-        size_t other = (uint32_t)(next_random(select->random) >> 32) % (uint32_t)(i + 1);
+        size_t other = (uint32_t)(next_random(random) >> 32) % (uint32_t)(i + 1);
         cases[i].turn = cases[other].turn;
         cases[other].turn = i;
     }
 }
 
-/* ---- Attempting ---- */
+static void select_arrange(bide_select *select)
+{
+    if (BIDE_LIKELY(select->random != NULL)) {
+        select_shuffle(select, select->random);
+        return;
+    }
+    for (size_t i = 0; i < select->count; i++)
+        select->cases[i].turn = i;
+}
+
+/* The order in which the waits begin: 6. */
+static void select_arrange_waits(bide_select *select)
+{
+    if (BIDE_UNLIKELY(select->random == NULL)) {
+        uint64_t random = (uintptr_t)select + select->waits++;
+        select_shuffle(select, &random);
+    }
+}
+
+/* ---- What can be a case ---- */
 
 /* Whether a case is attempted, rather than awaited. */
 static bool is_attempted(const bide_select_case *c)
@@ -39,15 +60,67 @@ static bool is_attempted(const bide_select_case *c)
     return c->ops->attempt != NULL;
 }
 
-/* Attempts a case. If that fails, its branch has the awaiter of the wait. */
-static inline bool is_done(bide_select *select, bide_select_case *c)
+/* The operation because of which a case is refused: 7. NULL: there is none. */
+static const bide_awaiter *select_refused(const bide_select *select)
 {
-    select->choice.number = (size_t)(c - select->cases) + 1;
-    select->status = c->ops->attempt(c->awaiter, &select->choice);
-    if (select->status != -EAGAIN)
+    for (size_t i = 0; i < select->count; i++) {
+        const bide_select_case *c = &select->cases[i];
+        bool is_plain = is_attempted(c) ? bide_wrapper_of(c->awaiter) == NULL
+                                        : c->ops->undo == BIDE_UNDO_WITHDRAW;
+        const bide_awaiter *refused = is_plain ? NULL : bide_choice_refused_(c->awaiter);
+        if (BIDE_UNLIKELY(refused != NULL))
+            return refused;
+    }
+    return NULL;
+}
+
+/* `awaiting`: the frame that awaits the select, or NULL. */
+BIDE_COLD static void select_refuse(bide_select *select, const bide_awaiter *refused,
+                                    const bide_frame *awaiting)
+{
+    for (size_t i = 0; i < select->count; i++)
+        bide_wrapper_abandon(&select->cases[i].awaiter);
+    select->winner = select->count;
+    select->status = -EOPNOTSUPP;
+#if BIDE_DEBUG
+    const char *name =
+        bide_awaiter_is_frame(refused)
+            ? bide_point_name_(bide_frame_point((const bide_frame *)(const void *)refused))
+            : refused->ops->name;
+    bide_misused_with_("bide: a select cannot give back what `", name != NULL ? name : "(unnamed)",
+                       "` has taken", awaiting, "bide_select_any");
+#else
+    (void)refused, (void)awaiting;
+#endif
+}
+
+/* Whether all cases can be undone; otherwise the select has ended. */
+static inline bool select_accepts(bide_select *select, const bide_frame *awaiting)
+{
+    const bide_awaiter *refused = select_refused(select);
+    if (BIDE_LIKELY(refused == NULL))
         return true;
-    bide_branch_init(&c->branch, select->choice.wait);
+    select_refuse(select, refused, awaiting);
     return false;
+}
+
+/* ---- Attempting ---- */
+
+/* Attempts a case. If that fails, its branch has the awaiter of the wait. */
+static inline bool is_done(bide_select *select, bide_select_case *c, bide_choice *choice)
+{
+    c->number = ++choice->number;
+    if (choice->again)
+        choice->ended = c->branch.status;
+    select->status = c->ops->attempt(c->awaiter, choice);
+    if (select->status == -EAGAIN) {
+        bide_branch_init(&c->branch, choice->wait);
+        return false;
+    }
+    if (choice->kept)
+        bide_wrapper_discard(&c->branch.awaited);
+    choice->kept = false;
+    return true;
 }
 
 /* Before a wait: whether a case that is awaited itself is ready. */
@@ -67,46 +140,67 @@ static bool select_case_completed(bide_select *select, bide_select_case *c)
     size_t first = bide_atomic_load(&select->group.decided, relaxed); /* branch.h, 2 */
     select->status = c->branch.status;
     if (c->branch.status == 0 ||
-        (c == &select->cases[first - 1] && c->branch.status != select->reason))
+        (first == (size_t)(c - select->cases) + 1 && c->branch.status != select->reason)) {
+        bide_wrapper_discard(&c->branch.awaited); /* it is the select's result now */
         return true;
+    }
     c->awaiter->ops = c->ops; /* it may be the table of a cancelled operation */
     return false;
 }
 
 /* Tries all cases, after a wait or not: 1. Returns the turn of the winner, or their number. */
-static size_t try_all(bide_select *select, bool waited)
+static size_t try_all(bide_select *select, bide_choice *choice)
 {
     size_t turn;
-    select_shuffle(select);
-    bide_choice_init(&select->choice);
+    select_arrange(select);
     for (turn = 0; turn < select->count; turn++) {
         bide_select_case *c = &select->cases[select->winner = select->cases[turn].turn];
-        if (is_attempted(c) ? is_done(select, c)
-            : waited        ? select_case_completed(select, c)
+        if (is_attempted(c) ? is_done(select, c, choice)
+            : choice->again ? select_case_completed(select, c)
                             : is_ready(select, c))
             return turn;
     }
     select->winner = turn;
+    select->last = choice->number;
     return turn;
 }
 
-/* Whether a partner carried out a case while the select waited: 4. */
-static bool was_taken(bide_select *select)
+/*
+ * Makes the case the winner that a partner carried out while the select waited: 4. It is the last one
+ * that was attempted with a number that is not above the partner's. Returns false if there is none.
+ */
+static bool has_taken(bide_select *select, bide_choice *choice)
 {
-    size_t taken = bide_choice_taken(&select->choice);
-    if (taken == 0)
+    size_t taken = bide_choice_taken(choice);
+    size_t number = 0;
+    if (taken > select->last)
         return false;
-    select->winner = taken - 1;
-    select->status = 0;
-    return true;
+    for (size_t i = 0; i < select->count; i++) {
+        const bide_select_case *c = &select->cases[i];
+        if (is_attempted(c) && c->number <= taken && c->number > number) {
+            number = c->number;
+            select->winner = i;
+        }
+    }
+    return number != 0;
 }
 
-/* Passes on the notifications of the cases from this turn on, which were not attempted: 2. */
-static void pass_on(bide_select *select, size_t turn)
+/* The result of that case: what wrappers and selects make of it. */
+static int taken_status(bide_select *select, bide_choice *choice)
+{
+    bide_select_case *c = &select->cases[select->winner];
+    return c->ops->undo == BIDE_UNDO_INNER ? c->ops->attempt(c->awaiter, choice) : 0;
+}
+
+/*
+ * Gives back what the cases from this turn on had while they waited, and will not be asked for: the
+ * notifications of the attempted ones, 2, and what the others took, 7.
+ */
+static void give_back(bide_select *select, size_t turn)
 {
     for (; turn < select->count; turn++) {
         bide_select_case *c = &select->cases[select->cases[turn].turn];
-        if (is_attempted(c) && c->branch.status == 0)
+        if (c->branch.status == 0)
             bide_branch_release_(&c->branch);
     }
 }
@@ -118,12 +212,11 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
+    select->context = context;
     bide_branch_group_init_(&select->group, select->count, BIDE_DECIDED_BY_END, context, awaiter);
-    for (size_t i = 0; i < select->count; i++) {
-        bide_select_case *c = &select->cases[i];
-        c->branch.status = -EAGAIN; /* not 0 */
-        bide_branch_prepare_(&c->branch, &select->group, i + 1, context);
-    }
+    for (size_t i = 0; i < select->count; i++)
+        bide_branch_prepare_(&select->cases[i].branch, &select->group, i + 1, context);
+    select_arrange_waits(select);
     for (size_t turn = 1; turn < select->count; turn++) { /* 6 */
         bide_awaiter *begun = &select->cases[select->cases[turn].turn].branch.frame.awaiter;
         bide_awaiter_chain_append(&others, begun, begun);
@@ -135,9 +228,12 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return first;
 }
 
+/* All branches have ended. */
 static int waiting_resume(bide_awaiter *awaiter)
 {
-    (void)awaiter;
+    bide_select *select = bide_container_of(awaiter, bide_select, waiting);
+    /* Read once: a request may come at this moment. */
+    select->reason = bide_stop_reason(select->context->stop);
     return 0;
 }
 
@@ -150,10 +246,12 @@ static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
     return i < select->count ? &select->cases[i].branch.frame : NULL;
 }
 
+/* A partner that has carried out a case has said so: the select says so too. */
 static void waiting_release(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     bide_branch_group_end_(&select->group);
+    (void)has_taken(select, select->offered);
     for (size_t i = 0; i < select->count; i++)
         bide_branch_release_(&select->cases[i].branch);
 }
@@ -163,6 +261,12 @@ static bide_frame *nothing_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     (void)awaiter, (void)frame;
     return NULL;
+}
+
+static int nothing_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
 }
 
 static void nothing_cancel(bide_awaiter *awaiter)
@@ -177,7 +281,7 @@ static bool select_nothing_withdraw(bide_awaiter *awaiter)
     return true;
 }
 
-static bide_awaiter *wait_for_all(bide_select *select)
+static bide_awaiter *wait_for_all(bide_select *select, bide_choice *choice)
 {
     static const bide_wrapper_ops all = {
         .ops = BIDE_WRAPPER_OPS(NULL, waiting_suspend, waiting_resume, "bide_select"),
@@ -186,26 +290,31 @@ static bide_awaiter *wait_for_all(bide_select *select)
     };
     static const bide_awaiter_ops nothing = {
         .suspend = nothing_suspend,
-        .resume = waiting_resume,
+        .resume = nothing_resume,
         .cancel = nothing_cancel,
         .withdraw = select_nothing_withdraw,
         .name = "bide_select",
     };
     select->waiting.ops = select->count != 0 ? &all.ops : &nothing;
+    select->offered = choice;
+    /* If it is cancelled before it begins, none has ended. */
+    for (size_t i = 0; i < select->count; i++)
+        select->cases[i].branch.status = -EAGAIN; /* not 0 */
+    bide_atomic_init(&select->group.decided, 0);
     return &select->waiting;
 }
 
-/* All branches have ended. Returns true if a case has won, or the select was cancelled. */
-static bool select_case_ended(bide_select *select, const bide_context *context)
+/* All branches have ended. Returns true if a case has won. */
+static bool select_case_ended(bide_select *select, bide_choice *choice)
 {
-    /* Read once: a request may come at this moment. */
-    select->reason = context->stop != NULL ? bide_stop_reason(context->stop) : 0;
-    size_t turn = was_taken(select) ? 0 : try_all(select, true);
-    if (turn == select->count) {
-        select->status = select->reason;
-        return select->status != 0;
-    }
-    pass_on(select, turn);
+    size_t turn = 0;
+    if (has_taken(select, choice))
+        select->status = taken_status(select, choice);
+    else
+        turn = try_all(select, choice);
+    if (turn == select->count)
+        return false;
+    give_back(select, turn);
     return true;
 }
 
@@ -216,24 +325,72 @@ static void select_release(bide_frame *frame)
 {
     bide_select *select = bide_container_of(frame, bide_select, task.frame);
     bide_select_case *c = &select->cases[select->winner];
-    bide_awaiter *awaiter = c->awaiter;
-    if (is_attempted(c)) { /* as if it had been ready */
-        awaiter->ops = c->ops;
-        awaiter->frame = NULL;
-    }
-    bide_wrapper_release(&awaiter);
+    if (is_attempted(c))
+        bide_choice_release_(c->awaiter, c->ops);
+    else
+        bide_wrapper_release(&c->awaiter);
 }
 
-static const bide_coroutine_type select_type = {.name = "task", .release = select_release};
+/* ---- A select as a case of another: 8 ---- */
 
-bide_coroutine_of(select_type, select_body)
+static int select_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    bide_select *select = bide_container_of(awaiter, bide_select, task.frame.awaiter);
+    bool is_chosen;
+    if (choice->again && select->count != 0)
+        is_chosen = select_case_ended(select, choice);
+    else
+        is_chosen = !select_accepts(select, NULL) || try_all(select, choice) != select->count;
+    if (!is_chosen) {
+        choice->wait = wait_for_all(select, choice);
+        return -EAGAIN;
+    }
+    select->task.frame.error = select->status;
+    return select->status;
+}
+
+/* ---- A select ---- */
+
+/* After a wait. If a partner has carried out a case nothing is attempted. */
+static void next_round(bide_choice *choice)
+{
+    if (bide_choice_taken(choice) == 0)
+        bide_choice_init(choice);
+    choice->again = true;
+}
+
+static bide_next select_body_step_(bide_frame *frame, unsigned depth);
+
+static const bide_coroutine_type select_type = {.name = "task", .release = select_release};
+static const bide_coroutine_type *const select_body_type_ = &select_type;
+static const bide_coroutine_code select_body_code = {select_body_step_, "select_body", __FILE__,
+                                                     &select_body_type_, NULL};
+static const bide_point select_start = {
+    {NULL, NULL, NULL, NULL, bide_frame_withdraw_, NULL, select_attempt, BIDE_UNDO_INNER},
+    &select_body_code,
+    NULL,
+    0,
+    __LINE__,
+    BIDE_AT_START,
+};
+
+bide_body(select_body)
 {
     bide_begin(select_body, bide_select * self);
-    if (try_all(self, false) != self->count)
+    if (!select_accepts(self, self->task.frame.awaiter.frame))
+        bide_return(self->status);
+    bide_choice_init(&self->choice);
+    if (try_all(self, &self->choice) != self->count)
         bide_return(self->status);
     for (;;) {
-        bide_await(wait_for_all(self));
-        if (select_case_ended(self, bide_this_context()))
+        bide_await_status(self->status, wait_for_all(self, &self->choice));
+        if (self->status != 0) /* without a case */
+            bide_return(self->status);
+        next_round(&self->choice);
+        if (select_case_ended(self, &self->choice))
+            bide_return(self->status);
+        self->status = self->reason;
+        if (self->status != 0)
             bide_return(self->status);
     }
     bide_end();
@@ -245,17 +402,33 @@ static void select_set_up(bide_select *select, bide_select_case *cases, size_t c
     select->cases = cases;
     select->count = count;
     select->random = random;
+    select->winner = count;
+    select->last = 0;
+    select->waits = 0;
 }
 
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random)
 {
     select_set_up(select, cases, count, random);
-    return bide_task_init(&select->task, &select_body);
+    return bide_task_init(&select->task, &select_start);
 }
 
 int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, uint64_t *random)
 {
     select_set_up(select, cases, count, random);
-    return try_all(select, false) != count ? select->status : -EAGAIN;
+    bide_choice_init(&select->choice);
+    if (!select_accepts(select, NULL) || try_all(select, &select->choice) != count)
+        return select->status;
+    return -EAGAIN;
+}
+
+bide_awaiter *bide_select_any_in_order(bide_select *select, bide_select_case *cases, size_t count)
+{
+    return bide_select_any(select, cases, count, NULL);
+}
+
+int bide_select_try_in_order(bide_select *select, bide_select_case *cases, size_t count)
+{
+    return bide_select_try(select, cases, count, NULL);
 }

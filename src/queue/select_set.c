@@ -169,7 +169,11 @@ static bide_select_member_state_ state_after_wait(bide_select_member *member)
         return BIDE_MEMBER_COMPLETE_;
     if (bide_choice_taken(&member->choice) == 0)
         return BIDE_MEMBER_NOTIFIED_;
-    member->status = 0;
+    member->choice.again = true;
+    member->choice.ended = member->status;
+    member->status = member->ops->undo == BIDE_UNDO_INNER
+                         ? member->ops->attempt(member->awaiter, &member->choice)
+                         : 0;
     return BIDE_MEMBER_COMPLETE_;
 }
 
@@ -206,11 +210,14 @@ static void member_pass_on(bide_select_member *member)
         bide_wrapper_release(&member->awaited);
 }
 
-/* The member has what its operation gives. */
+/*
+ * A member is about to be returned. Wrappers keep the notification: what they wrap may have ended
+ * with a result.
+ */
 static void pass_on_others(bide_select_set *set)
 {
     for (bide_select_member *m = set->notified; m != NULL; m = m->next) {
-        if (m->state == BIDE_MEMBER_NOTIFIED_) {
+        if (m->state == BIDE_MEMBER_NOTIFIED_ && m->ops->undo != BIDE_UNDO_INNER) {
             member_pass_on(m);
             m->state = BIDE_MEMBER_TO_TRY_;
         }
@@ -246,11 +253,20 @@ static bool member_has(bide_select_member *member)
         member->status = bide_wrapper_take(&member->awaited);
         return true;
     }
-    bide_choice_init(&member->choice);
-    member->choice.number = 1;
-    member->status = member->ops->attempt(member->awaiter, &member->choice);
-    member->awaited = member->choice.wait;
-    return member->status != -EAGAIN;
+    bide_choice *choice = &member->choice;
+    bide_choice_init(choice);
+    choice->number = 1;
+    choice->again = member->tried;
+    choice->ended = member->status;
+    member->tried = true;
+    member->status = member->ops->attempt(member->awaiter, choice);
+    if (member->status == -EAGAIN) {
+        member->awaited = choice->wait;
+        return false;
+    }
+    if (choice->kept)
+        bide_wrapper_discard(&member->awaited);
+    return true;
 }
 
 /* Tries those that are ready, and has the others wait. Returns NULL: none can be had. */
@@ -278,10 +294,9 @@ static void member_leave(bide_select_set *set, bide_select_member *member)
         if (member->status != 0 || member_is_attempted(member))
             return;
         bide_wrapper_release(&member->awaited);
-    } else {
-        if (state == BIDE_MEMBER_NOTIFIED_)
-            member_pass_on(member);
-        member->awaiter->ops = member->ops;
+    } else if (state == BIDE_MEMBER_NOTIFIED_) {
+        member_pass_on(member);
+    } else if (!member->tried) {
         bide_wrapper_abandon(&member->awaiter);
     }
     member->status = -ECANCELED;
@@ -293,14 +308,12 @@ static void member_leave(bide_select_set *set, bide_select_member *member)
 static void next_release(bide_frame *frame)
 {
     bide_select_member *member = bide_container_of(frame, bide_select_set, task.frame)->which;
-    bide_awaiter *awaiter = member->awaiter;
     if (member->status != 0)
         return;
-    if (member_is_attempted(member)) {
-        awaiter->ops = member->ops;
-        awaiter->frame = NULL;
-    }
-    bide_wrapper_release(&awaiter);
+    if (member_is_attempted(member))
+        bide_choice_release_(member->awaiter, member->ops);
+    else
+        bide_wrapper_release(&member->awaited);
 }
 
 static const bide_coroutine_type next_type = {.name = "task", .release = next_release};
@@ -365,12 +378,35 @@ void bide_select_set_init(bide_select_set *set)
     set->ready_end = &set->ready;
 }
 
-void bide_select_set_add(bide_select_set *set, bide_select_member *member, bide_awaiter *awaiter)
+/* It is returned by `next` with the error. */
+BIDE_COLD static void member_refuse(bide_select_member *member, const bide_awaiter *refused)
 {
+    bide_wrapper_abandon(&member->awaiter);
+    member->status = -EOPNOTSUPP;
+    add_ready(member->set, member, BIDE_MEMBER_COMPLETE_);
+#if BIDE_DEBUG
+    const char *name =
+        bide_awaiter_is_frame(refused)
+            ? bide_point_name_(bide_frame_point((const bide_frame *)(const void *)refused))
+            : refused->ops->name;
+    bide_misused_with_("bide: a select cannot give back what `", name != NULL ? name : "(unnamed)",
+                       "` has taken", NULL, "bide_select_set_add");
+#else
+    (void)refused;
+#endif
+}
+
+void bide_select_set_add_(bide_select_set *set, bide_select_member *member, bide_awaiter *awaiter)
+{
+    const bide_awaiter *refused = bide_choice_refused_(awaiter);
     member->set = set;
     member->awaiter = awaiter;
     member->ops = awaiter->ops;
-    add_ready(set, member, BIDE_MEMBER_TO_TRY_);
+    member->tried = false;
+    if (BIDE_UNLIKELY(refused != NULL))
+        member_refuse(member, refused);
+    else
+        add_ready(set, member, BIDE_MEMBER_TO_TRY_);
 }
 
 static bide_awaiter *set_find(bide_select_set *set, bide_select_member **member, bool suspends)
@@ -413,9 +449,5 @@ void bide_select_set_destroy(bide_select_set *set)
         bide_destroy(&member->frame);
         bool carried_out = member_is_attempted(member) && bide_choice_taken(&member->choice) != 0;
         member->status = carried_out ? 0 : -ECANCELED;
-        if (member_is_attempted(member)) {
-            member->awaiter->ops = member->ops;
-            bide_wrapper_abandon(&member->awaiter);
-        }
     }
 }

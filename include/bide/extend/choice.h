@@ -43,6 +43,9 @@ typedef struct bide_choice_offer {
 struct bide_choice {
     bide_awaiter *wait; /* of the operation that was attempted */
     size_t number;      /* of the operation that is attempted, from 1 */
+    int ended;          /* if `again`: what its wait has ended with */
+    bool again;         /* all operations were attempted before, and their waits have ended */
+    bool kept;          /* its wait was the operation itself, and is not given back */
     bide_atomic(size_t) taken;
     bide_choice_offer *offers; /* constant while it waits */
 };
@@ -54,6 +57,9 @@ struct bide_choice {
 BIDE_INLINE void bide_choice_init(bide_choice *choice)
 {
     bide_atomic_init(&choice->taken, 0);
+    choice->number = 0;
+    choice->again = false;
+    choice->kept = false;
     choice->offers = NULL;
 }
 
@@ -118,8 +124,19 @@ BIDE_INLINE bool bide_choice_has(const bide_choice *choice, const bide_choice_of
 }
 
 /*
- * Why it is correct: rendezvous.h has the argument (7).
+ * The operation behind `awaiter` because of which that cannot be a case of a select: neither can a
+ * select attempt it, nor does it give back what it took (bide_awaiter_ops.undo). NULL: there is
+ * none. Nothing of it has begun.
+ * Threads: one at a time. Progress: wait-free, linear in the operations that it wraps.
  */
+const bide_awaiter *bide_choice_refused_(bide_awaiter *awaiter);
+
+/*
+ * An attempt has succeeded, and the operation's result will have no user: gives that back. `ops` is
+ * the table that it had when it was made.
+ * Threads: the select's. Progress: that of its `withdraw`.
+ */
+void bide_choice_release_(bide_awaiter *awaiter, const bide_awaiter_ops *ops);
 
 /*
  * Rules of `attempt`:

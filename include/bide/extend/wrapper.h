@@ -18,6 +18,8 @@
  *    destroyed before it resumes.
  * 4. Its coroutine's step is called with BIDE_DESTROY_ when that coroutine is destroyed: see
  *    bide_by_hand.
+ * 5. A wrapper of one operation that is to be a case of a select has an `attempt`, which calls
+ *    bide_wrapper_attempt, and passes on its wait or wraps it. A select refuses the others.
  *
  * Why it is correct: bide_destroy walks through wrappers by that table, in a loop, so a chain of any
  * depth is destroyed on a small stack. So does inspection (inspect.h).
@@ -70,6 +72,13 @@ typedef struct bide_wrapper_ops {
         (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name), NULL, BIDE_UNDO_NONE \
     }
 
+/* The same for a wrapper that can be a case of a select: with an `attempt`. */
+#define BIDE_WRAPPER_OPS_IN_CHOICE(ready, suspend, resume, name, attempt)              \
+    {                                                                                  \
+        (ready), (suspend), (resume), NULL, bide_wrapper_withdraw_, (name), (attempt), \
+            BIDE_UNDO_INNER                                                            \
+    }
+
 /* The withdraw of all wrappers. It is also what tells them among awaiters. */
 bool bide_wrapper_withdraw_(bide_awaiter *awaiter);
 
@@ -108,6 +117,18 @@ BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
  * Threads: the waiter's. Progress: that of its `withdraw`.
  */
 void bide_wrapper_release(bide_awaiter **inner);
+
+/*
+ * For the `attempt` of a wrapper: attempts `inner`, its operation inner(wrapper, 0); one that has no
+ * `attempt` is taken if it is ready, or if it has ended in its wait, by choice->ended. Returns the
+ * result, or -EAGAIN, and then choice->wait is to be awaited: by the select itself, or by a wait of
+ * the wrapper's own, which then stores choice->ended before the next call, and discards what it
+ * awaited if that call has set choice->kept. wrapper->link keeps the table of `inner` until the
+ * select has ended; so the wrapper's own wait is another awaiter than `wrapper`.
+ * Threads: the select's. Errors: -EAGAIN, those of `inner`. Suspends: never. Progress: that of its
+ * `attempt`.
+ */
+int bide_wrapper_attempt(bide_awaiter *wrapper, bide_awaiter *inner, bide_choice *choice);
 
 /*
  * *inner will not be begun: frees what it owns.
@@ -167,15 +188,19 @@ BIDE_INLINE bide_awaiter *bide_forward_inner_(bide_awaiter *awaiter, size_t inde
     return index == 0 ? ((bide_forward *)(void *)awaiter)->inner : NULL;
 }
 
+/* As a case of a select: `resume` is called once, with the result of the attempt that succeeded. */
+int bide_forward_attempt_(bide_awaiter *awaiter, bide_choice *choice);
+
 /*
- * Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status;
- * `name` is the operation's.
+ * Its table, a bide_wrapper_ops. `resume` calls bide_forward_take, once, and returns the status, not
+ * -EAGAIN if a select is to attempt it; `name` is the operation's.
  * Threads: any may use the table.
  */
-#define BIDE_FORWARD_OPS(resume, name)                                                        \
-    {                                                                                         \
-        BIDE_WRAPPER_OPS(bide_forward_ready_, bide_forward_suspend_, (resume), (name)), NULL, \
-            bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner)  \
+#define BIDE_FORWARD_OPS(resume, name)                                                             \
+    {                                                                                              \
+        BIDE_WRAPPER_OPS_IN_CHOICE(bide_forward_ready_, bide_forward_suspend_, (resume), (name),   \
+                                   bide_forward_attempt_),                                         \
+            NULL, bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner) \
     }
 
 /*

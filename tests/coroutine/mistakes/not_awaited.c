@@ -153,6 +153,7 @@ void awaits_nothing(void)
     bide_schedule_on(0, 0, 0);                                          // HERE
     bide_scope_join(0);                                                 // HERE
     bide_select_any(0, 0, 0, 0);                                        // HERE
+    bide_select_any_in_order(0, 0, 0);                                  // HERE
     bide_semaphore_acquire(0, 0);                                       // HERE
     bide_semaphore_acquire_many(0, 0, 1);                               // HERE
     bide_server_run(0);                                                 // HERE

@@ -36,7 +36,7 @@
  * removes the member. `next` passes on the notifications of the members that it does not return.
  *
  * The coroutine that owns the set calls all functions; other sides of the operations may be on any
- * thread. Nothing here allocates. Why it is correct: docs/internals/select.md.
+ * thread. Nothing here allocates. Why it is correct: docs/internals/select_set.md.
  *
  * Source: epoll(7) registers once and asks often; Go's reflect.Select has the cost that this avoids.
  */

@@ -3,7 +3,7 @@
  * awaited by a frame of its own. The frame's step adds the member to `ended`, a stack to which any
  * thread adds, and wakes the owner if it waits. All the rest is the owner's alone: it takes the
  * stack, attempts the members in turn, and begins their waits again. The argument and its numbers:
- * docs/internals/select.md.
+ * docs/internals/select_set.md.
  */
 #include "bide/select_set.h"
 

@@ -4,7 +4,9 @@
  */
 #include "testing.h"
 
+#include "bide/auto_event.h"
 #include "bide/channel.h"
+#include "bide/deadline.h"
 #include "bide/event.h"
 #include "bide/handle.h"
 #include "bide/rendezvous.h"
@@ -328,6 +330,7 @@ static void a_coroutine_that_is_asked_to_stop_ends_its_set(void **state)
 typedef struct receiver {
     bide_spawned spawned;
     bide_channel_waiter receive;
+    size_t channel;
     uint32_t got;
 } receiver;
 
@@ -501,6 +504,211 @@ static void an_element_that_a_partner_has_handed_over_is_not_lost(void **state)
     }
 }
 
+/* ---- Whatever is done in any order ---- */
+
+enum { STORM_ROUNDS = 4000, MIXED = 7 };
+
+/* The operations of a member, by number. */
+enum { PLAIN, WITHIN_A_DEADLINE, UNDER_A_TOKEN, IN_A_SELECT, KINDS };
+
+typedef struct mixed {
+    bide_select_member member;
+    bide_channel_waiter receives[2];
+    bide_with_deadline_operation limited;
+    bide_with_stop_operation sheltered;
+    bide_select_of(2) either;
+    uint32_t got[2];
+} mixed;
+
+/* Takes one element at a time, when it is told to, and changes its set as it is told. */
+static struct {
+    bide_task task;
+    bide_context context;
+    bide_select_set set;
+    bide_select_member *which;
+    mixed members[MIXED];
+    bide_auto_event_waiter turn;
+    bide_auto_event told;
+    bide_with_stop_operation with_stop;
+    bide_stop_source token; /* of the order to take */
+    enum { TAKE, POLL, REMOVE, ADD, END } order;
+    size_t number; /* of the member to remove or add */
+    bool outside[MIXED], ended;
+    int status;
+    uint64_t random;
+    uint32_t sum; /* of what was received */
+} storm;
+
+static bide_awaiter *mixed_operation(mixed *m, size_t i)
+{
+    numbers *channel = &the.channels[i % 3];
+    bide_awaiter *plain = bide_channel_recv(&m->receives[0], channel, &m->got[0]);
+    m->got[0] = m->got[1] = 0;
+    switch (i % KINDS) {
+    case WITHIN_A_DEADLINE:
+        return bide_with_deadline(&m->limited, BIDE_FOREVER, plain);
+    case UNDER_A_TOKEN:
+        return bide_with_stop(&m->sheltered, NULL, plain);
+    case IN_A_SELECT:
+        m->either.random = 1;
+        return bide_select_any_of(
+            &m->either, plain,
+            bide_channel_recv(&m->receives[1], &the.channels[(i + 1) % 3], &m->got[1]));
+    default:
+        return plain;
+    }
+}
+
+static void storm_add(size_t i)
+{
+    storm.outside[i] = false;
+    bide_select_set_add(&storm.set, &storm.members[i].member,
+                        mixed_operation(&storm.members[i], i));
+}
+
+static void storm_note(mixed *m)
+{
+    size_t i = (size_t)(m - storm.members);
+    assert_int_equal(m->member.status, 0);
+    storm.sum += m->got[0] + m->got[1];
+    storm.outside[i] = true;
+    if (testing_random(&storm.random) % 4 != 0)
+        storm_add(i);
+}
+
+bide_coroutine(storm_body)
+{
+    bide_begin(storm_body, bide_task * self);
+    (void)self;
+    bide_select_set_init(&storm.set);
+    for (size_t i = 0; i < MIXED; i++)
+        storm_add(i);
+    for (;;) {
+        bide_await(bide_auto_event_wait(&storm.turn, &storm.told));
+        if (storm.order == END)
+            break;
+        if (storm.order == REMOVE) {
+            bide_await(bide_select_set_remove(&storm.set, &storm.members[storm.number].member));
+            storm.outside[storm.number] = true;
+        } else if (storm.order == ADD) {
+            if (storm.outside[storm.number])
+                storm_add(storm.number);
+        } else {
+            bide_await_status(storm.status,
+                              bide_with_stop(&storm.with_stop, &storm.token,
+                                             storm.order == POLL
+                                                 ? bide_select_set_poll(&storm.set, &storm.which)
+                                                 : bide_select_set_next(&storm.set, &storm.which)));
+            if (storm.status == 0)
+                storm_note(bide_container_of(storm.which, mixed, member));
+        }
+    }
+    bide_await(bide_select_set_end(&storm.set));
+    storm.ended = true;
+    bide_finally();
+    bide_select_set_destroy(&storm.set);
+    bide_end();
+}
+
+static void storm_order(unsigned order)
+{
+    bide_stop_request(&storm.token); /* an order that waits ends */
+    run();
+    bide_stop_source_init(&storm.token);
+    storm.order = order;
+    storm.number = testing_random(&storm.random) % MIXED;
+    bide_auto_event_set(&storm.told);
+    if (testing_random(&storm.random) % 2 != 0)
+        run();
+}
+
+/* Elements are drawn, and their sums compared. */
+static void one_storm(uint64_t seed)
+{
+    receiver others[4];
+    uint32_t sent = 0, number = 0, left = 0;
+    uint32_t others_begun = 0;
+    setup(NULL);
+    memset(&storm, 0, sizeof storm);
+    memset(others, 0, sizeof others);
+    storm.random = seed;
+    bide_auto_event_init(&storm.told, false);
+    bide_stop_source_init(&storm.token);
+    storm.context = the.loop.context;
+    bide_start(&storm.task.frame, &storm_body, &storm.context);
+    bide_resume(&storm.task.frame);
+    for (unsigned step = 0; step < 60; step++) {
+        unsigned choice = testing_random(&storm.random) % 8;
+        if (choice < 4) {
+            number = 1 + (uint32_t)testing_random(&storm.random) % 1000000;
+            if (bide_channel_try_send(&the.channels[step % 3], &number) == 0)
+                sent += number;
+        } else if (choice == 4 && others_begun < 4) {
+            receiver *r = &others[others_begun++];
+            r->channel = step % 3;
+            bide_spawn(&r->spawned, &the.loop.context,
+                       bide_channel_recv(&r->receive, &the.channels[r->channel], &r->got));
+        } else if (choice == 5) {
+            storm_order(REMOVE);
+        } else if (choice == 6) {
+            storm_order(ADD);
+        } else {
+            storm_order(step % 2 != 0 ? TAKE : POLL);
+        }
+    }
+    if (seed % 2 != 0)
+        storm_order(END);
+    else
+        bide_destroy(&storm.task.frame);
+    run();
+    assert_int_equal(storm.ended, seed % 2 != 0);
+    for (unsigned i = 0; i < others_begun; i++) /* nobody waits for what is there */
+        assert_true(bide_event_is_set(&others[i].spawned.ended) ||
+                    bide_channel_count(&the.channels[others[i].channel]) == 0);
+    for (size_t i = 0; i < 3; i++) {
+        while (bide_channel_try_recv(&the.channels[i], &number) == 0)
+            left += number;
+        /* those that wait are alone, and are told of the end */
+        bide_channel_close(&the.channels[i]);
+    }
+    run();
+    for (unsigned i = 0; i < others_begun; i++)
+        left += others[i].got;
+    assert_int_equal(sent, storm.sum + left);
+    assert_nobody_waits();
+}
+
+static void nothing_is_lost_whatever_is_done_with_a_set(void **state)
+{
+    (void)state;
+    uint64_t seed = testing_seed();
+    for (uint32_t i = 0, rounds = rounds_of(STORM_ROUNDS); i < rounds; i++)
+        one_storm(seed + i);
+}
+
+/* What a wrapper makes of it: a member whose time is up is returned with that, and the others stay. */
+static void a_members_deadline_is_its_own(void **state)
+{
+    (void)state;
+    static mixed m;
+    bide_select_set set;
+    bide_select_member *which = NULL, other;
+    bide_channel_waiter receive;
+    uint32_t got;
+    bide_select_set_init(&set);
+    bide_select_set_add(
+        &set, &m.member,
+        bide_with_deadline(&m.limited, bide_platform.now(),
+                           bide_channel_recv(&m.receives[0], &the.channels[0], &m.got[0])));
+    bide_select_set_add(&set, &other, bide_channel_recv(&receive, &the.channels[1], &got));
+    assert_int_equal(bide_run_loop_wait(&the.loop, bide_select_set_next(&set, &which)), 0);
+    assert_ptr_equal(which, &m.member);
+    assert_int_equal(m.member.status, -ETIMEDOUT);
+    assert_int_equal(bide_run_loop_wait(&the.loop, bide_select_set_poll(&set, &which)), -EAGAIN);
+    assert_int_equal(bide_run_loop_wait(&the.loop, bide_select_set_end(&set)), 0);
+    assert_nobody_waits();
+}
+
 /* ---- On a pool, with senders on threads ---- */
 
 enum { STREAMS = 40, STREAM_SLOTS = 2, SENDERS = 2, LENGTH = 400 };
@@ -614,6 +822,8 @@ int main(void)
         cmocka_unit_test_setup(a_member_is_removed_in_each_state, setup),
         cmocka_unit_test(an_owner_that_is_destroyed_leaves_nothing_behind),
         cmocka_unit_test(an_element_that_a_partner_has_handed_over_is_not_lost),
+        cmocka_unit_test(nothing_is_lost_whatever_is_done_with_a_set),
+        cmocka_unit_test_setup(a_members_deadline_is_its_own, setup),
         cmocka_unit_test(each_element_is_had_once_and_in_order_whatever_thread_sends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,7 +251,8 @@ static void waiting_release(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     bide_branch_group_end_(&select->group);
-    (void)has_taken(select, select->offered);
+    if (has_taken(select, select->offered))
+        select->status = 0;
     for (size_t i = 0; i < select->count; i++)
         bide_branch_release_(&select->cases[i].branch);
 }

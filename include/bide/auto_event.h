@@ -94,7 +94,7 @@ BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
         .withdraw = bide_notify_withdraw_,
         .name = "bide_auto_event_wait",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->wait.waiter.awaiter.ops = &ops;
     waiter->wait.waiter.queue = &event->notify.queue;

@@ -149,7 +149,7 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
         .withdraw = bide_barging_mutex_withdraw_,
         .name = "bide_barging_mutex_lock",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->awaiter.ops = &ops;
     waiter->mutex = mutex;
@@ -194,7 +194,7 @@ BIDE_INLINE void bide_barging_mutex_unlock_checked_(bide_barging_mutex_waiter *w
                                                     const char *what, const char *function,
                                                     const char *file, unsigned line)
 {
-    if (BIDE_UNLIKELY(!bide_barging_mutex_is_locked(waiter->mutex) ||
+    if (BIDE_UNLIKELY(waiter->mutex == NULL || !bide_barging_mutex_is_locked(waiter->mutex) ||
                       waiter->mutex->holder != waiter))
         bide_misuse_(what, function, file, line);
     else

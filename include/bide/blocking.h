@@ -116,7 +116,9 @@ typedef struct bide_blocking_call {
  * Calls function(argument) on one of the threads, and ends with 0 when it has returned; results
  * travel in what `argument` points at. Calls begin in the order in which they were awaited. A call
  * that is cancelled (stop.h) before a thread has begun it is not made; after that it is not
- * interrupted. A coroutine that waits for a call that has begun cannot be destroyed. To cut a call
+ * interrupted. A coroutine that waits for a call that has begun cannot be destroyed. A call is no case
+ * of a select, which refuses it, because what `function` has done cannot be undone; nor are those
+ * below. Await it in a coroutine of its own, and select on that one's end. To cut a call
  * short is linear in the calls that are queued. If no thread is idle and none can be started, it
  * waits for those that there are; if there are none, it ends with the error.
  * Threads: any. Errors: -EAGAIN (there are no threads, and the system has none to give),

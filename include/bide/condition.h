@@ -62,7 +62,8 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
                                                        const char *function, const char *file,
                                                        unsigned line)
 {
-    if (BIDE_UNLIKELY(!bide_mutex_is_locked(lock->mutex) || lock->mutex->holder != lock))
+    if (BIDE_UNLIKELY(lock->mutex == NULL || !bide_mutex_is_locked(lock->mutex) ||
+                      lock->mutex->holder != lock))
         bide_misuse_(what, function, file, line);
     return bide_condition_wait_(waiter, condition, lock);
 }
@@ -77,6 +78,10 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * If the coroutine is destroyed while it waits, it does not hold the mutex (is_locked is false),
  * and a notification that it has not been told of goes to the next (4). Not to hold the mutex is
  * misuse, which is detected if BIDE_DEBUG is 1.
+ *
+ * As a case of a select it waits for the mutex again before the select ends. If another case was chosen,
+ * although this one was notified, the notification goes to the next waiter, and the mutex is unlocked.
+ * So look at waiter->is_locked after a select.
  * Threads: the mutex's holder's. Errors: -EPIPE (the condition, or the mutex, was closed),
  * -ECANCELED, -ETIMEDOUT. Suspends: unless it is closed or asked to stop already. Cancel-safe: yes.
  * Progress: lock-free, except for the mutex.

@@ -70,20 +70,20 @@ BIDE_INLINE void bide_cyclic_barrier_init_(bide_cyclic_barrier *barrier, uint32_
                                            unsigned line)
 {
     uintptr_t start = ((uintptr_t)parties << BIDE_CYCLIC_BARRIER_BITS_ | parties) * BIDE_QUEUE_ONE;
-    if (BIDE_UNLIKELY(parties > BIDE_CYCLIC_BARRIER_MAX))
+    if (BIDE_UNLIKELY(parties - 1 >= BIDE_CYCLIC_BARRIER_MAX))
         bide_misuse_(what, function, file, line);
     bide_waiter_queue_init(&barrier->queue, start);
 }
 
 /*
- * Makes a barrier for so many parties, at most BIDE_CYCLIC_BARRIER_MAX. The memory may be freed when
+ * Makes a barrier for so many parties, 1 to BIDE_CYCLIC_BARRIER_MAX; others are misuse. The memory may be freed when
  * every wait has ended and nobody will use it; so right after the last wait, because arriving
  * touches nothing once that can have ended.
  * Threads: before it is shared. Progress: wait-free.
  */
 #define bide_cyclic_barrier_init(barrier, parties) \
     bide_cyclic_barrier_init_(barrier, parties,    \
-                              BIDE_MISUSE_("a barrier has too many parties", #barrier))
+                              BIDE_MISUSE_("a barrier has no parties, or too many", #barrier))
 
 /*
  * Arrives, and drops out after that if `drops`. 0; -EPIPE, and nothing has happened: it is closed;
@@ -172,6 +172,9 @@ BIDE_INLINE bide_awaiter *bide_cyclic_barrier_wait(bide_cyclic_barrier_waiter *w
  * Arrives, when it is awaited, and waits until the phase is complete. After a wait that ended with
  * 0 bide_cyclic_barrier_is_last says whether this arrival was the last; after one that was cut
  * short it has not arrived. `waiter` must stay until the wait has ended.
+ *
+ * It cannot be a case of a select, which refuses it: once the phase is complete the other parties have
+ * gone on, and the arrival cannot be taken back. Arrive, and select on bide_cyclic_barrier_wait.
  * Threads: any. Errors: -EPIPE (closed first), -ECANCELED, -ETIMEDOUT. Suspends: unless it is the
  * last. Cancel-safe: yes. Progress: lock-free.
  */

@@ -220,10 +220,13 @@ BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 
 /* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
 #define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
-#define BIDE_POINT_START_READY(ready, code)                                                      \
-    {                                                                                            \
-        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, NULL, BIDE_UNDO_NONE}, code, NULL, \
-            0, __LINE__, BIDE_AT_START                                                           \
+#define BIDE_POINT_START_READY(ready, code) BIDE_POINT_START_OF(ready, NULL, BIDE_UNDO_NONE, code)
+/* For an operation that is a coroutine: with its `ready`, `attempt` and `undo`. If it has ended with 0,
+ * its type's `release` (coroutine_type.h) gives back what it took. */
+#define BIDE_POINT_START_OF(ready, attempt, undo, code)                                       \
+    {                                                                                         \
+        {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, attempt, undo}, code, NULL, 0, \
+            __LINE__, BIDE_AT_START                                                           \
     }
 #define BIDE_POINT(code, label, number, state)                                                     \
     {                                                                                              \

@@ -21,7 +21,9 @@
  * A tick costs a sleep (sleep.h), and one look at the clock.
  *
  * Why it is correct: it is a sleep, which only its coroutine touches when it has ended. The time of the
- * next tick changes when a tick is delivered; a cancelled wait leaves the tick for the next one.
+ * next tick changes when a tick is delivered; a cancelled wait leaves the tick for the next one. So does a
+ * wait that has ended, if its coroutine is destroyed before it resumes, or if it loses a select: the
+ * timer still has the time of the tick that was delivered, and `next` becomes that again.
  */
 #ifndef BIDE_INTERVAL_H
 #define BIDE_INTERVAL_H
@@ -77,13 +79,24 @@ BIDE_INLINE uint64_t bide_interval_following_(const bide_interval *interval, uin
 BIDE_INLINE int bide_interval_resume_(bide_awaiter *awaiter)
 {
     bide_interval *interval = (bide_interval *)(void *)awaiter;
-    if (interval->sleep.status == 0)
-        interval->next = bide_interval_following_(interval, bide_now(awaiter->frame->context));
-    return interval->sleep.status;
+    const bide_context *context = awaiter->frame->context;
+    int status = bide_sleep_resume_(awaiter);
+    if (status == 0)
+        interval->next = bide_interval_following_(interval, bide_now(context));
+    return status;
+}
+
+/* A tick that was delivered to a wait that will not know of it is still to come. */
+BIDE_INLINE bool bide_interval_withdraw_(bide_awaiter *awaiter)
+{
+    bide_interval *interval = (bide_interval *)(void *)awaiter;
+    interval->next = interval->sleep.timer.time;
+    return bide_sleep_withdraw_(awaiter);
 }
 
 /*
- * Waits for the next tick, also if its time has come already: what else is ready gets its turn.
+ * Waits for the next tick, also if its time has come already: what else is ready gets its turn. A tick
+ * that comes in the same turn as the case that a select chooses instead is still to come.
  * Threads: one at a time. Errors: as bide_sleep_until. Suspends: always. Cancel-safe: yes, the tick
  * is still to come. Progress: as bide_sleep_until.
  */
@@ -95,10 +108,10 @@ BIDE_INLINE bide_awaiter *bide_interval_tick(bide_interval *interval)
         .suspend = bide_sleep_suspend_,
         .resume = bide_interval_resume_,
         .cancel = bide_sleep_cancel_,
-        .withdraw = bide_sleep_withdraw_,
+        .withdraw = bide_interval_withdraw_,
         .name = "bide_interval",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     bide_timer_init(&interval->sleep.timer, interval->next);
     interval->sleep.timer.awaiter.ops = &ops;

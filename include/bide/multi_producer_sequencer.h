@@ -65,6 +65,7 @@ typedef struct bide_multi_producer_claim {
     bide_sequence first;
     bide_sequence count;
     uint8_t stage;               /* of a claim that waits: how far it has come */
+    bool chooses;                /* it waits for room, as a case of a select, and takes none */
     const bide_context *context; /* its own, while it waits at the gate */
     bide_mutex_waiter turn;
     bide_sequence_group_waiter wait;
@@ -86,6 +87,7 @@ void bide_multi_producer_sequencer_wake_(bide_multi_producer_sequencer *sequence
 bide_frame *bide_multi_producer_sequencer_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 void bide_multi_producer_sequencer_cancel_(bide_awaiter *awaiter);
 bool bide_multi_producer_sequencer_withdraw_(bide_awaiter *awaiter);
+int bide_multi_producer_sequencer_claim_attempt_(bide_awaiter *awaiter, bide_choice *choice);
 
 /*
  * Makes a sequencer over a ring of `size` slots. `slots` is an array of `size` words, which are
@@ -351,7 +353,12 @@ BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaite
  * (4). Afterwards claim->first and claim->count say which. All of them are to be published or
  * abandoned, else no consumer gets past. If it does not end with 0, nothing is claimed, and count
  * is 0. `claim` is the caller's memory, in use until the wait has ended.
- * Threads: any. Errors: -EPIPE (the sequencer was closed; or a consumer at the gate has closed its
+ *
+ * As a case of a select it takes a number only if it is chosen: it waits in line until there is room, and
+ * then has the turn until the select decides (13). A claim inside another operation that loses a
+ * select, or whose coroutine is destroyed before it resumes, is abandoned. To claim 0 is misuse: it is
+ * detected where it is awaited if BIDE_DEBUG is 1 in the library, and ends with -EINVAL otherwise.
+ * Threads: any. Errors: -EINVAL (`max` is 0), -EPIPE (the sequencer was closed; or a consumer at the gate has closed its
  * barrier, so that no slot will become free), -ECANCELED, -ETIMEDOUT. Suspends: if no more slots
  * are free than there are claims in line. Cancel-safe: yes. Progress: as
  * bide_multi_producer_sequencer_try_claim, and as a wait on the gate.
@@ -360,11 +367,14 @@ BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
     bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, bide_sequence max)
 {
-    static const bide_point start = BIDE_POINT_START_READY(
-        bide_multi_producer_sequencer_claim_ready_, &bide_multi_producer_sequencer_claim_code_);
+    static const bide_point start = BIDE_POINT_START_OF(
+        bide_multi_producer_sequencer_claim_ready_, bide_multi_producer_sequencer_claim_attempt_,
+        BIDE_UNDO_WITHDRAW, &bide_multi_producer_sequencer_claim_code_);
     claim->frame.awaiter.ops = &start.ops;
     claim->sequencer = sequencer;
     claim->max = max;
+    claim->stage = 0; /* OUT */
+    claim->chooses = false;
     return &claim->frame.awaiter;
 }
 
@@ -480,7 +490,7 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
         .withdraw = bide_multi_producer_sequencer_withdraw_,
         .name = "bide_multi_producer_sequencer_wait",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->waiting.listed.awaiter.ops = &ops;
     waiter->sequencer = sequencer;

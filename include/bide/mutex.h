@@ -119,7 +119,7 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
         .withdraw = bide_mutex_withdraw_,
         .name = "bide_mutex_lock",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->mutex = mutex;
@@ -164,7 +164,8 @@ BIDE_INLINE void bide_mutex_unlock_(bide_mutex_waiter *waiter)
 BIDE_INLINE void bide_mutex_unlock_checked_(bide_mutex_waiter *waiter, const char *what,
                                             const char *function, const char *file, unsigned line)
 {
-    if (BIDE_UNLIKELY(!bide_mutex_is_locked(waiter->mutex) || waiter->mutex->holder != waiter))
+    if (BIDE_UNLIKELY(waiter->mutex == NULL || !bide_mutex_is_locked(waiter->mutex) ||
+                      waiter->mutex->holder != waiter))
         bide_misuse_(what, function, file, line);
     else
         bide_mutex_unlock_(waiter);

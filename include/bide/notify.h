@@ -124,7 +124,7 @@ __extension__ static const bide_awaiter_ops bide_notify_had_one_ = {
     .withdraw = bide_notify_pass_on_,
     .name = "bide_notify_wait",
     .attempt = NULL,
-    .undo = BIDE_UNDO_NONE,
+    .undo = BIDE_UNDO_WITHDRAW,
 };
 
 BIDE_INLINE bool bide_notify_ready_(bide_awaiter *awaiter)
@@ -170,7 +170,7 @@ BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_noti
         .withdraw = bide_notify_withdraw_,
         .name = "bide_notify_wait",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &notify->queue;

@@ -117,7 +117,7 @@ BIDE_INLINE bide_awaiter *bide_once_start(bide_once_waiter *waiter, bide_once *o
         .withdraw = bide_once_withdraw_,
         .name = "bide_once_start",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &once->queue;
@@ -203,7 +203,8 @@ typedef struct bide_once_operation {
  * has ended with 0. Ends with 0 when it is done, by whomever; with what `inner` ended with if the
  * caller ran it in vain. `inner` is not begun if it is not needed. If the caller is destroyed while
  * `inner` runs, so is `inner`, and the next in line runs its own. `operation` must stay until the
- * wait has ended.
+ * wait has ended. Once done it stays done, with what `inner` has, also if the caller does not come to know
+ * it: if it is destroyed before it resumes, or its select chooses another case.
  * Threads: any. Errors: those of `inner`; those of bide_once_start. Suspends: if `inner` does, or
  * another's runs. Cancel-safe: as its inner operation is. Progress: that of `inner`.
  */

@@ -107,7 +107,8 @@ typedef struct bide_process_wait_operation {
 
 /*
  * Waits until the process has ended, and says in `process` how. Any number of coroutines may wait
- * for it. Ended already: at once.
+ * for it. Ended already: at once. A wait that loses a select has taken nothing: `process` knows how it
+ * has ended, and the next wait ends at once.
  * Threads: the loop's. Errors: -ECHILD (somebody else has taken its status), -ECANCELED, -ETIMEDOUT,
  * -ENOTSUP (no loop), -EOPNOTSUPP (a loop in memory); without pidfds (Linux 5.3) those of
  * bide_signal_listen. Suspends: if it has not ended. Cancel-safe: yes, the process goes on. Progress:

@@ -10,6 +10,19 @@
  *     free --read--> read by 1 --read--> read by 2 ...     free --write--> written
  *     written --downgrade--> read by 1                     each --unlock--> back, or handed over
  *
+ * One of the readers may be upgradable: it reads beside the others, and can become the writer without
+ * another writer in between. So what it has read still holds when it writes.
+ *
+ *     bide_try(bide_rw_lock_upgradable_read(&self->lock, &table));
+ *     if (find(&table, self->name) == NULL) {
+ *         bide_try(bide_rw_lock_upgrade(&self->lock));     // `finally` unlocks it if this fails
+ *         insert(&table, self->name);
+ *     }
+ *     bide_rw_lock_unlock(&self->lock);
+ *
+ *     free, or read --upgradable_read--> and by one that may upgrade --upgrade--> written
+ *     written --downgrade_to_upgradable--> read by one that may upgrade --downgrade--> read by 1
+ *
  * Any thread may lock. A holder is identified by its waiter, as with the mutex: `self->lock` above is
  * the key, which must not move until the unlock. Neither readers nor writers starve. A holder must not
  * lock again, not even a reader for reading: if a writer is waiting, the holder deadlocks.
@@ -18,12 +31,13 @@
  * modify the same word, so its cache line travels between their processors. The lock pays off only if
  * a read section takes longer than that.
  *
- * Why it is correct: it is a waiter queue whose value is a bit for the writer, and above it the number
- * of readers; docs/internals/waiter_queue.md has the argument. Unlocking and downgrading only ever
- * admit more waiters (5 there).
+ * Why it is correct: it is a waiter queue whose value is a bit for the writer, a bit for the upgradable
+ * reader, and above them the number of the other readers; docs/internals/waiter_queue.md has the
+ * argument. Unlocking and downgrading only ever admit more waiters (5 there). The end of this file has
+ * the argument for upgrades.
  *
  * Source: "Concurrent control with readers and writers" of Courtois, Heymans and Parnas, 1971; the
- * fair line is that of Tokio's RwLock.
+ * fair line is that of Tokio's RwLock; upgradable reads are those of Boost's upgrade_mutex.
  */
 #ifndef BIDE_RW_LOCK_H
 #define BIDE_RW_LOCK_H
@@ -35,11 +49,18 @@ BIDE_EXTERN_C_BEGIN
 
 enum {
     BIDE_RW_LOCK_WRITER_ = BIDE_QUEUE_ONE,
-    BIDE_RW_LOCK_READER_ = 2 * BIDE_QUEUE_ONE /* one of them */
+    BIDE_RW_LOCK_UPGRADABLE_ = 2 * BIDE_QUEUE_ONE, /* the reader that may upgrade */
+    BIDE_RW_LOCK_READER_ = 4 * BIDE_QUEUE_ONE      /* one of the others */
 };
 
-/* What a waiter wants, and what it holds. */
-enum { BIDE_RW_LOCK_NONE_, BIDE_RW_LOCK_READS_, BIDE_RW_LOCK_WRITES_ };
+/* What a waiter wants, and what it holds. The last is only wanted, by one that may upgrade. */
+enum {
+    BIDE_RW_LOCK_NONE_,
+    BIDE_RW_LOCK_READS_,
+    BIDE_RW_LOCK_WRITES_,
+    BIDE_RW_LOCK_MAY_UPGRADE_,
+    BIDE_RW_LOCK_UPGRADES_
+};
 
 typedef struct bide_rw_lock {
     bide_waiter_queue queue;
@@ -81,7 +102,7 @@ BIDE_INLINE bool bide_rw_lock_take_read_(bide_waiter_queue *queue)
     /* relaxed: what is found is compared by what follows. */
     uintptr_t state = bide_atomic_load(&queue->state, relaxed);
     /* neither a writer nor a flag */
-    while ((state & (BIDE_RW_LOCK_READER_ - 1)) == 0) {
+    while ((state & (BIDE_RW_LOCK_UPGRADABLE_ - 1)) == 0) {
         /* acquire: partner is the release of the writers' unlocking and downgrading. */
         if (bide_atomic_compare_exchange_weak(&queue->state, &state, state + BIDE_RW_LOCK_READER_,
                                               acquire, relaxed))
@@ -89,6 +110,37 @@ BIDE_INLINE bool bide_rw_lock_take_read_(bide_waiter_queue *queue)
         bide_atomic_retry();
     }
     return false;
+}
+
+BIDE_INLINE bool bide_rw_lock_take_upgradable_(bide_waiter_queue *queue)
+{
+    /* relaxed: what is found is compared by what follows. */
+    uintptr_t state = bide_atomic_load(&queue->state, relaxed);
+    /* neither a writer, nor one that may upgrade, nor a flag */
+    while ((state & (BIDE_RW_LOCK_READER_ - 1)) == 0) {
+        /* acquire: as take_read. */
+        if (bide_atomic_compare_exchange_weak(
+                &queue->state, &state, state + BIDE_RW_LOCK_UPGRADABLE_, acquire, relaxed))
+            return true;
+        bide_atomic_retry();
+    }
+    return false;
+}
+
+/* By the one that may: also past waiters, because it stands in front of them (U2). */
+BIDE_INLINE bool bide_rw_lock_take_upgrade_(bide_waiter_queue *queue)
+{
+    const uintptr_t alone = BIDE_RW_LOCK_UPGRADABLE_;
+    uintptr_t state = alone;
+    /* acquire: partner is the release of the readers' unlocking. */
+    while (!bide_atomic_compare_exchange(&queue->state, &state, state - alone + BIDE_RW_LOCK_WRITER_,
+                                         acquire, relaxed)) {
+        if (BIDE_QUEUE_VALUE(state) != alone ||
+            (state & (BIDE_QUEUE_SERVING_ | BIDE_QUEUE_CLOSED_)) != 0)
+            return false;
+        bide_atomic_retry();
+    }
+    return true;
 }
 
 BIDE_INLINE bool bide_rw_lock_take_write_(bide_waiter_queue *queue)
@@ -123,6 +175,27 @@ BIDE_INLINE bool bide_rw_lock_try_write(bide_rw_lock_waiter *waiter, bide_rw_loc
     return took;
 }
 
+/*
+ * Takes it to read, as the one that may upgrade, if nobody else may, and nobody writes or waits. False:
+ * not so, or it is closed.
+ * Threads: any. Progress: lock-free.
+ */
+BIDE_INLINE bool bide_rw_lock_try_upgradable_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
+{
+    bool took = bide_rw_lock_take_upgradable_(&lock->queue);
+    waiter->waiter.queue = &lock->queue;
+    waiter->holds = took ? BIDE_RW_LOCK_MAY_UPGRADE_ : BIDE_RW_LOCK_NONE_;
+    return took;
+}
+
+BIDE_INLINE bool bide_rw_lock_try_upgrade_(bide_rw_lock_waiter *waiter)
+{
+    bool took = bide_rw_lock_take_upgrade_(waiter->waiter.queue);
+    if (took)
+        waiter->holds = BIDE_RW_LOCK_WRITES_;
+    return took;
+}
+
 /* ---- Waiting for it ---- */
 
 BIDE_INLINE bool bide_rw_lock_read_ready_(bide_awaiter *awaiter)
@@ -134,6 +207,18 @@ BIDE_INLINE bool bide_rw_lock_write_ready_(bide_awaiter *awaiter)
 {
     return bide_rw_lock_take_write_(((bide_queue_waiter *)(void *)awaiter)->queue);
 }
+
+BIDE_INLINE bool bide_rw_lock_upgradable_ready_(bide_awaiter *awaiter)
+{
+    return bide_rw_lock_take_upgradable_(((bide_queue_waiter *)(void *)awaiter)->queue);
+}
+
+BIDE_INLINE bool bide_rw_lock_upgrade_ready_(bide_awaiter *awaiter)
+{
+    return bide_rw_lock_take_upgrade_(((bide_queue_waiter *)(void *)awaiter)->queue);
+}
+
+bide_frame *bide_rw_lock_upgrade_suspend_(bide_awaiter *awaiter, bide_frame *frame);
 
 BIDE_INLINE bide_frame *bide_rw_lock_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
@@ -153,8 +238,15 @@ BIDE_INLINE void bide_rw_lock_cancel_(bide_awaiter *awaiter)
     bide_waiter_queue_cancel((bide_queue_waiter *)(void *)awaiter, &bide_rw_lock_ops_);
 }
 
+BIDE_INLINE int bide_rw_lock_upgrade_resume_(bide_awaiter *awaiter)
+{
+    ((bide_rw_lock_waiter *)(void *)awaiter)->holds = BIDE_RW_LOCK_WRITES_;
+    return 0;
+}
+
 /* What was handed to a coroutine that is destroyed goes to the next waiter. */
 bool bide_rw_lock_withdraw_(bide_awaiter *awaiter);
+bool bide_rw_lock_upgrade_withdraw_(bide_awaiter *awaiter);
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_start_(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
@@ -186,7 +278,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_read",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_READS_, &ops);
 }
@@ -207,13 +299,100 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
         .withdraw = bide_rw_lock_withdraw_,
         .name = "bide_rw_lock_write",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_WRITES_, &ops);
 }
 
 /*
- * Both for a plain thread, which they block until `deadline` at most: nanoseconds of
+ * The same to read beside other readers, as the one that may upgrade: there is one at a time, and the
+ * next waits. Writers, and others that may upgrade, wait while it holds the lock; readers do not.
+ * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
+ * yes. Progress: lock-free.
+ */
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_rw_lock_upgradable_read(bide_rw_lock_waiter *waiter,
+                                                       bide_rw_lock *lock)
+{
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_rw_lock_upgradable_ready_,
+        .suspend = bide_rw_lock_suspend_,
+        .resume = bide_rw_lock_resume_,
+        .cancel = bide_rw_lock_cancel_,
+        .withdraw = bide_rw_lock_withdraw_,
+        .name = "bide_rw_lock_upgradable_read",
+        .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    return bide_rw_lock_start_(waiter, lock, BIDE_RW_LOCK_MAY_UPGRADE_, &ops);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_rw_lock_upgrade_(bide_rw_lock_waiter *waiter)
+{
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_rw_lock_upgrade_ready_,
+        .suspend = bide_rw_lock_upgrade_suspend_,
+        .resume = bide_rw_lock_upgrade_resume_,
+        .cancel = bide_rw_lock_cancel_,
+        .withdraw = bide_rw_lock_upgrade_withdraw_,
+        .name = "bide_rw_lock_upgrade",
+        .attempt = NULL,
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    waiter->waiter.awaiter.ops = &ops;
+    waiter->waiter.wants = BIDE_RW_LOCK_UPGRADES_;
+    return &waiter->waiter.awaiter;
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_rw_lock_upgrade_checked_(bide_rw_lock_waiter *waiter,
+                                                        const char *what, const char *function,
+                                                        const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_MAY_UPGRADE_))
+        bide_misuse_(what, function, file, line);
+    return bide_rw_lock_upgrade_(waiter);
+}
+
+BIDE_INLINE bool bide_rw_lock_try_upgrade_checked_(bide_rw_lock_waiter *waiter, const char *what,
+                                                   const char *function, const char *file,
+                                                   unsigned line)
+{
+    if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_MAY_UPGRADE_))
+        bide_misuse_(what, function, file, line);
+    return bide_rw_lock_try_upgrade_(waiter);
+}
+
+#define BIDE_RW_LOCK_NOT_UPGRADABLE_(waiter)                                                     \
+    BIDE_MISUSE_("a reader-writer lock is upgraded by a waiter that has not locked it to do so", \
+                 #waiter)
+
+/*
+ * bide_rw_lock_upgrade(waiter): has the holder, which has locked it by _upgradable_read, write: waits
+ * until the other readers have unlocked it. It stands in front of all that wait, readers too. If it ends
+ * with 0 the holder writes; otherwise it still reads, and may upgrade. In either case it unlocks.
+ * An upgrade whose coroutine is destroyed, or that loses a select, leaves the lock as it was before.
+ * To upgrade what `waiter` has not locked so is misuse, which is detected if BIDE_DEBUG is 1.
+ * Threads: any, on behalf of the holder. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * there are other readers. Cancel-safe: yes. Progress: lock-free.
+ *
+ * bide_rw_lock_try_upgrade(waiter): the same if there are no other readers. False: there are, or it is
+ * closed; perhaps also if another thread hands the lock over at this moment.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
+ */
+#if BIDE_DEBUG
+#define bide_rw_lock_upgrade(waiter) \
+    bide_rw_lock_upgrade_checked_((waiter), BIDE_RW_LOCK_NOT_UPGRADABLE_(waiter))
+#define bide_rw_lock_try_upgrade(waiter) \
+    bide_rw_lock_try_upgrade_checked_((waiter), BIDE_RW_LOCK_NOT_UPGRADABLE_(waiter))
+#else
+#define bide_rw_lock_upgrade(waiter)     bide_rw_lock_upgrade_(waiter)
+#define bide_rw_lock_try_upgrade(waiter) bide_rw_lock_try_upgrade_(waiter)
+#endif
+
+/*
+ * These for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
  * Threads: any. Errors: as bide_rw_lock_read; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
@@ -229,6 +408,17 @@ BIDE_INLINE int bide_rw_lock_write_blocking(bide_rw_lock_waiter *waiter, bide_rw
     return bide_sync_wait_until(bide_rw_lock_write(waiter, lock), deadline);
 }
 
+BIDE_INLINE int bide_rw_lock_upgradable_read_blocking(bide_rw_lock_waiter *waiter,
+                                                      bide_rw_lock *lock, uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_rw_lock_upgradable_read(waiter, lock), deadline);
+}
+
+BIDE_INLINE int bide_rw_lock_upgrade_blocking(bide_rw_lock_waiter *waiter, uint64_t deadline)
+{
+    return bide_sync_wait_until(bide_rw_lock_upgrade(waiter), deadline);
+}
+
 /* ---- Giving it back ---- */
 
 /* The rest of unlock: it has waiters or other readers, or it is closed. */
@@ -240,7 +430,8 @@ BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
     uintptr_t held = BIDE_RW_LOCK_WRITER_;
     uintptr_t state = BIDE_RW_LOCK_WRITER_;
     if (waiter->holds != BIDE_RW_LOCK_WRITES_) {
-        held = BIDE_RW_LOCK_READER_;
+        held = waiter->holds == BIDE_RW_LOCK_MAY_UPGRADE_ ? (uintptr_t)BIDE_RW_LOCK_UPGRADABLE_
+                                                          : (uintptr_t)BIDE_RW_LOCK_READER_;
         /* relaxed: what is found is compared. (A writer knows what there is if nobody waits.) */
         state = bide_atomic_load(&queue->state, relaxed);
     }
@@ -252,7 +443,8 @@ BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
         bide_rw_lock_unlock_slow_(queue, state, held);
 }
 
-void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter);
+/* To read, or to read as the one that may upgrade. */
+void bide_rw_lock_downgrade_(bide_rw_lock_waiter *waiter, uint32_t holds);
 
 BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const char *what,
                                               const char *function, const char *file, unsigned line)
@@ -263,14 +455,16 @@ BIDE_INLINE void bide_rw_lock_unlock_checked_(bide_rw_lock_waiter *waiter, const
         bide_rw_lock_unlock_(waiter);
 }
 
-BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, const char *what,
-                                                 const char *function, const char *file,
-                                                 unsigned line)
+/* What is held is more than `holds`. */
+BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, uint32_t holds,
+                                                 const char *what, const char *function,
+                                                 const char *file, unsigned line)
 {
-    if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_WRITES_))
+    if (BIDE_UNLIKELY(waiter->holds != BIDE_RW_LOCK_WRITES_ &&
+                      (waiter->holds != BIDE_RW_LOCK_MAY_UPGRADE_ || holds == waiter->holds)))
         bide_misuse_(what, function, file, line);
     else
-        bide_rw_lock_downgrade_(waiter);
+        bide_rw_lock_downgrade_(waiter, holds);
 }
 
 /*
@@ -280,7 +474,11 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
  * where BIDE_DEBUG is 1.
  *
  * bide_rw_lock_downgrade: the writer reads from now on, and so do the readers that are next in
- * line; no writer comes in between. As unlock otherwise.
+ * line; no writer comes in between. Or the reader that may upgrade is one like the others from now on.
+ * As unlock otherwise.
+ *
+ * bide_rw_lock_downgrade_to_upgradable: the writer reads from now on, and may upgrade again; no writer
+ * comes in between. As unlock otherwise.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
@@ -289,20 +487,23 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, co
         (waiter),                                                                           \
         BIDE_MISUSE_("a reader-writer lock is unlocked by a waiter that has not locked it", \
                      #waiter))
-#define bide_rw_lock_downgrade(waiter)                                                        \
+#define BIDE_RW_LOCK_DOWNGRADE_(waiter, holds)                                                \
     bide_rw_lock_downgrade_checked_(                                                          \
-        (waiter),                                                                             \
+        (waiter), (holds),                                                                    \
         BIDE_MISUSE_(                                                                         \
             "a reader-writer lock is downgraded by a waiter that has not locked it to write", \
             #waiter))
 #else
-#define bide_rw_lock_unlock(waiter)    bide_rw_lock_unlock_(waiter)
-#define bide_rw_lock_downgrade(waiter) bide_rw_lock_downgrade_(waiter)
+#define bide_rw_lock_unlock(waiter)            bide_rw_lock_unlock_(waiter)
+#define BIDE_RW_LOCK_DOWNGRADE_(waiter, holds) bide_rw_lock_downgrade_((waiter), (holds))
 #endif
+#define bide_rw_lock_downgrade(waiter) BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_READS_)
+#define bide_rw_lock_downgrade_to_upgradable(waiter) \
+    BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_MAY_UPGRADE_)
 
 /*
- * Closes it: waiters end with -EPIPE, and so do later lockings. Holders unlock it as ever. More
- * than once is once.
+ * Closes it: waiters end with -EPIPE, and so do later lockings and upgrades. Holders unlock it as ever.
+ * More than once is once.
  * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
  */
 void bide_rw_lock_close(bide_rw_lock *lock);
@@ -323,6 +524,25 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
 #define bide_rw_lock_destroy(lock)                           \
     BIDE_END_OF_LIFE_(bide_rw_lock_destroy_checked_, (lock), \
                       "a reader-writer lock is destroyed while it is in use", #lock)
+
+/*
+ * Why upgrades are correct:
+ *
+ * U1. One reader at most has the bit UPGRADABLE, and a writer is admitted only by a value of 0, so not
+ *     while the bit is set. An upgrade changes the bit to WRITER in one step, when there is no other
+ *     reader. So no writer comes in between. It acquires; partners: the readers' unlockings, which
+ *     release.
+ * U2. An upgrade goes to the front of the line. It waits only for readers that hold the lock; readers
+ *     that come later find WAITING. Nobody in line could be admitted that it passes, except for readers,
+ *     which it holds back as a writer does. So it may also take the lock past waiters, while no server
+ *     is active.
+ * U3. Who arrives at a line that is not empty leaves the serving to the next put, because it cannot be
+ *     admitted before those in front. An upgrade can. So it puts, after it has enlisted: the same value,
+ *     which serves if nobody does. It still holds the lock then, so the lock is there.
+ * U4. An upgrade that was admitted, and of which its coroutine will not know, is taken back by a
+ *     downgrade, which makes more possible (5 in waiter_queue.md). The coroutine holds what it held
+ *     before.
+ */
 
 BIDE_EXTERN_C_END
 

@@ -114,13 +114,18 @@ BIDE_INLINE void bide_semaphore_cancel_(bide_awaiter *awaiter)
 /* What was handed to a coroutine that is destroyed goes to the next waiter. */
 bool bide_semaphore_withdraw_(bide_awaiter *awaiter);
 
+/* None are wanted, or more than there can be: misuse. Makes an operation that ends with -EINVAL. */
+BIDE_MUST_AWAIT
+BIDE_COLD bide_awaiter *bide_semaphore_refuse_(bide_semaphore_waiter *waiter, uint32_t permits);
+
 /*
  * Takes `permits`: waits until so many are free, and earlier waiters have had theirs. `waiter` must
  * stay until the wait has ended. If it ends with 0 the caller has them all, otherwise none: permits
  * that were handed over before the wait was cancelled count, later ones go to the next waiter. To
- * wait for more than BIDE_SEMAPHORE_MAX, which would be for ever, is misuse.
- * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot be had at
- * once. Cancel-safe: yes. Progress: lock-free.
+ * wait for more than BIDE_SEMAPHORE_MAX, which would be for ever, is misuse. So is to wait for 0, which
+ * is detected where it is awaited if BIDE_DEBUG is 1 in the library, and ends with -EINVAL otherwise.
+ * Threads: any. Errors: -EPIPE (closed), -EINVAL (0 permits), -ECANCELED, -ETIMEDOUT. Suspends: if they
+ * cannot be had at once. Cancel-safe: yes. Progress: lock-free.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *waiter,
@@ -134,11 +139,10 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire_many(bide_semaphore_waiter *wai
         .withdraw = bide_semaphore_withdraw_,
         .name = "bide_semaphore_acquire",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
-    if (BIDE_UNLIKELY(permits > BIDE_SEMAPHORE_MAX))
-        bide_semaphore_too_many_("more permits are wanted than a semaphore can have",
-                                 "bide_semaphore_acquire_many");
+    if (BIDE_UNLIKELY(permits - 1 >= BIDE_SEMAPHORE_MAX))
+        return bide_semaphore_refuse_(waiter, permits);
     waiter->waiter.awaiter.ops = &ops;
     waiter->waiter.queue = &semaphore->queue;
     waiter->waiter.wants = permits;

@@ -262,8 +262,8 @@ BIDE_INLINE bide_awaiter *
 bide_sequence_group_wait_until_published(bide_sequence_group_waiter *waiter,
                                          bide_sequence_group *group, bide_sequence target)
 {
-    static const bide_point start =
-        BIDE_POINT_START_READY(bide_sequence_group_ready_, &bide_sequence_group_code_);
+    static const bide_point start = BIDE_POINT_START_OF(
+        bide_sequence_group_ready_, NULL, BIDE_UNDO_WITHDRAW, &bide_sequence_group_code_);
     waiter->frame.awaiter.ops = &start.ops;
     waiter->group = group;
     waiter->target = target;

@@ -143,7 +143,7 @@ BIDE_INLINE bide_awaiter *bide_shared_task_wait(bide_shared_task_waiter *waiter,
         .withdraw = bide_shared_task_withdraw_,
         .name = "bide_shared_task_wait",
         .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->listed.awaiter.ops = &ops;
     waiter->shared = shared;

@@ -346,14 +346,7 @@ BIDE_INLINE bide_frame *bide_single_consumer_auto_event_suspend_(bide_awaiter *a
     return NULL;
 }
 
-BIDE_INLINE bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter)
-{
-    if (bide_single_consumer_withdraw_(awaiter))
-        return true;
-    /* The set was handed over to a wait that will not know of it. */
-    bide_single_consumer_set_(bide_single_consumer_of_(awaiter), BIDE_SINGLE_NOT_SET_);
-    return false;
-}
+bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter);
 
 /*
  * Waits for a set, and takes it. `waiter` must stay until the wait has ended.

@@ -65,7 +65,7 @@ extern const bide_coroutine_code bide_single_producer_sequencer_claim_code_;
  * caller's, initialised alike, with the sequence before the first to be claimed; they must outlive
  * the sequencer. A sequencer is aligned to BIDE_CACHE_LINE, and so is what contains one. The memory
  * may go when no claim is under way and nobody calls any of these on it.
- * Threads: before it is shared. Errors: -EINVAL (`size` is 0, or more than half the range).
+ * Threads: before it is shared. Errors: -EINVAL (`size` is no power of two, or more than half the range).
  * Suspends: never. Progress: wait-free.
  */
 int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequencer,
@@ -74,9 +74,9 @@ int bide_single_producer_sequencer_init(bide_single_producer_sequencer *sequence
 
 /*
  * Lets slots be abandoned. `markers` is an array of `size` bytes, the caller's, which must outlive
- * the sequencer; they are cleared here, and from now on by each claim.
- * Threads: before it is shared, after init, and before anything is claimed. Errors: -EINVAL (`size`
- * is no power of two). Suspends: never.
+ * the sequencer; they are cleared here, and from now on by each claim. Returns 0.
+ * Threads: before it is shared, after init, and before anything is claimed. Errors: none. Suspends:
+ * never.
  */
 int bide_single_producer_sequencer_set_markers(bide_single_producer_sequencer *sequencer,
                                                uint8_t *markers);
@@ -135,18 +135,21 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
  * Claims at least one slot and up to `max` (1 or more): as many as are free, waiting only while
  * none is. Afterwards claim->first and claim->count say which; the producer fills them and
  * publishes. If it does not end with 0, nothing is claimed, and count is 0. `claim` is the caller's
- * memory, in use until the wait has ended.
- * Threads: the producer's, one claim at a time. Errors: -EPIPE (the sequencer was closed; or a
- * consumer at the gate has closed its barrier, so that no slot will become free), -ECANCELED,
- * -ETIMEDOUT. Suspends: if the ring is full. Cancel-safe: yes. Progress: as
+ * memory, in use until the wait has ended. If it loses a select, or its coroutine is destroyed before it
+ * resumes, the slots are free again. To claim 0 is misuse: it is detected where it is awaited if
+ * BIDE_DEBUG is 1 in the library, and ends with -EINVAL otherwise.
+ * Threads: the producer's, one claim at a time. Errors: -EINVAL (`max` is 0), -EPIPE (the sequencer was
+ * closed; or a consumer at the gate has closed its barrier, so that no slot will become free),
+ * -ECANCELED, -ETIMEDOUT. Suspends: if the ring is full. Cancel-safe: yes. Progress: as
  * bide_single_producer_sequencer_try_claim, and as a wait on the gate.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
     bide_claim *claim, bide_single_producer_sequencer *sequencer, bide_sequence max)
 {
-    static const bide_point start = BIDE_POINT_START_READY(
-        bide_single_producer_sequencer_claim_ready_, &bide_single_producer_sequencer_claim_code_);
+    static const bide_point start =
+        BIDE_POINT_START_OF(bide_single_producer_sequencer_claim_ready_, NULL, BIDE_UNDO_WITHDRAW,
+                            &bide_single_producer_sequencer_claim_code_);
     claim->frame.awaiter.ops = &start.ops;
     claim->sequencer = sequencer;
     claim->max = max;

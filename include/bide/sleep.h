@@ -78,8 +78,10 @@ BIDE_INLINE bide_frame *bide_sleep_suspend_for_(bide_awaiter *awaiter, bide_fram
     return bide_sleep_suspend_(awaiter, frame);
 }
 
+/* From then on its frame is not looked at: a select may withdraw it when that has ended. */
 BIDE_INLINE int bide_sleep_resume_(bide_awaiter *awaiter)
 {
+    awaiter->frame = NULL;
     return ((bide_sleep *)(void *)awaiter)->status;
 }
 
@@ -95,6 +97,8 @@ BIDE_INLINE void bide_sleep_cancel_(bide_awaiter *awaiter)
 
 BIDE_INLINE bool bide_sleep_withdraw_(bide_awaiter *awaiter)
 {
+    if (!bide_awaiter_suspended(awaiter))
+        return false;
     bide_scheduler *scheduler = awaiter->frame->context->scheduler;
     return scheduler->clear_timer != NULL &&
            scheduler->clear_timer(scheduler, (bide_timer *)(void *)awaiter);

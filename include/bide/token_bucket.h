@@ -83,7 +83,9 @@ uint64_t bide_token_bucket_available(bide_token_bucket *bucket, const bide_conte
 /*
  * Takes `tokens`: waits until so many are there, and earlier takers have had theirs. `taking` must
  * stay until the wait has ended. If that is cancelled nothing was taken, and the next in line has
- * its turn at once.
+ * its turn at once. If it has ended, and is a case of a select that chooses another, or its coroutine is
+ * destroyed before it resumes, the tokens are in the bucket again; a taker that sleeps is not woken
+ * sooner for that.
  * Threads: any. Errors: -EINVAL (more than there are ever at once), -EPIPE (closed), -ENOTSUP (it
  * had to wait, and the scheduler has no timers), -ECANCELED, -ETIMEDOUT. Suspends: if they cannot
  * be had at once. Cancel-safe: yes. Progress: blocks for a moment at most, for the bucket's lock.

@@ -308,7 +308,11 @@ static int process_check_loop(const bide_io *io)
     return io_calls(io) != NULL ? -EOPNOTSUPP : 0;
 }
 
-bide_coroutine(process_wait_body)
+BIDE_COROUTINE_CODE_(static, bide_task_type, process_wait_body)
+static const bide_point process_wait_body =
+    BIDE_POINT_START_OF(NULL, NULL, BIDE_UNDO_WITHDRAW, &process_wait_body_code_);
+
+bide_body(process_wait_body)
 {
     bide_begin(process_wait_body, bide_process_wait_operation * self);
     self->status = process_check_loop(io_of_context(bide_this_context()));
@@ -321,7 +325,11 @@ bide_coroutine(process_wait_body)
 }
 
 /* A wait without a handle: 4. */
-bide_coroutine(process_wait_signal_body)
+BIDE_COROUTINE_CODE_(static, bide_task_type, process_wait_signal_body)
+static const bide_point process_wait_signal_body =
+    BIDE_POINT_START_OF(NULL, NULL, BIDE_UNDO_WITHDRAW, &process_wait_signal_body_code_);
+
+bide_body(process_wait_signal_body)
 {
     bide_begin(process_wait_signal_body, bide_process_wait_operation * self);
     self->listens = false;

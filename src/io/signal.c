@@ -533,6 +533,7 @@ bide_awaiter *bide_signal_wait(bide_signal_waiter *waiter, bide_signal *signal)
         .cancel = signal_wait_cancel,
         .withdraw = signal_wait_withdraw,
         .name = "bide_signal_wait",
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->awaiter.ops = &ops;
     waiter->signal = signal;

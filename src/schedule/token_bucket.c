@@ -187,7 +187,11 @@ static void token_bucket_release(bide_frame *frame)
 static const bide_coroutine_type token_bucket_taking_type = {.name = "task",
                                                              .release = token_bucket_release};
 
-bide_coroutine_of(token_bucket_taking_type, bide_token_bucket_taking)
+BIDE_COROUTINE_CODE_(static, token_bucket_taking_type, bide_token_bucket_taking)
+static const bide_point bide_token_bucket_taking =
+    BIDE_POINT_START_OF(NULL, NULL, BIDE_UNDO_WITHDRAW, &bide_token_bucket_taking_code_);
+
+bide_body(bide_token_bucket_taking)
 {
     bide_begin(bide_token_bucket_taking, bide_token_take_operation * self);
     uint64_t time;

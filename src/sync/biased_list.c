@@ -107,11 +107,11 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     bide_waiter_list *list = &biased->list;
     bide_awaiter *awaiter = &own->listed.awaiter;
     bide_assert(rules->looks_again && rules->is_due != NULL);
+    own->listed.newer = NULL; /* also if it ends here: it may be withdrawn after that */
     if (bide_spin_until_ready(awaiter, frame))
         return frame;
     bide_list_sweep s = bide_list_sweep_of_(list, rules, context);
     bide_handshake_init(&own->handshake);
-    own->listed.newer = NULL;
     uintptr_t onto;
     if (!biased_list_enlist(list, &own->listed, &onto)) {
         bide_list_sweep_look_(&s);

@@ -243,6 +243,7 @@ bide_awaiter *bide_condition_wait_(bide_condition_waiter *waiter, bide_condition
         .resume = condition_resume,
         .withdraw = condition_withdraw,
         .name = "bide_condition_wait",
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->awaiter.ops = &ops;
     waiter->is_locked = true;

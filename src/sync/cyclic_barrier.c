@@ -164,6 +164,7 @@ const bide_awaiter_ops bide_cyclic_barrier_wait_ops_ = {
     .cancel = cyclic_barrier_cancel,
     .withdraw = cyclic_barrier_withdraw,
     .name = "bide_cyclic_barrier_wait",
+    .undo = BIDE_UNDO_WITHDRAW,
 };
 
 const bide_awaiter_ops bide_cyclic_barrier_arrive_and_wait_ops_ = {

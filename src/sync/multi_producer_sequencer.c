@@ -7,13 +7,16 @@
  */
 #include "bide/multi_producer_sequencer.h"
 
+#include "../coroutine/internal.h"
+
 #include "bide/errors.h"
+#include "bide/extend/choice.h"
 
 /* The states of a turn: 9. */
 enum { TURN_FREE, TURN_AT_GATE, TURN_CLOSED };
 
-/* The stages of a claim that waits. */
-enum { CLAIM_IN_LINE, CLAIM_FIRST, CLAIM_AT_GATE };
+/* The stages of a claim that waits; the last of one that chooses, and has kept the turn: 13. */
+enum { CLAIM_OUT, CLAIM_IN_LINE, CLAIM_FIRST, CLAIM_AT_GATE, CLAIM_HAS_ROOM };
 
 static void turn_init(bide_claim_turn_ *turn)
 {
@@ -207,10 +210,24 @@ int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
 
 static bide_next multi_claim_body_step_(bide_frame *frame, unsigned depth);
 
-/* The coroutine is destroyed before it knows: consumers skip its abandoned slots. */
+static void multi_give_turn(bide_multi_producer_claim *claim)
+{
+    claim->stage = CLAIM_OUT;
+    bide_atomic_fetch_sub(&claim->sequencer->turn.lined, 1, relaxed);
+    bide_mutex_unlock(&claim->turn);
+}
+
+/*
+ * The coroutine is destroyed before it knows, or another case of its select was chosen: consumers skip
+ * its abandoned slots. Or it has waited for room, as a case of a select: the next in line has it.
+ */
 static void multi_release_claim(bide_frame *frame)
 {
     bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
+    if (claim->stage == CLAIM_HAS_ROOM) {
+        multi_give_turn(claim);
+        return;
+    }
     bide_multi_producer_sequencer_abandon_(
         claim->sequencer, claim->first, claim->count,
         BIDE_MISUSE_("a claim is given back that was published already", "claim"));
@@ -222,15 +239,37 @@ static const bide_coroutine_type *const multi_claim_body_type_ = &multi_claim_ty
 const bide_coroutine_code bide_multi_producer_sequencer_claim_code_ = {
     multi_claim_body_step_, "bide_multi_producer_claim", __FILE__, &multi_claim_body_type_, NULL};
 
+/* By the claim that has the turn. */
+static bool multi_claim_has_come(bide_multi_producer_claim *claim)
+{
+    if (claim->chooses)
+        return bide_multi_producer_sequencer_any_available(claim->sequencer);
+    claim->count =
+        bide_multi_producer_sequencer_take_(claim->sequencer, claim->max, &claim->first, true);
+    return claim->count != 0;
+}
+
+/* A claim of no slots would wait for ever. */
+static int multi_claim_refuse(const bide_multi_producer_claim *claim)
+{
+#if BIDE_DEBUG
+    const bide_frame *frame = bide_continuation_(&claim->frame);
+    bide_misused_by_("a claim is of no slots", frame != NULL ? frame : &claim->frame, NULL);
+#endif
+    (void)claim;
+    return -EINVAL;
+}
+
 bide_body(multi_claim_body)
 {
     bide_begin(multi_claim_body, bide_multi_producer_claim * self);
+    if (self->max == 0)
+        bide_return(multi_claim_refuse(self));
     self->stage = CLAIM_IN_LINE;
     bide_atomic_fetch_add(&self->sequencer->turn.lined, 1, relaxed);
     bide_try(bide_mutex_lock(&self->turn, &self->sequencer->turn.mutex));
     self->stage = CLAIM_FIRST;
-    while ((self->count = bide_multi_producer_sequencer_take_(self->sequencer, self->max,
-                                                              &self->first, true)) == 0) {
+    while (!multi_claim_has_come(self)) {
         int status;
         bool open;
         self->context = bide_this_context();
@@ -248,11 +287,41 @@ bide_body(multi_claim_body)
         if (status < 0)
             bide_return(status);
     }
+    if (self->chooses)
+        self->stage = CLAIM_HAS_ROOM;
     bide_finally();
     if (self->stage == CLAIM_AT_GATE) /* it is destroyed there */
         turn_end(&self->sequencer->turn, bide_this_frame(), self->context);
-    bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
-    if (self->stage != CLAIM_IN_LINE)
-        bide_mutex_unlock(&self->turn);
+    if (self->stage == CLAIM_IN_LINE)
+        bide_atomic_fetch_sub(&self->sequencer->turn.lined, 1, relaxed);
+    else if (self->stage != CLAIM_OUT && self->stage != CLAIM_HAS_ROOM)
+        multi_give_turn(self);
     bide_end();
+}
+
+/* ---- As a case of a select: 13 ---- */
+
+int bide_multi_producer_sequencer_claim_attempt_(bide_awaiter *awaiter, bide_choice *choice)
+{
+    static const bide_point room = BIDE_POINT_START(&bide_multi_producer_sequencer_claim_code_);
+    bide_multi_producer_claim *claim = (bide_multi_producer_claim *)(void *)awaiter;
+    bide_multi_producer_sequencer *sequencer = claim->sequencer;
+    bool has_turn = claim->stage == CLAIM_HAS_ROOM;
+    /* The wait for room has ended because a consumer has closed its barrier. */
+    bool ended = claim->chooses && claim->frame.error == -EPIPE;
+    claim->count =
+        bide_multi_producer_sequencer_take_(sequencer, claim->max, &claim->first, has_turn);
+    if (has_turn)
+        multi_give_turn(claim);
+    claim->frame.error = 0;
+    if (claim->count != 0)
+        return 0;
+    if (claim->max == 0)
+        return -EINVAL;
+    if (ended || bide_multi_producer_sequencer_is_closed(sequencer))
+        return -EPIPE;
+    claim->chooses = true;
+    claim->frame.awaiter.ops = &room.ops;
+    choice->wait = &claim->frame.awaiter;
+    return -EAGAIN;
 }

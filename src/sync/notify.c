@@ -35,11 +35,12 @@ const bide_waiter_queue_ops bide_notify_ops_ = {.admit = notify_admit,
                                                 .is_due = bide_notify_is_due_,
                                                 .settle = notify_settle};
 
-void bide_notify_one(bide_notify *notify)
+/* `anyway`: also if it is closed. */
+static void notify_one(bide_notify *notify, bool anyway)
 {
     /* relaxed: put validates it. */
     uintptr_t state = bide_atomic_load(&notify->queue.state, relaxed);
-    while ((state & BIDE_QUEUE_CLOSED_) == 0) {
+    while (anyway || (state & BIDE_QUEUE_CLOSED_) == 0) {
         /* While a server is active, only it knows the number of waiters. */
         uintptr_t max = (state & BIDE_QUEUE_SERVING_) != 0 ? BIDE_QUEUE_NUMBER_MAX : 1;
         uintptr_t more = bide_queue_number(state) < max ? BIDE_QUEUE_ONE : BIDE_QUEUE_PHASE_ONE;
@@ -48,6 +49,11 @@ void bide_notify_one(bide_notify *notify)
             return;
         bide_atomic_retry();
     }
+}
+
+void bide_notify_one(bide_notify *notify)
+{
+    notify_one(notify, false);
 }
 
 void bide_notify_all(bide_notify *notify)
@@ -67,10 +73,11 @@ bool bide_notify_withdraw_(bide_awaiter *awaiter)
     return bide_waiter_queue_withdraw(awaiter, &bide_notify_ops_);
 }
 
+/* A notification from before the close is still there after it. */
 bool bide_notify_pass_on_(bide_awaiter *awaiter)
 {
     bide_waiter_queue *queue = ((bide_queue_waiter *)(void *)awaiter)->queue;
-    bide_notify_one(bide_container_of(queue, bide_notify, queue));
+    notify_one(bide_container_of(queue, bide_notify, queue), true);
     return false;
 }
 

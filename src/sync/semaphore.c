@@ -2,6 +2,10 @@
  * acquire and release. The argument: docs/internals/waiter_queue.md. */
 #include "bide/semaphore.h"
 
+#include "../coroutine/internal.h"
+
+#include "bide/errors.h"
+
 static bool semaphore_admit(const bide_queue_waiter *waiter, uintptr_t *value)
 {
     uintptr_t wanted = (uintptr_t)waiter->wants * BIDE_QUEUE_ONE;
@@ -44,6 +48,45 @@ bool bide_semaphore_withdraw_(bide_awaiter *awaiter)
         return true;
     bide_semaphore_release(bide_container_of(waiter->queue, bide_semaphore, queue), waiter->wants);
     return false;
+}
+
+/* ---- Impossible numbers ---- */
+
+static bide_frame *refused_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    (void)awaiter;
+#if BIDE_DEBUG
+    bide_misused_by_("no permits are waited for", frame, NULL);
+#endif
+    return frame;
+}
+
+static int refused_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return -EINVAL;
+}
+
+static bool refused_withdraw(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return false;
+}
+
+bide_awaiter *bide_semaphore_refuse_(bide_semaphore_waiter *waiter, uint32_t permits)
+{
+    static const bide_awaiter_ops ops = {
+        .suspend = refused_suspend,
+        .resume = refused_resume,
+        .withdraw = refused_withdraw,
+        .name = "bide_semaphore_acquire",
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    if (permits != 0)
+        bide_semaphore_too_many_("more permits are wanted than a semaphore can have",
+                                 "bide_semaphore_acquire_many");
+    waiter->waiter.awaiter.ops = &ops;
+    return &waiter->waiter.awaiter;
 }
 
 void bide_semaphore_close(bide_semaphore *semaphore)

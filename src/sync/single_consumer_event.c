@@ -1,5 +1,5 @@
 /*
- * Closing an event for one waiter, from any thread. The states, the orders and their numbers: the end
+ * Closing an event for one waiter, from any thread, and giving a set back. The states, the orders and their numbers: the end
  * of single_consumer_event.h.
  */
 #include "bide/single_consumer_event.h"
@@ -20,6 +20,23 @@ void bide_single_consumer_close_(bide_single_consumer_word_ *state)
         bide_awaiter_finish_closed(awaiter);
         bide_wake_one(awaiter);
     }
+}
+
+/*
+ * The set that was handed to the waiter, or that it has taken, is there again: also if the event was
+ * closed meanwhile, because it was set before that.
+ */
+bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter)
+{
+    bide_single_consumer_word_ *state = bide_single_consumer_of_(awaiter);
+    uintptr_t closed = BIDE_SINGLE_CLOSED_;
+    if (bide_single_consumer_withdraw_(awaiter))
+        return true;
+    /* release: 2, the set's; partner is the acquire of a wait that takes it. */
+    if (!bide_single_consumer_set_(state, BIDE_SINGLE_NOT_SET_))
+        bide_atomic_compare_exchange(&state->word, &closed, BIDE_SINGLE_SET_FOR_GOOD_, release,
+                                     relaxed);
+    return false;
 }
 
 void bide_single_consumer_misused_(void)

@@ -460,6 +460,7 @@ bool bide_waiter_queue_arm(bide_queue_waiter *waiter)
 bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_waiter_queue_ops *rules,
                                       bide_frame *frame)
 {
+    bide_queue_waiter_start(waiter); /* also if it ends here: it may be withdrawn after that */
     /* acquire: partner is close's release; writes from before it are visible. */
     if ((bide_atomic_load(&waiter->queue->state, acquire) & QUEUE_CLOSED) != 0) {
         if (!bide_awaiter_ready(&waiter->awaiter, waiter->awaiter.ops))
@@ -468,7 +469,6 @@ bide_frame *bide_waiter_queue_suspend(bide_queue_waiter *waiter, const bide_wait
     }
     if (bide_spin_until_ready(&waiter->awaiter, frame))
         return frame;
-    bide_queue_waiter_start(waiter);
     bide_waiter_queue_enlist(waiter, rules);
     return bide_waiter_queue_arm(waiter) ? frame : NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * The reader-writer lock: concurrent readers and writers, downgrading, hand-overs that race with
+ * The reader-writer lock: concurrent readers and writers, downgrading, upgrading, hand-overs that race with
  * cancellation and closing, and memory that is freed as early as allowed. waiter_queue_check.c
  * checks the queue.
  */
@@ -28,6 +28,8 @@ typedef struct state {
     bide_rw_lock_waiter holder;
     bide_rw_lock *allocated;
     struct early *early[2];
+    bide_rw_lock_waiter upgradable;
+    struct upgrader *upgrader;
     int data;
     int users;
 } state;
@@ -115,6 +117,78 @@ static const bide_check_scenario downgraded_and_written = {
     .cxx20_release_sequences = true,
     .setup = setup,
     .threads = {write_and_read, write_it},
+    .finish = finish_free,
+};
+
+/* ---- Upgrading ---- */
+
+static void upgrade_it(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_assert(bide_check_await(bide_rw_lock_upgradable_read(&lock, &s->lock)) == 0);
+    int data = s->data;
+    bide_check_assert(bide_check_await(bide_rw_lock_upgrade(&lock)) == 0);
+    bide_check_assert(s->data == data);
+    s->data++;
+    bide_rw_lock_unlock(&lock);
+}
+
+static void try_to_upgrade_it(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    if (!bide_rw_lock_try_upgradable_read(&lock, &s->lock))
+        return;
+    int data = s->data;
+    if (bide_rw_lock_try_upgrade(&lock)) {
+        bide_check_assert(s->data == data);
+        s->data++;
+        bide_rw_lock_downgrade_to_upgradable(&lock);
+        bide_check_assert(s->data == data + 1);
+    }
+    bide_rw_lock_unlock(&lock);
+}
+
+static void finish_two(void *p)
+{
+    bide_check_assert(((state *)p)->data == 2);
+    finish_free(p);
+}
+
+static const bide_check_scenario upgraded_and_read = {
+    .name = "one_upgrades_and_one_reads",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {upgrade_it, read_it},
+    .finish = finish_free,
+};
+
+static const bide_check_scenario upgraded_and_written = {
+    .name = "one_upgrades_and_no_writer_comes_in_between",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {upgrade_it, write_it},
+    .finish = finish_two,
+};
+
+static const bide_check_scenario upgraded_twice = {
+    .name = "two_upgrade_one_after_the_other",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {upgrade_it, upgrade_it},
+    .finish = finish_two,
+};
+
+static const bide_check_scenario tried_to_upgrade = {
+    .name = "one_tries_to_upgrade_beside_one_that_reads_and_one_that_does_too",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup,
+    .threads = {try_to_upgrade_it, try_to_read, try_to_upgrade_it},
     .finish = finish_free,
 };
 
@@ -283,6 +357,132 @@ static const bide_check_scenario read_together = {
     .finish = finish_reading,
 };
 
+/* ---- One upgrades while another reads, and a writer is in line ---- */
+
+static void setup_upgradable(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_check_assert(bide_rw_lock_try_read(&s->holder, &s->lock));
+    bide_check_assert(bide_rw_lock_try_upgradable_read(&s->upgradable, &s->lock));
+    enlist(s, 0, true);
+}
+
+static void upgrade_before_the_line(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_check_await(bide_rw_lock_upgrade(&s->upgradable)) == 0);
+    bide_check_assert(s->data == 0);
+    s->data++;
+    bide_rw_lock_unlock(&s->upgradable);
+}
+
+static void finish_upgraded(void *p)
+{
+    finish_one(p, 0, 0);
+    finish_two(p);
+}
+
+static const bide_check_scenario upgraded_before_the_line = {
+    .name = "an_upgrade_passes_the_line_when_the_last_reader_unlocks",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_upgradable,
+    .threads = {upgrade_before_the_line, unlock_it},
+    .finish = finish_upgraded,
+};
+
+/* A coroutine that upgrades what `upgradable` holds; then it unlocks it. */
+struct upgrader {
+    bide_task task;
+    bide_context context;
+    bide_stop_source stop;
+    struct state *state;
+    int status;
+};
+
+bide_coroutine(upgrader_body)
+{
+    bide_begin(upgrader_body, struct upgrader * self);
+    bide_await_status(self->status, bide_rw_lock_upgrade(&self->state->upgradable));
+    if (self->status == 0)
+        self->state->data++;
+    bide_rw_lock_unlock(&self->state->upgradable);
+    bide_end();
+}
+
+static void begin_upgrade(state *s, bide_scheduler *scheduler)
+{
+    struct upgrader *upgrader = s->upgrader = bide_check_alloc(sizeof *upgrader);
+    bide_stop_source_init(&upgrader->stop);
+    upgrader->context = (bide_context){scheduler, &upgrader->stop, NULL, NULL};
+    upgrader->state = s;
+    upgrader->status = 1;
+    bide_start(&upgrader->task.frame, &upgrader_body, &upgrader->context);
+    bide_resume(&upgrader->task.frame);
+}
+
+static void setup_upgrade(void *p)
+{
+    setup_upgradable(p);
+    begin_upgrade(p, &bide_inline_scheduler);
+}
+
+static void stop_upgrade(void *p)
+{
+    bide_stop_request(&((state *)p)->upgrader->stop);
+}
+
+static void finish_stopped_upgrade(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->upgrader->task.frame));
+    bide_check_assert(s->upgrader->status == 0 || s->upgrader->status == -ECANCELED);
+    bide_check_assert(s->data == 1 + (s->upgrader->status == 0));
+    bide_check_free(s->upgrader);
+    finish_one(s, 0, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario upgrade_cancelled = {
+    .name = "an_upgrade_is_asked_to_stop_while_the_last_reader_unlocks",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_upgrade,
+    .threads = {unlock_it, stop_upgrade},
+    .finish = finish_stopped_upgrade,
+};
+
+/* The upgrade was admitted. It is destroyed before it runs, and what it held before is unlocked. */
+static void setup_kept_upgrade(void *p)
+{
+    setup_upgradable(p);
+    begin_upgrade(p, &kept);
+}
+
+static void finish_destroyed_upgrade(void *p)
+{
+    state *s = p;
+    bide_rw_lock_waiter lock;
+    bide_check_assert(s->early[0]->status == 1);
+    bide_destroy(&s->upgrader->task.frame);
+    bide_check_assert(s->upgrader->status == 1);
+    bide_check_free(s->upgrader);
+    bide_check_assert(!bide_rw_lock_try_write(&lock, &s->lock));
+    bide_rw_lock_unlock(&s->upgradable);
+    finish_one(s, 0, 0);
+    finish_free(p);
+}
+
+static const bide_check_scenario upgrade_destroyed = {
+    .name = "an_upgrade_is_destroyed_that_was_let_in",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_kept_upgrade,
+    .threads = {unlock_it, try_to_read},
+    .finish = finish_destroyed_upgrade,
+};
+
 /* ---- Destroyed before it runs ---- */
 
 static void setup_kept_writer(void *p)
@@ -367,6 +567,13 @@ int main(int argc, char **argv)
         &freed,
         &read_together,
         &destroyed,
+        &upgraded_and_read,
+        &upgraded_and_written,
+        &upgraded_twice,
+        &tried_to_upgrade,
+        &upgraded_before_the_line,
+        &upgrade_cancelled,
+        &upgrade_destroyed,
         NULL,
     };
     static const char *const files[] = {"rw_lock.h", "rw_lock.c", NULL};

@@ -149,7 +149,7 @@ not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_l
     bide_waiter_list_shut_judged_'
 parts='bide_channel_make_ bide_condition_wait_checked_ bide_fork_task_begin_ bide_fork_task_begin_call_
     bide_fork_task_begin_join_ bide_event_count_own_waiter_init_ bide_event_count_waiter_init_
-    bide_rw_lock_start_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
+    bide_rw_lock_start_ bide_rw_lock_upgrade_checked_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
 list=$(grep -l '^ \* lists: operations$' "$mistakes"/*.c)
 operations=0
 while read -r marked name; do

@@ -15,6 +15,8 @@
 #include "bide/run_loop.h"
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
+#include "bide/extend/choice.h"
+#include "bide/extend/wrapper.h"
 
 #include <poll.h>
 
@@ -31,8 +33,10 @@ struct user {
     by_hand *by_hand;
     bide_context context;
     bide_stop_source stop;
+    bide_forward operation;
     char name;
-    bool has; /* something to hand on */
+    bool loses; /* what it has is given back for it: the waiter is kept until then */
+    bool has;   /* something to hand on */
     int status;
     int ends;
 };
@@ -43,14 +47,30 @@ static void user_ends(struct user *self)
     self->ends++;
     self->has = self->status == 0 && p->hand_on != NULL;
     by_hand_note(self->by_hand, self->name);
-    if (!self->has || (p->traits & HAS_KEY) == 0)
+    if (!self->loses && (!self->has || (p->traits & HAS_KEY) == 0))
         primitive_retire_waiter(p, self->waiter);
+}
+
+static int behind_a_wrapper_resume(bide_awaiter *awaiter)
+{
+    return bide_forward_take((bide_forward *)(void *)awaiter);
+}
+
+/* As in a branch: the wrapper can give back what the operation has. */
+static bide_awaiter *begin_behind_a_wrapper(struct user *self)
+{
+    static const bide_wrapper_ops ops = BIDE_FORWARD_OPS(behind_a_wrapper_resume, "loses");
+    return bide_forward_init(&self->operation, &ops,
+                             self->primitive->begin(self->waiter, self->object));
 }
 
 bide_coroutine(user_body)
 {
     bide_begin(user_body, struct user * self);
-    bide_await_status(self->status, self->primitive->begin(self->waiter, self->object));
+    if (self->loses)
+        bide_await_status(self->status, begin_behind_a_wrapper(self));
+    else
+        bide_await_status(self->status, self->primitive->begin(self->waiter, self->object));
     user_ends(self);
     bide_end();
 }
@@ -516,6 +536,213 @@ static void destroyed_after_it_was_woken_the_next_has_what_it_was_handed(void **
         run_and_hand_on(&f);
         for (int i = 1; i < f.begun; i++)
             assert_int_equal(f.users[i].ends, i > 1 || !at_once || f.max == 1);
+        fixture_end(&f);
+    }
+}
+
+/* ---- Raced against another, which is chosen: what it has is given back ---- */
+
+/* Has ended, and its coroutine has the result, as that of a branch has. It loses. */
+static void lose(struct user *user)
+{
+    assert_int_equal(user->status, 0);
+    assert_true(user->loses);
+    user->has = user->loses = false;
+    bide_wrapper_release(&user->operation.inner);
+    if ((user->primitive->traits & LEAVES_A_GAP) != 0)
+        user->primitive->hand_on(user->object, user->waiter);
+    primitive_retire_waiter(user->primitive, user->waiter);
+}
+
+static struct user *begin_loser(struct fixture *f)
+{
+    struct user *user = make_user(f);
+    user->loses = true;
+    bide_resume(&user->task.frame);
+    return user;
+}
+
+static void lost_after_it_was_woken_the_next_in_line_has_what_it_had(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, state);
+    struct user *loser = begin_loser(&f);
+    struct user *next = f.max > 1 ? begin_user(&f) : NULL;
+    assert_int_equal(loser->status, WAITS);
+    f.primitive->wake(f.object);
+    if (f.primitive->hand_on == NULL || next == NULL) {
+        by_hand_run(&f.by_hand);
+    } else {
+        by_hand_run(&f.by_hand);
+        assert_int_equal(next->status, WAITS);
+    }
+    lose(loser);
+    if (next == NULL)
+        next = begin_user(&f);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(next->status, 0);
+    assert_int_equal(loser->ends, 1);
+    fixture_end(&f);
+}
+
+static void lost_after_it_was_ready_the_next_has_what_it_had(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, state);
+    f.primitive->wake(f.object);
+    struct user *loser = begin_loser(&f);
+    assert_int_equal(loser->status, 0);
+    lose(loser);
+    struct user *next = begin_user(&f);
+    assert_int_equal(next->status, 0);
+    fixture_end(&f);
+}
+
+static void lost_after_it_was_closed_what_it_had_is_as_if_it_had_not_begun(void **state)
+{
+    for (int ready = 0; ready < 2; ready++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        if (ready)
+            f.primitive->wake(f.object);
+        struct user *loser = begin_loser(&f);
+        if (!ready)
+            f.primitive->wake(f.object);
+        by_hand_run(&f.by_hand);
+        f.primitive->close(f.object);
+        lose(loser);
+        assert_int_equal(begin_user(&f)->status,
+                         (f.primitive->traits & STAYS_HAD) != 0 ? 0 : -EPIPE);
+        fixture_end(&f);
+    }
+}
+
+static void lost_after_it_was_cut_short_there_is_nothing_to_give_back(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, state);
+    struct user *loser = begin_loser(&f);
+    bide_stop_request(&loser->stop);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(loser->status, -ECANCELED);
+    bide_wrapper_release(&loser->operation.inner);
+    primitive_retire_waiter(f.primitive, loser->waiter);
+    f.primitive->wake(f.object);
+    struct user *next = begin_user(&f);
+    assert_int_equal(next->status, 0);
+    fixture_end(&f);
+}
+
+/* A case of a select that is attempted: its wait takes nothing that the next in line is not given. */
+
+struct attempting {
+    bide_task task;
+    bide_awaiter *wait;
+    int status;
+};
+
+bide_coroutine(attempting_body)
+{
+    bide_begin(attempting_body, struct attempting * self);
+    bide_await_status(self->status, self->wait);
+    bide_end();
+}
+
+static void a_lost_wait_of_an_attempt_leaves_what_there_is_to_the_next(void **state)
+{
+    const primitive *p = *state;
+    for (int waits = 0; waits < 3; waits++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        void *waiter = primitive_new_waiter(p);
+        bide_awaiter *operation = p->begin(waiter, f.object);
+        struct attempting attempting = {.status = WAITS};
+        bide_choice choice = {.number = 1};
+        bide_choice_init(&choice);
+        assert_int_equal(operation->ops->attempt(operation, &choice), -EAGAIN);
+        attempting.wait = choice.wait;
+        bide_start(&attempting.task.frame, &attempting_body, &f.by_hand.context);
+        if (waits == 0) /* another is chosen at once */
+            bide_wrapper_abandon(&attempting.wait);
+        if (waits != 0)
+            bide_resume(&attempting.task.frame);
+        if (waits == 2) /* its wait has ended when another is chosen */
+            p->wake(f.object);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(attempting.status, waits == 2 ? 0 : WAITS);
+        if (waits == 2)
+            bide_wrapper_release(&attempting.wait);
+        else
+            bide_destroy(&attempting.task.frame);
+        if (waits != 2)
+            p->wake(f.object);
+        assert_int_equal(begin_user(&f)->status, 0);
+        primitive_retire_waiter(p, waiter);
+        assert_true(primitive_free_waiter(p, waiter));
+        fixture_end(&f);
+    }
+}
+
+static void an_attempt_after_the_wait_takes_what_there_is_and_gives_it_back(void **state)
+{
+    const primitive *p = *state;
+    for (int loses = 0; loses < 2; loses++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        void *waiter = primitive_new_waiter(p);
+        bide_awaiter *operation = p->begin(waiter, f.object);
+        const bide_awaiter_ops *ops = operation->ops;
+        struct attempting attempting = {.status = WAITS};
+        bide_choice choice = {.number = 1};
+        bide_choice_init(&choice);
+        assert_int_equal(ops->attempt(operation, &choice), -EAGAIN);
+        attempting.wait = choice.wait;
+        bide_start(&attempting.task.frame, &attempting_body, &f.by_hand.context);
+        bide_resume(&attempting.task.frame);
+        p->wake(f.object);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(attempting.status, 0);
+        assert_int_equal(ops->attempt(operation, &choice), 0);
+        if (loses && (ops->undo == BIDE_UNDO_WITHDRAW)) { /* it is destroyed before it knows */
+            operation->ops = ops;
+            operation->frame = NULL;
+            bide_wrapper_release(&operation);
+            if ((p->traits & LEAVES_A_GAP) != 0)
+                p->hand_on(f.object, waiter);
+        } else if (p->hand_on != NULL) {
+            p->hand_on(f.object, waiter);
+        }
+        assert_int_equal(begin_user(&f)->status, 0);
+        primitive_retire_waiter(p, waiter);
+        assert_true(primitive_free_waiter(p, waiter));
+        fixture_end(&f);
+    }
+}
+
+static void an_attempt_of_what_is_closed_says_so(void **state)
+{
+    const primitive *p = *state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        void *waiter = primitive_new_waiter(p);
+        bide_awaiter *operation = p->begin(waiter, f.object);
+        const bide_awaiter_ops *ops = operation->ops;
+        struct attempting attempting = {.status = WAITS};
+        bide_choice choice = {.number = 1};
+        bide_choice_init(&choice);
+        if (waits) {
+            assert_int_equal(ops->attempt(operation, &choice), -EAGAIN);
+            attempting.wait = choice.wait;
+            bide_start(&attempting.task.frame, &attempting_body, &f.by_hand.context);
+            bide_resume(&attempting.task.frame);
+        }
+        p->close(f.object);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(attempting.status != WAITS, waits);
+        assert_int_equal(ops->attempt(operation, &choice), -EPIPE);
+        primitive_retire_waiter(p, waiter);
+        assert_true(primitive_free_waiter(p, waiter));
         fixture_end(&f);
     }
 }
@@ -998,7 +1225,7 @@ static void a_crowd_whose_members_are_asked_to_stop_at_once(void **state)
 
 /* ---- Each for each primitive ---- */
 
-enum { ANY = 0, CLOSES = 1, MANY = 2, ALL = 4, HANDS = 8 };
+enum { ANY = 0, CLOSES = 1, MANY = 2, ALL = 4, HANDS = 8, UNDOES = 16, ATTEMPTS = 32 };
 
 static const struct {
     const char *name;
@@ -1028,6 +1255,13 @@ static const struct {
     CASE(a_destroyed_coroutine_leaves_and_the_others_keep_their_order, ANY),
     CASE(one_that_was_cut_short_or_closed_may_be_destroyed_before_it_runs, ANY),
     CASE(destroyed_after_it_was_woken_the_next_has_what_it_was_handed, ANY),
+    CASE(lost_after_it_was_woken_the_next_in_line_has_what_it_had, UNDOES),
+    CASE(lost_after_it_was_ready_the_next_has_what_it_had, UNDOES),
+    CASE(lost_after_it_was_closed_what_it_had_is_as_if_it_had_not_begun, CLOSES | UNDOES),
+    CASE(lost_after_it_was_cut_short_there_is_nothing_to_give_back, UNDOES),
+    CASE(a_lost_wait_of_an_attempt_leaves_what_there_is_to_the_next, ATTEMPTS),
+    CASE(an_attempt_after_the_wait_takes_what_there_is_and_gives_it_back, ATTEMPTS),
+    CASE(an_attempt_of_what_is_closed_says_so, ATTEMPTS | CLOSES),
     CASE(when_its_deadline_has_passed_it_ends_and_the_next_has_what_there_is, ANY),
     CASE(woken_before_its_deadline_it_ends_and_so_does_the_deadline, ANY),
     CASE(destroyed_under_a_deadline_it_leaves_what_there_is_to_the_next, ANY),
@@ -1045,9 +1279,24 @@ static const struct {
 
 enum { CASES = sizeof cases / sizeof cases[0] };
 
+/* How a select undoes the operation: UNDOES, ATTEMPTS, or neither. */
+static unsigned undone_by(const primitive *p)
+{
+    void *object = primitive_new_object(p);
+    void *waiter = primitive_new_waiter(p);
+    bide_awaiter *operation = p->begin(waiter, object);
+    unsigned undone = (operation->ops->undo == BIDE_UNDO_WITHDRAW ? UNDOES : 0u) |
+                      (operation->ops->attempt != NULL ? ATTEMPTS : 0u);
+    bide_wrapper_abandon(&operation);
+    primitive_retire_waiter(p, waiter);
+    primitive_free_waiter(p, waiter);
+    primitive_free_object(p, object);
+    return undone;
+}
+
 static unsigned offers(const primitive *p)
 {
-    return (p->close != NULL ? CLOSES : 0u) | (p->max_waiting == 0 ? MANY : 0u) |
+    return undone_by(p) | (p->close != NULL ? CLOSES : 0u) | (p->max_waiting == 0 ? MANY : 0u) |
            (p->hand_on == NULL ? ALL : HANDS);
 }
 

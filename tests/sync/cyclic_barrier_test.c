@@ -289,17 +289,25 @@ static void too_many_parties(void)
     bide_cyclic_barrier_init(&large, BIDE_CYCLIC_BARRIER_MAX + 1);
 }
 
+static void no_parties(void)
+{
+    bide_cyclic_barrier empty;
+    bide_cyclic_barrier_init(&empty, 0);
+}
+
 static void more_than_none_arrive(void)
 {
     bide_cyclic_barrier none;
-    bide_cyclic_barrier_init(&none, 0);
+    bide_cyclic_barrier_init(&none, 1);
+    (void)bide_cyclic_barrier_arrive_and_drop(&none);
     bide_cyclic_barrier_arrive(&none);
 }
 
 static void more_than_none_meet(void)
 {
     bide_cyclic_barrier none;
-    bide_cyclic_barrier_init(&none, 0);
+    bide_cyclic_barrier_init(&none, 1);
+    (void)bide_cyclic_barrier_arrive_and_drop(&none);
     bide_cyclic_barrier_arrive_and_wait_blocking(&none, BIDE_FOREVER);
 }
 
@@ -319,8 +327,10 @@ static void destroy_it_while_it_is_awaited(void)
 static void misuse_is_told(void **state)
 {
     (void)state;
-    assert_true(misuse_aborts_naming(too_many_parties, "a barrier has too many parties: &large",
-                                     "too_many_parties"));
+    assert_true(misuse_aborts_naming(
+        too_many_parties, "a barrier has no parties, or too many: &large", "too_many_parties"));
+    assert_true(misuse_aborts_naming(no_parties, "a barrier has no parties, or too many: &empty",
+                                     "no_parties"));
     assert_true(misuse_aborts_naming(more_than_none_arrive,
                                      "more arrive at a barrier than it has parties: &none",
                                      "more_than_none_arrive"));
@@ -356,7 +366,7 @@ bide_coroutine(small_body)
 static uint32_t many(void)
 {
     return crowd_of_waiters() < BIDE_CYCLIC_BARRIER_MAX ? crowd_of_waiters()
-                                                         : BIDE_CYCLIC_BARRIER_MAX;
+                                                        : BIDE_CYCLIC_BARRIER_MAX;
 }
 
 static void *meet_a_crowd(void *argument)

@@ -24,6 +24,7 @@ enum {
     STAYS_HAD = 8,           /* tokens from before the close can still be taken */
     COUNTS_WHEN_CLOSED = 16, /* tokens that are handed on after the close are in free_tokens */
     WAKE_BLOCKS = 64,        /* `wake` is for a thread: it may block until a coroutine releases */
+    LEAVES_A_GAP = 128, /* what is given back is a gap: hand_on goes past it */
     KEEPS_WHAT_IT_HAD = 32,  /* a waiter destroyed after it was woken: nobody else has its token then */
 };
 

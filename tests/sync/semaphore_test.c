@@ -293,6 +293,23 @@ static void block_for_too_many(void)
     bide_semaphore_acquire_blocking(&semaphore, BIDE_SEMAPHORE_MAX + 1, 0);
 }
 
+static void wait_for_none(void)
+{
+    bide_semaphore semaphore;
+    bide_semaphore_waiter waiter;
+    bide_semaphore_init(&semaphore, 1);
+    int status = bide_sync_wait(bide_semaphore_acquire_many(&waiter, &semaphore, 0));
+    if (status == -EINVAL && bide_semaphore_available(&semaphore) == 1)
+        bide_platform.misuse("refused", "wait_for_none", __FILE__, __LINE__);
+}
+
+static void to_wait_for_no_permits_is_misuse_or_refused(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(wait_for_none,
+                                     BIDE_DEBUG ? "no permits are waited for" : "refused", ""));
+}
+
 static void too_many_permits_are_misuse(void **state)
 {
     (void)state;
@@ -338,6 +355,7 @@ int main(void)
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_acquires_until_a_deadline),
         cmocka_unit_test(no_permit_is_lost_or_had_twice),
+        cmocka_unit_test(to_wait_for_no_permits_is_misuse_or_refused),
         cmocka_unit_test(too_many_permits_are_misuse),
 #endif
 #if BIDE_DEBUG && TESTING_HOSTED

@@ -26,6 +26,7 @@ typedef struct storm_user {
     uint32_t kind;    /* at random */
     uint32_t section; /* how long it takes, at random */
     int status;       /* what the wait ended with */
+    int found;        /* for the body */
 } storm_user;
 
 typedef struct storm_kind {

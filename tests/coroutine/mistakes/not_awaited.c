@@ -149,6 +149,8 @@ void awaits_nothing(void)
     bide_resume_on(0, 0, 0);                                            // HERE
     bide_rw_lock_read(0, 0);                                            // HERE
     bide_rw_lock_write(0, 0);                                           // HERE
+    bide_rw_lock_upgradable_read(0, 0);                                 // HERE
+    bide_rw_lock_upgrade(&(bide_rw_lock_waiter){0});                    // HERE
     bide_schedule(0, 0);                                                // HERE
     bide_schedule_on(0, 0, 0);                                          // HERE
     bide_scope_join(0);                                                 // HERE

@@ -36,6 +36,7 @@ const primitive *const primitives[] = {
     &primitive_shared_task,
     &primitive_rw_lock_write,
     &primitive_rw_lock_read,
+    &primitive_rw_lock_upgradable,
     &primitive_barging_mutex,
     &primitive_once,
     &primitive_once_in_vain,

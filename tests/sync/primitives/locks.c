@@ -32,6 +32,16 @@ static bide_awaiter *read_begin(void *waiter, void *object)
     return bide_rw_lock_read(waiter, &((written *)object)->lock);
 }
 
+static bide_awaiter *upgradable_begin(void *waiter, void *object)
+{
+    return bide_rw_lock_upgradable_read(waiter, &((written *)object)->lock);
+}
+
+static int upgradable_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    return bide_rw_lock_upgradable_read_blocking(waiter, &((written *)object)->lock, deadline);
+}
+
 static int write_blocking(void *waiter, void *object, uint64_t deadline)
 {
     return bide_rw_lock_write_blocking(waiter, &((written *)object)->lock, deadline);
@@ -97,6 +107,23 @@ const primitive primitive_rw_lock_write = {
     .init = rw_init,
     .begin = write_begin,
     .wait_blocking = write_blocking,
+    .wake = rw_wake,
+    .hand_on = write_hand_on,
+    .close = rw_close,
+    .is_idle = rw_is_idle,
+    .free_tokens = rw_free_tokens,
+    .destroy = rw_destroy,
+};
+
+const primitive primitive_rw_lock_upgradable = {
+    .name = "reader-writer lock, to read and perhaps upgrade",
+    .object_size = sizeof(written),
+    .waiter_size = sizeof(bide_rw_lock_waiter),
+    .traits = IN_ORDER | HANDED | HAS_KEY | COUNTS_WHEN_CLOSED,
+    .tokens = 1,
+    .init = rw_init,
+    .begin = upgradable_begin,
+    .wait_blocking = upgradable_blocking,
     .wake = rw_wake,
     .hand_on = write_hand_on,
     .close = rw_close,

@@ -10,7 +10,8 @@ extern const primitive primitive_mutex, primitive_semaphore, primitive_semaphore
 extern const primitive primitive_sequence_barrier8, primitive_sequence_barrier,
     primitive_sequence_group, primitive_claim, primitive_multi_claim, primitive_multi_reader;
 extern const primitive primitive_shared_task;
-extern const primitive primitive_rw_lock_write, primitive_rw_lock_read, primitive_barging_mutex,
+extern const primitive primitive_rw_lock_write, primitive_rw_lock_read, primitive_rw_lock_upgradable,
+    primitive_barging_mutex,
     primitive_once, primitive_once_in_vain, primitive_condition;
 extern const primitive primitive_auto_event, primitive_notify_one, primitive_notify_all,
     primitive_latch, primitive_wait_group, primitive_cyclic_barrier;

@@ -15,7 +15,11 @@
  * One thread at a time is the sender: it sends and closes. The role passes to another thread by
  * something that orders the two, such as a mutex. A subscriber is a position, and belongs to one
  * thread at a time. Any number of subscribers may come and go; there is no list of them. A copy of
- * a subscriber is another one that continues from there.
+ * a subscriber is another one that continues from there. A subscriber in two waits at once is
+ * misuse, which is detected if BIDE_DEBUG is 1.
+ *
+ * Nothing is lost when a receive is raced: as a case of a select it takes nothing unless it wins.
+ * If its coroutine is destroyed before it resumes, the subscriber stays where it was.
  *
  * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Receiving is lock-free: it retries only if the element was overwritten in the meantime,
@@ -66,10 +70,10 @@ typedef struct bide_broadcast_ {
 
 typedef struct bide_broadcast_cursor_ {
     bide_broadcast_ *broadcast;
-    size_t position; /* of the next */
-    size_t place;    /* that of `position` */
-    size_t seen;     /* what was published when it looked last; position - 1 or later */
-    size_t lost;     /* since the last that was received */
+    size_t position;     /* of the next */
+    size_t place;        /* that of `position` */
+    size_t seen;         /* what was published when it looked last; position - 1 or later */
+    const void *waiting; /* in debug builds: itself while it waits, and a copy of it does not */
 } bide_broadcast_cursor_;
 
 /*
@@ -205,7 +209,7 @@ BIDE_INLINE void bide_broadcast_subscribe_(bide_broadcast_cursor_ *cursor,
     cursor->broadcast = broadcast;
     cursor->position = position;
     cursor->seen = published;
-    cursor->lost = 0;
+    cursor->waiting = NULL;
     if (position - origin <= SIZE_MAX / 2)
         cursor->place = (position - origin) % places;
     else
@@ -225,19 +229,19 @@ BIDE_INLINE size_t bide_broadcast_available_(bide_broadcast_cursor_ *cursor, siz
 
 /*
  * If the next is not kept any more, by what was seen, skips to the oldest that is, and `margin`
- * further.
+ * further. Returns how many were skipped.
  */
-BIDE_INLINE void bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t margin)
+BIDE_INLINE size_t bide_broadcast_skip_(bide_broadcast_cursor_ *cursor, size_t margin)
 {
     const bide_broadcast_ *broadcast = cursor->broadcast;
     size_t ahead = cursor->seen - cursor->position;
     if (BIDE_LIKELY(ahead < broadcast->capacity))
-        return;
-    size_t lost = ahead - broadcast->capacity + 1 + margin;
-    cursor->lost += lost;
-    cursor->position += lost;
+        return 0;
+    size_t skipped = ahead - broadcast->capacity + 1 + margin;
+    cursor->position += skipped;
     cursor->place =
-        bide_broadcast_after_(broadcast, cursor->place, lost % (broadcast->capacity + 1));
+        bide_broadcast_after_(broadcast, cursor->place, skipped % (broadcast->capacity + 1));
+    return skipped;
 }
 
 /*
@@ -261,11 +265,11 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
                                         size_t count, size_t size)
 {
     bide_broadcast_ *broadcast = cursor->broadcast;
-    size_t margin = 0;
+    size_t margin = 0, lost = 0;
     for (bool is_fresh = count != 1;; is_fresh = true) {
         if (bide_broadcast_available_(cursor, count == 1 ? 1 : SIZE_MAX) == 0)
             return 0;
-        bide_broadcast_skip_(cursor, margin);
+        lost += bide_broadcast_skip_(cursor, margin);
         size_t seen = cursor->seen, place = cursor->place;
         if (count > seen - cursor->position + 1)
             count = seen - cursor->position + 1;
@@ -278,8 +282,7 @@ BIDE_INLINE size_t bide_broadcast_take_(bide_broadcast_cursor_ *cursor, size_t *
         /* acquire: 2, partner is the publishing; for what is read next. */
         cursor->seen = bide_atomic_load(&broadcast->barrier.published, acquire);
         if (BIDE_LIKELY(cursor->seen - cursor->position < broadcast->capacity)) {
-            *missed = cursor->lost;
-            cursor->lost = 0;
+            *missed = lost;
             cursor->position += count;
             cursor->place = place;
             return count;
@@ -343,9 +346,18 @@ BIDE_INLINE int bide_broadcast_try_recv_(bide_broadcast_cursor_ *cursor, size_t 
                              BIDE_BROADCAST_ELEMENT_((subscriber_), (to)), (count), \
                              BIDE_BROADCAST_SIZE_(subscriber_))
 
+/* In src/queue/broadcast.c: 5. */
+void bide_broadcast_begin_wait_(bide_broadcast_cursor_ *cursor, bide_frame *frame);
+void bide_broadcast_cancel_(bide_awaiter *awaiter);
+bool bide_broadcast_withdraw_(bide_awaiter *awaiter);
+int bide_broadcast_attempt_(bide_awaiter *awaiter, bide_choice *choice);
+
+/* Stays where the subscriber stands until the operation is over: `withdraw` goes back there. */
 BIDE_INLINE bool bide_broadcast_ready_(bide_awaiter *awaiter)
 {
-    bide_broadcast_cursor_ *cursor = ((bide_broadcast_waiter *)(void *)awaiter)->cursor;
+    bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
+    bide_broadcast_cursor_ *cursor = waiter->cursor;
+    waiter->wait.target = cursor->position;
     return bide_broadcast_available_(cursor, 1) != 0 || bide_broadcast_is_closed_(cursor);
 }
 
@@ -353,12 +365,18 @@ BIDE_INLINE bide_frame *bide_broadcast_suspend_(bide_awaiter *awaiter, bide_fram
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
     waiter->wait.target = waiter->cursor->position;
+#if BIDE_DEBUG
+    bide_broadcast_begin_wait_(waiter->cursor, frame);
+#endif
     return bide_sequence_barrier_suspend_(awaiter, frame);
 }
 
 BIDE_INLINE int bide_broadcast_resume_(bide_awaiter *awaiter)
 {
     bide_broadcast_waiter *waiter = (bide_broadcast_waiter *)(void *)awaiter;
+#if BIDE_DEBUG
+    waiter->cursor->waiting = NULL;
+#endif
     return bide_broadcast_try_recv_(waiter->cursor, waiter->missed, waiter->to,
                                     waiter->size); /* 5 */
 }
@@ -372,11 +390,11 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
         .ready = bide_broadcast_ready_,
         .suspend = bide_broadcast_suspend_,
         .resume = bide_broadcast_resume_,
-        .cancel = bide_sequence_barrier_cancel_,
-        .withdraw = bide_sequence_barrier_withdraw_,
+        .cancel = bide_broadcast_cancel_,
+        .withdraw = bide_broadcast_withdraw_,
         .name = "bide_broadcast_recv",
-        .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .attempt = bide_broadcast_attempt_,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->cursor = cursor;
     waiter->missed = missed;

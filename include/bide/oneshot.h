@@ -10,8 +10,9 @@
  * race to give the answer; or a receiver that no longer wants it, or a sender that will not give
  * it, closes first. A send that has not won returns -EPIPE, and leaves the value with its caller.
  *
- * One thread at a time is the receiver: it receives, tries to, and waits. A cancelled receive, or
- * one whose coroutine is destroyed, takes nothing: the value is there for the next.
+ * One thread at a time is the receiver: it receives, tries to, and waits. A receive that is
+ * cancelled, that loses in a select, or whose coroutine is destroyed before it resumes, takes
+ * nothing: the value is there for the next. Two waits at once are misuse, and detected.
  *
  * Lifetime: the memory may be freed when the last receive has ended, and no other call is under way
  * or will come. A send that returns 0, and a close, touch nothing of the oneshot after they have
@@ -57,7 +58,7 @@ typedef struct bide_oneshot_waiter {
     bide_single_consumer_event_waiter wait; /* the head */
     bide_oneshot_ *oneshot;
     const void *value;
-    void *to;
+    void *to; /* NULL once it has taken the value */
     size_t size;
 } bide_oneshot_waiter;
 
@@ -164,7 +165,23 @@ BIDE_INLINE bool bide_oneshot_ready_(bide_awaiter *awaiter)
 BIDE_INLINE int bide_oneshot_resume_(bide_awaiter *awaiter)
 {
     bide_oneshot_waiter *waiter = (bide_oneshot_waiter *)(void *)awaiter;
-    return bide_oneshot_try_recv_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
+    int status = bide_oneshot_try_recv_(waiter->oneshot, waiter->value, waiter->to, waiter->size);
+    if (BIDE_LIKELY(status == 0))
+        waiter->to = NULL;
+    return status;
+}
+
+/* In src/queue/oneshot.c: 5. */
+void bide_oneshot_begin_wait_(bide_oneshot_ *oneshot, const bide_frame *frame);
+bool bide_oneshot_withdraw_(bide_awaiter *awaiter);
+int bide_oneshot_attempt_(bide_awaiter *awaiter, bide_choice *choice);
+
+BIDE_INLINE bide_frame *bide_oneshot_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+#if BIDE_DEBUG && !BIDE_CHECK /* the check would add events to all executions */
+    bide_oneshot_begin_wait_(((bide_oneshot_waiter *)(void *)awaiter)->oneshot, frame);
+#endif
+    return bide_single_consumer_event_suspend_(awaiter, frame);
 }
 
 BIDE_MUST_AWAIT
@@ -173,13 +190,13 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_oneshot_ready_,
-        .suspend = bide_single_consumer_event_suspend_,
+        .suspend = bide_oneshot_suspend_,
         .resume = bide_oneshot_resume_,
         .cancel = bide_single_consumer_cancel_,
-        .withdraw = bide_single_consumer_withdraw_,
+        .withdraw = bide_oneshot_withdraw_,
         .name = "bide_oneshot_recv",
-        .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .attempt = bide_oneshot_attempt_,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->oneshot = oneshot;
     waiter->value = value;
@@ -235,7 +252,7 @@ BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *
  *               SET, SET_FOR_GOOD        the value is there; it stays there until it is received
  *               CLOSED                   it was closed before anything was sent
  *     claimed   0 --the first send--> 1
- *     received  false --a receive ends with 0--> true
+ *     received  false --a receive ends with 0--> true; back to false if the result has no user (5)
  *
  *     send      claim; copy the value; set the event
  *     receive   wait for the event; copy the value
@@ -251,6 +268,10 @@ BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *
  *    load, with acquire, because the set that failed is relaxed; its partner is the close. A send
  *    that finds it claimed by another has seen nothing.
  * 4. `received` is the receiver's alone.
+ * 5. The value stays in the oneshot, so a receive that has taken it gives it back by `received`: if
+ *    it loses in a select behind a wrapper, or if its coroutine is destroyed before it resumes. A
+ *    select itself attempts the receive, which takes nothing unless it wins. It waits by the same
+ *    waiter, with a table that takes nothing.
  *
  * Source: Tokio's and the futures crate's oneshot; the event is cppcoro's single_consumer_event.
  */

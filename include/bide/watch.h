@@ -15,7 +15,10 @@
  * One thread at a time is the sender: it sends and closes. The role passes to another thread by
  * something that orders the two, such as a mutex. Any number of threads may read. A receiver
  * belongs to one thread at a time. Any number of receivers may come and go; there is no list of
- * them.
+ * them. A receiver in two waits at once is misuse, which is detected if BIDE_DEBUG is 1.
+ *
+ * No change is lost when a receive is raced: as a case of a select it sees nothing unless it wins.
+ * If its coroutine is destroyed before it resumes, the value is still new to the receiver.
  *
  * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Reading is lock-free: it retries only if three values were sent in the meantime. A
@@ -68,7 +71,8 @@ typedef struct bide_watch_ {
 
 typedef struct bide_watch_receiver_ {
     bide_watch_ *watch;
-    size_t seen; /* the version */
+    size_t seen;         /* the version */
+    const void *waiting; /* in debug builds: itself while it waits, and a copy of it does not */
 } bide_watch_receiver_;
 
 /*
@@ -201,6 +205,7 @@ BIDE_INLINE int bide_watch_read_(bide_watch_ *watch, void *to, size_t size)
 BIDE_INLINE void bide_watch_receiver_init_(bide_watch_receiver_ *receiver, bide_watch_ *watch)
 {
     receiver->watch = watch;
+    receiver->waiting = NULL;
     /* relaxed: it is another number than any that is looked at next. */
     receiver->seen = bide_atomic_load(&watch->barrier.published, relaxed) - 1;
 }
@@ -253,9 +258,18 @@ BIDE_INLINE int bide_watch_try_recv_(bide_watch_receiver_ *receiver, void *to, s
     return 0;
 }
 
+/* In src/queue/watch.c: 5. */
+void bide_watch_begin_wait_(bide_watch_receiver_ *receiver, bide_frame *frame);
+void bide_watch_cancel_(bide_awaiter *awaiter);
+bool bide_watch_withdraw_(bide_awaiter *awaiter);
+int bide_watch_attempt_(bide_awaiter *awaiter, bide_choice *choice);
+
+/* The target says what was seen when the operation began: `withdraw` goes back there. */
 BIDE_INLINE bool bide_watch_ready_(bide_awaiter *awaiter)
 {
-    const bide_watch_receiver_ *receiver = ((bide_watch_waiter *)(void *)awaiter)->receiver;
+    bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
+    const bide_watch_receiver_ *receiver = waiter->receiver;
+    waiter->wait.target = receiver->seen + 1;
     return bide_watch_is_new_(receiver) || bide_watch_is_closed_(receiver);
 }
 
@@ -263,12 +277,18 @@ BIDE_INLINE bide_frame *bide_watch_suspend_(bide_awaiter *awaiter, bide_frame *f
 {
     bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
     waiter->wait.target = waiter->receiver->seen + 1;
+#if BIDE_DEBUG
+    bide_watch_begin_wait_(waiter->receiver, frame);
+#endif
     return bide_sequence_barrier_suspend_(awaiter, frame);
 }
 
 BIDE_INLINE int bide_watch_resume_(bide_awaiter *awaiter)
 {
     bide_watch_waiter *waiter = (bide_watch_waiter *)(void *)awaiter;
+#if BIDE_DEBUG
+    waiter->receiver->waiting = NULL;
+#endif
     return bide_watch_try_recv_(waiter->receiver, waiter->to, waiter->size); /* 5 */
 }
 
@@ -280,11 +300,11 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
         .ready = bide_watch_ready_,
         .suspend = bide_watch_suspend_,
         .resume = bide_watch_resume_,
-        .cancel = bide_sequence_barrier_cancel_,
-        .withdraw = bide_sequence_barrier_withdraw_,
+        .cancel = bide_watch_cancel_,
+        .withdraw = bide_watch_withdraw_,
         .name = "bide_watch_recv",
-        .attempt = NULL,
-        .undo = BIDE_UNDO_NONE,
+        .attempt = bide_watch_attempt_,
+        .undo = BIDE_UNDO_WITHDRAW,
     };
     waiter->receiver = receiver;
     waiter->to = to;

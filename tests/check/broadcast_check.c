@@ -6,6 +6,7 @@
 #include "bide/check.h"
 #include "bide/stop.h"
 
+#include "given_back.h"
 #include "watched.h"
 
 typedef struct element {
@@ -208,6 +209,57 @@ static void wait_until_stopped(void *p)
         had(s, &e, s->subscriber.missed);
 }
 
+/* The receive has no user in the end: a loser of a select, or its coroutine is destroyed. */
+static void wait_and_give_back(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    size_t position = s->subscriber.cursor.position, place = s->subscriber.cursor.place;
+    bide_awaiter *awaiter = bide_broadcast_recv(&wait, &s->subscriber, &e);
+    bide_check_assert(bide_check_await(awaiter) == 0);
+    check_element(s, &e);
+    give_back(awaiter);
+    bide_check_assert(s->subscriber.cursor.position == position &&
+                      s->subscriber.cursor.place == place);
+}
+
+static void select_with(state *s, const bide_context *context)
+{
+    bide_broadcast_waiter wait;
+    element e;
+    int status = select_by_hand(bide_broadcast_recv(&wait, &s->subscriber, &e), context);
+    bide_check_assert(status == 0 || status == -EAGAIN || status == -ECANCELED);
+    if (status == 0)
+        had(s, &e, s->subscriber.missed);
+}
+
+static void select_one(void *p)
+{
+    select_with(p, NULL);
+}
+
+static void select_until_stopped(void *p)
+{
+    state *s = p;
+    select_with(s, &s->context);
+}
+
+static void select_until_closed(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    int status;
+    while ((status = select_by_hand(bide_broadcast_recv(&wait, &s->subscriber, &e), NULL)) !=
+           -EPIPE)
+        if (status == 0)
+            had(s, &e, s->subscriber.missed);
+        else
+            return;
+    bide_check_assert(s->last == 2 && s->closed == 1);
+}
+
 /* The kept elements that were not received are available, and nothing else. */
 static void drain(state *s, uint64_t sent)
 {
@@ -288,6 +340,11 @@ SCENARIO(it_is_closed, setup_waited_for, finish_of_two, send_and_close, wait_unt
 SCENARIO(a_receiver_looks_while_it_is_closed, setup, finish_of_two, send_and_close,
          try_three_times);
 
+SCENARIO(a_receive_is_given_back, setup_waited_for, finish_of_two, send_two, wait_and_give_back);
+SCENARIO(a_select_receives, setup_waited_for, finish_of_two, send_two, select_one);
+SCENARIO(a_select_receives_while_it_is_closed, setup_waited_for, finish_of_two, send_and_close,
+         select_until_closed);
+
 SCENARIO(a_subscriber_comes_after_half_of_all_positions, setup_after_half_of_all, finish_subscribed,
          send_two, try_twice);
 
@@ -302,6 +359,16 @@ static const bide_check_scenario a_wait_is_cut_short = {
     .preemptions = 1,
     .threads = {send_one, request, wait_until_stopped}};
 
+static const bide_check_scenario a_select_is_cut_short = {
+    .name = "a_select_is_cut_short",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_waited_for,
+    .finish = finish_of_one,
+    .never_spurious = true,
+    .preemptions = 1,
+    .threads = {send_one, request, select_until_stopped}};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -315,6 +382,10 @@ int main(int argc, char **argv)
         &a_receiver_looks_while_it_is_closed,
         &a_wait_is_cut_short,
         &a_subscriber_comes_after_half_of_all_positions,
+        &a_receive_is_given_back,
+        &a_select_receives,
+        &a_select_receives_while_it_is_closed,
+        &a_select_is_cut_short,
         NULL};
     static const char *const files[] = {"broadcast.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

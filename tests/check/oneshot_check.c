@@ -4,6 +4,8 @@
 #include "bide/check.h"
 #include "bide/oneshot.h"
 
+#include "given_back.h"
+
 typedef struct answer {
     uint64_t low, high; /* equal values */
 } answer;
@@ -120,6 +122,33 @@ static void receive_until_stopped(void *p)
     ended(s, bide_sync_wait_in(&s->context, bide_oneshot_recv(&wait, &s->oneshot, &got)), &got);
 }
 
+/* The receive has no user in the end: a loser of a select, or its coroutine is destroyed. */
+static void receive_and_give_back(void *p)
+{
+    state *s = p;
+    bide_oneshot_waiter wait;
+    answer got;
+    bide_awaiter *awaiter = bide_oneshot_recv(&wait, &s->oneshot, &got);
+    bide_check_assert(bide_check_await(awaiter) == 0);
+    give_back(awaiter);
+}
+
+static void receive_by_select(void *p)
+{
+    state *s = p;
+    bide_oneshot_waiter wait;
+    answer got;
+    ended(s, select_by_hand(bide_oneshot_recv(&wait, &s->oneshot, &got), NULL), &got);
+}
+
+static void receive_by_select_until_stopped(void *p)
+{
+    state *s = p;
+    bide_oneshot_waiter wait;
+    answer got;
+    ended(s, select_by_hand(bide_oneshot_recv(&wait, &s->oneshot, &got), &s->context), &got);
+}
+
 static void try_twice(void *p)
 {
     state *s = p;
@@ -207,6 +236,12 @@ SCENARIO(the_receiver_looks, setup, finish, send_first, close_it, try_twice);
 SCENARIO(the_receive_is_cut_short, setup, finish, send_first, request, receive_until_stopped);
 SCENARIO(it_is_closed_while_the_receive_is_cut_short, setup, NULL, close_it, request,
          receive_until_stopped);
+SCENARIO(a_receive_is_given_back, setup, finish, send_first, receive_and_give_back);
+SCENARIO(a_select_receives, setup, finish, send_first, send_second, receive_by_select);
+SCENARIO(a_select_receives_while_it_is_closed, setup, finish, send_and_see_why_not, close_it,
+         receive_by_select);
+SCENARIO(a_select_is_cut_short, setup, finish, send_first, request,
+         receive_by_select_until_stopped);
 SCENARIO(it_is_freed_once_the_receive_has_ended, setup_allocated, NULL, send_or_close_allocated,
          receive_and_free);
 
@@ -223,6 +258,10 @@ int main(int argc, char **argv)
                                                      &it_is_closed_while_the_receive_is_cut_short,
                                                      &it_is_freed_once_the_receive_has_ended,
                                                      &the_sender_looks_while_the_receiver_waits,
+                                                     &a_receive_is_given_back,
+                                                     &a_select_receives,
+                                                     &a_select_receives_while_it_is_closed,
+                                                     &a_select_is_cut_short,
                                                      NULL};
     static const char *const files[] = {"oneshot.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

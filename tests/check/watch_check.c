@@ -6,6 +6,7 @@
 #include "bide/stop.h"
 #include "bide/watch.h"
 
+#include "given_back.h"
 #include "watched.h"
 
 typedef struct value {
@@ -187,6 +188,54 @@ static void wait_until_stopped(void *p)
         had(s, &v);
 }
 
+/* The receive has no user in the end: a loser of a select, or its coroutine is destroyed. */
+static void wait_and_give_back(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    bide_awaiter *awaiter = bide_watch_recv(&wait, &s->receiver, &v);
+    bide_check_assert(bide_check_await(awaiter) == 0);
+    check_value(s, &v);
+    give_back(awaiter);
+    bide_check_assert(s->receiver.receiver.seen == 0);
+}
+
+static void select_with(state *s, const bide_context *context)
+{
+    bide_watch_waiter wait;
+    value v;
+    int status = select_by_hand(bide_watch_recv(&wait, &s->receiver, &v), context);
+    bide_check_assert(status == 0 || status == -EAGAIN || status == -ECANCELED);
+    if (status == 0)
+        had(s, &v);
+}
+
+static void select_one(void *p)
+{
+    select_with(p, NULL);
+}
+
+static void select_until_stopped(void *p)
+{
+    state *s = p;
+    select_with(s, &s->context);
+}
+
+static void select_until_closed(void *p)
+{
+    state *s = p;
+    bide_watch_waiter wait;
+    value v;
+    int status;
+    while ((status = select_by_hand(bide_watch_recv(&wait, &s->receiver, &v), NULL)) != -EPIPE)
+        if (status == 0)
+            had(s, &v);
+        else
+            return;
+    bide_check_assert(s->last == 1 && s->closed == 1);
+}
+
 /* The value that the wait did not take is available. */
 static void finish_had_one(void *p)
 {
@@ -271,6 +320,21 @@ static void see_one_and_wait(void *p)
 
 SCENARIO(a_receiver_sees_more_before_it_waits, setup_seen, NULL, send_two, see_one_and_wait);
 
+SCENARIO(a_receive_is_given_back, setup_seen, finish_had_one, send_one, wait_and_give_back);
+SCENARIO(a_select_receives, setup_seen, finish_had_one, send_one, select_one);
+SCENARIO(a_select_receives_while_it_is_closed, setup_seen, NULL, send_and_close,
+         select_until_closed);
+
+static const bide_check_scenario a_select_is_cut_short = {
+    .name = "a_select_is_cut_short",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_seen,
+    .finish = finish_had_one,
+    .never_spurious = true,
+    .preemptions = 1,
+    .threads = {send_one, request, select_until_stopped}};
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&a_receiver_reads_while_two_are_sent,
@@ -283,6 +347,10 @@ int main(int argc, char **argv)
                                                      &a_wait_is_cut_short,
                                                      &a_receiver_looks_while_two_are_sent,
                                                      &a_receiver_sees_more_before_it_waits,
+                                                     &a_receive_is_given_back,
+                                                     &a_select_receives,
+                                                     &a_select_receives_while_it_is_closed,
+                                                     &a_select_is_cut_short,
                                                      NULL};
     static const char *const files[] = {"/watch.h", "shared_words.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

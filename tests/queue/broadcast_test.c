@@ -395,30 +395,30 @@ static void a_subscriber_that_skips_leaves_something(void **state)
     }
 }
 
-#define ANY_SIZE(size)                                                                 \
-    do {                                                                               \
-        typedef struct of_size {                                                       \
-            unsigned char bytes[size];                                                 \
-        } of_size;                                                                     \
-        of_size in, out[3];                                                            \
-        bide_broadcast_slot(of_size) memory[3];                                        \
-        bide_broadcast(of_size) broadcast;                                             \
-        bide_broadcast_subscriber(of_size) subscriber;                                 \
-        bide_broadcast_init(&broadcast, memory, 3);                                    \
-        bide_broadcast_subscribe(&subscriber, &broadcast);                             \
-        for (int round = 0; round < 9; round++) {                                      \
-            for (int j = 0; j < 2; j++) {                                              \
-                memset(&in, 'A' + round + j, sizeof in);                               \
-                assert_int_equal(bide_broadcast_send(&broadcast, &in), 0);             \
-            }                                                                          \
-            memset(out, 'z', sizeof out);                                              \
+#define ANY_SIZE(size)                                                              \
+    do {                                                                            \
+        typedef struct of_size {                                                    \
+            unsigned char bytes[size];                                              \
+        } of_size;                                                                  \
+        of_size in, out[3];                                                         \
+        bide_broadcast_slot(of_size) memory[3];                                     \
+        bide_broadcast(of_size) broadcast;                                          \
+        bide_broadcast_subscriber(of_size) subscriber;                              \
+        bide_broadcast_init(&broadcast, memory, 3);                                 \
+        bide_broadcast_subscribe(&subscriber, &broadcast);                          \
+        for (int round = 0; round < 9; round++) {                                   \
+            for (int j = 0; j < 2; j++) {                                           \
+                memset(&in, 'A' + round + j, sizeof in);                            \
+                assert_int_equal(bide_broadcast_send(&broadcast, &in), 0);          \
+            }                                                                       \
+            memset(out, 'z', sizeof out);                                           \
             assert_int_equal(bide_broadcast_try_recv_many(&subscriber, out, 3), 2); \
-            for (size_t i = 0; i < sizeof in; i++) {                                   \
-                assert_int_equal(out[0].bytes[i], 'A' + round);                        \
-                assert_int_equal(out[1].bytes[i], 'A' + round + 1);                    \
-                assert_int_equal(out[2].bytes[i], 'z');                                \
-            }                                                                          \
-        }                                                                              \
+            for (size_t i = 0; i < sizeof in; i++) {                                \
+                assert_int_equal(out[0].bytes[i], 'A' + round);                     \
+                assert_int_equal(out[1].bytes[i], 'A' + round + 1);                 \
+                assert_int_equal(out[2].bytes[i], 'z');                             \
+            }                                                                       \
+        }                                                                           \
     } while (0)
 
 static void it_holds_elements_of_any_size(void **state)
@@ -457,7 +457,69 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
                                      "a broadcast is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 }
+
+static void receive_twice_at_once(void)
+{
+    by_hand by_hand;
+    elements_slot memory[1];
+    elements broadcast;
+    elements_subscriber subscriber;
+    struct receiving receiving[2];
+    by_hand_init(&by_hand);
+    bide_broadcast_init(&broadcast, memory, 1);
+    bide_broadcast_subscribe(&subscriber, &broadcast);
+    begin_receiving(&receiving[0], &by_hand, &subscriber, 1, 'a');
+    begin_receiving(&receiving[1], &by_hand, &subscriber, 1, 'b');
+}
+
+static void one_subscriber_in_two_waits_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(receive_twice_at_once,
+                                     "a subscriber of a broadcast is in two waits at once",
+                                     "receiving_body"));
+}
 #endif
+
+/* Not a misuse: each way in which a wait ends leaves the subscriber to the next, and a copy waits by itself. */
+static void a_subscriber_waits_again_however_a_wait_has_ended(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    elements_slot memory[1];
+    elements broadcast;
+    elements_subscriber subscriber, copy;
+    struct receiving receiving, beside;
+    by_hand_init(&by_hand);
+    bide_broadcast_init(&broadcast, memory, 1);
+    bide_broadcast_subscribe(&subscriber, &broadcast);
+    for (int way = 0; way < 5; way++) {
+        begin_receiving(&receiving, &by_hand, &subscriber, 1, 'a');
+        copy = subscriber;
+        begin_receiving(&beside, &by_hand, &copy, 1, 'b');
+        if (way == 0)
+            bide_destroy(&receiving.task.frame);
+        else if (way == 1)
+            bide_stop_request(&receiving.stop);
+        else if (way == 4)
+            bide_broadcast_close(&broadcast);
+        else
+            send_all(&broadcast, 1, 1);
+        if (way == 3)
+            bide_destroy(&receiving.task.frame);
+        bide_destroy(&beside.task.frame);
+        (void)by_hand_run(&by_hand);
+        assert_int_equal(receiving.status, way == 1   ? -ECANCELED
+                                           : way == 2 ? 0
+                                           : way == 4 ? -EPIPE
+                                                      : 1);
+        if (way == 3)
+            assert_received(&subscriber, 1, 0);
+    }
+    begin_receiving(&receiving, &by_hand, &subscriber, 1, 'a');
+    assert_int_equal(receiving.status, -EPIPE);
+    bide_broadcast_destroy(&broadcast);
+}
 
 static void a_thread_receives_until_a_deadline(void **state)
 {
@@ -709,8 +771,10 @@ int main(void)
         cmocka_unit_test(a_subscriber_that_skips_leaves_something),
         cmocka_unit_test(it_holds_elements_of_any_size),
 #if TESTING_HOSTED
+        cmocka_unit_test(a_subscriber_waits_again_however_a_wait_has_ended),
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
+        cmocka_unit_test(one_subscriber_in_two_waits_is_misuse),
 #endif
         cmocka_unit_test(a_thread_receives_until_a_deadline),
         cmocka_unit_test(a_descriptor_is_readable_when_there_is_one),

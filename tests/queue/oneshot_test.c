@@ -248,6 +248,24 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
                                      "a oneshot is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 }
+
+static void receive_twice_at_once(void)
+{
+    by_hand by_hand;
+    answers oneshot;
+    struct receiver receivers[2];
+    by_hand_init(&by_hand);
+    bide_oneshot_init(&oneshot);
+    begin_receiver(&receivers[0], &by_hand, &oneshot);
+    begin_receiver(&receivers[1], &by_hand, &oneshot);
+}
+
+static void two_receivers_at_once_are_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(receive_twice_at_once, "two receive at once from a oneshot",
+                                     "receiver_body"));
+}
 #endif
 
 static void a_thread_receives_until_a_deadline(void **state)
@@ -476,6 +494,7 @@ int main(void)
 #if TESTING_HOSTED
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
+        cmocka_unit_test(two_receivers_at_once_are_misuse),
 #endif
         cmocka_unit_test(a_thread_receives_until_a_deadline),
         cmocka_unit_test(a_descriptor_is_readable_when_it_is_sent),

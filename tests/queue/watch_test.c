@@ -93,8 +93,7 @@ bide_coroutine(waiting_body)
 {
     bide_begin(waiting_body, struct waiting * self);
     while (self->waits-- > 0) {
-        bide_await_status(self->status,
-                          bide_watch_recv(&self->wait, self->receiver, &self->got));
+        bide_await_status(self->status, bide_watch_recv(&self->wait, self->receiver, &self->got));
         if (self->status != 0)
             break;
         by_hand_note(self->by_hand, self->name);
@@ -295,29 +294,29 @@ static void versions_wrap_around(void **state)
     assert_nothing(&seldom, -EAGAIN);
 }
 
-#define ANY_SIZE(size)                                                       \
-    do {                                                                     \
-        typedef struct of_size {                                             \
-            unsigned char bytes[size];                                       \
-        } of_size;                                                           \
-        struct {                                                             \
-            char odd;                                                        \
-            of_size in, out;                                                 \
-            char after;                                                      \
-        } at = {'o', {{0}}, {{0}}, 'a'};                                     \
-        bide_watch(of_size) watch;                                           \
-        bide_watch_receiver(of_size) receiver;                               \
-        bide_watch_init(&watch, &at.in);                                     \
-        bide_watch_receiver_init(&receiver, &watch);                         \
-        for (int round = 0; round < 9; round++) {                            \
-            memset(&at.in, 'A' + round, sizeof at.in);                       \
-            assert_int_equal(bide_watch_send(&watch, &at.in), 0);            \
-            memset(&at.in, 'z', sizeof at.in);                               \
+#define ANY_SIZE(size)                                                    \
+    do {                                                                  \
+        typedef struct of_size {                                          \
+            unsigned char bytes[size];                                    \
+        } of_size;                                                        \
+        struct {                                                          \
+            char odd;                                                     \
+            of_size in, out;                                              \
+            char after;                                                   \
+        } at = {'o', {{0}}, {{0}}, 'a'};                                  \
+        bide_watch(of_size) watch;                                        \
+        bide_watch_receiver(of_size) receiver;                            \
+        bide_watch_init(&watch, &at.in);                                  \
+        bide_watch_receiver_init(&receiver, &watch);                      \
+        for (int round = 0; round < 9; round++) {                         \
+            memset(&at.in, 'A' + round, sizeof at.in);                    \
+            assert_int_equal(bide_watch_send(&watch, &at.in), 0);         \
+            memset(&at.in, 'z', sizeof at.in);                            \
             assert_int_equal(bide_watch_try_recv(&receiver, &at.out), 0); \
-            for (size_t i = 0; i < sizeof at.out; i++)                       \
-                assert_int_equal(at.out.bytes[i], 'A' + round);              \
-        }                                                                    \
-        assert_true(at.odd == 'o' && at.after == 'a');                       \
+            for (size_t i = 0; i < sizeof at.out; i++)                    \
+                assert_int_equal(at.out.bytes[i], 'A' + round);           \
+        }                                                                 \
+        assert_true(at.odd == 'o' && at.after == 'a');                    \
     } while (0)
 
 static void it_holds_values_of_any_size(void **state)
@@ -355,7 +354,68 @@ static void to_destroy_it_while_it_is_awaited_is_misuse(void **state)
                                      "a watch is destroyed while it is waited for: &precious",
                                      "destroy_it_while_it_is_awaited"));
 }
+
+static void receive_twice_at_once(void)
+{
+    by_hand by_hand;
+    values watch;
+    values_receiver receiver;
+    struct waiting waiting[2];
+    by_hand_init(&by_hand);
+    init(&watch, 1);
+    bide_watch_receiver_init(&receiver, &watch);
+    bide_watch_mark_seen(&receiver);
+    begin_waiting(&waiting[0], &by_hand, &receiver, 1, 'a');
+    begin_waiting(&waiting[1], &by_hand, &receiver, 1, 'b');
+}
+
+static void one_receiver_in_two_waits_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(
+        receive_twice_at_once, "a receiver of a watch is in two waits at once", "waiting_body"));
+}
 #endif
+
+/* Not a misuse: each way in which a wait ends leaves the receiver to the next, and a copy waits by itself. */
+static void a_receiver_waits_again_however_a_wait_has_ended(void **state)
+{
+    (void)state;
+    by_hand by_hand;
+    values watch;
+    values_receiver receiver, copy;
+    struct waiting waiting, beside;
+    by_hand_init(&by_hand);
+    init(&watch, 1);
+    bide_watch_receiver_init(&receiver, &watch);
+    for (int way = 0; way < 5; way++) {
+        bide_watch_mark_seen(&receiver);
+        begin_waiting(&waiting, &by_hand, &receiver, 1, 'a');
+        copy = receiver;
+        begin_waiting(&beside, &by_hand, &copy, 1, 'b');
+        if (way == 0)
+            bide_destroy(&waiting.task.frame);
+        else if (way == 1)
+            bide_stop_request(&waiting.stop);
+        else if (way == 4)
+            bide_watch_close(&watch);
+        else
+            assert_int_equal(send(&watch, 2), 0);
+        if (way == 3)
+            bide_destroy(&waiting.task.frame);
+        bide_destroy(&beside.task.frame);
+        (void)by_hand_run(&by_hand);
+        assert_int_equal(waiting.status, way == 1   ? -ECANCELED
+                                         : way == 2 ? 0
+                                         : way == 4 ? -EPIPE
+                                                    : 1);
+        if (way == 3)
+            assert_changed(&receiver, 2);
+    }
+    begin_waiting(&waiting, &by_hand, &receiver, 1, 'a');
+    assert_int_equal(waiting.status, -EPIPE);
+    bide_watch_destroy(&watch);
+}
 
 static void a_thread_waits_until_a_deadline(void **state)
 {
@@ -549,8 +609,10 @@ int main(void)
         cmocka_unit_test(versions_wrap_around),
         cmocka_unit_test(it_holds_values_of_any_size),
 #if TESTING_HOSTED
+        cmocka_unit_test(a_receiver_waits_again_however_a_wait_has_ended),
 #if BIDE_DEBUG
         cmocka_unit_test(to_destroy_it_while_it_is_awaited_is_misuse),
+        cmocka_unit_test(one_receiver_in_two_waits_is_misuse),
 #endif
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(a_descriptor_is_readable_when_there_is_another),

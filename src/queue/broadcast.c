@@ -1,0 +1,79 @@
+/*
+ * A broadcast's receive where another operation is chosen, or its coroutine is destroyed: the
+ * subscriber goes back to where it was. On the subscriber's thread; only a canceller is on any. Why it
+ * is correct: docs/internals/broadcast.md, 5.
+ */
+#include "bide/broadcast.h"
+
+#include "../coroutine/internal.h"
+
+#include "bide/extend/choice.h"
+
+static bide_broadcast_waiter *broadcast_waiter_of(bide_awaiter *awaiter)
+{
+    return (bide_broadcast_waiter *)(void *)awaiter;
+}
+
+void bide_broadcast_begin_wait_(bide_broadcast_cursor_ *cursor, bide_frame *frame)
+{
+    /* A wait that a close has ended leaves its mark. */
+    if (cursor->waiting == cursor && !bide_broadcast_is_closed_(cursor))
+        bide_misused_by_("a subscriber of a broadcast is in two waits at once", frame, NULL);
+    cursor->waiting = cursor;
+}
+
+void bide_broadcast_cancel_(bide_awaiter *awaiter)
+{
+    broadcast_waiter_of(awaiter)->cursor->waiting = NULL; /* it stays: the wait has not ended */
+    bide_sequence_barrier_cancel_(awaiter);
+}
+
+bool bide_broadcast_withdraw_(bide_awaiter *awaiter)
+{
+    bide_broadcast_waiter *waiter = broadcast_waiter_of(awaiter);
+    bide_broadcast_cursor_ *cursor = waiter->cursor;
+    cursor->waiting = NULL;
+    if (bide_sequence_barrier_withdraw_(awaiter))
+        return true;
+    size_t places = cursor->broadcast->capacity + 1;
+    size_t back = (cursor->position - waiter->wait.target) % places;
+    cursor->position = waiter->wait.target;
+    cursor->place = cursor->place >= back ? cursor->place - back : cursor->place + places - back;
+    return false;
+}
+
+/* ---- A wait that takes nothing: of a select, which attempts the receive ---- */
+
+static int broadcast_wait_resume(bide_awaiter *awaiter)
+{
+    broadcast_waiter_of(awaiter)->cursor->waiting = NULL;
+    return 0;
+}
+
+/* Also called if the attempt after it has succeeded. */
+static bool broadcast_wait_withdraw(bide_awaiter *awaiter)
+{
+    broadcast_waiter_of(awaiter)->cursor->waiting = NULL;
+    return bide_sequence_barrier_withdraw_(awaiter);
+}
+
+int bide_broadcast_attempt_(bide_awaiter *awaiter, bide_choice *choice)
+{
+    static const bide_awaiter_ops wait = {
+        .ready = bide_broadcast_ready_,
+        .suspend = bide_broadcast_suspend_,
+        .resume = broadcast_wait_resume,
+        .cancel = bide_broadcast_cancel_,
+        .withdraw = broadcast_wait_withdraw,
+        .name = "bide_broadcast_recv",
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    bide_broadcast_waiter *waiter = broadcast_waiter_of(awaiter);
+    waiter->wait.target = waiter->cursor->position;
+    int status = bide_broadcast_try_recv_(waiter->cursor, waiter->missed, waiter->to, waiter->size);
+    if (status == -EAGAIN) {
+        awaiter->ops = &wait;
+        choice->wait = awaiter;
+    }
+    return status;
+}

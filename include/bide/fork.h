@@ -44,7 +44,8 @@ enum {
     BIDE_FORK_CALLED_ = 1,  /* the parent waits for it, and gets its error */
     BIDE_FORK_IN_TURN_ = 2, /* forked, but the parent is not on the deque */
     BIDE_FORK_FIRST_ = 4,   /* the first in a segment of its stack */
-    BIDE_FORK_ROOT_ = 8,    /* no forking coroutine's child */
+    BIDE_FORK_ROOT_ = 8,    /* without an address: no forking coroutine's child */
+    BIDE_FORK_NODE_ = 8,    /* with one: there is a node in front of it, for stop requests */
     BIDE_FORK_FLAGS_ = 15,
 };
 
@@ -76,6 +77,9 @@ extern bide_fork_stack_ bide_fork_task_no_stack_;
 /* No room, or whatever else needs to be asked. NULL: there will be no child. */
 BIDE_NOINLINE bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size,
                                                    uintptr_t kind);
+
+/* A child that is IN_TURN, or has a NODE, begins. Whether its parent may go on beside it. */
+BIDE_NOINLINE bool bide_fork_task_begins_beside_(bide_fork_task *child);
 
 /* The end of a frame, in all cases. Returns the frame that runs next. */
 BIDE_NOINLINE bide_frame *bide_fork_task_end_slow_(bide_fork_task *self,
@@ -213,7 +217,8 @@ BIDE_INLINE bide_frame *bide_fork_task_suspend_(bide_awaiter *awaiter, bide_fram
     const bide_awaiter_ops *body = child->frame.awaiter.ops;
     child->frame.awaiter.frame = frame;
     child->frame.context = frame->context;
-    if (BIDE_LIKELY((child->parent & BIDE_FORK_IN_TURN_) == 0)) {
+    if (BIDE_LIKELY((child->parent & (BIDE_FORK_IN_TURN_ | BIDE_FORK_NODE_)) == 0) ||
+        bide_fork_task_begins_beside_(child)) {
         bide_join_deque_ *deque = bide_join_here_;
         if (BIDE_UNLIKELY(!bide_join_put_(deque, bide_atomic_load(&deque->bottom, relaxed),
                                           bide_join_of_fork_(self))))
@@ -323,7 +328,7 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * elsewhere: into the parent's frame, for one. Its error is the join's.
  * Threads: the coroutine's. Errors: none. Suspends: unless the child ends first. Cancel-safe: yes,
  * a request to stop has the join end with -ECANCELED instead. Progress: wait-free, but for what a
- * wake-up or a new segment costs.
+ * wake-up or a new segment costs; with a stop source, blocks as bide_stop_source_attach does.
  */
 #define bide_fork(self, type, ...) BIDE_FORK_(bide_fork_task_begin_, 0, self, type, __VA_ARGS__)
 
@@ -339,11 +344,12 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 
 /*
  * Waits until all children that this coroutine has forked have ended. What they have written is
- * there then. A coroutine may fork and join again and again.
+ * there then. A coroutine may fork and join again and again. A wrapper may be around it: a deadline
+ * asks the children to stop ("Rules of forking").
  * Threads: the coroutine's. Errors: those of the children, one of them if several failed; -ENOMEM
  * (there was no memory for one, which has not run), -ECANCELED, -ETIMEDOUT (after a request to stop
  * one was not run). Suspends: if another worker has taken part, and a child runs yet. Cancel-safe:
- * yes, it cannot be cancelled. Progress: that of the children.
+ * yes: asked to stop, the children are, and it ends when they have. Progress: that of the children.
  */
 #define bide_fork_join(self) bide_fork_task_begin_join_(&(self)->forking)
 
@@ -391,10 +397,15 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * that it forks: everything runs in the order of the program. A deque holds BIDE_JOIN_SLOTS_
  * parents.
  *
- * After a stop request on the context of the first coroutine, new children do not run, and the join
- * ends with -ECANCELED. Running coroutines are not disturbed, and their waits are not cancelled:
- * below the first fork bide_this_context()->stop is NULL, because a source belongs to one chain of
- * coroutines. With a source a fork costs more.
+ * A request to stop reaches all that is below: each forked child has a stop source of its own, under
+ * that of the coroutine that forked it. A called child has its parent's. Their waits end with the
+ * reason, new children do not run, and joins end with an error when the children have ended. A
+ * request on the source of a wrapper around a join, such as a deadline, reaches the children of that
+ * join; after it the coroutine may fork again.
+ *
+ * All this needs a stop source in the context of the first coroutine. If that has none, children
+ * have none, and a deadline around a join reaches nothing: put it around the first coroutine. With a
+ * source a fork costs more.
  *
  * A fork, a call and a join are awaited by the coroutine itself, at once. They are no cases of a select,
  * which refuses them: what a child has done cannot be undone, and a join cannot be withdrawn.

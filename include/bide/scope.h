@@ -11,8 +11,8 @@
  *
  * The owner and the coroutines of the scope may begin more coroutines in it, and stop it; the owner
  * alone joins it, once. All coroutines of the scope are asked to stop when one of them fails, by
- * bide_scope_stop, and when the owner is asked to stop. Beginning one costs a post to the scheduler
- * and no allocation.
+ * bide_scope_stop, when the owner is asked to stop, and when the join is: by a deadline around it, for
+ * one. Beginning one costs a post to the scheduler and no allocation.
  *
  * If the owner ended without joining, the coroutines would go on in memory that is gone. That is
  * misuse, which is detected if BIDE_DEBUG is 1.
@@ -33,6 +33,7 @@ typedef struct bide_scope {
     bide_awaiter awaiter; /* of join */
     bide_branch_group group;
     bide_context context; /* as the owner's was when it opened the scope; constant */
+    bool is_gated;        /* its join waits in another source than the group's parent */
 
     /* of the trees of open scopes, where misuse is looked for */
     bide_frame *owner; /* or NULL: in none */
@@ -84,7 +85,13 @@ BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 
 /*
  * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once.
- * When the owner is asked to stop meanwhile, so are they, and the wait ends when they have.
+ * When the coroutine that awaits this is asked to stop, so are they, with the same reason, and the
+ * wait ends when they have:
+ *
+ *     bide_with_deadline(&self->limited, time, bide_scope_join(&self->scope))    // -ETIMEDOUT
+ *
+ * They also still follow the owner's source, so bide_with_stop(..., NULL, ...) around the join does
+ * not shelter them: open the scope in a coroutine that is sheltered.
  * Threads: the owner's. Errors: those of the coroutines, the first. Suspends: unless all have
  * ended. Cancel-safe: as its inner operation is, for each branch: branch->status says. Progress:
  * lock-free, but for stop sources: blocks as bide_stop_source_detach does.

@@ -2,6 +2,10 @@
  * Scopes: a group of branches that grows while it runs. The owner is counted until it joins, so the
  * count cannot reach 0 before. A coroutine that may spawn is counted too. The owner's thread opens and
  * joins; any counted coroutine spawns. The argument: branch.h.
+ *
+ * The group's source is below the one in which the scope was opened. A join may wait in another one,
+ * below a deadline for example. Then it waits behind that source's gate (stop.md), and a request on
+ * the source becomes a request on the group's: branch.h, 4.
  */
 #include "bide/scope.h"
 
@@ -18,6 +22,7 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
     bide_branch_group_init_(&scope->group, 1, BIDE_DECIDED_BY_ERROR, &scope->context,
                             &scope->awaiter);
     bide_branch_group_attach_(&scope->group, &scope->context);
+    scope->is_gated = false;
     scope->owner = debug ? owner : NULL;
     if (debug)
         bide_open_scopes_add_(scope);
@@ -58,7 +63,7 @@ static bool join_ready(bide_awaiter *awaiter)
     return true;
 }
 
-static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *join_count_down(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
     if (!bide_branch_group_count_down_(&scope->group))
@@ -67,12 +72,39 @@ static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return frame;
 }
 
+/* The join goes on waiting, until the branches have ended. The awaiter's frame is the gate. */
+static void join_cancel(bide_awaiter *awaiter)
+{
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    bide_stop_request_with(&scope->group.stop, bide_stop_reason(awaiter->frame->context->stop));
+}
+
+static bide_frame *join_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+    static const bide_awaiter_ops gated = {.suspend = join_count_down, .cancel = join_cancel};
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    bide_stop_source *source = frame->context->stop;
+    const bide_awaiter_ops *ops = awaiter->ops;
+    if (source == NULL || source == scope->group.stop.parent)
+        return join_count_down(awaiter, frame);
+    scope->is_gated = true;
+    bide_frame *next = bide_stop_suspend_in_(source, awaiter, &gated, frame);
+    if (next != frame || awaiter->ops == ops)
+        return next;
+    /* It was requested before, and nothing was started. */
+    scope->is_gated = false;
+    awaiter->ops = ops;
+    bide_stop_request_with(&scope->group.stop, bide_stop_reason(source));
+    return join_count_down(awaiter, frame);
+}
+
 static int join_resume(bide_awaiter *awaiter)
 {
     bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
     if (scope->owner != NULL)
         bide_open_scopes_remove_(scope);
     scope->owner = NULL;
+    scope->is_gated = false;
     scope->group.joined = NULL; /* no branch is left to read it */
     /* relaxed: branch.h, 2. */
     return -(int)bide_atomic_load(&scope->group.decided, relaxed);
@@ -89,7 +121,10 @@ static bide_frame *join_coroutine(bide_awaiter *awaiter)
 /* The owner is destroyed, and with it the scope's branches. */
 static void join_release(bide_awaiter *awaiter)
 {
-    bide_branch_group_end_(&bide_container_of(awaiter, bide_scope, awaiter)->group);
+    bide_scope *scope = bide_container_of(awaiter, bide_scope, awaiter);
+    if (scope->is_gated)
+        bide_stop_discard_(awaiter->frame); /* the gate, or the frame behind it */
+    bide_branch_group_end_(&scope->group);
     join_resume(awaiter);
 }
 

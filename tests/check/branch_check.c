@@ -11,6 +11,7 @@
 #include "bide/stop.h"
 #include "bide/task.h"
 #include "bide/when.h"
+#include "bide/with_stop.h"
 
 struct part {
     bide_task task;
@@ -28,6 +29,8 @@ struct whole {
     bide_scope scope;
     bide_stop_source stop; /* of the cancelled branches */
     bide_context context;  /* with it */
+    bide_with_stop_operation under;
+    bool is_polite; /* the owner waits for an event before it joins */
     int status;
     int ended;
 };
@@ -298,10 +301,173 @@ static const bide_check_scenario stopped_scope = {
     .preemptions = 2,
 };
 
+/* The owner does not join before the branch has ended. */
+static void go_on(bide_branch *branch)
+{
+    set(&bide_container_of(branch, struct whole, branches[0])->parts[1]);
+}
+
+bide_coroutine(late_scope_body)
+{
+    bide_begin(late_scope_body, struct whole * self);
+    bide_scope_init_(&self->scope, bide_this_frame(), false);
+    bide_scope_spawn_in(&self->scope, &self->branches[0], bide_this_context(),
+                        bide_task_init(&self->parts[0].task, &part_body), go_on);
+    self->parts[1].result = 2;
+    bide_destroy(&self->parts[1].task.frame);
+    bide_await(bide_with_stop(&self->under, NULL,
+                              bide_event_wait(&self->parts[1].wait, &self->parts[1].event)));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->status == -ECANCELED);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_late_scope(void *p)
+{
+    struct whole *self = p;
+    prepare_scope(p);
+    bide_stop_source_init(&self->stop);
+    self->context = bide_default_context;
+    self->context.stop = &self->stop;
+    bide_event_init(&self->parts[1].event, false);
+    bide_start(&self->task.frame, &late_scope_body, &self->context);
+    bide_resume(&self->task.frame);
+}
+
+static const bide_check_scenario late_scope = {
+    .name = "a_scope_is_asked_to_stop_before_it_is_joined",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_late_scope,
+    .threads = {stop_all},
+    .finish = it_has_left_the_source,
+};
+
+/* ---- A join in another source ---- */
+
+static void it_has_left_both(struct whole *self)
+{
+    bide_check_assert(self->stop.first_child == NULL);
+    bide_check_assert(self->scope.group.stop.first_child == NULL);
+    bide_check_assert(self->scope.group.stop.parent == NULL);
+}
+
+bide_coroutine(joined_elsewhere_body)
+{
+    bide_begin(joined_elsewhere_body, struct whole * self);
+    bide_scope_init_(&self->scope, bide_this_frame(), false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &part_body));
+    self->parts[1].result = 2;
+    bide_destroy(&self->parts[1].task.frame);
+    if (self->is_polite)
+        bide_await(bide_event_wait(&self->parts[1].wait, &self->parts[1].event));
+    bide_await_status(self->status,
+                      bide_with_stop(&self->under, &self->stop, bide_scope_join(&self->scope)));
+    it_has_left_both(self);
+    both_have_stopped(self);
+    self->scope.group.stop.first_child = NULL; /* the memory is the owner's again */
+    bide_end();
+}
+
+static void prepare_joined_elsewhere(void *p)
+{
+    struct whole *self = p;
+    bide_stop_source_init(&self->stop);
+    prepare_scope(p);
+}
+
+static void begin_joined_elsewhere(void *p)
+{
+    struct whole *self = p;
+    bide_start(&self->task.frame, &joined_elsewhere_body, &bide_default_context);
+    bide_resume(&self->task.frame);
+}
+
+static void prepare_and_begin_joined_elsewhere(void *p)
+{
+    prepare_joined_elsewhere(p);
+    begin_joined_elsewhere(p);
+}
+
+/* The branch is not woken otherwise: it ends by the request, whenever that comes. */
+static void it_was_stopped(void *p)
+{
+    struct whole *self = p;
+    it_has_ended_once(p);
+    bide_check_assert(self->status == -ECANCELED);
+    bide_check_assert(self->branches[0].status == -ECANCELED);
+}
+
+static const bide_check_scenario asked_joining = {
+    .name = "a_scope_is_joined_in_a_source_that_is_asked",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_joined_elsewhere,
+    .threads = {begin_joined_elsewhere, stop_all},
+    .finish = it_was_stopped,
+};
+
+static const bide_check_scenario asked_ending = {
+    .name = "the_source_of_a_join_is_asked_as_the_last_branch_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_and_begin_joined_elsewhere,
+    .threads = {stop_all, set_first},
+    .finish = it_has_ended_once,
+};
+
+static void prepare_polite(void *p)
+{
+    struct whole *self = p;
+    prepare_joined_elsewhere(p);
+    self->is_polite = true;
+    bide_event_init(&self->parts[1].event, false);
+    begin_joined_elsewhere(p);
+}
+
+static void prepare_asked(void *p)
+{
+    prepare_polite(p);
+    stop_all(p);
+}
+
+/* In a source that is not asked: the gate alone. */
+static const bide_check_scenario ends_joining = {
+    .name = "a_scope_is_joined_in_another_source_while_its_branch_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_polite,
+    .threads = {set_second, set_first},
+    .finish = it_has_ended_once,
+};
+
+static const bide_check_scenario asked_before = {
+    .name = "a_scope_is_joined_in_a_source_that_was_asked_while_its_branch_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_asked,
+    .threads = {set_second, set_first},
+    .finish = it_has_ended_once,
+};
+
+static const bide_check_scenario all_at_once = {
+    .name = "a_join_begins_is_asked_and_ends_at_once",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = prepare_polite,
+    .threads = {set_second, set_first, stop_all},
+    .finish = it_has_ended_once,
+    .preemptions = 2,
+};
+
 int main(int argc, char **argv)
 {
-    const bide_check_scenario *scenarios[] = {&all,     &any,     &scope,         &polite_scope,
-                                              &decided, &stopped, &stopped_scope, NULL};
+    const bide_check_scenario *scenarios[] = {
+        &all,           &any,        &scope,         &polite_scope, &decided,      &stopped,
+        &stopped_scope, &late_scope, &asked_joining, &asked_ending, &ends_joining, &asked_before,
+        &all_at_once,   NULL};
     const char *files[] = {"branch.h", "branch.c", "when.h", "when.c", "scope.h", "scope.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
 }

@@ -5,7 +5,9 @@
  */
 #include "bide/check.h"
 #include "bide/check_pthread.h"
+#include "bide/event.h"
 #include "bide/fork.h"
+#include "bide/with_stop.h"
 
 #include "../../src/schedule/pool/fork_stacks.h"
 
@@ -30,6 +32,15 @@ struct leaf {
     int error;
 };
 
+/* Waits until it is asked to stop. */
+struct stopped_leaf {
+    bide_fork_task forking;
+    family *of;
+    int *result;
+    bide_event_waiter wait;
+    int status;
+};
+
 /* Waits for an event that its parent sets. */
 struct waiting_leaf {
     bide_fork_task forking;
@@ -47,6 +58,10 @@ struct family {
     bide_atomic(bide_awaiter *) waits[2]; /* of the waiting children */
     bide_frame *held;                     /* one thread only: a waiting child */
     bide_awaiter woken;                   /* instead of forking, which is optional */
+    bide_event never;
+    bide_stop_source stop;  /* of the context, where it has one */
+    bide_stop_source token; /* of a join */
+    bide_with_stop_operation under;
 };
 
 /* ---- Bodies ---- */
@@ -283,6 +298,91 @@ bide_fork_coroutine(unjoined_well_body)
     bide_end();
 }
 
+/* ---- Requests to stop ---- */
+
+bide_fork_coroutine(stopped_leaf_body)
+{
+    bide_begin(stopped_leaf_body, struct stopped_leaf * self);
+    bide_await_status(self->status, bide_event_wait(&self->wait, &self->of->never));
+    bide_check_assert(self->status == -ECANCELED);
+    *self->result = 1;
+    bide_return(self->status);
+    bide_end();
+}
+
+bide_fork_coroutine(unasked_leaf_body)
+{
+    bide_begin(unasked_leaf_body, struct leaf * self);
+    bide_check_assert(!bide_stop_requested(bide_this_context()->stop));
+    *self->result = 1;
+    bide_end();
+}
+
+bide_fork_coroutine(stopped_branch_body)
+{
+    bide_begin(stopped_branch_body, struct leaf * self);
+    bide_await(bide_fork(self, struct stopped_leaf, &stopped_leaf_body, of = self->of,
+                         result = &self->of->results[1]));
+    bide_try(bide_fork_join(self));
+    bide_end();
+}
+
+/* The parent goes on while its child waits; and perhaps there is no second child any more. */
+bide_fork_coroutine(stopped_body)
+{
+    bide_begin(stopped_body, struct first * self);
+    bide_await(bide_fork(self, struct stopped_leaf, &stopped_leaf_body, of = self->of,
+                         result = &self->of->results[0]));
+    bide_await(bide_fork(self, struct stopped_leaf, &stopped_leaf_body, of = self->of,
+                         result = &self->of->results[1]));
+    bide_await_status(self->status, bide_fork_join(self));
+    self->sum = 1;
+    bide_end();
+}
+
+bide_fork_coroutine(stopped_below_body)
+{
+    bide_begin(stopped_below_body, struct first * self);
+    bide_await(bide_fork(self, struct leaf, &stopped_branch_body, of = self->of,
+                         result = &self->of->results[0], error = 0));
+    bide_await_status(self->status, bide_fork_join(self));
+    self->sum = 1;
+    bide_end();
+}
+
+/* It is asked when its children have ended, which lay in the same memory. */
+bide_fork_coroutine(stopped_late_body)
+{
+    bide_begin(stopped_late_body, struct first * self);
+    bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
+                         result = &self->of->results[0], error = 0));
+    bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
+                         result = &self->of->results[1], error = 0));
+    bide_await_status(self->status, bide_fork_join(self));
+    bide_stop_request(&self->of->stop);
+    bide_await(bide_fork(self, struct leaf, &leaf_body, of = self->of,
+                         result = &self->of->results[2], error = 0));
+    bide_await_status(self->status, bide_fork_join(self));
+    self->sum = self->of->results[0];
+    bide_end();
+}
+
+/* Only the join is asked: what is forked after it is not. */
+bide_fork_coroutine(stopped_join_body)
+{
+    bide_begin(stopped_join_body, struct first * self);
+    bide_await(bide_fork(self, struct stopped_leaf, &stopped_leaf_body, of = self->of,
+                         result = &self->of->results[0]));
+    bide_await_status(self->status,
+                      bide_with_stop(&self->of->under, &self->of->token, bide_fork_join(self)));
+    bide_check_assert(self->of->results[0] == 1);
+    bide_await(bide_fork(self, struct leaf, &unasked_leaf_body, of = self->of,
+                         result = &self->of->results[1], error = 0));
+    bide_try(bide_fork_join(self));
+    self->sum = self->of->results[1];
+    bide_end();
+}
+
 /* ---- Threads ---- */
 
 static bide_pool_worker *become(family *f, unsigned index)
@@ -308,6 +408,18 @@ static void take_from(family *f, unsigned self, unsigned victim)
     bide_join_half_ *taken = bide_join_steal_(&f->pool->workers[victim].join, NULL);
     if (taken != NULL)
         bide_fork_task_continue_(taken);
+}
+
+static void set_up(void *p);
+
+static void set_up_stopping(void *p)
+{
+    family *f = p;
+    set_up(p);
+    bide_event_init(&f->never, false);
+    bide_stop_source_init(&f->stop);
+    bide_stop_source_init(&f->token);
+    f->context.stop = &f->stop;
 }
 
 static void set_up(void *p)
@@ -406,6 +518,53 @@ static void run_rest(family *f, unsigned index)
     }
 }
 
+static void stopped(void *p)
+{
+    begin(p, &stopped_body);
+    run_rest(p, 0);
+}
+
+static void stopped_below(void *p)
+{
+    begin(p, &stopped_below_body);
+    run_rest(p, 0);
+}
+
+static void stopped_late(void *p)
+{
+    begin(p, &stopped_late_body);
+}
+
+static void stopped_join(void *p)
+{
+    begin(p, &stopped_join_body);
+    run_rest(p, 0);
+}
+
+static void stop_family(void *p)
+{
+    become(p, 2);
+    bide_stop_request(&((family *)p)->stop);
+    run_rest(p, 2);
+}
+
+static void stop_join(void *p)
+{
+    become(p, 2);
+    bide_stop_request(&((family *)p)->token);
+    run_rest(p, 2);
+}
+
+static void finish_stopped(void *p)
+{
+    family *f = p;
+    bide_check_assert(f->stop.first_child == NULL);
+    bide_check_assert(f->token.first_child == NULL);
+    bide_check_assert(
+        bide_waiter_list_word_is_idle(bide_atomic_load(&f->never.waiters.word, relaxed)));
+    check_end(p, 1, -ECANCELED);
+}
+
 static void waking(void *p)
 {
     begin(p, &waking_body);
@@ -488,12 +647,32 @@ SCENARIO(s_unjoined_well, "a_parent_that_has_ended_ends_with_its_child", .finish
 SCENARIO(s_waking_twice, "a_parent_that_was_taken_has_a_child_that_waits", .finish = finish_two,
          .preemptions = 2, .threads = {waking_twice, thief_that_runs});
 
+#define STOPPING(variable, text, ...)                                             \
+    static const bide_check_scenario variable = {.name = text,                    \
+                                                 .size = sizeof(family),          \
+                                                 .setup = set_up_stopping,        \
+                                                 .cxx20_release_sequences = true, \
+                                                 .never_spurious = true,          \
+                                                 .finish = finish_stopped,        \
+                                                 __VA_ARGS__}
+
+STOPPING(s_stopped, "a_family_is_asked_to_stop_while_it_forks", .preemptions = 1,
+         .threads = {stopped, stop_family});
+STOPPING(s_stopped_late, "a_family_is_asked_to_stop_when_its_children_have_ended",
+         .threads = {stopped_late, thief});
+STOPPING(s_stopped_below, "a_childs_child_is_asked_to_stop", .preemptions = 1,
+         .threads = {stopped_below, stop_family});
+STOPPING(s_stopped_join, "the_source_of_a_join_is_asked_to_stop", .preemptions = 1,
+         .threads = {stopped_join, stop_join});
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &s_one,           &s_unjoined,     &s_nested, &s_again,   &s_calling,
-        &s_two,           &s_two_thieves,  &s_waking, &s_holding, &s_holding_deeper,
-        &s_unjoined_well, &s_waking_twice, NULL};
+        &s_one,           &s_unjoined,      &s_nested,       &s_again,   &s_calling,
+        &s_two,           &s_two_thieves,   &s_waking,       &s_holding, &s_holding_deeper,
+        &s_unjoined_well, &s_waking_twice,  &s_stopped,
+
+        &s_stopped_late,  &s_stopped_below, &s_stopped_join, NULL};
     static const char *const files[] = {"fork.h", "pool/fork.c", NULL};
     static const bide_check_reason reasons[] = {
         {NULL, NULL, NULL, NULL, NULL},

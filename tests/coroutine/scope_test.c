@@ -5,11 +5,14 @@
 #define _GNU_SOURCE
 #include "misuse.h"
 
+#include "bide/deadline.h"
 #include "bide/event.h"
 #include "bide/handle.h"
 #include "bide/scope.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
+#include "bide/when.h"
+#include "bide/with_stop.h"
 
 #include <errno.h>
 
@@ -153,6 +156,189 @@ static void what_asks_the_owner_asks_all_of_them(void **state)
         assert_int_equal(self.status, -ECANCELED);
         for (int i = 0; i < PARTS; i++)
             assert_int_equal(self.branches[i].status, -ECANCELED);
+    }
+}
+
+/* ---- A join in another source than the one that the scope was opened in ---- */
+
+typedef enum { BY_TOKEN, BY_TOKEN_AT_ONCE, BY_DEADLINE, BY_ANY, IN_SHELTER, WAYS } join_way;
+
+struct joiner {
+    bide_task task;
+    join_way way;
+    bide_scope scope;
+    bide_branch branches[PARTS];
+    struct part parts[PARTS];
+    bide_event events[PARTS];
+    bide_stop_source token;
+    bide_with_stop_operation under;
+    bide_with_deadline_operation limited;
+    bide_branch raced[2];
+    bide_when any;
+    bide_event over;
+    bide_event_waiter wait;
+    int i;
+    int status;
+    bool joined;
+};
+
+static bide_awaiter *join_in(struct joiner *self)
+{
+    bide_awaiter *join = bide_scope_join(&self->scope);
+    switch (self->way) {
+    case BY_TOKEN:
+    case BY_TOKEN_AT_ONCE:
+        return bide_with_stop(&self->under, &self->token, join);
+    case BY_DEADLINE:
+        return bide_with_deadline(&self->limited, 1, join); /* long past */
+    case BY_ANY:
+        bide_branch_init(&self->raced[0], bide_event_wait(&self->wait, &self->over));
+        bide_branch_init(&self->raced[1], join);
+        return bide_when_any(&self->any, self->raced, 2);
+    default:
+        return bide_with_stop(&self->under, NULL, join);
+    }
+}
+
+bide_coroutine(joiner_body)
+{
+    bide_begin(joiner_body, struct joiner * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (self->i = 0; self->i < PARTS; self->i++)
+        bide_scope_spawn(&self->scope, &self->branches[self->i],
+                         part(&self->parts[self->i], &self->events[self->i], 0));
+    bide_await_status(self->status, join_in(self));
+    self->joined = true;
+    bide_end();
+}
+
+static void joiner_init(struct joiner *self, join_way way)
+{
+    *self = (struct joiner){.way = way, .status = 1};
+    bide_stop_source_init(&self->token);
+    bide_event_init(&self->over, false);
+    for (int i = 0; i < PARTS; i++)
+        bide_event_init(&self->events[i], false);
+    if (way == BY_TOKEN_AT_ONCE)
+        bide_stop_request(&self->token);
+}
+
+static void joiner_begin(struct joiner *self, join_way way, const bide_context *context)
+{
+    joiner_init(self, way);
+    bide_start(&self->task.frame, &joiner_body, context);
+    bide_resume(&self->task.frame);
+}
+
+static void assert_all_stopped(struct joiner *self, int reason)
+{
+    for (int i = 0; i < PARTS; i++) {
+        assert_true(self->parts[i].finally);
+        assert_int_equal(self->branches[i].status, reason);
+    }
+}
+
+/* The context of the owner has a source, or none. */
+static void what_asks_the_join_asks_all_of_them(void **state)
+{
+    (void)state;
+    for (int way = 0; way < BY_DEADLINE; way++) {
+        for (int has_source = 0; has_source < 2; has_source++) {
+            struct joiner self;
+            bide_stop_source stop;
+            bide_context context = bide_default_context;
+            bide_stop_source_init(&stop);
+            context.stop = has_source ? &stop : NULL;
+            joiner_begin(&self, (join_way)way, &context);
+            if (way == BY_TOKEN) {
+                assert_false(self.joined);
+                bide_stop_request_with(&self.token, -ETIMEDOUT);
+            }
+            assert_true(self.joined);
+            assert_int_equal(self.status, way == BY_TOKEN ? -ETIMEDOUT : -ECANCELED);
+            assert_all_stopped(&self, self.status);
+            assert_null(self.token.first_child);
+            assert_null(stop.first_child);
+        }
+    }
+}
+
+static void a_deadline_around_the_join_asks_all_of_them(void **state)
+{
+    (void)state;
+    struct joiner self;
+    joiner_init(&self, BY_DEADLINE);
+    assert_int_equal(bide_sync_wait(bide_task_init(&self.task, &joiner_body)), 0);
+    assert_int_equal(self.status, -ETIMEDOUT);
+    assert_all_stopped(&self, -ETIMEDOUT);
+}
+
+static void a_join_that_loses_asks_all_of_them(void **state)
+{
+    (void)state;
+    struct joiner self;
+    joiner_begin(&self, BY_ANY, &bide_default_context);
+    assert_false(self.joined);
+    bide_event_set(&self.over);
+    assert_true(self.joined);
+    assert_int_equal(self.status, 0);
+    assert_int_equal(self.raced[1].status, -ECANCELED);
+    assert_all_stopped(&self, -ECANCELED);
+}
+
+static void not_asked_the_join_ends_with_the_last(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct joiner self;
+        if (way == BY_TOKEN_AT_ONCE || way == BY_DEADLINE)
+            continue;
+        joiner_begin(&self, (join_way)way, &bide_default_context);
+        for (int i = 0; i < PARTS; i++) {
+            assert_false(self.joined);
+            bide_event_set(&self.events[i]);
+        }
+        assert_true(self.joined);
+        assert_int_equal(self.status, 0);
+        assert_null(self.token.first_child);
+        assert_int_equal(bide_atomic_load(&self.token.word, relaxed), 0);
+    }
+}
+
+/* The scope keeps the source of its owner, whatever its join waits in. */
+static void what_asks_the_owner_asks_all_of_them_in_a_shelter_too(void **state)
+{
+    (void)state;
+    struct joiner self;
+    bide_stop_source stop;
+    bide_context context = {.scheduler = &bide_inline_scheduler, .stop = &stop};
+    bide_stop_source_init(&stop);
+    joiner_begin(&self, IN_SHELTER, &context);
+    assert_false(self.joined);
+    bide_stop_request(&stop);
+    assert_true(self.joined);
+    assert_int_equal(self.status, -ECANCELED);
+}
+
+static void destroyed_in_another_source_all_of_them_are_destroyed(void **state)
+{
+    (void)state;
+    for (int way = 0; way < WAYS; way++) {
+        struct joiner self;
+        bide_stop_source stop;
+        bide_context context = {.scheduler = &bide_inline_scheduler, .stop = &stop};
+        if (way == BY_TOKEN_AT_ONCE || way == BY_DEADLINE)
+            continue;
+        bide_stop_source_init(&stop);
+        joiner_begin(&self, (join_way)way, &context);
+        bide_destroy(&self.task.frame);
+        assert_false(self.joined);
+        assert_all_stopped(&self, -ECANCELED);
+        assert_null(self.token.first_child);
+        assert_null(stop.first_child);
+        assert_int_equal(bide_atomic_load(&stop.word, relaxed), 0);
+        for (int i = 0; i < PARTS; i++)
+            bide_event_set(&self.events[i]);
     }
 }
 
@@ -410,6 +596,12 @@ int main(void)
         cmocka_unit_test(an_error_stops_the_others_and_is_what_join_ends_with),
         cmocka_unit_test(cancelled_all_of_them_end),
         cmocka_unit_test(what_asks_the_owner_asks_all_of_them),
+        cmocka_unit_test(what_asks_the_join_asks_all_of_them),
+        cmocka_unit_test(a_deadline_around_the_join_asks_all_of_them),
+        cmocka_unit_test(a_join_that_loses_asks_all_of_them),
+        cmocka_unit_test(not_asked_the_join_ends_with_the_last),
+        cmocka_unit_test(what_asks_the_owner_asks_all_of_them_in_a_shelter_too),
+        cmocka_unit_test(destroyed_in_another_source_all_of_them_are_destroyed),
         cmocka_unit_test(destroyed_while_it_joins_all_of_them_are_destroyed),
         cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),
         cmocka_unit_test(what_is_left_in_a_scope_is_destroyed),

@@ -9,6 +9,8 @@
 #include "forking_fib.h"
 #include "schedule_testing.h"
 
+#include "bide/deadline.h"
+#include "bide/event.h"
 #include "bide/fork.h"
 #include "bide/handle.h"
 #include "bide/run_loop.h"
@@ -17,6 +19,7 @@
 #include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
+#include "bide/with_stop.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -178,8 +181,8 @@ static void a_sleeping_worker_goes_on_with_a_parent(void **state)
         pthread_barrier_t barrier;
         struct meeting first = {.barrier = &barrier};
         pthread_barrier_init(&barrier, NULL, 2);
-        assert_int_equal(bide_sync_wait_in(&context, bide_fork_task_init(&first.forking, &meet_body)),
-                         0);
+        assert_int_equal(
+            bide_sync_wait_in(&context, bide_fork_task_init(&first.forking, &meet_body)), 0);
         assert_false(pthread_equal(first.threads[0], first.threads[1]));
         pthread_barrier_destroy(&barrier);
     }
@@ -248,8 +251,7 @@ bide_fork_coroutine(looped_body)
     bide_begin(looped_body, struct looping * self);
     uint32_t alive = bide_atomic_fetch_add(self->alive, 1, relaxed) + 1;
     uint32_t max = bide_atomic_load(self->max, relaxed);
-    while (alive > max &&
-           !bide_atomic_compare_exchange(self->max, &max, alive, relaxed, relaxed)) {
+    while (alive > max && !bide_atomic_compare_exchange(self->max, &max, alive, relaxed, relaxed)) {
     }
     bide_atomic_fetch_add(self->ran, 1, relaxed);
     bide_atomic_fetch_sub(self->alive, 1, relaxed);
@@ -386,16 +388,190 @@ static void what_is_forked_after_a_request_to_stop_does_not_run(void **state)
         bide_stop_source stop;
         unsigned ran = 0;
         int joined[3] = {1, 1, 1};
-        bool has_source = true;
+        bool has_source = false;
         struct stopping first = {
             .stop = &stop, .ran = &ran, .joined = joined, .has_source = &has_source};
         bide_stop_source_init(&stop);
-        assert_int_equal(run(threads, &stop, bide_fork_task_init(&first.forking, &stopping_body)), 0);
+        assert_int_equal(run(threads, &stop, bide_fork_task_init(&first.forking, &stopping_body)),
+                         0);
         assert_int_equal(joined[0], 0);
         assert_int_equal(joined[1], -ECANCELED);
         assert_int_equal(joined[2], 0);
         assert_int_equal(ran, 2);
-        assert_false(has_source);
+        assert_true(has_source);
+    }
+}
+
+/* A tree of coroutines whose leaves wait for an event that is never set, or until it is. */
+typedef struct crowd {
+    bide_event event;
+    bide_stop_source *asked; /* by the leaf that is the last to begin; or NULL */
+    bide_atomic(uint32_t) began;
+    bide_atomic(uint32_t) stopped;
+    uint32_t leaves;
+    bide_atomic(uint32_t) own_sources; /* among the leaves */
+    bide_stop_source *first_source;
+    int reason;
+} crowd;
+
+struct member {
+    bide_fork_task forking;
+    crowd *of;
+    unsigned depth;
+    bide_event_waiter wait;
+    int status;
+};
+
+enum { CHILDREN = 3 };
+
+bide_fork_coroutine(member_body)
+{
+    bide_begin(member_body, struct member * self);
+    if (self->depth != 0) {
+        bide_await(
+            bide_fork(self, struct member, &member_body, of = self->of, depth = self->depth - 1));
+        bide_await(
+            bide_fork(self, struct member, &member_body, of = self->of, depth = self->depth - 1));
+        bide_await_status(self->status, bide_fork_call(self, struct member, &member_body,
+                                                       of = self->of, depth = self->depth - 1));
+        bide_try(bide_fork_join(self));
+        bide_return(self->status);
+    }
+    if (bide_this_context()->stop != self->of->first_source)
+        bide_atomic_fetch_add(&self->of->own_sources, 1, relaxed);
+    if (bide_atomic_fetch_add(&self->of->began, 1, relaxed) + 1 == self->of->leaves &&
+        self->of->asked != NULL)
+        bide_stop_request_with(self->of->asked, self->of->reason);
+    bide_await_status(self->status, bide_event_wait(&self->wait, &self->of->event));
+    if (self->status == self->of->reason)
+        bide_atomic_fetch_add(&self->of->stopped, 1, relaxed);
+    bide_return(self->status);
+    bide_end();
+}
+
+static void crowd_init(crowd *self, unsigned depth, bide_stop_source *source,
+                       bide_stop_source *asked)
+{
+    memset(self, 0, sizeof *self);
+    bide_event_init(&self->event, false);
+    self->first_source = source;
+    self->asked = asked;
+    self->reason = -ECANCELED;
+    self->leaves = 1;
+    while (depth-- != 0)
+        self->leaves *= CHILDREN;
+}
+
+/* In a pool all begin, each forked one in a source of its own. Elsewhere the first one waits. */
+static void a_request_ends_the_waits_of_all_that_was_forked(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 4; threads++) {
+        for (unsigned depth = 1; depth <= 3; depth++) {
+            for (int reason = 0; reason < 2; reason++) {
+                bide_stop_source stop;
+                crowd all;
+                bide_stop_source_init(&stop);
+                crowd_init(&all, depth, &stop, &stop);
+                all.reason = reason ? -ETIMEDOUT : -ECANCELED;
+                if (threads == 0)
+                    all.leaves = 1;
+                struct member first = {.of = &all, .depth = depth};
+                assert_int_equal(
+                    run(threads, &stop, bide_fork_task_init(&first.forking, &member_body)),
+                    all.reason);
+                uint32_t began = bide_atomic_load(&all.began, relaxed);
+                assert_int_equal(bide_atomic_load(&all.stopped, relaxed), began);
+                if (threads != 0)
+                    assert_int_equal(began, all.leaves);
+                assert_null(stop.first_child);
+            }
+        }
+    }
+}
+
+/* A join in another source than the coroutine's, and then another join. */
+typedef enum { JOIN_TOKEN, JOIN_TOKEN_BEFORE, JOIN_DEADLINE, JOIN_LATE, JOIN_WAYS } join_way;
+
+struct joining {
+    bide_fork_task forking;
+    crowd *of;
+    join_way way;
+    bide_stop_source token;
+    bide_with_stop_operation under;
+    bide_with_deadline_operation limited;
+    int statuses[2];
+};
+
+static bide_awaiter *join_by(struct joining *self)
+{
+    bide_awaiter *join = bide_fork_join(self);
+    switch (self->way) {
+    case JOIN_TOKEN_BEFORE:
+        bide_stop_request(&self->token);
+        return bide_with_stop(&self->under, &self->token, join);
+    case JOIN_DEADLINE:
+        return bide_with_deadline(&self->limited, 1, join);
+    case JOIN_LATE:
+        bide_event_set(&self->of->event);
+        return bide_with_deadline(&self->limited, BIDE_FOREVER - 1, join);
+    default:
+        return bide_with_stop(&self->under, &self->token, join);
+    }
+}
+
+bide_fork_coroutine(joining_body)
+{
+    bide_begin(joining_body, struct joining * self);
+    bide_await(bide_fork(self, struct member, &member_body, of = self->of, depth = 0));
+    bide_await(bide_fork(self, struct member, &member_body, of = self->of, depth = 1));
+    bide_await_status(self->statuses[0], join_by(self));
+    bide_event_set(&self->of->event);
+    bide_await(bide_fork(self, struct member, &member_body, of = self->of, depth = 1));
+    bide_await_status(self->statuses[1], bide_fork_join(self));
+    bide_end();
+}
+
+static void what_asks_a_join_asks_what_was_forked_and_no_other(void **state)
+{
+    (void)state;
+    static const int expected[] = {-ECANCELED, -ECANCELED, -ETIMEDOUT, 0};
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        for (unsigned way = 0; way < JOIN_WAYS; way++) {
+            bide_stop_source stop;
+            crowd all;
+            struct joining first = {.of = &all, .way = (join_way)way};
+            bide_stop_source_init(&stop);
+            bide_stop_source_init(&first.token);
+            crowd_init(&all, 0, &stop, way == JOIN_TOKEN ? &first.token : NULL);
+            all.leaves = 1 + CHILDREN;
+            all.reason = expected[way];
+            assert_int_equal(
+                run(threads, &stop, bide_fork_task_init(&first.forking, &joining_body)), 0);
+            assert_int_equal(first.statuses[0], expected[way]);
+            assert_int_equal(first.statuses[1], 0);
+            assert_int_equal(bide_atomic_load(&all.began, relaxed), 1 + 2 * CHILDREN);
+            assert_false(bide_stop_requested(&stop));
+            assert_null(stop.first_child);
+            assert_null(first.token.first_child);
+        }
+    }
+}
+
+/* Without a source there is nothing to ask; the wrapper goes on when the children have ended. */
+static void a_wrapper_around_a_join_goes_on_without_a_source_too(void **state)
+{
+    (void)state;
+    for (unsigned threads = 0; threads <= 4; threads++) {
+        crowd all;
+        struct joining first = {.of = &all, .way = JOIN_LATE};
+        crowd_init(&all, 0, NULL, NULL);
+        if (threads == 0)
+            bide_event_set(&all.event);
+        assert_int_equal(run(threads, NULL, bide_fork_task_init(&first.forking, &joining_body)), 0);
+        assert_int_equal(first.statuses[0], 0);
+        assert_int_equal(first.statuses[1], 0);
+        assert_int_equal(bide_atomic_load(&all.own_sources, relaxed), 0);
     }
 }
 
@@ -702,6 +878,9 @@ int main(void)
         cmocka_unit_test(a_childs_error_is_the_joins_and_a_calls_its_own),
         cmocka_unit_test(an_error_that_was_not_joined_is_that_of_the_end),
         cmocka_unit_test(what_is_forked_after_a_request_to_stop_does_not_run),
+        cmocka_unit_test(a_request_ends_the_waits_of_all_that_was_forked),
+        cmocka_unit_test(what_asks_a_join_asks_what_was_forked_and_no_other),
+        cmocka_unit_test(a_wrapper_around_a_join_goes_on_without_a_source_too),
         cmocka_unit_test(without_memory_a_join_ends_with_ENOMEM_and_nothing_is_lost),
         cmocka_unit_test(a_coroutine_that_waits_for_its_children_is_not_destroyed),
         cmocka_unit_test(a_coroutine_that_has_forked_and_waits_for_something_else_is_not_destroyed),

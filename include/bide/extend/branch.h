@@ -23,6 +23,11 @@
  *    visible too, and needs no order of its own.
  * 3. The decider cancels the others before its count down, so the group's source is still
  *    there.
+ * 4. A scope may be joined in another source than the one that it was opened in. The join is then an
+ *    operation that can be cancelled there (stop.md): its `cancel` requests a stop of the group, and
+ *    the join ends as always, by the last branch. While it is in `cancel` the gate is shut, so the
+ *    owner does not continue, and the group stays, although its last branch may have ended. A source
+ *    that was asked before is not waited in; the request is passed on before the owner counts down.
  */
 #ifndef BIDE_EXTEND_BRANCH_H
 #define BIDE_EXTEND_BRANCH_H

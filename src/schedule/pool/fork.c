@@ -10,8 +10,12 @@
  *       the first segment  <------ before     <------------- before
  *
  * Workers keep stacks without frames. A root, which is not the child of a forking coroutine, has a
- * stack from its first fork to its end. The bottom of that stack holds the context of the root's
- * descendants, so the stack is never empty before the root has ended.
+ * stack from its first fork to its end. The bottom of that stack holds the root's node, so the stack is
+ * never empty before the root has ended.
+ *
+ * If the root's context has a stop source, each frame has a node in front of it:
+ *
+ *     the root's source <-- its `children` <-- `source` of a forked child <-- its `children` <-- ...
  */
 #include "bide/fork.h"
 
@@ -33,11 +37,22 @@ typedef struct fork_stack {
     fork_segment *current;
     fork_segment *spare; /* or NULL */
     bide_scheduler *scheduler;
-    bide_stop_source *stop;  /* of the root's context, or NULL */
-    bool is_in_pool;         /* if false, or if there is a stop source, `end` is NULL */
+    bool is_in_pool;         /* if false, `end` is NULL */
+    bool has_nodes;          /* its frames have nodes, and `end` is NULL: the root has a source */
     struct fork_stack *next; /* in the worker's list */
     fork_segment first;
 } fork_stack;
+
+/*
+ * In front of a child's frame, and at the bottom of a root's stack, if the root's context has a stop
+ * source (7). The coroutine's thread attaches and detaches both sources.
+ */
+typedef struct fork_node {
+    BIDE_ALIGNAS(16) bide_context context; /* a forked child's, with `source` */
+    bide_stop_source source;               /* of its waits; attached to its parent's `children` */
+    bide_stop_source
+        children; /* attached to the source of the coroutine's context, once it forks */
+} fork_node;
 
 bide_fork_stack_ bide_fork_task_no_stack_ = {NULL, NULL};
 
@@ -131,7 +146,7 @@ static bool fork_stack_is_empty(const fork_stack *asked)
 static void fork_set_top(fork_stack *of, unsigned char *top)
 {
     of->head.top = top;
-    of->head.end = of->stop != NULL || !of->is_in_pool ? NULL : of->current->end;
+    of->head.end = of->has_nodes || !of->is_in_pool ? NULL : of->current->end;
 }
 
 /* A new segment with room for `size` bytes. False: no memory. */
@@ -194,13 +209,13 @@ static void *fork_push_frame(fork_stack *from, size_t size, bool *is_first)
     return memory;
 }
 
-/* Removes the frame at the top. */
-static void fork_pop_frame(fork_stack *from, bide_fork_task *frame, bool is_first)
+/* Removes what is at the top. */
+static void fork_pop_frame(fork_stack *from, void *memory, bool is_first)
 {
     if (is_first)
-        fork_drop_segment(from, ((fork_below *)(void *)frame - 1)->top);
+        fork_drop_segment(from, ((fork_below *)memory - 1)->top);
     else
-        fork_set_top(from, (unsigned char *)frame);
+        fork_set_top(from, memory);
 }
 
 /* A stack for the coroutine's strand; a root's also holds a context. NULL: no memory. */
@@ -212,17 +227,16 @@ static fork_stack *fork_start_stack(bide_fork_task *self)
     if (made == NULL)
         return NULL;
     made->scheduler = context->scheduler;
-    made->stop = self->home != NULL ? fork_stack_of(self->home)->stop : context->stop;
     made->is_in_pool = worker != NULL;
+    made->has_nodes = self->home != NULL ? fork_stack_of(self->home)->has_nodes
+                                         : worker != NULL && context->stop != NULL;
     fork_set_top(made, made->first.begin);
     if (self->home == NULL) {
         bool is_first;
-        bide_context *below_root = fork_push_frame(
-            made, (sizeof *context + BIDE_FORK_ALIGN_ - 1) / BIDE_FORK_ALIGN_ * BIDE_FORK_ALIGN_,
-            &is_first);
-        *below_root = *context;
-        below_root->stop = NULL;
-        self->frame.context = below_root;
+        fork_node *below_root = fork_push_frame(made, sizeof *below_root, &is_first);
+        below_root->context = *context;
+        bide_stop_source_init(&below_root->children);
+        self->frame.context = &below_root->context;
         self->home = &made->head;
     }
     self->stack = &made->head;
@@ -242,23 +256,74 @@ static bide_fork_task *fork_fail_child(bide_fork_task *self, uintptr_t kind, int
     return NULL;
 }
 
+/* Of a coroutine on a stack with nodes; a root has begun to fork. */
+static fork_node *fork_node_of(bide_fork_task *self)
+{
+    if (self->parent == BIDE_FORK_ROOT_)
+        return (fork_node *)(void *)fork_stack_of(self->home)->first.begin;
+    return (fork_node *)(void *)self - 1;
+}
+
+/*
+ * The source above the children of a coroutine. It is asked beside the coroutine's own only by a join
+ * that has ended (7): no child is left then, and it begins anew.
+ */
+static bide_stop_source *fork_children_of(bide_fork_task *self)
+{
+    bide_stop_source *children = &fork_node_of(self)->children;
+    bide_stop_source *own = self->frame.context->stop;
+    if (BIDE_UNLIKELY(bide_stop_requested(children)) && !bide_stop_requested(own)) {
+        bide_stop_source_detach(children);
+        bide_stop_source_init(children);
+    }
+    if (children->parent == NULL)
+        bide_stop_source_attach(children, own);
+    return children;
+}
+
+static void fork_init_node(bide_fork_task *child, bide_fork_task *parent, uintptr_t kind)
+{
+    fork_node *node = fork_node_of(child);
+    bide_stop_source_init(&node->children);
+    bide_stop_source_init(&node->source);
+    if (kind == BIDE_FORK_CALLED_)
+        return;
+    node->context = *parent->frame.context;
+    node->context.stop = &node->source;
+    bide_stop_source_attach(&node->source, fork_children_of(parent));
+}
+
 bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_t kind)
 {
     bool is_first;
+    bide_stop_source *stop = self->frame.context->stop;
     fork_stack *from = self->stack != &bide_fork_task_no_stack_ ? fork_stack_of(self->stack)
                                                                 : fork_start_stack(self);
     if (from == NULL)
         return fork_fail_child(self, kind, -ENOMEM);
-    if (kind != BIDE_FORK_CALLED_ && bide_stop_requested(from->stop))
-        return fork_fail_child(self, kind, bide_stop_reason(from->stop));
-    bide_fork_task *child = fork_push_frame(from, size, &is_first);
-    if (child == NULL)
+    if (kind != BIDE_FORK_CALLED_ && bide_stop_requested(stop))
+        return fork_fail_child(self, kind, bide_stop_reason(stop));
+    size_t before = from->has_nodes ? sizeof(fork_node) : 0;
+    unsigned char *memory =
+        before + size >= size ? fork_push_frame(from, before + size, &is_first) : NULL;
+    if (memory == NULL)
         return fork_fail_child(self, kind, -ENOMEM);
+    bide_fork_task *child = (bide_fork_task *)(void *)(memory + before);
     if (kind != BIDE_FORK_CALLED_ && !from->is_in_pool)
         kind = BIDE_FORK_IN_TURN_;
-    child->parent = (uintptr_t)self | kind | (is_first ? BIDE_FORK_FIRST_ : 0);
+    child->parent = (uintptr_t)self | kind | (is_first ? BIDE_FORK_FIRST_ : 0) |
+                    (before != 0 ? BIDE_FORK_NODE_ : 0);
     child->stack = &from->head;
+    if (before != 0)
+        fork_init_node(child, self, kind);
     return child;
+}
+
+bool bide_fork_task_begins_beside_(bide_fork_task *child)
+{
+    if ((child->parent & BIDE_FORK_NODE_) != 0)
+        child->frame.context = &fork_node_of(child)->context;
+    return (child->parent & BIDE_FORK_IN_TURN_) == 0;
 }
 
 /* ---- Parents that are taken off a deque ---- */
@@ -345,6 +410,19 @@ static bool fork_arrive(bide_fork_task *parent, bide_fork_stack_ *head)
     return true;
 }
 
+/*
+ * The last child of a parent has ended, which waits at its join. Continues with what awaits that: the
+ * parent, or a wrapper.
+ */
+static bide_frame *fork_end_join(bide_fork_task *parent)
+{
+    bide_frame *frame = parent->awaiter.frame;
+    if (BIDE_LIKELY(frame->context->scheduler == parent->frame.context->scheduler))
+        return frame;
+    bide_wake_one(&parent->awaiter);
+    return NULL;
+}
+
 /* A root has ended; `context` is NULL if it has waited for its children at its end. */
 static bide_frame *fork_end_root(bide_fork_task *self, const bide_context *context)
 {
@@ -356,6 +434,7 @@ static bide_frame *fork_end_root(bide_fork_task *self, const bide_context *conte
         bide_frame_unhandled_(context, bide_frame_point(&self->frame)->code, error);
     if (self->home == NULL)
         return next;
+    bide_stop_source_detach(&fork_node_of(self)->children);
     fork_stack_of(self->home)->current = &fork_stack_of(self->home)->first;
     fork_release_stack(self->home);
     return next;
@@ -372,10 +451,16 @@ static bide_frame *fork_end(bide_fork_task *self, const bide_context *context)
         int failed = bide_atomic_load(&self->failed, relaxed); /* 6, by `pending` */
         if (error == 0)
             error = self->frame.error = failed;
-        if ((flags & BIDE_FORK_ROOT_) != 0)
+        if (self->parent == BIDE_FORK_ROOT_)
             return fork_end_root(self, context);
         bide_fork_stack_ *head = self->stack;
-        fork_pop_frame(fork_stack_of(head), self, (flags & BIDE_FORK_FIRST_) != 0);
+        void *memory = self;
+        if ((flags & BIDE_FORK_NODE_) != 0) {
+            fork_node *node = memory = fork_node_of(self);
+            bide_stop_source_detach(&node->children);
+            bide_stop_source_detach(&node->source);
+        }
+        fork_pop_frame(fork_stack_of(head), memory, (flags & BIDE_FORK_FIRST_) != 0);
         if ((flags & BIDE_FORK_CALLED_) != 0) {
             parent->status = error;
             return next;
@@ -395,7 +480,7 @@ static bide_frame *fork_end(bide_fork_task *self, const bide_context *context)
         if (!fork_arrive(parent, head))
             return NULL;
         if (!bide_done(&parent->frame))
-            return &parent->frame;
+            return fork_end_join(parent);
         self = parent;
         context = NULL;
     }
@@ -407,7 +492,7 @@ bide_frame *bide_fork_task_detached_(bide_fork_task *parent, bool is_popped, bid
         fork_put_back(parent);
     if (!fork_arrive(parent, head))
         return NULL;
-    return bide_done(&parent->frame) ? fork_end(parent, NULL) : &parent->frame;
+    return bide_done(&parent->frame) ? fork_end(parent, NULL) : fork_end_join(parent);
 }
 
 bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *context)
@@ -415,16 +500,43 @@ bide_frame *bide_fork_task_end_slow_(bide_fork_task *self, const bide_context *c
     return fork_join(self) ? fork_end(self, context) : NULL;
 }
 
-bide_frame *bide_fork_task_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+static bide_frame *fork_join_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     return fork_join(bide_fork_task_of_(awaiter)) ? frame : NULL;
+}
+
+/* The join goes on waiting, until the children have ended. The awaiter's frame is the gate. */
+static void fork_join_cancel(bide_awaiter *awaiter)
+{
+    bide_stop_request_with(&fork_node_of(bide_fork_task_of_(awaiter))->children,
+                           bide_stop_reason(awaiter->frame->context->stop));
+}
+
+/* 7. The coroutine has been taken, so it has a `home`. */
+bide_frame *bide_fork_task_join_suspend_(bide_awaiter *awaiter, bide_frame *frame)
+{
+    static const bide_awaiter_ops gated = {.suspend = fork_join_suspend,
+                                           .cancel = fork_join_cancel};
+    bide_fork_task *self = bide_fork_task_of_(awaiter);
+    bide_stop_source *source = frame->context->stop;
+    const bide_awaiter_ops *ops = awaiter->ops;
+    if (BIDE_LIKELY(frame == &self->frame) || source == NULL ||
+        source == self->frame.context->stop || !fork_stack_of(self->home)->has_nodes)
+        return fork_join_suspend(awaiter, frame);
+    bide_frame *next = bide_stop_suspend_in_(source, awaiter, &gated, frame);
+    if (next != frame || awaiter->ops == ops)
+        return next;
+    /* It was requested before, and nothing was started. */
+    awaiter->ops = ops;
+    bide_stop_request_with(&fork_node_of(self)->children, bide_stop_reason(source));
+    return fork_join_suspend(awaiter, frame);
 }
 
 /* Running children may write into its frame, and its stack is released only at its end. */
 void bide_fork_task_destroyed_(bide_frame *frame)
 {
     bide_fork_task *self = bide_container_of(frame, bide_fork_task, frame);
-    if ((self->parent & BIDE_FORK_ROOT_) == 0 || self->home != NULL)
+    if (self->parent != BIDE_FORK_ROOT_ || self->home != NULL)
         bide_misuse_("a coroutine was destroyed that has forked",
                      bide_frame_point(frame)->code->name, __FILE__, __LINE__);
 }

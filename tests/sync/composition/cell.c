@@ -271,6 +271,15 @@ static bool has_layer(const cell *c, wrapper_kind kind)
     return false;
 }
 
+static bool has_any(const cell *c, bool (*is_one)(wrapper_kind kind))
+{
+    for (size_t i = 0; i < c->depth; i++) {
+        if (is_one(c->kinds[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool is_by_hand(const cell *c)
 {
     return place_is_by_hand(c->setting->home);
@@ -294,7 +303,7 @@ static const char *excluded(const cell *c)
     bool by_itself = (c->row.flags & ROW_BY_ITSELF) != 0;
     if (e->act == ACT_CLOSE && c->primitive->close == NULL)
         return "it cannot be closed";
-    if (e->act == ACT_TOKEN && !has_layer(c, WRAP_WITH_STOP))
+    if (e->act == ACT_TOKEN && !has_any(c, wrapper_has_token))
         return "there is no token";
     if (e->destroys == DESTROYS_STEPPED && !is_by_hand(c))
         return "its scheduler is not stepped";
@@ -312,7 +321,7 @@ static const char *excluded(const cell *c)
         e->destroys != DESTROYS_EARLY && e->destroys != DESTROYS_STEPPED)
         return "it ends by itself";
     if (e->act == ACT_DEADLINE && !is_by_hand(c) && !c->outcome.ends &&
-        has_layer(c, WRAP_WITH_DEADLINE))
+        has_any(c, wrapper_has_deadline))
         return "that its time has come cannot be seen";
     if (c->outcome.at_begin && e->moment != MOMENT_BEFORE && e->destroys != DESTROYS_UNBEGUN &&
         e->destroys != DESTROYS_EARLY && e->destroys != DESTROYS_STEPPED && e->act != ACT_WAKE)
@@ -378,12 +387,12 @@ static void act_now(void *argument)
         break;
     case ACT_TOKEN:
         for (size_t i = 0; i < c->depth; i++) {
-            if (c->kinds[i] == WRAP_WITH_STOP)
+            if (wrapper_has_token(c->kinds[i]))
                 bide_stop_request(&c->layers[i]->token);
         }
         break;
     case ACT_DEADLINE:
-        if (!c->has_deadline && !has_layer(c, WRAP_WITH_DEADLINE))
+        if (!c->has_deadline && !has_any(c, wrapper_has_deadline))
             bide_stop_request_with(c->stop, -ETIMEDOUT);
         places_let_time_be(TIME);
         break;
@@ -437,7 +446,7 @@ static void cell_spawn(cell *c)
 static void set_deadline(cell *c)
 {
     place *home = c->setting->home;
-    if (c->end->act != ACT_DEADLINE || has_layer(c, WRAP_WITH_DEADLINE))
+    if (c->end->act != ACT_DEADLINE || has_any(c, wrapper_has_deadline))
         return;
     c->has_deadline = true;
     cell_check(c, bide_deadline_init(c->deadline, c->context, cell_time(c, home)) == 0,

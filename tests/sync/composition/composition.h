@@ -97,6 +97,8 @@ typedef enum wrapper_kind {
     WRAP_SCOPE,
     WRAP_SCOPE_MOVES,
     WRAP_SCOPE_WITHIN,
+    WRAP_SCOPE_TOKEN,   /* with_stop around the join */
+    WRAP_SCOPE_LIMITED, /* with_deadline around it */
     WRAP_SCHEDULE_ON,
     WRAP_RESUME_ON,
     WRAP_ONCE,
@@ -170,6 +172,8 @@ struct scope_layer {
     bide_branch within; /* spawns the other */
     bide_task spawner;
     bide_schedule_operation move;
+    bide_with_stop_operation with_stop; /* of the join */
+    bide_with_deadline_operation with_deadline;
     bide_atomic(uint32_t) spawned;
     bide_atomic(uint32_t) ended;
 };
@@ -236,6 +240,10 @@ struct layer {
         struct forking_layer forking;
     } of;
 };
+
+/* Whether it has a token, or sets a deadline. */
+bool wrapper_has_token(wrapper_kind kind);
+bool wrapper_has_deadline(wrapper_kind kind);
 
 /* Whether it is a coroutine of the test, which takes the row's result. */
 bool wrapper_takes(wrapper_kind kind);

@@ -120,7 +120,11 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
         reached = false;
         break;
     case WRAP_WITH_DEADLINE:
+    case WRAP_SCOPE_LIMITED:
         reached |= c->end->act == ACT_DEADLINE;
+        break;
+    case WRAP_SCOPE_TOKEN: /* below the owner's source too */
+        reached |= c->end->act == ACT_TOKEN;
         break;
     case WRAP_SCOPE_MOVES:
         l->witness.goes_on = cell_away_of(c, at);
@@ -169,7 +173,7 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
 static bool has_with_deadline(const cell *c)
 {
     for (size_t i = 0; i < c->depth; i++) {
-        if (c->layers[i]->kind == WRAP_WITH_DEADLINE)
+        if (wrapper_has_deadline(c->layers[i]->kind))
             return true;
     }
     return false;

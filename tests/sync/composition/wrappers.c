@@ -20,6 +20,8 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_SCOPE] = "scope",
     [WRAP_SCOPE_MOVES] = "scope whose owner moves",
     [WRAP_SCOPE_WITHIN] = "scope, spawned from within",
+    [WRAP_SCOPE_TOKEN] = "scope, joined with_stop",
+    [WRAP_SCOPE_LIMITED] = "scope, joined with_deadline",
     [WRAP_SCHEDULE_ON] = "schedule_on",
     [WRAP_RESUME_ON] = "resume_on",
     [WRAP_ONCE] = "once",
@@ -34,6 +36,16 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_FORKED] = "forked child",
     [WRAP_FORK_CALLED] = "child that a fork calls",
 };
+
+bool wrapper_has_token(wrapper_kind kind)
+{
+    return kind == WRAP_WITH_STOP || kind == WRAP_SCOPE_TOKEN;
+}
+
+bool wrapper_has_deadline(wrapper_kind kind)
+{
+    return kind == WRAP_WITH_DEADLINE || kind == WRAP_SCOPE_LIMITED;
+}
 
 bool wrapper_takes(wrapper_kind kind)
 {
@@ -55,8 +67,17 @@ bool wrapper_takes(wrapper_kind kind)
 
 bool wrapper_begins_taker(wrapper_kind kind)
 {
-    return kind == WRAP_SCOPE || kind == WRAP_SCOPE_MOVES || kind == WRAP_SCOPE_WITHIN ||
-           kind == WRAP_SPAWNS;
+    switch (kind) {
+    case WRAP_SCOPE:
+    case WRAP_SCOPE_MOVES:
+    case WRAP_SCOPE_WITHIN:
+    case WRAP_SCOPE_TOKEN:
+    case WRAP_SCOPE_LIMITED:
+    case WRAP_SPAWNS:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /*
@@ -192,6 +213,17 @@ static void scope_layer_spawn(struct scope_layer *self, const bide_context *cont
     }
 }
 
+static bide_awaiter *scope_layer_join(struct scope_layer *self)
+{
+    layer *l = self->layer;
+    bide_awaiter *join = bide_scope_join(&self->scope);
+    if (l->kind == WRAP_SCOPE_TOKEN)
+        return bide_with_stop(&self->with_stop, &l->token, join);
+    if (l->kind == WRAP_SCOPE_LIMITED)
+        return bide_with_deadline(&self->with_deadline, cell_time(l->cell, l->place), join);
+    return join;
+}
+
 bide_coroutine(scope_layer_body)
 {
     bide_begin(scope_layer_body, struct scope_layer * self);
@@ -200,11 +232,11 @@ bide_coroutine(scope_layer_body)
         bide_await(bide_schedule(&self->move, self->layer->inner->scheduler));
     bide_scope_init(&self->scope, bide_this_frame());
     scope_layer_spawn(self, bide_this_context());
-    if (self->layer->kind != WRAP_SCOPE) {
+    if (self->layer->kind == WRAP_SCOPE_MOVES || self->layer->kind == WRAP_SCOPE_WITHIN) {
         bide_await(bide_schedule(&self->move, self->layer->witness.goes_on->scheduler));
         witness_moved(&self->layer->witness, bide_this_frame(), self->layer->witness.goes_on);
     }
-    bide_await_status(self->layer->witness.status, bide_scope_join(&self->scope));
+    bide_await_status(self->layer->witness.status, scope_layer_join(self));
     witness_returns(&self->layer->witness, bide_this_frame(), self->layer->witness.status);
     bide_return(self->layer->witness.status);
     bide_end();
@@ -399,6 +431,8 @@ bide_awaiter *layer_make(layer *self)
     case WRAP_SCOPE:
     case WRAP_SCOPE_MOVES:
     case WRAP_SCOPE_WITHIN:
+    case WRAP_SCOPE_TOKEN:
+    case WRAP_SCOPE_LIMITED:
         self->of.scope.layer = self;
         return bide_task_init(&self->of.scope.task, &scope_layer_body);
     case WRAP_SCHEDULE_ON:
@@ -489,6 +523,8 @@ void layer_end(layer *self)
     case WRAP_SCOPE:
     case WRAP_SCOPE_MOVES:
     case WRAP_SCOPE_WITHIN:
+    case WRAP_SCOPE_TOKEN:
+    case WRAP_SCOPE_LIMITED:
         scope_layer_end(self);
         break;
     case WRAP_ANY:

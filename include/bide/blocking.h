@@ -83,9 +83,9 @@ typedef struct bide_blocking_stats {
 void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *counts);
 
 /*
- * Ends the threads, once what is queued has been done, and frees the set. No call may be under way
- * that a coroutine waits for. On one of its own threads it is misuse, and told; that is also where
- * a coroutine of the inline scheduler goes on after a call.
+ * Ends the threads, once what is queued has been done, and frees the set; NULL is left as it is. No
+ * call may be under way that a coroutine waits for. On one of its own threads it is misuse, and
+ * told; that is also where a coroutine of the inline scheduler goes on after a call.
  * Threads: any, except the set's own. Progress: blocks.
  */
 void bide_blocking_destroy(bide_blocking *blocking);

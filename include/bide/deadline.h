@@ -76,7 +76,8 @@ bide_awaiter *bide_deadline_stop(bide_deadline_waiter *waiter, bide_deadline *de
 
 /*
  * The same where no await can stand. False: it is about to ask its source to stop at this moment,
- * and has to be ended by bide_deadline_stop, or by this a little later.
+ * and has to be ended by bide_deadline_stop, or by this a little later. A deadline of zeros has
+ * ended.
  * Threads: any. Suspends: never. Progress: blocks for a moment at most.
  */
 bool bide_deadline_try_stop(bide_deadline *deadline);

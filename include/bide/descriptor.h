@@ -8,6 +8,8 @@
  *
  *     CLOSED --init, or what opens it--> OPEN --close, or release--> CLOSED
  *
+ * A struct of zeros is CLOSED.
+ *
  * Operations that open one (bide_listen, bide_accept, bide_connect, bide_open) fill the struct that
  * they are given. It is the caller's memory and stays where it is while it is open.
  *
@@ -38,7 +40,7 @@ typedef struct bide_io_line_ {
 typedef struct bide_descriptor bide_descriptor;
 
 struct bide_descriptor {
-    int fd;                    /* -1: closed */
+    int fd_and_1_;             /* its number and one; 0: closed */
     uint32_t bits;             /* what its io knows about it */
     bide_atomic(bide_io *) io; /* to which it belongs (extend/io.h); NULL: none yet */
     bide_descriptor *next;     /* of those that belong to it */
@@ -48,13 +50,13 @@ struct bide_descriptor {
 };
 
 /*
- * Makes one that is closed: what a frame's descriptors are to be before they may be closed by its
- * `finally`.
+ * Makes one that is closed. A struct of zeros is one already, so that `finally` may close the
+ * descriptors of a frame that was zeroed.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 {
-    descriptor->fd = -1;
+    descriptor->fd_and_1_ = 0;
     descriptor->bits = 0;
     bide_atomic_init(&descriptor->io, (bide_io *)NULL);
     descriptor->place = NULL;
@@ -64,15 +66,16 @@ BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 }
 
 /*
- * Makes one of a descriptor of the system that is open. Its mode, blocking or not, stays as it is:
- * others may share it. A struct that was used before is closed, or released, before it is made
- * another: its loop knows it until then. That is caught as misuse when the loop sees it.
+ * Makes one of a descriptor of the system that is open; a negative number makes a closed one. Its
+ * mode, blocking or not, stays as it is: others may share it. A struct that was used before is
+ * closed, or released, before it is made another: its loop knows it until then. That is caught as
+ * misuse when the loop sees it.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
 {
     bide_descriptor_init_closed(descriptor);
-    descriptor->fd = fd;
+    descriptor->fd_and_1_ = fd < 0 ? 0 : fd + 1;
 }
 
 /*
@@ -81,7 +84,16 @@ BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
  */
 BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
 {
-    return descriptor->fd >= 0;
+    return descriptor->fd_and_1_ != 0;
+}
+
+/*
+ * Returns its number, which stays the descriptor's; -1 if it is closed.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE int bide_descriptor_fd(const bide_descriptor *descriptor)
+{
+    return descriptor->fd_and_1_ - 1;
 }
 
 /*

@@ -63,9 +63,15 @@ typedef struct bide_http_files_options {
 /* The caller's memory, while a server uses it. */
 typedef struct bide_http_files {
     bide_http_files_options options;
-    int root;       /* a descriptor */
-    bool is_simple; /* the kernel has no openat2(2) */
+    int root_and_1_; /* a descriptor and one; 0: closed */
+    bool is_simple;  /* the kernel has no openat2(2) */
 } bide_http_files;
+
+/* The folder's descriptor; -1: it is closed. */
+BIDE_INLINE int bide_http_files_root_(const bide_http_files *files)
+{
+    return files->root_and_1_ - 1;
+}
 
 /*
  * Opens the folder. `options` is copied, what it points at stays.
@@ -74,7 +80,7 @@ typedef struct bide_http_files {
 int bide_http_files_open(bide_http_files *files, const bide_http_files_options *options);
 
 /*
- * Closes it. No exchange uses it.
+ * Closes it. No exchange uses it. One that is closed, or of zeros, is left as it is.
  * Threads: one at a time. Progress: that of close.
  */
 void bide_http_files_close(bide_http_files *files);

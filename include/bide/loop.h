@@ -57,9 +57,8 @@ typedef struct bide_loop_options {
 int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
 
 /*
- * Frees it. It does not run, and nothing waits in it; if BIDE_DEBUG is 1 it reports misuse
- * otherwise. Descriptors that are open stay open, and belong to
- * no loop.
+ * Frees it; NULL is left as it is. It does not run, and nothing waits in it; if BIDE_DEBUG is 1 it
+ * reports misuse otherwise. Descriptors that are open stay open, and belong to no loop.
  * Threads: the loop's; any if it never ran. Progress: blocks.
  */
 void bide_loop_destroy(bide_loop *loop);

@@ -89,8 +89,8 @@ int bide_memory_io_create(bide_memory_io **io, bide_sim_loop *loop,
                           const bide_memory_io_options *options);
 
 /*
- * Frees it with all that is in it, before the loop is destroyed. No operation waits; descriptors that
- * are open are closed, and belong to no loop.
+ * Frees it with all that is in it, before the loop is destroyed; NULL is left as it is. No
+ * operation waits; descriptors that are open are closed, and belong to no loop.
  * Threads: the loop's. Progress: that of free, linear in what there is.
  */
 void bide_memory_io_destroy(bide_memory_io *io);

@@ -68,8 +68,8 @@ typedef struct bide_names_options {
 int bide_names_create(bide_names **names, const bide_names_options *options);
 
 /*
- * Ends its threads, once the calls that they are in have returned, and frees it. Nobody waits for a
- * look-up.
+ * Ends its threads, once the calls that they are in have returned, and frees it; NULL is left as it
+ * is. Nobody waits for a look-up.
  * Threads: any, but not in a look-up's. Progress: blocks for as long as the system's calls.
  */
 void bide_names_destroy(bide_names *names);

@@ -26,7 +26,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_pollable {
     bide_root root; /* of the operation, while there is one */
     bide_atomic(uint32_t) state;
-    int fd;
+    int fd_and_1_;     /* 0: none */
     uint64_t deadline; /* of the owner */
 } bide_pollable;
 
@@ -39,7 +39,7 @@ int bide_pollable_init(bide_pollable *pollable);
 
 /*
  * Closes the descriptor. Nothing may be under way: what was started has been finished, or it is
- * misuse. Take the descriptor out of an epoll set before.
+ * misuse. Take the descriptor out of an epoll set before. A struct of zeros is left as it is.
  * Threads: the owner's.
  */
 #define bide_pollable_destroy(pollable) \
@@ -55,7 +55,7 @@ void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const cha
  */
 BIDE_INLINE int bide_pollable_fd(const bide_pollable *pollable)
 {
-    return pollable->fd;
+    return pollable->fd_and_1_ - 1;
 }
 
 /*

@@ -133,15 +133,16 @@ int bide_process_signal(const bide_process *process, int signal);
 int bide_process_signal_group(const bide_process *process, int signal);
 
 /*
- * Ends it: kills the process if it has not been waited for, takes its status, closes its streams. If
- * it leads a group, all of that is killed. One that did not start may be ended too, if it was
- * initialised by bide_process_init.
+ * Ends it: kills the process if it has not been waited for, takes its status, closes its streams.
+ * If it leads a group, all of that is killed. One that did not start may be ended too, if it was
+ * initialised by bide_process_init or is of zeros.
  * Threads: the loop's. Progress: blocks until the kernel has done away with the process.
  */
 void bide_process_destroy(bide_process *process);
 
 /*
- * Makes one that there is none of: what a frame's process is to be before its `finally` may end it.
+ * Makes one that there is none of, as a struct of zeros is: what a frame's process is to be before
+ * its `finally` may end it.
  * Threads: any. Progress: wait-free.
  */
 BIDE_INLINE void bide_process_init(bide_process *process)

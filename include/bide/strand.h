@@ -72,6 +72,7 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under);
  * that is still set, or something that was begun on it and has not ended, is told as misuse, with
  * the coroutine's name. So is a call from inside one of its coroutines. On a pool it waits until
  * the thread that has run its last coroutine has left it. After it the memory may go.
+ * A strand of zeros is left as it is.
  * Threads: any, if the underlying scheduler is a pool; otherwise the one that runs that scheduler,
  * or any while none does. Progress: blocks.
  */

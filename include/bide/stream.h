@@ -167,11 +167,12 @@ BIDE_INLINE size_t bide_stream_count(const bide_stream_operation *operation, bid
 
 /*
  * Closes a stream, and what it is over. What waits on it ends with -EPIPE.
- * Threads: the stream's. Errors: those of the stream. Progress: that of the stream.
+ * Threads: the stream's. Errors: those of the stream; -EBADF (a stream of zeros). Progress: that of
+ * the stream.
  */
 BIDE_INLINE int bide_stream_close(bide_stream stream)
 {
-    return stream.table->close(stream);
+    return stream.table != NULL ? stream.table->close(stream) : -EBADF;
 }
 
 /* ---- Memory ---- */

@@ -88,10 +88,10 @@ int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
 int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool_options *options);
 
 /*
- * Ends the threads, once what is queued has run, and frees the pool. Nothing that belongs to the
- * pool may be waiting any more: a timer that is still set, or something that was begun on the pool
- * and has not ended, is told as misuse, with the coroutine's name. On one of the pool's own threads
- * it is misuse too, and told.
+ * Ends the threads, once what is queued has run, and frees the pool; NULL is left as it is. Nothing
+ * that belongs to the pool may be waiting any more: a timer that is still set, or something that
+ * was begun on the pool and has not ended, is told as misuse, with the coroutine's name. On one of
+ * the pool's own threads it is misuse too, and told.
  * Threads: any, except the pool's own. Progress: blocks.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);

@@ -282,7 +282,7 @@ async int open_part(struct worker *worker, struct transfer *transfer)
         await bide_open(&worker->file, worker->paths.part, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
     if (status < 0)
         return file_failed(worker, transfer, status);
-    if (flock(worker->file.fd, LOCK_EX | LOCK_NB) == 0)
+    if (flock(bide_descriptor_fd(&worker->file), LOCK_EX | LOCK_NB) == 0)
         return 0;
     int error = errno;
     bide_close(&worker->file); /* the part belongs to the other process */
@@ -303,7 +303,7 @@ async int empty_part(struct fetch *fetch, struct worker *worker, struct transfer
     struct stat about;
     if (has_sum(fetch, transfer) && digest_start(&worker->digest) < 0)
         return fail_permanently(worker, transfer, "out of memory");
-    if (fstat(worker->file.fd, &about) != 0 || about.st_size != 0)
+    if (fstat(bide_descriptor_fd(&worker->file), &about) != 0 || about.st_size != 0)
         status = await bide_truncate(&worker->file, 0);
     if (status == 0)
         status = await partial_save(worker, transfer);

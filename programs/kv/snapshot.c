@@ -176,7 +176,7 @@ async int write_journal(struct kv *kv, bide_descriptor *file, const char *name)
     int status = await bide_open(file, name, O_RDWR | O_CREAT | O_TRUNC, 0644);
     if (status < 0)
         return status;
-    if (flock(file->fd, LOCK_EX | LOCK_NB) != 0)
+    if (flock(bide_descriptor_fd(file), LOCK_EX | LOCK_NB) != 0)
         return -errno;
     kv_update_clock(kv);
     journal->is_rewriting = true;

@@ -166,7 +166,7 @@ static void reset_on_close(bide_descriptor *socket)
 {
     struct linger at_once = {1, 0};
     if (bide_descriptor_is_open(socket))
-        setsockopt(socket->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        setsockopt(bide_descriptor_fd(socket), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 static void tcp_finish(struct tcp *self)

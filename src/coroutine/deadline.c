@@ -73,6 +73,8 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
 bool bide_deadline_try_stop(bide_deadline *deadline)
 {
     bide_scheduler *scheduler = deadline->context.scheduler;
+    if (scheduler == NULL) /* zeros */
+        return true;
     if (scheduler->clear_timer(scheduler, &deadline->timer))
         bide_atomic_store(&deadline->state, DEADLINE_ENDED,
                           relaxed); /* relaxed: 3; the deadline is the caller's */

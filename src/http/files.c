@@ -37,10 +37,10 @@ int bide_http_files_open(bide_http_files *files, const bide_http_files_options *
     files->options = *options;
     if (options->index == NULL)
         files->options.index = "index.html";
-    files->root = open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (files->root < 0)
+    files->root_and_1_ = 1 + open(options->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (files->root_and_1_ == 0)
         return -errno;
-    long fd = syscall(SYS_openat2, files->root, ".", &how, sizeof how);
+    long fd = syscall(SYS_openat2, bide_http_files_root_(files), ".", &how, sizeof how);
     files->is_simple = fd < 0;
     if (fd >= 0)
         close((int)fd);
@@ -49,8 +49,9 @@ int bide_http_files_open(bide_http_files *files, const bide_http_files_options *
 
 void bide_http_files_close(bide_http_files *files)
 {
-    close(files->root);
-    files->root = -1;
+    if (files->root_and_1_ != 0)
+        close(bide_http_files_root_(files));
+    files->root_and_1_ = 0;
 }
 
 /* ---- The path: 1 ---- */

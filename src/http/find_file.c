@@ -54,14 +54,16 @@ static int find_file_open_below(const bide_http_found_ *found, const char *path)
 {
     const bide_http_files *files = found->files;
     if (files->is_simple)
-        return found->only_cached ? -EAGAIN : find_file_open_by_parts(files->root, path);
+        return found->only_cached ? -EAGAIN
+                                  : find_file_open_by_parts(bide_http_files_root_(files), path);
     struct open_how how = {
         .flags = FIND_FILE_FLAGS,
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
                    (files->options.follows_links ? 0 : RESOLVE_NO_SYMLINKS) |
                    (found->only_cached ? RESOLVE_CACHED : 0),
     };
-    long fd = syscall(SYS_openat2, files->root, *path != '\0' ? path : ".", &how, sizeof how);
+    long fd = syscall(SYS_openat2, bide_http_files_root_(files), *path != '\0' ? path : ".", &how,
+                      sizeof how);
     return fd >= 0 ? (int)fd : -errno;
 }
 

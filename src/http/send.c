@@ -34,7 +34,7 @@ static ptrdiff_t http_sender_read_cached(const bide_descriptor *file, char *data
                                          int64_t offset)
 {
     struct iovec bytes = {data, size};
-    ptrdiff_t count = preadv2(file->fd, &bytes, 1, offset, RWF_NOWAIT);
+    ptrdiff_t count = preadv2(bide_descriptor_fd(file), &bytes, 1, offset, RWF_NOWAIT);
     if (count > 0)
         io_written(data, (size_t)count);
     return count >= 0 ? count : -EAGAIN;

@@ -40,11 +40,11 @@ static ptrdiff_t result_or_errno(ptrdiff_t result)
 void bide_io_probe_(bide_descriptor *descriptor)
 {
     struct stat about;
-    int flags = fcntl(descriptor->fd, F_GETFL);
+    int flags = fcntl(bide_descriptor_fd(descriptor), F_GETFL);
     descriptor->bits |= IO_PROBED;
     if (flags >= 0 && (flags & O_NONBLOCK) == 0)
         descriptor->bits |= IO_IS_BLOCKING;
-    if (fstat(descriptor->fd, &about) == 0 &&
+    if (fstat(bide_descriptor_fd(descriptor), &about) == 0 &&
         (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode)))
         descriptor->bits |= IO_FILE;
 }
@@ -60,7 +60,7 @@ static bool would_wait_in_blocking_mode(const bide_io_operation *operation)
     const bide_descriptor *descriptor = operation->descriptor;
     if (!is_in_blocking_mode(descriptor))
         return false;
-    struct pollfd polled = {descriptor->fd,
+    struct pollfd polled = {bide_descriptor_fd(descriptor),
                             io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT, 0};
     return poll(&polled, 1, 0) == 0;
 }
@@ -93,7 +93,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
 
 ptrdiff_t bide_call_read_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     int64_t offset = operation->arguments.bytes.offset;
     const struct iovec bytes = {operation->arguments.bytes.data, operation->arguments.bytes.size};
     if (offset >= 0)
@@ -111,7 +111,7 @@ ptrdiff_t bide_call_read_(bide_io_operation *operation)
 static ptrdiff_t write_bytes(const bide_io_operation *operation, const void *data, size_t size,
                              int64_t offset)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     size = max_write(operation, size);
     if (offset >= 0)
         return result_or_errno(pwrite(fd, data, size, offset));
@@ -157,7 +157,7 @@ io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation)
 
 ptrdiff_t bide_call_readv_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     const struct iovec *vectors = operation->arguments.vector.vectors;
     int count = operation->arguments.vector.count;
     int64_t offset = operation->arguments.vector.offset;
@@ -169,7 +169,7 @@ ptrdiff_t bide_call_readv_(bide_io_operation *operation)
 
 ptrdiff_t bide_call_writev_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     io_vectors rest = bide_io_rest_of_vectors_(operation);
     int64_t offset = offset_of_rest(operation);
     if (rest.count == 0)
@@ -189,16 +189,15 @@ ptrdiff_t bide_call_recv_(bide_io_operation *operation)
 {
     size_t size;
     void *rest = io_rest(operation, &size);
-    return result_or_errno(
-        recv(operation->descriptor->fd, rest, size, operation->flags | MSG_DONTWAIT));
+    return result_or_errno(recv(io_fd(operation), rest, size, operation->flags | MSG_DONTWAIT));
 }
 
 ptrdiff_t bide_call_send_(bide_io_operation *operation)
 {
     size_t size;
     const void *rest = io_rest(operation, &size);
-    return result_or_errno(send(operation->descriptor->fd, rest, size,
-                                operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result_or_errno(
+        send(io_fd(operation), rest, size, operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 /* (MSG_ZEROCOPY would report its completion in the socket's error queue) */
@@ -207,19 +206,18 @@ ptrdiff_t bide_call_send_copied_(bide_io_operation *operation)
     size_t size;
     const void *rest = io_rest(operation, &size);
     operation->arguments.bytes.was_copied = true;
-    return result_or_errno(
-        send(operation->descriptor->fd, rest, size, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result_or_errno(send(io_fd(operation), rest, size, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 ptrdiff_t bide_call_recvmsg_(bide_io_operation *operation)
 {
-    return result_or_errno(recvmsg(operation->descriptor->fd, operation->arguments.message,
+    return result_or_errno(recvmsg(io_fd(operation), operation->arguments.message,
                                    operation->flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
 }
 
 ptrdiff_t bide_call_sendmsg_(bide_io_operation *operation)
 {
-    return result_or_errno(sendmsg(operation->descriptor->fd, operation->arguments.message,
+    return result_or_errno(sendmsg(io_fd(operation), operation->arguments.message,
                                    operation->flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
@@ -232,8 +230,7 @@ ptrdiff_t bide_call_recv_provided_(bide_io_operation *operation)
         bide_buffer_pool_wait_(operation);
         return -EAGAIN;
     }
-    ptrdiff_t result =
-        result_or_errno(recv(operation->descriptor->fd, data, pool->size, MSG_DONTWAIT));
+    ptrdiff_t result = result_or_errno(recv(io_fd(operation), data, pool->size, MSG_DONTWAIT));
     if (result > 0) {
         operation->arguments.provided.data = data;
         pool->in_use++;
@@ -254,7 +251,7 @@ static struct mmsghdr *batch_rest(const bide_io_operation *operation, size_t ski
 
 ptrdiff_t bide_call_recv_batch_(bide_io_operation *operation)
 {
-    return result_or_errno(recvmmsg(operation->descriptor->fd, batch_rest(operation, 0),
+    return result_or_errno(recvmmsg(io_fd(operation), batch_rest(operation, 0),
                                     operation->arguments.batch.count,
                                     MSG_DONTWAIT | MSG_CMSG_CLOEXEC, NULL));
 }
@@ -262,15 +259,14 @@ ptrdiff_t bide_call_recv_batch_(bide_io_operation *operation)
 ptrdiff_t bide_call_send_batch_(bide_io_operation *operation)
 {
     bide_assert(operation->count <= operation->arguments.batch.count);
-    return result_or_errno(sendmmsg(operation->descriptor->fd,
-                                    batch_rest(operation, operation->count),
+    return result_or_errno(sendmmsg(io_fd(operation), batch_rest(operation, operation->count),
                                     operation->arguments.batch.count - (unsigned)operation->count,
                                     MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 ptrdiff_t bide_call_poll_(bide_io_operation *operation)
 {
-    struct pollfd polled = {operation->descriptor->fd, (short)operation->arguments.poll.wanted, 0};
+    struct pollfd polled = {io_fd(operation), (short)operation->arguments.poll.wanted, 0};
     int ready = poll(&polled, 1, 0);
     if (ready == 0)
         return -EAGAIN;
@@ -283,7 +279,7 @@ ptrdiff_t bide_call_accept_(bide_io_operation *operation)
 {
     bide_address *peer = operation->arguments.accept.peer;
     socklen_t length = sizeof peer->any;
-    int fd = accept4(operation->descriptor->fd, peer != NULL ? &peer->any.generic : NULL,
+    int fd = accept4(io_fd(operation), peer != NULL ? &peer->any.generic : NULL,
                      peer != NULL ? &length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd >= 0 && peer != NULL)
         peer->length = length;
@@ -337,7 +333,7 @@ static ptrdiff_t connect_start(int fd, const bide_address *address)
 /* The first call starts to connect; later calls return the outcome. */
 ptrdiff_t bide_call_connect_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     int error = 0;
     socklen_t length = sizeof error;
     if (operation->flags == 0) {
@@ -361,7 +357,7 @@ static ptrdiff_t open_bound_socket(bide_io_operation *operation, bool listens)
         descriptor_open_socket(operation->descriptor, family, operation->arguments.listen.type);
     if (error != 0)
         return error;
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     bool is_inet = family == AF_INET || family == AF_INET6;
     if ((is_inet && listens && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) ||
         ((operation->flags & BIDE_LISTEN_REUSE_PORT) != 0 &&
@@ -410,27 +406,27 @@ ptrdiff_t bide_call_open_(bide_io_operation *operation)
 
 ptrdiff_t bide_call_sync_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     return result_or_errno(operation->flags != 0 ? fdatasync(fd) : fsync(fd));
 }
 
 ptrdiff_t bide_call_allocate_(bide_io_operation *operation)
 {
-    return result_or_errno(fallocate(operation->descriptor->fd, operation->flags,
+    return result_or_errno(fallocate(io_fd(operation), operation->flags,
                                      operation->arguments.range.offset,
                                      operation->arguments.range.size));
 }
 
 ptrdiff_t bide_call_truncate_(bide_io_operation *operation)
 {
-    return result_or_errno(ftruncate(operation->descriptor->fd, operation->arguments.range.size));
+    return result_or_errno(ftruncate(io_fd(operation), operation->arguments.range.size));
 }
 
 ptrdiff_t bide_call_stat_(bide_io_operation *operation)
 {
     const char *path = operation->arguments.path.path;
     struct stat *about = operation->arguments.path.stat;
-    return result_or_errno(path == NULL ? fstat(operation->descriptor->fd, about)
+    return result_or_errno(path == NULL ? fstat(io_fd(operation), about)
                                         : fstatat(AT_FDCWD, path, about, operation->flags));
 }
 
@@ -453,7 +449,7 @@ ptrdiff_t bide_call_make_directory_(bide_io_operation *operation)
 /* Stores the position before the call in `offset`, so that the read can be undone. */
 ptrdiff_t bide_call_read_directory_(bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     void *data = operation->arguments.bytes.data;
     off_t start = lseek(fd, 0, SEEK_CUR);
     if (start < 0)
@@ -471,7 +467,7 @@ ptrdiff_t bide_call_read_directory_(bide_io_operation *operation)
 ptrdiff_t bide_call_map_(bide_io_operation *operation)
 {
     void *at = mmap(NULL, operation->arguments.map.size, operation->arguments.map.protection,
-                    operation->flags, operation->descriptor->fd, operation->arguments.map.offset);
+                    operation->flags, io_fd(operation), operation->arguments.map.offset);
     if (at == MAP_FAILED)
         return -errno;
     operation->arguments.map.at = at;

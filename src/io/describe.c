@@ -69,20 +69,22 @@ static void describe_operation(const bide_awaiter_ops *ops, const bide_awaiter *
         !bide_peek_(bide_container_of(address, bide_io_operation, awaiter), &operation,
                     sizeof operation) ||
         operation.descriptor == NULL ||
-        !bide_peek_(operation.descriptor, &descriptor, sizeof descriptor) || descriptor.fd < 0 ||
-        !bide_peek_(operation.io, &io, sizeof io) || !bide_peek_(io.table, &table, sizeof table))
+        !bide_peek_(operation.descriptor, &descriptor, sizeof descriptor) ||
+        !bide_descriptor_is_open(&descriptor) || !bide_peek_(operation.io, &io, sizeof io) ||
+        !bide_peek_(io.table, &table, sizeof table))
         return;
-    described->descriptor = descriptor.fd;
+    int fd = bide_descriptor_fd(&descriptor);
+    described->descriptor = fd;
     described->is_in_memory = false;
     described->relation = "";
     described->other[0] = '\0';
     const bide_io_table *describing = find_describing_table(io.table);
     if (describing != NULL)
-        describing->describe(operation.io, descriptor.fd, described);
+        describing->describe(operation.io, fd, described);
     else if (table.calls == NULL && /* otherwise its numbers mean something there alone */
              !describe_address(bide_peer_address, &descriptor, "peer", described) &&
              !describe_address(bide_local_address, &descriptor, "at", described))
-        describe_file(descriptor.fd, described);
+        describe_file(fd, described);
 }
 
 void bide_io_describe_with_(const bide_io_table *table)

@@ -112,7 +112,7 @@ static int epoll_register(bide_loop *loop, bide_descriptor *descriptor)
                                 .data.ptr = descriptor};
     if ((descriptor->bits & IO_REGISTERED) != 0)
         return 0;
-    if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, descriptor->fd, &event) != 0)
+    if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, bide_descriptor_fd(descriptor), &event) != 0)
         return -errno;
     bide_io_adopt(&loop->io, descriptor);
     descriptor->bits |= IO_REGISTERED;
@@ -376,7 +376,7 @@ static void epoll_release(bide_io *io, bide_descriptor *descriptor)
     }
     epoll_strike_out(loop->epoll, descriptor);
     if ((descriptor->bits & IO_REGISTERED) != 0) {
-        epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, descriptor->fd, NULL);
+        epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, bide_descriptor_fd(descriptor), NULL);
         descriptor->bits = 0;
     }
 }

@@ -166,7 +166,8 @@ int bide_file_watch_add(bide_file_watcher *watcher, bide_file_watch *watch, cons
         return -EBADF;
     if ((wanted & BIDE_FILE_CHANGES) == 0)
         return -EINVAL;
-    watch->number = inotify_add_watch(watcher->inotify.fd, path, file_watch_to_kernel(wanted));
+    watch->number = inotify_add_watch(bide_descriptor_fd(&watcher->inotify), path,
+                                      file_watch_to_kernel(wanted));
     if (watch->number < 0)
         return -errno;
     watch->wanted = wanted & BIDE_FILE_CHANGES;
@@ -183,7 +184,7 @@ int bide_file_watch_add_opened(bide_file_watcher *watcher, bide_file_watch *watc
         return -EBADF;
     if (io_calls(io_of(opened)) != NULL)
         return -EOPNOTSUPP;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", opened->fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", bide_descriptor_fd(opened));
     return bide_file_watch_add(watcher, watch, path, wanted & ~(uint32_t)BIDE_FILE_NO_FOLLOW);
 }
 
@@ -197,7 +198,8 @@ void bide_file_watch_remove(bide_file_watch *watch)
     if (watcher->at == watch)
         watcher->at = watch->same;
     if (file_watch_unlink(watch))
-        inotify_rm_watch(watcher->inotify.fd, watch->number); /* fails if the file is gone */
+        inotify_rm_watch(bide_descriptor_fd(&watcher->inotify),
+                         watch->number); /* fails if the file is gone */
 }
 
 /* ---- Events ---- */

@@ -150,6 +150,8 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
 
 void bide_loop_destroy(bide_loop *loop)
 {
+    if (loop == NULL)
+        return;
     bide_registry_remove_(&loop->live);
     bool is_own = loop->io.generation == bide_generation_;
     bide_io_destroy(&loop->io);

@@ -26,7 +26,7 @@ static void offload_run(void *argument)
     bool again;
     while (!bide_io_take_result(operation, bide_io_call(operation), &again)) {
         if (again) { /* a device in non-blocking mode */
-            struct pollfd polled = {operation->descriptor->fd,
+            struct pollfd polled = {io_fd(operation),
                                     io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT, 0};
             poll(&polled, 1, -1);
         }

@@ -100,7 +100,7 @@ BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operatio
     bide_descriptor *descriptor = operation->descriptor;
     bide_assert(operation->code < BIDE_IO_CODES && (operation->state & IO_WAITING) == 0);
     if (descriptor != NULL && !io_opens(operation)) {
-        if (BIDE_UNLIKELY(descriptor->fd < 0)) {
+        if (BIDE_UNLIKELY(!bide_descriptor_is_open(descriptor))) {
             operation->status = -EBADF;
             return frame;
         }
@@ -130,7 +130,7 @@ static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_o
         operation->status = -ENOTSUP;
         return frame;
     }
-    if (descriptor != NULL && !io_opens(operation) && descriptor->fd >= 0) {
+    if (descriptor != NULL && !io_opens(operation) && bide_descriptor_is_open(descriptor)) {
         bide_io *owner = descriptor_claim(io, descriptor);
         if (owner->group == io->group)
             io = owner; /* (otherwise it is misuse, which operation_begin reports) */
@@ -202,8 +202,8 @@ int bide_io_direction(const bide_io_operation *operation)
 
 void bide_io_enlist(bide_io *io, bide_io_operation *operation)
 {
-    BIDE_OBSERVE_(operation, (&operation->awaiter,
-                              operation->descriptor != NULL ? operation->descriptor->fd : -1));
+    BIDE_OBSERVE_(operation,
+                  (&operation->awaiter, operation->descriptor != NULL ? io_fd(operation) : -1));
     bide_io_enlist_quietly_(io, operation);
 }
 
@@ -347,7 +347,7 @@ int bide_io_close_number_(bide_io *io, int fd)
 
 int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
 {
-    int fd = descriptor->fd;
+    int fd = bide_descriptor_fd(descriptor);
     if (fd < 0)
         return -EBADF;
     descriptor_disown(descriptor);
@@ -377,7 +377,7 @@ static bide_io *descriptor_leave_io(bide_descriptor *descriptor)
 
 int bide_close(bide_descriptor *descriptor)
 {
-    if (descriptor->fd < 0)
+    if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
     bide_io *io = descriptor_leave_io(descriptor);
     return bide_io_close_(io, descriptor);
@@ -385,7 +385,7 @@ int bide_close(bide_descriptor *descriptor)
 
 int bide_descriptor_release(bide_descriptor *descriptor)
 {
-    int fd = descriptor->fd;
+    int fd = bide_descriptor_fd(descriptor);
     if (fd < 0)
         return -EBADF;
     descriptor_leave_io(descriptor);

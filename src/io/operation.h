@@ -101,6 +101,12 @@ BIDE_INLINE int io_direction(const bide_io_operation *operation)
                                                                         : row->direction;
 }
 
+/* The number of the operation's descriptor. */
+BIDE_INLINE int io_fd(const bide_io_operation *operation)
+{
+    return bide_descriptor_fd(operation->descriptor);
+}
+
 /* Whether the operation fills in its descriptor. */
 BIDE_INLINE bool io_opens(const bide_io_operation *operation)
 {
@@ -147,8 +153,8 @@ BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
     void *rest = io_rest(operation, &size);
     int flags = operation->flags | MSG_DONTWAIT;
     return operation->code == BIDE_IO_RECV
-               ? recv(operation->descriptor->fd, rest, size, flags)
-               : send(operation->descriptor->fd, rest, size, flags | MSG_NOSIGNAL);
+               ? recv(io_fd(operation), rest, size, flags)
+               : send(io_fd(operation), rest, size, flags | MSG_NOSIGNAL);
 }
 
 /*

@@ -81,7 +81,7 @@ static void undo_open(bide_io_operation *operation)
 static void undo_read_directory(bide_io_operation *operation)
 {
     bide_io *io = operation->io;
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     int64_t start = operation->arguments.bytes.offset;
     if (operation->count == 0)
         return;

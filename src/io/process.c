@@ -358,21 +358,21 @@ bide_awaiter *bide_process_wait(bide_process_wait_operation *operation, bide_pro
 
 int bide_process_signal(const bide_process *process, int signal)
 {
-    if (process->has_ended)
+    if (process->has_ended || process->pid == 0) /* (0 would be the caller's own group) */
         return -ESRCH;
     return kill(process->pid, signal) == 0 ? 0 : -errno;
 }
 
 int bide_process_signal_group(const bide_process *process, int signal)
 {
-    if (!process->leads_group)
+    if (!process->leads_group || process->pid == 0)
         return -EINVAL;
     return kill(-process->pid, signal) == 0 ? 0 : -errno;
 }
 
 void bide_process_destroy(bide_process *process)
 {
-    if (!process->has_ended)
+    if (!process->has_ended && process->pid != 0)
         process_kill_and_reap(process);
     bide_close(&process->handle);
     for (int i = 0; i < 3; i++)

@@ -219,34 +219,43 @@ bide_awaiter *bide_send_zero_copy(bide_io_operation *operation, bide_descriptor 
 int bide_shutdown(bide_descriptor *socket, bide_half half)
 {
     static const int halves[] = {SHUT_RD, SHUT_WR, SHUT_RDWR};
-    if (socket->fd < 0)
+    if (!bide_descriptor_is_open(socket))
         return -EBADF;
     if (io_calls(io_of(socket)) != NULL)
-        return io_calls(io_of(socket))->shutdown(io_of(socket), socket->fd, halves[half]);
-    return shutdown(socket->fd, halves[half]) == 0 ? 0 : -errno;
+        return io_calls(io_of(socket))
+            ->shutdown(io_of(socket), bide_descriptor_fd(socket), halves[half]);
+    return shutdown(bide_descriptor_fd(socket), halves[half]) == 0 ? 0 : -errno;
 }
 
 int bide_local_address(const bide_descriptor *socket, bide_address *address)
 {
     if (io_calls(io_of(socket)) != NULL)
-        return io_calls(io_of(socket))->getsockname(io_of(socket), socket->fd, address);
+        return io_calls(io_of(socket))
+            ->getsockname(io_of(socket), bide_descriptor_fd(socket), address);
     address->length = sizeof address->any;
-    return getsockname(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
+    return getsockname(bide_descriptor_fd(socket), &address->any.generic, &address->length) == 0
+               ? 0
+               : -errno;
 }
 
 int bide_peer_address(const bide_descriptor *socket, bide_address *address)
 {
     if (io_calls(io_of(socket)) != NULL)
-        return io_calls(io_of(socket))->getpeername(io_of(socket), socket->fd, address);
+        return io_calls(io_of(socket))
+            ->getpeername(io_of(socket), bide_descriptor_fd(socket), address);
     address->length = sizeof address->any;
-    return getpeername(socket->fd, &address->any.generic, &address->length) == 0 ? 0 : -errno;
+    return getpeername(bide_descriptor_fd(socket), &address->any.generic, &address->length) == 0
+               ? 0
+               : -errno;
 }
 
 static int socket_set_option(bide_descriptor *socket, int level, int name, int value)
 {
     if (io_calls(io_of(socket)) != NULL)
-        return io_calls(io_of(socket))->setsockopt(io_of(socket), socket->fd, level, name, value);
-    return setsockopt(socket->fd, level, name, &value, sizeof value) == 0 ? 0 : -errno;
+        return io_calls(io_of(socket))
+            ->setsockopt(io_of(socket), bide_descriptor_fd(socket), level, name, value);
+    return setsockopt(bide_descriptor_fd(socket), level, name, &value, sizeof value) == 0 ? 0
+                                                                                          : -errno;
 }
 
 int bide_set_no_delay(bide_descriptor *socket, bool at_once)
@@ -286,10 +295,10 @@ int bide_socket_option(const bide_descriptor *socket, bide_option option, int *v
         return -EINVAL;
     if (io_calls(io_of(socket)) != NULL)
         return io_calls(io_of(socket))
-            ->getsockopt(io_of(socket), socket->fd, socket_options[option].level,
+            ->getsockopt(io_of(socket), bide_descriptor_fd(socket), socket_options[option].level,
                          socket_options[option].name, value);
-    return getsockopt(socket->fd, socket_options[option].level, socket_options[option].name, value,
-                      &length) == 0
+    return getsockopt(bide_descriptor_fd(socket), socket_options[option].level,
+                      socket_options[option].name, value, &length) == 0
                ? 0
                : -errno;
 }

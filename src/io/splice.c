@@ -27,7 +27,7 @@ enum { MAX_PIECE = 65536 };
 
 static ptrdiff_t splice_in_system(const bide_splice_operation *splicing)
 {
-    int from = splicing->from->fd, to = splicing->to->fd;
+    int from = bide_descriptor_fd(splicing->from), to = bide_descriptor_fd(splicing->to);
     ptrdiff_t result;
     io_sigpipe held;
     bide_io_hold_sigpipe_(&held);
@@ -47,8 +47,8 @@ static ptrdiff_t splice_now(const bide_splice_operation *splicing, bide_io *io)
     const bide_io_calls *calls = io_calls(io);
     if (calls == NULL)
         return splice_in_system(splicing);
-    return (splicing->keeps ? calls->tee : calls->splice)(io, splicing->from->fd, splicing->to->fd,
-                                                          splicing->max);
+    return (splicing->keeps ? calls->tee : calls->splice)(
+        io, bide_descriptor_fd(splicing->from), bide_descriptor_fd(splicing->to), splicing->max);
 }
 
 static bool splice_ends_are_open(const bide_splice_operation *splicing)
@@ -71,7 +71,7 @@ static int splice_check(const bide_io *io, bide_splice_operation *splicing)
 
 static bool splice_input_is_ready(bide_io *io, bide_descriptor *descriptor)
 {
-    struct pollfd asked = {descriptor->fd, POLLIN, 0};
+    struct pollfd asked = {bide_descriptor_fd(descriptor), POLLIN, 0};
     return io_calls(io) != NULL ? io_calls(io)->poll(io, asked.fd, POLLIN) != 0
                                 : poll(&asked, 1, 0) != 0;
 }

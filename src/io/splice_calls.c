@@ -68,8 +68,8 @@ ptrdiff_t bide_call_splice_to_socket_(bide_io_operation *operation)
     size_t size = operation->arguments.splice.size - operation->count;
     io_sigpipe held;
     bide_io_hold_sigpipe_(&held);
-    ptrdiff_t result = splice(operation->arguments.splice.pipe, NULL, operation->descriptor->fd,
-                              NULL, size, SPLICE_F_NONBLOCK);
+    ptrdiff_t result = splice(operation->arguments.splice.pipe, NULL, io_fd(operation), NULL, size,
+                              SPLICE_F_NONBLOCK);
     bide_io_release_sigpipe_(&held, result >= 0 ? (size_t)result < size : errno == EPIPE);
     return result >= 0 ? result : io_error();
 }
@@ -77,8 +77,8 @@ ptrdiff_t bide_call_splice_to_socket_(bide_io_operation *operation)
 ptrdiff_t bide_call_splice_from_file_(bide_io_operation *operation)
 {
     off_t offset = operation->arguments.splice.offset;
-    ptrdiff_t result = splice(operation->descriptor->fd, &offset, operation->arguments.splice.pipe,
-                              NULL, operation->arguments.splice.size, 0);
+    ptrdiff_t result = splice(io_fd(operation), &offset, operation->arguments.splice.pipe, NULL,
+                              operation->arguments.splice.size, 0);
     return result >= 0 ? result : io_error();
 }
 
@@ -131,7 +131,7 @@ ptrdiff_t bide_call_send_file_(bide_io_operation *operation)
     if (!bide_descriptor_is_open(file)) /* it was closed while this waited for the socket */
         return -EPIPE;
     size_t before = operation->count;
-    size_t left = sendable_size(file->fd, start + (int64_t)before,
+    size_t left = sendable_size(bide_descriptor_fd(file), start + (int64_t)before,
                                 operation->arguments.send_file.size - before, found);
     if (left == 0)
         return 0;
@@ -141,7 +141,7 @@ ptrdiff_t bide_call_send_file_(bide_io_operation *operation)
     bide_io_hold_sigpipe_(&held);
     do {
         off_t offset = start + (int64_t)operation->count;
-        result = sendfile(operation->descriptor->fd, file->fd, &offset, left);
+        result = sendfile(io_fd(operation), bide_descriptor_fd(file), &offset, left);
         if (result > 0) {
             operation->count += (size_t)result;
             left -= (size_t)result;

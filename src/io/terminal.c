@@ -117,7 +117,7 @@ static int terminal_fd_of(const bide_descriptor *descriptor)
 {
     if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
-    return io_calls(io_of(descriptor)) != NULL ? -EOPNOTSUPP : descriptor->fd;
+    return io_calls(io_of(descriptor)) != NULL ? -EOPNOTSUPP : bide_descriptor_fd(descriptor);
 }
 
 bool bide_is_terminal(const bide_descriptor *descriptor)

@@ -120,7 +120,7 @@ static void uring_reset_connection(const bide_io_operation *operation)
     socklen_t size = sizeof type;
     if ((operation->state & IO_BYTES_IN_USE) == 0)
         return;
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
     if (type == SOCK_STREAM && connect(fd, &nobody, sizeof nobody) != 0)
         shutdown(fd, SHUT_RDWR);
@@ -132,7 +132,7 @@ static void uring_reset_connection(const bide_io_operation *operation)
 static void uring_put_poll(struct loop_uring *uring, bide_io_operation *operation)
 {
     struct io_uring_sqe *entry = bide_uring_new_entry_(uring);
-    io_uring_prep_poll_add(entry, operation->descriptor->fd,
+    io_uring_prep_poll_add(entry, io_fd(operation),
                            io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT);
     bide_uring_set_data_(entry, operation, URING_OF_OPERATION);
     operation->state |= IO_IN_RING | IO_POLLING;

@@ -33,7 +33,7 @@ static void uring_start_stream(bide_loop *loop, bide_acceptor *acceptor)
     if ((stream->state & (IO_IN_RING | IO_CANCEL_IN_RING)) != 0)
         return;
     struct io_uring_sqe *entry = bide_uring_new_entry_(loop->uring);
-    io_uring_prep_multishot_accept(entry, acceptor->listener->fd, NULL, NULL,
+    io_uring_prep_multishot_accept(entry, bide_descriptor_fd(acceptor->listener), NULL, NULL,
                                    SOCK_CLOEXEC | SOCK_NONBLOCK);
     bide_uring_set_data_(entry, stream, URING_OF_OPERATION);
     stream->io = &loop->io;

@@ -27,7 +27,7 @@ static unsigned uring_length(size_t size)
 
 static void prepare_recv(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_recv(entry, operation->descriptor->fd, operation->arguments.bytes.data,
+    io_uring_prep_recv(entry, io_fd(operation), operation->arguments.bytes.data,
                        uring_length(operation->arguments.bytes.size), operation->flags);
 }
 
@@ -35,7 +35,7 @@ static void prepare_send(struct io_uring_sqe *entry, const bide_io_operation *op
 {
     size_t size;
     const void *rest = io_rest(operation, &size);
-    io_uring_prep_send(entry, operation->descriptor->fd, rest, uring_length(size),
+    io_uring_prep_send(entry, io_fd(operation), rest, uring_length(size),
                        operation->flags | MSG_NOSIGNAL | (operation->is_whole ? MSG_WAITALL : 0));
 }
 
@@ -44,19 +44,19 @@ static void prepare_send_zero_copy(struct io_uring_sqe *entry, const bide_io_ope
     size_t size;
     const void *rest = io_rest(operation, &size);
     bool has_usage = !loop_of(operation->io)->uring->reports_no_usage;
-    io_uring_prep_send_zc(entry, operation->descriptor->fd, rest, uring_length(size),
+    io_uring_prep_send_zc(entry, io_fd(operation), rest, uring_length(size),
                           MSG_NOSIGNAL | MSG_WAITALL, has_usage ? SEND_ZC_REPORTS_USAGE : 0);
 }
 
 static void prepare_recvmsg(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_recvmsg(entry, operation->descriptor->fd, operation->arguments.message,
+    io_uring_prep_recvmsg(entry, io_fd(operation), operation->arguments.message,
                           (unsigned)operation->flags | MSG_CMSG_CLOEXEC);
 }
 
 static void prepare_sendmsg(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_sendmsg(entry, operation->descriptor->fd, operation->arguments.message,
+    io_uring_prep_sendmsg(entry, io_fd(operation), operation->arguments.message,
                           (unsigned)operation->flags | MSG_NOSIGNAL);
 }
 
@@ -65,19 +65,19 @@ static void prepare_accept(struct io_uring_sqe *entry, const bide_io_operation *
     bide_address *peer = operation->arguments.accept.peer;
     if (peer != NULL)
         peer->length = sizeof peer->any;
-    io_uring_prep_accept(entry, operation->descriptor->fd, peer != NULL ? &peer->any.generic : NULL,
+    io_uring_prep_accept(entry, io_fd(operation), peer != NULL ? &peer->any.generic : NULL,
                          peer != NULL ? &peer->length : NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
 static void prepare_connect(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     const bide_address *address = operation->arguments.address;
-    io_uring_prep_connect(entry, operation->descriptor->fd, &address->any.generic, address->length);
+    io_uring_prep_connect(entry, io_fd(operation), &address->any.generic, address->length);
 }
 
 static void prepare_read(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_read(entry, operation->descriptor->fd, operation->arguments.bytes.data,
+    io_uring_prep_read(entry, io_fd(operation), operation->arguments.bytes.data,
                        uring_length(operation->arguments.bytes.size),
                        (uint64_t)operation->arguments.bytes.offset);
 }
@@ -93,20 +93,19 @@ static void prepare_write(struct io_uring_sqe *entry, const bide_io_operation *o
 {
     size_t size;
     const void *rest = io_rest(operation, &size);
-    io_uring_prep_write(entry, operation->descriptor->fd, rest, uring_length(size),
-                        uring_offset(operation));
+    io_uring_prep_write(entry, io_fd(operation), rest, uring_length(size), uring_offset(operation));
 }
 
 static void prepare_readv(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_readv(entry, operation->descriptor->fd, operation->arguments.vector.vectors,
+    io_uring_prep_readv(entry, io_fd(operation), operation->arguments.vector.vectors,
                         (unsigned)operation->arguments.vector.count,
                         (uint64_t)operation->arguments.vector.offset);
 }
 
 static void prepare_writev(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    int fd = operation->descriptor->fd;
+    int fd = io_fd(operation);
     io_vectors rest = bide_io_rest_of_vectors_(operation);
     if (rest.count == 0)
         io_uring_prep_write(entry, fd, rest.data, (unsigned)rest.size, uring_offset(operation));
@@ -117,13 +116,13 @@ static void prepare_writev(struct io_uring_sqe *entry, const bide_io_operation *
 
 static void prepare_poll(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_poll_add(entry, operation->descriptor->fd, operation->arguments.poll.wanted);
+    io_uring_prep_poll_add(entry, io_fd(operation), operation->arguments.poll.wanted);
 }
 
 /* (the kernel takes a buffer when its poll has found data) */
 static void prepare_recv_provided(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_recv(entry, operation->descriptor->fd, NULL, 0, 0);
+    io_uring_prep_recv(entry, io_fd(operation), NULL, 0, 0);
     entry->ioprio |= IORING_RECVSEND_POLL_FIRST;
     entry->flags |= IOSQE_BUFFER_SELECT;
     entry->buf_group = operation->arguments.provided.pool->group;
@@ -138,25 +137,24 @@ static void prepare_open(struct io_uring_sqe *entry, const bide_io_operation *op
 
 static void prepare_sync(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_fsync(entry, operation->descriptor->fd,
-                        operation->flags != 0 ? IORING_FSYNC_DATASYNC : 0);
+    io_uring_prep_fsync(entry, io_fd(operation), operation->flags != 0 ? IORING_FSYNC_DATASYNC : 0);
 }
 
 static void prepare_allocate(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_fallocate(entry, operation->descriptor->fd, operation->flags,
+    io_uring_prep_fallocate(entry, io_fd(operation), operation->flags,
                             operation->arguments.range.offset, operation->arguments.range.size);
 }
 
 static void prepare_truncate(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_rw(OPCODE_FTRUNCATE, entry, operation->descriptor->fd, NULL, 0,
+    io_uring_prep_rw(OPCODE_FTRUNCATE, entry, io_fd(operation), NULL, 0,
                      (uint64_t)operation->arguments.range.size);
 }
 
 static void prepare_splice_from_file(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_splice(entry, operation->descriptor->fd, operation->arguments.splice.offset,
+    io_uring_prep_splice(entry, io_fd(operation), operation->arguments.splice.offset,
                          operation->arguments.splice.pipe, -1,
                          (unsigned)operation->arguments.splice.size, 0);
 }

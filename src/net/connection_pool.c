@@ -137,9 +137,10 @@ static void connection_pool_start_closer(bide_connection_pool *pool)
 static bool connection_pool_is_usable(const bide_pooled_connection *connection)
 {
     const bide_descriptor *socket = &connection->socket;
-    struct pollfd poll_fd = {socket->fd, POLLIN | POLLRDHUP, 0};
+    struct pollfd poll_fd = {bide_descriptor_fd(socket), POLLIN | POLLRDHUP, 0};
     if (io_calls(io_of(socket)) != NULL)
-        return io_calls(io_of(socket))->poll(io_of(socket), socket->fd, POLLIN | POLLRDHUP) == 0;
+        return io_calls(io_of(socket))
+                   ->poll(io_of(socket), bide_descriptor_fd(socket), POLLIN | POLLRDHUP) == 0;
     return poll(&poll_fd, 1, 0) == 0;
 }
 

@@ -76,6 +76,8 @@ int bide_names_create(bide_names **created, const bide_names_options *options)
 
 void bide_names_destroy(bide_names *names)
 {
+    if (names == NULL)
+        return;
     if (names->blocking != NULL)
         bide_blocking_destroy(names->blocking);
     free(names);

@@ -128,11 +128,12 @@ static void cares_update_polled(void *argument, ares_socket_t fd, int input, int
     struct epoll_event event = {.events = (input ? EPOLLIN : 0u) | (output ? EPOLLOUT : 0u),
                                 .data.fd = fd};
     if (!input && !output) {
-        (void)epoll_ctl(it->polled.fd, EPOLL_CTL_DEL, fd, NULL);
+        (void)epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_DEL, fd, NULL);
         return;
     }
-    if (epoll_ctl(it->polled.fd, EPOLL_CTL_MOD, fd, &event) != 0 &&
-        (errno != ENOENT || epoll_ctl(it->polled.fd, EPOLL_CTL_ADD, fd, &event) != 0))
+    if (epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_MOD, fd, &event) != 0 &&
+        (errno != ENOENT ||
+         epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_ADD, fd, &event) != 0))
         it->broken = -errno;
 }
 
@@ -314,7 +315,7 @@ static bide_awaiter *cares_wait(cares_resolve *it, const bide_context *context)
 static int cares_process(cares_resolve *it, const bide_context *context)
 {
     struct epoll_event ready[CARES_READY_MAX];
-    int count = epoll_wait(it->polled.fd, ready, CARES_READY_MAX, 0);
+    int count = epoll_wait(bide_descriptor_fd(&it->polled), ready, CARES_READY_MAX, 0);
     it->now = bide_now(context);
     for (int i = 0; i < count; i++) {
         bool has_failed = (ready[i].events & (EPOLLERR | EPOLLHUP)) != 0;

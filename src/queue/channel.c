@@ -57,6 +57,8 @@ void bide_channel_init_(bide_channel_ *channel, void *slots, size_t capacity, si
 
 void bide_channel_close_(bide_channel_ *channel)
 {
+    if (channel->ring.closed == NULL) /* zeros */
+        return;
     bide_mpmc_ring_close_(channel->ring);
     bide_event_count_notify_all(&channel->not_empty);
     bide_event_count_notify_all(&channel->not_full);

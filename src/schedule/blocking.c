@@ -381,6 +381,8 @@ int bide_blocking_create(bide_blocking **blocking, unsigned threads)
 
 void bide_blocking_destroy(bide_blocking *blocking)
 {
+    if (blocking == NULL)
+        return;
     if (own_pool == blocking)
         bide_platform.misuse("threads for blocking calls are destroyed on one of them", __func__,
                              __FILE__, __LINE__);

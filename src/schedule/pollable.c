@@ -31,7 +31,7 @@ enum { POLLABLE_IDLE, POLLABLE_STARTED, POLLABLE_ENDED };
 static void pollable_ended(bide_root *root)
 {
     bide_pollable *pollable = bide_container_of(root, bide_pollable, root);
-    int fd = pollable->fd;
+    int fd = bide_pollable_fd(pollable);
     int saved = errno;
     uint64_t one = 1;
     ssize_t written;
@@ -47,8 +47,8 @@ static void pollable_ended(bide_root *root)
 
 int bide_pollable_init(bide_pollable *pollable)
 {
-    pollable->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (pollable->fd < 0)
+    pollable->fd_and_1_ = 1 + eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (pollable->fd_and_1_ == 0)
         return -errno;
     bide_atomic_init(&pollable->state, POLLABLE_IDLE);
     pollable->deadline = BIDE_FOREVER;
@@ -66,7 +66,9 @@ void bide_pollable_destroy_(bide_pollable *pollable, const char *what, const cha
 {
     if (pollable_state(pollable) != POLLABLE_IDLE)
         bide_platform.misuse(what, where, file, line);
-    close(pollable->fd);
+    if (pollable->fd_and_1_ != 0)
+        close(bide_pollable_fd(pollable));
+    pollable->fd_and_1_ = 0;
 }
 
 void bide_pollable_start(bide_pollable *pollable, const bide_context *context,
@@ -86,7 +88,7 @@ void bide_pollable_start(bide_pollable *pollable, const bide_context *context,
 static int pollable_clear(bide_pollable *pollable)
 {
     uint64_t count;
-    while (read(pollable->fd, &count, sizeof count) < 0) {
+    while (read(bide_pollable_fd(pollable), &count, sizeof count) < 0) {
         if (errno != EINTR)
             return errno == EAGAIN ? -EINPROGRESS : -errno;
     }

@@ -563,6 +563,8 @@ static bool has_queued(bide_run_loop *loop)
 void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
                                     const char *file, unsigned line)
 {
+    if (loop->scheduler.post == NULL) /* zeros */
+        return;
     if (run_loop_runs_here_only(&loop->scheduler))
         bide_platform.misuse(what, function, file, line);
     if (loop->fd >= 0)

@@ -412,6 +412,8 @@ static void strand_await_alarm(bide_strand *strand)
 void bide_strand_destroy(bide_strand *strand)
 {
     static const char in_use[] = "a strand is destroyed while it is in use";
+    if (strand->base == NULL) /* zeros */
+        return;
     if (strand_steps_here(strand))
         bide_platform.misuse("a strand is destroyed in one of its coroutines", __func__, __FILE__,
                              __LINE__);

@@ -218,6 +218,8 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
 
 void bide_thread_pool_destroy(bide_thread_pool *pool)
 {
+    if (pool == NULL)
+        return;
     if (bide_pool_worker_of_(pool) != NULL)
         bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
                              __LINE__);

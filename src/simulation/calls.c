@@ -479,9 +479,8 @@ bool bide_sim_has_row_(bide_io_code code)
 ptrdiff_t bide_sim_io_call_(sim_environment *environment, bide_io_operation *operation)
 {
     const memory_row *row = &bide_sim_rows_[operation->code];
-    memory_node *node = operation->descriptor != NULL
-                            ? bide_sim_node_of_(environment, operation->descriptor->fd)
-                            : NULL;
+    memory_node *node =
+        operation->descriptor != NULL ? bide_sim_node_of_(environment, io_fd(operation)) : NULL;
     if (node == NULL && operation->descriptor != NULL)
         return -EBADF;
     if ((row->node == MEMORY_ON_SOCKET && !node->kind->is_socket) ||

@@ -51,7 +51,7 @@ static bool needs_job(const sim_environment *environment, const bide_io_operatio
     bide_assert(operation->is_file || blocks != IO_BLOCKS_ALWAYS);
     if (!operation->is_file || blocks != IO_BLOCKS_ON_FILE)
         return operation->is_file && blocks == IO_BLOCKS_ALWAYS;
-    const memory_node *node = bide_sim_node_of_(environment, operation->descriptor->fd);
+    const memory_node *node = bide_sim_node_of_(environment, io_fd(operation));
     return node != NULL && node->kind->is_file;
 }
 
@@ -167,7 +167,7 @@ static const struct bide_buffer_hooks_ sim_buffer_hooks = {sim_retry_with_buffer
 static void leave_line_in_memory(sim_environment *environment, bide_io_operation *operation)
 {
     memory_node *node =
-        operation->descriptor != NULL ? bide_sim_node_of_(environment, operation->descriptor->fd) : NULL;
+        operation->descriptor != NULL ? bide_sim_node_of_(environment, io_fd(operation)) : NULL;
     bide_io_remove(&environment->io, operation);
     if (node != NULL)
         bide_sim_changed_(node);
@@ -178,7 +178,7 @@ static void leave_line_in_memory(sim_environment *environment, bide_io_operation
 /* The number of a descriptor that is about to wait refers to it. */
 static int slot_refer_to(sim_environment *environment, bide_descriptor *descriptor)
 {
-    memory_slot *slot = bide_sim_slot_of_(environment, descriptor->fd);
+    memory_slot *slot = bide_sim_slot_of_(environment, bide_descriptor_fd(descriptor));
     if (slot == NULL)
         return -EBADF;
     if (slot->descriptor != NULL && slot->descriptor != descriptor)
@@ -277,7 +277,7 @@ static void sim_release(bide_io *io, bide_descriptor *descriptor)
         while (descriptor->lines[direction].first != NULL)
             release_operation(environment, descriptor->lines[direction].first);
     }
-    memory_slot *slot = bide_sim_slot_of_(environment, descriptor->fd);
+    memory_slot *slot = bide_sim_slot_of_(environment, bide_descriptor_fd(descriptor));
     if (slot != NULL && slot->descriptor == descriptor)
         slot->descriptor = NULL;
     bide_sim_settle_(environment);
@@ -320,6 +320,8 @@ int bide_memory_io_create(bide_memory_io **created, bide_sim_loop *loop,
 
 void bide_memory_io_destroy(bide_memory_io *environment)
 {
+    if (environment == NULL)
+        return;
     if (environment->io.in_flight != 0)
         bide_platform.misuse("an io in memory is destroyed while operations wait",
                              "bide_memory_io_destroy", __FILE__, __LINE__);

@@ -515,12 +515,12 @@ bide_coroutine(dumped_body)
     assert_int_equal(bide_dump(file), 0);
     fclose(file);
     snprintf(self->expected[0], sizeof self->expected[0],
-             "waiting for bide_accept on descriptor %d, at 127.0.0.1:%u\n", self->listener.fd,
-             bide_address_port(&self->address));
+             "waiting for bide_accept on descriptor %d, at 127.0.0.1:%u\n",
+             bide_descriptor_fd(&self->listener), bide_address_port(&self->address));
     snprintf(self->expected[1], sizeof self->expected[1],
              "waiting for bide_with_deadline of bide_with_stop of bide_recv on descriptor %d, peer "
              "127.0.0.1:%u\n",
-             self->one.fd, bide_address_port(&self->address));
+             bide_descriptor_fd(&self->one), bide_address_port(&self->address));
     bide_close(&self->listener);
     bide_close(&self->one);
     bide_close(&self->other);

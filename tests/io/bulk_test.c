@@ -77,7 +77,7 @@ static void send_one(fixture *f, const char *text)
 {
     bide_datagram datagram;
     if (f->world->memory == NULL)
-        assert_int_equal(send(f->other.fd, text, strlen(text), 0), strlen(text));
+        assert_int_equal(send(bide_descriptor_fd(&f->other), text, strlen(text), 0), strlen(text));
     else
         assert_int_equal(world_wait(f->world, bide_send_to(&datagram, &f->other, text, strlen(text),
                                                            &f->address)),

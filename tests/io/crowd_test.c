@@ -40,7 +40,7 @@ static void send_to_all(void *fixture_)
 {
     fixture *f = fixture_;
     for (int i = 0; i < CROWD; i++)
-        assert_int_equal(write(f->members[i]->other.fd, "x", 1), 1);
+        assert_int_equal(write(bide_descriptor_fd(&f->members[i]->other), "x", 1), 1);
 }
 
 static bide_awaiter *receive(struct member *member)

@@ -301,7 +301,7 @@ static void an_operation_that_waits_behind_another_gives_nothing_back(void **sta
     control.header.cmsg_level = SOL_SOCKET;
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(&control.header), &f.other.fd, sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &(int){bide_descriptor_fd(&f.other)}, sizeof(int));
 
     bide_start(&first.task.frame, &awaiting_body, f.world->context);
     f.awaiter = bide_recv(&receive, &f.one, f.bytes, SIZE);

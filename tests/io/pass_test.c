@@ -120,7 +120,7 @@ static void connections_without_a_slot_are_closed(void **state)
     control.header.cmsg_type = SCM_RIGHTS;
     control.header.cmsg_len = CMSG_LEN(sizeof(int) * TOO_MANY);
     for (int i = 0; i < TOO_MANY; i++)
-        memcpy(CMSG_DATA(&control.header) + (size_t)i * sizeof(int), &f->one.fd, sizeof(int));
+        memcpy(CMSG_DATA(&control.header) + (size_t)i * sizeof(int), &(int){bide_descriptor_fd(&f->one)}, sizeof(int));
     assert_int_equal(world_wait(f->world, bide_sendmsg(&f->helper, &f->other, &message, 0)), 0);
     assert_int_equal(world_wait(f->world, receive(f, 1)), 0);
     assert_true(f->pass.was_truncated);
@@ -245,8 +245,8 @@ static void prepare_both(struct both *both)
 static void send_both(void *both_)
 {
     struct both *both = both_;
-    assert_int_equal(write(both->destroyer->writes.fd, "x", 1), 1);
-    assert_int_equal(sendmsg(both->fixture->other.fd, &both->message, 0), 1);
+    assert_int_equal(write(bide_descriptor_fd(&both->destroyer->writes), "x", 1), 1);
+    assert_int_equal(sendmsg(bide_descriptor_fd(&both->fixture->other), &both->message, 0), 1);
 }
 
 bide_coroutine(both_body)
@@ -280,7 +280,7 @@ static void one_that_is_destroyed_after_it_was_done_leaks_nothing(void **state)
         start(w, &f->runner, begin_receiver(f, &receiver, by));
         turn(w);
         for (int n = 0; n < 3 && w->memory != NULL; n++)
-            both.fds[n] = f->one.fd;
+            both.fds[n] = bide_descriptor_fd(&f->one);
         prepare_both(&both);
         if (w->memory != NULL)
             assert_int_equal(world_wait(w, bide_task_init(&both.task, &both_body)), 0);
@@ -374,14 +374,17 @@ static int inherit(void)
     snprintf(text, sizeof text, "%d", (int)getpid());
     setenv("LISTEN_PID", text, 1);
     expect(bide_inherited_count() == 2);
-    expect(bide_inherited_descriptor(&descriptor, 0) == 0 && descriptor.fd == 3);
+    expect(bide_inherited_descriptor(&descriptor, 0) == 0 && bide_descriptor_fd(&descriptor) == 3);
     expect(fcntl(3, F_GETFD) == FD_CLOEXEC && fcntl(4, F_GETFD) == 0);
-    expect(bide_inherited_descriptor(&descriptor, 2) == -ENOENT && descriptor.fd == -1);
-    expect(bide_inherited_descriptor_named(&descriptor, "admin", 0) == 0 && descriptor.fd == 4);
+    expect(bide_inherited_descriptor(&descriptor, 2) == -ENOENT &&
+           bide_descriptor_fd(&descriptor) == -1);
+    expect(bide_inherited_descriptor_named(&descriptor, "admin", 0) == 0 &&
+           bide_descriptor_fd(&descriptor) == 4);
     expect(bide_inherited_descriptor_named(&descriptor, "admin", 1) == -ENOENT);
     expect(bide_inherited_descriptor_named(&descriptor, "adm", 0) == -ENOENT);
     setenv("LISTEN_FDNAMES", "web:web", 1);
-    expect(bide_inherited_descriptor_named(&descriptor, "web", 1) == 0 && descriptor.fd == 4);
+    expect(bide_inherited_descriptor_named(&descriptor, "web", 1) == 0 &&
+           bide_descriptor_fd(&descriptor) == 4);
     close(4);
     expect(bide_inherited_descriptor(&descriptor, 1) == -EBADF);
     setenv("LISTEN_FDS", "2x", 1);

@@ -102,7 +102,9 @@ static uint32_t draw(fixture *f, uint32_t below)
 static void make_abrupt(struct peer *self)
 {
     struct linger none = {1, 0};
-    assert_int_equal(setsockopt(self->socket.fd, SOL_SOCKET, SO_LINGER, &none, sizeof none), 0);
+    assert_int_equal(
+        setsockopt(bide_descriptor_fd(&self->socket), SOL_SOCKET, SO_LINGER, &none, sizeof none),
+        0);
 }
 
 static void prepare(struct peer *self, unsigned kind)

@@ -576,7 +576,7 @@ static void a_descriptor_is_passed_to_another(void **state)
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &output.fd, sizeof(int));
+    memcpy(CMSG_DATA(header), &(int){bide_descriptor_fd(&output)}, sizeof(int));
     assert_int_equal(world_wait(f->world, bide_sendmsg(&f->helper, &f->one, &f->message, 0)), 0);
     bide_close(&output);
     memset(&control, 0, sizeof control);

@@ -151,7 +151,8 @@ static void a_splice_that_has_moved_some_leaves_no_signal(void **state)
     struct sigaction count = {.sa_handler = count_pipe_signal}, before;
     assert_int_equal(sigaction(SIGPIPE, &count, &before), 0);
     connect_to_nobody(&f->dead);
-    assert_true(fcntl(f->output.fd, F_SETPIPE_SZ, sizeof much) >= (int)sizeof much);
+    assert_true(fcntl(bide_descriptor_fd(&f->output), F_SETPIPE_SZ, sizeof much) >=
+                (int)sizeof much);
     write_pipe(f->world, &f->output, much, sizeof much);
     assert_int_equal(
         world_wait(f->world, bide_splice(&f->splice, &f->input, &f->dead, sizeof much)), 0);

@@ -154,10 +154,10 @@ static struct fixture *set_up(void **state, int kind, int number)
     refuses_to_reopen = kind == SHARED_TERMINAL || kind == SHARED_PIPE;
     assert_int_equal(open_at(number, f->here, &f->opened), 0);
     refuses_to_reopen = false;
-    assert_true(f->opened.fd > 2);
+    assert_true(bide_descriptor_fd(&f->opened) > 2);
     assert_int_equal(fcntl(f->here, F_GETFL), flags);
-    assert_true((fcntl(f->opened.fd, F_GETFD) & FD_CLOEXEC) != 0);
-    assert_int_equal((fcntl(f->opened.fd, F_GETFL) & O_NONBLOCK) != 0,
+    assert_true((fcntl(bide_descriptor_fd(&f->opened), F_GETFD) & FD_CLOEXEC) != 0);
+    assert_int_equal((fcntl(bide_descriptor_fd(&f->opened), F_GETFL) & O_NONBLOCK) != 0,
                      kind == TERMINAL || kind == PIPE);
     assert_int_equal(bide_is_terminal(&f->opened), kind == TERMINAL || kind == SHARED_TERMINAL);
     return f;

@@ -233,7 +233,7 @@ static inline ptrdiff_t world_receive(world *world, bide_descriptor *client, voi
 {
     bide_io_operation operation;
     if (world->memory == NULL) {
-        ssize_t count = recv(client->fd, data, size, 0);
+        ssize_t count = recv(bide_descriptor_fd(client), data, size, 0);
         return count >= 0 ? count : -errno;
     }
     int status = world_wait(world, bide_recv(&operation, client, data, size));
@@ -246,7 +246,7 @@ static inline void world_send(world *world, bide_descriptor *client, const void 
     if (world->memory != NULL)
         assert_int_equal(world_wait(world, bide_send(&operation, client, data, size)), 0);
     else
-        assert_int_equal(send(client->fd, data, size, MSG_NOSIGNAL), size);
+        assert_int_equal(send(bide_descriptor_fd(client), data, size, MSG_NOSIGNAL), size);
 }
 
 /* As world_receive; -EAGAIN: there is nothing. */
@@ -255,7 +255,7 @@ static inline ptrdiff_t world_receive_now(world *world, bide_descriptor *client,
     bide_io_operation operation;
     bide_with_deadline_operation limited;
     if (world->memory == NULL) {
-        ssize_t count = recv(client->fd, data, size, MSG_DONTWAIT);
+        ssize_t count = recv(bide_descriptor_fd(client), data, size, MSG_DONTWAIT);
         return count >= 0 ? count : -errno;
     }
     int status = world_wait(world, bide_with_deadline(&limited, world_now(world) + 1000,

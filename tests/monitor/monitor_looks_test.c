@@ -262,7 +262,7 @@ bide_coroutine(holder_body)
                      bide_call(&self->receiver, &receiver_body, socket = &self->one));
     bide_try(bide_sleep_for(&self->sleep, 1000));
     bide_try(bide_sleep_for(&self->sleep, 1000));
-    self->number = self->one.fd;
+    self->number = bide_descriptor_fd(&self->one);
     bide_try(bide_sleep_for(&self->sleep, 1000));
     bide_atomic_store(&self->watch->is_held, true, release);
     while (!bide_atomic_load(&self->watch->let_go, acquire))

@@ -154,7 +154,8 @@ static void reply_to(server *s, const query *it, int code, bool truncated, unsig
 {
     uint8_t reply[MESSAGE];
     size_t size = make_reply(it, reply, code, truncated, count);
-    (void)!sendto(s->udp.fd, reply, size, 0, &it->from.any.generic, it->from.length);
+    (void)!sendto(bide_descriptor_fd(&s->udp), reply, size, 0, &it->from.any.generic,
+                  it->from.length);
 }
 
 /* Sends invalid answers: to another question, and truncated. */
@@ -163,12 +164,14 @@ static void send_noise(server *s, const query *it)
     uint8_t reply[MESSAGE];
     size_t size = make_reply(it, reply, 0, false, 1);
     s->noises++;
-    (void)!sendto(s->udp.fd, reply, 5, 0, &it->from.any.generic, it->from.length);
+    (void)!sendto(bide_descriptor_fd(&s->udp), reply, 5, 0, &it->from.any.generic, it->from.length);
     reply[0] ^= 0xff;
-    (void)!sendto(s->udp.fd, reply, size, 0, &it->from.any.generic, it->from.length);
+    (void)!sendto(bide_descriptor_fd(&s->udp), reply, size, 0, &it->from.any.generic,
+                  it->from.length);
     reply[0] ^= 0xff;
     reply[14] ^= 1;
-    (void)!sendto(s->udp.fd, reply, size, 0, &it->from.any.generic, it->from.length);
+    (void)!sendto(bide_descriptor_fd(&s->udp), reply, size, 0, &it->from.any.generic,
+                  it->from.length);
 }
 
 static void hold(server *s, const query *it)
@@ -248,7 +251,7 @@ static void reply_by_tcp(server *s)
     reply[0] = (uint8_t)(size >> 8);
     reply[1] = (uint8_t)size;
     s->tcp_queries++;
-    (void)!send(s->tcp.fd, reply, size + 2, MSG_NOSIGNAL);
+    (void)!send(bide_descriptor_fd(&s->tcp), reply, size + 2, MSG_NOSIGNAL);
 }
 
 /* Serves one connection after another. */
@@ -732,7 +735,8 @@ static void addresses_found_later_are_tried(void **state)
 static void that_nothing_more_comes_is_the_first_error(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, false);
-    assert_int_equal(shutdown(f->listeners[0].fd, SHUT_RDWR), 0); /* its port refuses connections from now on */
+    assert_int_equal(shutdown(bide_descriptor_fd(&f->listeners[0]), SHUT_RDWR),
+                     0); /* its port refuses connections from now on */
     assert_int_equal(world_wait(f->world, connect_to(f, "four.test")), -ECONNREFUSED);
     assert_int_equal(world_wait(f->world, connect_to(f, "none.test")), -ENOENT);
     assert_int_equal(world_wait(f->world, connect_to(f, "empty.test")), -ENOENT);

@@ -67,12 +67,10 @@ static outcome of_shared(cell *c, layer *l, place *at, bool reached)
     return o;
 }
 
-/*
- * A child does not see the stop request of its parent. If the request came before, it is not forked; but it is called.
- */
+/* A child is asked to stop as its parent is. If the request came before, it is not forked; but it is called. */
 static outcome of_forked(cell *c, layer *l, place *at, bool reached)
 {
-    outcome o = walk(c, l->index + 1, at, false);
+    outcome o = walk(c, l->index + 1, at, reached);
     if (o.goes_on != at)
         c->open = "what is forked goes to no other scheduler";
     if (reached && c->end->act == ACT_DEADLINE && !place_is_by_hand(c->setting->home))

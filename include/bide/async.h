@@ -41,6 +41,7 @@
  *   status;
  * - select_any(&which, ...) of such operations, as bide_select_any. The value is the status, and
  *   `which` becomes the index of the winner;
+ * - select_in_order(&which, ...), the same as bide_select_any_in_order: the first that can be had;
  * - any expression of type bide_awaiter *. The value is the status.
  *
  * An async_generator(type) function passes values to its consumer by `yield value;`. The consumer is a
@@ -295,6 +296,7 @@ struct bide_editor_frame_ {
 #define any(...)               ((void)(__VA_ARGS__), 0)
 #define all_ready(...)         ((void)(__VA_ARGS__), 0)
 #define select_any(which, ...) ((void)(which), (void)(__VA_ARGS__), 0)
+#define select_in_order(which, ...) ((void)(which), (void)(__VA_ARGS__), 0)
 __asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
 #endif
 

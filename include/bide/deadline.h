@@ -103,7 +103,7 @@ typedef struct bide_with_deadline_operation {
  * `time` on what it waits for ends with -ETIMEDOUT, as by bide_stop_request_with. Ends when `inner`
  * has ended, with its status, which is its own affair. `operation` must stay until the wait has
  * ended. If the coroutine is destroyed before it has been told of the end, what `inner` took is
- * given back.
+ * given back. As a case of a select it wins with -ETIMEDOUT when the time has come.
  * Threads: any. Errors: those of `inner`; -ENOTSUP (at once, `inner` is not ready and not begun,
  * because the scheduler has no timers). Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: that of `inner`.

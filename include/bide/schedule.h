@@ -61,7 +61,7 @@ typedef struct bide_resume_on_operation {
 
 /*
  * Waits for `inner`, then goes on as by bide_schedule. Ends with the status of `inner`. `operation`
- * must stay until the coroutine has ended.
+ * must stay until the coroutine has ended. As a case of a select it does not move the coroutine.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */
@@ -85,7 +85,8 @@ typedef struct bide_schedule_on_operation {
 /*
  * Starts `inner` on `scheduler` (in the caller's context otherwise), and goes on where the
  * coroutine is now when it has ended; ends with its status. `operation` must stay until the wait
- * has ended.
+ * has ended. As a case of a select it waits there, but what it takes it takes on the select's own
+ * thread.
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */

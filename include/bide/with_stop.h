@@ -41,7 +41,8 @@ typedef struct bide_with_stop_operation {
  * Runs `inner` (a task, or any operation) in the awaiting coroutine's context, but for its stop
  * source: it is asked to stop when `token` is, which any number of operations may share; when the
  * context's source is asked, it is not. With NULL for `token` it never is. Ends when `inner` has
- * ended, with its status. `operation` must stay until then; `token` outlives it.
+ * ended, with its status. `operation` must stay until then; `token` outlives it. As a case of a
+ * select it can be left when another case wins, or the select is asked to stop.
  * Threads: any. Errors: those of `inner`. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: blocks as bide_stop_source_attach does.
  */

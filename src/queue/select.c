@@ -246,7 +246,7 @@ static bide_frame *waiting_coroutine(bide_awaiter *awaiter)
     return i < select->count ? &select->cases[i].branch.frame : NULL;
 }
 
-/* A partner that has carried out a case has said so: the select says so too. */
+/* A partner that has carried out a case has said so: the select says so too: 10. */
 static void waiting_release(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
@@ -332,7 +332,7 @@ static void select_release(bide_frame *frame)
         bide_wrapper_release(&c->awaiter);
 }
 
-/* ---- A select as a case of another: 8 ---- */
+/* ---- A select as a case of another: 9 ---- */
 
 static int select_attempt(bide_awaiter *awaiter, bide_choice *choice)
 {

@@ -290,6 +290,40 @@ static void test_select(void **state)
     assert_true(choices[1] >= 1);
 }
 
+/* Of what can be had, always the first. */
+async int in_order(unsigned *choices)
+{
+    ints_slot slots[4];
+    ints channel;
+    bide_event event;
+    int value, status;
+    size_t which;
+    bide_channel_init(&channel, slots, 4);
+    bide_event_init(&event, true);
+    for (value = 0; value < 3; value++)
+        assert_int_equal(bide_channel_try_send(&channel, &value), 0);
+    for (int i = 0; i < 4; i++) {
+        status = await select_in_order(&which, bide_channel_recv(&channel, &value), bide_event_wait(&event));
+        if (status < 0)
+            return status;
+        choices[which]++;
+        assert_int_equal(which, i < 3 ? 0 : 1);
+    }
+    return 0;
+}
+
+static void test_select_in_order(void **state)
+{
+    (void)state;
+    static struct async_in_order frame;
+    unsigned choices[2] = {0, 0};
+    memset(&frame, 0xd5, sizeof frame);
+    run_to_end(START(in_order, choices));
+    assert_int_equal(frame.result, 0);
+    assert_int_equal(choices[0], 3);
+    assert_int_equal(choices[1], 1);
+}
+
 typedef bide_spsc_channel(int) spsc_ints;
 typedef bide_rendezvous(int) rendezvous_ints;
 typedef bide_oneshot(int) oneshot_int;
@@ -374,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_spawned_and_stopped),
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_select),
+        cmocka_unit_test(test_select_in_order),
         cmocka_unit_test(test_operations_that_are_macros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -365,7 +365,7 @@ WRAPPED(with_token, "an_item_is_brought_as_its_token_is_asked", .setup = setup_t
 WRAPPED(token_alone, "an_item_or_its_token_ends_a_select", .setup = setup_token,
         .threads = {request_token, bring_item}, .preemptions = 2, .finish = finish_token);
 WRAPPED(token_unused, "an_event_ends_a_select_under_a_token", .setup = setup_token,
-        .threads = {set_and_bring_item}, .finish = finish_token);
+        .threads = {set_event}, .finish = finish_token);
 WRAPPED(with_deadline, "an_item_is_brought_as_its_deadline_comes", .setup = setup_deadline,
         .threads = {run_the_loop, set_and_bring_item}, .preemptions = 2, .finish = finish_deadline);
 WRAPPED(deadline_alone, "a_deadline_ends_a_select", .setup = setup_deadline,

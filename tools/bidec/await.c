@@ -35,10 +35,11 @@ static struct node *without_parentheses(struct node *node)
     return node;
 }
 
-/* all(...), any(...), all_ready(...), select_any(...) */
+/* all(...), any(...), all_ready(...), select_any(...), select_in_order(...) */
 static const char *group_of(const struct node *node)
 {
-    static const char *const words[] = {"all", "any", "all_ready", "select_any"};
+    static const char *const words[] = {"all", "any", "all_ready", "select_any",
+                                        "select_in_order"};
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
         tokens[node->a->first].symbol != NULL || called_function(node) != NULL)
         return NULL;
@@ -115,16 +116,18 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
     return text_finish(&text);
 }
 
-/* select_any(&which, ...): its value is the status; it stores the index of the case in *which. */
-static const char *select_awaiter(struct node *node, struct scope *slot)
+/* select_any(&which, ...) or select_in_order: its value is the status; it stores the index of the case
+ * in *which. */
+static const char *select_awaiter(const char *group, struct node *node, struct scope *slot)
 {
     unsigned count = list_length(node->list) - 1, number = 0;
+    bool in_order = strcmp(group, "select_in_order") == 0;
     if (node->list == NULL || count == 0)
-        reject_at(node->first, "select_any() takes the address of an index, and then operations");
+        reject_at(node->first, "%s() takes the address of an index, and then operations", group);
     const char *name = member_name(format_text("select_%u", ++serial));
     add_member(slot, format_text("struct { bide_select any; bide_select_case cases[%u]; } %s;",
                                  count, name));
-    function->draws = true;
+    function->draws |= !in_order;
     node->member = format_text("*(%s) = %sbide_select_winner(&bide_self->%s.any)",
                                keep_value(node->list), "(int)", name);
     struct text text = {0};
@@ -133,19 +136,20 @@ static const char *select_awaiter(struct node *node, struct scope *slot)
         const struct function *f = called_function(without_parentheses(part));
         if (part->awaits)
             reject_at(part->first,
-                      "select_any() starts its operations together: await is not allowed inside");
+                      "%s() starts its operations together: await is not allowed inside", group);
         if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async))
             reject_at(part->first,
-                      "select_any() takes operations that can be attempted without waiting; use "
-                      "any() to wait for the first of several functions");
+                      "%s() takes operations that can be attempted without waiting, or undone; use "
+                      "any() to wait for the first of several functions",
+                      group);
         const char *one = awaiter_of(part, slot);
         text_print(&text, "bide_select_case_init(&bide_self->%s.cases[%u], %s), ", name, number,
                    one);
     }
-    text_print(&text,
-               "bide_select_any(&bide_self->%s.any, bide_self->%s.cases, %u, "
-               "bide_async_random_(&bide_self->bide_random, bide_frame_)))",
-               name, name, count);
+    text_print(&text, "bide_select_any%s(&bide_self->%s.any, bide_self->%s.cases, %u%s)",
+               in_order ? "_in_order" : "", name, name, count,
+               in_order ? "" : ", bide_async_random_(&bide_self->bide_random, bide_frame_)");
+    text_print(&text, ")");
     return text_finish(&text);
 }
 
@@ -204,8 +208,8 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = without_parentheses(node);
     const char *group = group_of(node);
-    if (group != NULL && strcmp(group, "select_any") == 0)
-        return select_awaiter(node, slot);
+    if (group != NULL && strncmp(group, "select_", 7) == 0)
+        return select_awaiter(group, node, slot);
     if (group != NULL)
         return group_awaiter(group, node, slot);
     struct function *f = called_function(node);

@@ -72,6 +72,7 @@ int bide_oneshot_recv_(struct bide_here_ *bide_here, bide_oneshot_ *oneshot, con
 int bide_rendezvous_send_(struct bide_here_ *bide_here, bide_rendezvous_ *rendezvous, const void *from) BIDE_EDITOR_;
 int bide_rendezvous_recv_(struct bide_here_ *bide_here, bide_rendezvous_ *rendezvous, void *to) BIDE_EDITOR_;
 int bide_select_any(bide_select_case *cases, size_t count, uint64_t *random) BIDE_EDITOR_;
+int bide_select_any_in_order(bide_select_case *cases, size_t count) BIDE_EDITOR_;
 int bide_spsc_channel_send_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, const void *from, size_t size) BIDE_EDITOR_;
 int bide_spsc_channel_recv_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, void *to, size_t size) BIDE_EDITOR_;
 int bide_unbounded_channel_recv_(struct bide_here_ *bide_here, bide_unbounded_channel_ *channel, bide_hazard_seat *seat, void *to) BIDE_EDITOR_;

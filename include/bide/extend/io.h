@@ -292,9 +292,10 @@ void bide_io_cancel(bide_awaiter *awaiter);
 bool bide_io_withdraw(bide_awaiter *awaiter);
 
 /* The table of an operation of that name. */
-#define BIDE_IO_OPS(name)                                                                   \
-    {                                                                                       \
-        NULL, bide_io_suspend, bide_io_resume, bide_io_cancel, bide_io_withdraw, name, NULL \
+#define BIDE_IO_OPS(name)                                                                    \
+    {                                                                                        \
+        NULL, bide_io_suspend, bide_io_resume, bide_io_cancel, bide_io_withdraw, name, NULL, \
+            BIDE_UNDO_NONE                                                                   \
     }
 
 /*

@@ -4,6 +4,8 @@
 
 #include "small_stack.h"
 
+#include "bide/extend/choice.h"
+#include "bide/extend/wrapper.h"
 #include "bide/handle.h"
 
 #include <stdarg.h>
@@ -296,6 +298,40 @@ static bool is_never_destroyed(const cell *c)
            has_layer(c, WRAP_FORK_CALLED);
 }
 
+static bool has_select(const cell *c)
+{
+    return has_layer(c, WRAP_SELECT) || has_layer(c, WRAP_SELECT_RACED);
+}
+
+/* Whether a select is given what it cannot undo. */
+static bool is_refused(const cell *c)
+{
+    size_t select = 0;
+    while (select < c->depth && !wrapper_selects(c->kinds[select]))
+        select++;
+    if (select == c->depth)
+        return false;
+    for (size_t i = select + 1; i < c->depth; i++) {
+        if (!wrapper_is_case(c->kinds[i]))
+            return true;
+    }
+    bide_awaiter *awaiter = c->primitive->begin(c->waiter, c->object);
+    bool refused = bide_choice_refused_(awaiter) != NULL;
+    bide_wrapper_abandon(&awaiter);
+    return refused;
+}
+
+/* Whether a select of the path has its other case. */
+static bool is_outraced(const cell *c)
+{
+    for (size_t i = 0; i < c->depth; i++) {
+        if (wrapper_selects(c->kinds[i]) && !memory_is_retired(c->layers[i]) &&
+            bide_select_winner(&c->layers[i]->of.select.select.any) != 0)
+            return true;
+    }
+    return false;
+}
+
 /* NULL: it exists. */
 static const char *excluded(const cell *c)
 {
@@ -336,6 +372,8 @@ static const char *excluded(const cell *c)
     if (is_never_destroyed(c) && e->destroys != DESTROYS_NOT && e->destroys != DESTROYS_ENDED &&
         (e->destroys != DESTROYS_UNBEGUN || c->setting->home->kind == PLACE_INLINE))
         return "who has forked, or blocks a thread, is not destroyed";
+    if (is_refused(c))
+        return "a select refuses what it cannot undo";
     return c->open;
 }
 
@@ -372,6 +410,13 @@ static bool is_to_be_interrupted(const cell *c)
            (c->end->act != ACT_DEADLINE || is_by_hand(c));
 }
 
+/* Sets the events of the selects. */
+static void race_all(cell *c)
+{
+    for (size_t i = 0; i < c->depth; i++)
+        layer_race(c->layers[i]);
+}
+
 static void act_now(void *argument)
 {
     cell *c = argument;
@@ -380,7 +425,10 @@ static void act_now(void *argument)
     switch (c->end->act) {
     case ACT_WAKE:
         c->woken = true;
+        if (seed_of(c) / 2 % 2 == 0)
+            race_all(c);
         c->primitive->wake(c->object);
+        race_all(c);
         break;
     case ACT_ASK:
         bide_stop_request(c->stop);
@@ -630,7 +678,7 @@ static bool is_taken(cell *c)
     bool returned = taker != NULL           ? layer_took(taker)
                     : c->end->begun == ROOT ? !c->destroyed && has_ended(c)
                                             : has_returned(&c->subject->witness);
-    return returned && c->outcome.begins && ended_with_0;
+    return returned && c->outcome.begins && ended_with_0 && !is_outraced(c);
 }
 
 static void next_begin(struct next *next, cell *c)
@@ -649,7 +697,8 @@ static void hand_on_all(cell *c, struct next *next)
     const primitive *p = c->primitive;
     bool taken = is_taken(c);
     bool kept = c->destroyed && c->end->act == ACT_WAKE && !taken && c->outcome.begins &&
-                orphan_of(c) == c->depth && (p->traits & KEEPS_WHAT_IT_HAD) != 0;
+                orphan_of(c) == c->depth && (p->traits & KEEPS_WHAT_IT_HAD) != 0 &&
+                (!has_select(c) || !is_outraced(c));
     /* (it has run if nobody else has it) */
     bool may_have_run = c->end->destroys == DESTROYS_AWAY || c->end->destroys == DESTROYS_STEPPED ||
                         (c->end->destroys == DESTROYS_AT_ONCE && c->end->moment == MOMENT_OUTSIDE);

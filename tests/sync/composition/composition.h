@@ -30,6 +30,7 @@
 #include "bide/once.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
+#include "bide/select.h"
 #include "bide/shared_task.h"
 #include "bide/spawn.h"
 #include "bide/stop_callback.h"
@@ -112,6 +113,8 @@ typedef enum wrapper_kind {
     WRAP_GENERATOR,
     WRAP_FORKED,
     WRAP_FORK_CALLED,
+    WRAP_SELECT,       /* beside an event that is never set */
+    WRAP_SELECT_RACED, /* ... that is set with the wake: both are there in one turn */
     WRAPPERS
 } wrapper_kind;
 
@@ -185,6 +188,12 @@ struct when_layer {
     bide_event_waiter wait;
 };
 
+struct select_layer {
+    bide_select_of(2) select;
+    bide_event other;
+    bide_event_waiter wait;
+};
+
 struct generator_layer {
     bide_async_generator generator;
     layer *layer;
@@ -238,6 +247,7 @@ struct layer {
         struct spawning_layer spawning;
         struct generator_layer generator;
         struct forking_layer forking;
+        struct select_layer select;
     } of;
 };
 
@@ -253,6 +263,15 @@ bool wrapper_takes(wrapper_kind kind);
  * root.
  */
 bool wrapper_begins_taker(wrapper_kind kind);
+
+/* Whether it is a select. */
+bool wrapper_selects(wrapper_kind kind);
+
+/* Whether a select can attempt it, if it can attempt or undo its content. */
+bool wrapper_is_case(wrapper_kind kind);
+
+/* The other case of a select is there. Any thread. */
+void layer_race(layer *self);
 
 /* Whether such a coroutine has taken the result of its content, if that ended with 0. */
 bool layer_took(layer *self);

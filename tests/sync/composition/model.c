@@ -99,6 +99,27 @@ static outcome of_any(cell *c, layer *l, place *at, bool reached)
     return o;
 }
 
+/*
+ * A select is asked to stop itself, whatever its cases see of that. In one turn with its other case it ends with 0, one
+ * way or the other.
+ */
+static outcome of_select(cell *c, layer *l, place *at, bool reached)
+{
+    outcome o = walk(c, l->index + 1, at, reached);
+    o.goes_on = at;
+    if (l->kind == WRAP_SELECT_RACED && c->end->act == ACT_WAKE) {
+        o.ends = true;
+        o.at_begin = c->end->moment == MOMENT_BEFORE;
+        o.status = 0;
+    }
+    if (reached && is_request(c) && !(o.at_begin && o.status == 0) && !o.ends) {
+        o.ends = o.row_ends = true;
+        o.at_begin = c->end->moment == MOMENT_BEFORE;
+        o.status = o.row_status = reason(c);
+    }
+    return o;
+}
+
 /* For an operation in a frame of its own the coroutine resumes where it is. */
 static outcome walk(cell *c, size_t index, place *at, bool reached)
 {
@@ -155,6 +176,9 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_ANY:
     case WRAP_ANY_SECOND:
         return of_any(c, l, at, reached);
+    case WRAP_SELECT:
+    case WRAP_SELECT_RACED:
+        return of_select(c, l, at, reached);
     default:
         break;
     }

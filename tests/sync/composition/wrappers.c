@@ -35,6 +35,8 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_GENERATOR] = "generator",
     [WRAP_FORKED] = "forked child",
     [WRAP_FORK_CALLED] = "child that a fork calls",
+    [WRAP_SELECT] = "select",
+    [WRAP_SELECT_RACED] = "select of two in one turn",
 };
 
 bool wrapper_has_token(wrapper_kind kind)
@@ -59,6 +61,28 @@ bool wrapper_takes(wrapper_kind kind)
     case WRAP_GENERATOR:
     case WRAP_FORKED:
     case WRAP_FORK_CALLED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool wrapper_selects(wrapper_kind kind)
+{
+    return kind == WRAP_SELECT || kind == WRAP_SELECT_RACED;
+}
+
+bool wrapper_is_case(wrapper_kind kind)
+{
+    switch (kind) {
+    case WRAP_THEN:
+    case WRAP_WITH_STOP:
+    case WRAP_SHELTER:
+    case WRAP_WITH_DEADLINE:
+    case WRAP_SCHEDULE_ON:
+    case WRAP_RESUME_ON:
+    case WRAP_SELECT:
+    case WRAP_SELECT_RACED:
         return true;
     default:
         return false;
@@ -386,6 +410,21 @@ static bide_awaiter *make_when(layer *self)
     return bide_when_all(&when->when, when->branches, 2);
 }
 
+static bide_awaiter *make_select(layer *self)
+{
+    struct select_layer *select = &self->of.select;
+    const cell_name *name = &self->cell->name;
+    bide_awaiter *other = bide_event_wait(&select->wait, &select->other);
+    select->select.random = name->row * 31 + name->end * 7 + name->setting * 3 + self->index;
+    return bide_select_any_of(&select->select, cell_make(self->cell, self->index + 1), other);
+}
+
+void layer_race(layer *self)
+{
+    if (self->kind == WRAP_SELECT_RACED)
+        bide_event_set(&self->of.select.other);
+}
+
 static bide_awaiter *make_shared(layer *self)
 {
     struct shared_layer *shared = &self->of.shared;
@@ -465,6 +504,9 @@ bide_awaiter *layer_make(layer *self)
     case WRAP_FORK_CALLED:
         self->of.forking.layer = self;
         return bide_fork_task_init(&self->of.forking.forking, &forking_layer_body);
+    case WRAP_SELECT:
+    case WRAP_SELECT_RACED:
+        return make_select(self);
     default:
         return make_when(self);
     }
@@ -484,6 +526,8 @@ void layer_init(layer *self, cell *c, size_t index, wrapper_kind kind)
     self->witness.what = wrapper_names[kind];
     self->witness.status = WAITS;
     bide_stop_source_init(&self->token);
+    if (wrapper_selects(kind))
+        bide_event_init(&self->of.select.other, false);
 }
 
 static void scope_layer_end(layer *self)
@@ -530,6 +574,10 @@ void layer_end(layer *self)
     case WRAP_ANY:
     case WRAP_ANY_SECOND:
         bide_event_destroy(&self->of.when.other); /* (reports a remaining waiter) */
+        break;
+    case WRAP_SELECT:
+    case WRAP_SELECT_RACED:
+        bide_event_destroy(&self->of.select.other);
         break;
     case WRAP_ONCE:
         bide_once_destroy(&self->of.once.once);

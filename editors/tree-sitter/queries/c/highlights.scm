@@ -21,4 +21,4 @@
   (#any-of? @keyword.coroutine "await" "defer"))
 
 ((call_expression function: (identifier) @function.builtin)
-  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "spawn" "async_frame"))
+  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "select_in_order" "spawn" "async_frame"))

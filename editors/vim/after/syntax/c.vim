@@ -6,7 +6,7 @@ if get(g:, 'bide_async', 0) || search('\v^\s*#\s*include\s+[<"]bide/async\.h[>"]
   syntax match bideRepeat '\v<async_for>\ze\s*\('
   syntax keyword bideStatement await yield defer
   syntax match bideStatement '\v<spawn>\ze\s*\('
-  syntax match bideStatement '\v%(<await>\_s*)@<=<(all|any|all_ready|select_any)>\ze\s*\('
+  syntax match bideStatement '\v%(<await>\_s*)@<=<(all|any|all_ready|select_any|select_in_order)>\ze\s*\('
   highlight default link bideAsync StorageClass
   highlight default link bideRepeat Repeat
   highlight default link bideStatement Statement

@@ -224,8 +224,9 @@ static void multi_give_turn(bide_multi_producer_claim *claim)
 static void multi_release_claim(bide_frame *frame)
 {
     bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
-    if (claim->stage == CLAIM_HAS_ROOM) {
-        multi_give_turn(claim);
+    if (claim->chooses && bide_done(frame)) { /* the wait, whether the claim was chosen or not: 13 */
+        if (claim->stage == CLAIM_HAS_ROOM)
+            multi_give_turn(claim);
         return;
     }
     bide_multi_producer_sequencer_abandon_(

@@ -32,9 +32,10 @@ bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter)
     uintptr_t closed = BIDE_SINGLE_CLOSED_;
     if (bide_single_consumer_withdraw_(awaiter))
         return true;
-    /* release: 2, the set's; partner is the acquire of a wait that takes it. */
+    /* relaxed: 2; all changes are read-modify-writes, so a wait that takes the set acquires what its
+     * setter has released. */
     if (!bide_single_consumer_set_(state, BIDE_SINGLE_NOT_SET_))
-        bide_atomic_compare_exchange(&state->word, &closed, BIDE_SINGLE_SET_FOR_GOOD_, release,
+        bide_atomic_compare_exchange(&state->word, &closed, BIDE_SINGLE_SET_FOR_GOOD_, relaxed,
                                      relaxed);
     return false;
 }

@@ -9,6 +9,8 @@
 #include "bide/sequence8.h"
 #include "bide/stop.h"
 #include "bide/task.h"
+#include "bide/extend/choice.h"
+#include "bide/extend/wrapper.h"
 
 #include "watched.h"
 
@@ -28,6 +30,7 @@ typedef struct state {
     bide_stop_source stop;
     bide_context context; /* with it */
     struct early *early[2];
+    struct chooser *chooser;
     struct early_reader *reader;
     bide_atomic(uint32_t) ended_in; /* the thread in which the reader has ended */
 } state;
@@ -593,6 +596,106 @@ static const bide_check_scenario one_slot = {
     .never_spurious = true,
 };
 
+/* ---- A claim as a case of a select: it waits for room, and then takes a slot, or does not ---- */
+
+struct chooser {
+    bide_task task;
+    state *state;
+    bide_multi_producer_claim8 claim;
+    const bide_awaiter_ops *ops;
+    bide_choice choice;
+    bool takes; /* otherwise another case is chosen when there is room */
+    int status;
+};
+
+static int attempt_claim(struct chooser *self)
+{
+    bide_choice_init(&self->choice);
+    self->choice.number = 1;
+    return self->ops->attempt(&self->claim.frame.awaiter, &self->choice);
+}
+
+bide_coroutine(chooser_body)
+{
+    bide_begin(chooser_body, struct chooser * self);
+    bide_await_later(
+        bide_multi_producer_sequencer8_claim_one(&self->claim, &self->state->sequencer));
+    self->ops = self->claim.frame.awaiter.ops;
+    while ((self->status = attempt_claim(self)) == -EAGAIN) {
+        bide_await_status(self->status, self->choice.wait);
+        if (self->status == 0 && !self->takes) {
+            bide_wrapper_release(&self->choice.wait);
+            break;
+        }
+    }
+    if (self->status == 0 && self->takes) {
+        *slot_of(self->state, self->claim.first) = self->claim.first + 1000;
+        bide_multi_producer_sequencer8_publish(&self->state->sequencer, self->claim.first);
+    }
+    bide_end();
+}
+
+static void begin_chooser(state *s, bool takes)
+{
+    setup_full_one(s);
+    struct chooser *chooser = s->chooser = bide_check_alloc(sizeof *chooser);
+    chooser->state = s;
+    chooser->takes = takes;
+    bide_start(&chooser->task.frame, &chooser_body, &bide_default_context);
+    bide_resume(&chooser->task.frame);
+    bide_check_assert(!bide_done(&chooser->task.frame));
+}
+
+static void setup_chooser(void *p)
+{
+    begin_chooser(p, true);
+}
+
+static void setup_loser(void *p)
+{
+    begin_chooser(p, false);
+}
+
+static void chooser_has_ended(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_done(&s->chooser->task.frame));
+    bide_check_assert(s->chooser->status == 0 || s->chooser->status == -EPIPE);
+    bide_check_free(s->chooser);
+    bide_check_assert(bide_atomic_load(&s->sequencer.turn.lined, relaxed) == 0);
+    bide_check_assert(!bide_mutex_is_locked(&s->sequencer.turn.mutex));
+}
+
+static const bide_check_scenario chosen = {
+    .name = "a_select_chooses_a_claim_of_the_only_slot_beside_another_claim",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_chooser,
+    .threads = {produce_waiting, read_two},
+    .finish = chooser_has_ended,
+    .never_spurious = true,
+};
+
+static const bide_check_scenario not_chosen = {
+    .name = "a_select_does_not_choose_a_claim_and_another_has_the_only_slot",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_loser,
+    .threads = {produce_waiting, read_the_one},
+    .finish = chooser_has_ended,
+    .never_spurious = true,
+};
+
+static const bide_check_scenario chosen_or_closed = {
+    .name = "it_is_closed_while_a_select_waits_for_a_slot",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_chooser,
+    .threads = {close_it, read_the_one},
+    .finish = chooser_has_ended,
+    .never_spurious = true,
+};
+
 static const bide_check_scenario at_gate = {
     .name = "the_only_slot_is_claimed_while_its_reader_gives_it_back",
     .size = sizeof(state),
@@ -985,6 +1088,9 @@ int main(int argc, char **argv)
         &any_order_and_come,
         &closed_after,
         &closed_before,
+        &chosen,
+        &not_chosen,
+        &chosen_or_closed,
         &at_gate,
         &closed,
         &one_slot,

@@ -571,6 +571,37 @@ static const bide_check_scenario passed_on = {
     .finish = finish_one_left,
 };
 
+/* The notification came before the close, or not. A wait that had it gives it back: one wait passes. */
+static void setup_one_kept(void *p)
+{
+    setup_one(p);
+    ((state *)p)->early[0]->context.scheduler = &kept;
+}
+
+static void close_notify(void *p)
+{
+    bide_notify_close(&((state *)p)->notify);
+}
+
+static void finish_given_back(void *p)
+{
+    state *s = p;
+    bide_notify_waiter wait;
+    bool had = s->early[0]->wait.waiter.awaiter.ops->withdraw == bide_notify_pass_on_;
+    bide_check_assert(end_of(s, 0) == 1);
+    bide_check_assert(bide_notify_try_wait(&s->notify) == had);
+    bide_check_assert(bide_check_await(bide_notify_wait(&wait, &s->notify)) == -EPIPE);
+}
+
+static const bide_check_scenario given_back = {
+    .name = "a_notification_that_is_given_back_is_there_although_it_was_closed",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_kept,
+    .threads = {notify_one, close_notify},
+    .finish = finish_given_back,
+};
+
 /* ---- An event: reset, and a lock built on it ---- */
 
 static void set_it(void *p)
@@ -783,6 +814,7 @@ int main(int argc, char **argv)
         &not_remembered,
         &not_passed_on,
         &passed_on,
+        &given_back,
         &lock,
         &reset,
         &reset_and_tried,

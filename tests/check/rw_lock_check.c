@@ -467,6 +467,7 @@ static void finish_destroyed_upgrade(void *p)
     bide_check_assert(s->early[0]->status == 1);
     bide_destroy(&s->upgrader->task.frame);
     bide_check_assert(s->upgrader->status == 1);
+    bide_check_assert(s->upgradable.holds == BIDE_RW_LOCK_MAY_UPGRADE_);
     bide_check_free(s->upgrader);
     bide_check_assert(!bide_rw_lock_try_write(&lock, &s->lock));
     bide_rw_lock_unlock(&s->upgradable);

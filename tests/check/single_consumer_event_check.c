@@ -8,6 +8,7 @@
 #include "bide/handle.h"
 #include "bide/single_consumer_event.h"
 #include "bide/task.h"
+#include "bide/extend/wrapper.h"
 
 typedef struct state {
     bide_single_consumer_event event;
@@ -254,6 +255,33 @@ static void take_one_and_look(void *p)
         bide_check_assert(s->data[0] == 1);
 }
 
+/* ---- A wait that has the set, and gives it back ---- */
+
+/* It has ended, and another operation was chosen. */
+static void wait_and_give_back(void *p)
+{
+    state *s = p;
+    bide_single_consumer_auto_event_waiter wait;
+    bide_awaiter *awaiter = bide_single_consumer_auto_event_wait(&wait, &s->automatic);
+    bide_check_assert(bide_check_await(awaiter) == 0);
+    bide_check_assert(s->data[0] == 1);
+    bide_wrapper_release(&awaiter);
+}
+
+static void set_and_close_automatic(void *p)
+{
+    set_automatic(p);
+    close_automatic(p);
+}
+
+/* The set was there when it was closed, for one wait. */
+static void finish_set_for_good_once(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_single_consumer_auto_event_try_wait(&s->automatic));
+    finish_at_most_one_set(p);
+}
+
 /* ---- Destroyed before it runs ---- */
 
 struct early {
@@ -325,27 +353,31 @@ SCENARIO(a_set_is_left_by_the_close, setup, finish_at_most_one_set, set_automati
 SCENARIO(two_sets_let_one_or_two_waits_pass, setup, finish_two_sets, set_automatic,
          set_automatic_second, take_all);
 SCENARIO(taking_a_set_shows_what_it_announces, setup, NULL, set_automatic, take_one_and_look);
+SCENARIO(a_set_that_is_given_back_is_there_although_it_was_closed, setup, finish_set_for_good_once,
+         wait_and_give_back, set_and_close_automatic);
 SCENARIO(a_set_is_left_by_a_destroyed_waiter, setup_early, finish_destroyed, set_automatic);
 
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&it_is_set,
-                                                     &seeing_it_set_shows_what_it_announces,
-                                                     &another_resets_it_and_sets_it_again,
-                                                     &two_set_it,
-                                                     &a_waiter_resets_it_and_takes_all,
-                                                     &it_is_closed_while_it_is_set,
-                                                     &it_is_closed,
-                                                     &it_is_closed_when_it_was_set,
-                                                     &it_is_set_while_the_wait_is_cut_short,
-                                                     &it_is_closed_while_the_wait_is_cut_short,
-                                                     &it_is_freed_once_the_wait_has_ended,
-                                                     &a_set_is_taken_once,
-                                                     &a_set_is_left_by_the_close,
-                                                     &two_sets_let_one_or_two_waits_pass,
-                                                     &taking_a_set_shows_what_it_announces,
-                                                     &a_set_is_left_by_a_destroyed_waiter,
-                                                     NULL};
+    static const bide_check_scenario *const all[] = {
+        &it_is_set,
+        &seeing_it_set_shows_what_it_announces,
+        &another_resets_it_and_sets_it_again,
+        &two_set_it,
+        &a_waiter_resets_it_and_takes_all,
+        &it_is_closed_while_it_is_set,
+        &it_is_closed,
+        &it_is_closed_when_it_was_set,
+        &it_is_set_while_the_wait_is_cut_short,
+        &it_is_closed_while_the_wait_is_cut_short,
+        &it_is_freed_once_the_wait_has_ended,
+        &a_set_is_taken_once,
+        &a_set_is_left_by_the_close,
+        &two_sets_let_one_or_two_waits_pass,
+        &taking_a_set_shows_what_it_announces,
+        &a_set_that_is_given_back_is_there_although_it_was_closed,
+        &a_set_is_left_by_a_destroyed_waiter,
+        NULL};
     static const char *const files[] = {"single_consumer_event.h", "single_consumer_event.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -497,6 +497,8 @@ static void a_claim_that_a_select_does_not_choose_takes_no_number(void **state)
             assert_int_equal(attempt(&claim, ops, &choice), 0);
             assert_int_equal(claim.first, 4);
             assert_int_equal(claim.count, 2);
+            bide_wrapper_release(&one.forward.inner); /* of the wait, not of the claim */
+            assert_false(bide_multi_producer_sequencer_is_published(&the_ring.multi, 4));
             by_hand_run(&the.by_hand);
             assert_int_equal(other.status, WAITS);
             bide_multi_producer_sequencer_publish_range(&the_ring.multi, claim.first, claim.count);

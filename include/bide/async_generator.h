@@ -89,6 +89,9 @@ BIDE_INLINE bide_async_generator *bide_async_generator_init(bide_async_generator
     return generator;
 }
 
+#define bide_async_generator_init(generator, body) \
+    bide_async_generator_init(generator, BIDE_BODY_FOR_(body, generator))
+
 /*
  * With what it ended: 0 or a negative errno. Only after its end.
  * Threads: one at a time. Errors: those of the body; -ECANCELED (it was stopped). Progress:

@@ -72,6 +72,19 @@ BIDE_INLINE void bide_frame_runs_(bide_frame *frame)
 #endif
 }
 
+/* The same at its start. Its struct has `size` bytes. */
+void bide_check_frame_inside_(const bide_frame *frame, const bide_point *finished, size_t size);
+
+BIDE_INLINE void bide_frame_begins_(bide_frame *frame, const bide_point *finished, size_t size)
+{
+#if BIDE_DEBUG
+    bide_check_frame_inside_(frame, finished, size);
+#else
+    (void)finished, (void)size;
+#endif
+    bide_frame_runs_(frame);
+}
+
 /* ... until it is suspended at a yield, where it waits for nothing. */
 BIDE_INLINE void bide_frame_yields_(bide_frame *frame)
 {
@@ -197,7 +210,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     linkage bide_next name##_step_(bide_frame *frame, unsigned depth);                             \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
-                                                     NULL};
+                                                     BIDE_POINT_OF_START_};
 
 /*
  * The head of the step function name_step_ only, without the constants, for an operation that
@@ -236,6 +249,9 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 
 #ifndef __cplusplus
 #define BIDE_SELF_(...)   __VA_ARGS__ = (void *)bide_frame_, *bide_self_ = NULL
+/* The size of the frame's struct; a constant, or 0 where it is none. */
+#define BIDE_SIZE_          (sizeof *bide_self_)
+#define BIDE_CONSTANT_SIZE_ (sizeof *bide_self_)
 #define BIDE_BLOCK_BEGIN_
 #define BIDE_BLOCK_END_
 #if defined __GNUC__
@@ -254,6 +270,15 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
 #endif
 #endif
 /* clang-format on */
+
+/* The answer to BIDE_ASK_SIZE_. */
+#if BIDE_DEBUG
+#define BIDE_TELL_SIZE_                               \
+    if (BIDE_UNLIKELY(bide_depth_ == BIDE_ASK_SIZE_)) \
+        return bide_next_frame((bide_frame *)(BIDE_SIZE_));
+#else
+#define BIDE_TELL_SIZE_
+#endif
 
 #define BIDE_NAME_(a, b)         BIDE_NAME_PASTE_(a, b)
 #define BIDE_NAME_PASTE_(a, b)   a##b
@@ -301,7 +326,8 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
     static const bide_body_constants_ bide_body_ = {                                       \
         {BIDE_NAME_(name, _step_), BIDE_QUOTE_(name), __FILE__, &BIDE_NAME_(name, _type_), \
          &bide_body_.finished},                                                            \
-        BIDE_POINT(&bide_body_.code, NULL, 0, BIDE_AT_END)};                               \
+        BIDE_POINT(&bide_body_.code, NULL, BIDE_CONSTANT_SIZE_, BIDE_AT_END)};             \
+    BIDE_TELL_SIZE_                                                                        \
     int bide_error_ = 0;                                                                   \
     uint64_t bide_part_ = BIDE_PART_BODY_;                                                 \
     int32_t bide_left_ = bide_budget_;                                                     \
@@ -318,7 +344,7 @@ typedef bide_frame bide_header_must_be_first_in_the_frame_;
     switch (bide_part_) {                                                                  \
     case BIDE_PART_BODY_:                                                                  \
         BIDE_BLOCK_BEGIN_                                                                  \
-        bide_frame_runs_(bide_frame_);
+        bide_frame_begins_(bide_frame_, &bide_body_.finished, BIDE_SIZE_);
 
 /*
  * Does the compiler know it? The operation that an await ends with need not be the one that it

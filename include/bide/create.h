@@ -42,6 +42,9 @@ typedef struct bide_owner {
  */
 void *bide_create(size_t size, const bide_point *body, void *argument);
 
+#define bide_create(size, body, argument) \
+    bide_create(size, BIDE_BODY_OF_SIZE_(body, size), argument)
+
 /*
  * Gives a created frame back, to where it came from. Not while it is suspended: see bide_destroy.
  * Threads: any that may use the allocator. Progress: that of the allocator.

@@ -355,8 +355,9 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 
 #define BIDE_FORK_(begin, kind, self, type, ...) \
     BIDE_COUNTED_(BIDE_FORK_, BIDE_COUNT_(__VA_ARGS__))(begin, kind, self, type, __VA_ARGS__)
-#define BIDE_FORK_1_(begin, kind, self, type, body)                           \
-    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind), \
+#define BIDE_FORK_1_(begin, kind, self, type, body)                             \
+    ((void)bide_fork_task_frame_(&(self)->forking, sizeof(type),                \
+                                 BIDE_BODY_OF_SIZE_(body, sizeof(type)), kind), \
      begin(&(self)->forking))
 /* clang-format off */
 #define BIDE_FORK_2_(...) BIDE_FORK_WITH_(__VA_ARGS__)
@@ -368,10 +369,11 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
 #define BIDE_FORK_8_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 #define BIDE_FORK_9_(...) BIDE_FORK_WITH_(__VA_ARGS__)
 /* clang-format on */
-#define BIDE_FORK_WITH_(begin, kind, self, type, body, ...)                                       \
-    (bide_fork_task_frame_(&(self)->forking, sizeof(type), body, kind) != NULL                    \
-         ? (BIDE_EACH_(BIDE_FORK_PARAMETER_, BIDE_FORK_CHILD_(self, type), __VA_ARGS__), (void)0) \
-         : (void)0,                                                                               \
+#define BIDE_FORK_WITH_(begin, kind, self, type, body, ...)                                        \
+    (bide_fork_task_frame_(&(self)->forking, sizeof(type), BIDE_BODY_OF_SIZE_(body, sizeof(type)), \
+                           kind) != NULL                                                           \
+         ? (BIDE_EACH_(BIDE_FORK_PARAMETER_, BIDE_FORK_CHILD_(self, type), __VA_ARGS__), (void)0)  \
+         : (void)0,                                                                                \
      begin(&(self)->forking))
 #define BIDE_FORK_CHILD_(self, type)                   ((type *)(void *)(self)->forking.awaiter.link)
 #define BIDE_FORK_PARAMETER_(child, index, assignment) child->assignment

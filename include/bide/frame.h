@@ -159,9 +159,11 @@ typedef struct bide_next {
 /*
  * Runs a frame from its point to where it next stops. `depth` is how many more frames may be
  * stepped by a direct call on this stack; or BIDE_DESTROY_: the frame runs its `finally` part and
- * ends.
+ * ends; or, for code that bide_point_sized_ marks, BIDE_ASK_SIZE_: the step only returns the size of
+ * its frame, as an address.
  */
-#define BIDE_DESTROY_ UINT_MAX
+#define BIDE_DESTROY_  UINT_MAX
+#define BIDE_ASK_SIZE_ (UINT_MAX - 1)
 typedef bide_next bide_step(bide_frame *frame, unsigned depth);
 
 /*
@@ -203,7 +205,8 @@ struct bide_point {
     bide_awaiter_ops ops; /* how awaiting a frame at this point works */
     const bide_coroutine_code *code;
     const void *label; /* where to continue, with labels as values; NULL at the start */
-    uint64_t number;   /* where to continue, in standard C; 0 at the start */
+    uint64_t number;   /* where to continue, in standard C; 0 at the start. At a body's end: the
+                          size of its frame's struct, or 0 */
     unsigned line;
     bide_state state;
 };
@@ -242,6 +245,49 @@ bool bide_frame_withdraw_(bide_awaiter *awaiter);
 
 /* The end of a frame whose code brings no such point. */
 extern const bide_point bide_point_finished;
+
+/* The same for the start of a body that was compiled with BIDE_DEBUG 1: its step function knows the
+ * size of its frame. */
+extern const bide_point bide_point_sized_;
+
+#if BIDE_DEBUG
+#define BIDE_POINT_OF_START_ (&bide_point_sized_)
+#else
+#define BIDE_POINT_OF_START_ NULL
+#endif
+
+/*
+ * In debug builds: reports misuse if a frame of `size` bytes is smaller than the struct of its body.
+ * SIZE_MAX: the size is not known.
+ */
+void bide_check_frame_size_(const bide_point *body, size_t size, const char *function,
+                            const char *file, unsigned line);
+
+BIDE_INLINE const bide_point *bide_body_of_size_(const bide_point *body, size_t size,
+                                                 const char *function, const char *file,
+                                                 unsigned line)
+{
+    if (size != SIZE_MAX)
+        bide_check_frame_size_(body, size, function, file, line);
+    return body;
+}
+
+/*
+ * BIDE_BODY_OF_SIZE_: `body`, for a frame of `size` bytes. BIDE_BODY_FOR_: for one whose header is at
+ * `header`; its size is known where the compiler sees the object, such as a variable or allocated
+ * memory. Either reports misuse with its own place in the source.
+ */
+#if BIDE_DEBUG
+#define BIDE_BODY_OF_SIZE_(body, size) \
+    bide_body_of_size_((body), (size), __func__, __FILE__, __LINE__)
+#else
+#define BIDE_BODY_OF_SIZE_(body, size) (body)
+#endif
+#if BIDE_DEBUG && defined __GNUC__
+#define BIDE_BODY_FOR_(body, header) BIDE_BODY_OF_SIZE_(body, __builtin_object_size((header), 0))
+#else
+#define BIDE_BODY_FOR_(body, header) (body)
+#endif
 
 /* A scheduler's replacement for the system's clock, and for its threads for blocking calls. A test
  * loop (sim_loop.h) has one. */

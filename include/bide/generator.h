@@ -92,6 +92,9 @@ BIDE_INLINE bide_generator *bide_generator_init(bide_generator *generator, const
     return generator;
 }
 
+#define bide_generator_init(generator, body) \
+    bide_generator_init(generator, BIDE_BODY_FOR_(body, generator))
+
 /*
  * Runs the generator up to its next yield. Returns what it has yielded, which is good until it is
  * run again; or NULL: it has ended, now or before.

@@ -42,6 +42,8 @@ BIDE_EXTERN_C_BEGIN
  */
 void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context);
 
+#define bide_start(frame, body, context) bide_start(frame, BIDE_BODY_FOR_(body, frame), context)
+
 /*
  * Ends a coroutine that has not started or is suspended, without running what follows. From the
  * innermost that it awaits outwards, it withdraws what each waits for, runs its `finally` part, and

@@ -98,6 +98,9 @@ bide_recursive_generator_init(bide_recursive_generator *generator, const bide_po
     return generator;
 }
 
+#define bide_recursive_generator_init(generator, body) \
+    bide_recursive_generator_init(generator, BIDE_BODY_FOR_(body, generator))
+
 /*
  * Runs it, or rather the innermost, up to the next yield. Returns what was yielded, which is good
  * until it is run again; or NULL: it has ended, now or before. Only on a root.

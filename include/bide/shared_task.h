@@ -65,6 +65,9 @@ BIDE_INLINE void bide_shared_task_init(bide_shared_task *shared, const bide_poin
     bide_atomic_init(&shared->started, 0);
 }
 
+#define bide_shared_task_init(shared, body, context) \
+    bide_shared_task_init(shared, BIDE_BODY_FOR_(body, shared), context)
+
 /*
  * Has it ended? Then its results may be read.
  * Threads: any. Progress: wait-free.

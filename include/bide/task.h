@@ -59,6 +59,10 @@ static const bide_coroutine_type bide_task_type = {"task", NULL, NULL, NULL, NUL
  *
  * Awaiting it runs it on the awaiting thread, in the awaiting coroutine's context, and ends with
  * the task's error.
+ *
+ * If BIDE_DEBUG is 1, a frame that is smaller than the struct of `body` is reported if its size can
+ * be seen: it is a variable, allocated memory, or a member that would reach beyond its parent's
+ * frame. bide_call always sees it.
  * Threads: any. Errors: those of the body. Suspends: if the body does. Cancel-safe: no, what the
  * body has done stays: its waits end with -ECANCELED, and it goes on until it ends by itself.
  * Progress: that of the body.
@@ -68,6 +72,8 @@ BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body
 {
     return bide_frame_init(&task->frame, body);
 }
+
+#define bide_task_init(task, body) bide_task_init(task, BIDE_BODY_FOR_(body, task))
 
 /*
  * Calls a child: writes its parameters into its frame, then bide_task_init. `child` points at the
@@ -89,7 +95,8 @@ BIDE_INLINE bide_awaiter *bide_task_init(bide_task *task, const bide_point *body
  */
 #define bide_call(child, ...) \
     BIDE_COUNTED_(BIDE_CALL_, BIDE_COUNT_(__VA_ARGS__))(child, __VA_ARGS__)
-#define BIDE_CALL_1_(child, body) bide_task_init(&(child)->task, body)
+#define BIDE_CALL_1_(child, body) \
+    (bide_task_init)(&(child)->task, BIDE_BODY_OF_SIZE_(body, sizeof *(child)))
 /* clang-format off */
 #define BIDE_CALL_2_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)
 #define BIDE_CALL_3_(child, body, ...) BIDE_CALL_WITH_(child, body, __VA_ARGS__)

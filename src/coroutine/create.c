@@ -23,7 +23,7 @@ static bide_frame *frame_of(bide_awaiter *awaiter)
     return (bide_frame *)(void *)(bide_container_of(awaiter, bide_owner, awaiter) + 1);
 }
 
-void *bide_create(size_t size, const bide_point *body, void *argument)
+void *(bide_create)(size_t size, const bide_point *body, void *argument)
 {
     const bide_coroutine_type *type = *body->code->type;
     size_t all = sizeof(bide_owner) + size;
@@ -111,6 +111,10 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body)
                    ? type->get_return_object_on_allocation_failure()
                    : (bide_awaiter *)(uintptr_t)&no_memory_awaiter;
     }
+#if BIDE_DEBUG
+    bide_check_frame_size_(body, owner_of(frame)->size - sizeof(bide_owner), "bide_owned",
+                           body->code->file, body->line);
+#endif
     bide_await_later(bide_frame_init(frame, body));
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;
     awaiter->ops = &bide_owned_ops_.ops;

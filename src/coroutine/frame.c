@@ -149,6 +149,58 @@ void bide_check_given_(const bide_awaiter *awaiter, const char *function, const 
         bide_misuse_(what, function, file, message);
 }
 
+/* ---- Sizes of frames ---- */
+
+/* 0: not known. */
+static size_t frame_size_of(const bide_point *body)
+{
+    const bide_coroutine_code *code = body->code;
+    if (code->finished == &bide_point_sized_)
+        return (size_t)code->step(NULL, BIDE_ASK_SIZE_).frame;
+    return code->finished != NULL ? (size_t)code->finished->number : 0;
+}
+
+static size_t append_text(char *text, size_t length, size_t size, const char *more)
+{
+    while (*more != '\0' && length < size - 1)
+        text[length++] = *more++;
+    text[length] = '\0';
+    return length;
+}
+
+static BIDE_COLD void report_small_frame(const bide_point *body, const char *function,
+                                         const char *file, unsigned message)
+{
+    char what[160];
+    size_t length =
+        append_text(what, 0, sizeof what, "a frame is smaller than the struct of its body ");
+    append_text(what, length, sizeof what, body->code->name);
+    bide_misuse_(what, function, file, message);
+}
+
+void bide_check_frame_size_(const bide_point *body, size_t size, const char *function,
+                            const char *file, unsigned message)
+{
+    if (BIDE_UNLIKELY(size < frame_size_of(body)))
+        report_small_frame(body, function, file, message);
+}
+
+/* A frame inside that of the coroutine that awaits it must not reach beyond it. */
+void bide_check_frame_inside_(const bide_frame *frame, const bide_point *finished, size_t size)
+{
+    const bide_coroutine_type *type = *finished->code->type;
+    const bide_frame *parent = frame->awaiter.frame;
+    if (type->final_suspend != NULL || parent == NULL) /* (then that need not be its parent) */
+        return;
+    const bide_point *point = bide_frame_point(parent);
+    if (point->state != BIDE_AT_AWAIT)
+        return;
+    uintptr_t offset = (uintptr_t)frame - (uintptr_t)parent;
+    size_t all = frame_size_of(point);
+    if (BIDE_UNLIKELY(offset < all && all - offset < size))
+        report_small_frame(finished, point->code->name, point->code->file, point->line);
+}
+
 /*
  * Whether an address is between the C frame of this function's caller and `top`. Stacks grow in either
  * direction.

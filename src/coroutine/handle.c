@@ -11,7 +11,7 @@
 #include "bide/stop.h"
 #include "bide/extend/wrapper.h"
 
-void *bide_start(bide_frame *frame, const bide_point *body, const bide_context *context)
+void *(bide_start)(bide_frame *frame, const bide_point *body, const bide_context *context)
 {
     const bide_coroutine_type *type = *body->code->type;
     if (frame == NULL)
@@ -41,6 +41,7 @@ bool bide_take_back_(bide_awaiter *awaiter)
 /* ---- Destroying ---- */
 
 const bide_point bide_point_finished = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
+const bide_point bide_point_sized_ = BIDE_POINT(NULL, NULL, 0, BIDE_AT_END);
 
 static bool nothing_is_withdrawn(bide_awaiter *awaiter)
 {

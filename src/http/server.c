@@ -120,6 +120,16 @@ bide_coroutine(bide_http_accepted)
     bide_end();
 }
 
+static void http_check_handler(const bide_http_handler *handler)
+{
+#if BIDE_DEBUG
+    bide_check_frame_size_(handler->body, handler->size, "bide_http_handler.size",
+                           handler->body->code->file, handler->body->line);
+#else
+    (void)handler;
+#endif
+}
+
 int bide_http_server_init(bide_http_server *server, const bide_http_options *options)
 {
     if (!bide_http_is_buffered_)
@@ -132,6 +142,8 @@ int bide_http_server_init(bide_http_server *server, const bide_http_options *opt
         options->write_buffer_size < HTTP_MIN_OUTPUT ||
         options->max_head > options->read_buffer_size - HTTP_ROOM_BEHIND_HEAD)
         return -EINVAL;
+    if (options->select_handler == NULL)
+        http_check_handler(&options->handler);
     memset(&server->stats, 0, sizeof server->stats);
     server->argument = options->argument;
     server->connections = NULL;
@@ -257,7 +269,10 @@ static const bide_http_handler *http_choose_handler(bide_http_connection *connec
     if (options->select_handler == NULL)
         return &options->handler;
     const bide_http_handler *handler = options->select_handler(connection->exchange);
-    return handler != NULL && handler->size <= options->max_frame_size ? handler : &none;
+    if (handler == NULL || handler->size > options->max_frame_size)
+        return &none;
+    http_check_handler(handler);
+    return handler;
 }
 
 bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection)

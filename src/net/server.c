@@ -48,6 +48,10 @@ int bide_server_init(bide_server *server, const bide_server_options *options)
     if (options->body == NULL || options->size < sizeof(bide_connection) || options->max_connections == 0 ||
         (options->slots == NULL && options->allocator == NULL))
         return -EINVAL;
+#if BIDE_DEBUG
+    bide_check_frame_size_(options->body, options->size, "bide_server_options.size",
+                           options->body->code->file, options->body->line);
+#endif
     server->options = *options;
     if (server->options.accept_retry_delay == 0)
         server->options.accept_retry_delay = SERVER_DEFAULT_PAUSE;

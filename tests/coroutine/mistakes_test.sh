@@ -60,7 +60,9 @@ tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
     # shellcheck disable=SC2086 # lists of words
     if [ "$how" = run ]; then
         [ -d "$folder/$cc" ] || library "$cc" || exit 1
-        "$cc" $options "$optimised" "$@" "$file" "$folder/$cc/library.a" -pthread -o "$folder/program" \
+        flags=$options
+        case $file in *.cpp) flags="-std=c++20 ${options#-std=c11} -Wno-missing-field-initializers" ;; esac
+        "$cc" $flags "$optimised" "$@" "$file" "$folder/$cc/library.a" -pthread -o "$folder/program" \
             >"$folder/told" 2>&1 || return 1
         [ ! -s "$folder/told" ] || return 1
         # (a program without a report may run for ever)

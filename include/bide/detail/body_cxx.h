@@ -27,7 +27,12 @@
 
 /* Macros of bide_begin, bide_finally and bide_end whose C versions are in bide/coroutine.h. */
 /* clang-format off */
-#define BIDE_SELF_(...)          __VA_ARGS__ = bide_self_{bide_frame_}
+#define BIDE_SELF_(...)                                                                            \
+    size_t bide_size_ = 0;                                                                         \
+    __VA_ARGS__ = bide_self_{bide_frame_, &bide_size_};                                            \
+    (void)bide_size_
+#define BIDE_SIZE_               bide_size_
+#define BIDE_CONSTANT_SIZE_      0
 #define BIDE_CHECK_HEADER_(self) (void)0;
 #define BIDE_BLOCK_BEGIN_        {
 #define BIDE_BLOCK_END_          }
@@ -74,9 +79,11 @@ char (*bide_first_is_anything_(int))[2];
 /* The initialiser of a body's pointer to its frame. */
 struct bide_self_ {
     bide_frame *frame;
+    size_t *size;
     template <class T>
     operator T *() const
     {
+        *size = sizeof(T);
         constexpr bool bide_header_must_be_first_in_the_frame_ =
             sizeof *bide_first_is_anything_<T>(0) == 2 ||
             sizeof *bide_first_is_header_<T>(NULL, 0) == 2;

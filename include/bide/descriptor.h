@@ -89,7 +89,7 @@ BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
 
 /*
  * Returns its number, which stays the descriptor's; -1 if it is closed.
- * Threads: the loop's. Progress: wait-free.
+ * Threads: the loop's. Errors: none. Progress: wait-free.
  */
 BIDE_INLINE int bide_descriptor_fd(const bide_descriptor *descriptor)
 {

@@ -374,12 +374,11 @@ BIDE_INLINE bool bide_rw_lock_try_upgrade_checked_(bide_rw_lock_waiter *waiter, 
  * with 0 the holder writes; otherwise it still reads, and may upgrade. In either case it unlocks.
  * An upgrade whose coroutine is destroyed, or that loses a select, leaves the lock as it was before.
  * To upgrade what `waiter` has not locked so is misuse, which is detected if BIDE_DEBUG is 1.
- * Threads: any, on behalf of the holder. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if
- * there are other readers. Cancel-safe: yes. Progress: lock-free.
  *
- * bide_rw_lock_try_upgrade(waiter): the same if there are no other readers. False: there are, or it is
- * closed; perhaps also if another thread hands the lock over at this moment.
- * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
+ * bide_rw_lock_try_upgrade(waiter): the same if there are no other readers, without waiting. False:
+ * there are, or it is closed; perhaps also if another thread hands the lock over at this moment.
+ * Threads: any, on behalf of the holder. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * there are other readers, the first alone. Cancel-safe: yes. Progress: lock-free.
  */
 #if BIDE_DEBUG
 #define bide_rw_lock_upgrade(waiter) \
@@ -497,7 +496,9 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, ui
 #define bide_rw_lock_unlock(waiter)            bide_rw_lock_unlock_(waiter)
 #define BIDE_RW_LOCK_DOWNGRADE_(waiter, holds) bide_rw_lock_downgrade_((waiter), (holds))
 #endif
+/* See above. Threads: as bide_rw_lock_unlock. Progress: as bide_rw_lock_unlock. */
 #define bide_rw_lock_downgrade(waiter) BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_READS_)
+/* See above. Threads: as bide_rw_lock_unlock. Progress: as bide_rw_lock_unlock. */
 #define bide_rw_lock_downgrade_to_upgradable(waiter) \
     BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_MAY_UPGRADE_)
 

@@ -162,7 +162,7 @@ bide_awaiter *bide_select_set_end(bide_select_set *set);
  * For the owner's `finally` part: when the owner is destroyed, withdraws the waits of the members
  * that are left, as bide_destroy does and under its conditions, and empties the set. Does nothing
  * if the set was ended.
- * Threads: the owner's. Progress: linear in the members.
+ * Threads: the owner's. Progress: that of the operations' `withdraw`; linear in the members.
  */
 void bide_select_set_destroy(bide_select_set *set);
 

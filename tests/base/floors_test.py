@@ -68,7 +68,7 @@ HEADERS = {
             "single_consumer_event single_producer_sequencer wait_group extend/event_count extend/waiter_list "
             "extend/waiter_queue detail/claim_turn detail/sequence_again",
     "queue": "broadcast channel counted_queue hazard linked_queue mpmc_ring node_pool oneshot rendezvous ring segment_queue "
-             "select spsc_channel spsc_ring unbounded_channel watch core",
+             "select select_set spsc_channel spsc_ring unbounded_channel watch core",
     "schedule": "blocking fork join parallel pollable run_loop spawn strand thread_pool token_bucket",
     "inspect": "dump stall_detector trace",
     "io": "acceptor address buffer_pool descriptor directory fd_passing file file_watch io_pool loop process send_file signal socket "

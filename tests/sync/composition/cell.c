@@ -317,6 +317,9 @@ static bool is_refused(const cell *c)
     }
     bide_awaiter *awaiter = c->primitive->begin(c->waiter, c->object);
     bool refused = bide_choice_refused_(awaiter) != NULL;
+    /* (an abandoned claim keeps the next one waiting, if it is not given back) */
+    if (c->primitive == &primitive_multi_claim && awaiter->ops->undo != BIDE_UNDO_WITHDRAW)
+        refused = true;
     bide_wrapper_abandon(&awaiter);
     return refused;
 }

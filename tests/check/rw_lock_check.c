@@ -392,6 +392,38 @@ static const bide_check_scenario upgraded_before_the_line = {
     .finish = finish_upgraded,
 };
 
+/* An upgrade that a close ends sees what was written before the close. */
+static void upgrade_in_vain(void *p)
+{
+    state *s = p;
+    bide_check_assert(bide_check_await(bide_rw_lock_upgrade(&s->upgradable)) == -EPIPE);
+    bide_check_assert(s->users == 1);
+}
+
+static void write_and_close(void *p)
+{
+    ((state *)p)->users = 1;
+    close_it(p);
+}
+
+static void finish_in_vain(void *p)
+{
+    state *s = p;
+    finish_one(s, 0, -EPIPE);
+    bide_rw_lock_unlock(&s->upgradable);
+    bide_rw_lock_unlock(&s->holder);
+    bide_check_assert(!bide_rw_lock_is_locked(&s->lock));
+}
+
+static const bide_check_scenario upgrade_closed = {
+    .name = "it_is_closed_while_one_upgrades_it",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_upgradable,
+    .threads = {upgrade_in_vain, write_and_close},
+    .finish = finish_in_vain,
+};
+
 /* A coroutine that upgrades what `upgradable` holds; then it unlocks it. */
 struct upgrader {
     bide_task task;
@@ -573,6 +605,7 @@ int main(int argc, char **argv)
         &upgraded_twice,
         &tried_to_upgrade,
         &upgraded_before_the_line,
+        &upgrade_closed,
         &upgrade_cancelled,
         &upgrade_destroyed,
         NULL,

@@ -13,7 +13,8 @@
  *         if (subscriber.missed != 0) ...                 so many were lost just before this one
  *
  * One thread at a time is the sender: it sends and closes. The role passes to another thread by
- * something that orders the two, such as a mutex. A subscriber is a position, and belongs to one
+ * something that orders the two, such as a mutex. If it is made by bide_broadcast_init_shared, any
+ * thread is a sender at any time. A subscriber is a position, and belongs to one
  * thread at a time. Any number of subscribers may come and go; there is no list of them. A copy of
  * a subscriber is another one that continues from there. A subscriber in two waits at once is
  * misuse, which is detected if BIDE_DEBUG is 1.
@@ -23,7 +24,7 @@
  *
  * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Receiving is lock-free: it retries only if the element was overwritten in the meantime,
- * and then further on. A suspended sender blocks no other thread.
+ * and then further on. A suspended sender blocks no other thread, except other senders.
  *
  * Nothing allocates. Elements are copied as by memcpy: any type in C; in C++ trivially copyable
  * ones. In the macros `broadcast_`, `memory` and `subscriber_` may be evaluated more than once, the
@@ -45,11 +46,19 @@ typedef struct bide_broadcast_ {
     size_t capacity;
     bide_shared_word_ *slots; /* places 0 to capacity - 1 */
     bide_shared_word_ *spare; /* place `capacity` */
-    /* the sender's */
+    /* the sender's; where there are several, under the lock */
     BIDE_ALIGNAS(BIDE_CACHE_LINE) size_t place; /* of what is sent next */
-    bool closed;
+    uint8_t sending;                            /* one of those below; SHARED is constant */
+    bool closed;                                /* SHARED: whether it was closed */
+    bide_atomic(uint32_t) lock;
     bide_atomic(size_t) origin; /* the position that was last in place 0 */
 } bide_broadcast_;
+
+enum {
+    BIDE_BROADCAST_OPEN_,   /* one sender */
+    BIDE_BROADCAST_CLOSED_, /* one sender, which has closed it */
+    BIDE_BROADCAST_SHARED_  /* several senders */
+};
 
 /* What the memory is an array of: an element of `type`. Each use is a type of its own. */
 #define bide_broadcast_slot(type)                                  \
@@ -111,17 +120,31 @@ typedef struct bide_broadcast_waiter {
 #define bide_broadcast_init(broadcast_, memory, capacity)                                 \
     ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                        \
      bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, \
-                          (capacity), BIDE_BROADCAST_SIZE_(broadcast_)))
+                          (capacity), BIDE_BROADCAST_SIZE_(broadcast_), BIDE_BROADCAST_OPEN_))
+
+/*
+ * The same for several senders: any thread sends and closes. Elements have one order, the same for
+ * all subscribers. Senders take turns under a lock, for as long as copying an element takes. So a
+ * sender that is suspended in the middle of a send blocks other senders, and no subscriber.
+ * Threads: before it is shared.
+ */
+#define bide_broadcast_init_shared(broadcast_, memory, capacity)                          \
+    ((void)sizeof(*(1 ? &(memory)->words : &(broadcast_)->spare)),                        \
+     bide_broadcast_init_(&(broadcast_)->broadcast, (memory)->words, (broadcast_)->spare, \
+                          (capacity), BIDE_BROADCAST_SIZE_(broadcast_), BIDE_BROADCAST_SHARED_))
 
 BIDE_INLINE void bide_broadcast_init_(bide_broadcast_ *broadcast, bide_shared_word_ *slots,
-                                      bide_shared_word_ *spare, size_t capacity, size_t size)
+                                      bide_shared_word_ *spare, size_t capacity, size_t size,
+                                      uint8_t sending)
 {
     bide_sequence_barrier_init(&broadcast->barrier, bide_sequence_initial());
     broadcast->capacity = capacity;
     broadcast->slots = slots;
     broadcast->spare = spare;
     broadcast->place = 0;
+    broadcast->sending = sending;
     broadcast->closed = false;
+    bide_atomic_init(&broadcast->lock, 0);
     bide_atomic_init(&broadcast->origin, (size_t)0);
     bide_shared_words_init_(slots, capacity * BIDE_SHARED_WORDS_(size));
     bide_shared_words_init_(spare, BIDE_SHARED_WORDS_(size));
@@ -144,12 +167,17 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 
 /* ---- The sender ---- */
 
+/* If there are several senders, or one that has closed it; in src/queue/broadcast.c. */
+int bide_broadcast_send_shared_(bide_broadcast_ *broadcast, const void *from, size_t size);
+void bide_broadcast_close_shared_(bide_broadcast_ *broadcast);
+
 /*
  * Sends a copy of the element at `from` to all subscribers, in place of the oldest, and wakes the
  * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
  * it.
- * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
- * wait-free while nothing waits, otherwise lock-free and linear in the waiters.
+ * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Errors: -EPIPE (closed;
+ * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free and
+ * linear in the waiters; if there are several senders it blocks while another one copies an element.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
@@ -157,8 +185,8 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 
 BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *from, size_t size)
 {
-    if (BIDE_UNLIKELY(broadcast->closed))
-        return -EPIPE;
+    if (BIDE_UNLIKELY(broadcast->sending != BIDE_BROADCAST_OPEN_))
+        return bide_broadcast_send_shared_(broadcast, from, size);
     size_t position = bide_atomic_load(&broadcast->barrier.published, relaxed) + 1; /* 1 */
     size_t place = broadcast->place;
     broadcast->place = bide_broadcast_after_(broadcast, place, 1);
@@ -173,14 +201,18 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
 /*
  * Closes it: what is kept is still received, and after that receives end with -EPIPE, now and
  * later. Sends answer -EPIPE. More than once is once.
- * Threads: the sender's. Suspends: never. Progress: wait-free, except for waking the waiters, linear
- * in them.
+ * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Suspends: never. Progress:
+ * wait-free, except for waking the waiters, linear in them; as a send if there are several senders.
  */
 #define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
 
 BIDE_INLINE void bide_broadcast_close_(bide_broadcast_ *broadcast)
 {
-    broadcast->closed = true;
+    if (broadcast->sending == BIDE_BROADCAST_SHARED_) {
+        bide_broadcast_close_shared_(broadcast);
+        return;
+    }
+    broadcast->sending = BIDE_BROADCAST_CLOSED_;
     bide_sequence_barrier_close(&broadcast->barrier);
 }
 

@@ -12,8 +12,12 @@
  *     while (bide_watch_recv_blocking(&receiver, &config, BIDE_FOREVER) == 0)
  *         apply(&config);                             the first, and each that is new by then
  *
+ *     bide_watch_send_if_modified(&watch, &config, change, argument);      changes it in place
+ *     bide_watch_wait_for_blocking(&receiver, is_ready, argument, &config, BIDE_FOREVER);
+ *
  * One thread at a time is the sender: it sends and closes. The role passes to another thread by
- * something that orders the two, such as a mutex. Any number of threads may read. A receiver
+ * something that orders the two, such as a mutex. If it is made by bide_watch_init_shared, any thread
+ * is a sender at any time. Any number of threads may read. A receiver
  * belongs to one thread at a time. Any number of receivers may come and go; there is no list of
  * them. A receiver in two waits at once is misuse, which is detected if BIDE_DEBUG is 1.
  *
@@ -22,7 +26,7 @@
  *
  * Sending is wait-free while nothing waits, and otherwise lock-free and linear in the waiters that
  * it wakes. Reading is lock-free: it retries only if three values were sent in the meantime. A
- * suspended sender blocks no other thread.
+ * suspended sender blocks no other thread, except other senders.
  *
  * Nothing allocates. Values are copied as by memcpy: any type in C; in C++ trivially copyable ones.
  * In the macros `watch_` and `receiver_` may be evaluated more than once, the other arguments once.
@@ -53,8 +57,20 @@ enum { BIDE_WATCH_BUFFERS_ = 4 };
 typedef struct bide_watch_ {
     bide_sequence_barrier barrier;
     bide_shared_word_ *words; /* constant */
-    bool closed;              /* the sender's */
+    /* the sender's; where there are several, under the lock */
+    uint8_t sending; /* one of those below; SHARED is constant */
+    bool closed;     /* SHARED: whether it was closed */
+    bide_atomic(uint32_t) lock;
+    bide_atomic(
+        uintptr_t) changer; /* in debug builds: the thread whose function changes the value */
 } bide_watch_;
+
+enum {
+    BIDE_WATCH_OPEN_,     /* one sender */
+    BIDE_WATCH_CLOSED_,   /* one sender, which has closed it */
+    BIDE_WATCH_CHANGING_, /* one sender, which runs a function that changes the value */
+    BIDE_WATCH_SHARED_    /* several senders */
+};
 
 /*
  * A watch for values of `type`, aligned to BIDE_CACHE_LINE. Each use is a type of its own: give it
@@ -109,25 +125,44 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
  */
 #define bide_watch_init(watch_, from)                                                        \
     bide_watch_init_(&(watch_)->watch, (watch_)->words, BIDE_WATCH_VALUE_((watch_), (from)), \
-                     BIDE_WATCH_SIZE_(watch_))
+                     BIDE_WATCH_SIZE_(watch_), BIDE_WATCH_OPEN_)
+
+/*
+ * The same for several senders: any thread sends and closes, and any changes the value by
+ * bide_watch_send_if_modified. Senders take turns under a lock, for as long as copying a value takes,
+ * or such a function. So a sender that is suspended in the middle of a send blocks other senders, and
+ * no reader or receiver.
+ * Threads: before it is shared.
+ */
+#define bide_watch_init_shared(watch_, from)                                                 \
+    bide_watch_init_(&(watch_)->watch, (watch_)->words, BIDE_WATCH_VALUE_((watch_), (from)), \
+                     BIDE_WATCH_SIZE_(watch_), BIDE_WATCH_SHARED_)
 
 BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, const void *from,
-                                  size_t size)
+                                  size_t size, uint8_t sending)
 {
     bide_sequence_barrier_init(&watch->barrier, 0);
     watch->words = words;
+    watch->sending = sending;
     watch->closed = false;
+    bide_atomic_init(&watch->lock, 0);
+    bide_atomic_init(&watch->changer, (uintptr_t)0);
     bide_shared_words_init_(words, BIDE_WATCH_BUFFERS_ * BIDE_SHARED_WORDS_(size));
     bide_shared_words_store_(bide_watch_buffer_(watch, 0, size), from, size);
 }
 
 /* ---- The sender ---- */
 
+/* If there are several senders, or one that has closed it; in src/queue/watch.c. */
+int bide_watch_send_shared_(bide_watch_ *watch, const void *from, size_t size);
+void bide_watch_close_shared_(bide_watch_ *watch);
+
 /*
  * Makes a copy of the value at `from` the latest, and wakes the waiters, each on its own scheduler,
  * but not on the caller's stack while a coroutine is running on it.
- * Threads: the sender's. Errors: -EPIPE (closed; nothing is done). Suspends: never. Progress:
- * wait-free while nothing waits, otherwise lock-free and linear in the waiters.
+ * Threads: the sender's; any if it was made by bide_watch_init_shared. Errors: -EPIPE (closed;
+ * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free and
+ * linear in the waiters; if there are several senders it blocks while another one copies a value.
  */
 #define bide_watch_send(watch_, from)                                       \
     bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -135,8 +170,8 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
 
 BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t size)
 {
-    if (BIDE_UNLIKELY(watch->closed))
-        return -EPIPE;
+    if (BIDE_UNLIKELY(watch->sending != BIDE_WATCH_OPEN_))
+        return bide_watch_send_shared_(watch, from, size);
     size_t version = bide_atomic_load(&watch->barrier.published, relaxed) + 1; /* 1 */
     bide_atomic_fence(release); /* 3, partner is the fence of _copy_ */
     bide_shared_words_store_(bide_watch_buffer_(watch, version, size), from, size);
@@ -145,17 +180,39 @@ BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t si
 }
 
 /*
+ * Changes the value, in its turn among all sends: copies the latest to `value`, calls
+ * function(value, argument), and, if that returns true, sends what `value` then points to. So of
+ * changes by several senders none is lost. Returns 1 if it has sent, 0 if the function returned
+ * false: nothing is sent then, nobody is woken, and the value stays as it was. `value` is the
+ * caller's, and has afterwards what the function has made of it. The function runs on the caller's
+ * thread. It may read the watch. It may not send to it or close it, which is misuse, and detected if
+ * BIDE_DEBUG is 1.
+ * Threads: as bide_watch_send. Errors: -EPIPE (closed; the function is not called). Suspends: never.
+ * Progress: as bide_watch_send, and that of the function.
+ */
+#define bide_watch_send_if_modified(watch_, value, function, argument)                   \
+    bide_watch_send_if_modified_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (value)), \
+                                 BIDE_WATCH_SIZE_(watch_), (function), (argument))
+
+int bide_watch_send_if_modified_(bide_watch_ *watch, void *value, size_t size,
+                                 bool (*function)(void *value, void *argument), void *argument);
+
+/*
  * Closes it: the latest value can still be read, and received once by each receiver that has not
  * seen it; after that waits end with -EPIPE, now and later. Sends answer -EPIPE. More than once is
  * once.
- * Threads: the sender's. Suspends: never. Progress: wait-free, except for waking the waiters, linear
- * in them.
+ * Threads: the sender's; any if it was made by bide_watch_init_shared. Suspends: never. Progress:
+ * wait-free, except for waking the waiters, linear in them; as a send if there are several senders.
  */
 #define bide_watch_close(watch_) bide_watch_close_(&(watch_)->watch)
 
 BIDE_INLINE void bide_watch_close_(bide_watch_ *watch)
 {
-    watch->closed = true;
+    if (watch->sending != BIDE_WATCH_OPEN_) {
+        bide_watch_close_shared_(watch);
+        return;
+    }
+    watch->sending = BIDE_WATCH_CLOSED_;
     bide_sequence_barrier_close(&watch->barrier);
 }
 
@@ -343,6 +400,115 @@ BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *
 {
     bide_watch_waiter waiter;
     return bide_sync_wait_until(bide_watch_recv_(&waiter, receiver, to, size), deadline);
+}
+
+/* ---- Waiting for a value of some kind ---- */
+
+/*
+ * One wait for a value of which a predicate is true. Its memory, and that of the value's place, is the
+ * caller's until the wait has ended.
+ */
+typedef struct bide_watch_predicate_waiter {
+    bide_awaiter awaiter;         /* the head */
+    bide_frame frame;             /* waits for changes */
+    bide_sequence_waiter changed; /* of the version after `tested` */
+    bide_watch_receiver_ *receiver;
+    void *to;
+    size_t size;
+    bool (*predicate)(const void *value, void *argument);
+    void *argument;
+    size_t tested; /* the version that was tested last */
+    size_t before; /* what the receiver had seen when the wait began */
+    int status;
+} bide_watch_predicate_waiter;
+
+bool bide_watch_predicate_ready_(bide_awaiter *awaiter);
+bide_frame *bide_watch_predicate_suspend_(bide_awaiter *awaiter, bide_frame *frame);
+bool bide_watch_predicate_withdraw_(bide_awaiter *awaiter);
+int bide_watch_predicate_attempt_(bide_awaiter *awaiter, bide_choice *choice);
+
+BIDE_INLINE int bide_watch_predicate_resume_(bide_awaiter *awaiter)
+{
+    return ((bide_watch_predicate_waiter *)(void *)awaiter)->status;
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *waiter,
+                                               bide_watch_receiver_ *receiver,
+                                               bool (*predicate)(const void *value, void *argument),
+                                               void *argument, void *to, size_t size)
+{
+    __extension__ static const bide_awaiter_ops ops = {
+        .ready = bide_watch_predicate_ready_,
+        .suspend = bide_watch_predicate_suspend_,
+        .resume = bide_watch_predicate_resume_,
+        .cancel = NULL,
+        .withdraw = bide_watch_predicate_withdraw_,
+        .name = "bide_watch_wait_for",
+        .attempt = bide_watch_predicate_attempt_,
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    waiter->awaiter.ops = &ops;
+    waiter->receiver = receiver;
+    waiter->to = to;
+    waiter->size = size;
+    waiter->predicate = predicate;
+    waiter->argument = argument;
+    waiter->before = receiver->seen;
+    /* relaxed: the version after it is there, and is tested. */
+    waiter->tested = bide_atomic_load(&receiver->watch->barrier.published, relaxed) - 1;
+    return &waiter->awaiter;
+}
+
+/*
+ * Waits until predicate(value, argument) is true of the latest value, which is then at `to`, and seen
+ * by the receiver. It is also tested whether the receiver has seen it or not, so the wait may end at
+ * once. Each version that is the latest when the coroutine looks is tested, once; versions between are
+ * missed. The predicate runs on the coroutine's thread, with what is at `to`, and must not wait. What
+ * the receiver has seen does not change unless the wait ends with 0; what is at `to` may. `waiter` (a
+ * bide_watch_predicate_waiter), the receiver and `to` must stay until the wait has ended.
+ * Threads: the receiver's. Errors: -EPIPE (closed, and not true of the last version), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if the predicate is not true of the latest value. Cancel-safe: yes.
+ * Progress: as bide_watch_recv, and that of the predicate.
+ */
+#define bide_watch_wait_for(waiter, receiver_, predicate, argument, to) \
+    BIDE_WATCH_WAIT_FOR_(waiter, receiver_, predicate, argument, to)
+#define BIDE_WATCH_WAIT_FOR_(waiter, receiver_, predicate, argument, to)            \
+    bide_watch_wait_for_((waiter), &(receiver_)->receiver, (predicate), (argument), \
+                         BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_))
+
+/*
+ * The same at once, or not at all.
+ * Threads: the receiver's. Errors: -EAGAIN (not true of the latest value), -EPIPE (and it is closed).
+ * Progress: lock-free, and that of the predicate.
+ */
+#define bide_watch_try_wait_for(receiver_, predicate, argument, to)           \
+    bide_watch_try_wait_for_(&(receiver_)->receiver, (predicate), (argument), \
+                             BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_))
+
+int bide_watch_try_wait_for_(bide_watch_receiver_ *receiver,
+                             bool (*predicate)(const void *value, void *argument), void *argument,
+                             void *to, size_t size);
+
+/*
+ * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: the receiver's. Errors: as bide_watch_wait_for; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
+ */
+#define bide_watch_wait_for_blocking(receiver_, predicate, argument, to, deadline) \
+    bide_watch_wait_for_blocking_(&(receiver_)->receiver, (predicate), (argument), \
+                                  BIDE_WATCH_VALUE_((receiver_), (to)),            \
+                                  BIDE_WATCH_SIZE_(receiver_), (deadline))
+
+BIDE_INLINE int bide_watch_wait_for_blocking_(bide_watch_receiver_ *receiver,
+                                              bool (*predicate)(const void *value, void *argument),
+                                              void *argument, void *to, size_t size,
+                                              uint64_t deadline)
+{
+    bide_watch_predicate_waiter waiter;
+    return bide_sync_wait_until(
+        bide_watch_wait_for_(&waiter, receiver, predicate, argument, to, size), deadline);
 }
 
 /*

@@ -1,13 +1,47 @@
 /*
- * A broadcast's receive where another operation is chosen, or its coroutine is destroyed: the
- * subscriber goes back to where it was. On the subscriber's thread; only a canceller is on any. Why it
- * is correct: docs/internals/broadcast.md, 5.
+ * A broadcast: the sends of several senders, from any thread; and a receive where another operation is
+ * chosen, or its coroutine is destroyed: the subscriber goes back to where it was. That is on the
+ * subscriber's thread; only a canceller is on any. Why it is correct: docs/internals/broadcast.md, 5
+ * and 7.
  */
 #include "bide/broadcast.h"
 
 #include "../coroutine/internal.h"
+#include "senders.h"
 
 #include "bide/extend/choice.h"
+
+/* ---- Several senders: 7 ---- */
+
+int bide_broadcast_send_shared_(bide_broadcast_ *broadcast, const void *from, size_t size)
+{
+    if (broadcast->sending != BIDE_BROADCAST_SHARED_) /* one sender, which has closed it */
+        return -EPIPE;
+    lock_take(&broadcast->lock);
+    if (broadcast->closed) {
+        lock_free(&broadcast->lock);
+        return -EPIPE;
+    }
+    size_t position = bide_atomic_load(&broadcast->barrier.published, relaxed) + 1; /* 1 */
+    size_t place = broadcast->place;
+    broadcast->place = bide_broadcast_after_(broadcast, place, 1);
+    if (place == 0)
+        bide_atomic_store(&broadcast->origin, position, relaxed); /* 6 */
+    bide_atomic_fence(release); /* 3, partner is the fence of _take_ */
+    bide_shared_words_store_(bide_broadcast_at_(broadcast, place, size), from, size);
+    senders_publish(&broadcast->lock, &broadcast->barrier, position);
+    return 0;
+}
+
+void bide_broadcast_close_shared_(bide_broadcast_ *broadcast)
+{
+    lock_take(&broadcast->lock);
+    broadcast->closed = true;
+    lock_free(&broadcast->lock);
+    bide_sequence_barrier_close(&broadcast->barrier);
+}
+
+/* ---- A receive that is not chosen: 5 ---- */
 
 static bide_broadcast_waiter *broadcast_waiter_of(bide_awaiter *awaiter)
 {

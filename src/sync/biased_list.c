@@ -107,7 +107,7 @@ bide_frame *bide_waiter_list_suspend(bide_biased_list *biased, bide_list_waiter 
     bide_waiter_list *list = &biased->list;
     bide_awaiter *awaiter = &own->listed.awaiter;
     bide_assert(rules->looks_again && rules->is_due != NULL);
-    own->listed.newer = NULL; /* in no list, also if it is withdrawn after this has spun */
+    own->listed.newer = NULL; /* also if it ends here: it may be withdrawn after that */
     if (bide_spin_until_ready(awaiter, frame))
         return frame;
     bide_list_sweep s = bide_list_sweep_of_(list, rules, context);

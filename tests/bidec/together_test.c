@@ -327,6 +327,8 @@ static void test_select_in_order(void **state)
 typedef bide_spsc_channel(int) spsc_ints;
 typedef bide_rendezvous(int) rendezvous_ints;
 typedef bide_oneshot(int) oneshot_int;
+typedef bide_watch(int) watch_int;
+typedef bide_watch_receiver(int) watch_int_receiver;
 
 static struct {
     bide_latch latch;
@@ -335,8 +337,22 @@ static struct {
     spsc_ints spsc;
     rendezvous_ints rendezvous;
     oneshot_int oneshot;
+    watch_int watch;
+    watch_int_receiver receiver;
     bool flag;
 } all_kinds;
+
+static bool is_above(const void *value, void *argument)
+{
+    return *(const int *)value > *(const int *)argument;
+}
+
+static bool add_one(void *value, void *argument)
+{
+    (void)argument;
+    ++*(int *)value;
+    return true;
+}
 
 async int one_side(void)
 {
@@ -352,6 +368,8 @@ async int one_side(void)
     while (!all_kinds.flag)
         status |= await bide_condition_wait(&all_kinds.condition, &lock);
     bide_mutex_unlock(&lock);
+    for (int i = 0; i < 3; i++)
+        status |= bide_watch_send_if_modified(&all_kinds.watch, &value, add_one, NULL) != 1;
     return status;
 }
 
@@ -370,6 +388,9 @@ async int other_side(int *sum)
     all_kinds.flag = true;
     bide_condition_notify_one(&all_kinds.condition);
     bide_mutex_unlock(&lock);
+    int bound = 2;
+    status |= await bide_watch_wait_for(&all_kinds.receiver, is_above, &bound, &value);
+    *sum = *sum * 10 + value;
     return status;
 }
 
@@ -394,9 +415,12 @@ static void test_operations_that_are_macros(void **state)
     bide_spsc_channel_init(&all_kinds.spsc, slots, 2);
     bide_rendezvous_init(&all_kinds.rendezvous);
     bide_oneshot_init(&all_kinds.oneshot);
+    int first = 1;
+    bide_watch_init(&all_kinds.watch, &first);
+    bide_watch_receiver_init(&all_kinds.receiver, &all_kinds.watch);
     run_to_end(START(both_sides, &sum));
     assert_int_equal(frame.result, 0);
-    assert_int_equal(sum, 123);
+    assert_int_equal(sum, 1234);
 }
 
 int main(void)

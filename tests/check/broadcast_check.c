@@ -24,6 +24,8 @@ typedef struct state {
     int data[MOST + 1]; /* of each element: written before the send */
     int closed;         /* written before the send */
     uint64_t last;      /* received by the subscriber */
+    bool sent[3];       /* by several senders: the result */
+    bool heard[3];
 } state;
 
 static void setup_of(state *s, size_t capacity)
@@ -224,25 +226,15 @@ static void wait_and_give_back(void *p)
                       s->subscriber.cursor.place == place);
 }
 
-static void select_with(state *s, const bide_context *context)
-{
-    bide_broadcast_waiter wait;
-    element e;
-    int status = select_by_hand(bide_broadcast_recv(&wait, &s->subscriber, &e), context);
-    bide_check_assert(status == 0 || status == -EAGAIN || status == -ECANCELED);
-    if (status == 0)
-        had(s, &e, s->subscriber.missed);
-}
-
 static void select_one(void *p)
 {
-    select_with(p, NULL);
-}
-
-static void select_until_stopped(void *p)
-{
     state *s = p;
-    select_with(s, &s->context);
+    bide_broadcast_waiter wait;
+    element e;
+    int status = select_by_hand(bide_broadcast_recv(&wait, &s->subscriber, &e), NULL);
+    bide_check_assert(status == 0 || status == -EAGAIN);
+    if (status == 0)
+        had(s, &e, s->subscriber.missed);
 }
 
 static void select_until_closed(void *p)
@@ -258,6 +250,97 @@ static void select_until_closed(void *p)
         else
             return;
     bide_check_assert(s->last == 2 && s->closed == 1);
+}
+
+/* ---- Several senders ---- */
+
+static void setup_shared(void *p)
+{
+    state *s = p;
+    bide_broadcast_init_shared(&s->broadcast, s->memory, 2);
+    bide_broadcast_subscribe(&s->subscriber, &s->broadcast);
+    WATCH(&s->broadcast.broadcast.barrier.waiters);
+}
+
+/* Returns whether it was sent. */
+static bool send_in_turn(state *s, uint64_t number)
+{
+    element own = {number, number};
+    s->data[number] = 1;
+    int status = bide_broadcast_send(&s->broadcast, &own);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    return status == 0;
+}
+
+static void send_first(void *p)
+{
+    state *s = p;
+    s->sent[1] = send_in_turn(s, 1);
+}
+
+static void send_second(void *p)
+{
+    state *s = p;
+    s->sent[2] = send_in_turn(s, 2);
+}
+
+static void close_shared(void *p)
+{
+    state *s = p;
+    bide_broadcast_close(&s->broadcast);
+    element own = {3, 3};
+    bide_check_assert(bide_broadcast_send(&s->broadcast, &own) == -EPIPE);
+}
+
+static void hear(state *s, const element *e)
+{
+    check_element(s, e);
+    bide_check_assert(s->heard[e->low] == 0 && s->subscriber.missed == 0);
+    s->heard[e->low] = 1;
+}
+
+static void wait_for_one_shared(void *p)
+{
+    state *s = p;
+    bide_broadcast_waiter wait;
+    element e;
+    bide_check_assert(bide_check_await(bide_broadcast_recv(&wait, &s->subscriber, &e)) == 0);
+    hear(s, &e);
+}
+
+static void try_shared(void *p)
+{
+    state *s = p;
+    element e;
+    for (int i = 0; i < 2; i++)
+        if (bide_broadcast_try_recv(&s->subscriber, &e) == 0)
+            hear(s, &e);
+}
+
+static void hear_until_closed(void *p)
+{
+    state *s = p;
+    element e;
+    int status;
+    do {
+        bide_broadcast_waiter wait;
+        status = bide_check_await(bide_broadcast_recv(&wait, &s->subscriber, &e));
+        if (status == 0)
+            hear(s, &e);
+    } while (status == 0);
+    bide_check_assert(status == -EPIPE);
+}
+
+/* What was sent was received, or can be; nothing else. */
+static void finish_shared(void *p)
+{
+    state *s = p;
+    element e;
+    while (bide_broadcast_try_recv(&s->subscriber, &e) == 0)
+        hear(s, &e);
+    for (int i = 1; i <= 2; i++)
+        bide_check_assert(s->heard[i] == s->sent[i]);
+    bide_broadcast_destroy(&s->broadcast);
 }
 
 /* The kept elements that were not received are available, and nothing else. */
@@ -340,6 +423,26 @@ SCENARIO(it_is_closed, setup_waited_for, finish_of_two, send_and_close, wait_unt
 SCENARIO(a_receiver_looks_while_it_is_closed, setup, finish_of_two, send_and_close,
          try_three_times);
 
+SCENARIO(two_send, setup_shared, finish_shared, send_first, send_second);
+SCENARIO(a_subscriber_waits_for_one_of_several, setup_shared, finish_shared, send_first,
+         wait_for_one_shared);
+SCENARIO(a_subscriber_takes_while_two_send, setup_shared, finish_shared, send_first, send_second,
+         try_shared);
+
+/* Too many executions without a bound. */
+static const bide_check_scenario two_send_while_a_subscriber_waits = {
+    .name = "two_send_while_a_subscriber_waits",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_shared,
+    .finish = finish_shared,
+    .never_spurious = true,
+    .preemptions = 1,
+    .threads = {send_first, send_second, wait_for_one_shared}};
+
+SCENARIO(one_sends_while_another_closes, setup_shared, finish_shared, send_first, close_shared,
+         hear_until_closed);
+
 SCENARIO(a_receive_is_given_back, setup_waited_for, finish_of_two, send_two, wait_and_give_back);
 SCENARIO(a_select_receives, setup_waited_for, finish_of_two, send_two, select_one);
 SCENARIO(a_select_receives_while_it_is_closed, setup_waited_for, finish_of_two, send_and_close,
@@ -359,16 +462,6 @@ static const bide_check_scenario a_wait_is_cut_short = {
     .preemptions = 1,
     .threads = {send_one, request, wait_until_stopped}};
 
-static const bide_check_scenario a_select_is_cut_short = {
-    .name = "a_select_is_cut_short",
-    .size = sizeof(state),
-    .cxx20_release_sequences = true,
-    .setup = setup_waited_for,
-    .finish = finish_of_one,
-    .never_spurious = true,
-    .preemptions = 1,
-    .threads = {send_one, request, select_until_stopped}};
-
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
@@ -385,8 +478,13 @@ int main(int argc, char **argv)
         &a_receive_is_given_back,
         &a_select_receives,
         &a_select_receives_while_it_is_closed,
-        &a_select_is_cut_short,
+        &two_send,
+        &a_subscriber_waits_for_one_of_several,
+        &a_subscriber_takes_while_two_send,
+        &one_sends_while_another_closes,
+        &two_send_while_a_subscriber_waits,
         NULL};
-    static const char *const files[] = {"broadcast.h", "shared_words.h", NULL};
+    static const char *const files[] = {"broadcast.h", "broadcast.c", "senders.h", "shared_words.h",
+                                        NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -27,6 +27,8 @@
 #define BIDE_BRING_3_3_(macro, ...) macro(__VA_ARGS__)
 #define BIDE_BRING_4_3_(macro, ...) macro(bide_here_, __VA_ARGS__)
 #define BIDE_BRING_4_4_(macro, ...) macro(__VA_ARGS__)
+#define BIDE_BRING_5_4_(macro, ...) macro(bide_here_, __VA_ARGS__)
+#define BIDE_BRING_5_5_(macro, ...) macro(__VA_ARGS__)
 
 #undef bide_channel_send
 #define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
@@ -48,6 +50,8 @@
 #define bide_oneshot_recv(...) BIDE_BRING_(3, BIDE_ONESHOT_RECV_, __VA_ARGS__)
 #undef bide_watch_recv
 #define bide_watch_recv(...) BIDE_BRING_(3, BIDE_WATCH_RECV_, __VA_ARGS__)
+#undef bide_watch_wait_for
+#define bide_watch_wait_for(...) BIDE_BRING_(5, BIDE_WATCH_WAIT_FOR_, __VA_ARGS__)
 #undef bide_latch_arrive_and_wait
 #define bide_latch_arrive_and_wait(...) BIDE_BRING_(2, BIDE_LATCH_ARRIVE_AND_WAIT_, __VA_ARGS__)
 #undef bide_condition_wait

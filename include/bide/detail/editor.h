@@ -77,6 +77,7 @@ int bide_spsc_channel_send_(struct bide_here_ *bide_here, bide_spsc_channel_ *ch
 int bide_spsc_channel_recv_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, void *to, size_t size) BIDE_EDITOR_;
 int bide_unbounded_channel_recv_(struct bide_here_ *bide_here, bide_unbounded_channel_ *channel, bide_hazard_seat *seat, void *to) BIDE_EDITOR_;
 int bide_watch_recv_(struct bide_here_ *bide_here, bide_watch_receiver_ *receiver, void *to, size_t size) BIDE_EDITOR_;
+int bide_watch_wait_for_(struct bide_here_ *bide_here, bide_watch_receiver_ *receiver, _Bool (*predicate)(const void *value, void *argument), void *argument, void *to, size_t size) BIDE_EDITOR_;
 int bide_sequence_group_leave(bide_sequence_group *group, bide_sequence_group_member *member) BIDE_EDITOR_;
 int bide_sequence_group_wait_until_published(bide_sequence_group *group, bide_sequence target) BIDE_EDITOR_;
 int bide_sequence_group_follow_(struct bide_here_ *bide_here, bide_sequence_group *group, _Atomic(bide_sequence_counter_) * counter, bide_sequence behind) BIDE_EDITOR_;

@@ -15,7 +15,8 @@ extern const primitive primitive_rw_lock_write, primitive_rw_lock_read, primitiv
     primitive_once, primitive_once_in_vain, primitive_condition;
 extern const primitive primitive_auto_event, primitive_notify_one, primitive_notify_all,
     primitive_latch, primitive_wait_group, primitive_cyclic_barrier;
-extern const primitive primitive_oneshot, primitive_watch, primitive_broadcast;
+extern const primitive primitive_oneshot, primitive_watch, primitive_watch_shared,
+    primitive_watch_predicate, primitive_broadcast, primitive_broadcast_shared;
 extern const primitive primitive_event_count, primitive_channel_receive, primitive_channel_send;
 
 #endif

@@ -179,6 +179,90 @@ const primitive primitive_watch = {
     .destroy = watch_destroy,
 };
 
+/* ---- A watch with several senders ---- */
+
+static void shared_watch_init(void *object)
+{
+    PRIMITIVE_OBJECT(watched, watched);
+    uint64_t first = 1;
+    bide_watch_init_shared(&watched->watch, &first);
+}
+
+static bool make_two(void *value, void *argument)
+{
+    (void)argument;
+    *(uint64_t *)value = 2;
+    return true;
+}
+
+static void shared_watch_wake(void *object)
+{
+    PRIMITIVE_OBJECT(watched, watched);
+    uint64_t value;
+    (void)bide_watch_send_if_modified(&watched->watch, &value, make_two, NULL);
+}
+
+static void shared_watch_close(void *object)
+{
+    bide_watch_close(&((watched *)object)->watch);
+}
+
+const primitive primitive_watch_shared = {
+    .name = "watch, several senders",
+    .object_size = sizeof(watched),
+    .waiter_size = sizeof(watched_waiter),
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
+    .init = shared_watch_init,
+    .begin = watch_begin,
+    .wait_blocking = watch_wait_blocking,
+    .wake = shared_watch_wake,
+    .close = shared_watch_close,
+    .is_idle = watch_is_idle,
+    .destroy = watch_destroy,
+};
+
+/* ---- A wait for a value of some kind: for the second. It has ended when its coroutine has tested ---- */
+
+typedef struct predicate_waiter {
+    bide_watch_predicate_waiter waiter;
+    bide_watch_receiver(uint64_t) receiver;
+    uint64_t value;
+} predicate_waiter;
+
+static bool is_second(const void *value, void *argument)
+{
+    (void)argument;
+    return *(const uint64_t *)value == 2;
+}
+
+static bide_awaiter *predicate_begin(void *waiter, void *object)
+{
+    PRIMITIVE_WAITER(predicate_waiter, self);
+    bide_watch_receiver_init(&self->receiver, &((watched *)object)->watch);
+    return bide_watch_wait_for(&self->waiter, &self->receiver, is_second, NULL, &self->value);
+}
+
+static int predicate_wait_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    PRIMITIVE_WAITER(predicate_waiter, self);
+    bide_watch_receiver_init(&self->receiver, &((watched *)object)->watch);
+    return bide_watch_wait_for_blocking(&self->receiver, is_second, NULL, &self->value, deadline);
+}
+
+const primitive primitive_watch_predicate = {
+    .name = "watch, wait for",
+    .object_size = sizeof(watched),
+    .waiter_size = sizeof(predicate_waiter),
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
+    .init = shared_watch_init,
+    .begin = predicate_begin,
+    .wait_blocking = predicate_wait_blocking,
+    .wake = shared_watch_wake,
+    .close = shared_watch_close,
+    .is_idle = watch_is_idle,
+    .destroy = watch_destroy,
+};
+
 /* ---- A broadcast that keeps one element: the wait is for the first ---- */
 
 typedef struct heard {
@@ -253,6 +337,40 @@ const primitive primitive_broadcast = {
     .wait_blocking = broadcast_wait_blocking,
     .wake = broadcast_wake,
     .close = broadcast_close,
+    .is_idle = broadcast_is_idle,
+    .destroy = broadcast_destroy,
+};
+
+/* ---- The same with several senders ---- */
+
+static void shared_broadcast_init(void *object)
+{
+    PRIMITIVE_OBJECT(heard, heard);
+    bide_broadcast_init_shared(&heard->broadcast, heard->memory, 1);
+    bide_broadcast_subscribe(&heard->first, &heard->broadcast);
+}
+
+static void shared_broadcast_wake(void *object)
+{
+    uint64_t value = 1;
+    (void)bide_broadcast_send(&((heard *)object)->broadcast, &value);
+}
+
+static void shared_broadcast_close(void *object)
+{
+    bide_broadcast_close(&((heard *)object)->broadcast);
+}
+
+const primitive primitive_broadcast_shared = {
+    .name = "broadcast, several senders",
+    .object_size = sizeof(heard),
+    .waiter_size = sizeof(heard_waiter),
+    .traits = IN_ORDER | HANDED | STAYS_HAD,
+    .init = shared_broadcast_init,
+    .begin = broadcast_begin,
+    .wait_blocking = broadcast_wait_blocking,
+    .wake = shared_broadcast_wake,
+    .close = shared_broadcast_close,
     .is_idle = broadcast_is_idle,
     .destroy = broadcast_destroy,
 };

@@ -21,11 +21,17 @@
 #ifndef ENOMEM
 #define ENOMEM 12
 #endif
+#ifndef EBUSY
+#define EBUSY 16
+#endif
 #ifndef EINVAL
 #define EINVAL 22
 #endif
 #ifndef EPIPE
 #define EPIPE 32
+#endif
+#ifndef EOVERFLOW
+#define EOVERFLOW 75
 #endif
 #ifndef ENOTSUP
 #define ENOTSUP 95

@@ -114,21 +114,23 @@ BIDE_INLINE bide_atomic(size_t) * bide_mpmc_ring_turn_(char *slot)
 }
 
 /*
- * Makes `ring` an empty one over the array `memory` of `capacity` slots, 1 to SIZE_MAX / 4, which
- * stay the caller's and must outlive it. There is nothing to destroy.
+ * Makes `ring` an empty one over the array `memory` of `capacity` slots, 1 to SIZE_MAX / 2^15
+ * (with a 32-bit size_t, 2^7), which stay the caller's and must outlive it. There is nothing to
+ * destroy.
  * Threads: before it is shared. Progress: wait-free, linear in the slots.
  */
-#define bide_mpmc_ring_init(ring, memory, capacity)           \
-    ((ring)->slots = BIDE_MPMC_RING_SLOTS_((ring), (memory)), \
-     (ring)->shape = bide_ring_shape_of_(capacity),           \
-     bide_mpmc_ring_init_(BIDE_MPMC_RING_VIEW_(ring),         \
+#define bide_mpmc_ring_init(ring, memory, capacity)                          \
+    (BIDE_CHECK_MEMORY_(memory, capacity),                                   \
+     (ring)->slots = BIDE_MPMC_RING_SLOTS_((ring), (memory)),                \
+     (ring)->shape = bide_ring_shape_of_(BIDE_CAPACITY_((capacity), #ring)), \
+     bide_mpmc_ring_init_(BIDE_MPMC_RING_VIEW_(ring),                        \
                           BIDE_MPMC_RING_ELEMENT_((ring), &(memory)->value)))
 
 /* (`first` is for its type alone) */
 BIDE_INLINE void bide_mpmc_ring_init_(bide_mpmc_ring_view_ ring, const void *first)
 {
     (void)first;
-    for (size_t i = 0; i < ring.shape.end / 2; i++)
+    for (size_t i = 0; i < bide_ring_capacity_(ring.shape); i++)
         bide_atomic_init(bide_mpmc_ring_turn_(ring.slots + i * ring.stride), 0);
     bide_atomic_init(ring.closed, 0);
     bide_atomic_init(&ring.ends->tail, 0);
@@ -184,12 +186,15 @@ BIDE_INLINE size_t bide_mpmc_ring_lost_(bide_atomic(size_t) * end, unsigned *pau
 
 /* ---- Pushing ---- */
 
-/* It was found closed. */
+/*
+ * A tail was found with bits. -EPIPE: closed. -EBUSY: slots are reserved (9), and the push is for
+ * bide_mpmc_ring_push_beside_.
+ */
 BIDE_INLINE int bide_mpmc_ring_reject_(bide_mpmc_ring_view_ ring)
 {
     /* acquire: 6, partner is _close_. */
-    (void)bide_atomic_load(&ring.ends->tail, acquire);
-    return -EPIPE;
+    size_t tail = bide_atomic_load(&ring.ends->tail, acquire);
+    return (tail & BIDE_RING_CLOSED_) != 0 ? -EPIPE : -EBUSY;
 }
 
 /*
@@ -205,7 +210,7 @@ BIDE_INLINE int bide_mpmc_ring_push_(bide_mpmc_ring_view_ ring, const void *from
     unsigned pauses = BIDE_MPMC_RING_PAUSES_;
     size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
     for (;;) {
-        if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
+        if (BIDE_UNLIKELY(tail & BIDE_RING_BITS_))
             return bide_mpmc_ring_reject_(ring);
         char *slot = bide_mpmc_ring_at_(ring, tail);
         size_t empty = bide_mpmc_ring_empty_at_(ring, tail);
@@ -246,7 +251,7 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_push_many_(bide_mpmc_ring_view_ ring, const
     unsigned pauses = BIDE_MPMC_RING_PAUSES_;
     size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
     for (;;) {
-        if (BIDE_UNLIKELY(tail & BIDE_RING_CLOSED_))
+        if (BIDE_UNLIKELY(tail & BIDE_RING_BITS_))
             return bide_mpmc_ring_reject_(ring);
         size_t free = 0, end = tail, empty, turn;
         do {
@@ -275,6 +280,104 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_push_many_(bide_mpmc_ring_view_ ring, const
             tail = bide_atomic_load(&ring.ends->tail, relaxed);
         }
     }
+}
+
+/* ---- Reserving: for channels (9) ---- */
+
+/*
+ * Whether there is room behind the slots that are reserved, for one more push or reservation: 0;
+ * -EPIPE, -ENOBUFS; or -EAGAIN: `tail`, which was acquired, is out of date.
+ */
+BIDE_INLINE int bide_mpmc_ring_look_beyond_(bide_mpmc_ring_view_ ring, size_t tail)
+{
+    if ((tail & BIDE_RING_CLOSED_) != 0)
+        return -EPIPE;
+    size_t wanted = bide_ring_after_(ring.shape, tail, bide_ring_reserved_(tail));
+    size_t empty = bide_mpmc_ring_empty_at_(ring, wanted);
+    /* acquire: 3, 4 and 9, partner is _take_. */
+    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, wanted)), acquire);
+    if (BIDE_LIKELY(turn == empty))
+        return 0;
+    return bide_mpmc_ring_is_behind_(turn, empty) ? -ENOBUFS : -EAGAIN;
+}
+
+/*
+ * As bide_mpmc_ring_push_, while slots may be reserved.
+ * Threads: any. Errors: -ENOBUFS, -EPIPE. Progress: as bide_mpmc_ring_push.
+ */
+BIDE_INLINE int bide_mpmc_ring_push_beside_(bide_mpmc_ring_view_ ring, const void *from)
+{
+    for (;;) {
+        /* acquire: 6 and 9; partners are _close_, and the exchanges of this and _reserve_. */
+        size_t tail = bide_atomic_load(&ring.ends->tail, acquire);
+        int status = bide_mpmc_ring_look_beyond_(ring, tail);
+        if (status == 0) {
+            size_t next = bide_ring_after_(ring.shape, tail, 1);
+            /* release: 9. */
+            if (bide_atomic_compare_exchange(&ring.ends->tail, &tail, next, release, relaxed)) {
+                bide_mpmc_ring_fill_(ring, tail, bide_mpmc_ring_at_(ring, tail), from);
+                return 0;
+            }
+        } else if (status != -EAGAIN) {
+            return status;
+        }
+        bide_atomic_retry();
+    }
+}
+
+/*
+ * Reserves a slot: one bide_mpmc_ring_push_reserved_ or _unreserve_ follows.
+ * Threads: any. Errors: -ENOBUFS (full), -EPIPE (closed), -EOVERFLOW (BIDE_RING_MAX_RESERVED_ are
+ * reserved). Progress: as bide_mpmc_ring_push.
+ */
+BIDE_INLINE int bide_mpmc_ring_reserve_(bide_mpmc_ring_view_ ring)
+{
+    for (;;) {
+        /* acquire: as above. */
+        size_t tail = bide_atomic_load(&ring.ends->tail, acquire);
+        int status = bide_mpmc_ring_look_beyond_(ring, tail);
+        if (status == 0) {
+            if (bide_ring_reserved_(tail) == BIDE_RING_MAX_RESERVED_)
+                return -EOVERFLOW;
+            /* release: 9. */
+            if (bide_atomic_compare_exchange(&ring.ends->tail, &tail,
+                                             tail + BIDE_RING_RESERVED_ONE_, release, relaxed))
+                return 0;
+        } else if (status != -EAGAIN) {
+            return status;
+        }
+        bide_atomic_retry();
+    }
+}
+
+/*
+ * Pushes the element at `from` by a reservation, even if the ring is closed by now. Returns the
+ * tail as it was.
+ * Threads: any. Progress: lock-free.
+ */
+BIDE_INLINE size_t bide_mpmc_ring_push_reserved_(bide_mpmc_ring_view_ ring, const void *from)
+{
+    size_t next, tail = bide_atomic_load(&ring.ends->tail, relaxed);
+    for (;;) {
+        bide_assert(bide_ring_reserved_(tail) != 0);
+        next = bide_ring_after_(ring.shape, tail, 1) - BIDE_RING_RESERVED_ONE_;
+        /* acquire: 9, partners are the exchanges above. */
+        if (bide_atomic_compare_exchange(&ring.ends->tail, &tail, next, acquire, relaxed))
+            break;
+        bide_atomic_retry();
+    }
+    bide_mpmc_ring_fill_(ring, tail, bide_mpmc_ring_at_(ring, tail), from);
+    return tail;
+}
+
+/*
+ * Gives a reservation up. Returns the tail as it was.
+ * Threads: any. Progress: wait-free.
+ */
+BIDE_INLINE size_t bide_mpmc_ring_unreserve_(bide_mpmc_ring_view_ ring)
+{
+    /* release: 9, partner is _nothing_at_. */
+    return bide_atomic_fetch_sub(&ring.ends->tail, BIDE_RING_RESERVED_ONE_, release);
 }
 
 /* ---- Popping ---- */
@@ -321,6 +424,48 @@ BIDE_INLINE int bide_mpmc_ring_pop_(bide_mpmc_ring_view_ ring, void *to)
             head = bide_atomic_load(&ring.ends->head, relaxed);
         }
     }
+}
+
+/*
+ * The first half of a pop of the first element, whose address it returns; NULL if there is nothing
+ * to take; `if_full`: or if there is room, or a pop is under way. bide_mpmc_ring_pop_end_ of
+ * *position follows, after the element was read.
+ * Threads: any. Progress: lock-free.
+ */
+BIDE_INLINE void *bide_mpmc_ring_pop_begin_(bide_mpmc_ring_view_ ring, bool if_full,
+                                            size_t *position)
+{
+    for (;;) {
+        size_t head = bide_atomic_load(&ring.ends->head, relaxed);
+        char *slot = bide_mpmc_ring_at_(ring, head);
+        size_t full = bide_mpmc_ring_full_at_(ring, head);
+        /* acquire: 3 and 4, partner is _fill_. */
+        size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(slot), acquire);
+        if (turn == full) {
+            size_t next = bide_ring_after_(ring.shape, head, 1);
+            if (if_full) {
+                /* relaxed: 10. */
+                size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
+                tail = bide_ring_after_(ring.shape, tail, bide_ring_reserved_(tail));
+                if ((tail & ~BIDE_RING_BITS_) != head + ring.shape.lap)
+                    return NULL;
+            }
+            if (bide_atomic_compare_exchange(&ring.ends->head, &head, next, relaxed, relaxed)) {
+                *position = head;
+                return slot + ring.offset;
+            }
+        } else if (bide_mpmc_ring_is_behind_(turn, full)) {
+            return NULL;
+        }
+        bide_atomic_retry();
+    }
+}
+
+BIDE_INLINE void bide_mpmc_ring_pop_end_(bide_mpmc_ring_view_ ring, size_t position)
+{
+    /* release: 3, partners are the loads of turns by pushes. */
+    bide_atomic_store(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, position)),
+                      bide_mpmc_ring_empty_at_(ring, position) + ring.shape.lap, release);
 }
 
 /*
@@ -439,10 +584,11 @@ BIDE_INLINE ptrdiff_t bide_mpmc_ring_pop_many_single_(bide_mpmc_ring_view_ ring,
 BIDE_INLINE bool bide_mpmc_ring_may_push_(bide_mpmc_ring_view_ ring)
 {
     size_t tail = bide_atomic_load(&ring.ends->tail, relaxed);
+    size_t wanted = bide_ring_after_(ring.shape, tail, bide_ring_reserved_(tail)); /* 9 */
     /* relaxed: it is only looked at. */
-    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, tail)), relaxed);
+    size_t turn = bide_atomic_load(bide_mpmc_ring_turn_(bide_mpmc_ring_at_(ring, wanted)), relaxed);
     return (tail & BIDE_RING_CLOSED_) != 0 ||
-           !bide_mpmc_ring_is_behind_(turn, bide_mpmc_ring_empty_at_(ring, tail));
+           !bide_mpmc_ring_is_behind_(turn, bide_mpmc_ring_empty_at_(ring, wanted));
 }
 
 BIDE_INLINE bool bide_mpmc_ring_may_pop_(bide_mpmc_ring_view_ ring)
@@ -486,7 +632,7 @@ BIDE_INLINE size_t bide_mpmc_ring_count_(bide_mpmc_ring_view_ ring)
  * How many there is room for.
  * Threads: any. Progress: wait-free.
  */
-#define bide_mpmc_ring_capacity(ring) ((ring)->shape.end / 2)
+#define bide_mpmc_ring_capacity(ring) bide_ring_capacity_((ring)->shape)
 
 BIDE_EXTERN_C_END
 

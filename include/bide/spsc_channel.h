@@ -15,7 +15,8 @@
  *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was sent, or received
  *
  * One thread at a time is the sender: it sends and closes. One thread at a time is the receiver. A
- * role passes to another thread by something that orders the two, such as a mutex. Operations are
+ * role passes to another thread by something that orders the two, such as a mutex. A second sender or
+ * receiver that comes while the first waits is reported where BIDE_DEBUG is 1. Operations are
  * wait-free while nothing waits, and lock-free otherwise.
  *
  * Closing is final: the receiver drains the channel, and then gets -EPIPE. The sender must not close
@@ -60,8 +61,16 @@ typedef struct bide_spsc_channel_waiter {
     void *element;
 } bide_spsc_channel_waiter;
 
+/* One receive of several elements. The caller's memory until the wait has ended. */
+typedef struct bide_spsc_channel_many_waiter {
+    bide_spsc_channel_waiter one; /* at the head: it is the awaiter */
+    size_t max;
+    size_t *count;
+} bide_spsc_channel_many_waiter;
+
 extern const bide_event_count_ops bide_spsc_channel_send_ops_;
 extern const bide_event_count_ops bide_spsc_channel_recv_ops_;
+extern const bide_event_count_ops bide_spsc_channel_recv_many_ops_;
 
 BIDE_INLINE int bide_spsc_channel_try_send_(bide_spsc_channel_ *channel, const void *from,
                                             size_t size)
@@ -79,6 +88,19 @@ BIDE_INLINE int bide_spsc_channel_try_recv_(bide_spsc_channel_ *channel, void *t
     if (BIDE_LIKELY(status == 0))
         bide_event_count_notify(&channel->not_full, 1);
     return status;
+}
+
+BIDE_INLINE int bide_spsc_channel_try_recv_many_(bide_spsc_channel_ *channel, void *to, size_t max,
+                                                 size_t *count, size_t size)
+{
+    ptrdiff_t taken = max != 0 ? bide_spsc_ring_pop_many_(&channel->ends, channel->capacity,
+                                                          channel->slots, to, max, size)
+                               : -EINVAL;
+    *count = taken > 0 ? (size_t)taken : 0;
+    if (BIDE_UNLIKELY(taken < 0))
+        return (int)taken;
+    bide_event_count_notify(&channel->not_full, 1);
+    return 0;
 }
 
 /* ---- One operation: frequent sizes have tables of their own ---- */
@@ -117,6 +139,15 @@ BIDE_SPSC_CHANNEL_READY_(4_, 4)
 BIDE_SPSC_CHANNEL_READY_(8_, 8)
 BIDE_SPSC_CHANNEL_READY_(16_, 16)
 BIDE_SPSC_CHANNEL_READY_(any_, bide_spsc_channel_of_(awaiter)->size)
+
+BIDE_INLINE bool bide_spsc_channel_recv_many_ready_(bide_awaiter *awaiter)
+{
+    bide_spsc_channel_many_waiter *many = (bide_spsc_channel_many_waiter *)(void *)awaiter;
+    bide_spsc_channel_waiter *one = &many->one;
+    one->retry.status = bide_spsc_channel_try_recv_many_(one->channel, one->element, many->max,
+                                                         many->count, one->channel->size);
+    return one->retry.status != -EAGAIN;
+}
 
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_spsc_channel_send_(bide_spsc_channel_waiter *waiter,
@@ -160,6 +191,23 @@ BIDE_INLINE bide_awaiter *bide_spsc_channel_recv_(bide_spsc_channel_waiter *wait
                                          &channel->not_empty);
 }
 
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_spsc_channel_recv_many_(bide_spsc_channel_many_waiter *waiter,
+                                                       bide_spsc_channel_ *channel, void *to,
+                                                       size_t max, size_t *count)
+{
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_WAITER_OPS(
+        bide_spsc_channel_recv_many_ready_, "bide_spsc_channel_recv_many");
+    waiter->one.channel = channel;
+    waiter->one.element = to;
+    waiter->max = max;
+    waiter->count = count;
+    return bide_event_count_waiter_init_(&waiter->one.retry, &ops,
+                                         &bide_spsc_channel_recv_many_ops_, &channel->not_empty);
+}
+
+int bide_spsc_channel_recv_many_blocking_(bide_spsc_channel_ *channel, void *to, size_t max,
+                                          size_t *count, uint64_t deadline);
 int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *from,
                                      uint64_t deadline);
 int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline);
@@ -168,6 +216,32 @@ void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t ca
 void bide_spsc_channel_close_(bide_spsc_channel_ *channel);
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
+/*
+ * The channel, for its receiver: no other receive waits. The same for its sender.
+ */
+BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *channel,
+                                                        bide_event_count *event_count,
+                                                        const char *what, const char *function,
+                                                        const char *file, unsigned line)
+{
+#if BIDE_DEBUG
+    /* relaxed: an operation of the same side that has ended was seen to. */
+    if (bide_atomic_load(&event_count->place, relaxed) != BIDE_EVENT_COUNT_FREE_)
+        bide_misuse_(what, function, file, line);
+#else
+    (void)event_count, (void)what, (void)function, (void)file, (void)line;
+#endif
+    return channel;
+}
+#define BIDE_SPSC_CHANNEL_RECEIVER_(channel_)                 \
+    bide_spsc_channel_side_(                                  \
+        &(channel_)->channel, &(channel_)->channel.not_empty, \
+        BIDE_MISUSE_("a second receiver uses a channel between one and one", #channel_))
+#define BIDE_SPSC_CHANNEL_SENDER_(channel_)                  \
+    bide_spsc_channel_side_(                                 \
+        &(channel_)->channel, &(channel_)->channel.not_full, \
+        BIDE_MISUSE_("a second sender uses a channel between one and one", #channel_))
+
 /* `pointer`, which must be one to an element. */
 #define BIDE_SPSC_CHANNEL_ELEMENT_(channel_, pointer) (1 ? (pointer) : (channel_)->typed_)
 #define BIDE_SPSC_CHANNEL_SIZE_(channel_)             (sizeof *(channel_)->typed_)
@@ -175,13 +249,15 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 /*
  * Makes an empty channel over the array `memory` of `capacity` elements, at least 1, which stays
  * the caller's and must outlive the channel. The memory may be freed when nobody waits and nobody will
- * use it.
+ * use it. A `memory` that is seen to be smaller does not compile; a capacity of 0 is misuse, which is
+ * reported where BIDE_DEBUG is 1.
  * Threads: before it is shared. Progress: wait-free.
  */
-#define bide_spsc_channel_init(channel_, memory, capacity)                                \
-    bide_spsc_channel_init_(&(channel_)->channel,                                         \
-                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (memory)), (capacity), \
-                            BIDE_SPSC_CHANNEL_SIZE_(channel_))
+#define bide_spsc_channel_init(channel_, memory, capacity)                       \
+    (BIDE_CHECK_MEMORY_(memory, capacity),                                       \
+     bide_spsc_channel_init_(                                                    \
+         &(channel_)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (memory)), \
+         BIDE_CAPACITY_((capacity), #channel_), BIDE_SPSC_CHANNEL_SIZE_(channel_)))
 
 /*
  * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
@@ -193,7 +269,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 #define bide_spsc_channel_send(waiter, channel_, from) \
     BIDE_SPSC_CHANNEL_SEND_(waiter, channel_, from)
 #define BIDE_SPSC_CHANNEL_SEND_(waiter, channel_, from)                     \
-    bide_spsc_channel_send_((waiter), &(channel_)->channel,                 \
+    bide_spsc_channel_send_((waiter), BIDE_SPSC_CHANNEL_SENDER_(channel_),  \
                             BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
                             BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
@@ -205,10 +281,27 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free, if it need not wait.
  */
 #define bide_spsc_channel_recv(waiter, channel_, to) BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)
-#define BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)                     \
-    bide_spsc_channel_recv_((waiter), &(channel_)->channel,               \
-                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+#define BIDE_SPSC_CHANNEL_RECV_(waiter, channel_, to)                        \
+    bide_spsc_channel_recv_((waiter), BIDE_SPSC_CHANNEL_RECEIVER_(channel_), \
+                            BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)),    \
                             BIDE_SPSC_CHANNEL_SIZE_(channel_))
+
+/*
+ * Receives elements, the first `max` at most, to the array `to`; waits while the channel is empty,
+ * and then takes what is there. *count is how many: at least 1 if it ends with 0, otherwise 0. `to`,
+ * `count` and `waiter`, a bide_spsc_channel_many_waiter, must stay until the wait has ended. If the
+ * coroutine is destroyed before it goes on, *count is not 0 if elements were received. A `max` of 0
+ * is misuse, which is reported where BIDE_DEBUG is 1.
+ * Threads: the receiver's. Errors: -EPIPE (closed and drained), -EINVAL (`max` is 0), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if it is empty. Cancel-safe: yes, no element was taken. Progress: wait-free,
+ * if it need not wait.
+ */
+#define bide_spsc_channel_recv_many(waiter, channel_, to, max, count) \
+    BIDE_SPSC_CHANNEL_RECV_MANY_(waiter, channel_, to, max, count)
+#define BIDE_SPSC_CHANNEL_RECV_MANY_(waiter, channel_, to, max, count)            \
+    bide_spsc_channel_recv_many_((waiter), BIDE_SPSC_CHANNEL_RECEIVER_(channel_), \
+                                 BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)),    \
+                                 BIDE_ELEMENT_MAX_((max), #channel_), (count))
 
 /*
  * Sends at once, or not at all.
@@ -216,7 +309,7 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * wait-free while the receiver does not wait, lock-free otherwise.
  */
 #define bide_spsc_channel_try_send(channel_, from)                              \
-    bide_spsc_channel_try_send_(&(channel_)->channel,                           \
+    bide_spsc_channel_try_send_(BIDE_SPSC_CHANNEL_SENDER_(channel_),            \
                                 BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
                                 BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
@@ -226,9 +319,19 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Progress: wait-free while the sender does not wait, lock-free otherwise.
  */
 #define bide_spsc_channel_try_recv(channel_, to)                              \
-    bide_spsc_channel_try_recv_(&(channel_)->channel,                         \
+    bide_spsc_channel_try_recv_(BIDE_SPSC_CHANNEL_RECEIVER_(channel_),        \
                                 BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
                                 BIDE_SPSC_CHANNEL_SIZE_(channel_))
+
+/*
+ * The same for several elements, as bide_spsc_channel_recv_many.
+ * Threads: the receiver's. Errors: -EPIPE (closed and drained), -EAGAIN (empty), -EINVAL (`max` is
+ * 0). Suspends: never. Progress: as bide_spsc_channel_try_recv.
+ */
+#define bide_spsc_channel_try_recv_many(channel_, to, max, count)                            \
+    bide_spsc_channel_try_recv_many_(                                                        \
+        BIDE_SPSC_CHANNEL_RECEIVER_(channel_), BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), BIDE_SPSC_CHANNEL_SIZE_(channel_))
 
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
@@ -236,12 +339,16 @@ bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
  * Threads: the sender's, and the receiver's. Errors: -EPIPE (as above), -ETIMEDOUT (the deadline
  * has come). Progress: blocks.
  */
-#define bide_spsc_channel_send_blocking(channel_, from, deadline) \
-    bide_spsc_channel_send_blocking_(&(channel_)->channel,        \
+#define bide_spsc_channel_send_blocking(channel_, from, deadline)         \
+    bide_spsc_channel_send_blocking_(BIDE_SPSC_CHANNEL_SENDER_(channel_), \
                                      BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), (deadline))
-#define bide_spsc_channel_recv_blocking(channel_, to, deadline) \
-    bide_spsc_channel_recv_blocking_(&(channel_)->channel,      \
+#define bide_spsc_channel_recv_blocking(channel_, to, deadline)             \
+    bide_spsc_channel_recv_blocking_(BIDE_SPSC_CHANNEL_RECEIVER_(channel_), \
                                      BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
+#define bide_spsc_channel_recv_many_blocking(channel_, to, max, count, deadline)             \
+    bide_spsc_channel_recv_many_blocking_(                                                   \
+        BIDE_SPSC_CHANNEL_RECEIVER_(channel_), BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline))
 
 /*
  * Closes the channel for good: sends end with -EPIPE; what is in it is received. Not while a send

@@ -74,8 +74,9 @@ typedef struct bide_spsc_ring_ends_ {
  * caller's and must outlive it. There is nothing to destroy.
  * Threads: before it is shared. Progress: wait-free.
  */
-#define bide_spsc_ring_init(ring, memory, count)           \
-    ((ring)->slots = (memory), (ring)->capacity = (count), \
+#define bide_spsc_ring_init(ring, memory, count)                  \
+    (BIDE_CHECK_MEMORY_(memory, count), (ring)->slots = (memory), \
+     (ring)->capacity = BIDE_CAPACITY_((count), #ring),           \
      bide_spsc_ring_init_(&(ring)->ends, (ring)->capacity))
 
 BIDE_INLINE void bide_spsc_ring_init_(bide_spsc_ring_ends_ *ends, size_t capacity)

@@ -58,7 +58,19 @@ typedef struct bide_unbounded_channel_waiter {
     void *element;
 } bide_unbounded_channel_waiter;
 
+/* One receive of several elements. The caller's memory until the wait has ended. */
+typedef struct bide_unbounded_channel_many_waiter {
+    bide_unbounded_channel_waiter one; /* at the head: it is the awaiter */
+    size_t max;
+    size_t *count;
+} bide_unbounded_channel_many_waiter;
+
 extern const bide_event_count_ops bide_unbounded_channel_recv_ops_;
+extern const bide_event_count_ops bide_unbounded_channel_recv_many_ops_;
+
+int bide_unbounded_channel_recv_many_blocking_(bide_unbounded_channel_ *channel,
+                                               bide_hazard_seat *seat, void *to, size_t max,
+                                               size_t *count, uint64_t deadline);
 
 int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat,
                                           void *to, uint64_t deadline);
@@ -100,6 +112,34 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_wa
                                              &channel->not_empty);
 }
 
+BIDE_INLINE int bide_unbounded_channel_try_recv_many_(bide_unbounded_channel_ *channel,
+                                                      bide_hazard_seat *seat, void *to, size_t max,
+                                                      size_t *count, size_t stride, size_t size)
+{
+    ptrdiff_t taken =
+        max != 0 ? bide_segment_queue_pop_many_(&channel->queue, seat, to, stride, size, max, false)
+                 : -EINVAL;
+    *count = taken > 0 ? (size_t)taken : 0;
+    return taken > 0 ? 0 : (int)taken;
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_unbounded_channel_recv_many_(bide_unbounded_channel_many_waiter *waiter,
+                                  bide_unbounded_channel_ *channel, bide_hazard_seat *seat,
+                                  void *to, size_t max, size_t *count)
+{
+    static const bide_awaiter_ops ops = BIDE_EVENT_COUNT_OWN_WAITER_OPS(
+        bide_event_count_own_waiter_ready_, "bide_unbounded_channel_recv_many");
+    waiter->one.channel = channel;
+    waiter->one.seat = seat;
+    waiter->one.element = to;
+    waiter->max = max;
+    waiter->count = count;
+    return bide_event_count_own_waiter_init_(
+        &waiter->one.own, &ops, &bide_unbounded_channel_recv_many_ops_, &channel->not_empty);
+}
+
 /* `pointer`, which must be one to an element. */
 #define BIDE_UNBOUNDED_CHANNEL_ELEMENT_(channel_, pointer) \
     (1 ? (pointer) : &(channel_)->typed_->element_)
@@ -137,6 +177,33 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_wa
                                  BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)))
 
 /*
+ * Receives elements, the first `max` at most, to the array `to`; waits while the channel is empty,
+ * and then takes what is there. *count is how many: at least 1 if it ends with 0, otherwise 0. `to`,
+ * `count` and `waiter`, a bide_unbounded_channel_many_waiter, must stay until the wait has ended;
+ * `seat` is the coroutine's, as said above. A `max` of 0 is misuse, which is reported where
+ * BIDE_DEBUG is 1.
+ * Threads: any. Errors: -EPIPE (closed and drained), -EINVAL (`max` is 0), -ECANCELED, -ETIMEDOUT.
+ * Suspends: if it is empty. Cancel-safe: yes, no element was taken. Progress: lock-free.
+ */
+#define bide_unbounded_channel_recv_many(waiter, channel_, seat, to, max, count) \
+    BIDE_UNBOUNDED_CHANNEL_RECV_MANY_(waiter, channel_, seat, to, max, count)
+#define BIDE_UNBOUNDED_CHANNEL_RECV_MANY_(waiter, channel_, seat, to, max, count)        \
+    bide_unbounded_channel_recv_many_((waiter), &(channel_)->channel, (seat),            \
+                                      BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
+                                      BIDE_ELEMENT_MAX_((max), #channel_), (count))
+
+/*
+ * The same at once, or not at all.
+ * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty), -EINVAL (`max` is 0).
+ * Suspends: never. Progress: lock-free.
+ */
+#define bide_unbounded_channel_try_recv_many(channel_, seat, to, max, count)             \
+    bide_unbounded_channel_try_recv_many_(                                               \
+        &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), BIDE_SEGMENT_STRIDE_(channel_),    \
+        BIDE_SEGMENT_SIZE_(channel_))
+
+/*
  * Receives at once, or not at all.
  * Threads: any. Errors: -EPIPE (closed and drained), -EAGAIN (empty). Suspends: never. Progress:
  * lock-free.
@@ -147,11 +214,14 @@ BIDE_INLINE bide_awaiter *bide_unbounded_channel_recv_(bide_unbounded_channel_wa
                                      BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
 
 /*
- * Receive for a plain thread, which it blocks until `deadline` at most: nanoseconds of
+ * The receives for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: -EPIPE (closed and drained), -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: any. Errors: those of the operations, except -ECANCELED. Progress: blocks.
  */
+#define bide_unbounded_channel_recv_many_blocking(channel_, seat, to, max, count, deadline) \
+    bide_unbounded_channel_recv_many_blocking_(                                             \
+        &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)),    \
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline))
 #define bide_unbounded_channel_recv_blocking(channel_, seat, to, deadline)                   \
     bide_unbounded_channel_recv_blocking_(&(channel_)->channel, (seat),                      \
                                           BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \

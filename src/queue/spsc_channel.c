@@ -24,6 +24,19 @@ static int spsc_attempt_receive(bide_event_count_waiter *retry)
                                channel->size);
 }
 
+static int spsc_attempt_receive_many(bide_event_count_waiter *retry)
+{
+    bide_spsc_channel_many_waiter *many =
+        bide_container_of(retry, bide_spsc_channel_many_waiter, one.retry);
+    bide_spsc_channel_ *channel = many->one.channel;
+    if (many->max == 0)
+        return -EINVAL;
+    ptrdiff_t taken = bide_spsc_ring_pop_many_(&channel->ends, channel->capacity, channel->slots,
+                                               many->one.element, many->max, channel->size);
+    *many->count = taken > 0 ? (size_t)taken : 0;
+    return taken > 0 ? 0 : (int)taken;
+}
+
 /* Both read only the ring's shared words: another thread may attempt at the same time. */
 static bool spsc_may_send(bide_event_count_waiter *retry)
 {
@@ -55,6 +68,8 @@ const bide_event_count_ops bide_spsc_channel_send_ops_ = {spsc_attempt_send, sps
                                                           spsc_not_empty};
 const bide_event_count_ops bide_spsc_channel_recv_ops_ = {spsc_attempt_receive, spsc_may_receive,
                                                           spsc_not_full};
+const bide_event_count_ops bide_spsc_channel_recv_many_ops_ = {spsc_attempt_receive_many,
+                                                               spsc_may_receive, spsc_not_full};
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {
@@ -93,5 +108,13 @@ int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint
 {
     bide_spsc_channel_waiter waiter;
     return bide_sync_wait_until(bide_spsc_channel_recv_(&waiter, channel, to, channel->size),
+                                deadline);
+}
+
+int bide_spsc_channel_recv_many_blocking_(bide_spsc_channel_ *channel, void *to, size_t max,
+                                          size_t *count, uint64_t deadline)
+{
+    bide_spsc_channel_many_waiter waiter;
+    return bide_sync_wait_until(bide_spsc_channel_recv_many_(&waiter, channel, to, max, count),
                                 deadline);
 }

@@ -15,6 +15,16 @@ static int unbounded_attempt_receive(bide_event_count_waiter *retry)
                                             queue->stride, queue->size);
 }
 
+static int unbounded_attempt_receive_many(bide_event_count_waiter *retry)
+{
+    bide_unbounded_channel_many_waiter *many =
+        bide_container_of(retry, bide_unbounded_channel_many_waiter, one.own.retry);
+    bide_segment_queue_ *queue = &many->one.channel->queue;
+    return bide_unbounded_channel_try_recv_many_(many->one.channel, many->one.seat,
+                                                 many->one.element, many->max, many->count,
+                                                 queue->stride, queue->size);
+}
+
 static bool unbounded_may_receive(bide_event_count_waiter *retry)
 {
     bide_unbounded_channel_waiter *waiter = unbounded_waiter_of(retry);
@@ -23,6 +33,8 @@ static bool unbounded_may_receive(bide_event_count_waiter *retry)
 
 const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {unbounded_attempt_receive,
                                                                unbounded_may_receive, NULL};
+const bide_event_count_ops bide_unbounded_channel_recv_many_ops_ = {unbounded_attempt_receive_many,
+                                                                    unbounded_may_receive, NULL};
 
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
@@ -48,4 +60,13 @@ int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel, bide
 {
     bide_unbounded_channel_waiter waiter;
     return bide_sync_wait_until(bide_unbounded_channel_recv_(&waiter, channel, seat, to), deadline);
+}
+
+int bide_unbounded_channel_recv_many_blocking_(bide_unbounded_channel_ *channel,
+                                               bide_hazard_seat *seat, void *to, size_t max,
+                                               size_t *count, uint64_t deadline)
+{
+    bide_unbounded_channel_many_waiter waiter;
+    return bide_sync_wait_until(
+        bide_unbounded_channel_recv_many_(&waiter, channel, seat, to, max, count), deadline);
 }

@@ -335,6 +335,7 @@ static void finish_closed(void *p)
     finish(s);
     bide_check_assert(pop(s) == -EPIPE);
     bide_check_assert(push(s) == -EPIPE);
+    bide_check_assert(bide_mpmc_ring_reserve_(BIDE_MPMC_RING_VIEW_(&s->ring)) == -EPIPE);
 }
 
 static void setup_with_one(void *p)
@@ -375,6 +376,246 @@ CLOSED_SCENARIO(closed_all, "it_is_closed_while_there_are_a_push_and_a_pop", set
 CLOSED_SCENARIO(closed_twice, "two_close_it_while_there_are_a_push_and_a_pop", setup_two,
                 just_close_it, just_close_it, push_once_until_closed, pop_to_the_end);
 
+/* ---- Reserved slots: as a channel uses them ---- */
+
+/* A push, or a reservation that is used at once, need not find room. */
+static int push_any(state *s)
+{
+    uint64_t number = next_of(s);
+    int status = bide_mpmc_ring_push(&s->ring, &number);
+    if (status == -EBUSY)
+        status = bide_mpmc_ring_push_beside_(BIDE_MPMC_RING_VIEW_(&s->ring), &number);
+    if (status == 0)
+        s->pushed[bide_check_thread()]++;
+    return status;
+}
+
+static void push_any_once(void *p)
+{
+    bide_check_assert(is_push(push_any(p)));
+}
+
+static void push_beside(void *p)
+{
+    state *s = p;
+    uint64_t number = next_of(s);
+    int status = bide_mpmc_ring_push_beside_(BIDE_MPMC_RING_VIEW_(&s->ring), &number);
+    bide_check_assert(is_push(status));
+    s->pushed[bide_check_thread()] += status == 0;
+}
+
+static int reserve(state *s)
+{
+    return bide_mpmc_ring_reserve_(BIDE_MPMC_RING_VIEW_(&s->ring));
+}
+
+static void push_reserved(void *p)
+{
+    state *s = p;
+    uint64_t number = next_of(s);
+    bide_mpmc_ring_push_reserved_(BIDE_MPMC_RING_VIEW_(&s->ring), &number);
+    s->pushed[bide_check_thread()]++;
+}
+
+static void unreserve(void *p)
+{
+    (void)bide_mpmc_ring_unreserve_(BIDE_MPMC_RING_VIEW_(&((state *)p)->ring));
+}
+
+static void reserve_and_push(void *p)
+{
+    int status = reserve(p);
+    bide_check_assert(is_push(status));
+    if (status == 0)
+        push_reserved(p);
+}
+
+static void reserve_and_unreserve(void *p)
+{
+    int status = reserve(p);
+    bide_check_assert(is_push(status));
+    if (status == 0)
+        unreserve(p);
+}
+
+static void setup_reserved_one(void *p)
+{
+    setup_one(p);
+    bide_check_assert(reserve(p) == 0);
+}
+
+static void setup_reserved_two(void *p)
+{
+    setup_second(p);
+    bide_check_assert(reserve(p) == 0);
+}
+
+static void setup_reserved_and_one(void *p)
+{
+    setup_reserved_two(p);
+    push_any_once(p);
+}
+
+static void pop_all(void *p)
+{
+    pop_for_sure(p);
+    pop_for_sure(p);
+}
+
+SCENARIO(reserved, "a_slot_is_reserved_beside_a_push", setup_full, pop_all, reserve_and_push,
+         push_any_once);
+SCENARIO(reserved_late, "another_push_takes_the_slot_that_was_reserved_first", setup_full, pop_all,
+         reserve_and_push, push_beside);
+SCENARIO(reserved_twice, "two_reserve", setup_full, pop_all, reserve_and_push, reserve_and_push);
+SCENARIO(reserved_last, "two_reserve_the_only_slot", setup_one, reserve_and_push, reserve_and_push,
+         pop_once);
+SCENARIO(given_up, "a_reservation_is_given_up", setup_full, pop_for_sure, reserve_and_unreserve,
+         push_any_once);
+SCENARIO(two_beside, "two_push_beside_a_reserved_slot", setup_reserved_two, push_any_once,
+         push_any_once, push_reserved, pop_once);
+SCENARIO(given_up_beside, "a_push_comes_as_a_reservation_is_given_up", setup_reserved_one,
+         push_any_once, unreserve, pop_once);
+SCENARIO(reserved_full, "a_reserved_slot_is_used_as_an_element_leaves", setup_reserved_and_one,
+         push_reserved, pop_for_sure, push_any_once);
+
+static void give_up(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->written, 1);
+    unreserve(s);
+}
+
+static void push_the_reserved(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->written, 1);
+    push_reserved(s);
+}
+
+static void close_only(void *p)
+{
+    bide_mpmc_ring_close(&((state *)p)->ring);
+}
+
+/* What the holder of the reservation has written is visible. */
+static void pop_until_drained(void *p)
+{
+    state *s = p;
+    for (int i = 0; i < 2; i++) {
+        int status = pop(s);
+        if (status == -EPIPE) {
+            bide_check_assert(bide_plain_load(&s->written) == 1);
+            bide_check_assert(pop(s) == -EPIPE);
+            return;
+        }
+        bide_check_assert(is_pop(status));
+    }
+}
+
+static void reserve_until_closed(void *p)
+{
+    int status = reserve(p);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    if (status == -EPIPE)
+        bide_check_assert(bide_plain_load(&((state *)p)->written) == 1);
+    else
+        push_reserved(p);
+}
+
+static void push_beside_until_closed(void *p)
+{
+    state *s = p;
+    uint64_t number = next_of(s);
+    int status = bide_mpmc_ring_push_beside_(BIDE_MPMC_RING_VIEW_(&s->ring), &number);
+    bide_check_assert(status == 0 || status == -EPIPE);
+    if (status == -EPIPE)
+        bide_check_assert(bide_plain_load(&s->written) == 1);
+    s->pushed[bide_check_thread()] += status == 0;
+}
+
+static void write_and_close(void *p)
+{
+    state *s = p;
+    bide_plain_store(&s->written, 1);
+    close_only(s);
+}
+
+/* ---- A pop in two halves: as a channel drops elements ---- */
+
+static bool pop_in_place(state *s, bool if_full)
+{
+    bide_mpmc_ring_view_ ring = BIDE_MPMC_RING_VIEW_(&s->ring);
+    size_t position;
+    const uint64_t *element = (const uint64_t *)bide_mpmc_ring_pop_begin_(ring, if_full, &position);
+    if (element == NULL)
+        return false;
+    have(s, bide_plain_load(element));
+    bide_mpmc_ring_pop_end_(ring, position);
+    return true;
+}
+
+static void pop_in_place_twice(void *p)
+{
+    pop_in_place(p, false);
+    pop_in_place(p, false);
+}
+
+static void pop_in_place_for_sure(void *p)
+{
+    bide_check_assert(pop_in_place(p, false));
+}
+
+/* Another's pop, or push, that is under way may be in the way of both. */
+static void push_or_drop(void *p)
+{
+    state *s = p;
+    if (push(s) == -ENOBUFS && pop_in_place(s, true))
+        bide_check_assert(is_push(push(s)));
+}
+
+static void push_or_drop_for_sure(void *p)
+{
+    state *s = p;
+    bide_check_assert(push(s) == -ENOBUFS);
+    bide_check_assert(pop_in_place(s, true));
+    bide_check_assert(push(s) == 0);
+    bide_check_assert(bide_mpmc_ring_count(&s->ring) == 2);
+}
+
+static void drop_if_full(void *p)
+{
+    pop_in_place(p, true);
+}
+
+/* One of the two elements is popped by either, and the other stays. */
+static void finish_one_left(void *p)
+{
+    bide_check_assert(bide_mpmc_ring_count(&((state *)p)->ring) == 1);
+    finish(p);
+}
+
+SCENARIO(in_place, "one_slot_is_emptied_in_place", setup_one, push_twice, pop_in_place_twice);
+SCENARIO(in_place_two, "two_pop_in_place_from_a_full_ring", setup_full, pop_in_place_for_sure,
+         pop_in_place_for_sure, push_once);
+SCENARIO(dropped, "a_push_drops_the_first_element", setup_full, push_or_drop_for_sure);
+SCENARIO(dropped_beside, "two_pushes_drop_the_first_element", setup_full, push_or_drop,
+         push_or_drop, pop_once);
+static const bide_check_scenario dropped_once = {
+    .name = "an_element_is_dropped_only_if_the_ring_is_full",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_full,
+    .threads = {drop_if_full, drop_if_full},
+    .finish = finish_one_left,
+};
+
+CLOSED_SCENARIO(closed_given_up, "it_is_closed_and_a_reservation_given_up", setup_reserved_one,
+                close_only, give_up, pop_until_drained);
+CLOSED_SCENARIO(closed_used, "it_is_closed_and_a_reservation_used", setup_reserved_one, close_only,
+                push_the_reserved, pop_until_drained);
+CLOSED_SCENARIO(closed_reserve, "it_is_closed_as_slots_are_reserved", setup_two, write_and_close,
+                reserve_until_closed, push_beside_until_closed);
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&one_slot,
@@ -398,6 +639,22 @@ int main(int argc, char **argv)
                                                      &closed_twice,
                                                      &batch_beside_one,
                                                      &popped_beside_one,
+                                                     &reserved,
+                                                     &reserved_late,
+                                                     &reserved_twice,
+                                                     &reserved_last,
+                                                     &given_up,
+                                                     &two_beside,
+                                                     &given_up_beside,
+                                                     &reserved_full,
+                                                     &in_place,
+                                                     &in_place_two,
+                                                     &dropped,
+                                                     &dropped_beside,
+                                                     &dropped_once,
+                                                     &closed_given_up,
+                                                     &closed_used,
+                                                     &closed_reserve,
                                                      NULL};
     static const char *const files[] = {"mpmc_ring.h", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

@@ -643,10 +643,14 @@ struct storm_user {
     struct storm *storm;
     bide_context context;
     bide_stop_source stops[STEPS]; /* one for each step */
-    bide_channel_waiter waiter;
+    bide_channel_many_waiter waiter; /* or, at its head, of another operation */
     bide_with_deadline_operation limited;
+    bide_channel_permit permit;
     uint64_t random;
-    uint32_t index, step, number;
+    uint32_t index, step;
+    uint32_t numbers[MAX_CAPACITY];
+    size_t count;
+    enum { ONE, MANY, RESERVED, RELEASED } kind;
     bool on_loop;
     int status;
 };
@@ -685,14 +689,40 @@ static bide_awaiter *storm_operation(struct storm_user *self)
     uint64_t random = testing_random(&self->random);
     bide_awaiter *awaiter;
     self->context.stop = &self->stops[self->step];
-    self->number = self->index * STEPS + self->step;
-    if (self->index % 2 == 0)
-        awaiter = bide_channel_send(&self->waiter, channel, &self->number);
-    else
-        awaiter = bide_channel_recv(&self->waiter, channel, &self->number);
+    self->numbers[0] = self->index * STEPS + self->step;
+    self->count = 1;
+    self->kind = ONE;
+    if (self->index % 2 == 0 && random / 16 % 2 == 0) {
+        awaiter = bide_channel_send(&self->waiter.one, channel, self->numbers);
+    } else if (self->index % 2 == 0) {
+        self->kind = random / 32 % 4 == 0 ? RELEASED : RESERVED;
+        awaiter = bide_channel_reserve(&self->waiter.one, channel, &self->permit);
+    } else if (random / 16 % 2 == 0) {
+        awaiter = bide_channel_recv(&self->waiter.one, channel, self->numbers);
+    } else {
+        self->kind = MANY;
+        awaiter = bide_channel_recv_many(&self->waiter, channel, self->numbers,
+                                         1 + random / 32 % MAX_CAPACITY, &self->count);
+    }
     if (!self->on_loop || random % 2 == 0)
         return awaiter;
     return bide_with_deadline(&self->limited, bide_platform.now() + random / 2 % 20000, awaiter);
+}
+
+static void storm_ended(struct storm_user *self)
+{
+    if (self->kind == RESERVED && self->status == 0) {
+        bide_channel_permit_send(&self->storm->channel, &self->permit, self->numbers);
+    } else if (self->kind == RELEASED && self->status == 0) {
+        bide_channel_permit_release(&self->permit);
+        return;
+    }
+    if (self->kind == MANY && (self->count != 0) != (self->status == 0))
+        bide_atomic_fetch_add(&self->storm->wrong, 1, relaxed);
+    if (self->status != 0)
+        self->count = 1;
+    for (size_t i = 0; i < self->count; i++)
+        storm_note(self->storm, self->index % 2 == 0, self->numbers[i], self->status);
 }
 
 static void storm_over(struct storm_user *self)
@@ -707,7 +737,7 @@ bide_coroutine(storm_body)
     bide_begin(storm_body, struct storm_user * self);
     for (self->step = 0; self->step < STEPS; self->step++) {
         bide_await_status(self->status, storm_operation(self));
-        storm_note(self->storm, self->index % 2 == 0, self->number, self->status);
+        storm_ended(self);
     }
     storm_over(self);
     bide_end();

@@ -80,7 +80,7 @@ static void what_is_claimed_and_not_committed_is_not_there_yet(void **state)
     word_fixture f;
     uint64_t number = 1, several[3] = {2, 3, 4};
     word_fixture_init(&f, 3, 0);
-    atomic_store(&f.ring.ends.tail, 2); /* a push has claimed slot 0 */
+    atomic_store(&f.ring.ends.tail, BIDE_RING_STEP_); /* a push has claimed slot 0 */
     assert_int_equal(bide_mpmc_ring_push(&f.ring, &number), 0);
     assert_int_equal(bide_mpmc_ring_count(&f.ring), 2);
     assert_int_equal(bide_mpmc_ring_pop(&f.ring, &number), -EAGAIN);
@@ -108,7 +108,7 @@ static void what_is_being_taken_is_not_free_yet(void **state)
     word_fixture_init(&f, 3, 0);
     for (number = 0; number < 3; number++)
         assert_int_equal(bide_mpmc_ring_push(&f.ring, &number), 0);
-    atomic_store(&f.ring.ends.head, 2); /* a pop has claimed slot 0 */
+    atomic_store(&f.ring.ends.head, BIDE_RING_STEP_); /* a pop has claimed slot 0 */
     assert_int_equal(bide_mpmc_ring_count(&f.ring), 2);
     assert_int_equal(bide_mpmc_ring_push(&f.ring, &number), -ENOBUFS);
     assert_int_equal(bide_mpmc_ring_pop(&f.ring, &number), 0);

@@ -229,6 +229,69 @@ typedef struct pair {
     } while (0)
 /* NOLINTEND(bugprone-macro-parentheses) */
 
+/* A coroutine that receives many. */
+typedef struct many_user {
+    bide_task task;
+    by_hand *by_hand;
+    numbers *channel;
+    bide_spsc_channel_many_waiter wait;
+    uint64_t values[4];
+    size_t count;
+    int status;
+} many_user;
+
+bide_coroutine(many_body)
+{
+    bide_begin(many_body, many_user * self);
+    bide_await_status(self->status, bide_spsc_channel_recv_many(&self->wait, self->channel,
+                                                                self->values, 4, &self->count));
+    by_hand_note(self->by_hand, 'm');
+    bide_end();
+}
+
+static void a_receive_of_many_waits_for_one_and_takes_what_is_there(void **state)
+{
+    (void)state;
+    numbers channel;
+    uint64_t memory[5], values[4];
+    size_t count = 9;
+    by_hand by_hand;
+    by_hand_init(&by_hand);
+    bide_spsc_channel_init(&channel, memory, 5);
+    assert_int_equal(bide_spsc_channel_try_recv_many(&channel, values, 4, &count), -EAGAIN);
+    assert_int_equal(count, 0);
+    many_user many = {.by_hand = &by_hand, .channel = &channel, .status = 1};
+    by_hand_begin(&by_hand, (bide_await_later(bide_task_init(&many.task, &many_body)), &many.task));
+    assert_int_equal(many.status, 1);
+    assert_int_equal(send_now(&channel, 1), 0);
+    for (uint64_t i = 2; i <= 6; i++)
+        assert_int_equal(send_now(&channel, i), 0);
+    user sender;
+    begin_send(&sender, &by_hand, &channel, NULL, 's', 7);
+    assert_int_equal(sender.status, 1);
+    by_hand_run(&by_hand);
+    by_hand_assert_trace(&by_hand, "m");
+    assert_int_equal(many.status, 0);
+    assert_int_equal(many.count, 1);
+    assert_int_equal(many.values[0], 1);
+    assert_int_equal(bide_spsc_channel_try_recv_many(&channel, values, 4, &count), 0);
+    assert_int_equal(count, 4);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(values[i], 2 + i);
+    by_hand_run(&by_hand);
+    assert_int_equal(sender.status, 0);
+    bide_spsc_channel_close(&channel);
+#if TESTING_HOSTED
+    assert_int_equal(bide_spsc_channel_recv_many_blocking(&channel, values, 4, &count, 0), 0);
+#else
+    assert_int_equal(bide_spsc_channel_try_recv_many(&channel, values, 4, &count), 0);
+#endif
+    assert_int_equal(count, 2);
+    assert_int_equal(values[1], 7);
+    assert_int_equal(bide_spsc_channel_try_recv_many(&channel, values, 4, &count), -EPIPE);
+    bide_spsc_channel_destroy(&channel);
+}
+
 static void elements_of_all_sizes_come_whole(void **state)
 {
     (void)state;
@@ -325,6 +388,7 @@ int main(void)
         cmocka_unit_test(closing_ends_a_wait),
         cmocka_unit_test(a_wait_that_is_cut_short_neither_sends_nor_receives),
         cmocka_unit_test(a_receiver_that_is_destroyed_before_it_runs_has_the_element),
+        cmocka_unit_test(a_receive_of_many_waits_for_one_and_takes_what_is_there),
         cmocka_unit_test(elements_of_all_sizes_come_whole),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

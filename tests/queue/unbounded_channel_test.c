@@ -226,6 +226,64 @@ static void what_was_announced_to_a_destroyed_receiver_goes_to_the_next(void **s
     teardown(&f);
 }
 
+/* A coroutine that receives many. */
+typedef struct many_user {
+    bide_task task;
+    by_hand *by_hand;
+    numbers *channel;
+    bide_unbounded_channel_many_waiter wait;
+    bide_hazard_seat *seat;
+    uint64_t values[4];
+    size_t count;
+    int status;
+} many_user;
+
+bide_coroutine(many_body)
+{
+    bide_begin(many_body, many_user * self);
+    bide_await_status(self->status,
+                      bide_unbounded_channel_recv_many(&self->wait, self->channel, self->seat,
+                                                       self->values, 4, &self->count));
+    by_hand_note(self->by_hand, 'm');
+    bide_end();
+}
+
+static void a_receive_of_many_waits_for_one_and_takes_what_is_there(void **state)
+{
+    (void)state;
+    fixture f;
+    uint64_t values[4];
+    size_t count = 9;
+    setup(&f);
+    assert_int_equal(bide_unbounded_channel_try_recv_many(&f.channel, f.seat, values, 4, &count),
+                     -EAGAIN);
+    assert_int_equal(count, 0);
+    many_user many = {.by_hand = &f.by_hand, .channel = &f.channel, .seat = f.seat, .status = 1};
+    by_hand_begin(&f.by_hand,
+                  (bide_await_later(bide_task_init(&many.task, &many_body)), &many.task));
+    assert_int_equal(many.status, 1);
+    for (uint64_t i = 1; i <= 7; i++)
+        assert_int_equal(send_now(&f, i), 0);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(many.status, 0);
+    assert_int_equal(many.count, 4);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(many.values[i], 1 + i);
+    bide_unbounded_channel_close(&f.channel, f.seat);
+#if TESTING_HOSTED
+    assert_int_equal(
+        bide_unbounded_channel_recv_many_blocking(&f.channel, f.seat, values, 4, &count, 0), 0);
+#else
+    assert_int_equal(bide_unbounded_channel_try_recv_many(&f.channel, f.seat, values, 4, &count),
+                     0);
+#endif
+    assert_int_equal(count, 3);
+    assert_int_equal(values[2], 7);
+    assert_int_equal(bide_unbounded_channel_try_recv_many(&f.channel, f.seat, values, 4, &count),
+                     -EPIPE);
+    teardown(&f);
+}
+
 static void closing_ends_all_waits_now_and_later(void **state)
 {
     (void)state;
@@ -319,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_receiver_notified_in_vain_waits_on),
         cmocka_unit_test(a_receive_that_is_cut_short_takes_nothing),
         cmocka_unit_test(what_was_announced_to_a_destroyed_receiver_goes_to_the_next),
+        cmocka_unit_test(a_receive_of_many_waits_for_one_and_takes_what_is_there),
         cmocka_unit_test(closing_ends_all_waits_now_and_later),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),

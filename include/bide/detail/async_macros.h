@@ -29,11 +29,22 @@
 #define BIDE_BRING_4_4_(macro, ...) macro(__VA_ARGS__)
 #define BIDE_BRING_5_4_(macro, ...) macro(bide_here_, __VA_ARGS__)
 #define BIDE_BRING_5_5_(macro, ...) macro(__VA_ARGS__)
+#define BIDE_BRING_6_5_(macro, ...) macro(bide_here_, __VA_ARGS__)
+#define BIDE_BRING_6_6_(macro, ...) macro(__VA_ARGS__)
 
 #undef bide_channel_send
 #define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
 #undef bide_channel_recv
 #define bide_channel_recv(...) BIDE_BRING_(3, BIDE_CHANNEL_RECV_, __VA_ARGS__)
+#undef bide_channel_recv_many
+#define bide_channel_recv_many(...) BIDE_BRING_(5, BIDE_CHANNEL_RECV_MANY_, __VA_ARGS__)
+#undef bide_channel_reserve
+#define bide_channel_reserve(...) BIDE_BRING_(3, BIDE_CHANNEL_RESERVE_, __VA_ARGS__)
+#undef bide_spsc_channel_recv_many
+#define bide_spsc_channel_recv_many(...) BIDE_BRING_(5, BIDE_SPSC_CHANNEL_RECV_MANY_, __VA_ARGS__)
+#undef bide_unbounded_channel_recv_many
+#define bide_unbounded_channel_recv_many(...) \
+    BIDE_BRING_(6, BIDE_UNBOUNDED_CHANNEL_RECV_MANY_, __VA_ARGS__)
 #undef bide_spsc_channel_send
 #define bide_spsc_channel_send(...) BIDE_BRING_(3, BIDE_SPSC_CHANNEL_SEND_, __VA_ARGS__)
 #undef bide_spsc_channel_recv

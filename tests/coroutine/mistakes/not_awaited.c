@@ -121,6 +121,8 @@ void awaits_nothing(void)
     bide_blocking_run_interruptible(0, 0, 0, 0);                        // HERE
     bide_broadcast_recv(0, &subscriber, &element);                   // HERE
     bide_channel_recv(0, &channel, &element);                        // HERE
+    bide_channel_recv_many(0, &channel, &element, 1, 0);                // HERE
+    bide_channel_reserve(0, &channel, 0);                               // HERE
     bide_channel_send(0, &channel, &element);                           // HERE
     bide_condition_wait(0, 0, 0);                                       // HERE
     bide_connection_pool_join(0, 0);                                    // HERE
@@ -165,6 +167,7 @@ void awaits_nothing(void)
     bide_sleep_for(0, 0);                                               // HERE
     bide_sleep_until(0, 0);                                             // HERE
     bide_spsc_channel_recv(0, &spsc_channel, &element);              // HERE
+    bide_spsc_channel_recv_many(0, &spsc_channel, &element, 1, 0);      // HERE
     bide_spsc_channel_send(0, &spsc_channel, &element);                 // HERE
     bide_stop_callback_wait(0, 0);                                      // HERE
     bide_frame_init(0, &body);                                          // HERE
@@ -176,6 +179,7 @@ void awaits_nothing(void)
     bide_then(0, 0, 0, 0);                                              // HERE
     bide_token_bucket_take(0, 0, 1);                                    // HERE
     bide_unbounded_channel_recv(0, &unbounded_channel, 0, &element); // HERE
+    bide_unbounded_channel_recv_many(0, &unbounded_channel, 0, &element, 1, 0); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE
     bide_watch_recv(0, &receiver, &element);                         // HERE
     bide_when_all(0, 0, 0);                                             // HERE

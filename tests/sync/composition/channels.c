@@ -260,6 +260,36 @@ const primitive spsc_receive_row = {
     .destroy = pipe_destroy,
 };
 
+struct pipe_many_wait {
+    bide_spsc_channel_many_waiter waiter;
+    uint64_t word;
+    size_t count;
+};
+
+static bide_awaiter *pipe_receive_many_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(words_pipe, pipe);
+    PRIMITIVE_WAITER(struct pipe_many_wait, self);
+    return bide_spsc_channel_recv_many(&self->waiter, &pipe->channel, &self->word, 1, &self->count);
+}
+
+const primitive spsc_receive_many_row = {
+    .name = "channel between one and one, receive many",
+    .object_size = sizeof(words_pipe),
+    .waiter_size = sizeof(struct pipe_many_wait),
+    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
+    .tokens = CAPACITY,
+    .max_waiting = 1,
+    .init = pipe_init,
+    .begin = pipe_receive_many_begin,
+    .wake = pipe_put,
+    .hand_on = pipe_receive_hand_on,
+    .close = pipe_close,
+    .is_idle = pipe_is_idle,
+    .free_tokens = pipe_count,
+    .destroy = pipe_destroy,
+};
+
 static void full_pipe_init(void *object)
 {
     pipe_init(object);
@@ -394,6 +424,38 @@ const primitive unbounded_receive_row = {
     .tokens = 1,
     .init = endless_init,
     .begin = endless_begin,
+    .wake = endless_wake,
+    .hand_on = endless_hand_on,
+    .close = endless_close,
+    .is_idle = endless_is_idle,
+    .free_tokens = endless_tokens,
+    .destroy = endless_destroy,
+};
+
+struct endless_many_wait {
+    bide_unbounded_channel_many_waiter waiter;
+    uint64_t word;
+    size_t count;
+};
+
+static bide_awaiter *endless_many_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(endless_words, words);
+    PRIMITIVE_WAITER(struct endless_many_wait, self);
+    if (words->used == SEATS)
+        abort();
+    return bide_unbounded_channel_recv_many(
+        &self->waiter, &words->channel, words->taken[words->used++], &self->word, 1, &self->count);
+}
+
+const primitive unbounded_receive_many_row = {
+    .name = "unbounded channel, receive many",
+    .object_size = sizeof(endless_words),
+    .waiter_size = sizeof(struct endless_many_wait),
+    .traits = IN_ORDER | STAYS_HAD,
+    .tokens = 1,
+    .init = endless_init,
+    .begin = endless_many_begin,
     .wake = endless_wake,
     .hand_on = endless_hand_on,
     .close = endless_close,

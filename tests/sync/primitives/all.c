@@ -56,6 +56,8 @@ const primitive *const primitives[] = {
     &primitive_event_count,
     &primitive_channel_receive,
     &primitive_channel_send,
+    &primitive_channel_receive_many,
+    &primitive_channel_reserve,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

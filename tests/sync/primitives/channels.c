@@ -267,3 +267,94 @@ const primitive primitive_channel_send = {
     .free_tokens = send_free_tokens,
     .destroy = words_destroy,
 };
+
+/* ---- Receiving many, of which there is room for one: a token is an element ---- */
+
+typedef struct many_wait {
+    bide_channel_many_waiter waiter;
+    uint64_t word;
+    size_t count;
+} many_wait;
+
+static bide_awaiter *receive_many_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(many_wait, wait);
+    return bide_channel_recv_many(&wait->waiter, &words->channel, &wait->word, 1, &wait->count);
+}
+
+static int receive_many_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(many_wait, wait);
+    return bide_channel_recv_many_blocking(&words->channel, &wait->word, 1, &wait->count, deadline);
+}
+
+const primitive primitive_channel_receive_many = {
+    .name = "channel, receive many",
+    .object_size = sizeof(words),
+    .waiter_size = sizeof(many_wait),
+    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
+    .tokens = CHANNEL_CAPACITY,
+    .init = words_init,
+    .begin = receive_many_begin,
+    .wait_blocking = receive_many_blocking,
+    .wake = receive_wake,
+    .hand_on = receive_hand_on,
+    .close = words_close,
+    .is_idle = words_are_idle,
+    .free_tokens = receive_free_tokens,
+    .destroy = words_destroy,
+};
+
+/* ---- Reserving: a token is the room for an element, and the key a permit ---- */
+
+typedef struct permit_wait {
+    bide_channel_waiter waiter;
+    bide_channel_permit permit;
+} permit_wait;
+
+static bide_awaiter *reserve_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(permit_wait, wait);
+    return bide_channel_reserve(&wait->waiter, &words->channel, &wait->permit);
+}
+
+static int reserve_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(permit_wait, wait);
+    return bide_channel_reserve_blocking(&words->channel, &wait->permit, deadline);
+}
+
+static void reserve_hand_on(void *object, void *waiter)
+{
+    PRIMITIVE_WAITER(permit_wait, wait);
+    (void)object;
+    bide_channel_permit_release(&wait->permit);
+}
+
+static unsigned reserve_free_tokens(void *object)
+{
+    PRIMITIVE_OBJECT(words, words);
+    size_t tail = bide_atomic_load(&words->channel.channel.ends.tail, relaxed);
+    return send_free_tokens(object) - (unsigned)bide_ring_reserved_(tail);
+}
+
+const primitive primitive_channel_reserve = {
+    .name = "channel, reserve",
+    .object_size = sizeof(words),
+    .waiter_size = sizeof(permit_wait),
+    .traits = IN_ORDER | HANDED | HAS_KEY | COUNTS_WHEN_CLOSED,
+    .tokens = CHANNEL_CAPACITY,
+    .init = send_init,
+    .begin = reserve_begin,
+    .wait_blocking = reserve_blocking,
+    .wake = send_wake,
+    .hand_on = reserve_hand_on,
+    .close = words_close,
+    .is_idle = words_are_idle,
+    .free_tokens = reserve_free_tokens,
+    .destroy = words_destroy,
+};

@@ -17,6 +17,7 @@ extern const primitive primitive_auto_event, primitive_notify_one, primitive_not
     primitive_latch, primitive_wait_group, primitive_cyclic_barrier;
 extern const primitive primitive_oneshot, primitive_watch, primitive_watch_shared,
     primitive_watch_predicate, primitive_broadcast, primitive_broadcast_shared;
-extern const primitive primitive_event_count, primitive_channel_receive, primitive_channel_send;
+extern const primitive primitive_event_count, primitive_channel_receive, primitive_channel_send,
+    primitive_channel_receive_many, primitive_channel_reserve;
 
 #endif

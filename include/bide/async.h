@@ -165,7 +165,7 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
     *budget = bide_async_budget_take_();
     if (!BIDE_KNOWN_((*ops)->resume == NULL) || (*ops)->cancel != NULL)
         *ops = awaiter->ops;
-    bide_frame_runs_(frame);
+    bide_frame_continues_(frame);
     return false;
 }
 
@@ -192,13 +192,21 @@ BIDE_INLINE void bide_async_spawned_free_(bide_branch *branch)
     spawned->allocator->deallocate(spawned->allocator, spawned, spawned->size);
 }
 
-/* Returns what spawn() does. */
-BIDE_INLINE int bide_async_spawn_(bide_scope *scope, void *spawned, bide_awaiter *awaiter)
+/* Returns what spawn() does, on a line of a function. */
+BIDE_INLINE int bide_async_spawn_(bide_scope *scope, void *spawned, bide_awaiter *awaiter,
+                                  const bide_coroutine_code *code, unsigned line)
 {
     if (spawned == NULL)
         return -ENOMEM;
-    bide_scope_spawn_in(scope, &((bide_async_spawned_ *)spawned)->branch, &scope->context, awaiter,
-                        bide_async_spawned_free_);
+    bide_branch *branch = &((bide_async_spawned_ *)spawned)->branch;
+#if BIDE_DEBUG
+    bide_scope_spawn_checked_(scope, branch, NULL, awaiter, bide_async_spawned_free_,
+                              BIDE_BRANCH_REUSED_, BIDE_SCOPE_CLOSED_, code->name, code->file,
+                              line);
+#else
+    (void)code, (void)line;
+    bide_scope_spawn_in(scope, branch, &scope->context, awaiter, bide_async_spawned_free_);
+#endif
     return 0;
 }
 

@@ -85,6 +85,15 @@ BIDE_INLINE void bide_frame_begins_(bide_frame *frame, const bide_point *finishe
     bide_frame_runs_(frame);
 }
 
+/* The same when the operation that it waited for has ended without the frame having been stepped. */
+BIDE_INLINE void bide_frame_continues_(bide_frame *frame)
+{
+#if BIDE_DEBUG
+    bide_flight_ends_(frame->awaiter.link);
+#endif
+    bide_frame_runs_(frame);
+}
+
 /* ... until it is suspended at a yield, where it waits for nothing. */
 BIDE_INLINE void bide_frame_yields_(bide_frame *frame)
 {
@@ -143,6 +152,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 {
     frame->awaiter.ops = &here->ops;
     frame->awaiter.link = awaiter;
+    bide_flight_begins_(awaiter, frame);
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
     if (next == frame) {
@@ -454,7 +464,7 @@ void bide_yield_in_a_body_without_values_(void)
             BIDE_TAKE_BUDGET_;                                                                 \
             if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
-            bide_frame_runs_(bide_frame_);                                                     \
+            bide_frame_continues_(bide_frame_);                                                \
         }                                                                                      \
         use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                    \
         if (0) {                                                                               \

@@ -503,12 +503,47 @@ BIDE_INLINE void bide_frame_init_in(bide_frame *frame, const bide_point *body,
 #include "bide/detail/yield_budget.h"
 
 /*
+ * In debug builds it is known which operations are in flight (src/coroutine/flights.h). The first: `frame` is about to
+ * suspend on `awaiter`; reports misuse if another frame waits for that already. `by` is `frame`, or the
+ * frame on whose behalf it waits. The second: it is not in flight any more, if it was.
+ */
+void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame,
+                         const bide_frame *by);
+void bide_flights_remove_(const void *awaiter);
+
+/* Under the model checker each table would multiply the executions. */
+#define BIDE_FLIGHTS_ (BIDE_DEBUG && !BIDE_CHECK)
+
+BIDE_INLINE void bide_flight_begins_(const bide_awaiter *awaiter, const bide_frame *frame)
+{
+#if BIDE_FLIGHTS_
+    bide_flights_begin_(awaiter, frame, frame);
+#else
+    (void)awaiter, (void)frame;
+#endif
+}
+
+BIDE_INLINE void bide_flight_ends_(const bide_awaiter *awaiter)
+{
+#if BIDE_FLIGHTS_
+    bide_flights_remove_(awaiter);
+#else
+    (void)awaiter;
+#endif
+}
+
+/*
  * One step of `frame`, by its code. Returns the frame that runs next, or NULL.
  * Threads: the frame's scheduler's. Progress: that of the body.
  */
 BIDE_INLINE bide_frame *bide_frame_step(bide_frame *frame, unsigned depth)
 {
-    return bide_frame_point(frame)->code->step(frame, depth).frame;
+    const bide_point *point = bide_frame_point(frame);
+#if BIDE_FLIGHTS_
+    if (point->state == BIDE_AT_AWAIT)
+        bide_flights_remove_(frame->awaiter.link);
+#endif
+    return point->code->step(frame, depth).frame;
 }
 
 /*
@@ -607,13 +642,9 @@ void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
                        unsigned line);
 
-/*
- * Starts `awaiter` for `frame`, which must be saved at the point where it continues when the
- * operation has ended. Returns the frame that runs next; `frame` itself if the operation has ended already.
- * For frames whose step function is written by hand.
- * Threads: the frame's scheduler's. Progress: that of the operation.
- */
-BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
+/* bide_frame_await. If `by` is not NULL, the operation is in flight meanwhile, on behalf of that. */
+BIDE_INLINE bide_frame *bide_frame_await_by_(bide_frame *frame, bide_awaiter *awaiter,
+                                             const bide_frame *by)
 {
 #if BIDE_DEBUG
     bide_check_awaited_(frame, awaiter, NULL, NULL);
@@ -625,6 +656,12 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
             return NULL;
         return frame;
     }
+#if BIDE_FLIGHTS_
+    if (by != NULL)
+        bide_flights_begin_(awaiter, frame, by);
+#else
+    (void)by;
+#endif
     awaiter->frame = frame;
     const bide_point *here = bide_frame_point(frame);
     bide_frame *next = bide_awaiter_suspend(awaiter, awaiter->ops, frame);
@@ -632,6 +669,17 @@ BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaite
         bide_yield_budget_(frame, awaiter, here, false))
         return NULL;
     return next;
+}
+
+/*
+ * Starts `awaiter` for `frame`, which must be saved at the point where it continues when the
+ * operation has ended. Returns the frame that runs next; `frame` itself if the operation has ended already.
+ * For frames whose step function is written by hand.
+ * Threads: the frame's scheduler's. Progress: that of the operation.
+ */
+BIDE_INLINE bide_frame *bide_frame_await(bide_frame *frame, bide_awaiter *awaiter)
+{
+    return bide_frame_await_by_(frame, awaiter, NULL);
 }
 
 BIDE_STATIC_ASSERT(sizeof(bide_frame) <= 4 * sizeof(void *), "a frame's header is four words");

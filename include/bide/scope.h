@@ -55,7 +55,8 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
  * posted, not run, by this. Cannot fail. In a scope that was asked to stop it begins all the same,
  * and its waits end at once.
  *
- * `branch` is the caller's until the scope is joined. What the operation had when the branch ended
+ * `branch` is the caller's until the scope is joined. Where BIDE_DEBUG is 1, to spawn into a scope that is
+ * not open is caught as misuse, and so is to use `branch` again before. What the operation had when the branch ended
  * belongs to the scope's user from then on, also if the owner is destroyed before it joins;
  * branch->status says whether it had anything.
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: blocks as
@@ -84,7 +85,8 @@ BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 }
 
 /*
- * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once.
+ * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once: to
+ * join a scope that is not open is misuse, which is detected if BIDE_DEBUG is 1.
  * When the coroutine that awaits this is asked to stop, so are they, with the same reason, and the
  * wait ends when they have:
  *
@@ -107,6 +109,35 @@ bide_awaiter *bide_scope_join(bide_scope *scope);
  * Threads: the owner's. Suspends: never. Progress: as bide_destroy, for each.
  */
 void bide_scope_destroy(bide_scope *scope);
+
+/*
+ * The same where BIDE_DEBUG is 1. They report misuse by `function`: `what`, if the scope is not open,
+ * because it was joined, destroyed, or never opened; `reused`, if what was begun with the branch has
+ * not ended; and an awaiter that is in flight, or was never initialised.
+ * Threads: as those.
+ */
+void bide_scope_spawn_checked_(bide_scope *scope, bide_branch *branch, const bide_context *context,
+                               bide_awaiter *awaiter, void (*ended)(bide_branch *branch),
+                               const char *reused, const char *what, const char *function,
+                               const char *file, unsigned line);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_scope_join_checked_(bide_scope *scope, const char *what, const char *function,
+                                       const char *file, unsigned line);
+#if BIDE_DEBUG
+#define BIDE_BRANCH_REUSED_ "a bide_branch is used again before what it ran ended"
+#define BIDE_SCOPE_CLOSED_  "something is spawned into a scope that is not open"
+#define BIDE_SCOPE_JOINED_  "a scope is joined that is not open"
+#define bide_scope_spawn(scope, branch, awaiter)                        \
+    bide_scope_spawn_checked_((scope), (branch), NULL, (awaiter), NULL, \
+                              BIDE_BRANCH_REUSED_ ": " #branch,         \
+                              BIDE_MISUSE_(BIDE_SCOPE_CLOSED_, #scope))
+#define bide_scope_spawn_in(scope, branch, context, awaiter, ended)             \
+    bide_scope_spawn_checked_((scope), (branch), (context), (awaiter), (ended), \
+                              BIDE_BRANCH_REUSED_ ": " #branch,                 \
+                              BIDE_MISUSE_(BIDE_SCOPE_CLOSED_, #scope))
+#define bide_scope_join(scope) \
+    bide_scope_join_checked_((scope), BIDE_MISUSE_(BIDE_SCOPE_JOINED_, #scope))
+#endif
 
 BIDE_EXTERN_C_END
 

@@ -96,7 +96,8 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
     }
     if (frame->awaiter.ops == &branch_at_start.ops) {
         frame->awaiter.ops = &branch_at_await.ops;
-        return bide_next_frame(bide_frame_await(frame, branch->awaited));
+        const bide_frame *by = branch->number != 0 ? branch->group->joined->frame : frame;
+        return bide_next_frame(bide_frame_await_by_(frame, branch->awaited, by));
     }
     bide_branch_group *group = branch->group;
     const bide_scheduler *here = frame->context->scheduler; /* it may have moved */

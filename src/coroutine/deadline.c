@@ -238,6 +238,7 @@ static bide_frame *limited_begin(bide_with_deadline_operation *operation, bide_f
     limited->awaiter.frame = frame;
     limited->context = &operation->deadline.context;
     limited->awaiter.link = inner;
+    bide_flight_begins_(inner, limited);
     inner->frame = limited;
     return bide_awaiter_suspend(inner, inner->ops, limited);
 }

@@ -11,6 +11,7 @@
  */
 #include "bide/frame.h"
 
+#include "flights.h"
 #include "internal.h"
 #include "observe.h"
 
@@ -64,20 +65,58 @@ static void message_append_number(message *to, unsigned number)
     message_append(to, digits + begin);
 }
 
+/* The text behind a prefix; NULL if there is another prefix. */
+static const char *text_behind(const char *text, const char *prefix, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] != prefix[i])
+            return NULL;
+    }
+    return text + length;
+}
+
+/* Whether a body is the library's own: its file is in one of the library's folders. */
+static bool is_the_librarys(const bide_coroutine_code *code)
+{
+    static const char this_file[] = __FILE__;
+    static const char in_folder[] = "coroutine/frame.c";
+    static const char folders[][12] = {"http/", "http2/", "io/",        "net/",     "queue/",
+                                       "sync/", "tls/",   "websocket/", "schedule/"};
+    const size_t length = sizeof this_file - 1;
+    if (code->file == NULL)
+        return false;
+    if (length < sizeof in_folder - 1) /* in one file */
+        return text_behind(code->file, this_file, sizeof this_file) != NULL;
+    const char *rest = text_behind(code->file, this_file, sizeof this_file - sizeof in_folder);
+    for (size_t i = 0; rest != NULL && i < sizeof folders / sizeof *folders; i++) {
+        size_t folder = 0;
+        while (folders[i][folder] != '\0')
+            folder++;
+        if (text_behind(rest, folders[i], folder) != NULL)
+            return true;
+    }
+    return false;
+}
+
 /*
  * From `frame`, which is suspended, outwards: the point of the first coroutine that a user has written;
- * NULL if there is none.
+ * otherwise of the first body of the library's; NULL if there is none.
  */
 static const bide_point *body_of(const bide_frame *frame)
 {
+    const bide_point *librarys = NULL;
     for (; frame != NULL; frame = bide_continuation_(frame)) {
         const bide_point *point = bide_frame_point(frame);
-        if (bide_point_is_users_(point))
-            return point;
+        if (bide_point_is_users_(point)) {
+            if (!is_the_librarys(point->code))
+                return point;
+            if (librarys == NULL)
+                librarys = point;
+        }
         if (point->state != BIDE_AT_AWAIT)
             break;
     }
-    return NULL;
+    return librarys;
 }
 
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
@@ -114,6 +153,92 @@ void bide_misused_with_(const char *before, const char *name, const char *after,
     else
         bide_platform.misuse(said.text, function, __FILE__, __LINE__);
 }
+
+#if !BIDE_CHECK
+
+/* Appends where an entry's operation was first used, if that is known. */
+static void append_place(message *to, const bide_flight_ *flight)
+{
+    const bide_point *point = flight->line == 0 ? flight->place : NULL;
+    if (flight->place == NULL)
+        return;
+    message_append(to, ", first used ");
+    if (point != NULL) {
+        message_append(to, "by ");
+        message_append(to, point->code->name);
+        message_append(to, " ");
+    }
+    message_append(to, "(");
+    message_append(to, point != NULL ? point->code->file : flight->place);
+    message_append(to, ":");
+    message_append_number(to, point != NULL ? point->line : flight->line);
+    message_append(to, ")");
+}
+
+/* Reports misuse where an entry's operation was first used. */
+static void tell_at(const char *what, const char *where, const bide_flight_ *flight)
+{
+    const bide_point *point = flight->line == 0 ? flight->place : NULL;
+    if (point != NULL)
+        bide_misused_(what, point);
+    else
+        bide_platform.misuse(what, where, flight->place, flight->line);
+}
+
+/* What is said of an operation that is in flight for another. */
+static void describe_flight(message *to, const bide_awaiter *awaiter, const bide_flight_ *other)
+{
+    bool is_frame = bide_awaiter_is_frame(awaiter);
+    const char *name =
+        is_frame ? bide_point_name_(bide_frame_point((const void *)awaiter)) : awaiter->ops->name;
+    message_append(to, is_frame ? "a coroutine is awaited again before it has ended"
+                                : "an operation is used again while it waits");
+    if (name != NULL) {
+        message_append(to, ": ");
+        message_append(to, name);
+    }
+    append_place(to, other);
+}
+
+void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, const bide_frame *by)
+{
+#if BIDE_DEBUG /* of the library, which then removes what is added */
+    bide_stop_source *stop = awaiter->ops->cancel != NULL ? frame->context->stop : NULL;
+    bide_flight_ other;
+    bide_flight_ flight = {
+        .address = awaiter,
+        .owner = frame,
+        .gate = stop != NULL ? &stop->gate : NULL,
+        .place = body_of(by),
+    };
+    if (BIDE_UNLIKELY(awaiter->ops->suspend == bide_frame_started_))
+        return; /* which reports it */
+    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter->frame, &other)))
+        return;
+    message said = {.length = 0};
+    describe_flight(&said, awaiter, &other);
+    if (body_of(by) != NULL || other.place == NULL)
+        bide_misused_by_(said.text, by, NULL);
+    else /* no user's function waits: it is known where it was used first */
+        tell_at(said.text, "(awaited without a coroutine)", &other);
+#else
+    (void)awaiter, (void)frame, (void)by;
+#endif
+}
+
+void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
+                          const char *function, const char *file, unsigned line)
+{
+    bide_flight_ other;
+    bide_flight_ flight = {.address = awaiter, .owner = frame, .place = file, .line = line};
+    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter->frame, &other)))
+        return;
+    message said = {.length = 0};
+    describe_flight(&said, awaiter, &other);
+    bide_misuse_(said.text, function, file, line);
+}
+
+#endif
 
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {

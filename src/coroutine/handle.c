@@ -5,6 +5,7 @@
  */
 #include "bide/handle.h"
 
+#include "flights.h"
 #include "internal.h"
 
 #include "bide/coroutine.h"
@@ -213,6 +214,10 @@ static void frame_destroy(bide_frame *top)
             continue;
         }
         bide_awaiter *awaiter = awaited_by(at);
+#if !BIDE_CHECK
+        if (awaiter != NULL)
+            bide_flights_destroyed_(at);
+#endif
         if (awaiter != NULL && !had_child)
             frame_withdraw_awaited(at, awaiter);
         else if (awaiter != NULL && bide_wrapper_of(awaiter) != NULL)
@@ -268,6 +273,7 @@ const bide_coroutine_type *const bide_by_hand = &by_hand;
 
 void bide_wrapper_discard(bide_awaiter **inner)
 {
+    bide_flight_ends_(*inner);
     *inner = (bide_awaiter *)(uintptr_t)&nothing;
 }
 
@@ -305,6 +311,7 @@ static void wrapper_abandon(bide_awaiter *awaiter) /* NOLINT(misc-no-recursion) 
 
 void bide_wrapper_abandon(bide_awaiter **inner)
 {
+    bide_flight_ends_(*inner); /* before it is freed */
     wrapper_abandon(*inner);
     bide_wrapper_discard(inner);
 }

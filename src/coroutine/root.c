@@ -71,7 +71,7 @@ static bide_next root_step(bide_frame *frame, unsigned depth)
     }
     if (frame->awaiter.ops == &root_at_start.ops) {
         frame->awaiter.ops = &root_at_await.ops;
-        return bide_next_frame(bide_frame_await(frame, root->awaited));
+        return bide_next_frame(bide_frame_await_by_(frame, root->awaited, frame));
     }
     if (frame->awaiter.ops == &root_at_await.ops) {
         root->status = bide_wrapper_take(&root->awaited);

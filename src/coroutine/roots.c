@@ -5,6 +5,7 @@
  */
 #include "roots.h"
 
+#include "flights.h"
 #include "lock.h"
 
 bide_root_list_ bide_roots_[BIDE_ROOT_LISTS_];
@@ -47,23 +48,38 @@ static void remove_from(bide_root_list_ *list, bide_root_links_ *links)
     bide_short_lock_free_(&list->lock);
 }
 
+/* So that its struct is not used again while it lives. */
+static void add_to_flights(const bide_frame *frame)
+{
+#if BIDE_FLIGHTS_
+    bide_flight_ other;
+    bide_flights_add_(&(bide_flight_){.address = frame, .owner = frame}, NULL, &other);
+#else
+    (void)frame;
+#endif
+}
+
 void bide_roots_add_(bide_root *root)
 {
+    add_to_flights(&root->frame);
     roots_add(roots_list_of(bide_roots_, root), &root->links);
 }
 
 void bide_roots_remove_(bide_root *root)
 {
+    bide_flight_ends_(&root->frame.awaiter);
     remove_from(roots_list_of(bide_roots_, root), &root->links);
 }
 
 void bide_branches_add_(bide_branch *branch)
 {
+    add_to_flights(&branch->frame);
     roots_add(roots_list_of(bide_branches_, branch), &branch->links);
 }
 
 void bide_branches_remove_(bide_branch *branch)
 {
+    bide_flight_ends_(&branch->frame.awaiter);
     remove_from(roots_list_of(bide_branches_, branch), &branch->links);
 }
 
@@ -81,6 +97,15 @@ void bide_roots_looked_(void)
     lock_free(&looked_at);
 }
 
+#if BIDE_FLIGHTS_
+
+bool bide_roots_have_(const bide_root *root)
+{
+    return bide_flights_have_(&root->frame);
+}
+
+#else
+
 bool bide_roots_have_(const bide_root *root)
 {
     enum { MAX = 1000 };
@@ -92,6 +117,8 @@ bool bide_roots_have_(const bide_root *root)
     bide_short_lock_free_(&list->lock);
     return links == &root->links;
 }
+
+#endif
 
 void bide_roots_enter_(bide_root_list_ *list)
 {

@@ -46,8 +46,9 @@ void bide_branches_add_(bide_branch *branch);
 void bide_branches_remove_(bide_branch *branch);
 
 /*
- * Whether a root at this address is among the live ones. The root is not read. If there are very many,
- * only the youngest are compared.
+ * Whether a root at this address is among the live ones. The root is not read. A debug build of the
+ * library looks it up among the operations in flight (flights.h), in a few steps; another one compares
+ * the youngest of its list.
  */
 bool bide_roots_have_(const bide_root *root);
 

@@ -136,7 +136,7 @@ static bide_frame *resume_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
     operation->after.awaiter.ops = &after_point.ops;
     operation->after.awaiter.frame = frame;
     operation->after.context = frame->context;
-    return bide_frame_await(&operation->after, operation->inner);
+    return bide_frame_await_by_(&operation->after, operation->inner, &operation->after);
 }
 
 static int resume_on_resume(bide_awaiter *awaiter)
@@ -225,7 +225,8 @@ static bide_next there_step(bide_frame *there, unsigned depth)
     }
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
-        return bide_next_frame(bide_frame_await(there, *awaited_there(operation)));
+        const bide_awaiter *by = operation->waits ? &operation->waiting : &operation->awaiter;
+        return bide_next_frame(bide_frame_await_by_(there, *awaited_there(operation), by->frame));
     }
     operation->status = bide_wrapper_take(awaited_there(operation));
     there->awaiter.ops = &bide_point_finished.ops;

@@ -9,12 +9,18 @@
  */
 #include "bide/scope.h"
 
+#include "flights.h"
 #include "open_scopes.h"
+#include "roots.h"
 
 #include "bide/coroutine.h"
 #include "bide/errors.h"
 #include "bide/extend/wrapper.h"
 #include "bide/handle.h"
+
+#undef bide_scope_spawn
+#undef bide_scope_spawn_in
+#undef bide_scope_join
 
 void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug)
 {
@@ -147,4 +153,42 @@ void bide_scope_destroy(bide_scope *scope)
     while ((branch = join_coroutine(&scope->awaiter)) != NULL)
         bide_destroy(branch);
     join_release(&scope->awaiter);
+}
+
+/* ---- Misuse ---- */
+
+/*
+ * Whether it was neither joined nor destroyed, and was opened; in zeroed memory it was not. Callers that
+ * may spawn are counted, so nobody closes it meanwhile.
+ */
+static bool scope_is_open(bide_scope *scope)
+{
+    return scope->group.joined == &scope->awaiter &&
+           bide_atomic_load(&scope->group.running, relaxed) != 0;
+}
+
+void bide_scope_spawn_checked_(bide_scope *scope, bide_branch *branch, const bide_context *context,
+                               bide_awaiter *awaiter, void (*ended)(bide_branch *branch),
+                               const char *reused, const char *what, const char *function,
+                               const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(!scope_is_open(scope)))
+        bide_misuse_(what, function, file, line);
+    bide_check_given_(awaiter, function, file, line);
+#if BIDE_FLIGHTS_
+    if (BIDE_UNLIKELY(bide_flights_have_(&branch->frame)))
+        bide_misuse_(reused, function, file, line);
+    bide_flights_attach_(awaiter, &branch->frame, function, file, line);
+#else
+    (void)reused;
+#endif
+    bide_scope_spawn_in(scope, branch, context != NULL ? context : &scope->context, awaiter, ended);
+}
+
+bide_awaiter *bide_scope_join_checked_(bide_scope *scope, const char *what, const char *function,
+                                       const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(!scope_is_open(scope)))
+        bide_misuse_(what, function, file, line);
+    return bide_scope_join(scope);
 }

@@ -58,7 +58,8 @@ static bide_frame *with_stop_begin(bide_with_stop_operation *operation, bide_fra
     operation->frame.awaiter.ops = &with_stop_await.ops;
     operation->frame.awaiter.frame = frame;
     operation->frame.context = &operation->context;
-    return bide_frame_await(&operation->frame, *with_stop_awaited(operation));
+    return bide_frame_await_by_(&operation->frame, *with_stop_awaited(operation),
+                                &operation->frame);
 }
 
 static bide_frame *with_stop_suspend(bide_awaiter *awaiter, bide_frame *frame)

@@ -6,6 +6,7 @@
  */
 #include "bide/spawn.h"
 
+#include "../coroutine/flights.h"
 #include "../coroutine/roots.h"
 
 #undef bide_spawn
@@ -27,5 +28,8 @@ void bide_spawn_checked_(bide_spawned *spawned, const bide_context *context, bid
     if (BIDE_UNLIKELY(bide_roots_have_(&spawned->root)))
         bide_misuse_(what, function, file, line);
     bide_check_given_(awaiter, function, file, line);
+#if BIDE_FLIGHTS_
+    bide_flights_attach_(awaiter, &spawned->root.frame, function, file, line);
+#endif
     bide_spawn(spawned, context, awaiter);
 }

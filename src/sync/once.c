@@ -131,7 +131,7 @@ static bide_next run_step(bide_frame *frame, unsigned depth)
         operation->status = bide_awaiter_resume(begin, begin->ops);
         if (operation->status == 0 && operation->begin.runs) {
             frame->awaiter.ops = &run_runs.ops;
-            bide_frame *next = bide_frame_await(frame, operation->inner);
+            bide_frame *next = bide_frame_await_by_(frame, operation->inner, frame);
             if (next != frame)
                 return bide_next_frame(next);
         } else {

@@ -6,6 +6,7 @@
 #include "bide/extend/fence.h"
 #include "bide/platform.h"
 
+#include "../coroutine/flights.h"
 #include "fork.h"
 #include "timer_service.h"
 
@@ -16,6 +17,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -114,6 +116,17 @@ __attribute__((constructor)) static void linux_init(void)
     bide_atomic_fence_heavy();
     bide_survive_forks_();
     bide_offer_timer_service_();
+}
+
+void *bide_flights_map_(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+void bide_flights_unmap_(void *memory, size_t size)
+{
+    munmap(memory, size);
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,

@@ -9,7 +9,9 @@
 #     lists: operations              it makes the mistake with each function marked BIDE_MUST_AWAIT
 #     only: COMPILER | VARIANT ...   gcc, clang; 0: labels as values, 1: standard C. Otherwise all of them
 #
-# The compiler rejects the same mistakes in C++ as in C, with the same words; a program *.cpp is in C++ alone.
+# The compiler rejects the same mistakes in C++ as in C, with the same words. A program *.cpp is in C++ alone. A program
+# *.async.c is in async C: it is compiled by the translator BIDEC, if given, and is left out otherwise. A mistake in several
+# languages is a program of one name in each.
 #
 # The message names the line that ends with "HERE", if there is one. A report at run time names the body, and never the
 # function that the body becomes. With BIDE_COMPILERS only those compilers are used, at -O2, and C programs are not
@@ -40,7 +42,10 @@ field() { # NAME FILE
 
 # (with the compiler's own words, whatever the user's language)
 export LC_ALL=C
-options="-std=c11 -Wall -Wextra -Wpedantic -fno-diagnostics-color -I$include -I$mistakes"
+options="-Wall -Wextra -Wpedantic -fno-diagnostics-color -I$include -I$mistakes"
+c_options="-std=c11 $options"
+# (which needs no library of C++)
+cxx_options="-x c++ -std=c++20 -fno-threadsafe-statics -fno-exceptions -Wno-missing-field-initializers $options"
 
 library() { # COMPILER
     mkdir "$folder/$1"
@@ -49,20 +54,23 @@ library() { # COMPILER
         return
     fi
     (cd "$folder/$1" && printf '%s\n' "$root"/src/base/*.c "$root"/src/coroutine/*.c "$root"/src/sync/*.c \
-        "$root"/src/schedule/spawn.c "$root"/src/queue/channel.c "$root"/src/queue/spsc_channel.c |
+        "$root"/src/queue/*.c "$root"/src/schedule/spawn.c |
         xargs -P 2 -n 8 "$1" -std=c11 -O1 -I"$include" -c && ar rc library.a ./*.o)
 }
 
 # Writes the report of a mistake to the file `told` in $folder.
 tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
-    cc=$1 optimised=$2 file=$3 how=$4
+    cc=$1 optimised=$2 file=$3 how=$4 translator=
     shift 4
     # shellcheck disable=SC2086 # lists of words
     if [ "$how" = run ]; then
         [ -d "$folder/$cc" ] || library "$cc" || exit 1
-        flags=$options
-        case $file in *.cpp) flags="-std=c++20 ${options#-std=c11} -Wno-missing-field-initializers" ;; esac
-        "$cc" $flags "$optimised" "$@" "$file" "$folder/$cc/library.a" -pthread -o "$folder/program" \
+        case $file in
+        *.cpp) language=$cxx_options ;;
+        *.async.c) language="-std=gnu11 $options" && translator=$BIDEC ;;
+        *) language=$c_options ;;
+        esac
+        $translator "$cc" $language "$optimised" "$@" "$file" -x none "$folder/$cc/library.a" -pthread -o "$folder/program" \
             >"$folder/told" 2>&1 || return 1
         [ ! -s "$folder/told" ] || return 1
         # (a program without a report may run for ever)
@@ -70,7 +78,7 @@ tell() { # COMPILER OPTIMISATION FILE HOW OPTION...
         [ $? -eq 3 ]
     else
         [ "$optimised" != c++ ] || { optimised=-O0 && set -- -x c++ -std=c++20 "$@"; }
-        "$cc" $options "$optimised" "$@" -c "$file" -o "$folder/x.o" >"$folder/told" 2>&1
+        "$cc" $c_options "$optimised" "$@" -c "$file" -o "$folder/x.o" >"$folder/told" 2>&1
         if [ $? -eq 0 ]; then [ "$how" = warning ]; else [ "$how" = error ]; fi
     fi
 }
@@ -81,11 +89,16 @@ for file in "$@"; do
     only=$(field only "$file")
     here=$(grep -n 'HERE \*/$\|// HERE$' "$file" | cut -d : -f 1)
     [ -n "$how" ] || { echo "# FAILED: $file does not say what is told" && failed=1; }
+    case $file in *.async.c) [ -n "${BIDEC-}" ] || continue ;; esac
     for cc in $compilers; do
         case " $only " in *" gcc "* | *" clang "*)
             case " $only " in *" ${cc%%-*} "*) ;; *) continue ;; esac ;;
         esac
         variants='0 1'
+        case $file in
+        *.async.c) variants=0 ;; # its functions have one variant
+        *.cpp) [ "$how" != run ] || "$cc" -x c++ -fsyntax-only /dev/null 2>/dev/null || continue ;;
+        esac
         [ -z "${BIDE_COMPILERS-}" ] || [ -n "$only" ] || variants=0
         for variant in $variants; do
             case " $only " in *" 0 "* | *" 1 "*)
@@ -151,7 +164,7 @@ not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_l
     bide_waiter_list_shut_judged_'
 parts='bide_channel_make_ bide_condition_wait_checked_ bide_fork_task_begin_ bide_fork_task_begin_call_
     bide_fork_task_begin_join_ bide_event_count_own_waiter_init_ bide_event_count_waiter_init_
-    bide_rw_lock_start_ bide_rw_lock_upgrade_checked_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
+    bide_rw_lock_start_ bide_rw_lock_upgrade_checked_ bide_scope_join_checked_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
 list=$(grep -l '^ \* lists: operations$' "$mistakes"/*.c)
 operations=0
 while read -r marked name; do

@@ -266,7 +266,9 @@ const char *lower_spawn(struct node *node)
     if (f->is_created)
         text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
                    allocator_text());
-    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_);", value, to);
+    text_print(body,
+               "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code, %u);",
+               value, to, function->name, tokens[node->first].line);
     text_print(body, "}");
     return value;
 }

@@ -109,6 +109,7 @@ BIDE_INLINE int bide_wrapper_take(bide_awaiter **inner)
     const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
     if (wrapper != NULL && wrapper->is_owner) /* its resume frees it */
         bide_wrapper_discard(inner);
+    bide_flight_ends_(awaiter);
     return bide_awaiter_resume(awaiter, awaiter->ops);
 }
 
@@ -174,6 +175,7 @@ BIDE_INLINE bool bide_forward_ready_(bide_awaiter *awaiter)
 BIDE_INLINE bide_frame *bide_forward_suspend_(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_awaiter *inner = ((bide_forward *)(void *)awaiter)->inner;
+    bide_flight_begins_(inner, frame);
     inner->frame = frame;
     return bide_awaiter_suspend(inner, inner->ops, frame);
 }

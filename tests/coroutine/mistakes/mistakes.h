@@ -18,6 +18,6 @@ static void misuse(const char *what, const char *where, const char *file, unsign
     _Exit(3);
 }
 
-const bide_platform_table bide_platform = {.misuse = misuse};
+const bide_platform_table bide_platform = {NULL, NULL, NULL, NULL, misuse, NULL};
 
 #endif

@@ -119,8 +119,8 @@ BIDE_INLINE bool bide_rw_lock_take_upgradable_(bide_waiter_queue *queue)
     /* neither a writer, nor one that may upgrade, nor a flag */
     while ((state & (BIDE_RW_LOCK_READER_ - 1)) == 0) {
         /* acquire: as take_read. */
-        if (bide_atomic_compare_exchange_weak(
-                &queue->state, &state, state + BIDE_RW_LOCK_UPGRADABLE_, acquire, relaxed))
+        if (bide_atomic_compare_exchange_weak(&queue->state, &state,
+                                              state + BIDE_RW_LOCK_UPGRADABLE_, acquire, relaxed))
             return true;
         bide_atomic_retry();
     }
@@ -133,8 +133,8 @@ BIDE_INLINE bool bide_rw_lock_take_upgrade_(bide_waiter_queue *queue)
     const uintptr_t alone = BIDE_RW_LOCK_UPGRADABLE_;
     uintptr_t state = alone;
     /* acquire: partner is the release of the readers' unlocking. */
-    while (!bide_atomic_compare_exchange(&queue->state, &state, state - alone + BIDE_RW_LOCK_WRITER_,
-                                         acquire, relaxed)) {
+    while (!bide_atomic_compare_exchange(&queue->state, &state,
+                                         state - alone + BIDE_RW_LOCK_WRITER_, acquire, relaxed)) {
         if (BIDE_QUEUE_VALUE(state) != alone ||
             (state & (BIDE_QUEUE_SERVING_ | BIDE_QUEUE_CLOSED_)) != 0)
             return false;
@@ -374,19 +374,25 @@ BIDE_INLINE bool bide_rw_lock_try_upgrade_checked_(bide_rw_lock_waiter *waiter, 
  * with 0 the holder writes; otherwise it still reads, and may upgrade. In either case it unlocks.
  * An upgrade whose coroutine is destroyed, or that loses a select, leaves the lock as it was before.
  * To upgrade what `waiter` has not locked so is misuse, which is detected if BIDE_DEBUG is 1.
- *
- * bide_rw_lock_try_upgrade(waiter): the same if there are no other readers, without waiting. False:
- * there are, or it is closed; perhaps also if another thread hands the lock over at this moment.
  * Threads: any, on behalf of the holder. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if
- * there are other readers, the first alone. Cancel-safe: yes. Progress: lock-free.
+ * there are other readers. Cancel-safe: yes. Progress: lock-free.
  */
 #if BIDE_DEBUG
 #define bide_rw_lock_upgrade(waiter) \
     bide_rw_lock_upgrade_checked_((waiter), BIDE_RW_LOCK_NOT_UPGRADABLE_(waiter))
+#else
+#define bide_rw_lock_upgrade(waiter) bide_rw_lock_upgrade_(waiter)
+#endif
+
+/*
+ * bide_rw_lock_try_upgrade(waiter): the same if there are no other readers. False: there are, or it is
+ * closed; perhaps also if another thread hands the lock over at this moment.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
+ */
+#if BIDE_DEBUG
 #define bide_rw_lock_try_upgrade(waiter) \
     bide_rw_lock_try_upgrade_checked_((waiter), BIDE_RW_LOCK_NOT_UPGRADABLE_(waiter))
 #else
-#define bide_rw_lock_upgrade(waiter)     bide_rw_lock_upgrade_(waiter)
 #define bide_rw_lock_try_upgrade(waiter) bide_rw_lock_try_upgrade_(waiter)
 #endif
 
@@ -471,13 +477,6 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, ui
  * lock from now on, and are woken on their schedulers, but not on the caller's stack while a
  * coroutine is running on it. To unlock what this waiter has not locked is misuse, which is caught
  * where BIDE_DEBUG is 1.
- *
- * bide_rw_lock_downgrade: the writer reads from now on, and so do the readers that are next in
- * line; no writer comes in between. Or the reader that may upgrade is one like the others from now on.
- * As unlock otherwise.
- *
- * bide_rw_lock_downgrade_to_upgradable: the writer reads from now on, and may upgrade again; no writer
- * comes in between. As unlock otherwise.
  * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
  */
 #if BIDE_DEBUG
@@ -486,6 +485,11 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, ui
         (waiter),                                                                           \
         BIDE_MISUSE_("a reader-writer lock is unlocked by a waiter that has not locked it", \
                      #waiter))
+#else
+#define bide_rw_lock_unlock(waiter) bide_rw_lock_unlock_(waiter)
+#endif
+
+#if BIDE_DEBUG
 #define BIDE_RW_LOCK_DOWNGRADE_(waiter, holds)                                                \
     bide_rw_lock_downgrade_checked_(                                                          \
         (waiter), (holds),                                                                    \
@@ -493,12 +497,22 @@ BIDE_INLINE void bide_rw_lock_downgrade_checked_(bide_rw_lock_waiter *waiter, ui
             "a reader-writer lock is downgraded by a waiter that has not locked it to write", \
             #waiter))
 #else
-#define bide_rw_lock_unlock(waiter)            bide_rw_lock_unlock_(waiter)
 #define BIDE_RW_LOCK_DOWNGRADE_(waiter, holds) bide_rw_lock_downgrade_((waiter), (holds))
 #endif
-/* See above. Threads: as bide_rw_lock_unlock. Progress: as bide_rw_lock_unlock. */
+
+/*
+ * bide_rw_lock_downgrade(waiter): the writer reads from now on, and so do the readers that are next in
+ * line; no writer comes in between. Or the reader that may upgrade is one like the others from now on.
+ * As unlock otherwise.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
+ */
 #define bide_rw_lock_downgrade(waiter) BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_READS_)
-/* See above. Threads: as bide_rw_lock_unlock. Progress: as bide_rw_lock_unlock. */
+
+/*
+ * bide_rw_lock_downgrade_to_upgradable(waiter): the writer reads from now on, and may upgrade again; no
+ * writer comes in between. As unlock otherwise.
+ * Threads: any, on behalf of the holder. Suspends: never. Progress: lock-free.
+ */
 #define bide_rw_lock_downgrade_to_upgradable(waiter) \
     BIDE_RW_LOCK_DOWNGRADE_(waiter, BIDE_RW_LOCK_MAY_UPGRADE_)
 

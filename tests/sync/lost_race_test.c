@@ -9,6 +9,7 @@
 #include "bide/blocking.h"
 #include "bide/condition.h"
 #include "bide/cyclic_barrier.h"
+#include "bide/deadline.h"
 #include "bide/handle.h"
 #include "bide/interval.h"
 #include "bide/multi_producer_sequencer.h"
@@ -218,6 +219,28 @@ static void no_tick_is_lost_or_doubled_in_any_order(void **state)
         delivered++;
     }
     assert_int_equal(interval.next, (TICKS + 1) * PERIOD);
+}
+
+/* The deadline passes before the tick, or in the same turn: then one of the two has it. */
+static void a_tick_under_a_deadline_comes_or_is_still_to_come(void **state)
+{
+    (void)state;
+    for (uint64_t time = 9; time <= 11; time++) {
+        bide_interval interval;
+        bide_with_deadline_operation limited;
+        racer one;
+        setup(NULL);
+        bide_interval_init(&interval, 10, 10, BIDE_MISSED_BURST);
+        race(&one, bide_with_deadline(&limited, time, bide_interval_tick(&interval)));
+        advance(time < 10 ? time : 10);
+        by_hand_run(&the.by_hand);
+        assert_int_equal(one.status, time < 10 ? -ETIMEDOUT : 0);
+        assert_int_equal(interval.next, one.status == 0 ? 20 : 10);
+        race(&one, bide_interval_tick(&interval));
+        advance(20);
+        by_hand_run(&the.by_hand);
+        assert_int_equal(one.status, 0);
+    }
 }
 
 static void a_sleep_may_be_withdrawn_after_its_end_whatever_its_frame_is_by_then(void **state)
@@ -629,6 +652,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_tick_that_is_lost_is_still_to_come),
         TEST(no_tick_is_lost_or_doubled_in_any_order),
+        TEST(a_tick_under_a_deadline_comes_or_is_still_to_come),
         TEST(a_sleep_may_be_withdrawn_after_its_end_whatever_its_frame_is_by_then),
         TEST(tokens_that_are_lost_are_in_the_bucket_again),
         TEST(a_notification_that_is_lost_is_the_next_waiters_and_the_mutex_is_free),

@@ -7,6 +7,7 @@
 #include "bide/blocking.h"
 #include "bide/channel.h"
 #include "bide/errors.h"
+#include "bide/interval.h"
 #include "bide/select.h"
 #include "bide/sleep.h"
 
@@ -323,6 +324,24 @@ static const primitive sleep_row = {
     .destroy = no_destroy,
 };
 
+static bide_awaiter *interval_begin(void *waiter, void *object)
+{
+    (void)object;
+    bide_interval_init(waiter, LATE, 1, BIDE_MISSED_BURST);
+    return bide_interval_tick(waiter);
+}
+
+static const primitive interval_row = {
+    .name = "interval",
+    .object_size = 1,
+    .waiter_size = sizeof(bide_interval),
+    .init = no_init,
+    .begin = interval_begin,
+    .wake = sleep_wake,
+    .is_idle = always_idle,
+    .destroy = no_destroy,
+};
+
 /* ---- A blocking call, behind another ---- */
 
 /*
@@ -575,6 +594,7 @@ static const row others[] = {
     {&unbounded_receive_many_row, ROW_TAKES_WHEN_IT_RUNS},
     {&schedule_row, ROW_MOVES | ROW_BY_ITSELF | ROW_NOT_CUT | ROW_IS_FRAME},
     {&sleep_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
+    {&interval_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
     {&calls_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
     {&calls_of_another_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
     {&interruptible_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME | ROW_ALONE |

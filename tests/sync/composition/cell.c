@@ -2,6 +2,8 @@
 #include "composition.h"
 #include "memory.h"
 
+#include "../primitives/rows.h"
+
 #include "small_stack.h"
 
 #include "bide/extend/choice.h"

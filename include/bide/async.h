@@ -119,7 +119,7 @@ BIDE_INLINE void bide_async_budget_keep_(bide_async_budget_ *budget)
 /* What a look at an operation has shown. */
 typedef enum bide_async_looked_ {
     BIDE_ASYNC_GOES_ON_, /* it has ended */
-    BIDE_ASYNC_SPENT_,   /* it has ended, and the budget is spent */
+    BIDE_ASYNC_SPENT_,   /* the budget is spent, and it was not looked at */
     BIDE_ASYNC_WAITS_    /* it has not ended */
 } bide_async_looked_;
 
@@ -136,11 +136,13 @@ BIDE_INLINE bide_async_looked_ bide_async_look_(bide_frame *frame, bide_awaiter 
 #endif
     (void)frame;
     (void)here;
-    if (!bide_awaiter_ready(awaiter, ops))
-        return BIDE_ASYNC_WAITS_;
-    if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--budget->left < 0))
+    if (BIDE_COUNTS_(ops) && BIDE_UNLIKELY(--budget->left < 0))
         return BIDE_ASYNC_SPENT_;
-    return BIDE_ASYNC_GOES_ON_;
+    if (bide_awaiter_ready(awaiter, ops))
+        return BIDE_ASYNC_GOES_ON_;
+    if (BIDE_COUNTS_(ops))
+        budget->left++;
+    return BIDE_ASYNC_WAITS_;
 }
 
 /*
@@ -153,15 +155,13 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
                                       bide_async_budget_ *budget, bide_frame **next)
 {
     if (looked == BIDE_ASYNC_SPENT_) {
-        *next = NULL;
-        if (bide_yield_budget_(frame, awaiter, here, true))
+        if (bide_await_spent_(frame, awaiter, here, next))
             return true;
-        *budget = bide_async_budget_take_();
-        return false;
+    } else {
+        bide_async_budget_keep_(budget);
+        if (bide_suspend_(frame, awaiter, *ops, here, depth, next))
+            return true;
     }
-    bide_async_budget_keep_(budget);
-    if (bide_suspend_(frame, awaiter, *ops, here, depth, next))
-        return true;
     *budget = bide_async_budget_take_();
     if (!BIDE_KNOWN_((*ops)->resume == NULL) || (*ops)->cancel != NULL)
         *ops = awaiter->ops;

@@ -172,6 +172,7 @@ BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_op
         .inner = NULL,
         .is_owner = false,
         .inner_at = 0,
+        .is_ready_as_inner = false,
     };
     next->awaiter.ops = &ops.ops;
     next->generator = generator;

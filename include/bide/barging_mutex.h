@@ -22,6 +22,7 @@
 #ifndef BIDE_BARGING_MUTEX_H
 #define BIDE_BARGING_MUTEX_H
 
+#include "bide/stop.h"
 #include "bide/sync_wait.h"
 #include "bide/extend/waiter_queue.h"
 
@@ -145,7 +146,7 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
         .ready = bide_barging_mutex_ready_,
         .suspend = bide_barging_mutex_suspend_,
         .resume = bide_barging_mutex_resume_,
-        .cancel = NULL,
+        .cancel = bide_cancel_inside_,
         .withdraw = bide_barging_mutex_withdraw_,
         .name = "bide_barging_mutex_lock",
         .attempt = NULL,

@@ -156,7 +156,8 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     awaiter->frame = frame;
     bide_frame *next = bide_awaiter_suspend(awaiter, ops, frame);
     if (next == frame) {
-        if (bide_budget_spent_() && bide_yield_budget_(frame, awaiter, here, false))
+        if (bide_budget_spent_() &&
+            bide_yield_budget_(frame, awaiter, here, BIDE_YIELDS_SUSPENDED_))
             next = NULL;
     } else if (next != NULL && depth != 0) {
         next = bide_frame_step(next, depth - 1);
@@ -434,6 +435,14 @@ void bide_yield_in_a_body_without_values_(void)
     } while (0)
 #define BIDE_TAKE_BUDGET_ (bide_left_ = bide_kept_ = bide_budget_)
 
+/*
+ * Whether an operation may cost one of the budget. The budget is looked at before the operation is: if it
+ * is spent, the coroutine may have been asked to stop, and the operation is then not begun. One that the
+ * compiler knows to be never ready, as a child, does not count.
+ */
+#define BIDE_COUNTS_(ops) \
+    (BIDE_BUDGET > 0 && !(BIDE_KNOWN_((ops)->ready == NULL) && (ops)->ready == NULL))
+
 /* One await; `here(mark)` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, here, mark)              \
     do {                                                                                       \
@@ -449,14 +458,18 @@ void bide_yield_in_a_body_without_values_(void)
         if (BIDE_TYPE_->await_transform != NULL)                                               \
             bide_awaiter_ = BIDE_TYPE_->await_transform(bide_frame_, bide_awaiter_);           \
         bide_ops_ = bide_awaiter_->ops;                                                        \
-        if (bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                                    \
-            if (BIDE_BUDGET > 0 && BIDE_UNLIKELY(--bide_left_ < 0)) {                          \
-                if (bide_yield_budget_(bide_frame_, bide_awaiter_, &bide_here_, true))         \
-                    return bide_next_none();                                                   \
-                BIDE_TAKE_BUDGET_;                                                             \
-            }                                                                                  \
-        } else {                                                                               \
+        if (BIDE_COUNTS_(bide_ops_) && BIDE_UNLIKELY(--bide_left_ < 0)) {                      \
             bide_frame *bide_next_;                                                            \
+            if (bide_await_spent_(bide_frame_, bide_awaiter_, &bide_here_, &bide_next_))       \
+                return bide_next_frame(bide_next_);                                            \
+            BIDE_TAKE_BUDGET_;                                                                 \
+            if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
+                bide_ops_ = bide_awaiter_->ops;                                                \
+            bide_frame_continues_(bide_frame_);                                                     \
+        } else if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                            \
+            bide_frame *bide_next_;                                                            \
+            if (BIDE_COUNTS_(bide_ops_))                                                       \
+                bide_left_++;                                                                  \
             BIDE_KEEP_BUDGET_;                                                                 \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \

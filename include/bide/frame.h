@@ -642,20 +642,10 @@ void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
                        unsigned line);
 
-/* bide_frame_await. If `by` is not NULL, the operation is in flight meanwhile, on behalf of that. */
-BIDE_INLINE bide_frame *bide_frame_await_by_(bide_frame *frame, bide_awaiter *awaiter,
-                                             const bide_frame *by)
+/* For an operation that is not ready: the rest of bide_frame_await_by_. */
+BIDE_INLINE bide_frame *bide_frame_await_unready_(bide_frame *frame, bide_awaiter *awaiter,
+                                                  const bide_frame *by)
 {
-#if BIDE_DEBUG
-    bide_check_awaited_(frame, awaiter, NULL, NULL);
-#endif
-    frame->awaiter.link = awaiter;
-    if (bide_awaiter_had(awaiter)) {
-        if (bide_budget_spent_() &&
-            bide_yield_budget_(frame, awaiter, bide_frame_point(frame), true))
-            return NULL;
-        return frame;
-    }
 #if BIDE_FLIGHTS_
     if (by != NULL)
         bide_flights_begin_(awaiter, frame, by);
@@ -666,9 +656,28 @@ BIDE_INLINE bide_frame *bide_frame_await_by_(bide_frame *frame, bide_awaiter *aw
     const bide_point *here = bide_frame_point(frame);
     bide_frame *next = bide_awaiter_suspend(awaiter, awaiter->ops, frame);
     if (BIDE_UNLIKELY(next == frame) && bide_budget_spent_() &&
-        bide_yield_budget_(frame, awaiter, here, false))
+        bide_yield_budget_(frame, awaiter, here, BIDE_YIELDS_SUSPENDED_))
         return NULL;
     return next;
+}
+
+/* bide_frame_await. If `by` is not NULL, the operation is in flight meanwhile, on behalf of that. */
+BIDE_INLINE bide_frame *bide_frame_await_by_(bide_frame *frame, bide_awaiter *awaiter,
+                                             const bide_frame *by)
+{
+#if BIDE_DEBUG
+    bide_check_awaited_(frame, awaiter, NULL, NULL);
+#endif
+#if BIDE_BUDGET > 0
+    if (BIDE_UNLIKELY(bide_budget_ <= 0))
+        return bide_frame_await_spent_(frame, awaiter, by);
+#endif
+    frame->awaiter.link = awaiter;
+    if (bide_awaiter_had(awaiter)) {
+        (void)bide_budget_spent_();
+        return frame;
+    }
+    return bide_frame_await_unready_(frame, awaiter, by);
 }
 
 /*

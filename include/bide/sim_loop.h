@@ -17,8 +17,8 @@
  * of a draw is always the plain one: first come, first served, no fault. A run is the list of its
  * draws, so a failing run is simplified by making draws 0.
  *
- * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready. A
- * coroutine reads it by bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls
+ * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready, or
+ * after half of max_turns without: a coroutine that only yields may wait for it. A coroutine reads it by bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls
  * (blocking.h) itself, on its thread, at a drawn time.
  *
  * A test loop and everything on it belong to one thread: waking one of its coroutines on another
@@ -58,6 +58,7 @@ typedef struct bide_sim_loop {
     bide_context context; /* as that of a run loop: {&scheduler, NULL, NULL} */
     uint64_t seed;        /* constant */
     uint64_t turns;       /* resumptions so far */
+    uint64_t busy;        /* turns since time has passed; those of a whole budget count for many */
     uint64_t max_turns;   /* more than these are a livelock; the user may write it. 1,000,000 */
 
     /* What was asked for by bide_maybe, in the order of the first time. */
@@ -72,6 +73,7 @@ typedef struct bide_sim_loop {
     size_t ready_count;
     bide_awaiter *held; /* is ready, but held back for so many turns */
     uint32_t held_for;
+    bool has_yielded; /* in this turn a budget was spent */
     bide_timers timers;
     bide_sim_call_ *calls;
     bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */

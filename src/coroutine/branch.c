@@ -97,7 +97,9 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
     if (frame->awaiter.ops == &branch_at_start.ops) {
         frame->awaiter.ops = &branch_at_await.ops;
         const bide_frame *by = branch->number != 0 ? branch->group->joined->frame : frame;
-        return bide_next_frame(bide_frame_await_by_(frame, branch->awaited, by));
+        return bide_next_frame(branch->group->begins_asked
+                                   ? bide_frame_await_in_turn_(frame, branch->awaited, by)
+                                   : bide_frame_await_by_(frame, branch->awaited, by));
     }
     bide_branch_group *group = branch->group;
     const bide_scheduler *here = frame->context->scheduler; /* it may have moved */
@@ -127,6 +129,7 @@ void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_deci
     bide_atomic_init(&group->decided, 0);
     group->decision = decision;
     group->passed = 0;
+    group->begins_asked = false;
     group->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
     group->joined = joined;
     if (group->can_stop)

@@ -42,7 +42,8 @@ static bide_next due_step(bide_frame *frame, unsigned depth)
     return bide_next_none();
 }
 
-static const bide_coroutine_code due_code = {due_step, "bide_deadline", __FILE__, NULL, NULL};
+static const bide_coroutine_type *const due_type = &bide_asks_to_stop_;
+static const bide_coroutine_code due_code = {due_step, "bide_deadline", __FILE__, &due_type, NULL};
 static const bide_point due_point = BIDE_POINT_START(&due_code);
 static const bide_awaiter_ops timer_ops = {
     .name = "bide_deadline",
@@ -349,6 +350,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
         .release = limited_release,
         .inner = limited_inner_of,
         .inner_at = offsetof(bide_with_deadline_operation, inner),
+        .is_ready_as_inner = true,
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;

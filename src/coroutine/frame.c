@@ -16,11 +16,13 @@
 #include "observe.h"
 
 #include "bide/coroutine.h"
+#include "bide/stop.h"
 #include "bide/detail/this_thread.h"
 
 typedef struct inline_queue {
     bide_awaiter_chain ready;
     struct inline_queue *outer;
+    bool is_spent; /* a coroutine here has spent a budget: one of an outer loop yields next */
 } inline_queue;
 
 static BIDE_THREAD_LOCAL inline_queue *innermost;
@@ -424,25 +426,57 @@ BIDE_THREAD_LOCAL int32_t bide_budget_ = 0;
 #endif
 int32_t bide_budget_full_ = BIDE_BUDGET > 0 ? BIDE_BUDGET - 1 : 0;
 
+/* As the timers (inline_timers.c). */
+__attribute__((weak)) void bide_look_at_clock_(void);
+
+void bide_gives_way_inline_(void)
+{
+    if (bide_look_at_clock_ != NULL)
+        bide_look_at_clock_();
+}
+
+BIDE_STATIC_ASSERT(_Alignof(bide_frame) >= 4, "a frame's address has room for the mark");
+
+/*
+ * A budget again; up to 15 less, so that give-ways do not fall on the same operation of a loop for ever: that one may
+ * be sheltered from the request, and the others not.
+ */
+static void refill_budget(void)
+{
+    static BIDE_THREAD_LOCAL uint32_t noise;
+    noise = noise * 1664525 + 1013904223;
+    bide_budget_ = bide_budget_full_;
+    if (bide_budget_full_ > 15)
+        bide_budget_ -= (int32_t)(noise >> 28);
+}
+
+/* The next await looks at the source, if the coroutine was asked to stop and has not been told. */
+static void look_at_next_await(const bide_frame *frame, bide_yields_ how)
+{
+    if (how != BIDE_YIELDS_TOLD_ && bide_stop_requested(frame->context->stop))
+        bide_budget_ = 0;
+}
+
 bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
-                        bool was_ready)
+                        bide_yields_ how)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
-    bide_budget_ = bide_budget_full_;
+    refill_budget();
     if (scheduler == &bide_inline_scheduler) {
-        /* An outer loop on this thread yields at its next operation. */
-        if (innermost != NULL && innermost->outer != NULL)
-            bide_budget_ = 0;
+        if (innermost != NULL)
+            innermost->is_spent = true;
+        bide_gives_way_inline_();
+        look_at_next_await(frame, how);
         return false;
     }
-    if (was_ready) {
+    if (how != BIDE_YIELDS_SUSPENDED_) {
         if (awaiter->ops->withdraw == NULL) { /* it may be a constant */
             bide_budget_ = 0;
             return false;
         }
         frame->awaiter.ops = &here->ops;
         frame->awaiter.link = awaiter;
-        awaiter->frame = (bide_frame *)(void *)((char *)frame + 1);
+        awaiter->frame = (bide_frame *)(void *)((char *)frame + how);
     } else if (frame->awaiter.ops != &here->ops || frame->awaiter.link != awaiter) {
         return false; /* it has moved on meanwhile: its loop must resume it (bide_suspend_) */
     }
@@ -450,11 +484,58 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
     return true;
 }
 
+/* Whether the operation has ended without suspending, and how. */
+static bool had_in_spent(bide_frame *frame, bide_awaiter *awaiter, bide_yields_ *how)
+{
+    bide_stop_source *source = frame->context->stop;
+    bool is_told = bide_stop_requested(source) && bide_stop_cut_(awaiter, source);
+    *how = is_told ? BIDE_YIELDS_TOLD_ : BIDE_YIELDS_READY_;
+    if (bide_awaiter_had(awaiter))
+        return true;
+    bide_budget_ = 0; /* what it runs is to look, too */
+    return false;
+}
+
+bool bide_await_spent_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+                       bide_frame **next)
+{
+    bide_yields_ how;
+    *next = NULL;
+    if (had_in_spent(frame, awaiter, &how))
+        return bide_yield_budget_(frame, awaiter, here, how);
+    return bide_suspend_(frame, awaiter, awaiter->ops, here, 0, next);
+}
+
+bide_frame *bide_frame_await_spent_(bide_frame *frame, bide_awaiter *awaiter, const bide_frame *by)
+{
+    bide_yields_ how;
+    frame->awaiter.link = awaiter;
+    if (!had_in_spent(frame, awaiter, &how))
+        return bide_frame_await_unready_(frame, awaiter, by);
+    return bide_yield_budget_(frame, awaiter, bide_frame_point(frame), how) ? NULL : frame;
+}
+
+bide_frame *bide_frame_await_in_turn_(bide_frame *frame, bide_awaiter *awaiter,
+                                      const bide_frame *by)
+{
+    if (BIDE_UNLIKELY(bide_stop_requested(frame->context->stop))) {
+        if (BIDE_BUDGET > 0)
+            bide_budget_ = 0; /* the await looks, or the first one in what is awaited */
+        else
+            bide_stop_cut_(awaiter, frame->context->stop);
+    }
+    return bide_frame_await_by_(frame, awaiter, by);
+}
+
 /* It yielded: it continues, and its operation is again marked as ready (bide_awaiter_had). */
 static BIDE_NOINLINE bide_frame *frame_unmark_yielded(bide_frame *marked)
 {
-    bide_frame *frame = (bide_frame *)(void *)((char *)marked - 1);
+    bide_yields_ how = (bide_yields_)((uintptr_t)marked & BIDE_YIELDS_TOLD_);
+    bide_frame *frame = (bide_frame *)(void *)((char *)marked - how);
     frame->awaiter.link->frame = NULL;
+    if (frame->context->scheduler->environment == NULL) /* a test loop draws the budget */
+        refill_budget();
+    look_at_next_await(frame, how);
     return frame;
 }
 
@@ -491,12 +572,14 @@ static void inline_run(bide_frame *frame, inline_queue *queue)
     }
     bide_assert(innermost == queue); /* inner loops have ended */
     innermost = queue->outer;
+    if (BIDE_UNLIKELY(queue->is_spent) && innermost != NULL)
+        bide_budget_ = 0;
 }
 
 void bide_resume_with_what_is_left_(bide_frame *frame)
 {
     frame = posted_frame(frame);
-    inline_queue queue = {{NULL, NULL}, innermost};
+    inline_queue queue = {{NULL, NULL}, innermost, false};
     innermost = &queue;
     inline_run(frame, &queue);
 }
@@ -523,7 +606,7 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
         function(frame);
         return;
     }
-    inline_queue queue = {{NULL, NULL}, NULL};
+    inline_queue queue = {{NULL, NULL}, NULL, false};
     innermost = &queue;
     function(frame);
     inline_run(NULL, &queue);
@@ -531,7 +614,7 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
 
 bool bide_run_queued_(void)
 {
-    inline_queue all = {{NULL, NULL}, innermost};
+    inline_queue all = {{NULL, NULL}, innermost, false};
     /* Operations in an outer queue were posted before the inner loop began. */
     for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
         bide_awaiter_chain later = all.ready;
@@ -549,7 +632,7 @@ bool bide_run_queued_(void)
 
 void bide_run_chain_(const bide_awaiter_chain *chain)
 {
-    inline_queue queue = {*chain, innermost};
+    inline_queue queue = {*chain, innermost, false};
     if (chain->first == NULL)
         return;
     innermost = &queue;
@@ -560,7 +643,7 @@ static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
 {
     (void)scheduler;
     if (innermost == NULL) {
-        inline_queue queue = {{first, last}, NULL};
+        inline_queue queue = {{first, last}, NULL, false};
         innermost = &queue;
         inline_run(NULL, &queue);
         return;

@@ -85,12 +85,14 @@ static bide_frame *coroutine_of(bide_awaiter *awaiter)
 
 /*
  * Whether `child` runs for the coroutine that awaits `awaiter`. An asynchronous generator that has
- * yielded does not.
+ * yielded does not: its `next` has ended. A recursive generator does, placed or owned: to be awaited is
+ * to be yielded from.
  */
 static bool coroutine_runs(const bide_awaiter *awaiter, const bide_frame *child)
 {
+    const bide_wrapper_ops *wrapper = bide_wrapper_of(awaiter);
     bide_state state = bide_frame_point(child)->state;
-    return state != BIDE_AT_END && (state != BIDE_AT_YIELD || bide_wrapper_of(awaiter) == NULL);
+    return state != BIDE_AT_END && (state != BIDE_AT_YIELD || wrapper == NULL || wrapper->is_owner);
 }
 
 bide_frame *bide_awaited_coroutine_(const bide_frame *frame)
@@ -111,6 +113,7 @@ static void release_result(bide_frame *frame)
 }
 
 const bide_coroutine_type bide_moves_back_;
+const bide_coroutine_type bide_asks_to_stop_;
 
 /*
  * Returns the operation by which the continuation of `ended`, a finished coroutine, was posted; NULL if

@@ -195,6 +195,62 @@ void bide_timekeeper_run_due_(uint64_t now)
     bide_run_chain_(&due);
 }
 
+/* ---- A give-way of the inline scheduler ---- */
+
+static BIDE_THREAD_LOCAL bide_limited_wait_ *limited_waits; /* the innermost */
+
+void bide_limited_wait_begin_(bide_limited_wait_ *wait, bide_stop_source *stop, uint64_t deadline)
+{
+    wait->deadline = deadline;
+    wait->stop = stop;
+    wait->outer = limited_waits;
+    limited_waits = wait;
+}
+
+void bide_limited_wait_end_(bide_limited_wait_ *wait)
+{
+    limited_waits = wait->outer;
+}
+
+static bool only_asks_to_stop(const bide_frame *frame)
+{
+    const bide_coroutine_code *code = bide_frame_point(frame)->code;
+    return code != NULL && code->type != NULL && *code->type == &bide_asks_to_stop_;
+}
+
+/*
+ * A coroutine whose operations are always ready keeps this thread, which keeps time. Deadlines that are
+ * due request their stops. Coroutines whose sleep is over resume when this one suspends.
+ */
+void bide_look_at_clock_(void)
+{
+    bide_awaiter_chain due = {NULL, NULL};
+    bool keeps = here != NULL && here->used;
+    if (!keeps && limited_waits == NULL)
+        return;
+    uint64_t now = bide_platform.now();
+    for (bide_limited_wait_ *wait = limited_waits; wait != NULL; wait = wait->outer) {
+        if (now < wait->deadline)
+            continue;
+        wait->deadline = BIDE_FOREVER;
+        bide_stop_request_with(wait->stop, -ETIMEDOUT);
+    }
+    if (!keeps)
+        return;
+    bide_short_lock_take_(&lock);
+    if (here != &service || !service_ending)
+        tree_take_due(&here->first, now, &due);
+    bide_short_lock_free_(&lock);
+    for (bide_awaiter *awaiter; (awaiter = bide_awaiter_chain_take(&due)) != NULL;) {
+        if (only_asks_to_stop(awaiter->frame))
+            bide_frame_step(awaiter->frame, 0);
+        else
+            bide_wake_one(awaiter);
+    }
+}
+
+/* ---- Keepers that leave ---- */
+
 /* Keeps time until the service can take the tree, or until no timer is left. */
 static void timekeeper_wait(void)
 {

@@ -5,6 +5,7 @@
 #ifndef BIDE_COROUTINE_INLINE_TIMERS_H
 #define BIDE_COROUTINE_INLINE_TIMERS_H
 
+#include "bide/stop.h"
 #include "bide/extend/timer.h"
 
 /* The states of the word that a keeper sleeps on. */
@@ -37,6 +38,25 @@ void bide_timekeeper_unpark_(void);
 
 /* Runs the timers that are due at `now`, and the coroutines that they wake inline, on this thread. */
 void bide_timekeeper_run_due_(uint64_t now);
+
+/*
+ * A wait of the calling thread that has a deadline, and whose coroutines run on this thread: a give-way
+ * requests a stop when it is late. On the thread's stack, between these two.
+ */
+typedef struct bide_limited_wait_ {
+    uint64_t deadline;
+    bide_stop_source *stop;
+    struct bide_limited_wait_ *outer;
+} bide_limited_wait_;
+
+void bide_limited_wait_begin_(bide_limited_wait_ *wait, bide_stop_source *stop, uint64_t deadline);
+void bide_limited_wait_end_(bide_limited_wait_ *wait);
+
+/*
+ * A coroutine gives way on this thread: requests the stops that are due, by its waits and by its timers.
+ * Coroutines whose sleep is over are posted.
+ */
+void bide_look_at_clock_(void);
 
 /*
  * Starts a thread that calls bide_serve_timers_, and returns 0 or a negative errno. NULL: the system

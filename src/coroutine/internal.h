@@ -90,6 +90,13 @@ extern int32_t bide_budget_full_;
 /* bide_resume, without a new budget where it begins a turn: the caller has set one. */
 void bide_resume_with_what_is_left_(bide_frame *frame);
 
+/*
+ * bide_frame_await_by_ at the begin of a turn that is a give-way of the coroutine behind `frame`: an operation
+ * that can be cancelled is not begun if that was asked to stop.
+ */
+bide_frame *bide_frame_await_in_turn_(bide_frame *frame, bide_awaiter *awaiter,
+                                      const bide_frame *by);
+
 /* Posts an ended operation behind the ready ones: bide_scheduler.post_last. */
 BIDE_INLINE void bide_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
@@ -108,6 +115,13 @@ extern const bide_wrapper_ops bide_owned_ops_;
  * that it is at a point of this number.
  */
 extern const bide_coroutine_type bide_moves_back_;
+
+/* The type of a frame that only requests a stop: a thread that keeps time steps it at a give-way. */
+extern const bide_coroutine_type bide_asks_to_stop_;
+
+/* A coroutine of the inline scheduler gives way: a thread that keeps time looks at the clock. */
+void bide_gives_way_inline_(void);
+
 enum { BIDE_POSTED_BACK_ = 1 };
 
 #endif

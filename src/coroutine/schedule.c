@@ -9,6 +9,7 @@
 
 #include "bide/errors.h"
 #include "bide/extend/choice.h"
+#include "bide/stop.h"
 
 static bool schedule_never_ready(bide_awaiter *awaiter)
 {
@@ -78,14 +79,16 @@ static bide_frame *schedule_suspend(bide_awaiter *awaiter, bide_frame *frame)
         bide_container_of(awaiter, bide_schedule_operation, awaiter);
     bide_scheduler *scheduler = operation->scheduler;
     schedule_move(operation, frame);
+    if (scheduler == &bide_inline_scheduler)
+        bide_gives_way_inline_();
     bide_post_last_(scheduler, awaiter);
     return NULL;
 }
 
+/* The coroutine has moved in any case; the status says whether it was asked to stop. */
 static int schedule_resume(bide_awaiter *awaiter)
 {
-    (void)awaiter;
-    return 0;
+    return bide_stop_reason(awaiter->frame->context->stop);
 }
 
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler)
@@ -136,7 +139,7 @@ static bide_frame *resume_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
     operation->after.awaiter.ops = &after_point.ops;
     operation->after.awaiter.frame = frame;
     operation->after.context = frame->context;
-    return bide_frame_await_by_(&operation->after, operation->inner, &operation->after);
+    return bide_frame_await_in_turn_(&operation->after, operation->inner, &operation->after);
 }
 
 static int resume_on_resume(bide_awaiter *awaiter)
@@ -226,7 +229,8 @@ static bide_next there_step(bide_frame *there, unsigned depth)
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
         const bide_awaiter *by = operation->waits ? &operation->waiting : &operation->awaiter;
-        return bide_next_frame(bide_frame_await_by_(there, *awaited_there(operation), by->frame));
+        return bide_next_frame(
+            bide_frame_await_in_turn_(there, *awaited_there(operation), by->frame));
     }
     operation->status = bide_wrapper_take(awaited_there(operation));
     there->awaiter.ops = &bide_point_finished.ops;

@@ -79,9 +79,40 @@ static const bide_awaiter_ops *ops_for(uint32_t word)
     return (word & BIDE_STOP_TIMED_OUT_) != 0 ? &timed_out_ops : &cancelled_ops;
 }
 
+/* It is never called: bide_stop_suspend_. */
+void bide_cancel_inside_(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+}
+
+/* The end of a frame that has not begun. It is ready as often as it is looked at. */
+static const bide_point cut_point = {
+    .ops = {.ready = ended_ready, .suspend = bide_frame_started_, .withdraw = bide_frame_withdraw_},
+    .line = __LINE__,
+    .state = BIDE_AT_END,
+};
+
+bool bide_stop_cut_(bide_awaiter *awaiter, bide_stop_source *source)
+{
+    const bide_wrapper_ops *wrapper;
+    while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->is_ready_as_inner)
+        awaiter = wrapper->inner(awaiter, 0);
+    if (awaiter->ops->cancel != NULL) {
+        /* relaxed: the caller has acquired REQUESTED. */
+        awaiter->ops = ops_for(bide_atomic_load(&source->word, relaxed));
+        return true;
+    }
+    if (bide_awaiter_is_frame(awaiter) && awaiter->ops->ready != NULL) {
+        awaiter->ops = &cut_point.ops;
+        ((bide_frame *)(void *)awaiter)->error = bide_stop_reason(source);
+        return true;
+    }
+    return false;
+}
+
 int bide_stop_reason(bide_stop_source *source)
 {
-    if (!bide_stop_requested(source))
+    if (BIDE_LIKELY(!bide_stop_requested(source)))
         return 0;
     /* relaxed: TIMED_OUT came with REQUESTED, which has been acquired. */
     uint32_t word = bide_atomic_load(&source->word, relaxed);
@@ -274,6 +305,8 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
 bide_frame *bide_stop_suspend_(bide_awaiter *awaiter, const bide_awaiter_ops *ops,
                                bide_frame *frame)
 {
+    if (ops->cancel == bide_cancel_inside_)
+        return ops->suspend(awaiter, frame);
     return bide_stop_suspend_in_(frame->context->stop, awaiter, ops, frame);
 }
 

@@ -28,6 +28,8 @@
  *      run them before this wait has ended, although this wait may depend on them.
  *   7. So the thread may be woken because of an earlier timer. PARKED is RUNNING again then; it is
  *      stored anew before each sleep.
+ *   8. A coroutine whose operations are always ready never lets the thread sleep. At its give-ways the
+ *      deadlines of this thread's waits, and due timers, request their stops (inline_timers.c).
  */
 #include "bide/sync_wait.h"
 
@@ -177,6 +179,7 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
 {
     thread_waiter waiter;
     bide_timekeeper_ timekeeper;
+    bide_limited_wait_ limited;
     bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
 #if BIDE_DEBUG
@@ -193,7 +196,12 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
         deadline = BIDE_FOREVER;
     }
     bool keeps_time = bide_keep_time_(&timekeeper);
+    has_deadline = deadline != BIDE_FOREVER && scheduler == &bide_inline_scheduler;
+    if (has_deadline)
+        bide_limited_wait_begin_(&limited, &waiter.root.stop, deadline);
     start_and_wait(&waiter, deadline);
+    if (has_deadline)
+        bide_limited_wait_end_(&limited);
     if (keeps_time)
         bide_stop_keeping_time_(&timekeeper);
     return waiter.root.status;

@@ -30,6 +30,7 @@ static bide_frame *when_begin(bide_awaiter *awaiter, bide_frame *frame, bide_dec
     const bide_context *context = frame->context;
     bide_awaiter_chain others = {NULL, NULL};
     bide_branch_group_init_(&when->group, when->count, decision, context, awaiter);
+    when->group.begins_asked = true; /* begun in another turn, so this is a give-way */
     for (size_t i = 0; i < when->count; i++) {
         bide_branch *branch = &when->branches[i];
         bide_branch_prepare_(branch, &when->group, i + 1, context);

@@ -58,6 +58,8 @@ static void sim_loop_post(bide_scheduler *scheduler, bide_awaiter *first, bide_a
                              __LINE__);
         return;
     }
+    if (((uintptr_t)first->frame & BIDE_YIELDS_READY_) != 0)
+        loop->has_yielded = true;
     sim_loop_append(loop, first, last);
 }
 
@@ -241,6 +243,7 @@ static bool sim_loop_jump(bide_sim_loop *loop, uint64_t max)
         return false;
     if (time > loop->now)
         loop->now = time;
+    loop->busy = 0;
     sim_loop_take_due(loop);
     return true;
 }
@@ -248,6 +251,8 @@ static bool sim_loop_jump(bide_sim_loop *loop, uint64_t max)
 /* While something is ready, a timer may be drawn to come first. */
 static void sim_loop_jump_early(bide_sim_loop *loop, uint64_t max)
 {
+    if (loop->busy >= loop->max_turns / 2 && sim_loop_jump(loop, max))
+        return;
     if (!test_may_be_late(loop) || loop->ready_count == 0 || bide_timers_next(&loop->timers) > max)
         return;
     if (bide_test_draw_(loop, DRAW_LATE, bide_test_chance_(loop, 5), 2) == 0)
@@ -315,6 +320,8 @@ static void test_draw_budget(bide_sim_loop *loop)
 {
     enum { SMALL = 5 };
     bide_budget_ = bide_budget_full_;
+    if (bide_budget_full_ > 15) /* as refill_budget in frame.c, but the same in each run */
+        bide_budget_ -= (int32_t)(loop->turns & 15);
     if (!test_may_yield_early(loop))
         return;
     uint32_t number = bide_test_chance_(loop, 2) ? bide_test_number_below_(loop, SMALL) : 0;
@@ -340,8 +347,13 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
     bide_test_note_turn_(loop, awaiter, value, of);
     test_draw_budget(loop);
     loop->turns++;
+    loop->busy++;
+    uint64_t budget = (uint64_t)bide_budget_ + 1;
+    loop->has_yielded = false;
     bide_resume_with_what_is_left_(awaiter->frame); /* drawn */
     bide_budget_ = bide_budget_full_;
+    if (loop->has_yielded) /* twenty of whole budgets are as many as all turns */
+        loop->busy += loop->max_turns / 20 * budget / ((uint64_t)bide_budget_full_ + 1);
     bide_assert(bide_sim_loop_running_ == loop);
     bide_sim_loop_running_ = loop->outer;
     return true;
@@ -406,6 +418,8 @@ void bide_sim_loop_init(bide_sim_loop *loop, uint64_t seed)
     loop->style = bide_test_next_number_(&loop->random);
     loop->now = TEST_SECOND;
     loop->max_turns = 1000000;
+    loop->busy = 0;
+    loop->has_yielded = false;
     loop->thread = pthread_self();
     bide_timers_init(&loop->timers);
 }

@@ -120,7 +120,7 @@ void bide_test_note_turn_(bide_sim_loop *loop, const bide_awaiter *awaiter, uint
 {
     if (loop->record == NULL || loop->record->lines == NULL)
         return;
-    bool has_yielded = ((uintptr_t)awaiter->frame & 1) != 0;
+    uintptr_t has_yielded = (uintptr_t)awaiter->frame & BIDE_YIELDS_TOLD_;
     const bide_frame *frame =
         (const bide_frame *)(const void *)((const char *)awaiter->frame - has_yielded);
     const bide_frame *body = frame;

@@ -4,11 +4,18 @@
  */
 #include "wrapping.h"
 
+#include "../../src/coroutine/internal.h"
+
+#include "bide/async_generator.h"
 #include "bide/condition.h"
 #include "bide/create.h"
 #include "bide/handle.h"
 #include "bide/mutex.h"
+#include "bide/recursive_generator.h"
 #include "bide/run_loop.h"
+#include "bide/schedule.h"
+#include "bide/shared_task.h"
+#include "bide/sim_loop.h"
 #include "bide/spawn.h"
 
 #include <errno.h>
@@ -383,9 +390,244 @@ static void a_long_chain_through_any_wrapper_is_destroyed_on_a_small_stack(void 
     pthread_attr_destroy(&attributes);
 }
 
+/* ---- `finally` runs once, wherever a coroutine stands ---- */
+
+typedef enum stands {
+    STANDS_WAITING,
+    STANDS_AT_YIELD,
+    STANDS_GIVING_WAY, /* at an operation that was ready */
+    STANDS_ENDED,      /* its parent is posted, and has not resumed */
+    STANDS
+} stands;
+
+typedef enum part_kind { PART_TASK, PART_ASYNC_GENERATOR, PART_SHARED, PART_KINDS } part_kind;
+
+static struct {
+    unsigned begun, ended;
+    bide_event never, set;
+} swept;
+
+static bide_sim_loop turns_of;
+
+struct part {
+    union {
+        bide_task task;
+        bide_async_generator generator;
+        bide_recursive_generator nested;
+        bide_shared_task shared;
+    } head;
+    stands stands;
+    unsigned depth; /* of those that are nested below it */
+    bool is_owned;
+    bide_event_waiter wait;
+    unsigned value;
+    struct part *below;
+};
+
+#define PART_BEGINS(name)                                     \
+    bide_begin(name, struct part *self);                      \
+    swept.begun++;                                            \
+    if (self->stands == STANDS_WAITING)                       \
+        bide_try(bide_event_wait(&self->wait, &swept.never)); \
+    if (self->stands == STANDS_GIVING_WAY)                    \
+    bide_try(bide_event_wait(&self->wait, &swept.set))
+
+bide_coroutine(task_part_body)
+{
+    PART_BEGINS(task_part_body);
+    bide_finally();
+    swept.ended++;
+    bide_end();
+}
+
+bide_shared_coroutine(shared_part_body)
+{
+    PART_BEGINS(shared_part_body);
+    bide_finally();
+    swept.ended++;
+    bide_end();
+}
+
+bide_async_generator_coroutine(generator_part_body)
+{
+    PART_BEGINS(generator_part_body);
+    if (self->stands == STANDS_AT_YIELD)
+        bide_yield(&self->value);
+    bide_finally();
+    swept.ended++;
+    bide_end();
+}
+
+/* Awaits a part, which is in its frame or was created. */
+struct whole {
+    bide_task task;
+    part_kind kind;
+    stands stands;
+    bool is_owned;
+    struct part placed;
+    struct part *part;
+    bide_context context; /* of a shared task */
+    bide_shared_task_waiter shared_wait;
+    bide_async_generator_next_operation next;
+    bide_event_waiter wait;
+    bide_schedule_on_operation there;
+    bool has_resumed;
+};
+
+static bide_awaiter *await_part(struct whole *self)
+{
+    self->part->stands = self->stands;
+    switch (self->kind) {
+    case PART_ASYNC_GENERATOR:
+        bide_async_generator_init(&self->part->head.generator, &generator_part_body);
+        return bide_async_generator_next(&self->next, &self->part->head.generator);
+    case PART_SHARED:
+        bide_shared_task_init(&self->part->head.shared, &shared_part_body, &self->context);
+        return bide_shared_task_wait(&self->shared_wait, &self->part->head.shared);
+    case PART_TASK:
+    default:
+        return self->is_owned ? bide_owned(self->part, &task_part_body)
+                              : bide_task_init(&self->part->head.task, &task_part_body);
+    }
+}
+
+bide_coroutine(whole_body)
+{
+    bide_begin(whole_body, struct whole * self);
+    self->part = &self->placed;
+    if (self->is_owned)
+        self->part = bide_create(sizeof *self->part,
+                                 self->kind == PART_TASK ? &task_part_body : &generator_part_body,
+                                 &bide_heap);
+    if (self->stands == STANDS_ENDED)
+        bide_await(
+            bide_schedule_on(&self->there, bide_this_context()->scheduler, await_part(self)));
+    else
+        bide_await(await_part(self));
+    self->has_resumed = true;
+    bide_await(bide_event_wait(&self->wait, &swept.never)); /* a generator has yielded */
+    bide_finally();
+    if (self->kind == PART_ASYNC_GENERATOR) {
+        bide_async_generator_destroy(&self->part->head.generator);
+        if (self->is_owned)
+            bide_free(&self->part->head.generator.frame);
+    }
+    bide_end();
+}
+
+static void destroy_where_it_stands(part_kind kind, stands where, bool is_owned)
+{
+    bide_spawned spawned;
+    struct whole whole = {.kind = kind, .stands = where, .is_owned = is_owned};
+    swept.begun = swept.ended = 0;
+    whole.context = turns_of.context;
+    bide_spawn(&spawned, &turns_of.context, bide_task_init(&whole.task, &whole_body));
+    int32_t full = bide_budget_full_;
+    if (where == STANDS_GIVING_WAY)
+        bide_budget_full_ = 0;
+    /* All but the last turn, after which the whole would have resumed. */
+    for (unsigned turns = where == STANDS_ENDED ? 2 : 1; turns != 0; turns--)
+        assert_true(bide_sim_loop_step(&turns_of));
+    bide_budget_full_ = full;
+    assert_int_equal(swept.begun, 1);
+    assert_int_equal(swept.ended, where == STANDS_ENDED);
+    assert_int_equal(whole.has_resumed, where == STANDS_AT_YIELD);
+    bide_destroy(&spawned.root.frame);
+    if (kind == PART_SHARED && where != STANDS_ENDED) { /* it belongs to all its waiters */
+        assert_int_equal(swept.ended, 0);
+        bide_destroy(&whole.part->head.shared.frame);
+    }
+    assert_int_equal(swept.begun, 1);
+    assert_int_equal(swept.ended, 1);
+    while (bide_sim_loop_step(&turns_of)) {
+    }
+    assert_int_equal(swept.ended, 1);
+}
+
+static void finally_runs_once_wherever_a_coroutine_is_destroyed(void **state)
+{
+    (void)state;
+    bide_sim_loop_init(&turns_of, 1);
+    bide_event_init(&swept.never, false);
+    bide_event_init(&swept.set, true);
+    for (part_kind kind = 0; kind < PART_KINDS; kind++) {
+        for (stands where = 0; where < STANDS; where++) {
+            for (int is_owned = 0; is_owned < 2; is_owned++) {
+                if ((where == STANDS_AT_YIELD && kind != PART_ASYNC_GENERATOR) ||
+                    (is_owned && kind == PART_SHARED))
+                    continue;
+                destroy_where_it_stands(kind, where, is_owned);
+            }
+        }
+    }
+    bide_event_destroy(&swept.never);
+    bide_event_destroy(&swept.set);
+    bide_sim_loop_destroy(&turns_of);
+}
+
+static const bide_point *nested_part_point(void);
+
+static struct part *make_nested(unsigned depth, bool is_owned, struct part *memory)
+{
+    struct part *part =
+        is_owned ? bide_create(sizeof *part, nested_part_point(), &bide_heap) : memory;
+    memset(part, 0, sizeof *part);
+    part->depth = depth;
+    part->is_owned = is_owned;
+    part->below = memory + 1;
+    return part;
+}
+
+bide_recursive_generator_coroutine(nested_part_body)
+{
+    bide_begin(nested_part_body, struct part * self);
+    swept.begun++;
+    if (self->depth != 0 && self->is_owned) {
+        bide_yield_from_owned(make_nested(self->depth - 1, true, self->below), &nested_part_body);
+    } else if (self->depth != 0) {
+        make_nested(self->depth - 1, false, self->below);
+        bide_yield_from(
+            bide_recursive_generator_init(&self->below->head.nested, &nested_part_body));
+    }
+    bide_yield(&self->value);
+    bide_finally();
+    swept.ended++;
+    bide_end();
+}
+
+static const bide_point *nested_part_point(void)
+{
+    return &nested_part_body;
+}
+
+enum { NESTED = 4 };
+
+/* Left after each of its values: the innermost first. */
+static void finally_runs_once_in_each_generator_of_a_chain_that_is_left(void **state)
+{
+    (void)state;
+    for (unsigned values = 1; values <= NESTED; values++) {
+        for (int is_owned = 0; is_owned < 2; is_owned++) {
+            struct part memory[NESTED + 1];
+            struct part *root = make_nested(NESTED - 1, false, memory);
+            root->is_owned = is_owned;
+            swept.begun = swept.ended = 0;
+            bide_recursive_generator_init(&root->head.nested, &nested_part_body);
+            for (unsigned i = 0; i < values; i++)
+                assert_non_null(bide_recursive_generator_next(&root->head.nested));
+            assert_int_equal(swept.begun, NESTED);
+            assert_int_equal(swept.ended, values - 1);
+            bide_recursive_generator_destroy(&root->head.nested);
+            assert_int_equal(swept.ended, NESTED);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finally_runs_once_wherever_a_coroutine_is_destroyed),
+        cmocka_unit_test(finally_runs_once_in_each_generator_of_a_chain_that_is_left),
         cmocka_unit_test(destroying_a_spawned_root_that_has_ended_does_nothing),
         cmocka_unit_test(what_was_handed_to_a_destroyed_waiter_goes_to_the_next),
         cmocka_unit_test(what_was_free_and_taken_by_a_destroyed_waiter_goes_to_the_next),

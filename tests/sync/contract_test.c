@@ -9,6 +9,8 @@
 #include "sync/meeting.h"
 #include "sync/primitives.h"
 
+#include "../src/coroutine/internal.h"
+
 #include "bide/deadline.h"
 #include "bide/handle.h"
 #include "bide/pollable.h"
@@ -304,6 +306,49 @@ static void asked_before_it_still_has_what_is_ready(void **state)
     bide_stop_request(&user->stop);
     f.primitive->wake(f.object);
     bide_resume(&user->task.frame);
+    assert_int_equal(user->status, 0);
+    fixture_end(&f);
+}
+
+/* Its budget is spent: it gives way at its next await, which is not begun if it was asked to stop. */
+static void resume_with_a_spent_budget(struct user *user)
+{
+    int32_t full = bide_budget_full_;
+    bide_budget_full_ = 0;
+    bide_resume(&user->task.frame);
+    bide_budget_full_ = full;
+}
+
+static void asked_before_it_has_nothing_of_what_is_ready_at_a_give_way(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        fixture_init(&f, state);
+        if ((f.primitive->traits & AWAITS_NOTHING) != 0) {
+            fixture_end(&f);
+            skip();
+        }
+        struct user *user = make_user(&f);
+        bide_stop_request_with(&user->stop, reasons[i]);
+        f.primitive->wake(f.object);
+        resume_with_a_spent_budget(user);
+        assert_int_equal(user->status, WAITS); /* it is posted */
+        by_hand_run(&f.by_hand);
+        assert_int_equal(user->status, reasons[i]);
+        assert_int_equal(begin_user(&f)->status, 0); /* the next has it */
+        fixture_end(&f);
+    }
+}
+
+static void asked_at_a_give_way_it_still_has_what_it_took(void **state)
+{
+    struct fixture f;
+    fixture_init(&f, state);
+    struct user *user = make_user(&f);
+    f.primitive->wake(f.object);
+    resume_with_a_spent_budget(user);
+    bide_stop_request(&user->stop);
+    by_hand_run(&f.by_hand);
     assert_int_equal(user->status, 0);
     fixture_end(&f);
 }
@@ -1243,6 +1288,8 @@ static const struct {
     CASE(so_many_tokens_let_so_many_end, HANDS),
     CASE(asked_before_it_ends_at_once_and_leaves_what_there_is_to_the_next, ANY),
     CASE(asked_before_it_still_has_what_is_ready, ANY),
+    CASE(asked_before_it_has_nothing_of_what_is_ready_at_a_give_way, ANY),
+    CASE(asked_at_a_give_way_it_still_has_what_it_took, ANY),
     CASE(asked_while_it_waits_it_ends_and_the_others_keep_their_order, ANY),
     CASE(asked_all_together_they_end_and_what_there_is_stays, ANY),
     CASE(asked_after_it_was_woken_it_has_what_it_was_handed_or_the_next_has, ANY),

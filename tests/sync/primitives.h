@@ -26,6 +26,7 @@ enum {
     WAKE_BLOCKS = 64,        /* `wake` is for a thread: it may block until a coroutine releases */
     LEAVES_A_GAP = 128, /* what is given back is a gap: hand_on goes past it */
     KEEPS_WHAT_IT_HAD = 32,  /* a waiter destroyed after it was woken: nobody else has its token then */
+    AWAITS_NOTHING = 256,    /* its `begin` is a coroutine that awaits nothing if it is ready */
 };
 
 typedef struct primitive {
@@ -33,7 +34,7 @@ typedef struct primitive {
     size_t object_size; /* aligned to a cache line */
     size_t waiter_size; /* aligned as malloc aligns */
     unsigned traits;
-    unsigned tokens;       /* how often `wake` may be called; 0: it wakes all, once */
+    unsigned tokens;      /* how often `wake` may be called; 0: it wakes all, once */
     unsigned max_waiting; /* at a time; 0: any number */
     size_t max_counted;   /* as many as it can count may wait at a time; 0: any number */
 

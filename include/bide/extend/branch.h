@@ -49,7 +49,9 @@ typedef struct bide_branch_group {
     bide_atomic(size_t)
         decided; /* 0, or the number of the branch that decided, from 1; in a scope, its -error */
     bide_decision decision;
-    bool can_stop;        /* can anybody ask the branches to stop? */
+    bool can_stop; /* can anybody ask the branches to stop? */
+    bool
+        begins_asked; /* a branch that was asked before it begins does not begin what can be cancelled */
     bide_awaiter *joined; /* the operation that ends with the group */
     size_t passed;        /* while it is destroyed: the branches up to this number have ended */
     bide_stop_source stop;

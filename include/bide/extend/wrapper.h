@@ -64,6 +64,12 @@ typedef struct bide_wrapper_ops {
     /* Where in the wrapper it keeps a pointer to its one inner operation, for dumps to show that; 0:
      * it has none, or several. */
     size_t inner_at;
+
+    /*
+     * Its `ready` is that of inner(awaiter, 0) (bide_awaiter_had), which it awaits under the awaiting
+     * coroutine's stop source, or under one below that. So a request ends the inner operation in its stead.
+     */
+    bool is_ready_as_inner;
 } bide_wrapper_ops;
 
 /* The first member of a wrapper's table. */
@@ -202,7 +208,8 @@ int bide_forward_attempt_(bide_awaiter *awaiter, bide_choice *choice);
     {                                                                                              \
         BIDE_WRAPPER_OPS_IN_CHOICE(bide_forward_ready_, bide_forward_suspend_, (resume), (name),   \
                                    bide_forward_attempt_),                                         \
-            NULL, bide_forward_release_, bide_forward_inner_, false, offsetof(bide_forward, inner) \
+            NULL, bide_forward_release_, bide_forward_inner_, false,                               \
+            offsetof(bide_forward, inner), true                                                    \
     }
 
 /*

@@ -173,6 +173,26 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     case WRAP_CHILD_MOVES:
         l->inner = cell_away_of(c, at);
         break;
+    case WRAP_ALL:
+    case WRAP_ALL_SECOND:
+        o = walk(c, index + 1, at, reached);
+        /* The other operation is ready, but it is not begun. */
+        if (reached && is_request(c) && c->end->moment == MOMENT_BEFORE && o.status == 0)
+            o.status = reason(c);
+        l->ends_at = o.goes_on;
+        if (wrapper_takes(l->kind))
+            l->witness.goes_on = o.goes_on;
+        o.goes_on = at;
+        return o;
+    case WRAP_ONCE:
+        /* At a give-way it does not begin to be the one that runs it. */
+        if (reached && is_request(c) && c->end->moment == MOMENT_BEFORE && c->setting->gives_way) {
+            walk(c, index + 1, at, reached);
+            o = (outcome){.begins = false, .goes_on = at, .at_begin = true, .ends = true};
+            o.status = reason(c);
+            return o;
+        }
+        break;
     case WRAP_ANY:
     case WRAP_ANY_SECOND:
         return of_any(c, l, at, reached);

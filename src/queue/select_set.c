@@ -236,7 +236,7 @@ static void member_begin_wait(bide_select_set *set, bide_select_member *member,
     frame->awaiter.frame = NULL;
     frame->context = &member->context;
     add_waiting(set, member);
-    bide_frame *next = bide_frame_await(frame, member->awaited);
+    bide_frame *next = bide_frame_await_by_(frame, member->awaited, frame);
     if (next != NULL)
         bide_run_on_(next);
 }

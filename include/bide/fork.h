@@ -412,9 +412,6 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * A fork, a call and a join are awaited by the coroutine itself, at once. They are no cases of a select,
  * which refuses them: what a child has done cannot be undone, and a join cannot be withdrawn.
  *
- * A fork, a call and a join are awaited by the coroutine itself, at once. They are no cases of a select,
- * which refuses them: what a child has done cannot be undone, and a join cannot be withdrawn.
- *
  * A forking coroutine that has forked must not be destroyed before it has ended, whatever it waits
  * for; that is misuse, and detected. If it ends without having joined, it waits for its children at
  * its end, after `finally`.

@@ -7,10 +7,24 @@
  *     bide_scope_spawn(&self->scope, &self->writer, writer(...));
  *     bide_try(bide_scope_join(&self->scope));        // all have ended; the first error
  *
+ * With options (bide_scope_init_with) a coroutine that fails spares the others, results are taken in
+ * the order of completion, and only so many run at a time:
+ *
+ *     bide_scope_options options = {.spares = true, .collects = true, .max_running = 8};
+ *     bide_scope_init_with(&self->scope, bide_this_frame(), &options);
+ *     ... bide_scope_spawn for each ...
+ *     for (;;) {
+ *         bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->ended));
+ *         if (self->status < 0)
+ *             break;                                  // -ENOENT: there are no more
+ *         ... self->ended->status, of a coroutine that has ended ...
+ *     }
+ *     bide_try(bide_scope_join(&self->scope));
+ *
  *     open --join--> joining --the last one has ended--> joined
  *
  * The owner and the coroutines of the scope may begin more coroutines in it, and stop it; the owner
- * alone joins it, once. All coroutines of the scope are asked to stop when one of them fails, by
+ * alone joins it. All coroutines of the scope are asked to stop when one of them fails, by
  * bide_scope_stop, when the owner is asked to stop, and when the join is: by a deadline around it, for
  * one. Beginning one costs a post to the scheduler and no allocation.
  *
@@ -29,11 +43,28 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/* What a scope does that is not as bide_scope_init makes it. All zero: that. */
+typedef struct bide_scope_options {
+    bool spares;        /* a coroutine that fails does not stop the others */
+    bool collects;      /* those that have ended are kept for bide_scope_next */
+    size_t max_running; /* so many run at a time, and the rest waits in the scope; 0: any number */
+} bide_scope_options;
+
 typedef struct bide_scope {
     bide_awaiter awaiter; /* of join */
     bide_branch_group group;
     bide_context context; /* as the owner's was when it opened the scope; constant */
     bool is_gated;        /* its join waits in another source than the group's parent */
+
+    /* of one with options; `lock` is for all that follows, but for the options */
+    bool collects;
+    bide_atomic(uint32_t) lock;
+    size_t max_running;
+    size_t has_begun;            /* those that were begun and have not ended */
+    size_t uncollected;          /* those that next has not returned */
+    bide_awaiter_chain held;     /* those that wait for room, in order */
+    bide_awaiter_chain finished; /* those that next is to return, in order */
+    bide_awaiter *waits;         /* the next that waits, or NULL */
 
     /* of the trees of open scopes, where misuse is looked for */
     bide_frame *owner; /* or NULL: in none */
@@ -49,6 +80,22 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
  */
 #define bide_scope_init(scope, owner) bide_scope_init_(scope, owner, BIDE_DEBUG)
 
+void bide_scope_init_with_(bide_scope *scope, bide_frame *owner, const bide_scope_options *options,
+                           bool debug);
+
+/*
+ * The same with options, which are copied.
+ *
+ * `spares`: bide_scope_join still ends with the first error. `collects`: each branch is returned by
+ * bide_scope_next once it has ended, but for those that were given an `ended`, which is called
+ * instead. `max_running`: a coroutine that is begun beyond that waits until one ends, then the one
+ * that has waited longest begins. A coroutine that waits in turn for one that it has begun in the
+ * same scope still counts, so such scopes need room for both.
+ * Threads: the owner's. Suspends: never. Progress: blocks as bide_stop_source_attach does.
+ */
+#define bide_scope_init_with(scope, owner, options) \
+    bide_scope_init_with_(scope, owner, options, BIDE_DEBUG)
+
 /*
  * Begins `awaiter` (a task, or any operation) beside the owner, in the context that the owner had
  * when it opened the scope, but for the stop source; it stays there if the owner moves. It is
@@ -60,7 +107,7 @@ void bide_scope_init_(bide_scope *scope, bide_frame *owner, bool debug);
  * belongs to the scope's user from then on, also if the owner is destroyed before it joins;
  * branch->status says whether it had anything.
  * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: blocks as
- * bide_stop_source_attach does.
+ * bide_stop_source_attach does, and with options for a moment, for a lock of the scope's.
  */
 void bide_scope_spawn(bide_scope *scope, bide_branch *branch, bide_awaiter *awaiter);
 
@@ -83,6 +130,44 @@ BIDE_INLINE void bide_scope_stop(bide_scope *scope)
 {
     bide_stop_request(&scope->group.stop);
 }
+
+/*
+ * Asks one of those that run in the scope to stop: `branch`, and what runs below it. If it then ends
+ * with -ECANCELED, that is no failure: the others go on, and the join does not end with it;
+ * branch->status says it. `branch` must stay until this has returned, so it may have ended, but its
+ * memory may not have been used again.
+ * Threads: the owner's, or that of a coroutine of the scope. Suspends: never. Progress: as
+ * bide_stop_request.
+ */
+BIDE_INLINE void bide_scope_stop_one(bide_scope *scope, bide_branch *branch)
+{
+    (void)scope;
+    bide_stop_request(&branch->stop);
+}
+
+/* One wait for the next one that has ended. The caller's memory until the wait has ended. */
+typedef struct bide_scope_next_operation {
+    bide_awaiter awaiter;
+    bide_scope *scope;
+    bide_branch *taken; /* or NULL */
+    bide_branch **branch;
+} bide_scope_next_operation;
+
+/*
+ * Waits until another coroutine of a scope that `collects` has ended, and stores its branch in
+ * *branch; branch->status says what it ended with. In the order in which they end, each once. From
+ * then on the branch is the caller's, who may spawn in it again. Those that are not taken are the
+ * caller's when the scope is joined.
+ *
+ * A request to stop the owner reaches the scope's coroutines too. This then ends with the reason if
+ * none has ended; bide_scope_join waits for them.
+ * Threads: the owner's. Errors: -ENOENT (all were returned), -ECANCELED, -ETIMEDOUT. Suspends: if none
+ * has ended. Cancel-safe: yes; the branch is the next one's. Progress: blocks for a moment, for a lock
+ * of the scope's.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_scope_next(bide_scope_next_operation *next, bide_scope *scope,
+                              bide_branch **branch);
 
 /*
  * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once: to

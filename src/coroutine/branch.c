@@ -3,6 +3,7 @@
  * written by hand.
  *
  *     at_start --its scheduler--> at_await --its operation has ended--> counted down
+ *        ^ held, if its scope has no room
  *
  * A branch runs on its scheduler's threads; any thread may end its operation. The branch that counts
  * down to 0 continues with the owner. The argument and its numbers: branch.h.
@@ -19,13 +20,25 @@ static bide_next branch_step(bide_frame *frame, unsigned depth);
 const bide_coroutine_code bide_branch_code_ = {branch_step, "bide_branch", __FILE__, &bide_by_hand,
                                                NULL};
 static const bide_point branch_at_start = BIDE_POINT_START(&bide_branch_code_);
+static const bide_point branch_held = BIDE_POINT_START(&bide_branch_code_);
 static const bide_point branch_at_await = BIDE_POINT(&bide_branch_code_, NULL, 1, BIDE_AT_AWAIT);
 
-static bool branch_decides(const bide_branch *branch)
+/*
+ * It ended with the reason of a request on itself alone (bide_scope_stop_one), which is no failure. A
+ * request on the group is there before it reaches the branches.
+ */
+static bool branch_was_stopped_alone(bide_branch *branch)
+{
+    return branch->number == 0 && branch->status == bide_stop_reason(&branch->stop) &&
+           !bide_stop_requested(&branch->group->stop);
+}
+
+static bool branch_decides(bide_branch *branch)
 {
     switch (branch->group->decision) {
     case BIDE_DECIDED_BY_ERROR:
-        return branch->status < 0;
+    case BIDE_DECIDED_SPARING:
+        return branch->status < 0 && !branch_was_stopped_alone(branch);
     case BIDE_DECIDED_BY_END:
         return true;
     case BIDE_DECIDED_BY_NONE:
@@ -68,7 +81,9 @@ static bide_frame *branch_group_join(bide_branch_group *group, const bide_schedu
 static void destroy_branch(bide_branch *branch)
 {
     bide_frame *frame = &branch->frame;
-    if (frame->awaiter.ops != &branch_at_start.ops) {
+    if (frame->awaiter.ops == &branch_held.ops) {
+        bide_wrapper_abandon(&branch->awaited);
+    } else if (frame->awaiter.ops != &branch_at_start.ops) {
         bide_wrapper_discard(&branch->awaited);
     } else {
         if (!bide_take_back_from_(frame->context->scheduler, &frame->awaiter))
@@ -109,15 +124,19 @@ static bide_next branch_step(bide_frame *frame, unsigned depth)
         size_t undecided = 0;
         size_t mark = branch->number != 0 ? branch->number : (size_t)-branch->status;
         /* relaxed: 2 */
-        if (bide_atomic_compare_exchange(&group->decided, &undecided, mark, relaxed, relaxed))
+        if (bide_atomic_compare_exchange(&group->decided, &undecided, mark, relaxed, relaxed) &&
+            group->decision != BIDE_DECIDED_SPARING)
             bide_stop_request(&group->stop); /* 3 */
     }
     if (branch->number == 0) {
         branch_unlink(branch);
         bide_stop_source_detach(&branch->stop);
     }
-    if (branch->ended != NULL)
-        branch->ended(branch);
+    void (*ended)(bide_branch *) = branch->ended;
+    if (BIDE_UNLIKELY(group->is_kept))
+        bide_scope_branch_ended_(branch);
+    if (ended != NULL)
+        ended(branch);
     return bide_next_frame(bide_branch_group_count_down_(group) ? branch_group_join(group, here)
                                                                 : NULL);
 }
@@ -131,6 +150,7 @@ void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_deci
     group->passed = 0;
     group->begins_asked = false;
     group->can_stop = decision != BIDE_DECIDED_BY_NONE || context->stop != NULL;
+    group->is_kept = false;
     group->joined = joined;
     if (group->can_stop)
         bide_stop_source_init(&group->stop);
@@ -189,6 +209,20 @@ void bide_branch_prepare_(bide_branch *branch, bide_branch_group *group, size_t 
     }
     if (number == 0)
         branch_enlist(branch);
+}
+
+void bide_branch_hold_(bide_branch *branch)
+{
+    branch->frame.awaiter.ops = &branch_held.ops;
+}
+
+void bide_branch_begin_(bide_branch *branch)
+{
+    bide_awaiter *awaiter = &branch->frame.awaiter;
+    bide_scheduler *scheduler = branch->context.scheduler;
+    awaiter->ops = &branch_at_start.ops;
+    awaiter->link = NULL;
+    scheduler->post(scheduler, awaiter, awaiter);
 }
 
 void bide_branch_release_(bide_branch *branch)

@@ -19,6 +19,7 @@ struct part {
     bide_event_waiter wait;
     int data;   /* written by the setter of the event */
     int result; /* written at the end, read by the waiter of the branch */
+    int *running;
 };
 
 struct whole {
@@ -31,6 +32,11 @@ struct whole {
     bide_context context;  /* with it */
     bide_with_stop_operation under;
     bool is_polite; /* the owner waits for an event before it joins */
+    bide_event go;
+    bide_event_waiter wait;
+    bide_scope_next_operation next;
+    bide_branch *taken;
+    int running; /* of those that may run one at a time */
     int status;
     int ended;
 };
@@ -462,12 +468,229 @@ static const bide_check_scenario all_at_once = {
     .preemptions = 2,
 };
 
+/* ---- Scopes that collect, and scopes with a limit ---- */
+
+static void begin_owner(struct whole *self, const bide_point *body)
+{
+    bide_stop_source_init(&self->stop);
+    bide_event_init(&self->go, false);
+    for (int i = 0; i < 2; i++)
+        bide_event_init(&self->parts[i].event, false);
+    bide_start(&self->task.frame, body, &bide_default_context);
+    bide_resume(&self->task.frame);
+}
+
+/* Its branches may be spawned again at once, so it writes to them. */
+bide_coroutine(collecting_body)
+{
+    bide_begin(collecting_body, struct whole * self);
+    bide_scope_init_with_(&self->scope, bide_this_frame(),
+                          &(bide_scope_options){.collects = true, .spares = true}, false);
+    for (int i = 0; i < 2; i++)
+        bide_scope_spawn(&self->scope, &self->branches[i],
+                         bide_task_init(&self->parts[i].task, &part_body));
+    bide_await(bide_event_wait(&self->wait, &self->go));
+    for (; self->running < 2; self->running++) {
+        bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->taken));
+        bide_check_assert(self->status == 0);
+        bide_check_assert(self->taken->status == 0);
+        self->taken->ended = NULL; /* its memory is the owner's */
+    }
+    bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->taken));
+    bide_check_assert(self->status == -ENOENT);
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_collecting(void *p)
+{
+    struct whole *self = p;
+    begin_owner(self, &collecting_body);
+    bide_event_set(&self->go);
+}
+
+/* One has ended before; the other ends as the owner goes on. */
+static void begin_collecting_later(void *p)
+{
+    begin_owner(p, &collecting_body);
+    set_second(p);
+}
+
+static void go(void *p)
+{
+    bide_event_set(&((struct whole *)p)->go);
+}
+
+static const bide_check_scenario collecting = {
+    .name = "the_next_of_two_that_end_on_two_threads",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_collecting,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+    .preemptions = 2,
+};
+
+static const bide_check_scenario collecting_late = {
+    .name = "the_next_is_awaited_as_one_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_collecting_later,
+    .threads = {go, set_first},
+    .finish = it_has_ended_once,
+    .preemptions = 1,
+};
+
+/* One branch; the next is asked to stop, and awaited again without being asked. */
+bide_coroutine(next_asked_body)
+{
+    bide_begin(next_asked_body, struct whole * self);
+    bide_scope_init_with_(&self->scope, bide_this_frame(), &(bide_scope_options){.collects = true},
+                          false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &part_body));
+    self->parts[1].result = 2;
+    bide_destroy(&self->parts[1].task.frame);
+    bide_await_status(self->status,
+                      bide_with_stop(&self->under, &self->stop,
+                                     bide_scope_next(&self->next, &self->scope, &self->taken)));
+    bide_check_assert(self->status == 0 || self->status == -ECANCELED);
+    if (self->status < 0)
+        bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->taken));
+    bide_check_assert(self->status == 0 && self->taken == &self->branches[0]);
+    bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->taken));
+    bide_check_assert(self->status == -ENOENT);
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_next_asked(void *p)
+{
+    struct whole *self = p;
+    bide_start(&self->parts[1].task.frame, &part_body, &bide_default_context);
+    begin_owner(self, &next_asked_body);
+}
+
+static const bide_check_scenario next_asked = {
+    .name = "the_next_is_asked_to_stop_as_one_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_next_asked,
+    .threads = {stop_all, set_first},
+    .finish = it_has_left_the_source,
+    .preemptions = 2,
+};
+
+/* One at a time: `running` counts those that have begun and not ended, without being atomic. */
+bide_coroutine(alone_body)
+{
+    bide_begin(alone_body, struct part * self);
+    bide_check_assert(*self->running == 0);
+    *self->running = 1;
+    bide_await(bide_event_wait(&self->wait, &self->event));
+    *self->running = 0;
+    self->result = 2;
+    bide_end();
+}
+
+bide_coroutine(limited_body)
+{
+    bide_begin(limited_body, struct whole * self);
+    bide_scope_init_with_(&self->scope, bide_this_frame(), &(bide_scope_options){.max_running = 1},
+                          false);
+    bide_scope_spawn(&self->scope, &self->branches[0],
+                     bide_task_init(&self->parts[0].task, &alone_body));
+    bide_await(bide_event_wait(&self->wait, &self->go));
+    bide_scope_spawn(&self->scope, &self->branches[1],
+                     bide_task_init(&self->parts[1].task, &alone_body));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    bide_check_assert(self->status == 0);
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_limited_later(void *p)
+{
+    struct whole *self = p;
+    self->running = 0;
+    for (int i = 0; i < 2; i++)
+        self->parts[i].running = &self->running;
+    begin_owner(self, &limited_body);
+}
+
+/* The second ends as soon as it begins. */
+static void begin_limited_ending(void *p)
+{
+    begin_limited_later(p);
+    set_second(p);
+}
+
+static void begin_limited(void *p)
+{
+    begin_limited_later(p);
+    go(p);
+}
+
+static const bide_check_scenario limited = {
+    .name = "one_of_two_begins_when_the_other_has_ended",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_limited,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+    .preemptions = 2,
+};
+
+static const bide_check_scenario limited_late = {
+    .name = "one_is_spawned_beyond_the_limit_as_another_ends",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_limited_ending,
+    .threads = {go, set_first},
+    .finish = it_has_ended_once,
+    .preemptions = 1,
+};
+
+/* The scope's memory is the owner's again after the join. */
+bide_coroutine(roomy_body)
+{
+    bide_begin(roomy_body, struct whole * self);
+    bide_scope_init_with_(&self->scope, bide_this_frame(), &(bide_scope_options){.max_running = 2},
+                          false);
+    for (int i = 0; i < 2; i++)
+        bide_scope_spawn(&self->scope, &self->branches[i],
+                         bide_task_init(&self->parts[i].task, &part_body));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    self->scope.has_begun = 0;
+    both_have_ended(self);
+    bide_end();
+}
+
+static void begin_roomy(void *p)
+{
+    begin_owner(p, &roomy_body);
+}
+
+static const bide_check_scenario roomy = {
+    .name = "a_scope_with_a_limit_is_joined_as_two_end",
+    .size = sizeof(struct whole),
+    .cxx20_release_sequences = true,
+    .setup = begin_roomy,
+    .threads = {set_first, set_second},
+    .finish = it_has_ended_once,
+    .preemptions = 2,
+};
+
 int main(int argc, char **argv)
 {
     const bide_check_scenario *scenarios[] = {
-        &all,           &any,        &scope,         &polite_scope, &decided,      &stopped,
-        &stopped_scope, &late_scope, &asked_joining, &asked_ending, &ends_joining, &asked_before,
-        &all_at_once,   NULL};
+        &all,          &any,           &scope,        &polite_scope,  &decided,
+        &stopped,      &stopped_scope, &late_scope,   &asked_joining, &asked_ending,
+        &ends_joining, &asked_before,  &all_at_once,  &collecting,    &collecting_late,
+        &next_asked,   &limited,       &limited_late, &roomy,         NULL};
     const char *files[] = {"branch.h", "branch.c", "when.h", "when.c", "scope.h", "scope.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){scenarios, files, NULL});
 }

@@ -668,11 +668,11 @@ STOPPING(s_stopped_join, "the_source_of_a_join_is_asked_to_stop", .preemptions =
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &s_one,           &s_unjoined,      &s_nested,       &s_again,   &s_calling,
-        &s_two,           &s_two_thieves,   &s_waking,       &s_holding, &s_holding_deeper,
-        &s_unjoined_well, &s_waking_twice,  &s_stopped,
+        &s_one,           &s_unjoined,     &s_nested,        &s_again,   &s_calling,
+        &s_two,           &s_two_thieves,  &s_waking,        &s_holding, &s_holding_deeper,
+        &s_unjoined_well, &s_waking_twice,
 
-        &s_stopped_late,  &s_stopped_below, &s_stopped_join, NULL};
+        &s_stopped_late,  &s_stopped_join, &s_stopped_below, &s_stopped, NULL};
     static const char *const files[] = {"fork.h", "pool/fork.c", NULL};
     static const bide_check_reason reasons[] = {
         {NULL, NULL, NULL, NULL, NULL},

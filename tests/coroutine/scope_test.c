@@ -358,6 +358,248 @@ static void destroyed_while_it_joins_all_of_them_are_destroyed(void **state)
     }
 }
 
+/* ---- Options ---- */
+
+enum { MANY = 6 };
+
+/* Begins parts as it is told to, takes them by next, and joins. */
+struct manager {
+    bide_task task;
+    bide_scope_options options;
+    bide_scope scope;
+    bide_branch branches[MANY];
+    struct part parts[MANY];
+    bide_event events[MANY];
+    int statuses[MANY];
+    int count, i;
+    bool takes;
+    bide_scope_next_operation next;
+    bide_branch *ended;
+    bide_branch *order[MANY];
+    int taken;
+    int next_status, status;
+    bool joined;
+    bide_event go;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(manager_body)
+{
+    bide_begin(manager_body, struct manager * self);
+    bide_scope_init_with(&self->scope, bide_this_frame(), &self->options);
+    for (self->i = 0; self->i < self->count; self->i++)
+        bide_scope_spawn(
+            &self->scope, &self->branches[self->i],
+            part(&self->parts[self->i], &self->events[self->i], self->statuses[self->i]));
+    while (self->takes) {
+        bide_await_status(self->next_status,
+                          bide_scope_next(&self->next, &self->scope, &self->ended));
+        if (self->next_status < 0)
+            break;
+        self->order[self->taken++] = self->ended;
+    }
+    bide_await(bide_event_wait(&self->wait, &self->go));
+    bide_await_status(self->status, bide_scope_join(&self->scope));
+    self->joined = true;
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    bide_end();
+}
+
+static void manager_begin(struct manager *self, const bide_context *context)
+{
+    self->status = self->next_status = 1;
+    bide_event_init(&self->go, !self->takes);
+    for (int i = 0; i < MANY; i++)
+        bide_event_init(&self->events[i], false);
+    bide_start(&self->task.frame, &manager_body, context);
+    bide_resume(&self->task.frame);
+}
+
+static int how_many_began(const struct manager *self)
+{
+    int began = 0;
+    for (int i = 0; i < self->count; i++)
+        began += !bide_waiter_list_word_is_idle(
+                     bide_atomic_load(&self->events[i].waiters.word, relaxed)) ||
+                 self->parts[i].finally;
+    return began;
+}
+
+static void one_that_fails_may_spare_the_others(void **state)
+{
+    (void)state;
+    struct manager self = {
+        .options = {.spares = true}, .count = 3, .statuses = {-EDOM, -ERANGE, 0}};
+    manager_begin(&self, &bide_default_context);
+    bide_event_set(&self.events[1]);
+    assert_false(self.parts[0].finally || self.parts[2].finally);
+    bide_event_set(&self.events[0]);
+    assert_false(self.joined);
+    bide_event_set(&self.events[2]);
+    assert_true(self.joined);
+    assert_int_equal(self.status, -ERANGE); /* the first */
+    assert_int_equal(self.branches[0].status, -EDOM);
+    assert_int_equal(self.branches[1].status, -ERANGE);
+    assert_int_equal(self.branches[2].status, 0);
+}
+
+static void next_returns_them_in_the_order_in_which_they_end(void **state)
+{
+    static const int order[] = {3, 0, 4, 1, 2, 5};
+    (void)state;
+    for (int max = 0; max < 2; max++) { /* (all run at once then too) */
+        struct manager self = {
+            .options = {.collects = true, .spares = true, .max_running = max * MANY},
+            .count = MANY,
+            .statuses = {-EDOM},
+            .takes = true};
+        bide_stop_source stop;
+        bide_context context = {.scheduler = &bide_inline_scheduler, .stop = &stop};
+        bide_stop_source_init(&stop);
+        manager_begin(&self, &context);
+        for (int i = 0; i < MANY; i++) {
+            assert_int_equal(self.taken, i);
+            assert_int_equal(self.next_status, i == 0 ? 1 : 0);
+            bide_event_set(&self.events[order[i]]);
+            assert_ptr_equal(self.order[i], &self.branches[order[i]]);
+            assert_int_equal(self.order[i]->status, order[i] == 0 ? -EDOM : 0);
+        }
+        assert_int_equal(self.next_status, -ENOENT);
+        bide_event_set(&self.go);
+        assert_int_equal(self.status, -EDOM);
+    }
+}
+
+static void next_ends_when_its_owner_is_asked_and_loses_none(void **state)
+{
+    (void)state;
+    struct manager self = {.options = {.collects = true}, .count = 2, .takes = true};
+    bide_stop_source stop;
+    bide_context context = {.scheduler = &bide_inline_scheduler, .stop = &stop};
+    bide_stop_source_init(&stop);
+    manager_begin(&self, &context);
+    bide_event_set(&self.events[1]);
+    assert_int_equal(self.taken, 1);
+    bide_stop_request(&stop);
+    assert_true(self.joined);
+    /* either it ended with the reason, or it was the child's end first; then the child is taken */
+    assert_true(self.next_status == -ECANCELED || (self.next_status == -ENOENT && self.taken == 2));
+    assert_int_equal(self.status, -ECANCELED);
+    assert_int_equal(self.branches[0].status, -ECANCELED);
+}
+
+static void destroyed_in_next_the_rest_is_destroyed(void **state)
+{
+    (void)state;
+    for (size_t max = 0; max < 3; max++) {
+        for (int ended = 0; ended < 2; ended++) {
+            struct manager self = {
+                .options = {.collects = true, .max_running = max}, .count = MANY, .takes = true};
+            manager_begin(&self, &bide_default_context);
+            for (int i = 0; i < ended; i++)
+                bide_event_set(&self.events[i]);
+            assert_int_equal(self.taken, ended);
+            bide_destroy(&self.task.frame);
+            for (int i = ended; i < MANY; i++) {
+                assert_int_equal(self.branches[i].status, -ECANCELED);
+                bide_event_set(&self.events[i]); /* nobody waits there */
+            }
+        }
+    }
+}
+
+/* The next that had its branch, and is not resumed, gives it back. */
+static void a_withdrawn_next_puts_its_branch_back_in_front(void **state)
+{
+    (void)state;
+    struct manager self = {.options = {.collects = true}, .count = 3};
+    bide_scope_next_operation next;
+    bide_branch *branch = NULL;
+    bide_event_init(&self.go, false);
+    manager_begin(&self, &bide_default_context);
+    bide_event_set(&self.events[2]);
+    bide_event_set(&self.events[0]);
+    for (int i = 0; i < 2; i++) {
+        bide_awaiter *awaiter = bide_scope_next(&next, &self.scope, &branch);
+        assert_true(bide_awaiter_had(awaiter));
+        if (i != 0)
+            assert_int_equal(awaiter->ops->resume(awaiter), 0); /* taken, for nobody */
+        assert_false(awaiter->ops->withdraw(awaiter));
+    }
+    assert_int_equal(bide_sync_wait(bide_scope_next(&next, &self.scope, &branch)), 0);
+    assert_ptr_equal(branch, &self.branches[2]);
+    assert_int_equal(bide_sync_wait(bide_scope_next(&next, &self.scope, &branch)), 0);
+    assert_ptr_equal(branch, &self.branches[0]);
+    bide_event_set(&self.events[1]);
+    assert_true(self.joined);
+}
+
+static void only_so_many_run_at_a_time_and_the_others_in_order(void **state)
+{
+    (void)state;
+    for (size_t max = 1; max <= MANY + 1; max++) {
+        struct manager self = {.options = {.max_running = max}, .count = MANY};
+        int all = (int)(max < MANY ? max : MANY);
+        manager_begin(&self, &bide_default_context);
+        assert_int_equal(how_many_began(&self), all);
+        for (int i = 0; i < MANY; i++) {
+            assert_false(self.joined);
+            assert_int_equal(how_many_began(&self), i + all < MANY ? i + all : MANY);
+            bide_event_set(&self.events[i]);
+        }
+        assert_true(self.joined);
+        assert_int_equal(self.status, 0);
+    }
+}
+
+static void in_a_scope_that_was_stopped_those_held_begin_and_end(void **state)
+{
+    (void)state;
+    struct manager self = {.options = {.max_running = 2}, .count = MANY};
+    manager_begin(&self, &bide_default_context);
+    bide_scope_stop(&self.scope);
+    assert_true(self.joined);
+    assert_int_equal(self.status, -ECANCELED);
+    for (int i = 0; i < MANY; i++) {
+        assert_true(self.parts[i].finally);
+        assert_int_equal(self.branches[i].status, -ECANCELED);
+    }
+}
+
+static void one_may_be_stopped_and_the_others_go_on(void **state)
+{
+    (void)state;
+    for (int spares = 0; spares < 2; spares++) {
+        struct manager self = {.options = {.spares = spares, .max_running = 2}, .count = 4};
+        manager_begin(&self, &bide_default_context);
+        bide_scope_stop_one(&self.scope, &self.branches[1]);
+        bide_scope_stop_one(&self.scope, &self.branches[3]); /* which is held */
+        assert_int_equal(self.branches[1].status, -ECANCELED);
+        assert_false(self.parts[0].finally || self.parts[2].finally);
+        bide_event_set(&self.events[0]);
+        assert_int_equal(self.branches[3].status, -ECANCELED);
+        bide_scope_stop_one(&self.scope, &self.branches[0]); /* which has ended */
+        assert_false(self.joined);
+        bide_event_set(&self.events[2]);
+        assert_true(self.joined);
+        assert_int_equal(self.status, 0);
+        assert_int_equal(self.branches[0].status, 0);
+        assert_int_equal(self.branches[2].status, 0);
+    }
+}
+
+static void a_joined_scope_is_joined_again_with_the_same_status(void **state)
+{
+    (void)state;
+    struct owner self = {.statuses = {0, -EDOM, 0}};
+    begin(&self, &bide_default_context);
+    bide_event_set(&self.events[1]);
+    bide_event_set(&self.go);
+    assert_int_equal(self.status, -EDOM);
+    assert_int_equal(bide_sync_wait(bide_scope_join(&self.scope)), -EDOM);
+}
+
 /* Branches of a scope that spawn more branches, and branches that free themselves. */
 struct spreading {
     bide_task task;
@@ -603,6 +845,15 @@ int main(void)
         cmocka_unit_test(what_asks_the_owner_asks_all_of_them_in_a_shelter_too),
         cmocka_unit_test(destroyed_in_another_source_all_of_them_are_destroyed),
         cmocka_unit_test(destroyed_while_it_joins_all_of_them_are_destroyed),
+        cmocka_unit_test(one_that_fails_may_spare_the_others),
+        cmocka_unit_test(next_returns_them_in_the_order_in_which_they_end),
+        cmocka_unit_test(next_ends_when_its_owner_is_asked_and_loses_none),
+        cmocka_unit_test(destroyed_in_next_the_rest_is_destroyed),
+        cmocka_unit_test(a_withdrawn_next_puts_its_branch_back_in_front),
+        cmocka_unit_test(only_so_many_run_at_a_time_and_the_others_in_order),
+        cmocka_unit_test(in_a_scope_that_was_stopped_those_held_begin_and_end),
+        cmocka_unit_test(one_may_be_stopped_and_the_others_go_on),
+        cmocka_unit_test(a_joined_scope_is_joined_again_with_the_same_status),
         cmocka_unit_test(what_runs_in_a_scope_may_begin_more_and_free_itself),
         cmocka_unit_test(what_is_left_in_a_scope_is_destroyed),
 #if TESTING_HOSTED

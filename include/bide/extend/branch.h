@@ -42,6 +42,7 @@ typedef enum bide_decision {
     BIDE_DECIDED_BY_NONE,
     BIDE_DECIDED_BY_ERROR, /* the first branch that fails */
     BIDE_DECIDED_BY_END,   /* the first branch that ends */
+    BIDE_DECIDED_SPARING,  /* nothing; the first branch that fails is noted */
 } bide_decision;
 
 typedef struct bide_branch_group {
@@ -50,8 +51,10 @@ typedef struct bide_branch_group {
         decided; /* 0, or the number of the branch that decided, from 1; in a scope, its -error */
     bide_decision decision;
     bool can_stop; /* can anybody ask the branches to stop? */
-    bool
-        begins_asked; /* a branch that was asked before it begins does not begin what can be cancelled */
+    bool is_kept;  /* a scope's that keeps accounts of its branches (scope.c) */
+
+    /* A branch that was asked before it begins does not begin what can be cancelled. */
+    bool begins_asked;
     bide_awaiter *joined; /* the operation that ends with the group */
     size_t passed;        /* while it is destroyed: the branches up to this number have ended */
     bide_stop_source stop;
@@ -80,6 +83,16 @@ BIDE_INLINE void bide_branch_init(bide_branch *branch, bide_awaiter *awaiter)
 {
     branch->awaited = awaiter;
 }
+
+/*
+ * Of a scope that keeps accounts: the branch has ended, and not been counted down. It may be the
+ * caller's of bide_scope_next from then on, so nothing of it is touched.
+ */
+void bide_scope_branch_ended_(bide_branch *branch);
+
+/* The branch of a scope is to wait in the scope's queue; then it begins after all. */
+void bide_branch_hold_(bide_branch *branch);
+void bide_branch_begin_(bide_branch *branch);
 
 /* Makes a group of `running` branches. `context` is the owner's. */
 void bide_branch_group_init_(bide_branch_group *group, size_t running, bide_decision decision,

@@ -73,7 +73,8 @@ static outcome of_forked(cell *c, layer *l, place *at, bool reached)
     outcome o = walk(c, l->index + 1, at, reached);
     if (o.goes_on != at)
         c->open = "what is forked goes to no other scheduler";
-    if (reached && c->end->act == ACT_DEADLINE && !place_is_by_hand(c->setting->home))
+    if (l->kind == WRAP_FORKED && reached && c->end->act == ACT_DEADLINE &&
+        !place_is_by_hand(c->setting->home))
         c->open = "whether its time comes before or after a fork is open";
     if (l->kind == WRAP_FORKED && reached && is_request(c) && c->end->moment == MOMENT_BEFORE) {
         o = (outcome){.begins = false, .at_begin = true, .ends = true};

@@ -167,8 +167,12 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 
 /* ---- The sender ---- */
 
-/* If there are several senders, or one that has closed it; in src/queue/broadcast.c. */
-int bide_broadcast_send_shared_(bide_broadcast_ *broadcast, const void *from, size_t size);
+/*
+ * Where there are several senders: one of them begins its turn, which fails if it is closed; publishes,
+ * and ends its turn; closes. In src/queue/broadcast.c: 7.
+ */
+int bide_broadcast_begin_send_(bide_broadcast_ *broadcast);
+void bide_broadcast_finish_send_(bide_broadcast_ *broadcast, size_t position);
 void bide_broadcast_close_shared_(bide_broadcast_ *broadcast);
 
 /*
@@ -183,10 +187,9 @@ void bide_broadcast_close_shared_(bide_broadcast_ *broadcast);
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
                          BIDE_BROADCAST_SIZE_(broadcast_))
 
-BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *from, size_t size)
+/* Writes the next element; returns its position, which is to be published. */
+BIDE_INLINE size_t bide_broadcast_write_(bide_broadcast_ *broadcast, const void *from, size_t size)
 {
-    if (BIDE_UNLIKELY(broadcast->sending != BIDE_BROADCAST_OPEN_))
-        return bide_broadcast_send_shared_(broadcast, from, size);
     size_t position = bide_atomic_load(&broadcast->barrier.published, relaxed) + 1; /* 1 */
     size_t place = broadcast->place;
     broadcast->place = bide_broadcast_after_(broadcast, place, 1);
@@ -194,6 +197,19 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
         bide_atomic_store(&broadcast->origin, position, relaxed); /* 6 */
     bide_atomic_fence(release); /* 3, partner is the fence of _take_ */
     bide_shared_words_store_(bide_broadcast_at_(broadcast, place, size), from, size);
+    return position;
+}
+
+/* `from` goes to no function that is not inlined, so that an element may stay in registers. */
+BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *from, size_t size)
+{
+    if (BIDE_UNLIKELY(broadcast->sending != BIDE_BROADCAST_OPEN_)) {
+        if (bide_broadcast_begin_send_(broadcast) != 0)
+            return -EPIPE;
+        bide_broadcast_finish_send_(broadcast, bide_broadcast_write_(broadcast, from, size));
+        return 0;
+    }
+    size_t position = bide_broadcast_write_(broadcast, from, size);
     bide_sequence_barrier_publish(&broadcast->barrier, position); /* 2 */
     return 0;
 }

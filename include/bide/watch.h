@@ -153,8 +153,13 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
 
 /* ---- The sender ---- */
 
-/* If there are several senders, or one that has closed it; in src/queue/watch.c. */
-int bide_watch_send_shared_(bide_watch_ *watch, const void *from, size_t size);
+/*
+ * A sender begins its turn, which fails if it is closed; publishes, and ends its turn; closes. For what
+ * is out of the ordinary: several senders, one that has closed it, a change in place. In
+ * src/queue/watch.c: 7.
+ */
+int bide_watch_begin_send_(bide_watch_ *watch);
+void bide_watch_finish_send_(bide_watch_ *watch, size_t version);
 void bide_watch_close_shared_(bide_watch_ *watch);
 
 /*
@@ -168,13 +173,25 @@ void bide_watch_close_shared_(bide_watch_ *watch);
     bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
                      BIDE_WATCH_SIZE_(watch_))
 
-BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t size)
+/* Writes the next value; returns its version, which is to be published. */
+BIDE_INLINE size_t bide_watch_write_(bide_watch_ *watch, const void *from, size_t size)
 {
-    if (BIDE_UNLIKELY(watch->sending != BIDE_WATCH_OPEN_))
-        return bide_watch_send_shared_(watch, from, size);
     size_t version = bide_atomic_load(&watch->barrier.published, relaxed) + 1; /* 1 */
     bide_atomic_fence(release); /* 3, partner is the fence of _copy_ */
     bide_shared_words_store_(bide_watch_buffer_(watch, version, size), from, size);
+    return version;
+}
+
+/* `from` goes to no function that is not inlined, so that a value may stay in registers. */
+BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t size)
+{
+    if (BIDE_UNLIKELY(watch->sending != BIDE_WATCH_OPEN_)) {
+        if (bide_watch_begin_send_(watch) != 0)
+            return -EPIPE;
+        bide_watch_finish_send_(watch, bide_watch_write_(watch, from, size));
+        return 0;
+    }
+    size_t version = bide_watch_write_(watch, from, size);
     bide_sequence_barrier_publish(&watch->barrier, version); /* 2 */
     return 0;
 }

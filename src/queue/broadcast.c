@@ -13,24 +13,20 @@
 
 /* ---- Several senders: 7 ---- */
 
-int bide_broadcast_send_shared_(bide_broadcast_ *broadcast, const void *from, size_t size)
+int bide_broadcast_begin_send_(bide_broadcast_ *broadcast)
 {
     if (broadcast->sending != BIDE_BROADCAST_SHARED_) /* one sender, which has closed it */
         return -EPIPE;
     lock_take(&broadcast->lock);
-    if (broadcast->closed) {
-        lock_free(&broadcast->lock);
-        return -EPIPE;
-    }
-    size_t position = bide_atomic_load(&broadcast->barrier.published, relaxed) + 1; /* 1 */
-    size_t place = broadcast->place;
-    broadcast->place = bide_broadcast_after_(broadcast, place, 1);
-    if (place == 0)
-        bide_atomic_store(&broadcast->origin, position, relaxed); /* 6 */
-    bide_atomic_fence(release); /* 3, partner is the fence of _take_ */
-    bide_shared_words_store_(bide_broadcast_at_(broadcast, place, size), from, size);
+    if (!broadcast->closed)
+        return 0;
+    lock_free(&broadcast->lock);
+    return -EPIPE;
+}
+
+void bide_broadcast_finish_send_(bide_broadcast_ *broadcast, size_t position)
+{
     senders_publish(&broadcast->lock, &broadcast->barrier, position);
-    return 0;
 }
 
 void bide_broadcast_close_shared_(bide_broadcast_ *broadcast)

@@ -21,8 +21,7 @@ static void watch_misused(void)
                          "bide_watch_send_if_modified", __FILE__, __LINE__);
 }
 
-/* The sender's turn. -EPIPE: it is closed, and there is none. */
-static int watch_begin_send(bide_watch_ *watch)
+int bide_watch_begin_send_(bide_watch_ *watch)
 {
     if (watch->sending != BIDE_WATCH_SHARED_) {
         if (watch->sending == BIDE_WATCH_CHANGING_)
@@ -41,28 +40,17 @@ static int watch_begin_send(bide_watch_ *watch)
     return -EPIPE;
 }
 
-static void watch_finish_send(bide_watch_ *watch, size_t version, const void *from, size_t size)
+void bide_watch_finish_send_(bide_watch_ *watch, size_t version)
 {
-    bide_atomic_fence(release); /* 3, partner is the fence of _copy_ */
-    bide_shared_words_store_(bide_watch_buffer_(watch, version, size), from, size);
     if (watch->sending == BIDE_WATCH_SHARED_)
         senders_publish(&watch->lock, &watch->barrier, version);
     else
         bide_sequence_barrier_publish(&watch->barrier, version); /* 2 */
 }
 
-int bide_watch_send_shared_(bide_watch_ *watch, const void *from, size_t size)
-{
-    int status = watch_begin_send(watch);
-    if (status == 0)
-        watch_finish_send(watch, bide_atomic_load(&watch->barrier.published, relaxed) + 1, from,
-                          size); /* 1 */
-    return status;
-}
-
 void bide_watch_close_shared_(bide_watch_ *watch)
 {
-    if (watch_begin_send(watch) == 0) { /* there are several senders */
+    if (bide_watch_begin_send_(watch) == 0) { /* there are several senders */
         watch->closed = true;
         lock_free(&watch->lock);
     }
@@ -92,14 +80,14 @@ static bool watch_change(bide_watch_ *watch, void *value,
 int bide_watch_send_if_modified_(bide_watch_ *watch, void *value, size_t size,
                                  bool (*function)(void *value, void *argument), void *argument)
 {
-    int status = watch_begin_send(watch);
+    int status = bide_watch_begin_send_(watch);
     if (status != 0)
         return status;
     /* relaxed, and the words too: 1, nobody else writes them. */
     size_t version = bide_atomic_load(&watch->barrier.published, relaxed);
     bide_shared_words_load_(value, bide_watch_buffer_(watch, version, size), size);
     if (watch_change(watch, value, function, argument)) {
-        watch_finish_send(watch, version + 1, value, size);
+        bide_watch_finish_send_(watch, bide_watch_write_(watch, value, size));
         return 1;
     }
     if (watch->sending == BIDE_WATCH_SHARED_)

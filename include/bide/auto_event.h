@@ -105,8 +105,8 @@ BIDE_INLINE bide_awaiter *bide_auto_event_wait(bide_auto_event_waiter *waiter,
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any. Errors: as bide_auto_event_wait; -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_auto_event_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_auto_event_wait_blocking(bide_auto_event *event, uint64_t deadline)
 {

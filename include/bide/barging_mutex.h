@@ -160,8 +160,8 @@ BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *wai
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_barging_mutex_lock; -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_barging_mutex_lock; -ETIMEDOUT
+ * (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_barging_mutex_lock_blocking(bide_barging_mutex_waiter *waiter,
                                                  bide_barging_mutex *mutex, uint64_t deadline)

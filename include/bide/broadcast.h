@@ -471,8 +471,8 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the subscriber's. Errors: as bide_broadcast_recv; -ETIMEDOUT (the deadline has come).
- * Progress: blocks.
+ * Threads: the subscriber's, but not that of a loop (sync_wait.h). Errors: as bide_broadcast_recv;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 #define bide_broadcast_recv_blocking(subscriber_, to, deadline)                   \
     bide_broadcast_recv_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \

@@ -447,7 +447,7 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
 /*
  * Send, receive and reserve for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: those of the operation above, except -ECANCELED. Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: those of the operation above, except -ECANCELED. Progress: blocks.
  */
 #define bide_channel_send_blocking(channel_, from, deadline)                                     \
     bide_channel_send_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \

@@ -101,8 +101,8 @@ BIDE_INLINE bide_awaiter *bide_condition_wait_checked_(bide_condition_waiter *wa
  * The same for a plain thread, which waits to be notified until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. Then too the mutex is locked again. See
  * bide_sync_wait_until.
- * Threads: the mutex's holder's. Errors: as bide_condition_wait; -ETIMEDOUT (the deadline has
- * come). Progress: blocks.
+ * Threads: the mutex's holder's, but not that of a loop (sync_wait.h). Errors: as
+ * bide_condition_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_condition_wait_blocking(bide_condition_waiter *waiter,
                                              bide_condition *condition, bide_mutex_waiter *lock,

@@ -200,8 +200,8 @@ BIDE_INLINE bool bide_cyclic_barrier_is_last(const bide_cyclic_barrier_waiter *w
 
 /*
  * Both for a plain thread, which they block until `deadline` at most: see bide_event_wait_blocking.
- * Threads: any. Errors: as bide_cyclic_barrier_wait; -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_cyclic_barrier_wait; -ETIMEDOUT
+ * (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_cyclic_barrier_wait_blocking(bide_cyclic_barrier *barrier,
                                                   bide_cyclic_barrier_token token,

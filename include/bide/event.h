@@ -176,7 +176,8 @@ BIDE_INLINE bide_awaiter *bide_event_wait(bide_event_waiter *waiter, bide_event 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_event_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_event_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_event_wait_blocking(bide_event *event, uint64_t deadline)
 {

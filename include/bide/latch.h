@@ -133,7 +133,8 @@ BIDE_INLINE bide_awaiter *bide_latch_arrive_and_wait_(bide_latch_waiter *waiter,
 /*
  * The wait for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any. Errors: as bide_latch_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_latch_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_latch_wait_blocking(bide_latch *latch, uint64_t deadline)
 {

@@ -394,8 +394,8 @@ bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
 
 /*
  * As claim_up_to, for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
- * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has
- * come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as
+ * bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *claim,
@@ -408,8 +408,8 @@ bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *cl
 
 /*
  * The same for one slot.
- * Threads: any. Errors: as bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has
- * come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as
+ * bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking(
     bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, uint64_t deadline)
@@ -501,9 +501,9 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
- * Threads: as bide_multi_producer_sequencer_last_published_after. Errors: as
- * bide_multi_producer_sequencer_wait_until_published; -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: as bide_multi_producer_sequencer_last_published_after, but not that of a loop
+ * (sync_wait.h). Errors: as bide_multi_producer_sequencer_wait_until_published; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
     bide_multi_producer_waiter *waiter, bide_multi_producer_sequencer *sequencer,
@@ -573,8 +573,8 @@ bide_multi_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
- * Threads: any. Errors: as bide_multi_producer_sequencer_drain; -ETIMEDOUT (the deadline has come).
- * Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_multi_producer_sequencer_drain;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_multi_producer_sequencer_drain_blocking(
     bide_sequence_group_waiter *waiter, bide_multi_producer_sequencer *sequencer, uint64_t deadline)

@@ -129,7 +129,8 @@ BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex 
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_mutex_lock; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_mutex_lock; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_mutex_lock_blocking(bide_mutex_waiter *waiter, bide_mutex *mutex,
                                          uint64_t deadline)

@@ -182,7 +182,8 @@ BIDE_INLINE bide_awaiter *bide_notify_wait(bide_notify_waiter *waiter, bide_noti
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any. Errors: as bide_notify_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_notify_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_notify_wait_blocking(bide_notify *notify, uint64_t deadline)
 {

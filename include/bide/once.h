@@ -127,7 +127,8 @@ BIDE_INLINE bide_awaiter *bide_once_start(bide_once_waiter *waiter, bide_once *o
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_once_start; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_once_start; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_once_start_blocking(bide_once_waiter *waiter, bide_once *once,
                                          uint64_t deadline)

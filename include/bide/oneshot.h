@@ -221,8 +221,8 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the receiver's. Errors: as bide_oneshot_recv; -ETIMEDOUT (the deadline has come).
- * Progress: blocks.
+ * Threads: the receiver's, but not that of a loop (sync_wait.h). Errors: as bide_oneshot_recv;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 #define bide_oneshot_recv_blocking(oneshot, to, deadline)                                     \
     bide_oneshot_recv_blocking_(&(oneshot)->state, &(oneshot)->value,                         \

@@ -208,7 +208,8 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: -EPIPE (closed), -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: -EPIPE (closed), -ETIMEDOUT (the deadline
+ * has come). Progress: blocks.
  */
 #define bide_rendezvous_send_blocking(rendezvous_, from, deadline) \
     bide_rendezvous_send_blocking_(&(rendezvous_)->rendezvous,     \

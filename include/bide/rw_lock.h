@@ -399,7 +399,8 @@ BIDE_INLINE bool bide_rw_lock_try_upgrade_checked_(bide_rw_lock_waiter *waiter, 
 /*
  * These for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_rw_lock_read; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_rw_lock_read; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_rw_lock_read_blocking(bide_rw_lock_waiter *waiter, bide_rw_lock *lock,
                                            uint64_t deadline)

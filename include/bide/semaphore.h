@@ -164,8 +164,8 @@ BIDE_INLINE bide_awaiter *bide_semaphore_acquire(bide_semaphore_waiter *waiter,
 /*
  * As acquire_many, for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: as bide_semaphore_acquire_many; -ETIMEDOUT (the deadline has come).
- * Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_semaphore_acquire_many; -ETIMEDOUT
+ * (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint32_t permits,
                                                 uint64_t deadline)

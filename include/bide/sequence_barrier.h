@@ -192,8 +192,8 @@ bide_sequence_barrier_follow_(bide_sequence_follower *waiter, bide_sequence_barr
  * As _wait_until_published, for a plain thread, which it blocks until `deadline` at most:
  * nanoseconds of bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until. Returns what the
  * wait ends with. *published, unless that is NULL, is what the waiter's member would be.
- * Threads: any, as bide_sync_wait_until. Errors: -EPIPE (closed before `target`), -ETIMEDOUT (the
- * deadline has come). Progress: blocks.
+ * Threads: any, as bide_sync_wait_until, but not that of a loop (sync_wait.h). Errors: -EPIPE
+ * (closed before `target`), -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_sequence_barrier_wait_until_published_blocking(bide_sequence_barrier *barrier,
                                                                     bide_sequence target,

@@ -194,7 +194,7 @@ BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *
 
 /*
  * The same for a plain thread, which blocks until the member has left.
- * Threads: the joiner's. Progress: blocks.
+ * Threads: the joiner's, but not that of a loop (sync_wait.h). Progress: blocks.
  */
 BIDE_INLINE void bide_sequence_group_leave_blocking(bide_sequence_group *group,
                                                     bide_sequence_group_member *member)

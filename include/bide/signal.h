@@ -86,7 +86,8 @@ bide_awaiter *bide_signal_wait(bide_signal_waiter *waiter, bide_signal *signal);
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any. Errors: as bide_signal_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_signal_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_signal_wait_blocking(bide_signal *signal, uint64_t deadline)
 {

@@ -250,8 +250,8 @@ BIDE_INLINE bide_awaiter *bide_single_consumer_event_wait(bide_single_consumer_e
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any, one wait at a time. Errors: as bide_single_consumer_event_wait; -ETIMEDOUT (the
- * deadline has come). Progress: blocks.
+ * Threads: any, one wait at a time, but not that of a loop (sync_wait.h). Errors: as
+ * bide_single_consumer_event_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_single_consumer_event_wait_blocking(bide_single_consumer_event *event,
                                                          uint64_t deadline)
@@ -375,8 +375,8 @@ bide_single_consumer_auto_event_wait(bide_single_consumer_auto_event_waiter *wai
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any, one wait at a time. Errors: as bide_single_consumer_auto_event_wait;
- * -ETIMEDOUT (the deadline has come). Progress: blocks.
+ * Threads: any, one wait at a time, but not that of a loop (sync_wait.h). Errors: as
+ * bide_single_consumer_auto_event_wait; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_single_consumer_auto_event_wait_blocking(bide_single_consumer_auto_event *event,

@@ -173,8 +173,8 @@ bide_single_producer_sequencer_claim_one(bide_claim *claim,
 /*
  * As claim_up_to, for a plain thread, which it blocks until `deadline` at most (sync_wait.h).
  * Returns what the claim ends with.
- * Threads: the producer's. Errors: as bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the
- * deadline has come). Progress: blocks.
+ * Threads: the producer's, but not that of a loop (sync_wait.h). Errors: as
+ * bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
@@ -187,8 +187,8 @@ bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
 
 /*
  * The same for one slot.
- * Threads: the producer's. Errors: as bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the
- * deadline has come). Progress: blocks.
+ * Threads: the producer's, but not that of a loop (sync_wait.h). Errors: as
+ * bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking(
     bide_claim *claim, bide_single_producer_sequencer *sequencer, uint64_t deadline)
@@ -382,8 +382,9 @@ bide_single_producer_sequencer_wait_until_published(bide_sequence_waiter *waiter
 /*
  * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
  * the wait ends with.
- * Threads: any. Errors: as bide_single_producer_sequencer_wait_until_published; -ETIMEDOUT (the
- * deadline has come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as
+ * bide_single_producer_sequencer_wait_until_published; -ETIMEDOUT (the deadline has come).
+ * Progress: blocks.
  */
 BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking(
     bide_sequence_waiter *waiter, bide_single_producer_sequencer *sequencer, bide_sequence target,
@@ -437,8 +438,8 @@ bide_single_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
 /*
  * The same for a plain thread, which it blocks until `deadline` at most (sync_wait.h). Returns what
  * the wait ends with.
- * Threads: any. Errors: as bide_single_producer_sequencer_drain; -ETIMEDOUT (the deadline has
- * come). Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_single_producer_sequencer_drain;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 BIDE_INLINE int
 bide_single_producer_sequencer_drain_blocking(bide_sequence_group_waiter *waiter,

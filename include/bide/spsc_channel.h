@@ -336,8 +336,8 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
 /*
  * Send and receive for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the sender's, and the receiver's. Errors: -EPIPE (as above), -ETIMEDOUT (the deadline
- * has come). Progress: blocks.
+ * Threads: the sender's, and the receiver's, but not that of a loop (sync_wait.h). Errors: -EPIPE
+ * (as above), -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 #define bide_spsc_channel_send_blocking(channel_, from, deadline)         \
     bide_spsc_channel_send_blocking_(BIDE_SPSC_CHANNEL_SENDER_(channel_), \

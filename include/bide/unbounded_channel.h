@@ -216,7 +216,7 @@ bide_unbounded_channel_recv_many_(bide_unbounded_channel_many_waiter *waiter,
 /*
  * The receives for a plain thread, which they block until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any. Errors: those of the operations, except -ECANCELED. Progress: blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: those of the operations, except -ECANCELED. Progress: blocks.
  */
 #define bide_unbounded_channel_recv_many_blocking(channel_, seat, to, max, count, deadline) \
     bide_unbounded_channel_recv_many_blocking_(                                             \

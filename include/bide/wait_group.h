@@ -176,8 +176,8 @@ BIDE_INLINE bide_awaiter *bide_wait_group_wait(bide_wait_group_waiter *waiter,
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: see
  * bide_event_wait_blocking.
- * Threads: any. Errors: as bide_wait_group_wait; -ETIMEDOUT (the deadline has come). Progress:
- * blocks.
+ * Threads: any but that of a loop (sync_wait.h). Errors: as bide_wait_group_wait; -ETIMEDOUT (the
+ * deadline has come). Progress: blocks.
  */
 BIDE_INLINE int bide_wait_group_wait_blocking(bide_wait_group *group, uint64_t deadline)
 {

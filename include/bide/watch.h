@@ -405,8 +405,8 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
 /*
  * The same for a plain thread, which it blocks until `deadline` at most: nanoseconds of
  * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: the receiver's. Errors: as bide_watch_recv; -ETIMEDOUT (the deadline has come).
- * Progress: blocks.
+ * Threads: the receiver's, but not that of a loop (sync_wait.h). Errors: as bide_watch_recv;
+ * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
 #define bide_watch_recv_blocking(receiver_, to, deadline)                                   \
     bide_watch_recv_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \

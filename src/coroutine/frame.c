@@ -11,6 +11,7 @@
  */
 #include "bide/frame.h"
 
+#include "blocked_thread.h"
 #include "flights.h"
 #include "internal.h"
 #include "observe.h"
@@ -23,6 +24,9 @@ typedef struct inline_queue {
     bide_awaiter_chain ready;
     struct inline_queue *outer;
     bool is_spent; /* a coroutine here has spent a budget: one of an outer loop yields next */
+#if BIDE_REPORTS_BLOCKED_
+    const bide_frame *frame; /* that this loop has resumed; NULL: none */
+#endif
 } inline_queue;
 
 static BIDE_THREAD_LOCAL inline_queue *innermost;
@@ -241,6 +245,17 @@ void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
 }
 
 #endif
+
+void bide_misused_about_(const char *what, const char *about, const bide_point *point)
+{
+    message said = {.length = 0};
+    message_append(&said, what);
+    message_append(&said, about);
+    if (point != NULL)
+        bide_misused_(said.text, point);
+    else
+        bide_platform.misuse(said.text, "(a thread)", __FILE__, __LINE__);
+}
 
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
@@ -557,8 +572,14 @@ static void inline_run(bide_frame *frame, inline_queue *queue)
         while (frame != NULL) {
             if (!may_be_resumed(frame))
                 break; /* if misuse returns, which it should not */
+#if BIDE_REPORTS_BLOCKED_
+            queue->frame = frame;
+#endif
             frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
         }
+#if BIDE_REPORTS_BLOCKED_
+        queue->frame = NULL;
+#endif
 #if BIDE_OBSERVED
         if (BIDE_UNLIKELY(observer != NULL))
             observer->turn_ends();
@@ -579,7 +600,7 @@ static void inline_run(bide_frame *frame, inline_queue *queue)
 void bide_resume_with_what_is_left_(bide_frame *frame)
 {
     frame = posted_frame(frame);
-    inline_queue queue = {{NULL, NULL}, innermost, false};
+    inline_queue queue = {.ready = {NULL, NULL}, .outer = innermost};
     innermost = &queue;
     inline_run(frame, &queue);
 }
@@ -596,9 +617,39 @@ void bide_resume(bide_frame *frame)
 void bide_run_on_(bide_frame *frame)
 {
     frame = posted_frame(frame);
-    while (frame != NULL && may_be_resumed(frame))
+#if BIDE_REPORTS_BLOCKED_
+    inline_queue *queue = innermost;
+    const bide_frame *outer = queue->frame;
+#endif
+    while (frame != NULL && may_be_resumed(frame)) {
+#if BIDE_REPORTS_BLOCKED_
+        queue->frame = frame;
+#endif
         frame = bide_frame_step(frame, BIDE_DIRECT_DEPTH);
+    }
+#if BIDE_REPORTS_BLOCKED_
+    queue->frame = outer;
+#endif
 }
+
+#if BIDE_REPORTS_BLOCKED_
+BIDE_THREAD_LOCAL bide_runs_here_ bide_runs_on_this_thread_;
+
+const bide_point *bide_running_point_(void)
+{
+    const bide_frame *frame = NULL;
+    for (inline_queue *queue = innermost; queue != NULL && frame == NULL; queue = queue->outer)
+        frame = queue->frame;
+    /* Children are stepped by direct calls: the innermost one runs. */
+    while (frame != NULL && frame->awaiter.link != &bide_running_) {
+        const bide_frame *child = bide_awaited_coroutine_(frame);
+        if (child == NULL)
+            break;
+        frame = child;
+    }
+    return frame != NULL ? bide_frame_point(frame) : NULL;
+}
+#endif
 
 void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
 {
@@ -606,7 +657,7 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
         function(frame);
         return;
     }
-    inline_queue queue = {{NULL, NULL}, NULL, false};
+    inline_queue queue = {.ready = {NULL, NULL}};
     innermost = &queue;
     function(frame);
     inline_run(NULL, &queue);
@@ -614,7 +665,7 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame)
 
 bool bide_run_queued_(void)
 {
-    inline_queue all = {{NULL, NULL}, innermost, false};
+    inline_queue all = {.ready = {NULL, NULL}, .outer = innermost};
     /* Operations in an outer queue were posted before the inner loop began. */
     for (inline_queue *queue = innermost; queue != NULL; queue = queue->outer) {
         bide_awaiter_chain later = all.ready;
@@ -632,7 +683,7 @@ bool bide_run_queued_(void)
 
 void bide_run_chain_(const bide_awaiter_chain *chain)
 {
-    inline_queue queue = {*chain, innermost, false};
+    inline_queue queue = {.ready = *chain, .outer = innermost};
     if (chain->first == NULL)
         return;
     innermost = &queue;
@@ -643,7 +694,7 @@ static void inline_post(bide_scheduler *scheduler, bide_awaiter *first, bide_awa
 {
     (void)scheduler;
     if (innermost == NULL) {
-        inline_queue queue = {{first, last}, NULL, false};
+        inline_queue queue = {.ready = {first, last}};
         innermost = &queue;
         inline_run(NULL, &queue);
         return;

@@ -24,6 +24,9 @@ void bide_misused_by_(const char *what, const bide_frame *frame, const bide_poin
 void bide_misused_with_(const char *before, const char *name, const char *after,
                         const bide_frame *frame, const char *function);
 
+/* Reports misuse by the coroutine at `point`, or NULL: by a thread. `about` follows `what`. */
+void bide_misused_about_(const char *what, const char *about, const bide_point *point);
+
 /* The name of the code of a point. */
 BIDE_INLINE const char *bide_point_name_(const bide_point *point)
 {

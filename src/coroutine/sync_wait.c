@@ -33,6 +33,7 @@
  */
 #include "bide/sync_wait.h"
 
+#include "blocked_thread.h"
 #include "inline_timers.h"
 #include "internal.h"
 
@@ -125,15 +126,91 @@ static void ask_to_stop(thread_waiter *waiter)
     bide_resume(&waiter->late); /* 4 */
 }
 
+/* ---- Reports of threads that must not wait: blocked_thread.h ---- */
+
+typedef struct watch {
+    uint64_t at; /* when to look again */
+    bide_blocked_pool_ *pool;
+    uint32_t changes;
+} watch;
+
+#if BIDE_REPORTS_BLOCKED_
+
+/* Names the coroutine that waits, and what for. */
+BIDE_COLD static void report_blocked(const char *what, bide_awaiter *awaiter)
+{
+    const bide_point *point = bide_running_point_();
+    const bide_frame *frame = bide_awaited_frame(awaiter);
+    const char *name =
+        frame != NULL ? bide_point_name_(bide_frame_point(frame)) : awaiter->ops->name;
+    bide_misused_about_(what, name != NULL ? name : "bide_sync_wait", point);
+}
+
+static void watch_begins(watch *watch, const thread_waiter *waiter)
+{
+    const bide_runs_here_ *here = &bide_runs_on_this_thread_;
+    watch->at = BIDE_FOREVER;
+    watch->pool = here->pool;
+    watch->changes = 0;
+    if (here->loops != 0 && here->excused == 0)
+        report_blocked("the thread of a loop blocks for ", waiter->root.awaited);
+    if (watch->pool == NULL)
+        return;
+    watch->pool->begins(watch->pool);
+    watch->changes = watch->pool->changes(watch->pool);
+    watch->at = bide_platform.now() + BIDE_BLOCKED_PERIOD_;
+}
+
+static void watch_looks(watch *watch, const thread_waiter *waiter)
+{
+    uint32_t changes = watch->pool->changes(watch->pool);
+    if (changes == watch->changes && watch->pool->is_stuck(watch->pool))
+        report_blocked(
+            "all threads of a pool block although it has coroutines to run; one does for ",
+            waiter->root.awaited);
+    watch->changes = changes;
+    watch->at = bide_platform.now() + BIDE_BLOCKED_PERIOD_;
+}
+
+static void watch_ends(watch *watch)
+{
+    if (watch->pool != NULL)
+        watch->pool->ends(watch->pool);
+}
+
+#else
+
+static void watch_begins(watch *watch, const thread_waiter *waiter)
+{
+    (void)waiter;
+    watch->at = BIDE_FOREVER;
+}
+
+static void watch_looks(watch *watch, const thread_waiter *waiter)
+{
+    (void)watch, (void)waiter;
+}
+
+static void watch_ends(watch *watch)
+{
+    (void)watch;
+}
+
+#endif
+
 /* ---- Waiting ---- */
 
 static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 {
+    watch watch;
+    watch_begins(&watch, waiter);
     for (;;) {
         uint64_t next = bide_timekeeper_park_(&waiter->word);
         if (sync_wait_has_ended(waiter))
             break;
         uint64_t until = next < deadline ? next : deadline;
+        if (watch.at < until)
+            until = watch.at;
         if (bide_platform.wait(&waiter->word, WAITER_PARKED, until) != -ETIMEDOUT)
             continue;
         if (until == deadline) {
@@ -142,8 +219,11 @@ static void sleep_until(thread_waiter *waiter, uint64_t deadline)
         }
         if (until == next)
             bide_timekeeper_run_due_(next); /* 6 */
+        if (until == watch.at)
+            watch_looks(&watch, waiter);
     }
     bide_timekeeper_unpark_();
+    watch_ends(&watch);
 }
 
 /* Starts the prepared root, and waits for its end. */

@@ -61,6 +61,7 @@
 #include "../system/descriptors.h"
 #include "../system/processors.h"
 
+#include "../coroutine/blocked_thread.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/observe.h"
 
@@ -364,6 +365,7 @@ static void run_loop_enter(bide_run_loop *loop)
 {
     loop->outer = loop_here;
     loop_here = loop;
+    bide_loops_here_change_(1);
     if (loop->events != NULL)
         loop->events->enter(loop);
     if (loop->fd >= 0) {
@@ -387,6 +389,7 @@ static void run_loop_leave(bide_run_loop *loop)
 {
     bide_assert(loop_here == loop);
     loop_here = loop->outer;
+    bide_loops_here_change_(-1);
     if (loop->fd >= 0 && !try_polled(loop))
         bide_descriptor_raise_(loop->fd); /* 5a */
 }

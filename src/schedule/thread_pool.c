@@ -138,6 +138,7 @@ static void pool_init(bide_thread_pool *pool)
     bide_atomic_init(&pool->deque_hooks, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->calls, 0);
+    bide_pool_init_blocked_(pool);
     bide_atomic_init(&pool->idle, 0);
     bide_atomic_init(&pool->watched, 0);
     bide_atomic_init(&pool->has_timers, 0);

@@ -24,6 +24,7 @@
 
 #include "../schedule/leak_check.h"
 #include "../schedule/loop_waiter.h"
+#include "../coroutine/blocked_thread.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/roots.h"
 
@@ -342,6 +343,7 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
         return false;
     loop->outer = bide_sim_loop_running_;
     bide_sim_loop_running_ = loop;
+    bide_loops_here_change_(1);
     bide_awaiter *awaiter = sim_loop_choose(loop, &value, &of);
     bide_assert((loop->ready_count == 0) == (loop->ready.first == NULL));
     bide_test_note_turn_(loop, awaiter, value, of);
@@ -355,6 +357,7 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
     if (loop->has_yielded) /* twenty of whole budgets are as many as all turns */
         loop->busy += loop->max_turns / 20 * budget / ((uint64_t)bide_budget_full_ + 1);
     bide_assert(bide_sim_loop_running_ == loop);
+    bide_loops_here_change_(-1);
     bide_sim_loop_running_ = loop->outer;
     return true;
 }

@@ -986,12 +986,12 @@ static void destroy_it_while_one_waits(void)
 static void destroy_it_while_one_is_queued(void)
 {
     bide_run_loop precious;
-    bide_task task;
+    witness one;
     bide_run_loop_init(&precious);
-    bide_await_later(bide_task_init(&task, &witness_body));
-    task.frame.context = &precious.context;
-    task.frame.awaiter.frame = &task.frame;
-    bide_wake_one(&task.frame.awaiter);
+    bide_await_later(bide_task_init(&one.task, &witness_body));
+    one.task.frame.context = &precious.context;
+    one.task.frame.awaiter.frame = &one.task.frame;
+    bide_wake_one(&one.task.frame.awaiter);
     bide_run_loop_destroy(&precious);
 }
 

@@ -196,7 +196,9 @@ void bide_call_in(bide_thread_pool *pool, void (*function)(void *argument), void
     bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
     struct join_call call = {.function = function, .argument = argument};
     bide_atomic_fetch_add(&pool->calls, 1, relaxed);
+    bide_excused_here_change_(1);
     bide_sync_wait_in(&context, bide_task_init(&call.task, &join_call_body));
+    bide_excused_here_change_(-1);
     bide_atomic_fetch_sub(&pool->calls, 1, relaxed);
 }
 

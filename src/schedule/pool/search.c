@@ -63,6 +63,66 @@ static bool steal_stalled_slot(bide_pool_worker *worker)
     return false;
 }
 
+/* ---- Workers that block ---- */
+
+static bide_thread_pool *pool_of_blocked(bide_blocked_pool_ *functions)
+{
+    return bide_container_of(functions, bide_thread_pool, blocked.functions);
+}
+
+static void pool_blocked_begins(bide_blocked_pool_ *functions)
+{
+    bide_thread_pool *pool = pool_of_blocked(functions);
+    bide_atomic_fetch_add(&pool->blocked.workers, 1, relaxed);
+    bide_atomic_fetch_add(&pool->blocked.changes, 1, relaxed);
+}
+
+static void pool_blocked_ends(bide_blocked_pool_ *functions)
+{
+    bide_thread_pool *pool = pool_of_blocked(functions);
+    bide_atomic_fetch_sub(&pool->blocked.workers, 1, relaxed);
+    bide_atomic_fetch_add(&pool->blocked.changes, 1, relaxed);
+}
+
+static uint32_t pool_blocked_changes(bide_blocked_pool_ *functions)
+{
+    return bide_atomic_load(&pool_of_blocked(functions)->blocked.changes, relaxed);
+}
+
+static bool pool_has_due_timer(bide_thread_pool *pool)
+{
+    if (bide_atomic_load(&pool->has_timers, relaxed) == 0)
+        return false;
+    pthread_mutex_lock(&pool->timers_lock);
+    bool is_due = bide_timers_next(&pool->timers) <= bide_platform.now();
+    pthread_mutex_unlock(&pool->timers_lock);
+    return is_due;
+}
+
+/* (All accesses are relaxed: nothing is concluded from one look, and a worker that waits for a period
+ * sees the others' counts of before.) */
+static bool pool_blocked_is_stuck(bide_blocked_pool_ *functions)
+{
+    bide_thread_pool *pool = pool_of_blocked(functions);
+    if (bide_atomic_load(&pool->blocked.workers, relaxed) != pool->count)
+        return false;
+    if (bide_atomic_load(&pool->is_injected, relaxed) != 0 || bide_pool_has_work_(pool))
+        return true;
+    for (unsigned i = 0; i < pool->count; i++) {
+        if (!bide_pool_slot_is_empty_(&pool->workers[i].lifo_slot))
+            return true;
+    }
+    return pool_has_due_timer(pool);
+}
+
+void bide_pool_init_blocked_(bide_thread_pool *pool)
+{
+    pool->blocked.functions = (bide_blocked_pool_){pool_blocked_begins, pool_blocked_ends,
+                                                   pool_blocked_changes, pool_blocked_is_stuck};
+    bide_atomic_init(&pool->blocked.workers, 0);
+    bide_atomic_init(&pool->blocked.changes, 0);
+}
+
 /* ---- Searching ---- */
 
 bool bide_pool_has_work_(bide_thread_pool *pool)

@@ -300,6 +300,7 @@ void bide_pool_work_(bide_pool_worker *worker)
     bide_assert(this_worker == NULL);
     this_worker = worker;
     bide_join_here_ = &worker->join;
+    bide_pool_here_set_(&worker->pool->blocked.functions);
     for (;;) {
         if (bide_pool_run_one_(worker) || bide_pool_search_(worker))
             continue;
@@ -307,6 +308,7 @@ void bide_pool_work_(bide_pool_worker *worker)
             break;
     }
     bide_assert(!worker->is_searching);
+    bide_pool_here_set_(NULL);
     this_worker = NULL;
     bide_join_here_ = NULL;
 }

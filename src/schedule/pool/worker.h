@@ -18,6 +18,7 @@
 #include "slot.h"
 
 #include "../registry.h"
+#include "../../coroutine/blocked_thread.h"
 
 #include "bide/detail/join_deque.h"
 #include "bide/extend/fence.h"
@@ -126,6 +127,13 @@ struct bide_thread_pool {
     bide_pool_driver *driver; /* or NULL */
     bide_registry_ live;
 
+    /* Workers that block (blocked_thread.h). */
+    struct {
+        bide_blocked_pool_ functions;  /* constant */
+        bide_atomic(uint32_t) workers; /* that do now */
+        bide_atomic(uint32_t) changes; /* how often one has begun or ended to */
+    } blocked;
+
     bide_atomic(const bide_pool_deque_hooks *) deque_hooks; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                            /* threads that have an index */
     bide_atomic(uint32_t) calls;                            /* threads inside bide_call_in */
@@ -173,6 +181,9 @@ BIDE_INLINE uint32_t bide_pool_sleeping_(uint32_t idle)
 {
     return idle / BIDE_POOL_SLEEPS_;
 }
+
+/* Sets `blocked` up. Before the pool is shared. */
+void bide_pool_init_blocked_(bide_thread_pool *pool);
 
 /* Wakes a sleeping worker, unless one searches. Any thread. */
 void bide_pool_wake_(bide_thread_pool *pool);

@@ -170,8 +170,10 @@ bide_awaiter *bide_scope_next(bide_scope_next_operation *next, bide_scope *scope
                               bide_branch **branch);
 
 /*
- * Waits until all that was begun in the scope has ended; ends with the first error, or 0. Once: to
- * join a scope that is not open is misuse, which is detected if BIDE_DEBUG is 1.
+ * Waits until all that was begun in the scope has ended; ends with the first error, or 0. A scope
+ * that was joined is joined again at once, with the same status. To join one that was never opened is
+ * misuse, which is detected if BIDE_DEBUG is 1.
+ *
  * When the coroutine that awaits this is asked to stop, so are they, with the same reason, and the
  * wait ends when they have:
  *
@@ -211,7 +213,7 @@ bide_awaiter *bide_scope_join_checked_(bide_scope *scope, const char *what, cons
 #if BIDE_DEBUG
 #define BIDE_BRANCH_REUSED_ "a bide_branch is used again before what it ran ended"
 #define BIDE_SCOPE_CLOSED_  "something is spawned into a scope that is not open"
-#define BIDE_SCOPE_JOINED_  "a scope is joined that is not open"
+#define BIDE_SCOPE_JOINED_  "a scope is joined that was never opened"
 #define bide_scope_spawn(scope, branch, awaiter)                        \
     bide_scope_spawn_checked_((scope), (branch), NULL, (awaiter), NULL, \
                               BIDE_BRANCH_REUSED_ ": " #branch,         \

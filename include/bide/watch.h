@@ -459,7 +459,7 @@ BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *wait
         .ready = bide_watch_predicate_ready_,
         .suspend = bide_watch_predicate_suspend_,
         .resume = bide_watch_predicate_resume_,
-        .cancel = NULL,
+        .cancel = bide_cancel_inside_,
         .withdraw = bide_watch_predicate_withdraw_,
         .name = "bide_watch_wait_for",
         .attempt = bide_watch_predicate_attempt_,

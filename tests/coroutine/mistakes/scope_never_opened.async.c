@@ -1,7 +1,7 @@
 /*
- * A scope is joined twice.
+ * A scope is joined that was never opened.
  * told: run
- * says: a scope is joined that is not open: &scope, body,
+ * says: a scope is joined that was never opened: &scope, body,
  */
 #include "mistakes.h"
 
@@ -10,9 +10,7 @@
 
 async void body(void)
 {
-    bide_scope scope;
-    bide_scope_init(&scope, bide_this_frame());
-    await bide_scope_join(&scope);
+    bide_scope scope = {0};
     await bide_scope_join(&scope); // HERE
 }
 

@@ -1,7 +1,7 @@
 /*
- * A scope is joined twice.
+ * A scope is joined that was never opened.
  * told: run
- * says: a scope is joined that is not open: &self->scope, body,
+ * says: a scope is joined that was never opened: &self->scope, body,
  */
 #include "mistakes.h"
 
@@ -14,14 +14,12 @@ struct x {
 
 bide_coroutine(body)
 {
-    bide_begin(body, struct x * self);
-    bide_scope_init(&self->scope, bide_this_frame());
-    bide_await(bide_scope_join(&self->scope));
+    bide_begin(body, x *self);
     bide_await(bide_scope_join(&self->scope)); // HERE
     bide_end();
 }
 
-int main(void)
+int main()
 {
     static struct x x;
     return bide_sync_wait(bide_task_init(&x.task, &body));

@@ -164,7 +164,8 @@ bide_awaiter *bide_make_directory(bide_file_operation *operation, const char *pa
 /*
  * Waits until any descriptor is ready for `events` (POLLIN, POLLOUT, POLLPRI), or has failed, as
  * poll(2) has it: for libraries that bring descriptors of their own. What it is ready for is in
- * operation->arguments.poll.found. It is ready again at once if nothing was done about it.
+ * operation->arguments.poll.found. It is ready again at once if nothing was done about it. It takes
+ * nothing, so it can be a case of a select, and a read or accept that does not wait follows it.
  * Threads: the loop's. Errors: those of poll(2), -EPERM (it does not poll); -EPIPE (closed
  * meanwhile), -ECANCELED, -ETIMEDOUT. Suspends: if it is not ready; always on an io_uring.
  * Cancel-safe: yes. Progress: that of the system call.

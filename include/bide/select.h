@@ -26,7 +26,8 @@
  *   semaphores, events, joins of tasks, timers. It cancels it when another case wins; if it has
  *   completed in the same turn, it is undone (bide_awaiter_ops.undo).
  * - All others are refused, because what they have done would be lost: coroutines of yours (a
- *   bide_task), what is awaited side by side (bide_when_all), and operations that cannot give back.
+ *   bide_task), what is awaited side by side (bide_when_all), and operations that cannot give back,
+ *   as those on descriptors: bide_poll is the case, and the operation follows it.
  *   Debug builds report that as misuse, with the operation's name; the select ends with
  *   -EOPNOTSUPP. The compiler reports a bide_task, if it sees its body and optimises.
  *
@@ -44,6 +45,7 @@
 #include "bide/detail/arguments.h"
 #include "bide/extend/branch.h"
 #include "bide/extend/choice.h"
+#include "bide/extend/wrapper.h"
 #include "bide/task.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -54,7 +56,8 @@ typedef struct bide_select_case {
     bide_awaiter *awaiter;
     const bide_awaiter_ops *ops; /* of `awaiter`, as it was made */
     size_t turn;                 /* which case is tried at this place */
-    size_t number;               /* of its attempt in the choice; a select as a case has several */
+    uint32_t number;             /* of its attempt in the choice; a select as a case has several */
+    bool is_plain; /* it is no wrapper, and can be attempted or undone, by its table */
 } bide_select_case;
 
 /* One select. The caller's until it has ended. */
@@ -111,6 +114,8 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
     BIDE_SELECT_CHECK_(ops);
     c->awaiter = awaiter;
     c->ops = ops;
+    c->is_plain = ops->attempt != NULL ? ops->withdraw != bide_wrapper_withdraw_
+                                       : ops->undo == BIDE_UNDO_WITHDRAW;
 }
 
 /*

@@ -160,7 +160,14 @@ bide_awaiter *bide_make_directory(bide_file_operation *file, const char *path, u
 
 bide_awaiter *bide_poll(bide_io_operation *operation, bide_descriptor *descriptor, uint32_t events)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_poll");
+    static const bide_awaiter_ops ops = {
+        .suspend = bide_io_suspend,
+        .resume = bide_io_resume,
+        .cancel = bide_io_cancel,
+        .withdraw = bide_io_withdraw,
+        .name = "bide_poll",
+        .undo = BIDE_UNDO_WITHDRAW, /* it takes nothing */
+    };
     bide_io_operation_init(operation, &ops, BIDE_IO_POLL, descriptor);
     operation->arguments.poll.wanted = events;
     operation->arguments.poll.found = 0;

@@ -22,34 +22,39 @@ static uint64_t next_random(uint64_t *random)
     return z ^ z >> 31;
 }
 
-/* Each order is equally likely, except for the bias of a modulus. */
-static void select_shuffle(bide_select *select, uint64_t *random)
+/* Each order is equally likely, except for the bias of 32 random bits. */
+BIDE_INLINE void select_shuffle(bide_select *select, uint64_t *random)
 {
     bide_select_case *cases = select->cases;
-    for (size_t i = 0; i < select->count; i++) {
-        size_t other = (uint32_t)(next_random(random) >> 32) % (uint32_t)(i + 1);
+    size_t count = select->count;
+    uint64_t drawn = *random;
+    for (size_t i = 0; i < count; i++) {
+        size_t other = (size_t)((next_random(&drawn) >> 32) * (i + 1) >> 32);
         cases[i].turn = cases[other].turn;
         cases[other].turn = i;
     }
+    *random = drawn;
 }
 
-static void select_arrange(bide_select *select)
+BIDE_COLD static void arrange_in_order(bide_select *select)
 {
-    if (BIDE_LIKELY(select->random != NULL)) {
-        select_shuffle(select, select->random);
-        return;
-    }
     for (size_t i = 0; i < select->count; i++)
         select->cases[i].turn = i;
 }
 
-/* The order in which the waits begin: 6. */
-static void select_arrange_waits(bide_select *select)
+BIDE_INLINE void select_arrange(bide_select *select)
 {
-    if (BIDE_UNLIKELY(select->random == NULL)) {
-        uint64_t random = (uintptr_t)select + select->waits++;
-        select_shuffle(select, &random);
-    }
+    if (BIDE_LIKELY(select->random != NULL))
+        select_shuffle(select, select->random);
+    else
+        arrange_in_order(select);
+}
+
+/* The order in which the waits begin: 6. */
+BIDE_COLD static void arrange_waits(bide_select *select)
+{
+    uint64_t random = (uintptr_t)select + select->waits++;
+    select_shuffle(select, &random);
 }
 
 /* ---- What can be a case ---- */
@@ -65,9 +70,7 @@ static const bide_awaiter *select_refused(const bide_select *select)
 {
     for (size_t i = 0; i < select->count; i++) {
         const bide_select_case *c = &select->cases[i];
-        bool is_plain = is_attempted(c) ? bide_wrapper_of(c->awaiter) == NULL
-                                        : c->ops->undo == BIDE_UNDO_WITHDRAW;
-        const bide_awaiter *refused = is_plain ? NULL : bide_choice_refused_(c->awaiter);
+        const bide_awaiter *refused = c->is_plain ? NULL : bide_choice_refused_(c->awaiter);
         if (BIDE_UNLIKELY(refused != NULL))
             return refused;
     }
@@ -106,20 +109,28 @@ static inline bool select_accepts(bide_select *select, const bide_frame *awaitin
 
 /* ---- Attempting ---- */
 
+/* If the wait is cancelled before it begins, it has not ended: not with 0. */
+static inline void prepare_wait(bide_select_case *c, bide_awaiter *wait)
+{
+    bide_branch_init(&c->branch, wait);
+    c->branch.status = -EAGAIN;
+}
+
 /* Attempts a case. If that fails, its branch has the awaiter of the wait. */
 static inline bool is_done(bide_select *select, bide_select_case *c, bide_choice *choice)
 {
-    c->number = ++choice->number;
+    c->number = (uint32_t)++choice->number;
     if (choice->again)
         choice->ended = c->branch.status;
     select->status = c->ops->attempt(c->awaiter, choice);
     if (select->status == -EAGAIN) {
-        bide_branch_init(&c->branch, choice->wait);
+        prepare_wait(c, choice->wait);
         return false;
     }
-    if (choice->kept)
+    if (BIDE_UNLIKELY(choice->kept)) {
         bide_wrapper_discard(&c->branch.awaited);
-    choice->kept = false;
+        choice->kept = false;
+    }
     return true;
 }
 
@@ -127,7 +138,7 @@ static inline bool is_done(bide_select *select, bide_select_case *c, bide_choice
 static bool is_ready(bide_select *select, bide_select_case *c)
 {
     bide_awaiter *awaiter = c->awaiter;
-    bide_branch_init(&c->branch, awaiter);
+    prepare_wait(c, awaiter);
     if (!bide_awaiter_had(awaiter))
         return false;
     select->status = bide_awaiter_resume(awaiter, awaiter->ops);
@@ -145,16 +156,19 @@ static bool select_case_completed(bide_select *select, bide_select_case *c)
         return true;
     }
     c->awaiter->ops = c->ops; /* it may be the table of a cancelled operation */
+    c->branch.status = -EAGAIN;
     return false;
 }
 
 /* Tries all cases, after a wait or not: 1. Returns the turn of the winner, or their number. */
 static size_t try_all(bide_select *select, bide_choice *choice)
 {
+    const size_t count = select->count;
+    bide_select_case *const cases = select->cases;
     size_t turn;
     select_arrange(select);
-    for (turn = 0; turn < select->count; turn++) {
-        bide_select_case *c = &select->cases[select->winner = select->cases[turn].turn];
+    for (turn = 0; turn < count; turn++) {
+        bide_select_case *c = &cases[select->winner = cases[turn].turn];
         if (is_attempted(c) ? is_done(select, c, choice)
             : choice->again ? select_case_completed(select, c)
                             : is_ready(select, c))
@@ -169,9 +183,8 @@ static size_t try_all(bide_select *select, bide_choice *choice)
  * Makes the case the winner that a partner carried out while the select waited: 4. It is the last one
  * that was attempted with a number that is not above the partner's. Returns false if there is none.
  */
-static bool has_taken(bide_select *select, bide_choice *choice)
+BIDE_COLD static bool find_taken(bide_select *select, size_t taken)
 {
-    size_t taken = bide_choice_taken(choice);
     size_t number = 0;
     if (taken > select->last)
         return false;
@@ -185,8 +198,14 @@ static bool has_taken(bide_select *select, bide_choice *choice)
     return number != 0;
 }
 
+BIDE_INLINE bool has_taken(bide_select *select, bide_choice *choice)
+{
+    size_t taken = bide_choice_taken(choice);
+    return BIDE_UNLIKELY(taken != 0) && find_taken(select, taken);
+}
+
 /* The result of that case: what wrappers and selects make of it. */
-static int taken_status(bide_select *select, bide_choice *choice)
+BIDE_COLD static int taken_status(bide_select *select, bide_choice *choice)
 {
     bide_select_case *c = &select->cases[select->winner];
     return c->ops->undo == BIDE_UNDO_INNER ? c->ops->attempt(c->awaiter, choice) : 0;
@@ -196,7 +215,7 @@ static int taken_status(bide_select *select, bide_choice *choice)
  * Gives back what the cases from this turn on had while they waited, and will not be asked for: the
  * notifications of the attempted ones, 2, and what the others took, 7.
  */
-static void give_back(bide_select *select, size_t turn)
+BIDE_INLINE void give_back(bide_select *select, size_t turn)
 {
     for (; turn < select->count; turn++) {
         bide_select_case *c = &select->cases[select->cases[turn].turn];
@@ -216,7 +235,8 @@ static bide_frame *waiting_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_branch_group_init_(&select->group, select->count, BIDE_DECIDED_BY_END, context, awaiter);
     for (size_t i = 0; i < select->count; i++)
         bide_branch_prepare_(&select->cases[i].branch, &select->group, i + 1, context);
-    select_arrange_waits(select);
+    if (BIDE_UNLIKELY(select->random == NULL))
+        arrange_waits(select);
     for (size_t turn = 1; turn < select->count; turn++) { /* 6 */
         bide_awaiter *begun = &select->cases[select->cases[turn].turn].branch.frame.awaiter;
         bide_awaiter_chain_append(&others, begun, begun);
@@ -233,7 +253,8 @@ static int waiting_resume(bide_awaiter *awaiter)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, waiting);
     /* Read once: a request may come at this moment. */
-    select->reason = bide_stop_reason(select->context->stop);
+    bide_stop_source *stop = select->context->stop;
+    select->reason = stop != NULL ? bide_stop_reason(stop) : 0;
     return 0;
 }
 
@@ -298,15 +319,12 @@ static bide_awaiter *wait_for_all(bide_select *select, bide_choice *choice)
     };
     select->waiting.ops = select->count != 0 ? &all.ops : &nothing;
     select->offered = choice;
-    /* If it is cancelled before it begins, none has ended. */
-    for (size_t i = 0; i < select->count; i++)
-        select->cases[i].branch.status = -EAGAIN; /* not 0 */
     bide_atomic_init(&select->group.decided, 0);
     return &select->waiting;
 }
 
 /* All branches have ended. Returns true if a case has won. */
-static bool select_case_ended(bide_select *select, bide_choice *choice)
+BIDE_INLINE bool select_case_ended(bide_select *select, bide_choice *choice)
 {
     size_t turn = 0;
     if (has_taken(select, choice))

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include "bide/select.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <unistd.h>
@@ -317,6 +319,41 @@ static void a_poll_reports_readiness(void **state)
     close_pipe(&pipe);
 }
 
+/* The byte stays in the pipe, whichever case wins; the read that follows the poll takes it. */
+static void a_poll_is_a_case_of_a_select(void **state)
+{
+    world *w = world_of(state);
+    for (int round = 0; round < 6; round++) {
+        struct ends pipe;
+        struct runner runner;
+        bide_io_operation poll;
+        bide_file_operation file;
+        bide_event_waiter wait;
+        bide_event event;
+        bide_select_of(2) select;
+        char byte;
+        world_pipe(w, &pipe.input, &pipe.output);
+        bide_event_init(&event, false);
+        select.random = (uint64_t)round;
+        begin(w, &runner,
+              bide_select_any_of(&select, bide_poll(&poll, &pipe.input, POLLIN),
+                                 bide_event_wait(&wait, &event)));
+        turn(w);
+        assert_false(runner.has_ended);
+        if (round % 3 != 0)
+            bide_event_set(&event);
+        assert_int_equal(world_wait(w, bide_write(&file, &pipe.output, "x", 1)), 0);
+        assert_int_equal(end(w, &runner), 0);
+        assert_true(bide_select_winner(&select.any) == 1 ||
+                    (poll.arguments.poll.found & POLLIN) != 0);
+        assert_true(bide_select_winner(&select.any) < (size_t)(round % 3 != 0 ? 2 : 1));
+        assert_int_equal(world_wait(w, bide_read(&file, &pipe.input, &byte, 1)), 0);
+        assert_int_equal(byte, 'x');
+        bide_event_destroy(&event);
+        close_pipe(&pipe);
+    }
+}
+
 static void elsewhere_there_is_no_input_and_output(void **state)
 {
     bide_file_operation operation;
@@ -339,6 +376,7 @@ int main(void)
         world_test(a_read_of_a_pipe_ends_early),
         world_test(a_write_of_more_than_a_pipe_holds_waits),
         world_test(a_poll_reports_readiness),
+        world_test(a_poll_is_a_case_of_a_select),
         world_test(elsewhere_there_is_no_input_and_output),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -124,8 +124,8 @@ typedef struct bide_broadcast_waiter {
 
 /*
  * The same for several senders: any thread sends and closes. Elements have one order, the same for
- * all subscribers. Senders take turns under a lock, for as long as copying an element takes. So a
- * sender that is suspended in the middle of a send blocks other senders, and no subscriber.
+ * all subscribers. Senders take turns under a lock, which one holds while it copies an element. So
+ * a sender that is suspended in the middle of a send blocks other senders, but no subscriber.
  * Threads: before it is shared.
  */
 #define bide_broadcast_init_shared(broadcast_, memory, capacity)                          \
@@ -168,8 +168,8 @@ BIDE_INLINE size_t bide_broadcast_after_(const bide_broadcast_ *broadcast, size_
 /* ---- The sender ---- */
 
 /*
- * Where there are several senders: one of them begins its turn, which fails if it is closed; publishes,
- * and ends its turn; closes. In src/queue/broadcast.c: 7.
+ * One of several senders begins its turn, which fails if the broadcast is closed; publishes, and
+ * ends its turn; closes. In src/queue/broadcast.c: 7.
  */
 int bide_broadcast_begin_send_(bide_broadcast_ *broadcast);
 void bide_broadcast_finish_send_(bide_broadcast_ *broadcast, size_t position);
@@ -180,8 +180,9 @@ void bide_broadcast_close_shared_(bide_broadcast_ *broadcast);
  * waiters, each on its own scheduler, but not on the caller's stack while a coroutine is running on
  * it.
  * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Errors: -EPIPE (closed;
- * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free and
- * linear in the waiters; if there are several senders it blocks while another one copies an element.
+ * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free
+ * and linear in the waiters; if there are several senders it blocks while another one copies an
+ * element.
  */
 #define bide_broadcast_send(broadcast_, from)                                                     \
     bide_broadcast_send_(&(broadcast_)->broadcast, BIDE_BROADCAST_ELEMENT_((broadcast_), (from)), \
@@ -217,8 +218,9 @@ BIDE_INLINE int bide_broadcast_send_(bide_broadcast_ *broadcast, const void *fro
 /*
  * Closes it: what is kept is still received, and after that receives end with -EPIPE, now and
  * later. Sends answer -EPIPE. More than once is once.
- * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Suspends: never. Progress:
- * wait-free, except for waking the waiters, linear in them; as a send if there are several senders.
+ * Threads: the sender's; any if it was made by bide_broadcast_init_shared. Suspends: never.
+ * Progress: wait-free, except for waking the waiters, linear in them; as a send if there are
+ * several senders.
  */
 #define bide_broadcast_close(broadcast_) bide_broadcast_close_(&(broadcast_)->broadcast)
 

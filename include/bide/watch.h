@@ -16,10 +16,10 @@
  *     bide_watch_wait_for_blocking(&receiver, is_ready, argument, &config, BIDE_FOREVER);
  *
  * One thread at a time is the sender: it sends and closes. The role passes to another thread by
- * something that orders the two, such as a mutex. If it is made by bide_watch_init_shared, any thread
- * is a sender at any time. Any number of threads may read. A receiver
- * belongs to one thread at a time. Any number of receivers may come and go; there is no list of
- * them. A receiver in two waits at once is misuse, which is detected if BIDE_DEBUG is 1.
+ * something that orders the two, such as a mutex. If it is made by bide_watch_init_shared, any
+ * thread is a sender at any time. Any number of threads may read. A receiver belongs to one thread
+ * at a time. Any number of receivers may come and go; there is no list of them. A receiver in two
+ * waits at once is misuse, which is detected if BIDE_DEBUG is 1.
  *
  * No change is lost when a receive is raced: as a case of a select it sees nothing unless it wins.
  * If its coroutine is destroyed before it resumes, the value is still new to the receiver.
@@ -61,8 +61,7 @@ typedef struct bide_watch_ {
     uint8_t sending; /* one of those below; SHARED is constant */
     bool closed;     /* SHARED: whether it was closed */
     bide_atomic(uint32_t) lock;
-    bide_atomic(
-        uintptr_t) changer; /* in debug builds: the thread whose function changes the value */
+    bide_atomic(uintptr_t) changer; /* in debug builds: the thread that runs such a function */
 } bide_watch_;
 
 enum {
@@ -129,9 +128,9 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 
 /*
  * The same for several senders: any thread sends and closes, and any changes the value by
- * bide_watch_send_if_modified. Senders take turns under a lock, for as long as copying a value takes,
- * or such a function. So a sender that is suspended in the middle of a send blocks other senders, and
- * no reader or receiver.
+ * bide_watch_send_if_modified. Senders take turns under a lock, which one holds while it copies a
+ * value or runs such a function. So a sender that is suspended in the middle of a send blocks other
+ * senders, but no reader or receiver.
  * Threads: before it is shared.
  */
 #define bide_watch_init_shared(watch_, from)                                                 \
@@ -154,8 +153,8 @@ BIDE_INLINE void bide_watch_init_(bide_watch_ *watch, bide_shared_word_ *words, 
 /* ---- The sender ---- */
 
 /*
- * A sender begins its turn, which fails if it is closed; publishes, and ends its turn; closes. For what
- * is out of the ordinary: several senders, one that has closed it, a change in place. In
+ * A sender begins its turn, which fails if the watch is closed; publishes, and ends its turn;
+ * closes. For several senders, for one that has closed it, and for a change in place. In
  * src/queue/watch.c: 7.
  */
 int bide_watch_begin_send_(bide_watch_ *watch);
@@ -166,8 +165,9 @@ void bide_watch_close_shared_(bide_watch_ *watch);
  * Makes a copy of the value at `from` the latest, and wakes the waiters, each on its own scheduler,
  * but not on the caller's stack while a coroutine is running on it.
  * Threads: the sender's; any if it was made by bide_watch_init_shared. Errors: -EPIPE (closed;
- * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free and
- * linear in the waiters; if there are several senders it blocks while another one copies a value.
+ * nothing is done). Suspends: never. Progress: wait-free while nothing waits, otherwise lock-free
+ * and linear in the waiters; if there are several senders it blocks while another one copies a
+ * value.
  */
 #define bide_watch_send(watch_, from)                                       \
     bide_watch_send_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (from)), \
@@ -197,15 +197,14 @@ BIDE_INLINE int bide_watch_send_(bide_watch_ *watch, const void *from, size_t si
 }
 
 /*
- * Changes the value, in its turn among all sends: copies the latest to `value`, calls
- * function(value, argument), and, if that returns true, sends what `value` then points to. So of
- * changes by several senders none is lost. Returns 1 if it has sent, 0 if the function returned
- * false: nothing is sent then, nobody is woken, and the value stays as it was. `value` is the
- * caller's, and has afterwards what the function has made of it. The function runs on the caller's
- * thread. It may read the watch. It may not send to it or close it, which is misuse, and detected if
- * BIDE_DEBUG is 1.
- * Threads: as bide_watch_send. Errors: -EPIPE (closed; the function is not called). Suspends: never.
- * Progress: as bide_watch_send, and that of the function.
+ * Changes the value in place, in its turn among all sends: copies the latest to `value`, which is
+ * the caller's, calls function(value, argument), and sends what is at `value` if that returns true.
+ * So no change by any of several senders is lost. Returns 1 if it has sent, and 0 if the function
+ * returned false: then nothing is sent, no waiter is woken, and the watch's value stays. The
+ * function runs on the caller's thread and may read the watch. Sending to it or closing it there is
+ * misuse, which is detected if BIDE_DEBUG is 1.
+ * Threads: as bide_watch_send. Errors: -EPIPE (closed; the function is not called). Suspends:
+ * never. Progress: as bide_watch_send, and that of the function.
  */
 #define bide_watch_send_if_modified(watch_, value, function, argument)                   \
     bide_watch_send_if_modified_(&(watch_)->watch, BIDE_WATCH_VALUE_((watch_), (value)), \
@@ -422,8 +421,8 @@ BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *
 /* ---- Waiting for a value of some kind ---- */
 
 /*
- * One wait for a value of which a predicate is true. Its memory, and that of the value's place, is the
- * caller's until the wait has ended.
+ * One wait for a value of which a predicate is true. Its memory, and that of the value's place, is
+ * the caller's until the wait has ended.
  */
 typedef struct bide_watch_predicate_waiter {
     bide_awaiter awaiter;         /* the head */
@@ -478,12 +477,13 @@ BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *wait
 }
 
 /*
- * Waits until predicate(value, argument) is true of the latest value, which is then at `to`, and seen
- * by the receiver. It is also tested whether the receiver has seen it or not, so the wait may end at
- * once. Each version that is the latest when the coroutine looks is tested, once; versions between are
- * missed. The predicate runs on the coroutine's thread, with what is at `to`, and must not wait. What
- * the receiver has seen does not change unless the wait ends with 0; what is at `to` may. `waiter` (a
- * bide_watch_predicate_waiter), the receiver and `to` must stay until the wait has ended.
+ * Waits until predicate(value, argument) is true of the latest value, which is then at `to`, and
+ * seen by the receiver. A value that the receiver has seen already is tested too, so the wait may
+ * end at once. Each version that is the latest when the coroutine looks is tested once; versions in
+ * between are missed. The predicate runs on the coroutine's thread, with a copy at `to`, and must
+ * not wait. Unless the wait ends with 0, what the receiver has seen does not change; what is at
+ * `to` may. `waiter` (a bide_watch_predicate_waiter), the receiver and `to` must stay until the
+ * wait has ended.
  * Threads: the receiver's. Errors: -EPIPE (closed, and not true of the last version), -ECANCELED,
  * -ETIMEDOUT. Suspends: if the predicate is not true of the latest value. Cancel-safe: yes.
  * Progress: as bide_watch_recv, and that of the predicate.
@@ -496,8 +496,8 @@ BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *wait
 
 /*
  * The same at once, or not at all.
- * Threads: the receiver's. Errors: -EAGAIN (not true of the latest value), -EPIPE (and it is closed).
- * Progress: lock-free, and that of the predicate.
+ * Threads: the receiver's. Errors: -EAGAIN (not true of the latest value), -EPIPE (and it is
+ * closed). Progress: lock-free, and that of the predicate.
  */
 #define bide_watch_try_wait_for(receiver_, predicate, argument, to)           \
     bide_watch_try_wait_for_(&(receiver_)->receiver, (predicate), (argument), \

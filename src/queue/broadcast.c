@@ -1,13 +1,13 @@
 /*
- * A broadcast: the sends of several senders, from any thread; and a receive where another operation is
- * chosen, or its coroutine is destroyed: the subscriber goes back to where it was. That is on the
- * subscriber's thread; only a canceller is on any. Why it is correct: docs/internals/broadcast.md, 5
- * and 7.
+ * A broadcast: the sends of several senders, from any thread; and a receive where another operation
+ * is chosen, or its coroutine is destroyed: the subscriber goes back to where it was. That is on
+ * the subscriber's thread; only a canceller is on any. Why it is correct:
+ * docs/internals/broadcast.md, 5 and 7.
  */
 #include "bide/broadcast.h"
 
 #include "../coroutine/internal.h"
-#include "senders.h"
+#include "../coroutine/lock.h"
 
 #include "bide/extend/choice.h"
 
@@ -26,7 +26,13 @@ int bide_broadcast_begin_send_(bide_broadcast_ *broadcast)
 
 void bide_broadcast_finish_send_(bide_broadcast_ *broadcast, size_t position)
 {
-    senders_publish(&broadcast->lock, &broadcast->barrier, position);
+    /* release: 2, partner is the acquire of _available_ and _take_. N of waiter_list.md. */
+    bide_atomic_store(&broadcast->barrier.published, position, release);
+    lock_free(&broadcast->lock);
+    /* A coroutine that runs meanwhile may send. */
+    uintptr_t word = bide_biased_list_peek(&broadcast->barrier.waiters);
+    if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
+        bide_sequence_barrier_wake_(&broadcast->barrier, word);
 }
 
 void bide_broadcast_close_shared_(bide_broadcast_ *broadcast)

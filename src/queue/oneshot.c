@@ -1,6 +1,7 @@
 /*
- * A oneshot's receive where another operation is chosen, or its coroutine is destroyed: the value is
- * there for another receive. On the receiver's thread. Why it is correct: the end of oneshot.h, 5.
+ * A oneshot's receive where another operation is chosen, or its coroutine is destroyed: the value
+ * is there for another receive. On the receiver's thread. Why it is correct: the end of oneshot.h,
+ * 5.
  */
 #include "bide/oneshot.h"
 

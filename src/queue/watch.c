@@ -1,13 +1,13 @@
 /*
  * A watch: the sends of several senders, and changes of its value, from any thread; a receive where
- * another operation is chosen, or its coroutine is destroyed: what was seen is then what it was before;
- * and waits for a value of some kind. The latter two are on the receiver's thread; only a canceller is
- * on any. Why it is correct: docs/internals/watch.md, 5, 7 and 8.
+ * another operation is chosen, or its coroutine is destroyed: what was seen is then what it was
+ * before; and waits for a value of some kind. The latter two are on the receiver's thread; only a
+ * canceller is on any. Why it is correct: docs/internals/watch.md, 5, 7 and 8.
  */
 #include "bide/watch.h"
 
 #include "../coroutine/internal.h"
-#include "senders.h"
+#include "../coroutine/lock.h"
 
 #include "bide/detail/this_thread.h"
 #include "bide/handle.h"
@@ -42,10 +42,17 @@ int bide_watch_begin_send_(bide_watch_ *watch)
 
 void bide_watch_finish_send_(bide_watch_ *watch, size_t version)
 {
-    if (watch->sending == BIDE_WATCH_SHARED_)
-        senders_publish(&watch->lock, &watch->barrier, version);
-    else
+    if (watch->sending != BIDE_WATCH_SHARED_) {
         bide_sequence_barrier_publish(&watch->barrier, version); /* 2 */
+        return;
+    }
+    /* release: 2, partner is the acquire of _copy_. N of waiter_list.md. */
+    bide_atomic_store(&watch->barrier.published, version, release);
+    lock_free(&watch->lock);
+    /* A coroutine that runs meanwhile may send. */
+    uintptr_t word = bide_biased_list_peek(&watch->barrier.waiters);
+    if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
+        bide_sequence_barrier_wake_(&watch->barrier, word);
 }
 
 void bide_watch_close_shared_(bide_watch_ *watch)

@@ -30,6 +30,7 @@
 #ifndef BIDE_HAZARD_H
 #define BIDE_HAZARD_H
 
+#include "bide/detail/this_thread.h"
 #include "bide/extend/fence.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -166,6 +167,40 @@ BIDE_INLINE void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat
  * linear in the hazards and in what is retired.
  */
 size_t bide_hazard_scan(bide_hazard_domain *domain, bide_hazard_seat *seat);
+
+/* ---- Seats for the time of one operation: unbounded_channel.h ---- */
+
+/* The same as bide_hazard_borrow_, from the seat behind `index` on. */
+bide_hazard_seat *bide_hazard_borrow_another_(bide_hazard_domain *domain, size_t index);
+
+/* Gives what the seat has retired to the domain. */
+void bide_hazard_give_(bide_hazard_domain *domain, bide_hazard_seat *seat);
+
+/*
+ * Takes a seat; if all are taken, waits for one. A thread usually gets the same one. Its hazards may
+ * be set. The caller neither calls foreign code nor suspends before bide_hazard_give_back_.
+ * Threads: any. Progress: lock-free while there are as many seats as threads that are in between.
+ */
+BIDE_INLINE bide_hazard_seat *bide_hazard_borrow_(bide_hazard_domain *domain)
+{
+    uint32_t thread = (uint32_t)(bide_this_thread_() >> 2) * UINT32_C(0x9e3779b1);
+    size_t index = (size_t)((uint64_t)thread * (uint32_t)domain->count >> 32);
+    bide_hazard_seat *seat = &domain->seats[index];
+    uint32_t taken = bide_atomic_load(&seat->taken, relaxed);
+    /* acquire: 4, partners are bide_hazard_give_back_ and bide_hazard_leave. */
+    if (BIDE_LIKELY(taken == 0 &&
+                    bide_atomic_compare_exchange(&seat->taken, &taken, 1, acquire, relaxed)))
+        return seat;
+    return bide_hazard_borrow_another_(domain, index);
+}
+
+/* The seat is free again. Its hazards stay set: what they protect may be what the next needs. */
+BIDE_INLINE void bide_hazard_give_back_(bide_hazard_domain *domain, bide_hazard_seat *seat)
+{
+    if (BIDE_UNLIKELY(seat->retired != NULL))
+        bide_hazard_give_(domain, seat);
+    bide_atomic_store(&seat->taken, 0, release); /* 4, partners as in bide_hazard_join */
+}
 
 BIDE_EXTERN_C_END
 

@@ -4,18 +4,21 @@
  * a time. Floor: queue.
  *
  *     bide_unbounded_channel(struct job) jobs;
- *     bide_hazard_init(&domain, seats, 16);
- *     bide_unbounded_channel_init(&jobs, &domain, &bide_heap, 1024);
- *     status = bide_unbounded_channel_send(&jobs, seat, &job);
- *     bide_try(bide_unbounded_channel_recv(&self->receive, &jobs, self->seat, &self->job));
+ *     bide_unbounded_channel_init_own(&jobs, &bide_heap, 1024);
+ *     status = bide_unbounded_channel_send(&jobs, NULL, &job);
+ *     bide_try(bide_unbounded_channel_recv(&self->receive, &jobs, NULL, &self->job));
  *
  *     send       0: it is in the channel     -EPIPE: closed     -ENOMEM: nothing was sent
  *     receive    0: it is the receiver's     -EPIPE: closed, and everything sent is received
  *     cancelled  -ECANCELED, -ETIMEDOUT      nothing was received
  *
- * Any thread may use it with a seat of its own in the queue's domain (hazard.h). One thread at a
- * time uses a seat. So a seat belongs to a thread, for all coroutines that run only there; or to a
- * coroutine, if different threads may resume it. A receive uses its seat when it begins, and each
+ * Any thread may use it. Each call needs a seat (hazard.h) for its time. With NULL for the seat the
+ * channel finds one: bide_unbounded_channel_init_own makes 32. Operations are lock-free as long as
+ * not more threads than that are inside of calls; further threads wait for them.
+ *
+ * For control, or a few nanoseconds less, the seats may be yours (bide_unbounded_channel_init). Then
+ * one thread at a time uses a seat. So a seat belongs to a thread, for all coroutines that run only
+ * there; or to a coroutine, if different threads may resume it. A receive uses its seat when it begins, and each
  * time its scheduler resumes it; not while it waits, nor when it is cancelled. A waiting seat
  * protects the segment that it has looked at last. segment_queue.h has the bound of the memory.
  *
@@ -38,6 +41,7 @@ BIDE_EXTERN_C_BEGIN
 typedef struct bide_unbounded_channel_ {
     bide_segment_queue_ queue;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
+    struct bide_unbounded_channel_own_ *own; /* its domain and seats; NULL: they are the user's */
 } bide_unbounded_channel_;
 
 /*
@@ -77,14 +81,33 @@ int bide_unbounded_channel_recv_blocking_(bide_unbounded_channel_ *channel, bide
 int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_domain *domain,
                                  bide_allocator *allocator, size_t cells, size_t stride,
                                  size_t size);
+int bide_unbounded_channel_init_own_(bide_unbounded_channel_ *channel, bide_allocator *allocator,
+                                     size_t cells, size_t stride, size_t size);
+void bide_unbounded_channel_destroy_own_(bide_unbounded_channel_ *channel);
 void bide_unbounded_channel_close_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat);
 bool bide_unbounded_channel_is_idle_(bide_unbounded_channel_ *channel);
+
+/* The seat of a call: the caller's, or if it has none one that is borrowed. 5 */
+BIDE_INLINE bide_hazard_seat *bide_unbounded_channel_sit_(bide_unbounded_channel_ *channel,
+                                                          bide_hazard_seat *seat)
+{
+    return seat != NULL ? seat : bide_hazard_borrow_(channel->queue.domain);
+}
+
+BIDE_INLINE void bide_unbounded_channel_rise_(bide_unbounded_channel_ *channel,
+                                              bide_hazard_seat *seat, bide_hazard_seat *taken)
+{
+    if (seat == NULL)
+        bide_hazard_give_back_(channel->queue.domain, taken);
+}
 
 BIDE_INLINE int bide_unbounded_channel_send_(bide_unbounded_channel_ *channel,
                                              bide_hazard_seat *seat, const void *from,
                                              size_t stride, size_t size)
 {
-    ptrdiff_t moved = bide_segment_queue_push_many_(&channel->queue, seat, from, stride, size, 1);
+    bide_hazard_seat *taken = bide_unbounded_channel_sit_(channel, seat);
+    ptrdiff_t moved = bide_segment_queue_push_many_(&channel->queue, taken, from, stride, size, 1);
+    bide_unbounded_channel_rise_(channel, seat, taken);
     if (BIDE_LIKELY(moved > 0))
         bide_event_count_notify(&channel->not_empty, 1);
     return bide_segment_queue_one_(moved);
@@ -94,8 +117,11 @@ BIDE_INLINE int bide_unbounded_channel_try_recv_(bide_unbounded_channel_ *channe
                                                  bide_hazard_seat *seat, void *to, size_t stride,
                                                  size_t size)
 {
-    return bide_segment_queue_one_(
-        bide_segment_queue_pop_many_(&channel->queue, seat, to, stride, size, 1, false));
+    bide_hazard_seat *taken = bide_unbounded_channel_sit_(channel, seat);
+    ptrdiff_t moved =
+        bide_segment_queue_pop_many_(&channel->queue, taken, to, stride, size, 1, false);
+    bide_unbounded_channel_rise_(channel, seat, taken);
+    return bide_segment_queue_one_(moved);
 }
 
 BIDE_MUST_AWAIT
@@ -116,9 +142,11 @@ BIDE_INLINE int bide_unbounded_channel_try_recv_many_(bide_unbounded_channel_ *c
                                                       bide_hazard_seat *seat, void *to, size_t max,
                                                       size_t *count, size_t stride, size_t size)
 {
+    bide_hazard_seat *own = bide_unbounded_channel_sit_(channel, seat);
     ptrdiff_t taken =
-        max != 0 ? bide_segment_queue_pop_many_(&channel->queue, seat, to, stride, size, max, false)
+        max != 0 ? bide_segment_queue_pop_many_(&channel->queue, own, to, stride, size, max, false)
                  : -EINVAL;
+    bide_unbounded_channel_rise_(channel, seat, own);
     *count = taken > 0 ? (size_t)taken : 0;
     return taken > 0 ? 0 : (int)taken;
 }
@@ -155,7 +183,17 @@ bide_unbounded_channel_recv_many_(bide_unbounded_channel_many_waiter *waiter,
                                  BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
 
 /*
- * Sends a copy of the element at `from`. `seat` is the caller's, of the channel's domain.
+ * The same with a domain and 32 seats of the channel's own, from `allocator` too, so that each call
+ * has NULL for the seat.
+ * Threads: before it is shared. Errors: -ENOMEM.
+ */
+#define bide_unbounded_channel_init_own(channel_, allocator, cells)              \
+    bide_unbounded_channel_init_own_(&(channel_)->channel, (allocator), (cells), \
+                                     BIDE_SEGMENT_STRIDE_(channel_), BIDE_SEGMENT_SIZE_(channel_))
+
+/*
+ * Sends a copy of the element at `from`. `seat` is the caller's, of the channel's
+ * domain, or NULL.
  * Threads: any. Errors: -EPIPE (closed), -ENOMEM. Suspends: never. Progress: lock-free, except for
  * the allocator.
  */
@@ -246,6 +284,8 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
     (void)what, (void)function, (void)file, (void)line;
 #endif
     bide_segment_queue_destroy_(&channel->queue);
+    if (channel->own != NULL)
+        bide_unbounded_channel_destroy_own_(channel);
 }
 
 /*
@@ -275,6 +315,10 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
  *    the attempt has given the cell up, so the push takes another, and notifies then.
  * 4. Closing notifies all. A channel is closed for good and drained for good, so each receive that
  *    ends because of that finds that the next would end too.
+ * 5. A call without a seat takes a free one of the domain, as joining does, and gives it back, as
+ *    leaving does (hazard.md, 4). But its hazards stay set: they still protect what they did, so the
+ *    next that takes the seat, which acquires what this one released, may use them as its own.
+ *    Nothing is left in the seat's list of retired segments, since the domain has to find them.
  *
  * Source: Go's channels; Java's LinkedTransferQueue; waiting and attempting again is crossbeam's.
  */

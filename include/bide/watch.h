@@ -38,6 +38,7 @@
 #include "bide/detail/shared_words.h"
 #include "bide/errors.h"
 #include "bide/sequence_barrier.h"
+#include "bide/stop.h"
 
 BIDE_EXTERN_C_BEGIN
 

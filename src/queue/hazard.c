@@ -207,3 +207,27 @@ void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *s
         seat_give(domain, seat) >= max_unscanned_weight(domain))
         bide_hazard_scan(domain, seat);
 }
+
+/* ---- Seats for the time of one operation ---- */
+
+bide_hazard_seat *bide_hazard_borrow_another_(bide_hazard_domain *domain, size_t index)
+{
+    for (;;) {
+        for (size_t i = 0; i < domain->count; i++) {
+            index = index + 1 < domain->count ? index + 1 : 0;
+            bide_hazard_seat *seat = &domain->seats[index];
+            uint32_t taken = bide_atomic_load(&seat->taken, relaxed);
+            /* acquire: 4, partners as in bide_hazard_borrow_. */
+            if (taken == 0 &&
+                bide_atomic_compare_exchange(&seat->taken, &taken, 1, acquire, relaxed))
+                return seat;
+        }
+        bide_platform.yield();
+    }
+}
+
+void bide_hazard_give_(bide_hazard_domain *domain, bide_hazard_seat *seat)
+{
+    if (seat_give(domain, seat) >= max_unscanned_weight(domain))
+        bide_hazard_scan(domain, seat);
+}

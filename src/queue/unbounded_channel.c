@@ -28,7 +28,10 @@ static int unbounded_attempt_receive_many(bide_event_count_waiter *retry)
 static bool unbounded_may_receive(bide_event_count_waiter *retry)
 {
     bide_unbounded_channel_waiter *waiter = unbounded_waiter_of(retry);
-    return bide_segment_queue_may_pop_(&waiter->channel->queue, waiter->seat);
+    bide_hazard_seat *taken = bide_unbounded_channel_sit_(waiter->channel, waiter->seat);
+    bool may = bide_segment_queue_may_pop_(&waiter->channel->queue, taken);
+    bide_unbounded_channel_rise_(waiter->channel, waiter->seat, taken);
+    return may;
 }
 
 const bide_event_count_ops bide_unbounded_channel_recv_ops_ = {unbounded_attempt_receive,
@@ -41,12 +44,61 @@ int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_d
                                  size_t size)
 {
     bide_event_count_init(&channel->not_empty);
+    channel->own = NULL;
     return bide_segment_queue_init_(&channel->queue, domain, allocator, cells, stride, size);
 }
 
+/* ---- Seats of its own ---- */
+
+enum { OWN_SEATS = 32 };
+
+struct bide_unbounded_channel_own_ {
+    BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_hazard_domain domain;
+    bide_allocator *allocator;
+    void *memory; /* what the allocator gave */
+    bide_hazard_seat seats[OWN_SEATS];
+};
+
+enum { OWN_SIZE = sizeof(struct bide_unbounded_channel_own_) + BIDE_CACHE_LINE };
+
+int bide_unbounded_channel_init_own_(bide_unbounded_channel_ *channel, bide_allocator *allocator,
+                                     size_t cells, size_t stride, size_t size)
+{
+    unsigned char *memory = (unsigned char *)allocator->allocate(allocator, OWN_SIZE);
+    if (memory == NULL)
+        return -ENOMEM;
+    size_t over = (uintptr_t)memory % BIDE_CACHE_LINE;
+    struct bide_unbounded_channel_own_ *own =
+        (struct bide_unbounded_channel_own_ *)(void *)(memory +
+                                                       (over == 0 ? 0 : BIDE_CACHE_LINE - over));
+    own->allocator = allocator;
+    own->memory = memory;
+    bide_hazard_init(&own->domain, own->seats, OWN_SEATS);
+    int status =
+        bide_unbounded_channel_init_(channel, &own->domain, allocator, cells, stride, size);
+    if (status != 0) {
+        allocator->deallocate(allocator, memory, OWN_SIZE);
+        return status;
+    }
+    channel->own = own;
+    return 0;
+}
+
+/* After its queue. */
+void bide_unbounded_channel_destroy_own_(bide_unbounded_channel_ *channel)
+{
+    struct bide_unbounded_channel_own_ *own = channel->own;
+    bide_hazard_destroy(&own->domain);
+    own->allocator->deallocate(own->allocator, own->memory, OWN_SIZE);
+}
+
+/* ---- The channel ---- */
+
 void bide_unbounded_channel_close_(bide_unbounded_channel_ *channel, bide_hazard_seat *seat)
 {
-    bide_segment_queue_close_(&channel->queue, seat);
+    bide_hazard_seat *taken = bide_unbounded_channel_sit_(channel, seat);
+    bide_segment_queue_close_(&channel->queue, taken);
+    bide_unbounded_channel_rise_(channel, seat, taken);
     bide_event_count_notify_all(&channel->not_empty);
 }
 

@@ -337,10 +337,93 @@ static const bide_check_scenario chain = {
     .finish = finish_chained,
 };
 
+/* ---- Seats that are borrowed: the only one goes from thread to thread ---- */
+
+static void setup_one_seat(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 1);
+    bide_atomic_init(&s->source, new_object(1));
+}
+
+static void setup_two_seats(void *p)
+{
+    state *s = p;
+    bide_hazard_init(&s->domain, s->seats, 2);
+    bide_atomic_init(&s->source, new_object(1));
+}
+
+/* As a queue does: what a hazard protects still, and is found again, is not protected again. */
+static void borrow_and_read(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_borrow_(&s->domain);
+    void *held = bide_atomic_load(&seat->hazards[0], relaxed);
+    void *found = bide_atomic_load(&s->source, relaxed);
+    object *object = found == held ? found : bide_hazard_protect(seat, 0, &s->source);
+    if (object != NULL) {
+        int data = bide_plain_load(&object->data);
+        bide_check_assert(data == 1 || data == 2);
+    }
+    bide_hazard_give_back_(&s->domain, seat);
+}
+
+static void borrow_and_read_twice(void *p)
+{
+    borrow_and_read(p);
+    borrow_and_read(p);
+}
+
+static void borrow_and_replace(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_borrow_(&s->domain);
+    replace(s, seat, new_object(2));
+    bide_hazard_give_back_(&s->domain, seat);
+}
+
+static void borrow_and_remove(void *p)
+{
+    state *s = p;
+    bide_hazard_seat *seat = bide_hazard_borrow_(&s->domain);
+    replace(s, seat, NULL);
+    bide_hazard_give_back_(&s->domain, seat);
+}
+
+static void finish_borrowed(void *p)
+{
+    state *s = p;
+    for (size_t i = 0; i < s->domain.count; i++) {
+        bide_check_assert(s->seats[i].retired == NULL);
+        for (size_t j = 0; j < BIDE_HAZARDS; j++)
+            bide_hazard_clear(&s->seats[i], j);
+    }
+    finish(s);
+}
+
+static const bide_check_scenario borrowed = {
+    .name = "the_only_seat_is_borrowed_by_a_reader_and_by_another_that_retires",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_one_seat,
+    .threads = {borrow_and_read, borrow_and_replace},
+    .finish = finish_borrowed,
+};
+static const bide_check_scenario borrowed_hazard = {
+    .name = "a_hazard_stays_set_in_a_seat_that_is_given_back",
+    .size = sizeof(state),
+    .cxx20_release_sequences = true,
+    .setup = setup_two_seats,
+    .threads = {borrow_and_read_twice, borrow_and_read, borrow_and_remove},
+    .finish = finish_borrowed,
+    .preemptions = 3,
+};
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&replaced, &left,    &leaves, &moved, &another,
-                                                     &counted,  &scanned, &chain,  NULL};
+    static const bide_check_scenario *const all[] = {
+        &replaced, &left,  &leaves,   &moved,           &another, &counted,
+        &scanned,  &chain, &borrowed, &borrowed_hazard, NULL};
     static const char *const files[] = {"hazard.h", "hazard.c", NULL};
     static const bide_check_reason reasons[] = {
         {"take_all", "exchange", "&domain->retired", "relaxed",

@@ -124,10 +124,55 @@ SCENARIO(closed, "a_receiver_waits_while_it_is_closed", .setup = setup,
 SCENARIO(closed_at_an_end, "it_is_closed_where_a_segment_ends", .setup = setup_at_an_end,
          .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
 
+/* ---- Without seats: the calls borrow one ---- */
+
+static void setup_seatless(void *p)
+{
+    state *s = p;
+    checked_allocator_init(&s->allocator);
+    bide_hazard_init(&s->domain, s->seats, 2); /* hazard_check.c has one seat for all */
+    for (unsigned i = 0; i < SEATS; i++) {
+        s->mine[i] = NULL;
+        s->received[i] = 0;
+        s->status[i] = 0;
+    }
+    bide_check_assert(bide_unbounded_channel_init(&s->numbers, &s->domain, &s->allocator, 1) == 0);
+}
+
+static void end_seatless(state *s)
+{
+    s->mine[0] = bide_hazard_join(&s->domain);
+    bide_check_assert(s->mine[0] != NULL);
+    bide_hazard_leave(&s->domain, s->mine[0]);
+    bide_check_assert(bide_event_count_is_idle(&s->numbers.channel.not_empty));
+    bide_segment_queue_destroy_(&s->numbers.channel.queue);
+    bide_hazard_destroy(&s->domain);
+}
+
+static void finish_seatless(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->received[1] == 1);
+    end_seatless(s);
+}
+
+static void finish_seatless_closed(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->status[1] == -EPIPE);
+    end_seatless(s);
+}
+
+SCENARIO(seatless, "a_receiver_waits_for_what_a_sender_sends_without_seats",
+         .setup = setup_seatless, .threads = {receive, send_one}, .finish = finish_seatless,
+         .preemptions = 3);
+SCENARIO(seatless_closed, "it_is_closed_without_a_seat", .setup = setup_seatless,
+         .threads = {receive, close_it}, .finish = finish_seatless_closed, .preemptions = 3);
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&one,    &watched,          &at_an_end,
-                                                     &closed, &closed_at_an_end, NULL};
+    static const bide_check_scenario *const all[] = {
+        &one, &watched, &at_an_end, &closed, &closed_at_an_end, &seatless, &seatless_closed, NULL};
     static const char *const files[] = {"unbounded_channel.h", "unbounded_channel.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

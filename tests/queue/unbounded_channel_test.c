@@ -43,6 +43,9 @@ static void few_deallocate(bide_allocator *allocator, void *memory, size_t size)
     bide_heap.deallocate(&bide_heap, memory, size);
 }
 
+/* Whether the channels have their own seats, so that calls have none. All tests run with and without. */
+static bool own;
+
 /* A channel of segments of two cells, with a seat. */
 typedef struct fixture {
     by_hand by_hand;
@@ -56,7 +59,12 @@ typedef struct fixture {
 static void setup(fixture *f)
 {
     by_hand_init(&f->by_hand);
-    f->few = (few){{few_allocate, few_deallocate}, 8, 0};
+    f->few = (few){{few_allocate, few_deallocate}, own ? 1000 : 8, 0};
+    if (own) {
+        f->seat = NULL;
+        assert_int_equal(bide_unbounded_channel_init_own(&f->channel, &f->few.allocator, 2), 0);
+        return;
+    }
     bide_hazard_init(&f->domain, f->seats, 2);
     f->seat = bide_hazard_join(&f->domain);
     assert_int_equal(bide_unbounded_channel_init(&f->channel, &f->domain, &f->few.allocator, 2), 0);
@@ -65,8 +73,10 @@ static void setup(fixture *f)
 static void teardown(fixture *f)
 {
     bide_unbounded_channel_destroy(&f->channel);
-    bide_hazard_leave(&f->domain, f->seat);
-    bide_hazard_destroy(&f->domain);
+    if (!own) {
+        bide_hazard_leave(&f->domain, f->seat);
+        bide_hazard_destroy(&f->domain);
+    }
     assert_int_equal(f->few.used, 0);
 }
 
@@ -100,7 +110,8 @@ static void what_is_sent_comes_in_order(void **state)
         for (uint64_t i = 0; i < 7; i++)
             assert_int_equal(receive_now(&f), 10 * lap + i);
         assert_int_equal(receive_now(&f), -EAGAIN);
-        bide_hazard_scan(&f.domain, f.seat);
+        if (!own)
+            bide_hazard_scan(&f.domain, f.seat);
     }
     teardown(&f);
 }
@@ -140,9 +151,14 @@ static void without_memory_nothing_is_sent(void **state)
     assert_int_equal(send_now(&f, 5), 0);
     assert_int_equal(receive_now(&f), 5);
     teardown(&f);
-    f.few.left = 0;
-    assert_int_equal(bide_unbounded_channel_init(&f.channel, &f.domain, &f.few.allocator, 2),
-                     -ENOMEM);
+    for (int left = 0; left < (own ? 2 : 1); left++) {
+        f.few.left = left;
+        assert_int_equal(
+            own ? bide_unbounded_channel_init_own(&f.channel, &f.few.allocator, 2)
+                : bide_unbounded_channel_init(&f.channel, &f.domain, &f.few.allocator, 2),
+            -ENOMEM);
+        assert_int_equal(f.few.used, 0);
+    }
 }
 
 static void receivers_of_an_empty_one_wait_and_each_element_wakes_one(void **state)
@@ -327,9 +343,9 @@ static void a_thread_waits_until_a_deadline(void **state)
 
 static void close_it(stress *stress)
 {
-    bide_hazard_seat *seat = bide_hazard_join(stress->domain);
+    bide_hazard_seat *seat = stress_join(stress);
     bide_unbounded_channel_close(stress->channel, seat);
-    bide_hazard_leave(stress->domain, seat);
+    stress_leave(stress, seat);
 }
 
 static void each_element_comes_once_and_in_its_senders_order(void **state)
@@ -341,11 +357,32 @@ static void each_element_comes_once_and_in_its_senders_order(void **state)
         bide_hazard_domain domain;
         numbers channel;
         bide_hazard_init(&domain, seats, sizeof seats / sizeof *seats);
-        assert_int_equal(bide_unbounded_channel_init(&channel, &domain, &bide_heap, 16), 0);
-        stress_run(&channel, &domain, parties[i][0], parties[i][1], close_it);
+        assert_int_equal(own ? bide_unbounded_channel_init_own(&channel, &bide_heap, 16)
+                             : bide_unbounded_channel_init(&channel, &domain, &bide_heap, 16),
+                         0);
+        stress_run(&channel, own ? NULL : &domain, parties[i][0], parties[i][1], close_it);
         bide_unbounded_channel_destroy(&channel);
         bide_hazard_destroy(&domain);
     }
+}
+#endif
+
+#if TESTING_HOSTED
+/* More threads than seats: some wait for a seat. The domain is the test's, and gets the segments back. */
+static void with_fewer_seats_than_threads_nothing_is_lost(void **state)
+{
+    (void)state;
+    bide_hazard_seat seats[2];
+    bide_hazard_domain domain;
+    numbers channel;
+    bide_hazard_init(&domain, seats, 2);
+    assert_int_equal(bide_unbounded_channel_init(&channel, &domain, &bide_heap, 4), 0);
+    stress_run(&channel, NULL, 3, 3, close_it);
+    bide_unbounded_channel_destroy(&channel);
+    bide_hazard_seat *seat = bide_hazard_join(&domain);
+    assert_non_null(seat);
+    bide_hazard_leave(&domain, seat);
+    bide_hazard_destroy(&domain);
 }
 #endif
 
@@ -382,10 +419,13 @@ int main(void)
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(each_element_comes_once_and_in_its_senders_order),
+        cmocka_unit_test(with_fewer_seats_than_threads_nothing_is_lost),
 #endif
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
 #endif
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("with seats", tests, NULL, NULL);
+    own = true;
+    return failed + cmocka_run_group_tests_name("without", tests, NULL, NULL);
 }

@@ -463,3 +463,37 @@ const primitive unbounded_receive_many_row = {
     .free_tokens = endless_tokens,
     .destroy = endless_destroy,
 };
+
+/* ---- The same, whose seats manage themselves ---- */
+
+static void seatless_init(void *object)
+{
+    PRIMITIVE_OBJECT(endless_words, words);
+    for (int i = 0; i < SEATS; i++)
+        words->taken[i] = NULL;
+    words->used = 1;
+    if (bide_unbounded_channel_init_own(&words->channel, &bide_heap, 2) != 0)
+        abort();
+}
+
+static void seatless_destroy(void *object)
+{
+    PRIMITIVE_OBJECT(endless_words, words);
+    bide_unbounded_channel_destroy(&words->channel);
+}
+
+const primitive seatless_receive_row = {
+    .name = "unbounded channel without seats",
+    .object_size = sizeof(endless_words),
+    .waiter_size = sizeof(struct endless_wait),
+    .traits = IN_ORDER | STAYS_HAD,
+    .tokens = 1,
+    .init = seatless_init,
+    .begin = endless_begin,
+    .wake = endless_wake,
+    .hand_on = endless_hand_on,
+    .close = endless_close,
+    .is_idle = endless_is_idle,
+    .free_tokens = endless_tokens,
+    .destroy = seatless_destroy,
+};

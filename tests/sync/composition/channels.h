@@ -5,6 +5,6 @@
 #include "sync/primitives.h"
 
 extern const primitive rendezvous_receive_row, rendezvous_send_row, spsc_receive_row, spsc_send_row,
-    unbounded_receive_row, spsc_receive_many_row, unbounded_receive_many_row;
+    unbounded_receive_row, spsc_receive_many_row, unbounded_receive_many_row, seatless_receive_row;
 
 #endif

@@ -592,6 +592,7 @@ static const row others[] = {
     {&unbounded_receive_row, ROW_TAKES_WHEN_IT_RUNS},
     {&spsc_receive_many_row, 0},
     {&unbounded_receive_many_row, ROW_TAKES_WHEN_IT_RUNS},
+    {&seatless_receive_row, ROW_TAKES_WHEN_IT_RUNS},
     {&schedule_row, ROW_MOVES | ROW_BY_ITSELF | ROW_IS_FRAME},
     {&sleep_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
     {&interval_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},

@@ -91,6 +91,17 @@ void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *count
 void bide_blocking_destroy(bide_blocking *blocking);
 
 /*
+ * The same, called in `function`, for reports of misuse.
+ * Threads: as bide_blocking_destroy.
+ */
+void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, const char *file,
+                               unsigned line);
+#if BIDE_DEBUG
+#define bide_blocking_destroy(blocking) \
+    bide_blocking_destroy_in_((blocking), __func__, __FILE__, __LINE__)
+#endif
+
+/*
  * Makes every bide_blocking_read on it, under way or begun later, end with -ECANCELED instead of
  * waiting for data. Other calls are not interrupted. For good.
  * Threads: any, also in a signal handler. Progress: wait-free, a system call.

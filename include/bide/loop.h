@@ -64,6 +64,15 @@ int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
 void bide_loop_destroy(bide_loop *loop);
 
 /*
+ * The same, called in `function`, for reports of misuse.
+ * Threads: as bide_loop_destroy.
+ */
+void bide_loop_destroy_in_(bide_loop *loop, const char *function, const char *file, unsigned line);
+#if BIDE_DEBUG
+#define bide_loop_destroy(loop) bide_loop_destroy_in_((loop), __func__, __FILE__, __LINE__)
+#endif
+
+/*
  * The context of coroutines that run on it: for bide_spawn and the like. The user may add a stop
  * source and a name before anything runs in it, or copy it.
  * Threads: any. Progress: wait-free.

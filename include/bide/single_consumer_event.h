@@ -66,7 +66,7 @@ BIDE_INLINE bide_single_consumer_word_ *bide_single_consumer_of_(bide_awaiter *a
 }
 
 /* Two waits are under way at once. */
-BIDE_COLD void bide_single_consumer_misused_(void);
+BIDE_COLD void bide_single_consumer_misused_(const bide_awaiter *awaiter);
 
 /*
  * Sets it; `then` is what the word becomes where a wait is under way. False: it is closed, and
@@ -98,7 +98,7 @@ BIDE_INLINE bool bide_single_consumer_enlist_(bide_awaiter *awaiter, uintptr_t *
                                      (uintptr_t)awaiter, release, acquire))
         return true;
     if (BIDE_UNLIKELY(bide_single_consumer_is_waiter_(*found)))
-        bide_single_consumer_misused_();
+        bide_single_consumer_misused_(awaiter);
     return false;
 }
 

@@ -213,7 +213,8 @@ int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *fr
 int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline);
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity,
                              size_t size);
-void bide_spsc_channel_close_(bide_spsc_channel_ *channel);
+void bide_spsc_channel_close_(bide_spsc_channel_ *channel, const char *what, const char *function,
+                              const char *file, unsigned line);
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
 
 /*
@@ -355,7 +356,9 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
  * is under way (4): ask one that waits to stop first. More than once is once.
  * Threads: the sender's. Suspends: never. Progress: lock-free.
  */
-#define bide_spsc_channel_close(channel_) bide_spsc_channel_close_(&(channel_)->channel)
+#define bide_spsc_channel_close(channel_)          \
+    bide_spsc_channel_close_(&(channel_)->channel, \
+                             BIDE_MISUSE_("a channel is closed while a send waits", #channel_))
 
 /*
  * How many elements are in it: what was true at about this moment. For statistics.

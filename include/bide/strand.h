@@ -78,6 +78,16 @@ void bide_strand_init(bide_strand *strand, bide_scheduler *under);
  */
 void bide_strand_destroy(bide_strand *strand);
 
+/*
+ * The same, called in `function`, for reports of misuse.
+ * Threads: as bide_strand_destroy.
+ */
+void bide_strand_destroy_in_(bide_strand *strand, const char *function, const char *file,
+                             unsigned line);
+#if BIDE_DEBUG
+#define bide_strand_destroy(strand) bide_strand_destroy_in_((strand), __func__, __FILE__, __LINE__)
+#endif
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -97,6 +97,17 @@ int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool
 void bide_thread_pool_destroy(bide_thread_pool *pool);
 
 /*
+ * The same, called in `function`, for reports of misuse.
+ * Threads: as bide_thread_pool_destroy.
+ */
+void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, const char *file,
+                                  unsigned line);
+#if BIDE_DEBUG
+#define bide_thread_pool_destroy(pool) \
+    bide_thread_pool_destroy_in_((pool), __func__, __FILE__, __LINE__)
+#endif
+
+/*
  * The pool as a scheduler, for a context.
  * Threads: any. Progress: wait-free.
  */

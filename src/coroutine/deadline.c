@@ -180,8 +180,8 @@ static void destroy_limited(bide_with_deadline_operation *operation)
     if (frame->awaiter.ops == &limited_end.ops)
         bide_wrapper_release(limited_awaited(operation)); /* the deadline has ended */
     else if (!end_here(&operation->deadline))
-        bide_misused_("a coroutine was destroyed while its deadline asks it to stop",
-                      bide_frame_point(frame));
+        bide_misused_by_("a coroutine was destroyed while its deadline asks it to stop", frame,
+                         NULL);
     bide_frame_destroyed(frame);
     bide_wrapper_discard(limited_awaited(operation));
 }

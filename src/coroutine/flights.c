@@ -5,14 +5,14 @@
 #include "internal.h"
 #include "short_lock.h"
 
-#if !BIDE_CHECK
+#if BIDE_FLIGHTS_
 
 enum {
-    TABLES = __STDC_HOSTED__ ? 16 : 1, /* one if there is one thread */
-    TABLE_BITS = 4,
-    FIRST_SLOTS = __STDC_HOSTED__ ? 16 : 32,
-    MAPPED_SLOTS = 128,
-    KEY_BITS = sizeof(uintptr_t) * CHAR_BIT
+    FLIGHT_TABLES = __STDC_HOSTED__ ? 16 : 1, /* one if there is one thread */
+    FLIGHT_TABLE_BITS = 4,
+    FLIGHT_FIRST_SLOTS = __STDC_HOSTED__ ? 16 : 32,
+    FLIGHT_MAPPED_SLOTS = 128,
+    FLIGHT_KEY_BITS = sizeof(uintptr_t) * CHAR_BIT
 };
 
 typedef struct flight_table {
@@ -20,11 +20,21 @@ typedef struct flight_table {
     bide_atomic(uint32_t) count;
     unsigned bits;       /* the slots are 2 to this number; 0: the first ones */
     bide_flight_ *slots; /* mapped; NULL: the first ones */
-    bide_flight_ first[FIRST_SLOTS];
+    bide_flight_ first[FLIGHT_FIRST_SLOTS];
 } flight_table;
 
-static flight_table tables[TABLES];
-static bide_atomic(uint32_t) was_used; /* any table, ever */
+static flight_table flight_tables[FLIGHT_TABLES];
+static bide_atomic(uint32_t) flights_were_used; /* any table, ever */
+
+/* Before there are threads. */
+static bide_flights_map_ *flights_map;
+static bide_flights_unmap_ *flights_unmap;
+
+void bide_flights_use_(bide_flights_map_ *map, bide_flights_unmap_ *unmap)
+{
+    flights_map = map;
+    flights_unmap = unmap;
+}
 
 /* The topmost bits are the best mixed: they choose the table, and those behind them the slot. */
 static uintptr_t flight_key(const void *address)
@@ -35,31 +45,33 @@ static uintptr_t flight_key(const void *address)
 
 static flight_table *flight_table_of(const void *address)
 {
-    return &tables[(flight_key(address) >> (KEY_BITS - TABLE_BITS)) % TABLES];
+    return &flight_tables[(flight_key(address) >> (FLIGHT_KEY_BITS - FLIGHT_TABLE_BITS)) %
+                          FLIGHT_TABLES];
 }
 
-static bide_flight_ *slots_of(flight_table *t)
+static bide_flight_ *flight_slots_of(flight_table *t)
 {
     return t->slots != NULL ? t->slots : t->first;
 }
 
-static size_t slot_count(const flight_table *t)
+static size_t flight_slot_count(const flight_table *t)
 {
-    return t->slots != NULL ? (size_t)1 << t->bits : FIRST_SLOTS;
+    return t->slots != NULL ? (size_t)1 << t->bits : FLIGHT_FIRST_SLOTS;
 }
 
 /* The slot at which the search for an address begins. */
-static size_t home_of(const void *address, size_t slots)
+static size_t flight_home_of(const void *address, size_t slots)
 {
-    return (size_t)(flight_key(address) << TABLE_BITS >> (KEY_BITS / 2)) & (slots - 1);
+    return (size_t)(flight_key(address) << FLIGHT_TABLE_BITS >> (FLIGHT_KEY_BITS / 2)) &
+           (slots - 1);
 }
 
 /* The slot of an address, or the free one where it would be. There is always a free one. */
 static bide_flight_ *flight_find(flight_table *t, const void *address)
 {
-    bide_flight_ *slots = slots_of(t);
-    size_t mask = slot_count(t) - 1;
-    size_t at = home_of(address, mask + 1);
+    bide_flight_ *slots = flight_slots_of(t);
+    size_t mask = flight_slot_count(t) - 1;
+    size_t at = flight_home_of(address, mask + 1);
     while (slots[at].address != NULL && slots[at].address != address)
         at = (at + 1) & mask;
     return &slots[at];
@@ -69,11 +81,10 @@ static bide_flight_ *flight_find(flight_table *t, const void *address)
 static bool flight_table_grow(flight_table *t)
 {
     bide_flight_ *old = t->slots;
-    const bide_flight_ *from = slots_of(t);
-    size_t count = slot_count(t);
-    size_t slots = count * 2 < MAPPED_SLOTS ? (size_t)MAPPED_SLOTS : count * 2;
-    bide_flight_ *memory =
-        bide_flights_map_ != NULL ? bide_flights_map_(slots * sizeof *memory) : NULL;
+    const bide_flight_ *from = flight_slots_of(t);
+    size_t count = flight_slot_count(t);
+    size_t slots = count * 2 < FLIGHT_MAPPED_SLOTS ? (size_t)FLIGHT_MAPPED_SLOTS : count * 2;
+    bide_flight_ *memory = flights_map != NULL ? flights_map(slots * sizeof *memory) : NULL;
     if (memory == NULL)
         return false;
     t->slots = memory;
@@ -84,12 +95,12 @@ static bool flight_table_grow(flight_table *t)
             *flight_find(t, from[i].address) = from[i];
     }
     if (old != NULL)
-        bide_flights_unmap_(old, count * sizeof *memory);
+        flights_unmap(old, count * sizeof *memory);
     return true;
 }
 
 /* Whether an entry is of a coroutine that still waits: flights.h, 4. */
-static bool still_waits(const bide_flight_ *slot, const bide_frame *resumed)
+static bool flight_still_waits(const bide_flight_ *slot, const bide_frame *resumed)
 {
     /* (a frame that has yielded is marked: its address, plus 1) */
     return slot->line != 0 || (resumed != NULL && resumed == slot->gate) ||
@@ -104,17 +115,17 @@ bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bi
     bide_flight_ *slot = flight_find(t, flight->address);
     if (slot->address == NULL) {
         uint32_t count = bide_atomic_load(&t->count, relaxed) + 1; /* relaxed: under the lock */
-        if (count > slot_count(t) / 2 && flight_table_grow(t))
+        if (count > flight_slot_count(t) / 2 && flight_table_grow(t))
             slot = flight_find(t, flight->address);
-        if (count < slot_count(t)) {
+        if (count < flight_slot_count(t)) {
             *slot = *flight;
             bide_atomic_store(&t->count, count, relaxed); /* relaxed: flights.h, 3 */
-            if (bide_atomic_load(&was_used, relaxed) == 0)
-                bide_atomic_store(&was_used, 1, relaxed); /* relaxed: as `count` */
+            if (bide_atomic_load(&flights_were_used, relaxed) == 0)
+                bide_atomic_store(&flights_were_used, 1, relaxed); /* relaxed: as `count` */
         }
     } else if (slot->owner == flight->owner && flight->place == NULL) {
         slot->gate = flight->gate;
-    } else if (slot->owner == flight->owner || !still_waits(slot, resumed)) {
+    } else if (slot->owner == flight->owner || !flight_still_waits(slot, resumed)) {
         *slot = *flight;
     } else {
         is_other = true;
@@ -122,6 +133,15 @@ bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bi
     }
     bide_short_lock_free_(&t->lock);
     return !is_other;
+}
+
+bool bide_flights_find_(const void *address, const bide_frame *owner, bide_flight_ *found)
+{
+    flight_table *t = flight_table_of(address);
+    bide_short_lock_take_(&t->lock);
+    *found = *flight_find(t, address);
+    bide_short_lock_free_(&t->lock);
+    return found->address != NULL && found->owner == owner && found->line != 0;
 }
 
 bool bide_flights_have_(const bide_frame *frame)
@@ -137,11 +157,11 @@ bool bide_flights_have_(const bide_frame *frame)
 /* Frees a slot: entries behind it that would not be found any more move up. */
 static void flight_free(flight_table *t, bide_flight_ *slot)
 {
-    bide_flight_ *slots = slots_of(t);
-    size_t mask = slot_count(t) - 1;
+    bide_flight_ *slots = flight_slots_of(t);
+    size_t mask = flight_slot_count(t) - 1;
     size_t hole = (size_t)(slot - slots);
     for (size_t at = (hole + 1) & mask; slots[at].address != NULL; at = (at + 1) & mask) {
-        size_t home = home_of(slots[at].address, mask + 1);
+        size_t home = flight_home_of(slots[at].address, mask + 1);
         if (((at - home) & mask) >= ((at - hole) & mask)) {
             slots[hole] = slots[at];
             hole = at;
@@ -170,7 +190,7 @@ void bide_flights_destroyed_(const bide_frame *frame)
     const bide_wrapper_ops *wrapper;
     bide_awaiter *awaiter = frame->awaiter.link;
     /* relaxed: flights.h, 3 */
-    if (bide_atomic_load(&was_used, relaxed) == 0)
+    if (bide_atomic_load(&flights_were_used, relaxed) == 0)
         return;
     bide_flights_remove_(awaiter);
     while ((wrapper = bide_wrapper_of(awaiter)) != NULL && wrapper->coroutine == NULL) {
@@ -179,32 +199,51 @@ void bide_flights_destroyed_(const bide_frame *frame)
     }
 }
 
+unsigned bide_flights_steps_(const void *address)
+{
+    flight_table *t = flight_table_of(address);
+    bide_short_lock_take_(&t->lock);
+    size_t mask = flight_slot_count(t) - 1;
+    size_t at = (size_t)(flight_find(t, address) - flight_slots_of(t));
+    unsigned steps = (unsigned)((at - flight_home_of(address, mask + 1)) & mask) + 1;
+    bide_short_lock_free_(&t->lock);
+    return steps;
+}
+
 /* ---- Forks ---- */
 
 void bide_flights_before_fork_(void)
 {
-    for (unsigned i = 0; i < TABLES; i++)
-        bide_short_lock_take_(&tables[i].lock);
+    for (unsigned i = 0; i < FLIGHT_TABLES; i++)
+        bide_short_lock_take_(&flight_tables[i].lock);
 }
 
 void bide_flights_after_fork_(void)
 {
-    for (unsigned i = 0; i < TABLES; i++)
-        bide_short_lock_free_(&tables[i].lock);
+    for (unsigned i = 0; i < FLIGHT_TABLES; i++)
+        bide_short_lock_free_(&flight_tables[i].lock);
 }
 
 void bide_flights_in_child_(bool was_alone)
 {
-    for (unsigned i = 0; i < TABLES; i++) {
-        flight_table *t = &tables[i];
+    for (unsigned i = 0; i < FLIGHT_TABLES; i++) {
+        flight_table *t = &flight_tables[i];
         if (!was_alone) {
-            bide_flight_ *slots = slots_of(t);
-            for (size_t at = 0; at < slot_count(t); at++)
+            bide_flight_ *slots = flight_slots_of(t);
+            for (size_t at = 0; at < flight_slot_count(t); at++)
                 slots[at].address = NULL;
             bide_atomic_store(&t->count, 0, relaxed);
         }
         bide_short_lock_init_(&t->lock);
     }
+}
+
+#else
+
+/* (called by other files, which may be debug builds) */
+void bide_flights_remove_(const void *address)
+{
+    (void)address;
 }
 
 #endif

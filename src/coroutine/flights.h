@@ -52,6 +52,9 @@ typedef struct bide_flight_ {
  */
 bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bide_flight_ *other);
 
+/* Finds the place at which an operation was given to `owner`, a root or a branch: true if it is known. */
+bool bide_flights_find_(const void *address, const bide_frame *owner, bide_flight_ *found);
+
 /* Whether there is an entry of this address whose owner is itself. */
 bool bide_flights_have_(const bide_frame *frame);
 
@@ -66,11 +69,15 @@ void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
 void bide_flights_destroyed_(const bide_frame *frame);
 
 /*
- * `size` bytes of zeroed memory, for a table; NULL: there are none. The second gives them back. NULL: the
- * platform has no memory to give.
+ * The system's memory: `size` bytes, zeroed, for a table, or NULL: there are none; and back. Said once, before
+ * there are threads. Without it the tables do not grow.
  */
-__attribute__((weak)) void *bide_flights_map_(size_t size);
-__attribute__((weak)) void bide_flights_unmap_(void *memory, size_t size);
+typedef void *bide_flights_map_(size_t size);
+typedef void bide_flights_unmap_(void *memory, size_t size);
+void bide_flights_use_(bide_flights_map_ *map, bide_flights_unmap_ *unmap);
+
+/* How many slots are looked at to find an address: for tests. */
+unsigned bide_flights_steps_(const void *address);
 
 /* Around a fork, as for the live roots (roots.h). */
 void bide_flights_before_fork_(void);

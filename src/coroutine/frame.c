@@ -81,24 +81,24 @@ static const char *text_behind(const char *text, const char *prefix, size_t leng
     return text + length;
 }
 
-/* Whether a body is the library's own: its file is in one of the library's folders. */
+/* Whether a body is the library's own: its file is in one of the library's directories. */
 static bool is_the_librarys(const bide_coroutine_code *code)
 {
     static const char this_file[] = __FILE__;
-    static const char in_folder[] = "coroutine/frame.c";
-    static const char folders[][12] = {"http/", "http2/", "io/",        "net/",     "queue/",
-                                       "sync/", "tls/",   "websocket/", "schedule/"};
+    static const char in_directory[] = "coroutine/frame.c";
+    static const char directories[][12] = {"http/", "http2/", "io/",        "net/",     "queue/",
+                                           "sync/", "tls/",   "websocket/", "schedule/"};
     const size_t length = sizeof this_file - 1;
     if (code->file == NULL)
         return false;
-    if (length < sizeof in_folder - 1) /* in one file */
+    if (length < sizeof in_directory - 1) /* in one file */
         return text_behind(code->file, this_file, sizeof this_file) != NULL;
-    const char *rest = text_behind(code->file, this_file, sizeof this_file - sizeof in_folder);
-    for (size_t i = 0; rest != NULL && i < sizeof folders / sizeof *folders; i++) {
-        size_t folder = 0;
-        while (folders[i][folder] != '\0')
-            folder++;
-        if (text_behind(rest, folders[i], folder) != NULL)
+    const char *rest = text_behind(code->file, this_file, sizeof this_file - sizeof in_directory);
+    for (size_t i = 0; rest != NULL && i < sizeof directories / sizeof *directories; i++) {
+        size_t length_of_it = 0;
+        while (directories[i][length_of_it] != '\0')
+            length_of_it++;
+        if (text_behind(rest, directories[i], length_of_it) != NULL)
             return true;
     }
     return false;
@@ -125,12 +125,50 @@ static const bide_point *body_of(const bide_frame *frame)
     return librarys;
 }
 
+/*
+ * Whether it can be the address of a constant table. Uninitialised memory is usually zero, or a small
+ * number.
+ */
+static bool may_be_table(const void *table)
+{
+    return (uintptr_t)table >= 4096 && (uintptr_t)table % sizeof(void *) == 0;
+}
+
+/*
+ * No coroutine that anybody has written waits: reports where the operation was given to the root or the
+ * branch, if that is known. Otherwise returns.
+ */
+static void tell_without_body(const char *what, const bide_frame *frame)
+{
+#if BIDE_FLIGHTS_
+    bide_flight_ given;
+    for (; frame != NULL && bide_frame_point(frame)->state == BIDE_AT_AWAIT;
+         frame = bide_continuation_(frame)) {
+        const bide_awaiter *awaiter = frame->awaiter.link;
+        if (awaiter != NULL && bide_flights_find_(awaiter, frame, &given)) {
+            const char *name = bide_awaiter_is_frame(awaiter) ? NULL : awaiter->ops->name;
+            bide_platform.misuse(what, name != NULL ? name : "(a task)", given.place, given.line);
+        }
+    }
+#else
+    (void)what, (void)frame;
+#endif
+}
+
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about)
 {
     const bide_point *body = body_of(frame);
     message said = {.length = 0};
     if (body == NULL) {
-        bide_misused_(what, about != NULL ? about : bide_frame_point(frame));
+        const bide_point *point = about != NULL ? about : bide_frame_point(frame);
+        const bide_awaiter *awaiter = frame->awaiter.link;
+        if (about == NULL)
+            tell_without_body(what, frame);
+        if (about == NULL && point->state == BIDE_AT_AWAIT && awaiter != NULL &&
+            may_be_table(awaiter->ops) && awaiter->ops->name != NULL)
+            bide_platform.misuse(what, awaiter->ops->name, point->code->file, point->line);
+        else
+            bide_misused_(what, point);
         return;
     }
     message_append(&said, what);
@@ -160,7 +198,13 @@ void bide_misused_with_(const char *before, const char *name, const char *after,
         bide_platform.misuse(said.text, function, __FILE__, __LINE__);
 }
 
-#if !BIDE_CHECK
+void bide_misused_behind_(const char *what, const bide_frame *running)
+{
+    const bide_frame *frame = bide_continuation_(running);
+    bide_misused_by_(what, frame != NULL ? frame : running, NULL);
+}
+
+#if BIDE_FLIGHTS_
 
 /* Appends where an entry's operation was first used, if that is known. */
 static void append_place(message *to, const bide_flight_ *flight)
@@ -208,7 +252,6 @@ static void describe_flight(message *to, const bide_awaiter *awaiter, const bide
 
 void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, const bide_frame *by)
 {
-#if BIDE_DEBUG /* of the library, which then removes what is added */
     bide_stop_source *stop = awaiter->ops->cancel != NULL ? frame->context->stop : NULL;
     bide_flight_ other;
     bide_flight_ flight = {
@@ -227,9 +270,6 @@ void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, c
         bide_misused_by_(said.text, by, NULL);
     else /* no user's function waits: it is known where it was used first */
         tell_at(said.text, "(awaited without a coroutine)", &other);
-#else
-    (void)awaiter, (void)frame, (void)by;
-#endif
 }
 
 void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
@@ -242,6 +282,14 @@ void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
     message said = {.length = 0};
     describe_flight(&said, awaiter, &other);
     bide_misuse_(said.text, function, file, line);
+}
+
+#else
+
+/* (called by other files, which may be debug builds) */
+void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, const bide_frame *by)
+{
+    (void)awaiter, (void)frame, (void)by;
 }
 
 #endif
@@ -265,15 +313,6 @@ bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
                          : "a coroutine was awaited that had started already",
                      frame, point);
     return NULL;
-}
-
-/*
- * Whether it can be the address of a constant table. Uninitialised memory is usually zero, or a small
- * number.
- */
-static bool may_be_table(const void *table)
-{
-    return (uintptr_t)table >= 4096 && (uintptr_t)table % sizeof(void *) == 0;
 }
 
 static const char *what_is_wrong_with(const bide_awaiter *awaiter)

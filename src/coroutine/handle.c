@@ -167,8 +167,8 @@ static void frame_withdraw_awaited(bide_frame *frame, bide_awaiter *awaiter)
         return;
     }
     if (awaiter->ops->withdraw == NULL) {
-        bide_misused_("a coroutine was destroyed while it waits for what cannot be withdrawn",
-                      bide_frame_point(frame));
+        bide_misused_by_("a coroutine was destroyed while it waits for what cannot be withdrawn",
+                         frame, NULL);
         return;
     }
     bide_stop_discard_(frame);
@@ -179,8 +179,7 @@ static void frame_withdraw_awaited(bide_frame *frame, bide_awaiter *awaiter)
     else
         is_gone = awaiter->ops->withdraw(awaiter) || bide_take_back_(awaiter);
     if (!is_gone)
-        bide_misused_("a coroutine was destroyed that is about to be resumed",
-                      bide_frame_point(frame));
+        bide_misused_by_("a coroutine was destroyed that is about to be resumed", frame, NULL);
 }
 
 /* Ends a frame that waits for nothing. */
@@ -217,7 +216,7 @@ static void frame_destroy(bide_frame *top)
             continue;
         }
         bide_awaiter *awaiter = awaited_by(at);
-#if !BIDE_CHECK
+#if BIDE_FLIGHTS_
         if (awaiter != NULL)
             bide_flights_destroyed_(at);
 #endif

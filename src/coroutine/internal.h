@@ -27,6 +27,9 @@ void bide_misused_with_(const char *before, const char *name, const char *after,
 /* Reports misuse by the coroutine at `point`, or NULL: by a thread. `about` follows `what`. */
 void bide_misused_about_(const char *what, const char *about, const bide_point *point);
 
+/* The same by the coroutine that awaits `running`, a coroutine of the library's. */
+void bide_misused_behind_(const char *what, const bide_frame *running);
+
 /* The name of the code of a point. */
 BIDE_INLINE const char *bide_point_name_(const bide_point *point)
 {

@@ -277,7 +277,7 @@ bide_frame *bide_stop_suspend_in_(bide_stop_source *source, bide_awaiter *awaite
         return frame;
     }
     if (BIDE_UNLIKELY(word != 0)) {
-        bide_misused_("two waits at once in one stop source", bide_frame_point(frame));
+        bide_misused_by_("two waits at once in one stop source", frame, NULL);
         return frame;
     }
     bide_frame *gate = &source->gate;
@@ -318,8 +318,7 @@ void bide_stop_discard_(bide_frame *frame)
     /* acquire: as the gate's. */
     uint32_t word = bide_atomic_fetch_and(&source->word, (uint32_t)REASON, acquire);
     if (BIDE_UNLIKELY((word & (BIDE_STOP_CANCELLING_ | BIDE_STOP_LEAVING_)) != 0)) {
-        bide_misused_("a coroutine was destroyed while it is asked to stop",
-                      bide_frame_point(frame));
+        bide_misused_by_("a coroutine was destroyed while it is asked to stop", frame, NULL);
     }
 }
 

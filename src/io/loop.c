@@ -148,7 +148,7 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
     return 0;
 }
 
-void bide_loop_destroy(bide_loop *loop)
+void bide_loop_destroy_in_(bide_loop *loop, const char *function, const char *file, unsigned line)
 {
     if (loop == NULL)
         return;
@@ -157,11 +157,20 @@ void bide_loop_destroy(bide_loop *loop)
     bide_io_destroy(&loop->io);
     loop->ops->destroy(loop, is_own);
     if (is_own) {
-        bide_run_loop_destroy(&loop->run);
+        if (BIDE_DEBUG)
+            bide_run_loop_destroy_checked_(&loop->run, "a loop is destroyed while it is in use",
+                                           function, file, line);
         if (loop->owns_files)
-            bide_blocking_destroy(loop->files);
+            bide_blocking_destroy_in_(loop->files, function, file, line);
     }
     free(loop);
+}
+
+#undef bide_loop_destroy
+
+void bide_loop_destroy(bide_loop *loop)
+{
+    bide_loop_destroy_in_(loop, __func__, __FILE__, __LINE__);
 }
 
 /* ---- Running it ---- */

@@ -21,6 +21,7 @@
 
 #include "bide/socket.h"
 
+#include "../coroutine/internal.h"
 #include "../coroutine/observe.h"
 #include "../system/fork.h"
 
@@ -107,8 +108,7 @@ BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operatio
         if (descriptor->place == NULL || io_of(descriptor) != io)
             bide_io_adopt(io, descriptor);
         if (BIDE_UNLIKELY(io_of(descriptor) != io))
-            bide_platform.misuse("a descriptor is used on two loops", operation->awaiter.ops->name,
-                                 __FILE__, __LINE__);
+            bide_misused_by_("a descriptor is used on two loops", frame, NULL);
     }
     if (operation->io != io) /* (a stop request may read it while a forwarded operation begins) */
         operation->io = io;

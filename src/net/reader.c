@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "bide/stream.h"
 
+#include "../coroutine/internal.h"
 #include "size_min.h"
 
 #include "bide/coroutine.h"
@@ -172,8 +173,8 @@ static bide_awaiter *reader_start_read(bide_reader_operation *operation)
     bide_assert(reader->begin <= reader->end && reader->end <= reader->size &&
                 operation->taken == 0);
     if (BIDE_UNLIKELY(reader->is_reading))
-        bide_platform.misuse("two operations of a reader are under way at once", "bide_reader",
-                             __FILE__, __LINE__);
+        bide_misused_behind_("two operations of a reader are under way at once",
+                             &operation->task.frame);
     if (buffered != 0 && reader->begin != 0)
         memmove(reader->buffer, reader->buffer + reader->begin, buffered);
     reader->begin = 0;

@@ -17,6 +17,7 @@
 #define _GNU_SOURCE
 #include "bide/stream.h"
 
+#include "../coroutine/internal.h"
 #include "../io/const_cast.h"
 #include "size_min.h"
 #include "vectors.h"
@@ -119,8 +120,8 @@ static bide_awaiter *writer_start_write(bide_writer_operation *operation)
     bide_stream stream = writer->stream;
     size_t size = 0;
     if (BIDE_UNLIKELY(writer->is_writing))
-        bide_platform.misuse("two operations of a writer are under way at once", "bide_writer",
-                             __FILE__, __LINE__);
+        bide_misused_behind_("two operations of a writer are under way at once",
+                             &operation->task.frame);
     writer->of_buffer = bide_writer_buffered(writer);
     operation->status = -ECANCELED; /* stays if the coroutine is destroyed */
     if (stream.table->write_vectors != NULL) {

@@ -81,11 +81,11 @@ void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t ca
     bide_event_count_init(&channel->not_full);
 }
 
-void bide_spsc_channel_close_(bide_spsc_channel_ *channel)
+void bide_spsc_channel_close_(bide_spsc_channel_ *channel, const char *what, const char *function,
+                              const char *file, unsigned line)
 {
     if (!bide_event_count_is_idle(&channel->not_full))
-        bide_platform.misuse("a channel is closed while a send waits", "bide_spsc_channel_close",
-                             __FILE__, __LINE__);
+        bide_misuse_(what, function, file, line);
     bide_spsc_ring_close_(&channel->ends);
     bide_event_count_notify_all(&channel->not_empty);
 }

@@ -379,17 +379,25 @@ int bide_blocking_create(bide_blocking **blocking, unsigned threads)
     return bide_blocking_create_with(blocking, &options);
 }
 
-void bide_blocking_destroy(bide_blocking *blocking)
+void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, const char *file,
+                               unsigned line)
 {
     if (blocking == NULL)
         return;
     if (own_pool == blocking)
-        bide_platform.misuse("threads for blocking calls are destroyed on one of them", __func__,
-                             __FILE__, __LINE__);
+        bide_misuse_("threads for blocking calls are destroyed on one of them", function, file,
+                     line);
     stop_blocking_threads(blocking);
     if (blocking->interrupt_signal != 0)
         pthread_join(blocking->interrupter, NULL);
     free_blocking(blocking);
+}
+
+#undef bide_blocking_destroy
+
+void bide_blocking_destroy(bide_blocking *blocking)
+{
+    bide_blocking_destroy_in_(blocking, __func__, __FILE__, __LINE__);
 }
 
 void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *counts)

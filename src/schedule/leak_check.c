@@ -25,21 +25,23 @@ static void report_leaked_timer(const char *what, const bide_timer *timer)
     bide_misused_(what, bide_frame_point(enclosing_body(timer->awaiter.frame)));
 }
 
-static void report_leaked_task(const char *what, const bide_root *root)
+static void report_leaked_task(const char *what, const bide_root *root, const char *file,
+                               unsigned line)
 {
     const bide_frame *frame = bide_awaited_frame(root->awaited);
     if (frame == NULL) /* an operation, not a coroutine */
-        bide_platform.misuse(what, root->awaited->ops->name, __FILE__, __LINE__);
+        bide_platform.misuse(what, root->awaited->ops->name, file, line);
     else
         bide_misused_(what, bide_frame_point(frame));
 }
 
 void bide_report_leaked_waiters_(const bide_scheduler *scheduler, const bide_timers *timers,
-                                 const char *timer_left, const char *task_left)
+                                 const char *timer_left, const char *task_left, const char *file,
+                                 unsigned line)
 {
     const bide_root *root = bide_roots_find_(scheduler);
     if (timers->first != NULL)
         report_leaked_timer(timer_left, bide_container_of(timers->first, bide_timer, awaiter));
     if (root != NULL)
-        report_leaked_task(task_left, root);
+        report_leaked_task(task_left, root, file, line);
 }

@@ -575,7 +575,7 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
                              line);
     bide_report_leaked_waiters_(&loop->scheduler, &loop->timers,
                                 "a run loop is destroyed while a timer of it is set",
-                                "a run loop is destroyed while a task of it waits");
+                                "a run loop is destroyed while a task of it waits", file, line);
     if (has_queued(loop))
         bide_platform.misuse(what, function, file, line);
 }

@@ -409,29 +409,36 @@ static void strand_await_alarm(bide_strand *strand)
     pthread_mutex_unlock(&strand->timers_lock);
 }
 
-void bide_strand_destroy(bide_strand *strand)
+void bide_strand_destroy_in_(bide_strand *strand, const char *function, const char *file,
+                             unsigned line)
 {
     static const char in_use[] = "a strand is destroyed while it is in use";
     if (strand->base == NULL) /* zeros */
         return;
     if (strand_steps_here(strand))
-        bide_platform.misuse("a strand is destroyed in one of its coroutines", __func__, __FILE__,
-                             __LINE__);
+        bide_misuse_("a strand is destroyed in one of its coroutines", function, file, line);
     if (strand->base->one_thread) {
         strand_take_posted(strand);
         if (strand->ready.first != NULL)
-            bide_platform.misuse(in_use, __func__, __FILE__, __LINE__);
+            bide_misuse_(in_use, function, file, line);
         if (bide_atomic_load(&strand->posted, relaxed) != STRAND_IDLE &&
             !strand_take_back_from_under(strand, &strand->runner.awaiter))
-            bide_platform.misuse(in_use, __func__, __FILE__, __LINE__);
+            bide_misuse_(in_use, function, file, line);
     } else {
         strand_await_idle(strand);
     }
     bide_report_leaked_waiters_(&strand->scheduler, &strand->timers,
                                 "a strand is destroyed while a timer of it is set",
-                                "a strand is destroyed while a task of it waits");
+                                "a strand is destroyed while a task of it waits", file, line);
     strand_await_alarm(strand);
     bide_assert(strand->alarm_state == ALARM_OFF); /* 9 */
     pthread_cond_destroy(&strand->rang);
     pthread_mutex_destroy(&strand->timers_lock);
+}
+
+#undef bide_strand_destroy
+
+void bide_strand_destroy(bide_strand *strand)
+{
+    bide_strand_destroy_in_(strand, __func__, __FILE__, __LINE__);
 }

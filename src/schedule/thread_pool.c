@@ -217,16 +217,15 @@ int bide_thread_pool_create(bide_thread_pool **created, unsigned threads)
     return bide_thread_pool_create_with(created, &options);
 }
 
-void bide_thread_pool_destroy(bide_thread_pool *pool)
+void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, const char *file,
+                                  unsigned line)
 {
     if (pool == NULL)
         return;
     if (bide_pool_worker_of_(pool) != NULL)
-        bide_platform.misuse("a thread pool is destroyed on one of its threads", __func__, __FILE__,
-                             __LINE__);
+        bide_misuse_("a thread pool is destroyed on one of its threads", function, file, line);
     if (bide_atomic_load(&pool->calls, relaxed) != 0)
-        bide_platform.misuse("a thread pool is destroyed while a call runs in it", __func__,
-                             __FILE__, __LINE__);
+        bide_misuse_("a thread pool is destroyed while a call runs in it", function, file, line);
 #if BIDE_OBSERVED
     bide_registry_remove_(&pool->live);
 #endif
@@ -234,10 +233,17 @@ void bide_thread_pool_destroy(bide_thread_pool *pool)
     bide_threads_join_(pool->threads, pool->count);
     bide_report_leaked_waiters_(&pool->scheduler, &pool->timers,
                                 "a thread pool is destroyed while a timer of it is set",
-                                "a thread pool is destroyed while a task of it waits");
+                                "a thread pool is destroyed while a task of it waits", file, line);
     if (pool->driver != NULL)
         pool->driver->destroy(pool->driver);
     bide_pool_free_(pool);
+}
+
+#undef bide_thread_pool_destroy
+
+void bide_thread_pool_destroy(bide_thread_pool *pool)
+{
+    bide_thread_pool_destroy_in_(pool, __func__, __FILE__, __LINE__);
 }
 
 bide_scheduler *bide_thread_pool_scheduler(bide_thread_pool *pool)

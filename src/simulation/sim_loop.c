@@ -438,7 +438,7 @@ void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const
 {
     bide_report_leaked_waiters_(&loop->scheduler, &loop->timers,
                                 "a test loop is destroyed while a timer of it is set",
-                                "a test loop is destroyed while a task of it waits");
+                                "a test loop is destroyed while a task of it waits", file, line);
     if (loop->io != NULL || !bide_sim_loop_is_empty(loop))
         bide_platform.misuse(what, function, file, line);
 }

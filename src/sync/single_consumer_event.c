@@ -4,6 +4,8 @@
  */
 #include "bide/single_consumer_event.h"
 
+#include "../coroutine/internal.h"
+
 void bide_single_consumer_close_(bide_single_consumer_word_ *state)
 {
     uintptr_t word = BIDE_SINGLE_NOT_SET_;
@@ -40,8 +42,7 @@ bool bide_single_consumer_auto_event_withdraw_(bide_awaiter *awaiter)
     return false;
 }
 
-void bide_single_consumer_misused_(void)
+void bide_single_consumer_misused_(const bide_awaiter *awaiter)
 {
-    bide_platform.misuse("two wait at once on an event for one", "bide_single_consumer_event_wait",
-                         __FILE__, __LINE__);
+    bide_misused_by_("two wait at once on an event for one", awaiter->frame, NULL);
 }

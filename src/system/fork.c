@@ -75,8 +75,10 @@ static const bide_fork_handlers_ own_parts[] = {
     {BIDE_FORK_COROUTINE_, bide_roots_before_fork_, bide_roots_after_fork_, bide_roots_in_child_},
     {BIDE_FORK_COROUTINE_, bide_open_scopes_before_fork_, bide_open_scopes_after_fork_,
      bide_open_scopes_in_child_},
+#if BIDE_FLIGHTS_
     {BIDE_FORK_COROUTINE_, bide_flights_before_fork_, bide_flights_after_fork_,
      bide_flights_in_child_},
+#endif
     {BIDE_FORK_COROUTINE_, bide_inline_timers_before_fork_, bide_inline_timers_after_fork_,
      repair_inline_timers},
     {BIDE_FORK_SYSTEM_, NULL, NULL, repair_descriptors},

@@ -107,6 +107,19 @@ static int linux_barrier(void)
     return error;
 }
 
+#if BIDE_FLIGHTS_
+static void *linux_map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
+
+static void linux_unmap(void *memory, size_t size)
+{
+    munmap(memory, size);
+}
+#endif
+
 /*
  * Registering for the fence takes microseconds while the program has one thread, and tens of milliseconds
  * later. Light fences are full fences until a heavy one has succeeded.
@@ -116,17 +129,9 @@ __attribute__((constructor)) static void linux_init(void)
     bide_atomic_fence_heavy();
     bide_survive_forks_();
     bide_offer_timer_service_();
-}
-
-void *bide_flights_map_(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory != MAP_FAILED ? memory : NULL;
-}
-
-void bide_flights_unmap_(void *memory, size_t size)
-{
-    munmap(memory, size);
+#if BIDE_FLIGHTS_
+    bide_flights_use_(linux_map, linux_unmap);
+#endif
 }
 
 const bide_platform_table bide_platform = {linux_wait,  linux_wake,   linux_now,

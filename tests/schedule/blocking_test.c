@@ -928,7 +928,7 @@ static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(destroy_it_after_a_call, "destroyed on one of them",
-                                     "bide_blocking_destroy"));
+                                     "blocking_test.c"));
 }
 
 int main(void)

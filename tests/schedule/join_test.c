@@ -322,7 +322,7 @@ static void a_pool_that_is_destroyed_while_a_call_runs_is_told(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(destroy_while_a_call_runs, "a call runs in it",
-                                     "bide_thread_pool_destroy"));
+                                     "join_test.c"));
 }
 
 /* ---- Loops ---- */

@@ -667,13 +667,13 @@ static void to_destroy_one_that_is_in_use_is_misuse(void **state)
 {
     (void)state;
     assert_true(
-        misuse_aborts_naming(destroy_it_inside, "in one of its coroutines", "bide_strand_destroy"));
+        misuse_aborts_naming(destroy_it_inside, "in one of its coroutines", "strand_test.c"));
     assert_true(
         misuse_aborts_naming(destroy_it_while_one_sleeps, "a timer of it is set", "sleeper_body"));
     assert_true(
         misuse_aborts_naming(destroy_it_while_one_waits, "a task of it waits", "witness_body"));
     assert_true(misuse_aborts_naming(destroy_it_while_something_is_posted, "while it is in use",
-                                     "bide_strand_destroy"));
+                                     "strand_test.c"));
 }
 
 struct blocker {

@@ -1061,7 +1061,7 @@ static void to_destroy_it_on_one_of_its_threads_is_misuse(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(destroy_it_in_it, "destroyed on one of its threads",
-                                     "bide_thread_pool_destroy"));
+                                     "thread_pool_test.c"));
 }
 
 struct sleeper {

@@ -19,6 +19,7 @@
  */
 #include "bide/fork.h"
 
+#include "../../coroutine/internal.h"
 #include "fork_stacks.h"
 
 #include "bide/stop.h"
@@ -537,8 +538,7 @@ void bide_fork_task_destroyed_(bide_frame *frame)
 {
     bide_fork_task *self = bide_container_of(frame, bide_fork_task, frame);
     if (self->parent != BIDE_FORK_ROOT_ || self->home != NULL)
-        bide_misuse_("a coroutine was destroyed that has forked",
-                     bide_frame_point(frame)->code->name, __FILE__, __LINE__);
+        bide_misused_("a coroutine was destroyed that has forked", bide_frame_point(frame));
 }
 
 bool bide_fork_task_withdraw_(bide_awaiter *awaiter)

@@ -93,6 +93,15 @@ __bide_async_value(bide_writer_operation, long, count);
 __bide_async_value(bide_copy_operation, long, count);
 __bide_async_value(bide_splice_operation, long, count);
 __bide_async_value(bide_send_file_operation, long, count);
+
+/* Operations whose waiter is used afterwards, so that it cannot be left out: and by what. */
+__bide_async_keeps(bide_mutex_lock, bide_mutex_unlock);
+__bide_async_keeps(bide_rw_lock_read, bide_rw_lock_unlock);
+__bide_async_keeps(bide_rw_lock_write, bide_rw_lock_unlock);
+__bide_async_keeps(bide_once_start, bide_once_end);
+__bide_async_keeps(bide_stream_read, bide_stream_count);
+__bide_async_keeps(bide_stream_write, bide_stream_count);
+__bide_async_keeps(bide_connection_pool_acquire, bide_connection_pool_release);
 #endif
 
 BIDE_EXTERN_C_BEGIN

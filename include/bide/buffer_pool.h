@@ -11,9 +11,9 @@
  *     bide_buffer_release(self->pool, bide_provided_buffer(&self->receive));
  *
  * A pool has buffers of one size, in the caller's memory. It belongs to the loop whose coroutines
- * use it first, until it is ended; that loop's thread uses it. A waiting receive has no buffer: on an
- * io_uring the kernel takes one when data has arrived (a provided buffer ring; if the kernel has none,
- * and on epoll, the loop does).
+ * use it first, until it is ended; that loop's thread uses it. A waiting receive has no buffer: on
+ * an io_uring the kernel takes one when data has arrived (a provided buffer ring; if the kernel has
+ * none, and on epoll, the loop does).
  *
  * If all buffers are lent, a receive that has data waits until one is given back, and the data stays
  * in the socket. Waiting receives are served in turn, before later ones.
@@ -49,11 +49,20 @@ struct bide_buffer_pool {
 
 /*
  * Prepares one of `count` buffers, 1 to 32768, of `size` bytes each, at least that of a pointer.
- * `memory` has room for all, and stays until bide_buffer_pool_destroy. The buffers that were given back
- * last are lent first, and those that are never needed are not touched.
+ * `memory` has room for all, and stays until bide_buffer_pool_destroy. The buffers that were given
+ * back last are lent first, and those that are never needed are not touched. Other numbers are
+ * misuse, which is reported where BIDE_DEBUG is 1.
  * Threads: before it is shared. Progress: wait-free.
  */
 void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, unsigned count);
+
+#define bide_buffer_pool_init(pool, memory, size, count)                                          \
+    bide_buffer_pool_init(pool, memory,                                                           \
+                          BIDE_COUNT_IN_(size, sizeof(void *), SIZE_MAX,                          \
+                                         "buffers are smaller than a pointer", #pool),            \
+                          (unsigned)BIDE_COUNT_IN_(count, 1, 32768,                               \
+                                                   "a pool of no buffers, or of more than 32768", \
+                                                   #pool))
 
 /*
  * Ends it. Nothing waits in it, nothing is lent, and its loop is there; where it is in use it tells

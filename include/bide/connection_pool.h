@@ -1,6 +1,6 @@
 /*
- * A pool of connections to one address: a coroutine takes one, uses it and gives it back for reuse. The
- * number is bounded; further coroutines wait in line. Floor: net.
+ * A pool of connections to one address: a coroutine takes one, uses it and gives it back for reuse.
+ * The number is bounded; further coroutines wait in line. Floor: net.
  *
  *     static bide_pooled_connection connections[8];
  *     bide_connection_pool_init(&pool, &address, connections, 8, 30 * SECOND);
@@ -98,11 +98,22 @@ typedef struct bide_connection_acquire_operation {
 
 /*
  * Makes a pool of connections to `address`, which is copied, in the memory of `max` of them at
- * `connections`, 1 to BIDE_SEMAPHORE_MAX. Those that are idle for `idle` nanoseconds are closed.
+ * `connections`, 1 to BIDE_SEMAPHORE_MAX. Another number is misuse, which is reported where
+ * BIDE_DEBUG is 1. Those that are idle for `idle` nanoseconds are closed.
  * Threads: before it is shared. Progress: wait-free, linear in `max`.
  */
 void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *address,
                                bide_pooled_connection *connections, size_t max, uint64_t idle);
+
+#define bide_connection_pool_init(pool, address, connections, max, idle)                      \
+    bide_connection_pool_init(                                                                \
+        pool, address, connections,                                                           \
+        BIDE_COUNT_IN_(max, 1,                                                                \
+                       BIDE_ROOM_AT_(connections) < BIDE_SEMAPHORE_MAX                        \
+                           ? BIDE_ROOM_AT_(connections)                                       \
+                           : BIDE_SEMAPHORE_MAX,                                              \
+                       "a pool of no connections, or of more than there is room for", #pool), \
+        idle)
 
 /*
  * Takes a connection, which is taking->connection then: the one that was given back last, if it is

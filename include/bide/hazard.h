@@ -65,10 +65,17 @@ typedef struct bide_hazard_domain {
 
 /*
  * Makes a domain of `count` seats, at least one, in an array of the caller's, which must outlive it
- * and is aligned to BIDE_CACHE_LINE.
+ * and is aligned to BIDE_CACHE_LINE. Another count is misuse, which is reported where BIDE_DEBUG is
+ * 1.
  * Threads: before it is shared.
  */
 void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_t count);
+
+#define bide_hazard_init(domain, seats, count)                                                  \
+    bide_hazard_init(domain, seats,                                                             \
+                     BIDE_COUNT_IN_(count, 1, BIDE_ROOM_AT_(seats),                             \
+                                    "a hazard domain without seats, or of more than there are", \
+                                    #domain))
 
 /*
  * Reclaims everything that was retired. Nobody has a seat any more, nor uses the domain, so nothing

@@ -65,6 +65,34 @@ BIDE_COLD BIDE_NO_RETURN void bide_misuse_(const char *what, const char *functio
 #define BIDE_MISUSE_(what, object) what ": " object, __func__, __FILE__, __LINE__
 
 /*
+ * BIDE_COUNT_IN_: `count`, which is from `min` to `max`, or it is misuse, which is reported where
+ * BIDE_DEBUG is 1. BIDE_ROOM_AT_: how many elements `memory` has room for, if the compiler sees the
+ * object that it points into; otherwise SIZE_MAX.
+ */
+BIDE_INLINE size_t bide_count_in_(size_t count, size_t min, size_t max, const char *what,
+                                  const char *function, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(count < min || count > max))
+        bide_misuse_(what, function, file, line);
+    return count;
+}
+
+#if BIDE_DEBUG
+#define BIDE_COUNT_IN_(count, min, max, what, object) \
+    bide_count_in_((count), (min), (max), BIDE_MISUSE_(what, object))
+#else
+#define BIDE_COUNT_IN_(count, min, max, what, object) ((size_t)(count))
+#endif
+#if defined __GNUC__
+#define BIDE_ROOM_AT_(memory)                         \
+    (__builtin_object_size((memory), 0) == (size_t)-1 \
+         ? (size_t)-1                                 \
+         : __builtin_object_size((memory), 0) / sizeof *(memory))
+#else
+#define BIDE_ROOM_AT_(memory) ((size_t)-1)
+#endif
+
+/*
  * The end of an object's life: does nothing; where BIDE_DEBUG is 1 it has `check` look whether the
  * object is in use, and tell of misuse with BIDE_MISUSE_(what, name).
  */

@@ -17,7 +17,7 @@
 #ifndef BIDE_RING_H
 #define BIDE_RING_H
 
-#include "bide/compiler.h"
+#include "bide/platform.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -43,11 +43,18 @@ BIDE_INLINE bool bide_ring_fits(size_t count)
 /*
  * bide_ring_init(ring, memory, count): lays `ring` over `count` elements at `memory`, which stay
  * the caller's and must outlive it. Returns true; or false, with the ring unusable, if count is not
- * a power of two.
+ * a power of two. Memory that is smaller is misuse, which is reported where BIDE_DEBUG is 1 and the
+ * compiler sees the array.
  * Threads: before it is shared. Suspends: never. Progress: wait-free.
  */
-#define bide_ring_init(ring, memory, count) \
-    ((ring)->slots = (memory), (ring)->mask = (size_t)(count)-1, bide_ring_fits((size_t)(count)))
+#define bide_ring_init(ring, memory, count)                                                   \
+    ((ring)->slots = (memory),                                                                \
+     (ring)->mask =                                                                           \
+         BIDE_COUNT_IN_((size_t)(count), 0,                                                   \
+                        bide_ring_fits((size_t)(count)) ? BIDE_ROOM_AT_(memory) : (size_t)-1, \
+                        "a ring's memory is smaller than its size", #ring) -                  \
+         1,                                                                                   \
+     bide_ring_fits((size_t)(count)))
 
 /*
  * bide_ring_at(ring, sequence): the slot of `sequence`, a pointer to an element.

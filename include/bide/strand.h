@@ -67,6 +67,22 @@ typedef struct bide_strand {
  */
 void bide_strand_init(bide_strand *strand, bide_scheduler *under);
 
+#define bide_strand_init(strand, under) \
+    bide_strand_init(strand, bide_strand_under_((under), BIDE_MISUSE_("a strand on NULL", #strand)))
+
+BIDE_INLINE bide_scheduler *bide_strand_under_(bide_scheduler *under, const char *what,
+                                               const char *function, const char *file,
+                                               unsigned line)
+{
+#if BIDE_DEBUG
+    if (BIDE_UNLIKELY(under == NULL))
+        bide_misuse_(what, function, file, line);
+#else
+    (void)what, (void)function, (void)file, (void)line;
+#endif
+    return under;
+}
+
 /*
  * Ends a strand. Nothing that belongs to it may wait any more, or be about to be woken: a timer
  * that is still set, or something that was begun on it and has not ended, is told as misuse, with

@@ -93,7 +93,7 @@ bool bide_buffer_pool_claim_(bide_buffer_pool *pool, bide_io *io,
     return false;
 }
 
-void bide_buffer_pool_init(bide_buffer_pool *pool, void *memory, size_t size, unsigned count)
+void(bide_buffer_pool_init)(bide_buffer_pool *pool, void *memory, size_t size, unsigned count)
 {
     memset(pool, 0, sizeof *pool);
     pool->memory = memory;

@@ -30,8 +30,8 @@
 #include <errno.h>
 #include <poll.h>
 
-void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *address,
-                               bide_pooled_connection *connections, size_t max, uint64_t idle)
+void(bide_connection_pool_init)(bide_connection_pool *pool, const bide_address *address,
+                                bide_pooled_connection *connections, size_t max, uint64_t idle)
 {
     pool->address = *address;
     pool->idle = idle;

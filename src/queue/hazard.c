@@ -36,7 +36,7 @@ static bool filter_may_have(const filter *filter, const void *object)
 
 /* ---- The domain ---- */
 
-void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_t count)
+void(bide_hazard_init)(bide_hazard_domain *domain, bide_hazard_seat *seats, size_t count)
 {
     domain->seats = seats;
     domain->count = count;

@@ -344,7 +344,7 @@ static const bide_environment strand_environment = {
 
 /* ---- Init and destroy ---- */
 
-void bide_strand_init(bide_strand *strand, bide_scheduler *under)
+void(bide_strand_init)(bide_strand *strand, bide_scheduler *under)
 {
     bool has_timers = under->set_timer != NULL;
     strand->scheduler.post = strand_post;

@@ -204,6 +204,30 @@ static const char *async_awaiter(struct function *f, struct node *node, struct s
                        node->list != NULL ? ", " : "", arguments);
 }
 
+/*
+ * The call of an operation with its waiter. Whether the first argument is one, only the compiler knows: it
+ * rejects another.
+ */
+static const char *with_waiter(const struct function *f, const struct node *node,
+                               const char *arguments)
+{
+    unsigned count = list_length(node->list);
+    if (f->waiter == NULL || node->list == NULL || f->takes_awaiter[0])
+        return format_text("%s(%s)", f->name, arguments);
+    if ((int)count != f->parameter_count)
+        reject_at(node->first, "%s takes %d arguments, or %d without its waiter, not %u", f->name,
+                  f->parameter_count, f->parameter_count - 1, count);
+    if (node->list->awaits)
+        return format_text("%s(%s)", f->name, arguments);
+    return format_text(
+        "((void)sizeof(struct { int bide_unused_; _Static_assert(__builtin_types_compatible_p("
+        "__typeof__(*(%s)), %s), \"%s takes %d arguments, the first a %s *, or %d without it\"); "
+        "}), "
+        "%s(%s))",
+        lower_value(node->list), f->waiter, f->name, f->parameter_count, f->waiter,
+        f->parameter_count - 1, f->name, arguments);
+}
+
 static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = without_parentheses(node);
@@ -222,7 +246,11 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         struct node *list = is_here(node->list) ? node->list->next : node->list;
         const char *arguments = awaiter_arguments(f, list, needs ? 1 : 0, slot);
         if (!needs)
-            return format_text("%s(%s)", f->name, arguments);
+            return with_waiter(f, node, arguments);
+        const struct keeper *keeper = find_keeper(f->name);
+        if (keeper != NULL)
+            reject_at(node->first, "%s is called with its %s here: %s needs it afterwards", f->name,
+                      f->waiter, keeper->reason);
         const char *name = member_name(format_text("%s_%u", f->name, ++serial));
         add_member(slot, format_text("%s %s;", f->waiter, name));
         node->member = name;

@@ -286,11 +286,18 @@ struct value {
     const char *waiter, *type, *expression;
 };
 
+/* An operation that is never called without its waiter, because that is needed afterwards. */
+struct keeper {
+    struct keeper *next;
+    const char *function, *reason;
+};
+
 /* ---- file.c ---- */
 
 extern struct function *first_function; /* in the order of their first declarations */
 struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
+struct keeper *find_keeper(const char *function);
 bool is_global_type(int token);
 bool is_global_array(int token);
 bool is_global_scalar(int token);

@@ -21,6 +21,7 @@ struct name {
 
 static struct name *names[BUCKETS];
 static struct value *values;
+static struct keeper *keepers;
 struct function *first_function;
 static struct function **last_function = &first_function;
 
@@ -86,6 +87,14 @@ struct value *find_value(const char *waiter)
     while (value != NULL && (waiter == NULL || strcmp(value->waiter, waiter) != 0))
         value = value->next;
     return value;
+}
+
+struct keeper *find_keeper(const char *function)
+{
+    struct keeper *keeper = keepers;
+    while (keeper != NULL && strcmp(keeper->function, function) != 0)
+        keeper = keeper->next;
+    return keeper;
 }
 
 /* ---- Functions that make awaiters ---- */
@@ -272,6 +281,21 @@ static void read_value(struct text *out)
     copy_after(out, at - 1);
 }
 
+/* __bide_async_keeps(function, reason); */
+static void read_keeper(struct text *out)
+{
+    struct keeper *keeper = allocate(sizeof *keeper);
+    int first = at, close = closing_bracket(at + 1);
+    copy_to(out, first);
+    keeper->function = spelling_of(at + 2);
+    keeper->reason = spelling_of(at + 4);
+    keeper->next = keepers;
+    keepers = keeper;
+    at = close + 1;
+    expect(";");
+    copy_after(out, at - 1);
+}
+
 /* ---- The outermost level ---- */
 
 static void skip_to_end(void)
@@ -341,6 +365,8 @@ void translate(struct text *out, const char *input)
             at++;
         } else if (token_is(at, "__bide_async_value")) {
             read_value(out);
+        } else if (token_is(at, "__bide_async_keeps")) {
+            read_keeper(out);
         } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") ||
                    token_is(at, "asm")) {
             skip_to_end();

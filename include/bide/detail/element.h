@@ -67,7 +67,7 @@ struct bide_members_<Element[members]> {
 #define BIDE_MEMBERS_(memory)                                                                 \
     __builtin_choose_expr(                                                                    \
         __builtin_types_compatible_p(__typeof__(memory), __typeof__(&(memory)[0])), SIZE_MAX, \
-        sizeof(memory) / sizeof *(memory))
+        sizeof(memory) / (sizeof *(memory) + 0)) /* (+ 0: gcc warns of pointers otherwise) */
 #define BIDE_KNOWN_CAPACITY_(capacity) \
     __builtin_choose_expr(__builtin_constant_p(capacity), (size_t)(capacity), (size_t)1)
 #endif

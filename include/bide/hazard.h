@@ -185,7 +185,7 @@ void bide_hazard_give_(bide_hazard_domain *domain, bide_hazard_seat *seat);
 
 /*
  * Takes a seat; if all are taken, waits for one. A thread usually gets the same one. Its hazards may
- * be set. The caller neither calls foreign code nor suspends before bide_hazard_give_back_.
+ * be set. The caller neither calls foreign code nor suspends before bide_hazard_release_.
  * Threads: any. Progress: lock-free while there are as many seats as threads that are in between.
  */
 BIDE_INLINE bide_hazard_seat *bide_hazard_borrow_(bide_hazard_domain *domain)
@@ -194,7 +194,7 @@ BIDE_INLINE bide_hazard_seat *bide_hazard_borrow_(bide_hazard_domain *domain)
     size_t index = (size_t)((uint64_t)thread * (uint32_t)domain->count >> 32);
     bide_hazard_seat *seat = &domain->seats[index];
     uint32_t taken = bide_atomic_load(&seat->taken, relaxed);
-    /* acquire: 4, partners are bide_hazard_give_back_ and bide_hazard_leave. */
+    /* acquire: 4, partners are bide_hazard_release_ and bide_hazard_leave. */
     if (BIDE_LIKELY(taken == 0 &&
                     bide_atomic_compare_exchange(&seat->taken, &taken, 1, acquire, relaxed)))
         return seat;
@@ -202,7 +202,7 @@ BIDE_INLINE bide_hazard_seat *bide_hazard_borrow_(bide_hazard_domain *domain)
 }
 
 /* The seat is free again. Its hazards stay set: what they protect may be what the next needs. */
-BIDE_INLINE void bide_hazard_give_back_(bide_hazard_domain *domain, bide_hazard_seat *seat)
+BIDE_INLINE void bide_hazard_release_(bide_hazard_domain *domain, bide_hazard_seat *seat)
 {
     if (BIDE_UNLIKELY(seat->retired != NULL))
         bide_hazard_give_(domain, seat);

@@ -98,7 +98,7 @@ BIDE_INLINE void bide_unbounded_channel_rise_(bide_unbounded_channel_ *channel,
                                               bide_hazard_seat *seat, bide_hazard_seat *taken)
 {
     if (seat == NULL)
-        bide_hazard_give_back_(channel->queue.domain, taken);
+        bide_hazard_release_(channel->queue.domain, taken);
 }
 
 BIDE_INLINE int bide_unbounded_channel_send_(bide_unbounded_channel_ *channel,

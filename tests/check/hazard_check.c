@@ -365,7 +365,7 @@ static void borrow_and_read(void *p)
         int data = bide_plain_load(&object->data);
         bide_check_assert(data == 1 || data == 2);
     }
-    bide_hazard_give_back_(&s->domain, seat);
+    bide_hazard_release_(&s->domain, seat);
 }
 
 static void borrow_and_read_twice(void *p)
@@ -379,7 +379,7 @@ static void borrow_and_replace(void *p)
     state *s = p;
     bide_hazard_seat *seat = bide_hazard_borrow_(&s->domain);
     replace(s, seat, new_object(2));
-    bide_hazard_give_back_(&s->domain, seat);
+    bide_hazard_release_(&s->domain, seat);
 }
 
 static void borrow_and_remove(void *p)
@@ -387,7 +387,7 @@ static void borrow_and_remove(void *p)
     state *s = p;
     bide_hazard_seat *seat = bide_hazard_borrow_(&s->domain);
     replace(s, seat, NULL);
-    bide_hazard_give_back_(&s->domain, seat);
+    bide_hazard_release_(&s->domain, seat);
 }
 
 static void finish_borrowed(void *p)

@@ -11,6 +11,7 @@
 #define BIDE_CORE_H
 
 /* Coroutines: frames and contexts, bodies, handles, and how long a frame lives */
+#include "bide/context_value.h" /* a trace id that all below inherits */
 #include "bide/coroutine.h"
 #include "bide/frame.h"
 #include "bide/handle.h"

@@ -44,6 +44,7 @@ typedef struct bide_awaiter bide_awaiter;
 typedef struct bide_frame bide_frame;
 typedef struct bide_point bide_point;
 typedef struct bide_context bide_context;
+typedef struct bide_context_value bide_context_value;
 typedef struct bide_scheduler bide_scheduler;
 typedef struct bide_stop_source bide_stop_source;
 typedef struct bide_coroutine_type bide_coroutine_type;
@@ -399,6 +400,10 @@ struct bide_context {
      */
     void (*on_unhandled_error)(const bide_context *context, const bide_coroutine_code *code,
                                int error);
+
+    /* Values that are inherited too (context_value.h), the innermost first; or NULL. They stay as
+     * long as what runs in the context. */
+    const bide_context_value *values;
 };
 
 /*

@@ -34,7 +34,8 @@ typedef struct bide_spawned {
  * Starts `awaiter` on the scheduler of `context`, which is copied: if the spawning coroutine passes
  * its own and moves later, what it has spawned stays. `spawned` and what is awaited must stay where
  * they are until `spawned->ended` is set, and may go right after that; the scheduler and the
- * context's stop source too. Cannot fail. Where BIDE_DEBUG is 1, to use `spawned` again before what
+ * context's stop source and its values too (bide_context_without_values is for what may outlive
+ * them). Cannot fail. Where BIDE_DEBUG is 1, to use `spawned` again before what
  * it runs has ended is caught as misuse.
  * Threads: any. Suspends: never. Progress: as bide_root_start.
  */

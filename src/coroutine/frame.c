@@ -765,7 +765,7 @@ bide_scheduler bide_inline_scheduler = {
     .clear_timer = bide_inline_clear_timer_,
 };
 
-const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL};
+const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL, NULL};
 
 /* A chain whose frames may have several schedulers. */
 static BIDE_NOINLINE void wake_all(bide_awaiter *first)

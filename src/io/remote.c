@@ -163,6 +163,7 @@ void bide_io_init(bide_io *io, const bide_io_table *table, bide_scheduler *sched
     io->context.stop = NULL;
     io->context.name = NULL;
     io->context.on_unhandled_error = NULL;
+    io->context.values = NULL;
     io->descriptors = NULL;
     io->in_flight = 0;
     io->begun = 0;

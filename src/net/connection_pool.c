@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "bide/connection_pool.h"
 
+#include "bide/context_value.h"
 #include "bide/coroutine.h"
 #include "bide/handle.h"
 
@@ -209,7 +210,7 @@ bide_coroutine_of(connection_pool_taking_type, bide_connection_pool_taking)
     bide_assert(self->pool->taken <= self->pool->max);
     if (self->pool->is_closed) /* after it acquired the permit */
         bide_return(-EPIPE);
-    self->pool->context = *bide_this_context();
+    self->pool->context = bide_context_without_values(bide_this_context()); /* it outlives them */
     self->pool->context.stop = NULL;
     self->connection = connection_pool_pop_idle(self->pool);
     if (self->connection != NULL)

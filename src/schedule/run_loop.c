@@ -437,6 +437,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->context.stop = NULL;
     loop->context.name = NULL;
     loop->context.on_unhandled_error = NULL;
+    loop->context.values = NULL;
     loop->ready.first = NULL;
     loop->spins = several ? BIDE_LOOP_SPINS_MAX_ / 2 : 0;
     loop->may_spin = true;

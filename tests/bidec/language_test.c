@@ -5,6 +5,7 @@
 #include "testing.h"
 
 #include "bide/async.h"
+#include "bide/context_value.h"
 #include "bide/deadline.h"
 #include "bide/auto_event.h"
 #include "bide/handle.h"
@@ -280,8 +281,18 @@ async int types(int n)
 
 /* ---- Groups and operations ---- */
 
+static const bide_context_key(int) number_key = BIDE_CONTEXT_KEY("number");
+
+async int sees(const int *number)
+{
+    assert_ptr_equal(bide_context_get(bide_this_context(), &number_key), number);
+    return 0;
+}
+
 async int several(int n)
 {
+    assert_int_equal(await bide_with_value(&number_key, &n, sees(&n)), 0);
+    assert_int_equal(await sees(NULL), 0);
     bide_auto_event_waiter waiter;
     assert_int_equal(await all(later(1), later(2), pair_of(1, 2)), 0);
     assert_int_equal(await any(later(1), bide_auto_event_wait(&gate)), 0);
@@ -541,8 +552,7 @@ static void test_counts(void **state)
     bide_stream_operation operation;
     bide_reader reader;
     bide_memory_pipe_init(&pipe, memory, sizeof memory);
-    bide_sync_wait(
-        bide_stream_write(&operation, bide_memory_stream(&other), "ten bytes!", 10));
+    bide_sync_wait(bide_stream_write(&operation, bide_memory_stream(&other), "ten bytes!", 10));
     bide_memory_pipe_destroy(&pipe);
     bide_reader_init(&reader, bide_memory_stream(&end), buffer, sizeof buffer);
     assert_int_equal(RUN(reads_to_the_end, &reader), 3);

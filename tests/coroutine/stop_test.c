@@ -92,7 +92,7 @@ static void a_root_runs_in_a_source_of_its_own(void **state)
     (void)state;
     bide_stop_source stop;
     bide_stop_source_init(&stop);
-    bide_context context = {&bide_inline_scheduler, &stop, "name", NULL};
+    bide_context context = {&bide_inline_scheduler, &stop, "name", NULL, NULL};
     struct looker looker = {.given = &stop};
     assert_int_equal(bide_sync_wait_in(&context, bide_task_init(&looker.task, &looker_body)), 0);
     assert_true(looker.own && looker.attached && looker.asked);

@@ -361,7 +361,7 @@ static void the_backtrace_of_a_shared_task_that_moved_ends(void **state)
     bide_shared_task_waiter wait;
     /* no thread runs the loop yet: the task is posted to it */
     bide_shared_task_init(&self.shared, &shared_body, &loop.context);
-    bide_context pool_context = {there, NULL, NULL, NULL};
+    bide_context pool_context = {there, NULL, NULL, NULL, NULL};
     bide_spawned spawned;
     bide_event_waiter ended;
     bide_spawn(&spawned, &pool_context, bide_shared_task_wait(&wait, &self.shared));

@@ -11,6 +11,7 @@
 #include "bide/broadcast.h"
 #include "bide/channel.h"
 #include "bide/condition.h"
+#include "bide/context_value.h"
 #include "bide/latch.h"
 #include "bide/oneshot.h"
 #include "bide/rendezvous.h"
@@ -65,6 +66,8 @@
 #define bide_watch_wait_for(...) BIDE_BRING_(5, BIDE_WATCH_WAIT_FOR_, __VA_ARGS__)
 #undef bide_latch_arrive_and_wait
 #define bide_latch_arrive_and_wait(...) BIDE_BRING_(2, BIDE_LATCH_ARRIVE_AND_WAIT_, __VA_ARGS__)
+#undef bide_with_value
+#define bide_with_value(...) BIDE_BRING_(4, BIDE_WITH_VALUE_, __VA_ARGS__)
 #undef bide_condition_wait
 #define bide_condition_wait(...) BIDE_BRING_(3, BIDE_CONDITION_WAIT_, __VA_ARGS__)
 

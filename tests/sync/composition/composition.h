@@ -23,6 +23,7 @@
 #include "sync/primitives.h"
 
 #include "bide/async_generator.h"
+#include "bide/context_value.h"
 #include "bide/create.h"
 #include "bide/deadline.h"
 #include "bide/event.h"
@@ -89,6 +90,7 @@ typedef enum wrapper_kind {
     WRAP_THEN,
     WRAP_WITH_STOP,
     WRAP_SHELTER,
+    WRAP_WITH_VALUE,
     WRAP_WITH_DEADLINE,
     WRAP_ALL,
     WRAP_ALL_SECOND,
@@ -233,6 +235,7 @@ struct layer {
         bide_then_operation then;
         bide_with_stop_operation with_stop;
         bide_with_deadline_operation with_deadline;
+        bide_with_value_operation with_value;
         struct when_layer when;
         struct scope_layer scope;
         bide_schedule_on_operation schedule_on;

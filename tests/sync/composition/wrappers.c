@@ -11,6 +11,7 @@ const char *const wrapper_names[WRAPPERS] = {
     [WRAP_THEN] = "then",
     [WRAP_WITH_STOP] = "with_stop",
     [WRAP_SHELTER] = "with_stop of none",
+    [WRAP_WITH_VALUE] = "with_value",
     [WRAP_WITH_DEADLINE] = "with_deadline",
     [WRAP_ALL] = "when_all",
     [WRAP_ALL_SECOND] = "when_all, second",
@@ -388,6 +389,8 @@ bide_fork_coroutine(forking_layer_body)
 
 /* ---- Making ---- */
 
+static const bide_context_key(layer) layer_key = BIDE_CONTEXT_KEY("a layer");
+
 static int then_passes(void *argument, int status)
 {
     layer *self = argument;
@@ -464,6 +467,8 @@ bide_awaiter *layer_make(layer *self)
         return bide_with_stop(&self->of.with_stop, &self->token, cell_make(c, inside));
     case WRAP_SHELTER:
         return bide_with_stop(&self->of.with_stop, NULL, cell_make(c, inside));
+    case WRAP_WITH_VALUE:
+        return bide_with_value(&self->of.with_value, &layer_key, self, cell_make(c, inside));
     case WRAP_WITH_DEADLINE:
         return bide_with_deadline(&self->of.with_deadline, cell_time(c, self->place),
                                   cell_make(c, inside));

@@ -324,6 +324,67 @@ static void test_select_in_order(void **state)
     assert_int_equal(choices[1], 1);
 }
 
+/* Operations that are macros of five and six arguments, without their waiters. */
+async int permits_and_many(ints *channel)
+{
+    bide_channel_permit permit;
+    int two = 2, values[2] = {0, 0};
+    size_t count = 0;
+    int status = await bide_channel_reserve(channel, &permit);
+    if (status < 0)
+        return status;
+    bide_channel_permit_send(channel, &permit, &two);
+    status = await bide_channel_recv_many(channel, values, 2, &count);
+    if (status < 0)
+        return status;
+    return count == 1 && values[0] == 2 ? 0 : -EDOM;
+}
+
+static void test_permits_and_many(void **state)
+{
+    (void)state;
+    static struct async_permits_and_many frame;
+    ints_slot slots[1];
+    ints channel;
+    bide_channel_init(&channel, slots, 1);
+    memset(&frame, 0xd5, sizeof frame);
+    run_to_end(START(permits_and_many, &channel));
+    assert_int_equal(frame.result, 0);
+    bide_channel_destroy(&channel);
+}
+
+typedef bide_unbounded_channel(int) unbounded_ints;
+
+async int many_of_the_others(unbounded_ints *unbounded)
+{
+    int memory[2], values[2] = {0, 0}, three = 3;
+    size_t count = 0;
+    bide_spsc_channel(int) spsc;
+    bide_spsc_channel_init(&spsc, memory, 2);
+    int status = await bide_spsc_channel_send(&spsc, &three);
+    if (status < 0)
+        return status;
+    status = await bide_spsc_channel_recv_many(&spsc, values, 2, &count);
+    if (status < 0 || count != 1 || values[0] != 3)
+        return -EDOM;
+    if (bide_unbounded_channel_send(unbounded, NULL, &three) != 0)
+        return -EDOM;
+    status = await bide_unbounded_channel_recv_many(unbounded, NULL, values, 2, &count);
+    return status < 0 ? status : count == 1 ? 0 : -EDOM;
+}
+
+static void test_many_of_the_others(void **state)
+{
+    (void)state;
+    static struct async_many_of_the_others frame;
+    unbounded_ints unbounded;
+    assert_int_equal(bide_unbounded_channel_init_own(&unbounded, &bide_heap, 4), 0);
+    memset(&frame, 0xd5, sizeof frame);
+    run_to_end(START(many_of_the_others, &unbounded));
+    assert_int_equal(frame.result, 0);
+    bide_unbounded_channel_destroy(&unbounded);
+}
+
 typedef bide_spsc_channel(int) spsc_ints;
 typedef bide_rendezvous(int) rendezvous_ints;
 typedef bide_oneshot(int) oneshot_int;
@@ -433,6 +494,8 @@ int main(void)
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_select),
         cmocka_unit_test(test_select_in_order),
+        cmocka_unit_test(test_permits_and_many),
+        cmocka_unit_test(test_many_of_the_others),
         cmocka_unit_test(test_operations_that_are_macros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

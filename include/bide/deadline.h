@@ -2,8 +2,18 @@
  * Deadlines: at a given time, the waits under a deadline are cancelled and end with -ETIMEDOUT.
  * Floor: coroutine.
  *
- *     bide_await_status(status,                               // one operation under a deadline
+ *     bide_await_status(status,                               // one operation, for 2 s at most
+ *                       bide_with_timeout(&self->limited, BIDE_SECONDS(2), fetch(&self->fetch, url)));
+ *     bide_await_status(status,                               // the same until a time
  *                       bide_with_deadline(&self->limited, time, fetch(&self->fetch, url)));
+ *
+ * A deadline inside another may end with -ETIMEDOUT because of either. bide_with_deadline_passed says
+ * whether it was its own, so that a retry ends when the outer time has come:
+ *
+ *     do {
+ *         bide_await_status(status, bide_with_timeout(&self->limited, BIDE_SECONDS(2),
+ *                                                     fetch(&self->fetch, url)));
+ *     } while (status == -ETIMEDOUT && bide_with_deadline_passed(&self->limited));
  *
  * A bide_deadline is the same for more than one operation. It has a context with a stop source of its
  * own; a coroutine that runs in this context is under the deadline. It must be ended before its memory
@@ -20,8 +30,9 @@
  * scheduler of the context that was passed to init. That scheduler must have timers, or init fails
  * with -ENOTSUP. sleep.h says how the inline scheduler keeps time.
  *
- * Times are in nanoseconds of bide_now() (sleep.h): bide_now(bide_this_context()) + 5000000 is in 5
- * ms. A deadline costs setting and clearing one timer.
+ * Times are in nanoseconds of bide_now() (sleep.h): bide_now(bide_this_context()) + BIDE_MILLISECONDS(5) is
+ * in 5 ms. A deadline costs setting and clearing one timer. A time that can only be a duration, because it
+ * lies far before the process began, is misuse, which debug builds report; 0 is allowed, and has passed.
  *
  * Why it is correct: src/coroutine/deadline.c.
  *
@@ -82,12 +93,24 @@ bide_awaiter *bide_deadline_stop(bide_deadline_waiter *waiter, bide_deadline *de
  */
 bool bide_deadline_try_stop(bide_deadline *deadline);
 
+/*
+ * Whether its time came before it was ended. It may then have ended the waits under it; or a request on
+ * the source of its context did, before.
+ * Threads: one at a time, after it was ended. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_deadline_passed(const bide_deadline *deadline)
+{
+    return bide_done(&deadline->frame);
+}
+
 /* One operation under a deadline. The caller's memory until the wait has ended. */
 typedef struct bide_with_deadline_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
-    uint64_t time;
+    uint64_t time; /* of bide_with_timeout until it begins: how long */
     int status;
+    bool passed;
+    bool is_duration; /* `time` is how long, and not begun */
     bide_frame frame; /* awaits `inner`, and then the end of the deadline */
     bide_deadline_waiter end;
     bide_deadline deadline;
@@ -111,6 +134,27 @@ typedef struct bide_with_deadline_operation {
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner);
+
+/*
+ * The same for `duration` nanoseconds (BIDE_SECONDS and the like) from when the wait begins; BIDE_FOREVER
+ * never ends.
+ * Threads: any. Errors: as bide_with_deadline. Suspends: if `inner` does. Cancel-safe: as its inner
+ * operation is. Progress: that of `inner`.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_with_timeout(bide_with_deadline_operation *operation, uint64_t duration,
+                                bide_awaiter *inner);
+
+/*
+ * Whether the time of a bide_with_deadline or bide_with_timeout came before its inner operation ended. After
+ * -ETIMEDOUT false means that another deadline was the cause, such as one around the coroutine: a retry
+ * would end in the same way.
+ * Threads: the waiter's, after the wait has ended. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_with_deadline_passed(const bide_with_deadline_operation *operation)
+{
+    return operation->passed;
+}
 
 BIDE_EXTERN_C_END
 

@@ -643,6 +643,9 @@ bool bide_spin_until_ready(bide_awaiter *awaiter, bide_frame *frame);
 void bide_check_awaited_(const bide_frame *frame, const bide_awaiter *awaiter,
                          const bide_point *here, const void *top);
 
+/* In debug builds: reports misuse if `time`, a deadline of the awaiting `frame`, can only be a duration. */
+void bide_check_time_(const bide_frame *frame, uint64_t time);
+
 /* The same for an awaiter that is passed to a function: reports one that is NULL or uninitialised. */
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
                        unsigned line);

@@ -19,6 +19,14 @@ BIDE_EXTERN_C_BEGIN
 /* A time without end, where a deadline is asked for. */
 #define BIDE_FOREVER UINT64_MAX
 
+/* Durations in nanoseconds, the unit of all of the library's times. `n` is an integer. */
+#define BIDE_NANOSECONDS(n)  ((uint64_t)(n))
+#define BIDE_MICROSECONDS(n) ((uint64_t)(n)*UINT64_C(1000))
+#define BIDE_MILLISECONDS(n) ((uint64_t)(n)*UINT64_C(1000000))
+#define BIDE_SECONDS(n)      ((uint64_t)(n)*UINT64_C(1000000000))
+#define BIDE_MINUTES(n)      ((uint64_t)(n)*UINT64_C(60000000000))
+#define BIDE_HOURS(n)        ((uint64_t)(n)*UINT64_C(3600000000000))
+
 typedef struct bide_platform_table {
     /*
      * Sleeps while *word == expected, until bide_platform.wake on the same address or until the
@@ -50,6 +58,9 @@ typedef struct bide_platform_table {
 } bide_platform_table;
 
 extern const bide_platform_table bide_platform;
+
+/* The clock when the process began; 0: not known. Written before main(). */
+extern uint64_t bide_clock_began_;
 
 /*
  * bide_platform.misuse, for a place that knows the C function it is in: where that is a step, which

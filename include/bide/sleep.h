@@ -55,6 +55,9 @@ BIDE_INLINE bide_frame *bide_sleep_suspend_(bide_awaiter *awaiter, bide_frame *f
 {
     bide_sleep *sleep = (bide_sleep *)(void *)awaiter;
     bide_scheduler *scheduler = frame->context->scheduler;
+#if BIDE_DEBUG
+    bide_check_time_(frame, sleep->timer.time);
+#endif
     if (scheduler->set_timer == NULL)
         sleep->status = -ENOTSUP;
     else {

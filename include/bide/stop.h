@@ -198,19 +198,19 @@ bool bide_stop_cut_(bide_awaiter *awaiter, bide_stop_source *source);
  */
 void bide_cancel_inside_(bide_awaiter *awaiter);
 
-BIDE_INLINE bool bide_give_way_ready_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_yield_point_ready_(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return true;
 }
 
-BIDE_INLINE int bide_give_way_resume_(bide_awaiter *awaiter)
+BIDE_INLINE int bide_yield_point_resume_(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return 0;
 }
 
-BIDE_INLINE bool bide_give_way_withdraw_(bide_awaiter *awaiter)
+BIDE_INLINE bool bide_yield_point_withdraw_(bide_awaiter *awaiter)
 {
     (void)awaiter;
     return false;
@@ -221,15 +221,15 @@ BIDE_INLINE bool bide_give_way_withdraw_(bide_awaiter *awaiter)
  * with the reason. For a coroutine that is an operation, and attempts others instead of awaiting them.
  */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_give_way_init_(bide_awaiter *awaiter)
+BIDE_INLINE bide_awaiter *bide_yield_point_init_(bide_awaiter *awaiter)
 {
     __extension__ static const bide_awaiter_ops ops = {
-        .ready = bide_give_way_ready_,
+        .ready = bide_yield_point_ready_,
         .suspend = NULL,
-        .resume = bide_give_way_resume_,
+        .resume = bide_yield_point_resume_,
         .cancel = bide_cancel_inside_,
-        .withdraw = bide_give_way_withdraw_,
-        .name = "(gives way)",
+        .withdraw = bide_yield_point_withdraw_,
+        .name = "(yields)",
         .attempt = NULL,
         .undo = BIDE_UNDO_NONE,
     };

@@ -4,6 +4,8 @@
  */
 #include "bide/platform.h"
 
+uint64_t bide_clock_began_;
+
 static const char step_suffix[] = "_step_";
 
 static size_t length_of(const char *text)

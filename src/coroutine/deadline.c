@@ -33,6 +33,7 @@ static bide_next due_step(bide_frame *frame, unsigned depth)
     bide_deadline *deadline = bide_container_of(frame, bide_deadline, frame);
     (void)depth;
     bide_stop_request_with(&deadline->source, -ETIMEDOUT);
+    frame->awaiter.ops = &bide_point_finished.ops; /* bide_deadline_passed */
     /* release, acquire: 2. Partners are try_end's load and end_suspend's exchange. */
     uintptr_t waiter = bide_atomic_exchange(&deadline->state, DEADLINE_ENDED, acq_rel);
     if (waiter != DEADLINE_SET) {
@@ -49,7 +50,7 @@ static const bide_awaiter_ops timer_ops = {
     .name = "bide_deadline",
 };
 
-int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time)
+static int set_deadline(bide_deadline *deadline, const bide_context *context, uint64_t time)
 {
     bide_scheduler *scheduler = context->scheduler;
     if (scheduler->set_timer == NULL)
@@ -69,6 +70,14 @@ int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uin
     if (error != 0)
         bide_stop_source_detach(&deadline->source);
     return error;
+}
+
+int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time)
+{
+    bide_scheduler *scheduler = context->scheduler;
+    if (BIDE_DEBUG && BIDE_UNLIKELY(bide_is_duration_(scheduler, time)))
+        bide_misuse_(BIDE_IS_DURATION_, "bide_deadline_init", __FILE__, __LINE__);
+    return set_deadline(deadline, context, time);
 }
 
 bool bide_deadline_try_stop(bide_deadline *deadline)
@@ -207,6 +216,7 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
             return bide_next_frame(next);
     }
     bide_awaiter_resume(end, end->ops);
+    operation->passed = bide_deadline_passed(&operation->deadline);
     operation->status = bide_wrapper_take(limited_awaited(operation));
     if (operation->waits)
         operation->is_late = bide_now(frame->context) >= operation->time;
@@ -227,7 +237,15 @@ static bool limited_ready(bide_awaiter *awaiter)
 static bide_frame *limited_begin(bide_with_deadline_operation *operation, bide_frame *frame)
 {
     bide_frame *limited = &operation->frame;
-    operation->status = bide_deadline_init(&operation->deadline, frame->context, operation->time);
+    if (operation->is_duration) {
+        uint64_t now = bide_now(frame->context);
+        operation->time = operation->time < BIDE_FOREVER - now ? now + operation->time : BIDE_FOREVER;
+        operation->is_duration = false;
+    }
+#if BIDE_DEBUG
+    bide_check_time_(frame, operation->time);
+#endif
+    operation->status = set_deadline(&operation->deadline, frame->context, operation->time);
     if (operation->status != 0) {
         operation->failed = true;
         bide_wrapper_abandon(limited_awaited(operation));
@@ -328,8 +346,10 @@ static int limited_attempt(bide_awaiter *awaiter, bide_choice *choice)
     if (choice->kept)
         bide_wrapper_discard(&operation->wait);
     choice->kept = false;
-    if (status == -EAGAIN && choice->again)
+    if (status == -EAGAIN && choice->again) {
         status = limited_wait_result(operation);
+        operation->passed |= operation->is_late;
+    }
     if (status != -EAGAIN)
         return status;
     operation->wait = choice->wait;
@@ -338,6 +358,21 @@ static int limited_attempt(bide_awaiter *awaiter, bide_choice *choice)
     operation->waiting.ops = &ops.ops;
     choice->wait = &operation->waiting;
     return -EAGAIN;
+}
+
+static bide_awaiter *limited_init(bide_with_deadline_operation *operation,
+                                  const bide_wrapper_ops *ops, uint64_t time, bool is_duration,
+                                  bide_awaiter *inner)
+{
+    operation->awaiter.ops = &ops->ops;
+    operation->inner = inner;
+    operation->time = time;
+    operation->is_duration = is_duration;
+    operation->passed = false;
+    operation->waits = false;
+    operation->is_late = false;
+    operation->failed = false;
+    return &operation->awaiter;
 }
 
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
@@ -352,11 +387,20 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
         .inner_at = offsetof(bide_with_deadline_operation, inner),
         .is_ready_as_inner = true,
     };
-    operation->awaiter.ops = &ops.ops;
-    operation->inner = inner;
-    operation->time = time;
-    operation->waits = false;
-    operation->is_late = false;
-    operation->failed = false;
-    return &operation->awaiter;
+    return limited_init(operation, &ops, time, false, inner);
+}
+
+bide_awaiter *bide_with_timeout(bide_with_deadline_operation *operation, uint64_t duration,
+                                bide_awaiter *inner)
+{
+    static const bide_wrapper_ops ops = {
+        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(limited_ready, limited_suspend, limited_resume,
+                                          "bide_with_timeout", limited_attempt),
+        .coroutine = limited_coroutine,
+        .release = limited_release,
+        .inner = limited_inner_of,
+        .inner_at = offsetof(bide_with_deadline_operation, inner),
+        .is_ready_as_inner = true,
+    };
+    return limited_init(operation, &ops, duration, true, inner);
 }

@@ -420,6 +420,12 @@ BIDE_NOINLINE void bide_check_awaited_(const bide_frame *frame, const bide_await
         bide_misused_by_(what, frame, NULL);
 }
 
+void bide_check_time_(const bide_frame *frame, uint64_t time)
+{
+    if (BIDE_UNLIKELY(bide_is_duration_(frame->context->scheduler, time)))
+        bide_misused_by_(BIDE_IS_DURATION_, frame, NULL);
+}
+
 /* Only its address is used, except by inspection (inspect.h). */
 static const bide_awaiter_ops running_ops = {
     .name = "running",
@@ -483,7 +489,7 @@ int32_t bide_budget_full_ = BIDE_BUDGET > 0 ? BIDE_BUDGET - 1 : 0;
 /* As the timers (inline_timers.c). */
 __attribute__((weak)) void bide_look_at_clock_(void);
 
-void bide_gives_way_inline_(void)
+void bide_yield_inline_(void)
 {
     if (bide_look_at_clock_ != NULL)
         bide_look_at_clock_();
@@ -519,7 +525,7 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
     if (scheduler == &bide_inline_scheduler) {
         if (innermost != NULL)
             innermost->is_spent = true;
-        bide_gives_way_inline_();
+        bide_yield_inline_();
         look_at_next_await(frame, how);
         return false;
     }

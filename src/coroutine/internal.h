@@ -65,6 +65,20 @@ void bide_run_after_(void (*function)(bide_frame *frame), bide_frame *frame);
 void bide_run_on_(bide_frame *frame);
 
 /*
+ * Whether a time of the scheduler's clock can only be a duration that was passed as a deadline: it lies far
+ * before the process began. Never where that is not known (0), and not for virtual time. Times below a
+ * microsecond stand for one that has passed. Any thread.
+ */
+BIDE_INLINE bool bide_is_duration_(const bide_scheduler *scheduler, uint64_t time)
+{
+    return scheduler->environment == NULL && time >= BIDE_MICROSECONDS(1) &&
+           time < bide_clock_began_ / 2;
+}
+#define BIDE_IS_DURATION_                                                             \
+    "a deadline lies before the process began: is it a duration (bide_with_timeout, " \
+    "bide_sleep_for)?"
+
+/*
  * Takes a posted operation back out of a scheduler's queue; the second: of the scheduler of the frame
  * that it would resume.
  */
@@ -126,7 +140,7 @@ extern const bide_coroutine_type bide_moves_back_;
 extern const bide_coroutine_type bide_asks_to_stop_;
 
 /* A coroutine of the inline scheduler gives way: a thread that keeps time looks at the clock. */
-void bide_gives_way_inline_(void);
+void bide_yield_inline_(void);
 
 enum { BIDE_POSTED_BACK_ = 1 };
 

@@ -80,7 +80,7 @@ static bide_frame *schedule_suspend(bide_awaiter *awaiter, bide_frame *frame)
     bide_scheduler *scheduler = operation->scheduler;
     schedule_move(operation, frame);
     if (scheduler == &bide_inline_scheduler)
-        bide_gives_way_inline_();
+        bide_yield_inline_();
     bide_post_last_(scheduler, awaiter);
     return NULL;
 }

@@ -265,6 +265,8 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
 #if BIDE_DEBUG
     bide_check_given_(awaiter, "bide_sync_wait", __FILE__, __LINE__);
 #endif
+    if (BIDE_DEBUG && BIDE_UNLIKELY(bide_is_duration_(&bide_inline_scheduler, deadline)))
+        bide_misuse_(BIDE_IS_DURATION_, "bide_sync_wait_until", __FILE__, __LINE__);
     if (scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
         return bide_awaiter_resume(awaiter, awaiter->ops);
     if (scheduler->runs_here_only != NULL && BIDE_UNLIKELY(scheduler->runs_here_only(scheduler)))

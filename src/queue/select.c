@@ -398,7 +398,7 @@ bide_body(select_body)
     bide_begin(select_body, bide_select * self);
     if (!select_accepts(self, self->task.frame.awaiter.frame))
         bide_return(self->status);
-    bide_await_status(self->status, bide_give_way_init_(&self->waiting));
+    bide_await_status(self->status, bide_yield_point_init_(&self->waiting));
     if (self->status != 0)
         bide_return(self->status);
     bide_choice_init(&self->choice);

@@ -321,7 +321,7 @@ static const bide_coroutine_type next_type = {.name = "task", .release = next_re
 bide_coroutine_of(next_type, next_body)
 {
     bide_begin(next_body, bide_select_set * self);
-    bide_try(bide_give_way_init_(&self->until_ended));
+    bide_try(bide_yield_point_init_(&self->until_ended));
     for (;;) {
         self->which = find_member(self, bide_this_context());
         if (self->which != NULL)

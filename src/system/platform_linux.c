@@ -126,6 +126,7 @@ static void linux_unmap(void *memory, size_t size)
  */
 __attribute__((constructor)) static void linux_init(void)
 {
+    bide_clock_began_ = linux_now();
     bide_atomic_fence_heavy();
     bide_survive_forks_();
     bide_offer_timer_service_();

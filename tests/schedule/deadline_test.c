@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE
 #include "schedule_testing.h"
+#include "misuse.h"
 #include "sync/by_hand.h"
 
 #include "bide/barging_mutex.h"
@@ -542,9 +543,127 @@ static void sleeps_and_deadlines_of_a_loop_race(void **state)
     }
 }
 
+/* ---- Timeouts, and which deadline it was ---- */
+
+/* Tries again until its own time is not the cause. */
+struct retrying {
+    bide_task task;
+    bide_with_deadline_operation limited;
+    bide_sleep sleep;
+    unsigned tries, passed;
+    int status;
+};
+
+bide_coroutine(retrying_body)
+{
+    bide_begin(retrying_body, struct retrying * self);
+    do {
+        self->tries++;
+        bide_await_status(self->status, bide_with_timeout(&self->limited, BIDE_MICROSECONDS(100),
+                                                          bide_sleep_for(&self->sleep, HOUR)));
+        self->passed += bide_with_deadline_passed(&self->limited);
+    } while (self->status == -ETIMEDOUT && bide_with_deadline_passed(&self->limited));
+    bide_return(self->status);
+    bide_end();
+}
+
+static void a_retry_ends_when_the_outer_time_has_come(void **state)
+{
+    bide_run_loop loop;
+    bide_with_deadline_operation outer;
+    struct retrying self = {.tries = 0};
+    (void)state;
+    bide_run_loop_init(&loop);
+    assert_int_equal(
+        bide_run_loop_wait(&loop, bide_with_timeout(&outer, BIDE_MILLISECONDS(5),
+                                                    bide_task_init(&self.task, &retrying_body))),
+        -ETIMEDOUT);
+    assert_true(bide_with_deadline_passed(&outer));
+    assert_false(bide_with_deadline_passed(&self.limited));
+    assert_int_equal(self.passed, self.tries - 1);
+    bide_run_loop_destroy(&loop);
+}
+
+static void a_timeout_that_does_not_come_has_not_passed(void **state)
+{
+    bide_run_loop loop;
+    bide_with_deadline_operation limited;
+    bide_event event;
+    bide_event_waiter wait;
+    bide_sleep sleep;
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_event_init(&event, true);
+    assert_int_equal(
+        bide_run_loop_wait(&loop, bide_with_timeout(&limited, 0, bide_event_wait(&wait, &event))),
+        0); /* it is ready */
+    assert_false(bide_with_deadline_passed(&limited));
+    assert_int_equal(
+        bide_run_loop_wait(&loop, bide_with_timeout(&limited, BIDE_FOREVER,
+                                                    bide_sleep_for(&sleep, BIDE_MICROSECONDS(1)))),
+        0);
+    assert_false(bide_with_deadline_passed(&limited));
+    assert_int_equal(
+        bide_run_loop_wait(&loop, bide_with_timeout(&limited, BIDE_NANOSECONDS(1),
+                                                    bide_sleep_for(&sleep, BIDE_HOURS(1)))),
+        -ETIMEDOUT);
+    assert_true(bide_with_deadline_passed(&limited));
+    bide_event_destroy(&event);
+    bide_run_loop_destroy(&loop);
+}
+
+static void durations_are_in_nanoseconds(void **state)
+{
+    (void)state;
+    assert_true(BIDE_NANOSECONDS(7) == 7);
+    assert_true(BIDE_MICROSECONDS(7) == 1000 * BIDE_NANOSECONDS(7));
+    assert_true(BIDE_MILLISECONDS(7) == 1000 * BIDE_MICROSECONDS(7));
+    assert_true(BIDE_SECONDS(7) == 1000 * BIDE_MILLISECONDS(7));
+    assert_true(BIDE_MINUTES(7) == 60 * BIDE_SECONDS(7));
+    assert_true(BIDE_HOURS(1 + 6) == 60 * BIDE_MINUTES(7));
+}
+
+static void pass_a_duration_to_with_deadline(void)
+{
+    bide_with_deadline_operation limited;
+    bide_sleep sleep;
+    bide_sync_wait(
+        bide_with_deadline(&limited, BIDE_MILLISECONDS(50), bide_sleep_for(&sleep, HOUR)));
+}
+
+static void pass_a_duration_to_sleep_until(void)
+{
+    bide_sleep sleep;
+    bide_sync_wait(bide_sleep_until(&sleep, BIDE_MILLISECONDS(50)));
+}
+
+static void pass_a_duration_to_sync_wait_until(void)
+{
+    bide_sleep sleep;
+    bide_sync_wait_until(bide_sleep_for(&sleep, HOUR), BIDE_MILLISECONDS(50));
+}
+
+static void a_duration_that_is_passed_as_a_deadline_is_reported(void **state)
+{
+    (void)state;
+    if (!BIDE_DEBUG ||
+        bide_platform.now() < BIDE_SECONDS(60)) /* such a time has just passed on this system */
+        skip();
+    assert_true(misuse_aborts_naming(pass_a_duration_to_with_deadline, "before the process began",
+                                     "bide_with_timeout"));
+    assert_true(misuse_aborts_naming(pass_a_duration_to_sleep_until, "before the process began",
+                                     "bide_sleep_for"));
+    assert_true(misuse_aborts_naming(pass_a_duration_to_sync_wait_until, "before the process began",
+                                     "bide_sync_wait_until"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_retry_ends_when_the_outer_time_has_come),
+        cmocka_unit_test(a_timeout_that_does_not_come_has_not_passed),
+        cmocka_unit_test(durations_are_in_nanoseconds),
+        cmocka_unit_test(a_duration_that_is_passed_as_a_deadline_is_reported),
         cmocka_unit_test(from_its_deadline_on_waits_end_with_ETIMEDOUT),
         cmocka_unit_test(the_same_in_a_pool),
         cmocka_unit_test(a_single_operation_under_a_deadline_ends_with_ETIMEDOUT),

@@ -16,9 +16,9 @@
  * list, so moves, deadlines, stop callbacks, branches and roots have it too.
  *
  * The link and the value stay until the operation has ended. All that is awaited, and all that a
- * scope joins, has ended by then. What outlives the operation must not have the list: bide_spawn, and
- * bide_scope_spawn_in in a scope of an outer coroutine, copy the context that they are given. Give
- * those bide_context_without_values(bide_this_context()), and the values anew.
+ * scope joins, has ended by then. Code that outlives the operation must not have the list.
+ * bide_spawn, and bide_scope_spawn_in in a scope of an outer coroutine, copy the context that they
+ * are given. Give those bide_context_without_values(bide_this_context()), and the values anew.
  *
  * Why it is correct: a list is constant, and what it consists of is written before it is shared.
  *

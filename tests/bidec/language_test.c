@@ -552,7 +552,8 @@ static void test_counts(void **state)
     bide_stream_operation operation;
     bide_reader reader;
     bide_memory_pipe_init(&pipe, memory, sizeof memory);
-    bide_sync_wait(bide_stream_write(&operation, bide_memory_stream(&other), "ten bytes!", 10));
+    bide_sync_wait(
+        bide_stream_write(&operation, bide_memory_stream(&other), "ten bytes!", 10));
     bide_memory_pipe_destroy(&pipe);
     bide_reader_init(&reader, bide_memory_stream(&end), buffer, sizeof buffer);
     assert_int_equal(RUN(reads_to_the_end, &reader), 3);

@@ -96,7 +96,7 @@ void bide_blocking_destroy(bide_blocking *blocking);
  */
 void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, const char *file,
                                unsigned line);
-#if BIDE_DEBUG
+#if BIDE_DEBUG && !BIDE_CHECK /* (scenarios may define it themselves) */
 #define bide_blocking_destroy(blocking) \
     bide_blocking_destroy_in_((blocking), __func__, __FILE__, __LINE__)
 #endif

@@ -68,7 +68,7 @@ void bide_loop_destroy(bide_loop *loop);
  * Threads: as bide_loop_destroy.
  */
 void bide_loop_destroy_in_(bide_loop *loop, const char *function, const char *file, unsigned line);
-#if BIDE_DEBUG
+#if BIDE_DEBUG && !BIDE_CHECK /* (scenarios may define it themselves) */
 #define bide_loop_destroy(loop) bide_loop_destroy_in_((loop), __func__, __FILE__, __LINE__)
 #endif
 

@@ -100,7 +100,7 @@ void bide_strand_destroy(bide_strand *strand);
  */
 void bide_strand_destroy_in_(bide_strand *strand, const char *function, const char *file,
                              unsigned line);
-#if BIDE_DEBUG
+#if BIDE_DEBUG && !BIDE_CHECK /* (scenarios may define it themselves) */
 #define bide_strand_destroy(strand) bide_strand_destroy_in_((strand), __func__, __FILE__, __LINE__)
 #endif
 

@@ -102,7 +102,7 @@ void bide_thread_pool_destroy(bide_thread_pool *pool);
  */
 void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, const char *file,
                                   unsigned line);
-#if BIDE_DEBUG
+#if BIDE_DEBUG && !BIDE_CHECK /* (scenarios may define it themselves) */
 #define bide_thread_pool_destroy(pool) \
     bide_thread_pool_destroy_in_((pool), __func__, __FILE__, __LINE__)
 #endif

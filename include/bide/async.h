@@ -98,7 +98,7 @@ __bide_async_value(bide_send_file_operation, long, count);
 __bide_async_keeps(bide_mutex_lock, bide_mutex_unlock);
 __bide_async_keeps(bide_rw_lock_read, bide_rw_lock_unlock);
 __bide_async_keeps(bide_rw_lock_write, bide_rw_lock_unlock);
-__bide_async_keeps(bide_once_start, bide_once_end);
+__bide_async_keeps(bide_once_start, bide_once_finish);
 __bide_async_keeps(bide_stream_read, bide_stream_count);
 __bide_async_keeps(bide_stream_write, bide_stream_count);
 __bide_async_keeps(bide_connection_pool_acquire, bide_connection_pool_release);

@@ -36,11 +36,13 @@
 #define BIDE_STATIC_ASSERT(condition, message) static_assert(condition, message)
 #define BIDE_EXTERN_C_BEGIN                    extern "C" {
 #define BIDE_EXTERN_C_END                      }
+#define BIDE_NOEXCEPT_                         noexcept
 #else
 #define BIDE_ALIGNAS(bytes)                    _Alignas(bytes)
 #define BIDE_STATIC_ASSERT(condition, message) _Static_assert(condition, message)
 #define BIDE_EXTERN_C_BEGIN
 #define BIDE_EXTERN_C_END
+#define BIDE_NOEXCEPT_
 #endif
 
 /* Begins to fetch the memory at an address, a number; it need not be anybody's. */

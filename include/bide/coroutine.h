@@ -19,7 +19,7 @@
  * local variables, even of one that is initialised right after bide_begin. State that must outlive an
  * await is a member of the frame. An await must not be directly inside a switch of the body's own if
  * the body is compiled as standard C (detail/body_variants.h), and a yield never. In C++ the rules of
- * detail/body_cxx.h hold too; an exception must not leave a body.
+ * detail/body_cxx.h hold too; an exception that leaves a body ends the program (std::terminate).
  *
  * One thread at a time runs a body: the thread on which its scheduler resumes it. The macros that are
  * written in a body are for that thread, "the coroutine's". Awaiting an operation that has already
@@ -218,7 +218,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
     body
 
 #define BIDE_COROUTINE_CODE_(linkage, type, name)                                                  \
-    linkage bide_next name##_step_(bide_frame *frame, unsigned depth);                             \
+    linkage bide_next name##_step_(bide_frame *frame, unsigned depth) BIDE_NOEXCEPT_;              \
     static const bide_coroutine_type *const name##_type_ = &(type);                                \
     static const bide_coroutine_code name##_code_ = {name##_step_, #name, __FILE__, &name##_type_, \
                                                      BIDE_POINT_OF_START_};
@@ -233,7 +233,7 @@ BIDE_INLINE bool bide_suspend_(bide_frame *frame, bide_awaiter *awaiter,
 #define BIDE_BODY_(linkage, awaits, name)                                               \
     enum { BIDE_NAME_(name, _awaits_) = (awaits) };                                     \
     linkage bide_next BIDE_NAME_(name, _step_)(bide_frame * BIDE_NAME_(bide_in_, name), \
-                                               unsigned bide_depth_)
+                                               unsigned bide_depth_) BIDE_NOEXCEPT_
 
 /*
  * The header stands first in what `self` points at, or this does not compile: a frame's header

@@ -4,8 +4,16 @@
 
 #include "bide/bide.h"
 
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <stdexcept>
 #include <string>
+
+#if defined __unix__
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #define CHECK(condition)                                                         \
     do {                                                                         \
@@ -442,10 +450,81 @@ int async_generators()
     return 0;
 }
 
+// ---- Exceptions: caught inside, or the end of the program ----
+
+struct thrower {
+    bide_task task;
+    bide_event_waiter wait;
+    bide_event *event;
+    bool catches;
+};
+
+void throw_something(const char *what)
+{
+    throw std::runtime_error(what);
+}
+
+bide_coroutine(thrower_body)
+{
+    bide_begin(thrower_body, thrower *self);
+    bide_await(bide_event_wait(&self->wait, self->event));
+    if (self->catches) {
+        try {
+            throw_something("caught");
+        } catch (const std::exception &) {
+            bide_return(-EDOM);
+        }
+    }
+    throw_something("not caught");
+    bide_end();
+}
+
+int thrown(bool catches)
+{
+    bide_event event;
+    thrower t;
+    bide_event_init(&event, true);
+    t.event = &event;
+    t.catches = catches;
+    return bide_sync_wait(bide_task_init(&t.task, &thrower_body));
+}
+
+int exceptions()
+{
+    CHECK(thrown(true) == -EDOM);
+#if defined __unix__
+    int ends[2], status = 0;
+    char text[512];
+    size_t length = 0;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        try {
+            thrown(false);
+        } catch (...) {
+        }
+        _exit(0); // it has come through the library
+    }
+    close(ends[1]);
+    for (ssize_t count; length < sizeof text - 1 &&
+                        (count = read(ends[0], text + length, sizeof text - 1 - length)) > 0;)
+        length += static_cast<size_t>(count);
+    text[length] = 0;
+    close(ends[0]);
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(std::strstr(text, "not caught") != NULL);
+#endif
+    return 0;
+}
+
 } // namespace
 
 int main()
 {
     return children() + declared() + frames() + events() + channels() + generators() +
-           async_generators();
+           async_generators() + exceptions();
 }

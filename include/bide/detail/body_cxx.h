@@ -11,7 +11,9 @@
  *
  * Declarations of the body are not visible after bide_finally. The frame may have members with
  * constructors. It may derive from its header; then the compiler does not check that the header is
- * first. An exception must not leave a body.
+ * first. Exceptions may be thrown and caught within a body. One that leaves it cannot pass through
+ * the C code that runs it: the body is noexcept, so std::terminate is called, which names the
+ * exception. Catch it in the body, and return a negative errno.
  *
  * Programs do not use the names below directly.
  */

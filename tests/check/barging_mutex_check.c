@@ -100,7 +100,7 @@ static void enlist_in(state *s, int index, bide_scheduler *scheduler)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

@@ -132,7 +132,7 @@ static void begin(state *s, bool sends, bool reserves, uint32_t value)
     early->value = value;
     early->status = WAITS;
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     bide_start(&early->task.frame, &early_body, &early->context);
     bide_resume(&early->task.frame);
     bide_check_assert(early->status == WAITS);

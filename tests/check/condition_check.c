@@ -140,7 +140,7 @@ static void enlist_in(state *s, int index, bool notifies, bide_scheduler *schedu
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->notifies = notifies;
     early->status = 1;

@@ -56,7 +56,7 @@ static struct early *make_early(state *s, int index)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->drops_out = false;
     early->status = 1;

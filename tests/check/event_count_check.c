@@ -218,7 +218,7 @@ static void prepare_early_body(state *s, unsigned index, const bide_point *body)
     early->state = s;
     early->index = index;
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->status = 1;
     bide_start(&early->task.frame, body, &early->context);
 }

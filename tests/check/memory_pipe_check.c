@@ -72,7 +72,7 @@ static void begin(state *s, struct end *end, const bide_point *body, bool has_so
     end->count = 0;
     bide_stop_source_init(&end->stop);
     end->context =
-        (bide_context){&bide_inline_scheduler, has_source ? &end->stop : NULL, NULL, NULL};
+        (bide_context){&bide_inline_scheduler, has_source ? &end->stop : NULL, NULL, NULL, NULL};
     bide_start(&end->task.frame, body, &end->context);
     bide_resume(&end->task.frame);
 }

@@ -532,7 +532,7 @@ static void setup_early(void *p)
     state *s = p;
     setup_full_one(p);
     bide_stop_source_init(&s->stop);
-    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL, NULL};
     for (int i = 0; i < 2; i++) {
         struct early *early = s->early[i] = bide_check_alloc(sizeof *early);
         early->state = s;

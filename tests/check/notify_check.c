@@ -53,7 +53,7 @@ static void enlist_for(state *s, int index, bide_notify *notify)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->notify = notify;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

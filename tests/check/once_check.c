@@ -119,7 +119,7 @@ static void setup_line(void *p)
     bide_check_assert(bide_check_await(bide_once_start(&s->runner, &s->once)) == 0);
     struct early *early = s->early = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

@@ -75,7 +75,7 @@ static void setup(void *p)
         sender->element = FIRST + i;
         sender->status = sender->ended = 0;
         bide_stop_source_init(&sender->stop);
-        sender->context = (bide_context){&bide_inline_scheduler, &sender->stop, NULL, NULL};
+        sender->context = (bide_context){&bide_inline_scheduler, &sender->stop, NULL, NULL, NULL};
         s->receivers[i].element = 0;
         s->receivers[i].status = 1;
     }
@@ -254,7 +254,7 @@ static void setup_choice(void *p)
         part->status = 1;
         part->ended = 0;
         bide_stop_source_init(&part->stop);
-        part->context = (bide_context){&bide_inline_scheduler, &part->stop, NULL, NULL};
+        part->context = (bide_context){&bide_inline_scheduler, &part->stop, NULL, NULL, NULL};
     }
     chooser->parts[0].awaited =
         wait_of(chooser, bide_rendezvous_send(&chooser->send, &s->numbers, &chooser->sent), SEND);
@@ -421,7 +421,7 @@ static void begin_waiting(state *s)
     struct part *part = &s->waiting;
     part->status = 1;
     part->ended = 0;
-    part->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL};
+    part->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL, NULL};
     part->awaited =
         bide_rendezvous_recv(&s->receivers[0].wait, &s->numbers, &s->receivers[0].element);
     bide_start(&part->task.frame, &part_body, &part->context);

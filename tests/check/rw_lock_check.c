@@ -215,7 +215,7 @@ static void enlist_in(state *s, int index, bool writes, bide_scheduler *schedule
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->writes = writes;
     early->status = 1;
@@ -447,7 +447,7 @@ static void begin_upgrade(state *s, bide_scheduler *scheduler)
 {
     struct upgrader *upgrader = s->upgrader = bide_check_alloc(sizeof *upgrader);
     bide_stop_source_init(&upgrader->stop);
-    upgrader->context = (bide_context){scheduler, &upgrader->stop, NULL, NULL};
+    upgrader->context = (bide_context){scheduler, &upgrader->stop, NULL, NULL, NULL};
     upgrader->state = s;
     upgrader->status = 1;
     bide_start(&upgrader->task.frame, &upgrader_body, &upgrader->context);

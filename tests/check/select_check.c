@@ -75,7 +75,7 @@ static void setup(void *p)
     bide_event_count_init(&s->event_count);
     bide_atomic_init(&s->items, 0);
     bide_event_init(&s->event, false);
-    s->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL};
+    s->context = (bide_context){&bide_inline_scheduler, NULL, NULL, NULL, NULL};
     s->chooser.state = s->taker.state = s;
     s->chooser.random = bide_check_choose(2);
     s->chooser.ended = s->taker.ended = 0;
@@ -222,7 +222,7 @@ static void setup_wrapped(wrapped *s, how how, bide_context context)
     bide_resume(&s->chooser.task.frame);
 }
 
-static const bide_context inline_context = {&bide_inline_scheduler, NULL, NULL, NULL};
+static const bide_context inline_context = {&bide_inline_scheduler, NULL, NULL, NULL, NULL};
 
 /* Another waits behind the select. */
 static void setup_permit(void *p)

@@ -245,7 +245,7 @@ static void setup_early(void *p)
     state *s = p;
     setup(p);
     bide_stop_source_init(&s->stop);
-    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL, NULL};
     begin_early(s, 0, 254, &s->context);
     begin_early(s, 1, 254, &bide_default_context);
 }
@@ -416,7 +416,7 @@ static void setup_far(void *p)
     bide_sequence_barrier8_init(&s->barrier, BEFORE);
     WATCH(&s->barrier.waiters);
     bide_stop_source_init(&s->stop);
-    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL, NULL};
     begin_early(s, 0, NEAR, &s->context);
 }
 

@@ -516,7 +516,7 @@ static void setup_one_and_early_stopped(void *p)
     state *s = p;
     setup_one(s);
     bide_stop_source_init(&s->stop);
-    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+    s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL, NULL};
     begin_early_in(s, &s->context);
 }
 

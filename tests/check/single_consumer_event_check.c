@@ -305,7 +305,7 @@ static void setup_early(void *p)
     state *s = p;
     setup(s);
     struct early *early = s->early = bide_check_alloc(sizeof *early);
-    early->context = (bide_context){&kept, NULL, NULL, NULL};
+    early->context = (bide_context){&kept, NULL, NULL, NULL, NULL};
     early->state = s;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

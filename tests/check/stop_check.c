@@ -38,7 +38,7 @@ static void setup(void *p)
     for (int i = 0; i < 2; i++) {
         bide_stop_source_init(&s->children[i]);
         bide_stop_source_attach(&s->children[i], &s->stop);
-        s->contexts[i] = (bide_context){&bide_inline_scheduler, &s->children[i], NULL, NULL};
+        s->contexts[i] = (bide_context){&bide_inline_scheduler, &s->children[i], NULL, NULL, NULL};
     }
 }
 

@@ -45,7 +45,7 @@ static void enlist(state *s, int index)
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->group = &s->group;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

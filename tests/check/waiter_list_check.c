@@ -41,7 +41,7 @@ static void enlist(state *s, int index)
 {
     struct early *early = &s->early[index];
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->status = 1;
     bide_start(&early->task.frame, &early_body, &early->context);

@@ -115,7 +115,7 @@ static void enlist_with(state *s, int index, uint32_t permits, const bide_point 
 {
     struct early *early = s->early[index] = bide_check_alloc(sizeof *early);
     bide_stop_source_init(&early->stop);
-    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL};
+    early->context = (bide_context){&bide_inline_scheduler, &early->stop, NULL, NULL, NULL};
     early->state = s;
     early->permits = permits;
     early->status = 1;

@@ -233,7 +233,7 @@ static void many_waits_are_cut_short_in_linear_time(void **state)
         struct small *s = &all[i];
         s->event = &event;
         s->status = 1;
-        s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL};
+        s->context = (bide_context){&bide_inline_scheduler, &s->stop, NULL, NULL, NULL};
         bide_stop_source_init(&s->stop);
         if (i % 2 == 0)
             bide_stop_source_attach(&s->stop, &stop);
@@ -369,7 +369,7 @@ static void each_wait_ends_once_whatever_ends_it(void **state)
         for (int i = 0; i < WAITERS; i++) {
             struct storm_waiter *w = &s.waiters[i];
             w->storm = &s;
-            w->context = (bide_context){&bide_inline_scheduler, &w->stop, NULL, NULL};
+            w->context = (bide_context){&bide_inline_scheduler, &w->stop, NULL, NULL, NULL};
             bide_stop_source_init(&w->stop);
             bide_stop_source_attach(&w->stop, &s.stop);
             bide_atomic_init(&w->ends, 0);

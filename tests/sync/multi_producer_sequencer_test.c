@@ -154,7 +154,7 @@ static void storm_begin(struct storm *s, uint64_t *random)
     for (int i = 0; i < STORM_CLAIMS; i++) {
         struct storm_claim *claim = &s->claims[i];
         claim->storm = s;
-        claim->context = (bide_context){&bide_inline_scheduler, &claim->stop, NULL, NULL};
+        claim->context = (bide_context){&bide_inline_scheduler, &claim->stop, NULL, NULL, NULL};
         claim->abandons = testing_random(random) % 4 == 0;
         bide_stop_source_init(&claim->stop);
         bide_atomic_init(&claim->ends, 0);
@@ -163,7 +163,7 @@ static void storm_begin(struct storm *s, uint64_t *random)
         struct storm_reader *reader = &s->readers[i];
         reader->storm = s;
         reader->target = (uint8_t)(s->initial + STORM_SLOTS + 1 + i % 2);
-        reader->context = (bide_context){&bide_inline_scheduler, &reader->stop, NULL, NULL};
+        reader->context = (bide_context){&bide_inline_scheduler, &reader->stop, NULL, NULL, NULL};
         bide_stop_source_init(&reader->stop);
         bide_atomic_init(&reader->ends, 0);
     }

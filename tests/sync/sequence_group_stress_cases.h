@@ -364,7 +364,7 @@ static void CASE_(_each_wait_ends_once_while_members_come_and_go)(void **state)
         for (int i = 0; i < CASE_(_waits); i++) {
             struct CASE_(_storm_wait) *w = &storm.waits[i];
             w->storm = &storm;
-            w->context = (bide_context){&bide_inline_scheduler, &w->stop, NULL, NULL};
+            w->context = (bide_context){&bide_inline_scheduler, &w->stop, NULL, NULL, NULL};
             bide_stop_source_init(&w->stop);
             bide_atomic_init(&w->ends, 0);
             w->status = 1;

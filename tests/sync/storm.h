@@ -180,7 +180,7 @@ static inline void storm_run(const storm_kind *kind)
             user->storm = &storm;
             user->kind = (uint32_t)testing_random(&random);
             user->section = (uint32_t)testing_random(&random) % 60;
-            user->context = (bide_context){&bide_inline_scheduler, &user->stop, NULL, NULL};
+            user->context = (bide_context){&bide_inline_scheduler, &user->stop, NULL, NULL, NULL};
             bide_stop_source_init(&user->stop);
         }
         meet(&storm.meeting);

@@ -24,6 +24,7 @@ int bide_async_generator_next(bide_async_generator *generator) BIDE_EDITOR_;
 int bide_deadline_stop(bide_deadline *deadline) BIDE_EDITOR_;
 int bide_with_deadline(uint64_t time, ...) BIDE_EDITOR_;
 int bide_with_timeout(uint64_t duration, ...) BIDE_EDITOR_;
+int bide_scope_join_checked_(struct bide_here_ *bide_here, const char *what, const char *function, const char *file, unsigned line) BIDE_EDITOR_;
 int bide_waiter_list_shut_judged_(struct bide_here_ *bide_here, const bide_sweep_ops *rules, void *context) BIDE_EDITOR_;
 int bide_shared_task_wait(bide_shared_task *shared) BIDE_EDITOR_;
 int bide_stop_callback_wait(bide_stop_callback *callback) BIDE_EDITOR_;

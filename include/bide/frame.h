@@ -380,6 +380,10 @@ struct bide_scheduler {
      * which runs one of them. NULL, or returns NULL: there is none.
      */
     bide_io *(*io)(bide_scheduler *scheduler);
+
+    /* True if its timers go by bide_platform.now(). Then debug builds report a time that can only be a
+     * duration (deadline.h). */
+    bool real_time;
 };
 
 /*

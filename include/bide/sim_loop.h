@@ -18,8 +18,10 @@
  * draws, so a failing run is simplified by making draws 0.
  *
  * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready, or
- * after half of max_turns without: a coroutine that only yields may wait for it. A coroutine reads it by bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls
- * (blocking.h) itself, on its thread, at a drawn time.
+ * after 500,000 turns without a jump, for a coroutine that only yields may wait for it. A turn in
+ * which a coroutine spends its whole budget counts for 50,000. A coroutine reads the time by
+ * bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls (blocking.h) itself, on
+ * its thread, at a drawn time.
  *
  * A test loop and everything on it belong to one thread: waking one of its coroutines on another
  * thread is misuse, and detected. Coroutines interleave at their awaits only. Place a test point
@@ -58,7 +60,7 @@ typedef struct bide_sim_loop {
     bide_context context; /* as that of a run loop: {&scheduler, NULL, NULL} */
     uint64_t seed;        /* constant */
     uint64_t turns;       /* resumptions so far */
-    uint64_t busy;        /* turns since time has passed; those of a whole budget count for many */
+    uint64_t busy; /* turns since time has jumped; those of a whole budget count for many */
     uint64_t max_turns;   /* more than these are a livelock; the user may write it. 1,000,000 */
 
     /* What was asked for by bide_maybe, in the order of the first time. */

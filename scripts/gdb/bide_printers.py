@@ -145,13 +145,20 @@ class PrintedCount(Printer):
         self.summary = "" if self.waiting else "no waiters"
 
 
+def ring_step(layout):
+    """From slot to slot in the words of a bounded ring: BIDE_RING_STEP_ (detail/ring_position.h)."""
+    return 1 << (13 if layout.word > 4 else 5)
+
+
 class PrintedChannel(Printer):
     def look(self, value):
+        step = ring_step(self.layout)
         lap, end = member(value, "ring", "shape", "lap"), member(value, "ring", "shape", "end")
         head, tail = member(value, "ends", "head"), member(value, "ends", "tail")
-        places = [(word & (lap - 1)) // 2 + word // lap * (end // 2) for word in (head, tail)]
-        count = max(0, min(places[1] - places[0], end // 2))
-        self.summary = "%d of %d" % (count, end // 2)
+        capacity = end // step
+        places = [(word & (lap - 1)) // step + word // lap * capacity for word in (head, tail)]
+        count = max(0, min(places[1] - places[0], capacity))
+        self.summary = "%d of %d" % (count, capacity)
         if member(value, "closed"):
             self.summary += ", closed"
         self.waiting = waiting_for_count(self.layout, value["not_empty"])
@@ -192,8 +199,9 @@ class PrintedMpmcRing(PrintedElements):
     def look(self, value):
         lap, end = member(value, "shape", "lap"), member(value, "shape", "end")
         head, tail = member(value, "ends", "head"), member(value, "ends", "tail")
-        capacity = end // 2
-        head_place, tail_place = ((word & (lap - 1)) // 2 + word // lap * capacity for word in (head, tail))
+        step = ring_step(self.layout)
+        capacity = end // step
+        head_place, tail_place = ((word & (lap - 1)) // step + word // lap * capacity for word in (head, tail))
         count = max(0, min(tail_place - head_place, capacity))
         self.holds(count, capacity, member(value, "closed"))
         self.waiting = [

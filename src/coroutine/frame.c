@@ -769,6 +769,7 @@ bide_scheduler bide_inline_scheduler = {
     .take_back = inline_take_back,
     .set_timer = bide_inline_set_timer_,
     .clear_timer = bide_inline_clear_timer_,
+    .real_time = true,
 };
 
 const bide_context bide_default_context = {&bide_inline_scheduler, NULL, NULL, NULL, NULL};

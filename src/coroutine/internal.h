@@ -71,8 +71,7 @@ void bide_run_on_(bide_frame *frame);
  */
 BIDE_INLINE bool bide_is_duration_(const bide_scheduler *scheduler, uint64_t time)
 {
-    return scheduler->environment == NULL && time >= BIDE_MICROSECONDS(1) &&
-           time < bide_clock_began_ / 2;
+    return scheduler->real_time && time >= BIDE_MICROSECONDS(1) && time < bide_clock_began_ / 2;
 }
 #define BIDE_IS_DURATION_                                                             \
     "a deadline lies before the process began: is it a duration (bide_with_timeout, " \

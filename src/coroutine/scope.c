@@ -400,7 +400,7 @@ void bide_scope_spawn_checked_(bide_scope *scope, bide_branch *branch, const bid
 bide_awaiter *bide_scope_join_checked_(bide_scope *scope, const char *what, const char *function,
                                        const char *file, unsigned line)
 {
-    if (BIDE_UNLIKELY(scope->group.joined != &scope->awaiter)) /* it was never opened */
+    if (BIDE_UNLIKELY(scope->context.scheduler == NULL)) /* it was never opened */
         bide_misuse_(what, function, file, line);
     return bide_scope_join(scope);
 }

@@ -128,11 +128,11 @@ static void ask_to_stop(thread_waiter *waiter)
 
 /* ---- Reports of threads that must not wait: blocked_thread.h ---- */
 
-typedef struct watch {
+typedef struct blocked_watch {
     uint64_t at; /* when to look again */
     bide_blocked_pool_ *pool;
     uint32_t changes;
-} watch;
+} blocked_watch;
 
 #if BIDE_REPORTS_BLOCKED_
 
@@ -146,7 +146,7 @@ BIDE_COLD static void report_blocked(const char *what, bide_awaiter *awaiter)
     bide_misused_about_(what, name != NULL ? name : "bide_sync_wait", point);
 }
 
-static void watch_begins(watch *watch, const thread_waiter *waiter)
+static void watch_begins(blocked_watch *watch, const thread_waiter *waiter)
 {
     const bide_runs_here_ *here = &bide_runs_on_this_thread_;
     watch->at = BIDE_FOREVER;
@@ -161,7 +161,7 @@ static void watch_begins(watch *watch, const thread_waiter *waiter)
     watch->at = bide_platform.now() + BIDE_BLOCKED_PERIOD_;
 }
 
-static void watch_looks(watch *watch, const thread_waiter *waiter)
+static void watch_looks(blocked_watch *watch, const thread_waiter *waiter)
 {
     uint32_t changes = watch->pool->changes(watch->pool);
     if (changes == watch->changes && watch->pool->is_stuck(watch->pool))
@@ -172,7 +172,7 @@ static void watch_looks(watch *watch, const thread_waiter *waiter)
     watch->at = bide_platform.now() + BIDE_BLOCKED_PERIOD_;
 }
 
-static void watch_ends(watch *watch)
+static void watch_ends(blocked_watch *watch)
 {
     if (watch->pool != NULL)
         watch->pool->ends(watch->pool);
@@ -180,18 +180,18 @@ static void watch_ends(watch *watch)
 
 #else
 
-static void watch_begins(watch *watch, const thread_waiter *waiter)
+static void watch_begins(blocked_watch *watch, const thread_waiter *waiter)
 {
     (void)waiter;
     watch->at = BIDE_FOREVER;
 }
 
-static void watch_looks(watch *watch, const thread_waiter *waiter)
+static void watch_looks(blocked_watch *watch, const thread_waiter *waiter)
 {
     (void)watch, (void)waiter;
 }
 
-static void watch_ends(watch *watch)
+static void watch_ends(blocked_watch *watch)
 {
     (void)watch;
 }
@@ -202,7 +202,7 @@ static void watch_ends(watch *watch)
 
 static void sleep_until(thread_waiter *waiter, uint64_t deadline)
 {
-    watch watch;
+    blocked_watch watch;
     watch_begins(&watch, waiter);
     for (;;) {
         uint64_t next = bide_timekeeper_park_(&waiter->word);

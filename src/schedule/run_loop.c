@@ -431,6 +431,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->scheduler.runs_here_only = run_loop_runs_here_only;
     loop->scheduler.post_last = NULL;
     loop->scheduler.environment = NULL;
+    loop->scheduler.real_time = true;
     loop->scheduler.io = NULL;
     bide_atomic_init(&loop->scheduler.patience, BIDE_PATIENCE_MAX);
     loop->context.scheduler = &loop->scheduler;

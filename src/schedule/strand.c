@@ -355,6 +355,7 @@ void(bide_strand_init)(bide_strand *strand, bide_scheduler *under)
     strand->scheduler.clear_timer = has_timers ? strand_clear_timer : NULL;
     strand->scheduler.runs_here_only = strand_runs_here_only;
     strand->scheduler.post_last = NULL;
+    strand->scheduler.real_time = under->real_time;
     strand->scheduler.environment = under->environment != NULL ? &strand_environment : NULL;
     strand->scheduler.io = under->io != NULL ? strand_io : NULL;
     bide_atomic_init(&strand->scheduler.patience, BIDE_PATIENCE_MAX);

@@ -89,6 +89,7 @@ static void pool_init_scheduler(bide_scheduler *scheduler, bool may_spin)
     scheduler->runs_here_only = pool_runs_here_only;
     scheduler->post_last = bide_pool_post_last_;
     scheduler->environment = NULL;
+    scheduler->real_time = true;
     scheduler->io = NULL;
     bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MAX);
 }

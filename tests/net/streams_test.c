@@ -300,7 +300,7 @@ static void go(fixture *f, const subject *s, chunking chunking, end end)
         } else {
             if (cut && end == TIMED_OUT) {
                 expected = -ETIMEDOUT;
-                awaiter = bide_with_deadline(&f->limited, world_now(f->world) + drawn(f, 0, 60000),
+                awaiter = bide_with_deadline(&f->limited, bide_now(f->context) + drawn(f, 0, 60000),
                                              awaiter);
             }
             act(f, &f->subject, awaiter);

@@ -19,11 +19,13 @@ extern struct bide_here_ *bide_here_;
 extern bide_frame *bide_frame_;
 
 #define BIDE_EDITOR_ __attribute__((overloadable))
+int bide_with_value_(struct bide_here_ *bide_here, const bide_context_key_ *key, const void *value, ...) BIDE_EDITOR_;
 int bide_forward_init(const bide_wrapper_ops *ops, ...) BIDE_EDITOR_;
 int bide_async_generator_next(bide_async_generator *generator) BIDE_EDITOR_;
 int bide_deadline_stop(bide_deadline *deadline) BIDE_EDITOR_;
 int bide_with_deadline(uint64_t time, ...) BIDE_EDITOR_;
 int bide_with_timeout(uint64_t duration, ...) BIDE_EDITOR_;
+int bide_scope_next(bide_scope *scope, bide_branch **branch) BIDE_EDITOR_;
 int bide_scope_join_checked_(struct bide_here_ *bide_here, const char *what, const char *function, const char *file, unsigned line) BIDE_EDITOR_;
 int bide_waiter_list_shut_judged_(struct bide_here_ *bide_here, const bide_sweep_ops *rules, void *context) BIDE_EDITOR_;
 int bide_shared_task_wait(bide_shared_task *shared) BIDE_EDITOR_;
@@ -49,6 +51,9 @@ int bide_condition_wait_(struct bide_here_ *bide_here, bide_condition *condition
 int bide_condition_wait_checked_(struct bide_here_ *bide_here, bide_condition *condition, bide_mutex_waiter *lock, const char *what, const char *function, const char *file, unsigned line) BIDE_EDITOR_;
 int bide_once_run(bide_once *once, ...) BIDE_EDITOR_;
 int bide_rw_lock_start_(struct bide_here_ *bide_here, bide_rw_lock *lock, uint32_t wants, const bide_awaiter_ops *ops) BIDE_EDITOR_;
+int bide_rw_lock_upgradable_read(bide_rw_lock *lock) BIDE_EDITOR_;
+int bide_rw_lock_upgrade_checked_(struct bide_here_ *bide_here, const char *what, const char *function, const char *file, unsigned line) BIDE_EDITOR_;
+int bide_semaphore_refuse_(struct bide_here_ *bide_here, uint32_t permits) BIDE_EDITOR_;
 int bide_semaphore_acquire_many(bide_semaphore *semaphore, uint32_t permits) BIDE_EDITOR_;
 int bide_semaphore_acquire(bide_semaphore *semaphore) BIDE_EDITOR_;
 int bide_cyclic_barrier_wait(bide_cyclic_barrier *barrier, bide_cyclic_barrier_token token) BIDE_EDITOR_;
@@ -66,14 +71,21 @@ int bide_event_count_wait_own(bide_event_count *event_count, const bide_event_co
 int bide_channel_make_(struct bide_here_ *bide_here, bide_channel_ *channel, void *element, const bide_awaiter_ops *ops, const bide_event_count_ops *rules, bide_event_count *event_count) BIDE_EDITOR_;
 int bide_channel_send_(struct bide_here_ *bide_here, bide_channel_ *channel, const void *from, size_t size) BIDE_EDITOR_;
 int bide_channel_recv_(struct bide_here_ *bide_here, bide_channel_ *channel, void *to, size_t size) BIDE_EDITOR_;
+int bide_channel_recv_many_(struct bide_here_ *bide_here, bide_channel_ *channel, void *to, size_t max, size_t *count, size_t size) BIDE_EDITOR_;
+int bide_channel_reserve_(struct bide_here_ *bide_here, bide_channel_ *channel, bide_channel_permit *permit) BIDE_EDITOR_;
 int bide_oneshot_recv_(struct bide_here_ *bide_here, bide_oneshot_ *oneshot, const void *value, void *to, size_t size) BIDE_EDITOR_;
 int bide_rendezvous_send_(struct bide_here_ *bide_here, bide_rendezvous_ *rendezvous, const void *from) BIDE_EDITOR_;
 int bide_rendezvous_recv_(struct bide_here_ *bide_here, bide_rendezvous_ *rendezvous, void *to) BIDE_EDITOR_;
 int bide_select_any(bide_select_case *cases, size_t count, uint64_t *random) BIDE_EDITOR_;
 int bide_select_any_in_order(bide_select_case *cases, size_t count) BIDE_EDITOR_;
+int bide_select_set_next(bide_select_member **member) BIDE_EDITOR_;
+int bide_select_set_poll(bide_select_member **member) BIDE_EDITOR_;
+int bide_select_set_remove(bide_select_member *member) BIDE_EDITOR_;
 int bide_spsc_channel_send_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, const void *from, size_t size) BIDE_EDITOR_;
 int bide_spsc_channel_recv_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, void *to, size_t size) BIDE_EDITOR_;
+int bide_spsc_channel_recv_many_(struct bide_here_ *bide_here, bide_spsc_channel_ *channel, void *to, size_t max, size_t *count) BIDE_EDITOR_;
 int bide_unbounded_channel_recv_(struct bide_here_ *bide_here, bide_unbounded_channel_ *channel, bide_hazard_seat *seat, void *to) BIDE_EDITOR_;
+int bide_unbounded_channel_recv_many_(struct bide_here_ *bide_here, bide_unbounded_channel_ *channel, bide_hazard_seat *seat, void *to, size_t max, size_t *count) BIDE_EDITOR_;
 int bide_watch_recv_(struct bide_here_ *bide_here, bide_watch_receiver_ *receiver, void *to, size_t size) BIDE_EDITOR_;
 int bide_watch_wait_for_(struct bide_here_ *bide_here, bide_watch_receiver_ *receiver, _Bool (*predicate)(const void *value, void *argument), void *argument, void *to, size_t size) BIDE_EDITOR_;
 int bide_sequence_group_leave(bide_sequence_group *group, bide_sequence_group_member *member) BIDE_EDITOR_;

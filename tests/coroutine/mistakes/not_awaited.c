@@ -19,6 +19,7 @@ static bide_unbounded_channel(int) unbounded_channel;
 static bide_watch_receiver(int) receiver;
 static bide_cyclic_barrier_token token;
 static int element;
+static const bide_context_key(int) key = BIDE_CONTEXT_KEY("key");
 static bide_stream stream;
 static bide_acceptor acceptor;
 static bide_signal one_signal;
@@ -156,8 +157,13 @@ void awaits_nothing(void)
     bide_schedule(0, 0);                                                // HERE
     bide_schedule_on(0, 0, 0);                                          // HERE
     bide_scope_join(0);                                                 // HERE
+    bide_scope_next(0, 0, 0);                                           // HERE
     bide_select_any(0, 0, 0, 0);                                        // HERE
     bide_select_any_in_order(0, 0, 0);                                  // HERE
+    bide_select_set_end(0);                                             // HERE
+    bide_select_set_next(0, 0);                                         // HERE
+    bide_select_set_poll(0, 0);                                         // HERE
+    bide_select_set_remove(0, 0);                                       // HERE
     bide_semaphore_acquire(0, 0);                                       // HERE
     bide_semaphore_acquire_many(0, 0, 1);                               // HERE
     bide_server_run(0);                                                 // HERE
@@ -182,11 +188,14 @@ void awaits_nothing(void)
     bide_unbounded_channel_recv_many(0, &unbounded_channel, 0, &element, 1, 0); // HERE
     bide_wait_group_wait(0, 0);                                         // HERE
     bide_watch_recv(0, &receiver, &element);                         // HERE
+    bide_watch_wait_for(0, &receiver, 0, 0, &element);                  // HERE
     bide_when_all(0, 0, 0);                                             // HERE
     bide_when_all_ready(0, 0, 0);                                       // HERE
     bide_when_any(0, 0, 0);                                             // HERE
     bide_with_deadline(0, 0, 0);                                        // HERE
     bide_with_stop(0, 0, 0);                                            // HERE
+    bide_with_timeout(0, 0, 0);                                         // HERE
+    bide_with_value(0, &key, &element, 0);                              // HERE
     fetch(0);                                                           // HERE
     bide_single_producer_sequencer_claim_up_to(0, 0, 1);                // HERE
     bide_single_producer_sequencer_claim_one(0, 0);                     // HERE

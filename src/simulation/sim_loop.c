@@ -250,11 +250,11 @@ static bool sim_loop_jump(bide_sim_loop *loop, uint64_t max)
 }
 
 /* While something is ready, a timer may be drawn to come first; after so many turns it does. */
-enum { MOST_BUSY = 500000 };
+enum { MAX_BUSY = 500000 };
 
 static void sim_loop_jump_early(bide_sim_loop *loop, uint64_t max)
 {
-    if (loop->busy >= MOST_BUSY && sim_loop_jump(loop, max))
+    if (loop->busy >= MAX_BUSY && sim_loop_jump(loop, max))
         return;
     if (!test_may_be_late(loop) || loop->ready_count == 0 || bide_timers_next(&loop->timers) > max)
         return;
@@ -357,7 +357,7 @@ bool bide_sim_loop_step(bide_sim_loop *loop)
     bide_resume_with_what_is_left_(awaiter->frame); /* drawn */
     bide_budget_ = bide_budget_full_;
     if (loop->has_yielded) /* ten of whole budgets are enough */
-        loop->busy += MOST_BUSY / 10 * budget / ((uint64_t)bide_budget_full_ + 1);
+        loop->busy += MAX_BUSY / 10 * budget / ((uint64_t)bide_budget_full_ + 1);
     bide_assert(bide_sim_loop_running_ == loop);
     bide_loops_here_change_(-1);
     bide_sim_loop_running_ = loop->outer;

@@ -550,7 +550,11 @@ static void what_asks_a_join_asks_what_was_forked_and_no_other(void **state)
                 run(threads, &stop, bide_fork_task_init(&first.forking, &joining_body)), 0);
             assert_int_equal(first.statuses[0], expected[way]);
             assert_int_equal(first.statuses[1], 0);
-            assert_int_equal(bide_atomic_load(&all.began, relaxed), 1 + 2 * CHILDREN);
+            /* (a request may come before the second child has forked all of its own) */
+            uint32_t began = bide_atomic_load(&all.began, relaxed);
+            if (way == JOIN_TOKEN || way == JOIN_LATE)
+                assert_int_equal(began, 1 + 2 * CHILDREN);
+            assert_true(began >= CHILDREN && began <= 1 + 2 * CHILDREN);
             assert_false(bide_stop_requested(&stop));
             assert_null(stop.first_child);
             assert_null(first.token.first_child);

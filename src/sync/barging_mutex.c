@@ -248,6 +248,9 @@ bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter)
     waiter_type *waiter = (waiter_type *)(void *)awaiter;
     if (bide_awaiter_suspended(awaiter) && !bide_done(&waiter->frame)) {
         bide_destroy(&waiter->frame);
+        /* It was asked to stop when it was about to compete, at a give-way: its wait has not begun. */
+        if (waiter->is_pending && waiter->wait.awaiter.ops != &barging_wait_ops)
+            barging_end_pending(waiter);
         return true;
     }
     if (waiter->status == 0)

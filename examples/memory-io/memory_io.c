@@ -160,9 +160,8 @@ bide_coroutine(test_body)
             if (++self->tries == PATIENCE)
                 bide_memory_io_change(self->io, &calm);
             bide_await_status(self->status,
-                              bide_with_deadline(&self->limited,
-                                                 bide_now(bide_this_context()) + second,
-                                                 bide_task_init(&self->ask.task, &ask_body)));
+                              bide_with_timeout(&self->limited, second,
+                                                bide_task_init(&self->ask.task, &ask_body)));
         } while (self->status < 0 && self->tries < 2 * PATIENCE);
         if (self->status < 0)
             bide_return(self->status);

@@ -59,9 +59,9 @@ bide_coroutine(connection_body)
 {
     bide_begin(connection_body, struct connection * self);
     bide_set_no_delay(&self->connection.socket, true);
-    bide_try(bide_with_deadline(&self->limited, bide_now(bide_this_context()) + 10 * SECOND,
-                                bide_tls_accept(&self->handshake, &self->tls, program.config,
-                                                bide_socket_stream(&self->connection.socket))));
+    bide_try(bide_with_timeout(&self->limited, 10 * SECOND,
+                               bide_tls_accept(&self->handshake, &self->tls, program.config,
+                                               bide_socket_stream(&self->connection.socket))));
     self->stream = bide_tls_stream(&self->tls);
     for (;;) {
         bide_try(bide_stream_read(&self->operation, self->stream, self->buffer, BUFFER));

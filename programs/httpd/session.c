@@ -46,12 +46,11 @@ static void session_start(struct session *self)
     }
 }
 
-static bide_awaiter *accept_tls(struct session *self, const bide_context *context)
+static bide_awaiter *accept_tls(struct session *self)
 {
-    return bide_with_deadline(&self->limited,
-                              bide_now(context) + self->worker->site->options.header_timeout,
-                              secure_accept(self->secure, self->worker->secure,
-                                            bide_socket_stream(&self->connection.socket)));
+    return bide_with_timeout(&self->limited, self->worker->site->options.header_timeout,
+                             secure_accept(self->secure, self->worker->secure,
+                                           bide_socket_stream(&self->connection.socket)));
 }
 
 /* Sets the client's address, which the HTTP server cannot see through TLS. */
@@ -93,10 +92,10 @@ static bide_awaiter *serve_http(struct session *self)
 }
 
 /* Ends the output, so that the client can tell a complete stream from a broken one. */
-static bide_awaiter *end_output(struct session *self, const bide_context *context)
+static bide_awaiter *end_output(struct session *self)
 {
-    return bide_with_deadline(&self->limited, bide_now(context) + CLOSE_TIMEOUT,
-                              bide_stream_shutdown_output(&self->last, secure_stream(self->secure)));
+    return bide_with_timeout(&self->limited, CLOSE_TIMEOUT,
+                             bide_stream_shutdown_output(&self->last, secure_stream(self->secure)));
 }
 
 bide_declared_coroutine(session_body)
@@ -104,10 +103,10 @@ bide_declared_coroutine(session_body)
     bide_begin(session_body, struct session * self);
     session_start(self);
     if (self->secure != NULL)
-        bide_try(accept_tls(self, bide_this_context()));
+        bide_try(accept_tls(self));
     bide_await_status(self->status, serve_http(self));
     if (self->secure != NULL && self->status >= 0)
-        bide_try(end_output(self, bide_this_context()));
+        bide_try(end_output(self));
     bide_return(self->status);
     bide_finally();
     if (self->secure != NULL)

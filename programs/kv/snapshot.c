@@ -228,9 +228,8 @@ async int run_saves(struct kv *kv)
     for (;;) {
         int status;
         if (kv->options.save_every != 0 || kv->journal.is_on)
-            status =
-                await bide_with_deadline(bide_now(bide_this_context()) + second,
-                                         bide_single_consumer_auto_event_wait(&kv->save_wanted));
+            status = await bide_with_timeout(
+                second, bide_single_consumer_auto_event_wait(&kv->save_wanted));
         else
             status = await bide_single_consumer_auto_event_wait(&kv->save_wanted);
         if (status < 0 && status != -ETIMEDOUT)

@@ -49,8 +49,8 @@ struct checker {
 static bide_awaiter *resolve(struct checker *self)
 {
     struct upstream *server = self->server;
-    return bide_with_deadline(
-        &self->limited, bide_now(bide_loop_context(self->program->loop)) + LOOKUP_TIMEOUT,
+    return bide_with_timeout(
+        &self->limited, LOOKUP_TIMEOUT,
         bide_resolve(&self->resolve, self->program->names, server->host, server->port));
 }
 

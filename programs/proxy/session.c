@@ -174,10 +174,10 @@ static void reject_handshake(struct session *self)
 }
 
 /* Ends the output, so that the client can tell a complete stream from a broken one. */
-static bide_awaiter *end_output(struct session *self, const bide_context *context)
+static bide_awaiter *end_output(struct session *self)
 {
-    return bide_with_deadline(&self->limited, bide_now(context) + CLOSE_TIMEOUT,
-                              bide_stream_shutdown_output(&self->last, self->endpoint.stream));
+    return bide_with_timeout(&self->limited, CLOSE_TIMEOUT,
+                             bide_stream_shutdown_output(&self->last, self->endpoint.stream));
 }
 
 /* ---- The connection ---- */
@@ -226,7 +226,7 @@ bide_declared_coroutine(session_body)
     }
     bide_await_status(self->status, run_mode(self));
     if (self->listen->mode == MODE_HTTP && self->secure != NULL && self->status >= 0)
-        bide_await(end_output(self, bide_this_context()));
+        bide_await(end_output(self));
     bide_finally();
     free(self->header);
     free(self->mode_memory);

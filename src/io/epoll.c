@@ -37,7 +37,6 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_EVENTS = 256 };
@@ -233,7 +232,6 @@ static void epoll_take_event(bide_loop *loop, const struct epoll_event *event)
 /* Waits for a batch, until `deadline`; 0: does not wait. Returns its length, or -1 with errno. */
 static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
 {
-    struct timespec left = {0, 0};
     if (deadline == 0)
         return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS, 0);
     if (deadline == BIDE_FOREVER)
@@ -242,8 +240,10 @@ static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
     uint64_t span = deadline > now ? deadline - now : 0;
 #ifdef SYS_epoll_pwait2
     if (!epoll->no_pwait2) {
-        left.tv_sec = (time_t)(span / 1000000000);
-        left.tv_nsec = (long)(span % 1000000000);
+        /* as the kernel has it, also where the C library's timespec is smaller */
+        struct {
+            int64_t seconds, nanoseconds;
+        } left = {(int64_t)(span / 1000000000), (int64_t)(span % 1000000000)};
         int count =
             (int)syscall(SYS_epoll_pwait2, epoll->fd, epoll->events, MAX_EVENTS, &left, NULL, 0);
         if (count > 0)
@@ -253,7 +253,6 @@ static int epoll_wait_until(struct loop_epoll *epoll, uint64_t deadline)
         epoll->no_pwait2 = true;
     }
 #endif
-    (void)left;
     uint64_t milliseconds = (span + 999999) / 1000000;
     return epoll_wait(epoll->fd, epoll->events, MAX_EVENTS,
                       milliseconds < 86400000 ? (int)milliseconds : 86400000);

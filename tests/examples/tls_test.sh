@@ -180,6 +180,7 @@ stop
 
 # openssl's server: -rev sends each line back, in reverse.
 for version in -tls1_2 -tls1_3; do
+    : >said # (not what the one before has said)
     timeout 60 openssl s_server -accept 127.0.0.1:0 -cert second.pem -key second.key -rev "$version" >said 2>server.errors &
     server=$!
     until grep -q ACCEPT said; do

@@ -437,11 +437,10 @@ void bide_yield_in_a_body_without_values_(void)
 
 /*
  * Whether an operation may cost one of the budget. The budget is looked at before the operation is: if it
- * is spent, the coroutine may have been asked to stop, and the operation is then not begun. One that the
- * compiler knows to be never ready, as a child, does not count.
+ * is spent, the coroutine may have been asked to stop, and the operation is then not begun. One that is
+ * never ready, as a child, does not count.
  */
-#define BIDE_COUNTS_(ops) \
-    (BIDE_BUDGET > 0 && !(BIDE_KNOWN_((ops)->ready == NULL) && (ops)->ready == NULL))
+#define BIDE_COUNTS_(ops) (BIDE_BUDGET > 0 && (ops)->ready != NULL)
 
 /* One await; `here(mark)` is where the body goes on after suspension. */
 #define BIDE_AWAIT_STATEMENT_(awaiter_expression, use, label, number, here, mark)              \
@@ -458,18 +457,16 @@ void bide_yield_in_a_body_without_values_(void)
         if (BIDE_TYPE_->await_transform != NULL)                                               \
             bide_awaiter_ = BIDE_TYPE_->await_transform(bide_frame_, bide_awaiter_);           \
         bide_ops_ = bide_awaiter_->ops;                                                        \
-        if (BIDE_COUNTS_(bide_ops_) && BIDE_UNLIKELY(--bide_left_ < 0)) {                      \
+        if (BIDE_COUNTS_(bide_ops_) && BIDE_UNLIKELY(bide_left_ <= 0)) {                       \
             bide_frame *bide_next_;                                                            \
             if (bide_await_spent_(bide_frame_, bide_awaiter_, &bide_here_, &bide_next_))       \
                 return bide_next_frame(bide_next_);                                            \
             BIDE_TAKE_BUDGET_;                                                                 \
             if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
-            bide_frame_continues_(bide_frame_);                                                     \
+            bide_frame_continues_(bide_frame_);                                                \
         } else if (!bide_awaiter_ready(bide_awaiter_, bide_ops_)) {                            \
             bide_frame *bide_next_;                                                            \
-            if (BIDE_COUNTS_(bide_ops_))                                                       \
-                bide_left_++;                                                                  \
             BIDE_KEEP_BUDGET_;                                                                 \
             if (bide_suspend_(bide_frame_, bide_awaiter_, bide_ops_, &bide_here_, bide_depth_, \
                               &bide_next_))                                                    \
@@ -478,6 +475,8 @@ void bide_yield_in_a_body_without_values_(void)
             if (!BIDE_KNOWN_(bide_ops_->resume == NULL) || bide_ops_->cancel != NULL)          \
                 bide_ops_ = bide_awaiter_->ops;                                                \
             bide_frame_continues_(bide_frame_);                                                \
+        } else if (BIDE_BUDGET > 0) {                                                          \
+            bide_left_--;                                                                      \
         }                                                                                      \
         use(bide_awaiter_resume(bide_awaiter_, bide_ops_));                                    \
         if (0) {                                                                               \

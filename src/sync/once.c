@@ -140,8 +140,6 @@ static bide_next run_step(bide_frame *frame, unsigned depth)
     }
     if (frame->awaiter.ops == &run_runs.ops) {
         operation->status = bide_wrapper_take(&operation->inner);
-        if (operation->status >= 0) /* it is done for all: what `inner` had is not given back */
-            bide_wrapper_discard(&operation->inner);
         bide_once_finish_(&operation->begin, operation->status >= 0);
     }
     frame->awaiter.ops = &bide_point_finished.ops;

@@ -1,7 +1,7 @@
 /*
  * Operations that are raced against others: one that has ended, and loses, gives back what it had, whether its result was
  * taken or not. contract_test.c shows it for every primitive of its table; here are those that need more than that:
- * ticks, tokens, a condition and its mutex, once, claims, and an operation that became ready while it looked.
+ * ticks, tokens, a condition and its mutex, claims, and an operation that became ready while it looked.
  */
 #include "sync/by_hand.h"
 
@@ -14,7 +14,6 @@
 #include "bide/interval.h"
 #include "bide/multi_producer_sequencer.h"
 #include "bide/mutex.h"
-#include "bide/once.h"
 #include "bide/rw_lock.h"
 #include "bide/semaphore.h"
 #include "bide/shared_task.h"
@@ -343,29 +342,6 @@ static void a_condition_that_was_cut_short_says_that_it_holds_its_mutex(void **s
     bide_condition_destroy(&condition);
 }
 
-/* ---- Once ---- */
-
-static void what_was_done_once_stays_done_and_so_does_what_it_took(void **state)
-{
-    (void)state;
-    for (int waits = 0; waits < 2; waits++) {
-        bide_once once;
-        bide_once_operation run;
-        bide_semaphore permits;
-        bide_semaphore_waiter permit;
-        racer one;
-        setup(NULL);
-        bide_once_init(&once);
-        bide_semaphore_init(&permits, waits ? 0 : 1);
-        race(&one, bide_once_run(&run, &once, bide_semaphore_acquire(&permit, &permits)));
-        if (waits)
-            bide_semaphore_release(&permits, 1);
-        lose(&one, true);
-        assert_true(bide_once_is_done(&once));
-        assert_int_equal(bide_semaphore_available(&permits), 0);
-    }
-}
-
 /* ---- Locks ---- */
 
 static void a_lock_that_was_given_back_is_held_by_nobody(void **state)
@@ -657,7 +633,6 @@ int main(void)
         TEST(tokens_that_are_lost_are_in_the_bucket_again),
         TEST(a_notification_that_is_lost_is_the_next_waiters_and_the_mutex_is_free),
         TEST(a_condition_that_was_cut_short_says_that_it_holds_its_mutex),
-        TEST(what_was_done_once_stays_done_and_so_does_what_it_took),
         TEST(a_lock_that_was_given_back_is_held_by_nobody),
         TEST(lost_after_it_became_ready_while_it_looked),
         TEST(slots_that_the_one_producer_loses_are_the_next_that_it_claims),

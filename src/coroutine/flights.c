@@ -7,6 +7,13 @@
 
 #if BIDE_FLIGHTS_
 
+/* For functions that read memory which may be uninitialised: MemorySanitizer takes what they return as known. */
+#if defined __clang__
+#define FLIGHT_UNCHECKED __attribute__((no_sanitize("memory")))
+#else
+#define FLIGHT_UNCHECKED
+#endif
+
 enum {
     FLIGHT_TABLES = __STDC_HOSTED__ ? 16 : 1, /* one if there is one thread */
     FLIGHT_TABLE_BITS = 4,
@@ -99,15 +106,23 @@ static bool flight_table_grow(flight_table *t)
     return true;
 }
 
-/* Whether an entry is of a coroutine that still waits: flights.h, 4. */
-static bool flight_still_waits(const bide_flight_ *slot, const bide_frame *resumed)
+/* Of a stale entry this is memory that has another use by now, and may be uninitialised: flights.h, 4. */
+FLIGHT_UNCHECKED static const bide_frame *flight_resumed(const bide_awaiter *operation)
 {
+    return operation->frame;
+}
+
+/* Whether an entry is of a coroutine that still waits: flights.h, 4. */
+static bool flight_still_waits(const bide_flight_ *slot, const bide_awaiter *operation)
+{
+    const bide_frame *resumed = operation != NULL ? flight_resumed(operation) : NULL;
     /* (a frame that has yielded is marked: its address, plus 1) */
     return slot->line != 0 || (resumed != NULL && resumed == slot->gate) ||
            ((uintptr_t)resumed & ~(uintptr_t)1) == (uintptr_t)slot->owner;
 }
 
-bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bide_flight_ *other)
+bool bide_flights_add_(const bide_flight_ *flight, const bide_awaiter *operation,
+                       bide_flight_ *other)
 {
     flight_table *t = flight_table_of(flight->address);
     bool is_other = false;
@@ -125,7 +140,7 @@ bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bi
         }
     } else if (slot->owner == flight->owner && flight->place == NULL) {
         slot->gate = flight->gate;
-    } else if (slot->owner == flight->owner || !flight_still_waits(slot, resumed)) {
+    } else if (slot->owner == flight->owner || !flight_still_waits(slot, operation)) {
         *slot = *flight;
     } else {
         is_other = true;

@@ -10,8 +10,8 @@
  *
  * There are several tables, chosen by the address, so that threads seldom collide. Each is a hash table
  * with linear probing; a removal moves later entries back, so there are no marks of removed ones. So
- * adding, finding and removing take a few steps, whatever lives. The tables never read what their keys
- * point at.
+ * adding, finding and removing take a few steps, whatever lives. Nothing is read through a key, except
+ * in 4.
  *
  * Why it is correct:
  * 1. A table is consistent whenever its lock is free. No other lock is taken under it.
@@ -20,7 +20,6 @@
  *    by what hands the frame over (frame.h).
  * 3. `count` is read without the lock. The remover's own entry was added before, in the sense of 2, so
  *    it does not read a 0 while that is there.
- *
  * 4. A coroutine that is left suspended, neither ended nor destroyed, leaves an entry behind, and its
  *    memory may have another use by now. So an entry counts only if the operation's `frame` still leads
  *    to its owner: init functions leave that alone, other uses of the memory do not. The price is that
@@ -48,9 +47,11 @@ typedef struct bide_flight_ {
 /*
  * Adds an entry. Returns false if there is one of another owner, and copies that to *other. If the owner is
  * the same, or the old entry is stale (4), the new one replaces it; it keeps the old place if it has none
- * itself. `resumed` is what the operation's `frame` is now.
+ * itself. `operation` is what is at the address; NULL if it is not an operation. It need not be initialised
+ * if there is no entry.
  */
-bool bide_flights_add_(const bide_flight_ *flight, const bide_frame *resumed, bide_flight_ *other);
+bool bide_flights_add_(const bide_flight_ *flight, const bide_awaiter *operation,
+                       bide_flight_ *other);
 
 /* Finds the place at which an operation was given to `owner`, a root or a branch: true if it is known. */
 bool bide_flights_find_(const void *address, const bide_frame *owner, bide_flight_ *found);

@@ -262,7 +262,7 @@ void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, c
     };
     if (BIDE_UNLIKELY(awaiter->ops->suspend == bide_frame_started_))
         return; /* which reports it */
-    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter->frame, &other)))
+    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter, &other)))
         return;
     message said = {.length = 0};
     describe_flight(&said, awaiter, &other);
@@ -277,7 +277,7 @@ void bide_flights_attach_(const bide_awaiter *awaiter, const bide_frame *frame,
 {
     bide_flight_ other;
     bide_flight_ flight = {.address = awaiter, .owner = frame, .place = file, .line = line};
-    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter->frame, &other)))
+    if (BIDE_LIKELY(bide_flights_add_(&flight, awaiter, &other)))
         return;
     message said = {.length = 0};
     describe_flight(&said, awaiter, &other);

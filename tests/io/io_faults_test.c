@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include "faults.h"
+#include "has_nowait.h"
 
 #include <bide/bide.h>
 
@@ -356,6 +357,8 @@ static void bulk_calls_that_fail_are_reported_and_leave_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         void *point = (void *)(uintptr_t)faults[i].point;
+        if (faults[i].function == FAULT_SENDFILE && !has_nowait())
+            continue; /* without it a pipe is used */
         is_cold = faults[i].is_cold;
         assert_int_equal(run_bulk(point), 0);
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, run_bulk, point), 1,
@@ -382,6 +385,8 @@ static void a_file_that_cannot_be_sent_at_once_is_sent_all_the_same(void **state
     };
     void *point = (void *)(uintptr_t)(const bide_point *)&send_file_body;
     (void)state;
+    if (!has_nowait())
+        skip();
     is_cold = false;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         assert_in_range(

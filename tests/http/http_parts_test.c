@@ -37,7 +37,7 @@ static void dates_are_written_and_read(void **state)
         gmtime_r(&system, &parts);
         strftime(expected, sizeof expected, "%a, %d %b %Y %H:%M:%S GMT", &parts);
         bide_http_print_date(date, moment);
-        if (strlen(expected) == BIDE_HTTP_DATE_SIZE)
+        if (strlen(expected) == BIDE_HTTP_DATE_SIZE && system == moment) /* (a time_t may have 32 bits) */
             assert_string_equal(date, expected);
         assert_int_equal(bide_http_parse_date((bide_slice){date, BIDE_HTTP_DATE_SIZE}, &time), 0);
         assert_int_equal(time, moment);

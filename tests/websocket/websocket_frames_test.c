@@ -132,7 +132,7 @@ static void lay_out(fixture *f, const row *row, bool is_masked)
                                                         : size < 65536 ? 126
                                                                        : 127));
             for (int byte = size < 126 ? 0 : size < 65536 ? 2 : 8; byte-- > 0;)
-                *at++ = (uint8_t)(size >> (8 * byte));
+                *at++ = (uint8_t)((uint64_t)size >> (8 * byte));
             if (is_masked) {
                 memcpy(at, key, 4);
                 at += 4;

@@ -4,7 +4,10 @@
  * the program behaves as before. Reads preprocessed text from standard input, and writes text for the
  * translator to standard output.
  *
- * usage: torture [seed]
+ * With --bare it protects nothing: half of the literals become an await, each function is created, and
+ * each call of one that is defined before is awaited, all without parentheses and braces around them.
+ *
+ * usage: torture [--bare] [seed]
  */
 #include "../../tools/bidec/bidec.h"
 
@@ -61,6 +64,102 @@ static void value(struct node *node)
     for (struct node *part = node->list; part != NULL; part = part->next)
         value(part);
 }
+
+/* ---- Bare ---- */
+
+static bool bare;
+
+struct tortured {
+    struct tortured *next;
+    const char *name;
+    unsigned parameters;
+};
+
+static struct tortured *all_tortured;
+
+static const struct tortured *find_tortured(int name)
+{
+    const struct tortured *one = all_tortured;
+    while (one != NULL && !token_is(name, one->name))
+        one = one->next;
+    return one;
+}
+
+/* A decimal number of type int. A 0 may be a null pointer, unless it is an operand of arithmetic. */
+static bool is_plain_literal(const struct node *node, const struct node *parent)
+{
+    const struct token *t = &tokens[node->first];
+    if (t->kind != NUMBER || t->length > 9 || token_is(node->end, "["))
+        return false;
+    for (unsigned i = 0; i < t->length; i++) {
+        if (t->at[i] < '0' || t->at[i] > '9')
+            return false;
+    }
+    if (token_is(node->first, "0"))
+        return parent != NULL && parent->kind == E_BINARY &&
+               (token_is(parent->sign, "+") || token_is(parent->sign, "-") ||
+                token_is(parent->sign, "*") || token_is(parent->sign, "<") ||
+                token_is(parent->sign, ">"));
+    return *t->at != '0';
+}
+
+static void bare_call(struct node *node, const struct node *parent)
+{
+    const struct tortured *of =
+        node->a->kind == E_TOKENS && tokens[node->a->first].symbol == NULL
+            ? find_tortured(node->a->first)
+            : NULL;
+    unsigned count = 0;
+    for (const struct node *part = node->list; part != NULL; part = part->next)
+        count++;
+    if (of == NULL || of->parameters != count)
+        return;
+    bool is_base = parent != NULL && parent->a == node &&
+                   (parent->kind == E_INDEX || parent->kind == E_MEMBER ||
+                    parent->kind == E_CALL || parent->kind == E_POSTFIX);
+    wrap(node->first, node->end, is_base ? "(await tortured_" : "await tortured_",
+         is_base ? ")" : "");
+}
+
+static void bare_node(struct node *node, const struct node *parent)
+{
+    if (node == NULL || node->kind == S_DEFER || node->kind == E_TOKENS)
+        return;
+    if (node->kind == E_CONSTANT && is_plain_literal(node, parent) && chance(2))
+        mark_at(node->first)->instead = format_text("await tortured_k(%s)", spelling_of(node->first));
+    if (node->kind == E_CALL) {
+        bool is_builtin = tokens[node->a->first].length > 2 &&
+                          memcmp(tokens[node->a->first].at, "__", 2) == 0;
+        if (is_builtin)
+            return;
+        bare_call(node, parent);
+    }
+    if (node->kind == S_DECLARATION) {
+        for (struct declarator *d = node->declarators; d != NULL; d = d->next) {
+            if (!node->specifiers->is_static && !node->specifiers->is_extern)
+                bare_node(d->initialiser, node);
+        }
+        return;
+    }
+    bare_node(node->a, node);
+    bare_node(node->b, node);
+    bare_node(node->c, node);
+    bare_node(node->d, node);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        bare_node(part, node);
+}
+
+static void note_tortured(int name, const struct declarator *parameters)
+{
+    struct tortured *one = allocate(sizeof *one);
+    one->name = spelling_of(name);
+    for (; parameters != NULL; parameters = parameters->next)
+        one->parameters++;
+    one->next = all_tortured;
+    all_tortured = one;
+}
+
+/* ---- Protected ---- */
 
 static void statement(struct node *node, bool returns_nothing);
 
@@ -144,8 +243,11 @@ static void print_range(struct text *out, int first, int end)
             text_print(out, "\n# %u \"%s\"\n", t->line, t->file);
         line = t->line;
         file = t->file;
+        const char *instead = mark_of(t)->instead;
         text_print(out, " %s%.*s%s", mark_of(t)->before != NULL ? mark_of(t)->before : "",
-                   (int)t->length, t->at, mark_of(t)->after != NULL ? mark_of(t)->after : "");
+                   instead != NULL ? (int)strlen(instead) : (int)t->length,
+                   instead != NULL ? instead : t->at,
+                   mark_of(t)->after != NULL ? mark_of(t)->after : "");
         if (t->kind == PRAGMA)
             line = 0;
     }
@@ -189,12 +291,18 @@ static bool torture(struct text *out, struct specifiers *specifiers, struct decl
     if (type[strspn(type, " ")] == 0)
         type = "int";
     bool returns_nothing = strcmp(type + strspn(type, " "), "void") == 0 && d->first == name;
+    if (bare && all_tortured == NULL)
+        text_print(out, "async int tortured_k(int n) { await bide_torture_pause(0); return n; }\n");
+    note_tortured(name, parameters);
     print_range(out, first, closing_bracket(open) + 1);
-    text_print(out, ";\nasync %s ", type);
+    text_print(out, ";\n%s %s ", bare ? "async_created" : "async", type);
     print_range(out, d->first, name);
     text_print(out, " tortured_%s", spelling_of(name));
     print_range(out, open, closing_bracket(open) + 1);
-    statement(node, returns_nothing);
+    if (bare)
+        bare_node(node, NULL);
+    else
+        statement(node, returns_nothing);
     bool is_main = token_is(name, "main");
     if (is_main)
         mark_at(end - 1)->before = format_text("return 0; ");
@@ -213,6 +321,9 @@ int main(int count, char **words)
 {
     struct text input = {0}, out = {0};
     static char block[1 << 16];
+    bare = count > 1 && strcmp(words[1], "--bare") == 0;
+    count -= bare;
+    words += bare;
     random_state = count > 1 ? strtoul(words[1], NULL, 10) : 1;
     text_add(&input, "", 0);
     text_add(&out, "", 0);

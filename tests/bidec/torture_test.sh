@@ -2,9 +2,13 @@
 # Programs whose functions await before each statement, in each condition and in some operands. They must behave as the
 # same programs without awaits: torture_test.sh BIDEC TORTURE ROOT LIBRARY
 #
+# Each program is tried in two ways: with the awaits in parentheses and braces of their own, and bare: half of the literals
+# are an await, each function is created, each call is awaited, and nothing protects them.
+#
 # BIDE_TORTURE=long adds GCC's torture tests, if its sources are installed (/usr/src/gcc-*), and programs from csmith, with
 # a printed seed. Of GCC's tests it takes one in BIDE_TORTURE_SHARE; 1 takes all. A program that depends on its stack or on
-# its text is rejected, or left out here.
+# its text is rejected, or left out here. The programs in gcc_torture.txt have passed bare, and must not be rejected again:
+# the list only grows. BIDE_TORTURE_PASSED=FILE writes the names of those that pass bare.
 set -u
 bidec=$1
 torture=$2
@@ -18,6 +22,10 @@ failed=0
 passed=0
 refused=0
 skipped=0
+bare=
+# foreign programs are tried bare by gcc only: clang rejects many of their conversions
+foreign=
+case "$cc$flags" in *gcc | *gcc-[0-9]*) foreign=--bare ;; esac
 
 # These depend on the addresses of locals, on the names of functions, or on how one compiler treats overflow.
 left_out=' 20001011-1 return-addr 980608-1 bcp-1 fprintf-2 printf-2 '
@@ -38,12 +46,13 @@ prepare() { # PROGRAM OPTIONS
             >"$directory/in.i" 2>/dev/null
 }
 
-try() { # PROGRAM SEED OPTIONS
+try() { # PROGRAM SEED OPTIONS OWN
     if [ "$prepared" != "$1 $3" ]; then
         prepare "$1" "$3" || { skipped=$((skipped + 1)); return; }
         prepared="$1 $3"
     fi
-    if ! "$torture" "$2" <"$directory/in.i" >"$directory/tortured.i" 2>"$directory/said" ||
+    # shellcheck disable=SC2086
+    if ! "$torture" $bare "$2" <"$directory/in.i" >"$directory/tortured.i" 2>"$directory/said" ||
         ! "$bidec" <"$directory/tortured.i" >"$directory/out.i" 2>"$directory/said"; then
         if grep -q ': error: ' "$directory/said"; then
             refused=$((refused + 1))
@@ -65,7 +74,7 @@ try() { # PROGRAM SEED OPTIONS
     timeout 60 "$directory/tortured" >"$directory/seen" 2>/dev/null
     got=$?
     if [ $got != $status ] || ! cmp -s "$directory/expected" "$directory/seen"; then
-        echo "$1: seed $2 $3: ends with $got, not $status, or prints something else"
+        echo "$1: $bare seed $2 $3: ends with $got, not $status, or prints something else"
         diff "$directory/expected" "$directory/seen" | head -5
         failed=$((failed + 1))
         return
@@ -80,12 +89,18 @@ for program in "$root"/tests/bidec/programs/*.c; do
     for seed in $seeds; do
         try "$program" $seed "${BIDE_LEVEL:--O1}" own
     done
+    bare=--bare
+    try "$program" 1 "${BIDE_LEVEL:--O1}" own
+    bare=
 done
 
 if [ "${BIDE_TORTURE:-}" = long ]; then
     for program in "$root"/tests/bidec/programs/*.c; do
         for level in -O0 -O2; do
             for seed in 3 4 5 6 7 8; do
+                bare=
+                try "$program" $seed $level own
+                bare=--bare
                 try "$program" $seed $level own
             done
         done
@@ -97,8 +112,11 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
         for n in $(seq 1 "${BIDE_CSMITH:-10}"); do
             csmith --seed $((seed + n)) --no-packed-struct --max-funcs 4 --max-block-depth 3 >"$made/csmith.c"
             prepared=
-            C_INCLUDE_PATH=$(dirname "$(find /usr/include -name csmith.h 2>/dev/null | head -1)") \
+            C_INCLUDE_PATH=$(dirname "$(find /usr/include -name csmith.h 2>/dev/null | head -1)")
+            export C_INCLUDE_PATH
+            for bare in '' $foreign; do
                 try "$made/csmith.c" $((seed + n)) -O1
+            done
         done
         rm -rf "$made"
     fi
@@ -113,7 +131,16 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
             # one of so many
             if [ -f "$program" ]; then
                 number=$((${number:-0} + 1))
-                [ $((number % ${BIDE_TORTURE_SHARE:-20})) -eq 0 ] && try "$program" 1 -O1
+                [ $((number % ${BIDE_TORTURE_SHARE:-20})) -eq 0 ] || continue
+                bare=
+                try "$program" 1 -O1
+                [ -n "$foreign" ] || continue
+                bare=$foreign
+                own=
+                grep -qx "$name" "$root/tests/bidec/gcc_torture.txt" && own=own
+                before=$passed
+                try "$program" 1 -O1 $own
+                [ -z "${BIDE_TORTURE_PASSED:-}" ] || [ $passed = "$before" ] || echo "$name" >>"$BIDE_TORTURE_PASSED"
             fi
         done
         rm -rf "$sources"

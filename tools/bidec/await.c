@@ -38,8 +38,7 @@ static struct node *without_parentheses(struct node *node)
 /* all(...), any(...), all_ready(...), select_any(...), select_in_order(...) */
 static const char *group_of(const struct node *node)
 {
-    static const char *const words[] = {"all", "any", "all_ready", "select_any",
-                                        "select_in_order"};
+    static const char *const words[] = {"all", "any", "all_ready", "select_any", "select_in_order"};
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
         tokens[node->a->first].symbol != NULL || called_function(node) != NULL)
         return NULL;
@@ -281,11 +280,15 @@ const char *lower_spawn(struct node *node)
     const char *to = call->awaits ? keep_value(node->list) : lower_value(node->list);
     const char *arguments = awaiter_arguments(f, call->list, 0, add_inner_scope(whole.scope));
     text_print(body, "{");
+    if (file_packs())
+        text_print(body, "\n#pragma pack(push)\n#pragma pack()\n");
     begin_user_text(node->first);
     text_print(body,
                "struct { bide_async_spawned_ spawned; struct async_%s frame; } *bide_spawned_ = "
                "bide_async_spawned_new_(%s, sizeof *bide_spawned_);",
                f->name, allocator_text());
+    if (file_packs())
+        text_print(body, "\n#pragma pack(pop)\n");
     begin_user_text(node->first);
     text_print(body,
                "bide_awaiter *bide_spawns_ = bide_spawned_ == 0 ? 0 : "
@@ -294,8 +297,7 @@ const char *lower_spawn(struct node *node)
     if (f->is_created)
         text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
                    allocator_text());
-    text_print(body,
-               "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code, %u);",
+    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code, %u);",
                value, to, function->name, tokens[node->first].line);
     text_print(body, "}");
     return value;

@@ -120,6 +120,7 @@ struct symbol {
     const char *member; /* its name in the frame; of a type: its name at file scope */
     bool is_const;      /* its member is written once and read as a constant */
     const char *probe;  /* the name of its probe at file scope (type.c), or NULL */
+    bool has_body;      /* a tag that is defined, not only declared */
 };
 
 /*
@@ -133,6 +134,7 @@ struct scope {
     struct scope *inner, *last_inner, *next;
     struct symbol *symbols;
     bool awaits;
+    bool has_no_braces;  /* of an if, a switch or a loop, or its statement */
     int first, last;     /* its tokens; 0: not known */
     struct text members; /* as lines of a struct */
     unsigned member_count;
@@ -148,6 +150,8 @@ struct cleanup {
     int token;
     struct node *statement;
     const char *text;
+    struct text returns;  /* of a statement: the places that run it, as cases of a switch */
+    unsigned last_return; /* the number of the last one */
 };
 
 /* ---- The tree ---- */
@@ -226,7 +230,8 @@ struct specifiers {
 struct definition {
     struct definition *next;
     struct scope *scope;
-    int keyword, open, close;
+    int keyword, open, close;      /* open 0: only declared, as `struct tag;` */
+    int end;                       /* of the attributes after it */
     struct symbol *symbol;         /* of the tag; made if there is no tag */
     struct declarator *declarator; /* of a typedef; keyword is 0 */
 };
@@ -299,6 +304,8 @@ struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
 struct keeper *find_keeper(const char *function);
 bool is_global_type(int token);
+bool is_global_tag(int token);
+void note_global_tags(int first, int end); /* tokens at file scope */
 bool is_global_array(int token);
 bool is_global_scalar(int token);
 /* For tests: rewrites a plain function, whose body begins at the parser's position. */
@@ -347,6 +354,7 @@ struct node *parse_expression(void);
 struct node *parse_assignment(void);
 struct node *parse_condition(void);
 struct node *parse_initialiser(void);
+void note_written(const struct node *node); /* a place that is written */
 void awaits_here(void); /* an await: the scopes around it are kept in the frame */
 struct node *parse_statement(void);
 extern struct node *last_loop; /* of the function; previous_loop leads to the others */
@@ -362,6 +370,8 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
 const char *declared_as(const struct symbol *symbol, const char *name, bool as_member);
 const char *member_declaration(const struct declarator *d, const char *name);
 bool is_gnu_attribute(int token);
+bool is_pack(int token);  /* a #pragma pack */
+bool file_packs(void);    /* the file has one */
 extern struct text outer; /* the types and probes that precede the struct */
 
 /* ---- frame.c ---- */
@@ -422,6 +432,9 @@ void find_cleanups(struct node *node);
 struct cleanup *cleanup_at(const struct scope *of, int token);
 void print_cleanup(struct text *out, struct cleanup *c);
 void lower_cleanups(struct scope *of);
+void lower_deferred(struct cleanup *c); /* where the statement was declared */
+void print_deferred_ends(struct text *out);
+void lower_departures(const struct node *node); /* behind a statement */
 void prepare_jumps(struct node *node);
 const char *result_begins(void);
 const char *result_ends(void);

@@ -4,29 +4,91 @@
  * A cleanup is a deferred statement, or the cleanup function of a variable. It has a flag in the
  * frame, which is set where the cleanup is declared. The cleanup runs if its flag is set: at the
  * end of its block, before a jump out of that block, and at the end of the function, where a frame
- * that is destroyed goes as well. A jump is rewritten at its own token, wherever it is written.
+ * that is destroyed goes as well.
+ *
+ * The text of a deferred statement stands once, where it was declared: its names mean the same there,
+ * and its static variables exist once. Each place that runs it jumps there with a number, and the
+ * statement jumps back behind the place with that number.
+ *
+ * A jump is rewritten at its own token, wherever it is written. A jump from a block that is copied
+ * first goes behind the statement that contains the block. So the compiler runs the cleanup functions
+ * of the copied block, whose variables are locals of C, before those of the blocks around it.
  */
 #include "bidec.h"
 
 #include <string.h>
 
 struct cleanup *last_cleanup;
-static unsigned labels;
+static unsigned labels, returns;
+
+/* A jump from a copied block: what it does after that block. */
+struct departure {
+    struct departure *next; /* a later one */
+    int token;
+    unsigned number;
+    const char *text;
+};
+
+static struct departure *departures;
 
 void reset_cleanups(void)
 {
     last_cleanup = NULL;
-    labels = 0;
+    departures = NULL;
+    labels = returns = 0;
 }
 
 /* ---- Cleanups ---- */
 
 void print_cleanup(struct text *out, struct cleanup *c)
 {
-    const char *what =
-        c->statement != NULL ? step_text(c->statement->first, c->statement->end) : c->text;
-    text_print(out, "if (bide_self->bide_armed_%u) { bide_self->bide_armed_%u = 0; %s; }",
-               c->number, c->number, what);
+    text_print(out, "if (bide_self->bide_armed_%u) { bide_self->bide_armed_%u = 0; ", c->number,
+               c->number);
+    if (c->statement == NULL) {
+        text_print(out, "%s; }", c->text);
+        return;
+    }
+    unsigned number = ++returns;
+    c->last_return = number;
+    text_print(&c->returns, "    case %u: goto bide_back_%u;\n", number, number);
+    text_print(out, "bide_back_ = %u; goto bide_deferred_%u; bide_back_%u: ; }", number, c->number,
+               number);
+}
+
+void lower_deferred(struct cleanup *c)
+{
+    const struct node *statement = c->statement;
+    text_print(body, "bide_self->bide_armed_%u = 1; if (0) { bide_deferred_%u: ;", c->number,
+               c->number);
+    print_tokens(body, statement->first, statement->end);
+    begin_generated_text(statement->end - 1);
+    text_print(body, "goto bide_deferred_end_%u; }", c->number);
+}
+
+void print_deferred_ends(struct text *out)
+{
+    for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
+        if (c->statement != NULL)
+            text_print(out,
+                       "bide_deferred_end_%u:\n    switch (bide_back_) {\n%s    default: goto "
+                       "bide_back_%u;\n    }\n",
+                       c->number, c->returns.at, c->last_return);
+    }
+}
+
+void lower_departures(const struct node *node)
+{
+    struct departure **place = &departures;
+    while (*place != NULL) {
+        struct departure *one = *place;
+        if (one->token < node->first || one->token >= node->end) {
+            place = &one->next;
+            continue;
+        }
+        *place = one->next;
+        begin_generated_text(one->token);
+        text_print(body, "if (0) { bide_leave_%u: %s }", one->number, one->text);
+    }
 }
 
 void lower_cleanups(struct scope *of)
@@ -113,13 +175,13 @@ static const char *leaving_text(struct scope *from, const struct scope *stop, in
 const char *result_begins(void)
 {
     return function->returns_struct ? "__builtin_memcpy((void *)&bide_result_, &(struct { "
-                                      "__typeof__(bide_result_) value; }){"
-                                    : "bide_result_ =";
+                                      "__typeof__(bide_result_) value; }){("
+                                    : "bide_result_ = (";
 }
 
 const char *result_ends(void)
 {
-    return function->returns_struct ? "}, sizeof bide_result_)" : "";
+    return function->returns_struct ? ")}, sizeof bide_result_)" : ")";
 }
 
 /* ---- Jumps ---- */
@@ -158,6 +220,24 @@ static const char *leaving_by_goto(struct node *node)
     return leaving_text(node->scope, common, label->token);
 }
 
+/* The jump goes to the place behind its statement, where it runs the cleanups and goes on. */
+static void depart(struct node *node, const char *cleanups)
+{
+    struct departure *one = allocate(sizeof *one), **last = &departures;
+    const char *instead = mark_of(&tokens[node->first])->instead;
+    one->token = node->first;
+    one->number = ++labels;
+    one->text = format_text("%s %s", cleanups,
+                            instead != NULL ? format_text("%s;", instead)
+                                            : step_text(node->first, node->end));
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = one;
+    mark_at(node->first)->instead = format_text("goto bide_leave_%u", one->number);
+    if (node->kind == S_GOTO)
+        mark_at(node->first + 1)->instead = "";
+}
+
 static void prepare_jump(struct node *node)
 {
     const char *before = "";
@@ -166,13 +246,9 @@ static void prepare_jump(struct node *node)
         if (node->a == NULL) {
             word->instead = "goto bide_return_";
         } else if (!node->awaits) {
-            word->instead =
-                format_text("{ %s", function->returns_nothing ? "(void)" : result_begins());
-            end->instead = format_text("%s; goto bide_return_; }", result_ends());
-            if (function->returns_nothing) {
-                mark_at(node->a->first)->before = "(";
-                end->instead = "); goto bide_return_; }";
-            }
+            bool nothing = function->returns_nothing;
+            word->instead = format_text("{ %s", nothing ? "(void)(" : result_begins());
+            end->instead = format_text("%s; goto bide_return_; }", nothing ? ")" : result_ends());
         }
         return;
     }
@@ -187,7 +263,9 @@ static void prepare_jump(struct node *node)
         if (node->kind == S_CONTINUE && around->number != 0)
             mark_at(node->first)->instead = format_text("goto bide_continue_%u", around->number);
     }
-    if (*before != 0) {
+    if (*before != 0 && !node->scope->awaits) {
+        depart(node, before);
+    } else if (*before != 0) {
         mark_at(node->first)->before = format_text("{ %s ", before);
         mark_at(node->end - 1)->after = " }";
     }

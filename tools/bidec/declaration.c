@@ -73,17 +73,22 @@ static bool same_name(const struct symbol *symbol, int token)
            memcmp(symbol->name, tokens[token].at, tokens[token].length) == 0;
 }
 
-static struct symbol *find_in_scopes(int token, bool tags)
+static struct symbol *find_until(int token, bool tags, const struct scope *outside)
 {
     if (tokens[token].kind != NAME)
         return NULL;
-    for (struct scope *s = scope; s != NULL; s = s->up) {
+    for (struct scope *s = scope; s != outside; s = s->up) {
         for (struct symbol *symbol = s->symbols; symbol != NULL; symbol = symbol->next) {
             if ((symbol->kind == TAG) == tags && symbol->kind != LABEL && same_name(symbol, token))
                 return symbol;
         }
     }
     return NULL;
+}
+
+static struct symbol *find_in_scopes(int token, bool tags)
+{
+    return find_until(token, tags, NULL);
 }
 
 struct symbol *find_symbol(int token)
@@ -247,30 +252,81 @@ static void parse_enumerators(void)
     }
 }
 
+/* Adds a definition after those of the types that are defined in it. */
+static void add_definition(struct definition *definition)
+{
+    struct definition **last = &definitions;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = definition;
+}
+
+/* Declares a tag in the scope, as `struct tag;` does. */
+static struct symbol *declare_tag(int keyword, int tag)
+{
+    struct definition *definition = allocate(sizeof *definition);
+    definition->symbol = declare(TAG, tag, NULL);
+    definition->scope = scope;
+    definition->keyword = keyword;
+    add_definition(definition);
+    return definition->symbol;
+}
+
+/* True if the tag is defined behind the token, perhaps in another scope. */
+static bool is_defined_behind(int tag)
+{
+    for (int i = tag + 1; tokens[i].kind != END; i++) {
+        if (token_is(i, "{") && tokens[i - 1].kind == NAME &&
+            tokens[i - 1].length == tokens[tag].length &&
+            memcmp(tokens[i - 1].at, tokens[tag].at, tokens[tag].length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A tag without a body in a function. */
+static struct symbol *refer_to_tag(int keyword, int tag, bool alone)
+{
+    struct symbol *known = find_in_scopes(tag, true);
+    if (token_is(keyword, "enum") || tag < function->close)
+        return known;
+    if (alone)
+        known = find_until(tag, true, scope->up);
+    else if (known == NULL && (is_global_tag(tag) || !is_defined_behind(tag)))
+        return NULL;
+    return known != NULL ? known : declare_tag(keyword, tag);
+}
+
 static void parse_tagged(struct specifiers *specifiers)
 {
     int keyword = at++, tag = 0;
+    bool is_first = keyword == specifiers->first;
     skip_attributes();
     if (tokens[at].kind == NAME)
         tag = at++;
     specifiers->is_struct = !token_is(keyword, "enum");
+    if (function == NULL)
+        note_global_tags(keyword, at);
     if (!token_is(at, "{")) {
         if (tag == 0)
             reject_at(at, "expected a tag or '{', not '%s'", spelling_of(at));
         if (function != NULL)
-            tokens[tag].symbol = find_in_scopes(tag, true);
+            tokens[tag].symbol = refer_to_tag(keyword, tag, is_first && token_is(at, ";"));
         return;
     }
     int open = at, close = closing_bracket(at);
     if (function == NULL) {
+        note_global_tags(open, close);
         at = close + 1;
         skip_attributes();
         return;
     }
-    struct definition *definition = allocate(sizeof *definition), **last = &definitions;
-    definition->symbol = declare(TAG, tag, NULL);
-    if (tag == 0)
-        tokens[keyword].symbol = definition->symbol;
+    struct definition *definition = allocate(sizeof *definition);
+    struct symbol *declared = tag != 0 ? find_until(tag, true, scope->up) : NULL;
+    definition->symbol =
+        declared != NULL && !declared->has_body ? declared : declare(TAG, tag, NULL);
+    definition->symbol->has_body = true;
+    tokens[tag != 0 ? tag : keyword].symbol = definition->symbol;
     definition->scope = scope;
     definition->keyword = keyword;
     definition->open = open;
@@ -283,10 +339,8 @@ static void parse_tagged(struct specifiers *specifiers)
         parse_fields();
     expect("}");
     skip_attributes();
-    /* after the types that are defined in this one */
-    while (*last != NULL)
-        last = &(*last)->next;
-    *last = definition;
+    definition->end = at;
+    add_definition(definition);
 }
 
 /* Parses a type or an expression in parentheses. */
@@ -498,7 +552,9 @@ static void parse_direct(struct declarator *d, bool nested)
                 at++;
                 close_scope();
             } else {
+                int open = at;
                 at = closing_bracket(at) + 1;
+                note_global_tags(open, at);
             }
         }
         decided = true;

@@ -202,31 +202,56 @@ static struct node *parse_primary(void)
 static struct node *parse_block_expression(void)
 {
     struct node *node = new_node(E_BLOCK, at++);
+    mark_at(node->first)->replaced = node;
     node->a = parse_block(NULL);
     expect(")");
     return finish_node(with_part(node, node->a));
 }
 
-static struct symbol *variable_of(const struct node *node)
+/*
+ * Returns the tokens that may name the variable of a place. A _Generic and a __builtin_choose_expr may
+ * be any variable in them. The element of a vector belongs to the variable.
+ */
+static const struct node *place_of(const struct node *node)
 {
-    while (node->kind == E_PARENTHESES || node->kind == E_UNARY)
+    while (node->kind == E_PARENTHESES || node->kind == E_UNARY || node->kind == E_INDEX)
         node = node->a;
-    return node->kind == E_TOKENS ? tokens[node->first].symbol : NULL;
+    return node;
+}
+
+static bool is_variable(const struct symbol *symbol, bool is_element)
+{
+    return symbol != NULL && symbol->kind == VARIABLE &&
+           !(is_element && (symbol->declarator->is_pointer || symbol->declarator->is_array));
+}
+
+static bool has_element(const struct node *node)
+{
+    for (; node->kind == E_PARENTHESES || node->kind == E_UNARY || node->kind == E_INDEX;
+         node = node->a) {
+        if (node->kind == E_INDEX)
+            return true;
+    }
+    return false;
 }
 
 /* A variable whose address is taken cannot be a local of the step function. */
 static void note_address(const struct node *node)
 {
-    struct symbol *symbol = variable_of(node);
-    if (symbol != NULL)
-        symbol->needs_memory = true;
+    const struct node *place = place_of(node);
+    for (int i = place->first; place->kind == E_TOKENS && i < place->end; i++) {
+        if (is_variable(tokens[i].symbol, has_element(node)))
+            tokens[i].symbol->needs_memory = true;
+    }
 }
 
-static void note_written(const struct node *node)
+void note_written(const struct node *node)
 {
-    struct symbol *symbol = variable_of(node);
-    if (symbol != NULL)
-        symbol->is_written = true;
+    const struct node *place = place_of(node);
+    for (int i = place->first; place->kind == E_TOKENS && i < place->end; i++) {
+        if (is_variable(tokens[i].symbol, has_element(node)))
+            tokens[i].symbol->is_written = true;
+    }
 }
 
 static struct node *parse_postfix(struct node *node)

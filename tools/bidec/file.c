@@ -15,7 +15,7 @@ struct name {
     struct name *next;
     const char *at;
     size_t length;
-    bool is_type, is_array, is_scalar;
+    bool is_type, is_array, is_scalar, is_tag;
     struct function *function;
 };
 
@@ -48,6 +48,23 @@ bool is_global_type(int token)
 {
     const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
     return name != NULL && name->is_type;
+}
+
+bool is_global_tag(int token)
+{
+    const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
+    return name != NULL && name->is_tag;
+}
+
+void note_global_tags(int first, int end)
+{
+    for (int i = first; i + 1 < end; i++) {
+        bool is_word = token_is(i, "struct") || token_is(i, "union") || token_is(i, "enum");
+        while (is_word && is_gnu_attribute(i + 1) && i + 2 < end)
+            i = closing_bracket(i + 2);
+        if (is_word && tokens[i + 1].kind == NAME)
+            find_name(tokens[i + 1].at, tokens[i + 1].length, true)->is_tag = true;
+    }
 }
 
 /* A typedef of an array. */

@@ -64,7 +64,6 @@ static bool decompose_node(struct node *node)
         return false;
     if (node->kind == E_BLOCK) {
         node->a->scope->awaits = true;
-        mark_at(node->first)->replaced = node;
         return node->awaits = true;
     }
     if (node->kind >= S_EXPRESSION)
@@ -228,8 +227,8 @@ void print_saves(struct text *out, const struct scope *from, int first, int toke
 {
     for (; from != NULL; from = from->up) {
         for (struct symbol *s = from->symbols; s != NULL; s = s->next) {
-            if (!s->is_local || s->token > token || s->last_use < first)
-                continue;
+            if (!s->is_local || s->last_use < first || (s->token > token && !has_labels))
+                continue; /* (a goto may have come back from behind the declaration) */
             s->is_saved = true;
             if (!back && s->declarator->is_parameter && !s->is_written)
                 continue; /* the member has the value still */
@@ -266,11 +265,29 @@ static void check_scope(const struct scope *in)
         check_scope(inner);
 }
 
+/*
+ * Repeats each #pragma pack between the function's { and a type. Returns false if there is none, else
+ * the caller ends it with pack(pop, bide_outer).
+ */
+static bool begin_packing(struct text *out, int type)
+{
+    bool packs = false;
+    for (int i = function->body->first; i < type; i++) {
+        if (!is_pack(i))
+            continue;
+        if (!packs)
+            text_print(out, "#pragma pack(push, bide_outer)\n");
+        packs = true;
+        text_print(out, "%s\n", spelling_of(i));
+    }
+    return packs;
+}
+
 /* Types that are defined in scopes with an await are defined before the struct. */
 static void hoist_types(void)
 {
     for (struct definition *d = definitions; d != NULL; d = d->next) {
-        if (!d->scope->awaits)
+        if (!d->scope->awaits || d->symbol->member != NULL)
             continue;
         d->symbol->member = format_text("async_%s_%s_%u", function->name,
                                         d->symbol->token != 0 ? d->symbol->name : "type", ++serial);
@@ -292,10 +309,24 @@ static void hoist_types(void)
             text_print(&outer, "typedef %s;\n", type);
             continue;
         }
-        check_lengths(d->keyword + (d->symbol->token != 0), d->open, d->close);
-        const char *text = file_scope_text(d->open, d->close + 1);
-        text_print(&outer, "%s %s %s;\n", spelling_of(d->keyword), d->symbol->member, text);
-        mark_at(d->open)->hoisted = d->close;
+        if (d->open == 0) {
+            text_print(&outer, "%s %s;\n", spelling_of(d->keyword), d->symbol->member);
+            continue;
+        }
+        int tag = d->keyword + 1;
+        while (is_gnu_attribute(tag))
+            tag = closing_bracket(tag + 1) + 1;
+        check_lengths(tag != d->open ? tag : d->keyword, d->open, d->close);
+        const char *attributes = file_scope_text(d->keyword + 1, tag);
+        const char *text = file_scope_text(d->open, d->end);
+        bool packs = begin_packing(&outer, d->keyword);
+        text_print(&outer, "%s %s %s %s;\n", spelling_of(d->keyword), attributes, d->symbol->member,
+                   text);
+        if (packs)
+            text_print(&outer, "#pragma pack(pop, bide_outer)\n");
+        mark_at(d->open)->hoisted = d->end - 1;
+        if (tag != d->keyword + 1)
+            mark_at(d->keyword + 1)->hoisted = tag - 1;
     }
 }
 
@@ -355,6 +386,8 @@ const char *frame_header(void)
 
 void print_frame(struct text *out)
 {
+    if (file_packs())
+        text_print(out, "#pragma pack(push)\n#pragma pack()\n");
     text_print(out, "struct async_%s%s {\n%s;\n", function->name,
                function->size != NULL ? "_frame" : "", frame_header());
     if (function->value != NULL)
@@ -376,4 +409,6 @@ void print_frame(struct text *out)
             text_print(out, "};\n};\n");
     }
     text_print(out, "}%s;\n", function->size != NULL ? " __attribute__((__may_alias__))" : "");
+    if (file_packs())
+        text_print(out, "#pragma pack(pop)\n");
 }

@@ -48,6 +48,8 @@ static void print_created_head(struct text *out)
 static void print_opaque(struct text *out)
 {
     const char *name = function->name;
+    if (file_packs())
+        text_print(out, "#pragma pack(push)\n#pragma pack()\n");
     text_print(out, "struct async_%s {\n%s;\n", name, frame_header());
     if (!function->returns_nothing)
         text_print(out, "union {\n%s result;\n", function->result);
@@ -56,6 +58,8 @@ static void print_opaque(struct text *out)
     if (!function->returns_nothing)
         text_print(out, "};\n");
     text_print(out, "} __attribute__((__may_alias__, __aligned__(16)));\n");
+    if (file_packs())
+        text_print(out, "#pragma pack(pop)\n");
 }
 
 /* Declares the function under its own name, so that a call without an await is an error. */
@@ -195,6 +199,36 @@ static void print_constants(struct text *out, unsigned count)
                    point_table.at);
 }
 
+static bool has_deferred(void)
+{
+    for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
+        if (c->statement != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* The bounds of a parameter that is an array are evaluated as the function begins. */
+static void print_bound_effects(struct text *out, const struct declarator *d)
+{
+    for (int i = d->first; i < d->end; i++) {
+        if (!token_is(i, "["))
+            continue;
+        int first = i + 1, end = closing_bracket(i);
+        bool has_effect = false;
+        while (token_is(first, "static") || token_is(first, "const") ||
+               token_is(first, "restrict") || token_is(first, "volatile"))
+            first++;
+        for (int n = first; n < end; n++)
+            has_effect |= token_is(n, "++") || token_is(n, "--") || token_is(n, "=") ||
+                          (token_is(n, "(") && n > first && tokens[n - 1].kind == NAME &&
+                           !token_is(n - 1, "sizeof"));
+        if (has_effect)
+            text_print(out, "    (void)(%s);\n", step_text(first, end));
+        i = end;
+    }
+}
+
 static void print_step(struct text *out, unsigned count, const struct text *statements)
 {
     const char *name = function->name;
@@ -211,7 +245,10 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                  "    (void)bide_awaiter_, (void)bide_ops_, (void)bide_next_, (void)bide_status_, "
                  "(void)bide_looked_;\n");
     if (!function->returns_nothing)
-        text_print(out, "    __typeof__(bide_self->result) bide_result_;\n");
+        text_print(out, "    __typeof__(bide_self->result) bide_result_%s;\n",
+                   has_deferred() && !function->returns_struct ? " = 0" : "");
+    if (has_deferred())
+        text_print(out, "    unsigned bide_back_ = 0;\n");
     text_print(out, "    ");
     print_locals(out, function->scope);
     /* a frame that is destroyed has no result; this keeps compilers from warning about it */
@@ -232,6 +269,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         if (d->symbol->is_local)
             text_print(out, "    %s = bide_self->%s;\n", d->symbol->member, d->symbol->member);
     }
+    for (struct declarator *d = function->parameters; d != NULL; d = d->next)
+        print_bound_effects(out, d);
     text_add(out, statements->at, statements->length);
     const struct token *last = &tokens[function->body->end - 1];
     text_print(out, "\n# %u \"%s\" 3\nbide_return_:\n", last->line, last->file);
@@ -254,13 +293,15 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                         "&bide_self->result, sizeof bide_self->result);\n");
     text_print(out,
                "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code, "
-               "&async_%s_finished, %s));\n}\n",
+               "&async_%s_finished, %s));\n",
                name, name,
                function->returns_nothing
                    ? "0"
                    : "_Generic(bide_self->result, int: bide_async_error_of_int_, "
                      "long: bide_async_error_of_long_, long long: bide_async_error_of_long_long_, "
                      "default: bide_async_no_error_)(&bide_self->result)");
+    print_deferred_ends(out);
+    text_print(out, "}\n");
 }
 
 void print_function(struct text *out)
@@ -297,7 +338,15 @@ void print_function(struct text *out)
     print_constants(out, count);
     print_init(out);
     print_step(&step, count, &statements);
+    /* a deferred statement returns to several places, which looks like a way around each initialiser */
+    if (has_deferred())
+        text_print(out, "#pragma GCC diagnostic push\n"
+                        "#pragma GCC diagnostic ignored \"-Wpragmas\"\n"
+                        "#pragma GCC diagnostic ignored \"-Wunknown-warning-option\"\n"
+                        "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n");
     text_add(out, step.at, step.length);
+    if (has_deferred())
+        text_print(out, "#pragma GCC diagnostic pop\n");
     if (tables)
         print_size_queries(out);
 }

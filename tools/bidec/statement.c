@@ -10,6 +10,18 @@ struct node *last_loop;
 bool has_labels;
 int deferred;
 
+/* The statement of an if, a loop or a switch is a block, with or without braces. */
+static struct node *parse_substatement(void)
+{
+    bool opens = !token_is(at, "{");
+    if (opens)
+        open_scope()->has_no_braces = true;
+    struct node *node = parse_statement();
+    if (opens)
+        close_scope();
+    return node;
+}
+
 /* Parses the body of a loop or a switch. */
 static struct node *parse_inner(struct node *node, bool is_loop)
 {
@@ -20,7 +32,7 @@ static struct node *parse_inner(struct node *node, bool is_loop)
         node->previous_loop = last_loop;
         last_loop = node;
     }
-    struct node *inner = parse_statement();
+    struct node *inner = parse_substatement();
     loop = outer_loop;
     breakable = outer_breakable;
     return inner;
@@ -131,10 +143,11 @@ static struct node *parse_if(void)
 {
     struct node *node = new_node(S_IF, at++);
     node->scope = open_scope();
+    node->scope->has_no_braces = true;
     node->a = parse_parenthesised();
-    node->b = parse_statement();
+    node->b = parse_substatement();
     if (accept("else"))
-        node->c = parse_statement();
+        node->c = parse_substatement();
     close_scope();
     with_part(with_part(with_part(node, node->a), node->b), node->c);
     return finish_node(node);
@@ -143,10 +156,12 @@ static struct node *parse_if(void)
 static struct node *parse_do(void)
 {
     struct node *node = new_node(S_DO, at++);
+    open_scope()->has_no_braces = true;
     node->b = parse_inner(node, true);
     expect("while");
     node->a = parse_parenthesised();
     expect(";");
+    close_scope();
     return finish_node(with_part(with_part(node, node->a), node->b));
 }
 
@@ -195,8 +210,7 @@ static struct node *parse_asm(void)
     for (at++; at < end;) {
         if (token_is(at, "(")) {
             struct node *operand = parse_parenthesised();
-            if (operand->kind == E_TOKENS && tokens[operand->first].symbol != NULL)
-                tokens[operand->first].symbol->is_written = true;
+            note_written(operand);
             if (operand->awaits)
                 reject_at(operand->first, "await is not allowed in an operand of asm");
         } else if (token_is(at, "[")) {
@@ -249,8 +263,10 @@ struct node *parse_statement(void)
     if (token_is(at, "while") || token_is(at, "switch")) {
         bool is_loop = token_is(at, "while");
         node = new_node(is_loop ? S_WHILE : S_SWITCH, at++);
+        open_scope()->has_no_braces = true;
         node->a = parse_parenthesised();
         node->b = parse_inner(node, is_loop);
+        close_scope();
         return finish_node(with_part(with_part(node, node->a), node->b));
     }
     if (token_is(at, "case") || token_is(at, "default"))

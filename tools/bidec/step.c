@@ -23,9 +23,12 @@ void keep_literals(struct node *node)
         }
         return;
     }
-    if (node->kind == E_LITERAL && node->scope->awaits) {
+    struct scope *block = node->scope;
+    while (block->has_no_braces)
+        block = block->up; /* programs use them behind an if, as compilers allow */
+    if (node->kind == E_LITERAL && block->awaits) {
         node->member = member_name(format_text("literal_%u", ++serial));
-        add_member(node->scope, format_text("%s %s;", type_of_literal(node), node->member));
+        add_member(block, format_text("%s %s;", type_of_literal(node), node->member));
         if (!node->awaits) {
             mark_at(node->first)->before = format_text(
                 "(*(__typeof__(bide_self->%s) *)__builtin_memcpy((void *)&bide_self->%s, &",
@@ -243,7 +246,7 @@ void lower_block(struct node *node)
     text_print(body, "}");
 }
 
-void lower_statement(struct node *node)
+static void lower_one_statement(struct node *node)
 {
     if (node->kind == S_DECLARATION) {
         lower_declaration(node);
@@ -285,12 +288,17 @@ void lower_statement(struct node *node)
         lower_return(node);
         break;
     case S_DEFER:
-        text_print(body, "bide_self->bide_armed_%u = 1;",
-                   cleanup_at(node->scope, node->first)->number);
+        lower_deferred(cleanup_at(node->scope, node->first));
         break;
     default:
         begin_whole_expression(node->a);
         lower_discarded(node->a);
         break;
     }
+}
+
+void lower_statement(struct node *node)
+{
+    lower_one_statement(node);
+    lower_departures(node);
 }

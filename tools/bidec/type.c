@@ -117,6 +117,30 @@ bool is_gnu_attribute(int token)
            token_is(token + 1, "(");
 }
 
+bool is_pack(int token)
+{
+    const struct token *t = &tokens[token];
+    static const char word[] = "pragma pack";
+    if (t->kind != PRAGMA)
+        return false;
+    const char *p = t->at + 1, *end = t->at + t->length;
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    return (size_t)(end - p) >= sizeof word - 1 && memcmp(p, word, sizeof word - 1) == 0;
+}
+
+bool file_packs(void)
+{
+    static int packs = -1;
+    for (int i = 0; packs < 0 && i < token_count; i++) {
+        if (is_pack(i))
+            packs = 1;
+    }
+    if (packs < 0)
+        packs = 0;
+    return packs == 1;
+}
+
 /* An attribute that changes the type. */
 static bool is_type_attribute(int token)
 {
@@ -160,8 +184,10 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
         if (token_is(i, "struct") || token_is(i, "union") || token_is(i, "enum")) {
             while (end < specifiers->end && !token_is(end, "{") && !token_is(end - 1, "}"))
                 end++;
-            if (token_is(end, "{"))
-                end = closing_bracket(end) + 1;
+            if (token_is(end, "{")) {
+                int hoisted = mark_of(&tokens[end])->hoisted; /* with its attributes */
+                end = (hoisted != 0 ? hoisted : closing_bracket(end)) + 1;
+            }
         } else if (end < specifiers->end && token_is(end, "(")) {
             end = closing_bracket(end) + 1;
         }

@@ -112,6 +112,75 @@ static const char *lower_braces(struct node *node, bool more)
     return text_finish(&text);
 }
 
+/* ---- Temporaries: a member of a struct that a call returns lives to the end of the whole expression ---- */
+
+static bool is_temporary(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    return node->kind == E_CALL || node->kind == E_AWAIT || node->kind == E_CONDITION ||
+           node->kind == E_COMMA || node->kind == E_ASSIGN || node->kind == E_BLOCK ||
+           node->kind == E_CAST;
+}
+
+/* Counts the awaits; the blocks and choices, which are statements of their own, count as many. */
+static unsigned count_awaits(const struct node *node)
+{
+    enum { MANY = 1 << 10 };
+    if (node == NULL || !node->awaits)
+        return 0;
+    unsigned count = node->kind == E_AWAIT || node->kind == E_SPAWN;
+    if (node->kind == E_BLOCK || node->kind == E_CONDITION)
+        return MANY;
+    count += count_awaits(node->a) + count_awaits(node->b) + count_awaits(node->c);
+    for (const struct node *part = node->list; part != NULL; part = part->next)
+        count += count_awaits(part);
+    return count;
+}
+
+static void temporary_text(const char *member, const char **before, const char **after)
+{
+    *before = format_text("(*(__typeof__(bide_self->%s) *)__builtin_memcpy((void *)&bide_self->%s, "
+                          "&(struct { __typeof__(bide_self->%s) value; }){",
+                          member, member, member);
+    *after = format_text("}, sizeof bide_self->%s))", member);
+}
+
+/*
+ * The member may be an array, and a pointer to its elements is kept across an await. So the struct is
+ * kept in the frame, unless the only awaits are those that make it.
+ */
+static void keep_temporaries(struct node *node, unsigned awaits)
+{
+    if (node == NULL || node->kind == E_BLOCK || node->kind == E_SIZEOF || node->kind == E_TOKENS)
+        return;
+    if (node->kind == E_MEMBER && token_is(node->sign, ".") && is_temporary(node->a) &&
+        count_awaits(node->a) != awaits) {
+        const char *before, *after;
+        node->member = member_name(format_text("temporary_%u", ++serial));
+        add_member(whole.scope, format_text("%s %s;", type_of(node->a), node->member));
+        temporary_text(node->member, &before, &after);
+        if (!node->a->awaits) {
+            struct mark *left = mark_at(node->a->first), *right = mark_at(node->a->end - 1);
+            left->before = format_text("%s%s", left->before != NULL ? left->before : "", before);
+            right->after = format_text("%s%s", after, right->after != NULL ? right->after : "");
+        }
+    }
+    keep_temporaries(node->a, awaits);
+    keep_temporaries(node->b, awaits);
+    keep_temporaries(node->c, awaits);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        keep_temporaries(part, awaits);
+}
+
+static const char *lower_member(struct node *node)
+{
+    const char *before = "", *after = "", *of = lower_value(node->a);
+    if (node->member != NULL)
+        temporary_text(node->member, &before, &after);
+    return format_text("%s%s%s%s", before, of, after, step_text(node->sign, node->end));
+}
+
 /* ---- Expressions ---- */
 
 /*
@@ -147,6 +216,9 @@ static const char *lower_block_value(struct node *node)
         if (s->next != NULL)
             end = &s->next;
     }
+    struct node *label = last;
+    while (last != NULL && last->kind == S_LABEL)
+        last = last->a;
     if (last != NULL && last->kind == S_EXPRESSION) {
         value = add_local(type_of(last->a));
         *end = NULL; /* the last statement is the value */
@@ -158,13 +230,19 @@ static const char *lower_block_value(struct node *node)
     for (struct node *s = node->a->list; s != NULL; s = s->next)
         lower_statement(s);
     if (value != NULL) {
+        struct node *const whole_last = label;
+        for (; label != last; label = label->a) {
+            print_tokens(body, label->first, label->sign);
+            text_print(body, " ;");
+        }
         whole.scope = add_inner_scope(node->a->scope);
         whole.scope->first = whole.scope->last = last->first;
         whole.first = whole.enclosing_first;
+        keep_temporaries(last->a, (unsigned)-1); /* all of them */
         const char *text = lower_value(last->a);
         begin_user_text(last->first);
         text_print(body, "%s = %s;", value, text);
-        *end = last;
+        *end = whole_last;
     }
     lower_cleanups(node->a->scope);
     text_print(body, "}");
@@ -205,6 +283,73 @@ static const char *lower_binary(struct node *node)
     return format_text("%s %s %s", left, sign, right);
 }
 
+static bool file_has_vectors(void)
+{
+    static int has = -1;
+    for (int i = 0; has < 0 && i < token_count; i++) {
+        if (token_is(i, "vector_size") || token_is(i, "__vector_size__") ||
+            token_is(i, "ext_vector_type") || token_is(i, "__ext_vector_type__"))
+            has = 1;
+    }
+    if (has < 0)
+        has = 0;
+    return has == 1;
+}
+
+static bool is_place(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES || node->kind == E_INDEX ||
+           (node->kind == E_MEMBER && token_is(node->sign, ".")))
+        node = node->a;
+    return node->kind == E_TOKENS || node->kind == E_LITERAL || node->kind == E_MEMBER ||
+           (node->kind == E_UNARY && token_is(node->sign, "*"));
+}
+
+/* An array or a vector that is a variable: it is found after the index as well as before it. */
+static bool is_named_place(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    const struct symbol *symbol = tokens[node->first].symbol;
+    return node->kind == E_TOKENS && node->end == node->first + 1 && symbol != NULL &&
+           symbol->kind == VARIABLE && !symbol->declarator->is_pointer;
+}
+
+/*
+ * A pointer or an array is kept as a pointer. A vector must be kept as its address, because the element
+ * may be written; which of them it is, only the compiler knows.
+ */
+static const char *lower_index_of(struct node *node, const char *(*lower)(struct node *index))
+{
+    if (is_named_place(node->a)) {
+        const char *index = lower(node->b);
+        return format_text("%s[%s]", step_text(node->a->first, node->a->end), index);
+    }
+    if (!is_place(node->a) || !file_has_vectors()) {
+        const char *base = keep_value(node->a);
+        return format_text("%s[%s]", base, lower(node->b));
+    }
+    const char *of = file_scope_text(node->a->first, node->a->end);
+    const char *kept = add_kept(
+        format_text("__typeof__(__builtin_choose_expr(__builtin_classify_type(%s) != 5, &(%s), "
+                    "(%s) + 0))",
+                    of, of, of));
+    const char *base = lower_value(node->a);
+    const char *is_vector =
+        format_text("__builtin_types_compatible_p(__typeof__(*%s), __typeof__(%s))", kept, base);
+    text_print(body, "%s = (__typeof__(%s))__builtin_choose_expr(%s, &(%s), (%s));", kept, kept,
+               is_vector, base, base);
+    const char *index = lower(node->b);
+    return format_text("(*__builtin_choose_expr(%s, %s, &%s))[%s]", is_vector, kept, kept, index);
+}
+
+static const char *lower_index(struct node *node)
+{
+    if (node->b->awaits)
+        return lower_index_of(node, lower_value);
+    return format_text("%s[%s]", lower_value(node->a), step_text(node->b->first, node->b->end));
+}
+
 static const char *lower_assignment(struct node *node)
 {
     const char *sign = spelling_of(node->sign);
@@ -214,6 +359,11 @@ static const char *lower_assignment(struct node *node)
     if (!node->a->awaits) {
         const char *right = lower_value(node->b);
         return format_text("%s %s %s", step_text(node->a->first, node->a->end), sign, right);
+    }
+    if (node->a->kind == E_INDEX &&
+        file_has_vectors()) { /* an element of a vector has no address */
+        const char *element = lower_index_of(node->a, keep_value), *right = lower_value(node->b);
+        return format_text("%s %s %s", element, sign, right);
     }
     const char *place_text = lower_value(node->a);
     const char *type = file_scope_text(node->a->first, node->a->end);
@@ -249,17 +399,12 @@ static const char *lower_literal(struct node *node)
         node->member, node->member, type, braces, node->member);
 }
 
-static const char *lower_index(struct node *node)
-{
-    const char *base = node->b->awaits ? keep_value(node->a) : lower_value(node->a);
-    const char *index = lower_value(node->b);
-    return format_text("%s[%s]", base, index);
-}
-
+/* The text of a comma expression is in parentheses: it may stand where an operand ends at a comma. */
 const char *lower_value(struct node *node)
 {
     if (!node->awaits)
-        return step_text(node->first, node->end);
+        return format_text(node->kind == E_COMMA ? "(%s)" : "%s",
+                           step_text(node->first, node->end));
     switch (node->kind) {
     case E_PARENTHESES:
         return format_text("(%s)", lower_value(node->a));
@@ -268,7 +413,7 @@ const char *lower_value(struct node *node)
     case E_INDEX:
         return lower_index(node);
     case E_MEMBER:
-        return format_text("%s%s", lower_value(node->a), step_text(node->sign, node->end));
+        return lower_member(node);
     case E_POSTFIX:
         return format_text("%s%s", lower_value(node->a), spelling_of(node->sign));
     case E_UNARY:
@@ -288,9 +433,6 @@ const char *lower_value(struct node *node)
     case E_ASSIGN:
         return lower_assignment(node);
     case E_COMMA:
-        if (!node->b->awaits)
-            return format_text("%s, %s", lower_value(node->a),
-                               step_text(node->b->first, node->b->end));
         lower_discarded(node->a);
         return lower_value(node->b);
     case E_AWAIT:
@@ -358,6 +500,7 @@ void lower_discarded(struct node *node)
         return;
     case E_BLOCK:
         move_into_whole(node->a->scope);
+        whole.enclosing_first = whole.first;
         text_print(body, "{");
         print_locals(body, node->a->scope);
         for (struct node *s = node->a->list; s != NULL; s = s->next) {
@@ -385,4 +528,6 @@ void begin_whole_expression(struct node *node)
     whole.scope->first = node->first;
     whole.first = whole.enclosing_first != 0 ? whole.enclosing_first : node->first;
     whole.scope->last = node->end - 1;
+    unsigned awaits = count_awaits(node);
+    keep_temporaries(node, awaits);
 }

@@ -35,10 +35,12 @@
  * What an await takes:
  * - a call of an async function. The value is the function's result;
  * - a call of a function that makes an awaiter. Without its first argument, the waiter, as in
- *   `await bide_event_wait(&event)`, the waiter is a member of the frame. The value is the status, or
- *   the count of bytes if the operation has one (bide_recv) and did not fail;
+ *   `await bide_event_wait(&event)`, the waiter is a member of the frame, for as long as the marks of
+ *   compiler.h say; one that is needed afterwards cannot be left out. The value is the status, or
+ *   the count of bytes if the operation has one (bide_recv) and did not fail. An operation that runs
+ *   another one and is marked BIDE_PASSES_RESULT has the value of that;
  * - all(...), any(...) or all_ready(...) of such calls, as bide_when_all and so on. The value is the
- *   status;
+ *   status. A result other than an int would be lost: an error, unless the call is cast to void;
  * - select_any(&which, ...) of such operations, as bide_select_any. The value is the status, and
  *   `which` becomes the index of the winner;
  * - select_in_order(&which, ...), the same as bide_select_any_in_order: the first that can be had;
@@ -84,24 +86,25 @@
 #endif
 
 #ifdef __BIDEC__
-/* What an await of an operation gives where that did not fail, by the type of its waiter. */
-__bide_async_value(bide_io_operation, long, count);
-__bide_async_value(bide_file_operation, long, operation.count);
-__bide_async_value(bide_datagram, long, operation.count);
-__bide_async_value(bide_reader_operation, long, count);
-__bide_async_value(bide_writer_operation, long, count);
-__bide_async_value(bide_copy_operation, long, count);
-__bide_async_value(bide_splice_operation, long, count);
-__bide_async_value(bide_send_file_operation, long, count);
+#ifdef __clang__
+#if __has_warning("-Wgnu-line-marker")
+/* clang compiles text with line markers, as the translator writes it; the translator moves this to the top. */
+#pragma clang diagnostic ignored "-Wgnu-line-marker"
+#endif
+#endif
 
-/* Operations whose waiter is used afterwards, so that it cannot be left out: and by what. */
-__bide_async_keeps(bide_mutex_lock, bide_mutex_unlock);
-__bide_async_keeps(bide_rw_lock_read, bide_rw_lock_unlock);
-__bide_async_keeps(bide_rw_lock_write, bide_rw_lock_unlock);
-__bide_async_keeps(bide_once_start, bide_once_finish);
-__bide_async_keeps(bide_stream_read, bide_stream_count);
-__bide_async_keeps(bide_stream_write, bide_stream_count);
-__bide_async_keeps(bide_connection_pool_acquire, bide_connection_pool_release);
+/* What an await of an operation gives where that did not fail, by the type of its waiter. */
+#define BIDE_VALUE_(waiter, type, expression) BIDE_MARK_("value " #waiter " " #type " " #expression)
+BIDE_VALUE_(bide_io_operation, long, count)
+BIDE_VALUE_(bide_file_operation, long, operation.count)
+BIDE_VALUE_(bide_datagram, long, operation.count)
+BIDE_VALUE_(bide_reader_operation, long, count)
+BIDE_VALUE_(bide_writer_operation, long, count)
+BIDE_VALUE_(bide_copy_operation, long, count)
+BIDE_VALUE_(bide_splice_operation, long, count)
+BIDE_VALUE_(bide_send_file_operation, long, count)
+BIDE_VALUE_(bide_blocking_reader, long, result)
+#undef BIDE_VALUE_
 #endif
 
 BIDE_EXTERN_C_BEGIN
@@ -243,25 +246,27 @@ BIDE_INLINE int bide_async_error_of_long_long_(const long long *result)
     return *result < 0 && *result >= -4095 ? (int)*result : 0;
 }
 
-/* The result of a function whose frame could not be created. */
-BIDE_INLINE void bide_async_no_memory_int_(int *result)
+enum { BIDE_ASYNC_NO_MEMORY_ = -ENOMEM };
+
+/* The result of a function that has none, because it was not begun. */
+BIDE_INLINE void bide_async_fails_int_(int *result, int status)
 {
-    *result = -ENOMEM;
+    *result = status;
 }
 
-BIDE_INLINE void bide_async_no_memory_long_(long *result)
+BIDE_INLINE void bide_async_fails_long_(long *result, int status)
 {
-    *result = -ENOMEM;
+    *result = status;
 }
 
-BIDE_INLINE void bide_async_no_memory_long_long_(long long *result)
+BIDE_INLINE void bide_async_fails_long_long_(long long *result, int status)
 {
-    *result = -ENOMEM;
+    *result = status;
 }
 
-BIDE_INLINE void bide_async_no_memory_(void *result)
+BIDE_INLINE void bide_async_fails_(void *result, int status)
 {
-    (void)result;
+    (void)result, (void)status;
 }
 
 BIDE_INLINE int bide_async_no_error_(const void *result)
@@ -308,11 +313,11 @@ struct bide_editor_frame_ {
 #define await
 #define yield (void)0,
 #define defer
-#define spawn(scope, call)     ((void)(scope), (void)(call), 0)
-#define all(...)               ((void)(__VA_ARGS__), 0)
-#define any(...)               ((void)(__VA_ARGS__), 0)
-#define all_ready(...)         ((void)(__VA_ARGS__), 0)
-#define select_any(which, ...) ((void)(which), (void)(__VA_ARGS__), 0)
+#define spawn(scope, call)          ((void)(scope), (void)(call), 0)
+#define all(...)                    ((void)(__VA_ARGS__), 0)
+#define any(...)                    ((void)(__VA_ARGS__), 0)
+#define all_ready(...)              ((void)(__VA_ARGS__), 0)
+#define select_any(which, ...)      ((void)(which), (void)(__VA_ARGS__), 0)
 #define select_in_order(which, ...) ((void)(which), (void)(__VA_ARGS__), 0)
 __asm__(".error \"a file that includes bide/async.h is compiled by bidec: bidec cc ...\"");
 #endif

@@ -86,6 +86,32 @@
 #endif
 
 /*
+ * How long the struct of an operation, its first argument, must stay where it is. In front of the
+ * operation's declaration, and of BIDE_MUST_AWAIT, for people and for the translator of async
+ * functions; for your own operations too.
+ *
+ *     (no mark)               await-scoped: until the await has ended
+ *     BIDE_COROUTINE_SCOPED   until the coroutine that awaits it has ended
+ *     BIDE_KEY_SCOPED(user)   until `user`, a function or a member, has used it
+ *
+ * An async function that awaits the operation without its first argument has the struct in its frame:
+ * for the await, or to its end. It cannot leave out the argument of a key-scoped one.
+ *
+ * BIDE_PASSES_RESULT is for an operation that runs another one, and adds nothing to its result but
+ * errors. The value of its await is then that of the inner operation.
+ */
+#ifdef __BIDEC__
+#define BIDE_MARK_(text)      __extension__ _Static_assert(1, "bide: " text);
+#define BIDE_COROUTINE_SCOPED BIDE_MARK_("coroutine-scoped")
+#define BIDE_KEY_SCOPED(user) BIDE_MARK_("key-scoped " #user)
+#define BIDE_PASSES_RESULT    BIDE_MARK_("passes-result")
+#else
+#define BIDE_COROUTINE_SCOPED
+#define BIDE_KEY_SCOPED(user)
+#define BIDE_PASSES_RESULT
+#endif
+
+/*
  * Bodies of coroutines jump to where they stood by GNU C's labels as values, or, where the compiler
  * has none, and in C++, by a switch in standard C11. Define BIDE_STANDARD_C as 1 to take the switch
  * anyway, or as 0 for the labels. Both make the same frames, so objects built either way work

@@ -72,6 +72,7 @@ typedef struct bide_with_value_operation {
     bide_context_value value;
 } bide_with_value_operation;
 
+BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_value_(bide_with_value_operation *operation, const bide_context_key_ *key,
                                const void *value, bide_awaiter *inner);

@@ -131,6 +131,7 @@ typedef struct bide_with_deadline_operation {
  * because the scheduler has no timers). Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: that of `inner`.
  */
+BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner);
@@ -141,6 +142,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
  * Threads: any. Errors: as bide_with_deadline. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: that of `inner`.
  */
+BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_timeout(bide_with_deadline_operation *operation, uint64_t duration,
                                 bide_awaiter *inner);

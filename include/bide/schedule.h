@@ -49,6 +49,7 @@ typedef struct bide_schedule_operation {
  * Threads: any. Errors: -ECANCELED, -ETIMEDOUT (it was asked to stop; it has moved). Suspends: always.
  * Cancel-safe: yes, it cannot be cancelled. Progress: that of posting to `scheduler`.
  */
+BIDE_COROUTINE_SCOPED
 BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule(bide_schedule_operation *operation, bide_scheduler *scheduler);
 
@@ -67,7 +68,7 @@ typedef struct bide_resume_on_operation {
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */
-BIDE_MUST_AWAIT
+BIDE_COROUTINE_SCOPED BIDE_PASSES_RESULT BIDE_MUST_AWAIT
 bide_awaiter *bide_resume_on(bide_resume_on_operation *operation, bide_scheduler *scheduler,
                              bide_awaiter *inner);
 
@@ -92,6 +93,7 @@ typedef struct bide_schedule_on_operation {
  * Threads: any. Errors: those of `inner`. Suspends: always. Cancel-safe: as its inner operation is.
  * Progress: that of `inner`.
  */
+BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
                                bide_awaiter *inner);

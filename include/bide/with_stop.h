@@ -46,6 +46,7 @@ typedef struct bide_with_stop_operation {
  * Threads: any. Errors: those of `inner`. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: blocks as bide_stop_source_attach does.
  */
+BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
                              bide_awaiter *inner);

@@ -294,13 +294,13 @@ async int several(int n)
     assert_int_equal(await bide_with_value(&number_key, &n, sees(&n)), 0);
     assert_int_equal(await sees(NULL), 0);
     bide_auto_event_waiter waiter;
-    assert_int_equal(await all(later(1), later(2), pair_of(1, 2)), 0);
+    assert_int_equal(await all(later(1), later(2), (void)pair_of(1, 2)), 0);
     assert_int_equal(await any(later(1), bide_auto_event_wait(&gate)), 0);
     assert_int_equal(await bide_auto_event_wait(&waiter, &gate), 0);
-    assert_int_equal(await bide_with_deadline(BIDE_FOREVER, later(1)), 0);
+    assert_int_equal(await bide_with_deadline(BIDE_FOREVER, later(1)), 1);
     bide_stop_source source;
     bide_stop_source_init(&source);
-    assert_int_equal(await bide_with_stop(&source, later(1)), 0);
+    assert_int_equal(await bide_with_stop(&source, later(1)), 1);
     return n;
 }
 

@@ -487,9 +487,65 @@ static void test_operations_that_are_macros(void **state)
     assert_int_equal(sum, 1234);
 }
 
+/* ---- Names that look like generated ones, and a type that is void ---- */
+
+typedef void nothing;
+typedef nothing still_nothing;
+
+async int server(int n)
+{
+    await bide_sleep_for(1);
+    return n;
+}
+
+#define SIMILAR(name)                \
+    async int server_##name(int n)   \
+    {                                \
+        return await server(n) + 1;  \
+    }
+SIMILAR(start)
+SIMILAR(step)
+SIMILAR(type)
+SIMILAR(code)
+SIMILAR(points)
+SIMILAR(finished)
+SIMILAR(frame)
+
+async still_nothing store(int *to, int value)
+{
+    *to = await server_start(await server_step(value));
+}
+
+/* The yielded type is a pointer to void; the result is not void. */
+async_generator(void *) int pointers(int *to)
+{
+    yield to;
+    return 0;
+}
+
+async int use_names(int n)
+{
+    int stored;
+    await store(&stored, n);
+    async_for (void *to, pointers(&stored))
+        ++*(int *)to;
+    stored += await server_type(0) + await server_code(0) + await server_points(0) +
+              await server_finished(0) + await server_frame(0);
+    return stored;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    static struct async_use_names frame;
+    run_to_end(START(use_names, 10));
+    assert_int_equal(frame.result, 10 + 2 + 1 + 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_spawned),
         cmocka_unit_test(test_spawned_without_memory),
         cmocka_unit_test(test_spawned_and_destroyed),

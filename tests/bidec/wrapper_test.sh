@@ -51,7 +51,7 @@ int plain(void);
 int plain(void) { return puts("plain"); }
 END
 
-for cc in ${BIDE_COMPILERS:-gcc clang}; do
+for cc in ${BIDE_COMPILERS:-gcc clang clang-19}; do
     command -v $cc >/dev/null || continue
     # shellcheck disable=SC2086
     {
@@ -78,10 +78,10 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
         # the files that the compiler saves are of the translated text, and have their usual names
         rm -f twice.[ios] out.[ios]
         "$bidec" $cc -std=gnu11 -save-temps $include -c twice.c >said 2>&1 &&
-            grep -q async_twice_step twice.i && grep -q async_twice_step twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
+            grep -q async_twice_step_ twice.i && grep -q async_twice_step_ twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
         rm -f twice.[ios]
         "$bidec" $cc -std=gnu11 -save-temps=obj $include -c twice.c -o out.o >said 2>&1 &&
-            grep -q async_twice_step out.i && [ -f out.o ] && [ ! -f twice.i ] || fail "$cc: -save-temps=obj"
+            grep -q async_twice_step_ out.i && [ -f out.o ] && [ ! -f twice.i ] || fail "$cc: -save-temps=obj"
 
         # words from a file, which names another
         printf -- '-std=gnu11 @more "-I%s/include"\n' "$root" >words
@@ -98,6 +98,43 @@ for cc in ${BIDE_COMPILERS:-gcc clang}; do
         $cc -std=gnu11 $include -c twice.c -o not.o 2>said && fail "$cc: assembles without the translator"
         "$bidec" $cc $include -c missing.c 2>said && fail "$cc: compiles a file that is not there"
         "$bidec" $cc --version >said || fail "$cc: --version"
+
+        # options whose value is the next word, a source without a name or with another suffix, and no source
+        rm -f twice.o
+        "$bidec" $cc --sysroot / -std=gnu11 $include -c twice.c >said 2>&1 && [ -f twice.o ] || fail "$cc: --sysroot DIR"
+        "$bidec" $cc -std=gnu11 -x c $include -c - -o stdin.o <twice.c >said 2>&1 && nm stdin.o | grep -q async_twice_step_ ||
+            fail "$cc: a source from standard input"
+        "$bidec" $cc -x c -c - -o stdin.o <plain.c >said 2>&1 && nm stdin.o | grep -q plain ||
+            fail "$cc: a plain source from standard input"
+        cp twice.c twice.text
+        "$bidec" $cc -std=gnu11 $include -xc twice.text -x none plain.c -o program $libs >said 2>&1 && [ "$(./program)" = 42 ] ||
+            fail "$cc: -xc, and -x none"
+        # async.h without an async function
+        printf '#include <bide/async.h>\nextern int other;\nint other;\n' >words.c
+        "$bidec" $cc -std=gnu11 -Wall -Wextra -Wpedantic -Werror $include -c words.c >said 2>&1 || fail "$cc: async.h alone"
+        # no warnings but those of the user's code
+        "$bidec" $cc -std=gnu11 -Wall -Wextra -Wpedantic -Werror $include -c twice.c >said 2>&1 || fail "$cc: -Wpedantic"
+        # a function that is not declared, for whose call the compiler would pass any arguments
+        sed 's/async_twice(&frame/async_twicf(\&frame/' twice.c >undeclared.c
+        "$bidec" $cc -std=gnu11 $include -c undeclared.c >said 2>&1 && fail "$cc: a call of a function that is not declared"
+
+        # precompiled headers: used by name, and as CMake does it
+        printf '#ifndef HEADER\n#define HEADER\n#include <bide/async.h>\n#include <bide/bide.h>\n#endif\n' >header.h
+        sed 's/#include <bide.*//' twice.c >headed.c
+        case $cc in *clang*) made=header.h.pch uses='-Xclang -include-pch -Xclang header.h.pch -Xclang -include -Xclang header.h' ;;
+        *) made=header.h.gch uses='-Winvalid-pch -include header.h' ;; esac
+        "$bidec" $cc -std=gnu11 $include -x c-header header.h -o $made >said 2>&1 && [ -s $made ] || fail "$cc: makes no $made"
+        "$bidec" $cc -std=gnu11 -Werror $include -include header.h headed.c -o program $libs >said 2>&1 && [ "$(./program)" = 42 ] ||
+            fail "$cc: -include of a precompiled header"
+        "$bidec" $cc -std=gnu11 -Werror $include $uses headed.c -o program $libs >said 2>&1 && [ "$(./program)" = 42 ] ||
+            fail "$cc: a precompiled header"
+        "$bidec" $cc -std=gnu11 -Werror $include $uses -c plain.c >said 2>&1 || fail "$cc: a plain file with a precompiled header"
+        rm -f $made
+        case $cc in *clang*)
+            "$bidec" $cc -std=gnu11 -MJ entry.json $include -c twice.c -o twice.o >said 2>&1 &&
+                grep -q '"file": "twice.c", "output": "twice.o", "arguments": \["'"$cc"'", "-std=gnu11", "-I.*"twice.o"\]},$' entry.json ||
+                fail "$cc: -MJ" ;;
+        esac
     }
 done
 # A source whose lines cannot be kept is emitted preprocessed, with the reason on stderr.
@@ -113,6 +150,24 @@ for why in '#define TWO 2' '//} int also(void) { return 0; }' '//} /* a comment'
         fail "--emit of '$why'"
 done
 [ -z "$(ls -d "${TMPDIR:-/tmp}"/bidec-* 2>/dev/null | head -1)" ] || echo "(a directory of another run is left)"
+
+# What is nested more deeply than the translator can follow is rejected with its line. A long function is not.
+head='typedef struct bide_awaiter bide_awaiter; typedef struct { int x; } W; bide_awaiter *wait_for(W *w, int n); void c(int *);'
+for pair in '( )' '{ }' '! ;'; do
+    awk -v head="$head" -v pair="$pair" 'BEGIN { split(pair, p, " "); open = p[1]; close_ = p[2] == ";" ? "" : p[2]
+        for (i = 0; i < 18; i++) { open = open open; close_ = close_ close_ }
+        print head; print "async int f(int x) { await wait_for(1);"
+        print (p[1] == "{" ? "" : "return ") open (p[1] == "{" ? "await wait_for(2);" : "x;") close_ "; }" }' |
+        sed 's/;\()*\); }$/\1; }/' >deep.i
+    "$bidec" <deep.i >deep.out 2>said
+    [ $? -eq 1 ] && grep -q '<stdin>:3:.*more deeply than the translator can follow' said || fail "nested $pair"
+done
+awk -v head="$head" 'BEGIN { print head; print "async int f(int x) {"
+    for (i = 0; i < 16384; i++) print "{ int v __attribute__((cleanup(c))) = x; await wait_for(v); }"
+    print "return x; }" }' >long.i
+"$bidec" <long.i 2>said | grep -q 'v_16384' || fail "a long function"
+
+"$bidec" --version >said && grep -q '^bidec [0-9]*\.[0-9]*\.[0-9]*$' said || fail "--version"
 
 cat >Makefile <<END
 CC = $bidec gcc

@@ -16,84 +16,97 @@ static bool has_suffix(const char *word, const char *with)
     return length > tail && strcmp(word + length - tail, with) == 0;
 }
 
-/* The options whose value is the next word. */
-bool takes_word(const char *word)
+/* Returns whether the list has the word. */
+static bool is_in(const char *const list[], size_t count, const char *word)
 {
-    static const char *const options[] = {"-o",
-                                          "-x",
-                                          "-I",
-                                          "-D",
-                                          "-U",
-                                          "-L",
-                                          "-l",
-                                          "-T",
-                                          "-u",
-                                          "-z",
-                                          "-e",
-                                          "-include",
-                                          "-imacros",
-                                          "-isystem",
-                                          "-iquote",
-                                          "-idirafter",
-                                          "-iprefix",
-                                          "-iwithprefix",
-                                          "-iwithprefixbefore",
-                                          "-isysroot",
-                                          "-MF",
-                                          "-MT",
-                                          "-MQ",
-                                          "-Xlinker",
-                                          "-Xassembler",
-                                          "-Xpreprocessor",
-                                          "-Xclang",
-                                          "-arch",
-                                          "-target",
-                                          "-aux-info",
-                                          "-dumpbase",
-                                          "-dumpdir",
-                                          "--param",
-                                          "-A",
-                                          "-mllvm"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (strcmp(word, options[i]) == 0)
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(word, list[i]) == 0)
             return true;
     }
     return false;
+}
+
+#define IS_IN(list, word) is_in((list), sizeof(list) / sizeof *(list), (word))
+
+/* The options of gcc and clang whose value is the next word. */
+bool takes_word(const char *word)
+{
+    static const char *const options[] = {
+        /* of the driver */
+        "-o", "-x", "-B", "-specs", "-wrapper", "-arch", "-target", "-gcc-toolchain",
+        "-ccc-install-dir", "-dumpbase", "-dumpbase-ext", "-dumpdir", "-aux-info", "--param",
+        "-resource-dir", "-working-directory", "-serialize-diagnostics", "--serialize-diagnostics",
+        "-fplugin-arg", "--output", "--language", "--prefix", "--target", "--config",
+        /* of the preprocessor */
+        "-I", "-D", "-U", "-A", "-F", "-MF", "-MT", "-MQ", "-MJ", "-include", "-imacros",
+        "-isystem", "-isystem-after", "-iquote", "-idirafter", "-iprefix", "-iwithprefix",
+        "-iwithprefixbefore", "-isysroot", "-imultilib", "-iframework", "-iframeworkwithsysroot",
+        "-iwithsysroot", "-include-pch", "-ivfsoverlay", "-cxx-isystem", "--sysroot", "--include",
+        "--imacros", "--include-directory", "--include-directory-after", "--include-prefix",
+        "--include-with-prefix", "--include-with-prefix-after", "--include-with-prefix-before",
+        "--define-macro", "--undefine-macro", "--assert",
+        /* of the linker and the assembler */
+        "-L", "-l", "-T", "-u", "-z", "-e", "-R", "-G", "-Tbss", "-Tdata", "-Ttext", "-rpath",
+        "-framework", "--library-directory", "--force-link", "--entry", "-Xlinker", "-Xassembler",
+        "-Xpreprocessor", "-Xclang", "-Xanalyzer", "-Xarch_host", "-Xopenmp-target", "-mllvm",
+        "-mthread-model", "--for-linker", "--for-assembler"};
+    return IS_IN(options, word);
 }
 
 /* The options that only the preprocessor uses. */
 bool is_preprocessing(const char *word)
 {
-    static const char *const options[] = {"-I",
-                                          "-D",
-                                          "-U",
-                                          "-include",
-                                          "-imacros",
-                                          "-isystem",
-                                          "-iquote",
-                                          "-idirafter",
-                                          "-iprefix",
-                                          "-iwithprefix",
-                                          "-M",
-                                          "-Wp,",
-                                          "-Xpreprocessor",
-                                          "-A"};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (has_prefix(word, options[i]))
+    static const char *const prefixes[] = {"-I",
+                                           "-D",
+                                           "-U",
+                                           "-A",
+                                           "-M",
+                                           "-Wp,",
+                                           "-include",
+                                           "-imacros",
+                                           "-isystem",
+                                           "-iquote",
+                                           "-idirafter",
+                                           "-iprefix",
+                                           "-iwithprefix",
+                                           "-Xpreprocessor",
+                                           "--include",
+                                           "--imacros",
+                                           "--define-macro",
+                                           "--undefine-macro",
+                                           "--assert"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (has_prefix(word, prefixes[i]))
             return true;
     }
     return false;
 }
 
-bool is_source(const char *word)
+/* The language that -x gives in one word or two, at `word`; or NULL. */
+const char *language_of(const char *const *word)
 {
-    return word[0] != '-' && has_suffix(word, ".c");
+    if (strcmp(*word, "-x") == 0 || strcmp(*word, "--language") == 0)
+        return word[1];
+    if (has_prefix(*word, "--language="))
+        return *word + strlen("--language=");
+    return has_prefix(*word, "-x") ? *word + 2 : NULL;
+}
+
+/* Returns whether a word is a C source, if `language` is that of the latest -x, or NULL. */
+bool is_source(const char *word, const char *language)
+{
+    if (word[0] == '-' && word[1] != 0)
+        return false;
+    if (language != NULL && strcmp(language, "none") != 0)
+        return strcmp(language, "c") == 0;
+    return has_suffix(word, ".c");
 }
 
 void read_arguments(struct job *job, char **word)
 {
     static const char *const launchers[] = {"ccache", "distcc", "sccache", "icecc"};
     bool again = true;
+    const char *language = NULL;
     while (again && *word != NULL) {
         const char *name = strrchr(*word, '/') != NULL ? strrchr(*word, '/') + 1 : *word;
         again = false;
@@ -115,10 +128,16 @@ void read_arguments(struct job *job, char **word)
             job->output = *word + 2;
         else if (strcmp(*word, "-o") == 0 && word[1] != NULL)
             job->output = word[1];
+        if (language_of((const char *const *)word) != NULL)
+            language = language_of((const char *const *)word);
+        job->makes_header |=
+            (language != NULL && strcmp(language, "c-header") == 0) || has_suffix(*word, ".h");
+        if (has_prefix(*word, "-MJ"))
+            job->database = (*word)[3] != 0 ? *word + 3 : word[1];
         command_add(&job->rest, *word);
         if (takes_word(*word) && word[1] != NULL)
             command_add(&job->rest, *++word);
-        else if (is_source(*word))
+        else if (is_source(*word, language))
             command_add(&job->sources, *word);
     }
 }

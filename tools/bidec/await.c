@@ -8,6 +8,8 @@
  */
 #include "bidec.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Awaits ---- */
@@ -66,6 +68,59 @@ static bool needs_waiter(const struct function *f, const struct node *node)
 
 static const char *awaiter_of(struct node *node, struct scope *slot);
 
+/* Returns the operation whose value an await has: one that runs another may pass its value. */
+static struct node *value_source(struct node *node)
+{
+    for (;;) {
+        node = without_parentheses(node);
+        const struct function *f = called_function(node);
+        if (f == NULL || !f->passes_result)
+            return node;
+        struct node *part = is_here(node->list) ? node->list->next : node->list;
+        int number = needs_waiter(f, node) ? 1 : 0;
+        while (part != NULL && number < 16 && !f->takes_awaiter[number])
+            part = part->next, number++;
+        if (part == NULL || number == 16)
+            return node;
+        node = part;
+    }
+}
+
+/* Returns the operand of a cast to void, or NULL. */
+static struct node *discarded(struct node *node)
+{
+    node = without_parentheses(node);
+    bool is_void =
+        node->kind == E_CAST && node->type_end == node->type + 1 && token_is(node->type, "void");
+    return is_void ? node->a : NULL;
+}
+
+/*
+ * The awaiter of an operation that is awaited by another one, which ends with its status alone. A result
+ * that is lost is an error, unless it is cast to void. Only the compiler knows whether a type is int.
+ */
+static const char *inner_awaiter(const char *by, struct node *node, struct scope *slot)
+{
+    struct node *of = discarded(node);
+    if (of != NULL)
+        return awaiter_of(of, slot);
+    of = value_source(node);
+    const struct function *f = called_function(of);
+    const struct value *value = f != NULL && needs_waiter(f, of) ? find_value(f->waiter) : NULL;
+    if (value != NULL)
+        reject_at(node->first,
+                  "%s() drops the count of %s: call it with a %s of your own, or cast it to void",
+                  by, f->name, f->waiter);
+    if (f != NULL && f->is_async && f->value == NULL && !f->returns_nothing) {
+        begin_user_text(node->first);
+        text_print(body,
+                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), int), \"%s() drops "
+                   "the result of %s: store it through a pointer, or cast the call to void\");",
+                   f->result, by, f->name);
+    }
+    return awaiter_of(node, slot);
+}
+
 /* Returns the arguments as text. The waiters of arguments that are awaiters are in `slot` too. */
 static const char *awaiter_arguments(const struct function *f, struct node *list, int first,
                                      struct scope *slot)
@@ -81,7 +136,7 @@ static const char *awaiter_arguments(const struct function *f, struct node *list
                       "operations that are awaited together may contain one await at most: store "
                       "this value in a variable first");
         if (number < 16 && f->takes_awaiter[number])
-            one = awaiter_of(node, slot);
+            one = f->passes_result ? awaiter_of(node, slot) : inner_awaiter(f->name, node, slot);
         else if (last != NULL && node != last)
             one = keep_value(node);
         else
@@ -107,7 +162,7 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
         if (part->awaits)
             reject_at(part->first,
                       "%s() starts its operations together: await is not allowed inside", group);
-        const char *one = awaiter_of(part, slot);
+        const char *one = inner_awaiter(group, part, slot);
         text_print(&text, "bide_branch_init(&bide_self->%s.branches[%u], %s), ", name, number, one);
     }
     text_print(&text, "bide_when_%s(&bide_self->%s.when, bide_self->%s.branches, %u))", group, name,
@@ -141,7 +196,7 @@ static const char *select_awaiter(const char *group, struct node *node, struct s
                       "%s() takes operations that can be attempted without waiting, or undone; use "
                       "any() to wait for the first of several functions",
                       group);
-        const char *one = awaiter_of(part, slot);
+        const char *one = inner_awaiter(group, part, slot);
         text_print(&text, "bide_select_case_init(&bide_self->%s.cases[%u], %s), ", name, number,
                    one);
     }
@@ -227,9 +282,27 @@ static const char *with_waiter(const struct function *f, const struct node *node
         f->parameter_count - 1, f->name, arguments);
 }
 
+/*
+ * Rejects an operation of async_macros.h that is called with a wrong number of arguments: the call is one
+ * of BIDE_BRING_3_1_ then, which is not defined, with the name of the operation's macro.
+ */
+static void check_brought(const struct node *node)
+{
+    unsigned takes, has;
+    if (node->kind != E_CALL || node->a->kind != E_TOKENS || node->list == NULL ||
+        sscanf(spelling_of(node->a->first), "BIDE_BRING_%u_%u_", &takes, &has) != 2)
+        return;
+    char *name = (char *)format_text("%s", spelling_of(node->list->first));
+    for (char *p = name; *p != 0; p++)
+        *p = p[1] == 0 && *p == '_' ? 0 : (char)tolower((unsigned char)*p);
+    reject_at(node->first, "%s takes %u arguments, or %u without its waiter, not %u", name, takes,
+              takes - 1, has);
+}
+
 static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = without_parentheses(node);
+    check_brought(node);
     const char *group = group_of(node);
     if (group != NULL && strncmp(group, "select_", 7) == 0)
         return select_awaiter(group, node, slot);
@@ -246,17 +319,23 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         const char *arguments = awaiter_arguments(f, list, needs ? 1 : 0, slot);
         if (!needs)
             return with_waiter(f, node, arguments);
-        const struct keeper *keeper = find_keeper(f->name);
-        if (keeper != NULL)
+        if (f->kept_for != NULL)
             reject_at(node->first, "%s is called with its %s here: %s needs it afterwards", f->name,
-                      f->waiter, keeper->reason);
+                      f->waiter, f->kept_for);
         const char *name = member_name(format_text("%s_%u", f->name, ++serial));
-        add_member(slot, format_text("%s %s;", f->waiter, name));
+        add_member(f->is_coroutine_scoped ? function->kept : slot,
+                   format_text("%s %s;", f->waiter, name));
         node->member = name;
         return format_text("%s(&bide_self->%s%s%s)", f->name, name, node->list != NULL ? ", " : "",
                            arguments);
     }
-    return lower_value(node);
+    const char *awaiter = lower_value(node);
+    begin_user_text(node->first);
+    text_print(body,
+               "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_awaiter *), "
+               "\"await takes a call of an async function, or a bide_awaiter *\");",
+               awaiter);
+    return awaiter;
 }
 
 /* spawn(scope, call): allocates a branch and a frame, which the branch frees at its end. */
@@ -297,7 +376,7 @@ const char *lower_spawn(struct node *node)
     if (f->is_created)
         text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
                    allocator_text());
-    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code, %u);",
+    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code_, %u);",
                value, to, function->name, tokens[node->first].line);
     text_print(body, "}");
     return value;
@@ -308,11 +387,11 @@ const char *await_status_of(const struct node *node)
 {
     if (node->kind == E_SPAWN)
         return "(*(int *)0)";
-    const struct node *of = without_parentheses(node->a);
+    const struct node *direct = without_parentheses(node->a), *of = value_source(node->a);
     struct function *f = called_function(of);
     if (f != NULL && f->is_async) {
         if (f->returns_nothing)
-            return "((void)0)";
+            return of == direct ? "((void)0)" : "(*(int *)0)";
         return format_text("(*(__typeof__(%s) *)0)", f->result);
     }
     if (f != NULL && needs_waiter(f, of)) {
@@ -332,7 +411,7 @@ static unsigned add_point(int token, const char *state)
     unsigned point = ++points;
     text_print(&point_table,
                "    [%u] = {{0, bide_frame_started_, 0, 0, bide_frame_withdraw_, 0, 0}, "
-               "&async_%s_code, 0, %u, %u, %s},\n",
+               "&async_%s_code_, 0, %u, %u, %s},\n",
                point, function->name, point, tokens[token].line, state);
     return point;
 }
@@ -351,10 +430,10 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     print_saves(&loads, node->scope, whole.first, node->first, true);
     text_print(body,
                "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
-               "&async_%s_points[%u], &bide_budget_left_);\n"
+               "&async_%s_points_[%u], &bide_budget_left_);\n"
                "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
                "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
-               "&async_%s_points[%u], "
+               "&async_%s_points_[%u], "
                "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
                "        return bide_next_frame(bide_next_);\n    }\n",
                function->name, point, saves.at, function->name, point);
@@ -370,6 +449,23 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     text_print(body, "    }\n");
 }
 
+/*
+ * If the operation around a function has failed, the function may not have begun, and has no result.
+ * The result is the error then, or zeros, as that of a frame without memory.
+ */
+static void print_failed_result(const struct node *node, const char *result)
+{
+    begin_generated_text(node->first);
+    text_print(
+        body,
+        "if (__builtin_expect(bide_status_ < 0, 0)) {\n"
+        "    __builtin_memset((void *)&%s, 0, sizeof %s);\n"
+        "    _Generic(%s, int: bide_async_fails_int_, long: bide_async_fails_long_, long long: "
+        "bide_async_fails_long_long_, default: bide_async_fails_)((void *)&%s, "
+        "bide_status_);\n}\n",
+        result, result, result, result);
+}
+
 const char *lower_await(struct node *node)
 {
     struct node *of = without_parentheses(node->a);
@@ -378,27 +474,27 @@ const char *lower_await(struct node *node)
     slot->last = node->end - 1;
     const char *awaiter = awaiter_of(of, slot);
     struct function *f = called_function(of);
-    bool is_known = group_of(of) != NULL || (f != NULL && (f->is_async || f->makes_awaiter));
-    if (!is_known) {
-        begin_user_text(node->first);
-        text_print(body,
-                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), bide_awaiter *), "
-                   "\"await takes a call of an async function, or a bide_awaiter *\");",
-                   awaiter);
-    }
     bool is_child = f != NULL && f->is_async;
     print_await(node, awaiter, !is_child || f->is_created);
-    if (is_child)
-        return f->returns_nothing ? "(void)0"
-                                  : format_text("((void)0, bide_self->%s%s)", of->member,
-                                                f->is_created ? "" : ".result");
-    if (group_of(of) != NULL && of->member != NULL)
-        return format_text("(%s, bide_status_)", of->member);
-    if (f != NULL && of->member != NULL) {
+    struct node *source = value_source(of);
+    bool is_passed = source != of;
+    f = called_function(source);
+    if (f != NULL && f->is_async && f->returns_nothing)
+        return is_passed ? "((void)0, bide_status_)" : "(void)0";
+    if (f != NULL && f->is_async) {
+        const char *result =
+            format_text("bide_self->%s%s", source->member, f->is_created ? "" : ".result");
+        if (is_passed)
+            print_failed_result(node, result);
+        return format_text("((void)0, %s)", result);
+    }
+    if (group_of(source) != NULL && source->member != NULL)
+        return format_text("(%s, bide_status_)", source->member);
+    if (f != NULL && source->member != NULL) {
         struct value *value = find_value(f->waiter);
         if (value != NULL)
             return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)bide_self->%s.%s)",
-                               value->type, value->type, of->member, value->expression);
+                               value->type, value->type, source->member, value->expression);
     }
     return "((void)0, bide_status_)";
 }
@@ -439,7 +535,7 @@ void lower_yield(struct node *node)
     int first = whole.enclosing_first != 0 ? whole.enclosing_first : node->end;
     print_saves(body, node->scope, first, node->first, false);
     text_print(body,
-               "\nbide_frame_->awaiter.ops = &async_%s_points[%u].ops;\n"
+               "\nbide_frame_->awaiter.ops = &async_%s_points_[%u].ops;\n"
                "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
                "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
                "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",

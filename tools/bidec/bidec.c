@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@ static const char usage[] =
     "                                      print the generated code of a line of FILE.c\n"
     "       bidec --editor < preprocessed  print the declarations of functions that make\n"
     "                                      awaiters for clang: bide/detail/editor.h\n"
+    "       bidec --version                print the version\n"
     "\n"
     "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
     "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
@@ -93,14 +95,40 @@ static bool emit_source(struct text *emitted, const struct text *translated, con
     return emit_in_source(emitted, translated, source, &text);
 }
 
+/*
+ * clang warns of each line marker of the text that it is given, if the user asks for all extensions. The
+ * pragma of async.h, at the top, says that these are no one's code.
+ */
+static void write_pragma(int to, const struct text *input)
+{
+    static const char pragma[] = "#pragma clang diagnostic ignored \"-Wgnu-line-marker\"\n";
+    struct text line = {(char *)pragma, sizeof pragma - 1, 0};
+    if (memmem(input->at, input->length, pragma, line.length) != NULL)
+        write_all(to, &line);
+}
+
+/* Asks for the stack that MAX_NESTING and MAX_DEPTH need. The stack grows up to the limit of this moment. */
+static void allow_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur < STACK) {
+        limit.rlim_cur = limit.rlim_max < STACK ? limit.rlim_max : STACK;
+        (void)setrlimit(RLIMIT_STACK, &limit);
+    }
+}
+
 /* `source` is the file to emit, or NULL; `is_read`: the output is for people, not for a compiler. */
 static void translate_stream(int from, int to, const char *source, bool is_read)
 {
+    allow_stack();
     struct text input = read_all(from), out = {0}, other = {0};
     text_expect(&out, input.length * 2);
     lex(input.at, input.length);
     translate(&out, input.at);
     bool is_other = !is_read;
+    if (is_other)
+        write_pragma(to, &input);
     if (is_other)
         mark_generated_lines(&other, &out);
     else if (source != NULL)
@@ -143,6 +171,39 @@ static bool has_async(const char *path)
     return false;
 }
 
+/*
+ * How many words at `i` name a header that is included, or precompiled, in front of the source, by way of
+ * -Xclang; 0: none. CMake uses `-Xclang -include-pch -Xclang FILE -Xclang -include -Xclang FILE`.
+ */
+static unsigned words_of_inner_include(const struct job *job, unsigned i, bool only_precompiled)
+{
+    const char *const *words = job->rest.words;
+    if (i + 3 >= job->rest.count || strcmp(words[i], "-Xclang") != 0 ||
+        strcmp(words[i + 2], "-Xclang") != 0)
+        return 0;
+    bool is_include = strcmp(words[i + 1], "-include-pch") == 0 ||
+                      (!only_precompiled && strcmp(words[i + 1], "-include") == 0);
+    return is_include ? 4 : 0;
+}
+
+/* The options that the preprocessor does not get. */
+static bool is_left_out(const char *word)
+{
+    static const char *const words[] = {"-c", "-S", "-E"};
+    static const char *const prefixes[] = {"-o",   "--output=", "-save-temps", "--save-temps", "-l",
+                                           "-Wl,", "-MJ",       "-x",          "--language="};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(word, words[i]) == 0)
+            return true;
+    }
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (has_prefix(word, prefixes[i]))
+            return true;
+    }
+    return strcmp(word, "--language") == 0 || strcmp(word, "--output") == 0 ||
+           strcmp(word, "-include-pch") == 0;
+}
+
 /* Preprocesses `source` into `to`. */
 static int preprocess_source(const struct job *job, const char *source, const char *to)
 {
@@ -151,16 +212,16 @@ static int preprocess_source(const struct job *job, const char *source, const ch
         command_add(&c, job->compiler.words[i]);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
-        if (strcmp(word, "-o") == 0) {
-            i++;
-        } else if (takes_word(word) && i + 1 < job->rest.count) {
+        unsigned inner = words_of_inner_include(job, i, true);
+        bool has_value = takes_word(word) && i + 1 < job->rest.count;
+        if (inner != 0) {
+            i += inner - 1;
+        } else if (is_left_out(word) || word[0] != '-' || word[1] == 0) {
+            i += has_value;
+        } else {
             command_add(&c, word);
-            command_add(&c, job->rest.words[++i]);
-        } else if (word[0] == '-' && strcmp(word, "-c") != 0 && strcmp(word, "-S") != 0 &&
-                   strcmp(word, "-E") != 0 && !has_prefix(word, "-o") &&
-                   !has_prefix(word, "-save-temps") && !has_prefix(word, "-l") &&
-                   !has_prefix(word, "-Wl,")) {
-            command_add(&c, word);
+            if (has_value)
+                command_add(&c, job->rest.words[++i]);
         }
     }
     if (job->has_dependencies) {
@@ -178,6 +239,10 @@ static int preprocess_source(const struct job *job, const char *source, const ch
     }
     command_add(&c, "-D__BIDEC__=1");
     command_add(&c, "-E");
+    if (!is_source(source, NULL)) {
+        command_add(&c, "-x");
+        command_add(&c, "c");
+    }
     command_add(&c, source);
     command_add(&c, "-o");
     command_add(&c, to);
@@ -193,23 +258,34 @@ static int compile_translated(const struct job *job, const struct command *trans
 {
     struct command c = {0};
     unsigned source = 0;
+    const char *language = NULL;
     for (unsigned i = 0; i < job->compiler.count; i++)
         command_add(&c, job->compiler.words[i]);
+    /* in front of the user's options: a call of a function that is not declared is an int */
+    if (assembly == NULL)
+        command_add(&c, "-Werror=implicit-function-declaration");
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
+        unsigned inner = words_of_inner_include(job, i, false);
         bool has_value = takes_word(word) && i + 1 < job->rest.count;
         bool is_output =
             has_prefix(word, "-o") || strcmp(word, "-c") == 0 || has_prefix(word, "-save-temps");
+        const char *given = language_of(&job->rest.words[i]);
         if (assembly != NULL && is_output) {
             i += strcmp(word, "-o") == 0;
-            continue;
-        }
-        if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
+        } else if (inner != 0) {
+            i += inner - 1;
+        } else if (given != NULL) {
+            language = given; /* a translated source has a suffix that says what it is */
+            command_add(&c, "-x");
+            command_add(&c, strcmp(given, "c") == 0 ? "none" : given);
+            i += has_value;
+        } else if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
             i += has_value;
         } else if (has_value) {
             command_add(&c, word);
             command_add(&c, job->rest.words[++i]);
-        } else if (is_source(word)) {
+        } else if (is_source(word, language)) {
             /* a source without async functions is preprocessed too, as the preprocessor's options are
              * left out here */
             bool is_plain = translated->words[source] == job->sources.words[source];
@@ -236,6 +312,60 @@ static int compile_translated(const struct job *job, const struct command *trans
         command_add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
     }
     return command_run(&c);
+}
+
+/* ---- -MJ: the compilation database ---- */
+
+static void print_json(FILE *out, const char *text)
+{
+    putc('"', out);
+    for (const char *p = text; *p != 0; p++) {
+        if ((unsigned char)*p < ' ')
+            fprintf(out, "\\u%04x", *p);
+        else
+            fprintf(out, *p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+    }
+    putc('"', out);
+}
+
+/* Writes what clang would, for the sources as they stand: an entry each, with the user's command. */
+static int write_database(const struct job *job)
+{
+    char *directory = getcwd(NULL, 0);
+    FILE *out = fopen(job->database, "w");
+    if (directory == NULL || out == NULL) {
+        perror(job->database);
+        return 1;
+    }
+    for (unsigned n = 0; n < job->sources.count; n++) {
+        const char *source = job->sources.words[n];
+        fputs("{ \"directory\": ", out);
+        print_json(out, directory);
+        fputs(", \"file\": ", out);
+        print_json(out, source);
+        fputs(", \"output\": ", out);
+        print_json(out, job->output != NULL ? job->output : with_suffix(source, ".o", false));
+        fputs(", \"arguments\": [", out);
+        for (unsigned i = 0; i < job->compiler.count; i++) {
+            fputs(i != 0 ? ", " : "", out);
+            print_json(out, job->compiler.words[i]);
+        }
+        for (unsigned i = 0; i < job->rest.count; i++) {
+            const char *word = job->rest.words[i];
+            if (has_prefix(word, "-MJ")) {
+                i += word[3] == 0;
+                continue;
+            }
+            fputs(", ", out);
+            print_json(out, word);
+        }
+        fputs("]},\n", out);
+    }
+    free(directory);
+    if (fclose(out) == 0)
+        return 0;
+    perror(job->database);
+    return 1;
 }
 
 static void remove_temporary_files(void)
@@ -304,6 +434,7 @@ static int run_job(const struct job *job)
             break;
         if (!has_async(from)) {
             command_add(&translated, source);
+            any |= strcmp(source, "-") == 0; /* it is read already */
             continue;
         }
         any = true;
@@ -348,6 +479,8 @@ static int run_job(const struct job *job)
         }
     } else if (status == 0 && any) {
         status = compile_translated(job, &translated, NULL);
+        if (status == 0 && job->database != NULL)
+            status = write_database(job);
     }
     remove_temporary_files();
     if (status == 0 && !any && !emit && explained_line == 0 && !tables && !job->only_preprocess)
@@ -372,6 +505,10 @@ int main(int argc, char **argv)
     int words = 1;
     if (strcmp(word, "--help") == 0) {
         fputs(usage, stdout);
+        return 0;
+    }
+    if (strcmp(word, "--version") == 0) {
+        puts("bidec " BIDEC_VERSION);
         return 0;
     }
     if (strcmp(word, "--editor") == 0) {
@@ -412,7 +549,7 @@ int main(int argc, char **argv)
     struct command c = {0};
     for (; *argv != NULL; argv++)
         command_add(&c, *argv);
-    if (job.sources.count != 0)
+    if (job.sources.count != 0 || job.makes_header)
         command_add(&c, "-D__BIDEC__=1");
     command_exec(&c);
 }

@@ -119,6 +119,7 @@ struct symbol {
     int last_use;       /* the last token at which it can be used */
     const char *member; /* its name in the frame; of a type: its name at file scope */
     bool is_const;      /* its member is written once and read as a constant */
+    bool is_kept;       /* a member that shares its memory with no other, to the function's end */
     const char *probe;  /* the name of its probe at file scope (type.c), or NULL */
     bool has_body;      /* a tag that is defined, not only declared */
 };
@@ -203,6 +204,7 @@ struct node {
     enum node_kind kind;
     int first, end; /* tokens, the end not included */
     int sign;       /* the token of the operator */
+    int depth;      /* of the tree below it */
     int type, type_end;
     struct node *a, *b, *c, *d;
     struct node *list, *next;
@@ -264,6 +266,10 @@ struct function {
     const char *waiter; /* the type that the first parameter points at, as text */
     int parameter_count;
     bool takes_awaiter[16];
+    bool
+        is_coroutine_scoped; /* the marks of compiler.h: its waiter stays until the function ends */
+    bool passes_result;      /* its value is that of the awaiter that it takes */
+    const char *kept_for;    /* what needs its waiter afterwards; NULL: nothing */
 
     /* an async function */
     bool defined;     /* its struct, or the size of its struct, is known */
@@ -282,6 +288,7 @@ struct function {
     int specifiers_first, specifiers_end, stars_end;
     struct declarator *parameters;
     struct scope *scope;
+    struct scope *kept; /* members that share their memory with no other, to the function's end */
     struct node *body;
 };
 
@@ -291,18 +298,12 @@ struct value {
     const char *waiter, *type, *expression;
 };
 
-/* An operation that is never called without its waiter, because that is needed afterwards. */
-struct keeper {
-    struct keeper *next;
-    const char *function, *reason;
-};
-
 /* ---- file.c ---- */
 
 extern struct function *first_function; /* in the order of their first declarations */
 struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
-struct keeper *find_keeper(const char *function);
+bool is_kept_waiter(int token); /* the type of a coroutine-scoped operation's waiter */
 bool is_global_type(int token);
 bool is_global_tag(int token);
 void note_global_tags(int first, int end); /* tokens at file scope */
@@ -329,6 +330,15 @@ extern unsigned serial;                /* for names that are unique in a functio
 extern struct definition *definitions; /* of the function, in their order */
 extern bool has_labels;                /* the function has labels */
 extern int deferred;                   /* the depth of deferred statements around the parser */
+
+/*
+ * The parser and the passes recurse. `nesting` counts the parser's functions on the stack. Text that needs more
+ * of them than MAX_NESTING is rejected, and so is a tree that is deeper than MAX_DEPTH: an expression of that many
+ * operators. The program asks for a stack that is large enough for both.
+ */
+enum { MAX_NESTING = 20000, MAX_DEPTH = 50000, STACK = 120 << 20 };
+extern int nesting;
+void nest(void);
 
 void expect(const char *text);
 bool accept(const char *text);

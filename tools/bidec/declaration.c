@@ -377,7 +377,9 @@ struct specifiers *parse_specifiers(void)
             has_type = true;
             at++;
         } else if (is_tag_word(at)) {
+            nest();
             parse_tagged(s);
+            nesting--;
             has_type = true;
         } else if (is_typeof(at)) {
             at++;
@@ -508,7 +510,9 @@ static void parse_direct(struct declarator *d, bool nested)
             at++;
         }
         skip_attributes();
+        nest();
         parse_direct(d, true);
+        nesting--;
         d->is_pointer |= is_pointer;
         expect(")");
         if (d->suffix == 0)
@@ -645,7 +649,7 @@ struct node *parse_declaration(void)
         if (accept("=")) {
             d->initialiser_first = at;
             d->initialiser = parse_initialiser();
-            node->awaits |= d->initialiser->awaits;
+            with_part(node, d->initialiser);
         }
         if (!accept(","))
             break;

@@ -36,7 +36,7 @@ void print_for_editors(struct text *out)
         if (!f->makes_awaiter || f->waiter == NULL || f->parameter_count < 2 ||
             strstr(f->waiter, "bide_frame") != NULL || strcmp(f->waiter, "bide_task") == 0)
             continue; /* an async function always passes the waiter */
-        if (find_keeper(f->name) != NULL)
+        if (f->kept_for != NULL)
             continue;
         const struct value *value = find_value(f->waiter);
         const char *type = value != NULL ? value->type : "int";

@@ -21,9 +21,9 @@ static const char *part_of(const char *p, const char *end)
         const char *begins, *has, *part;
     } parts[] = {
         {"struct async_", "{", "the frame"},
-        {"static bide_next async_", "_step(bide_frame *bide_frame_, unsigned bide_depth_)",
+        {"static bide_next async_", "_step_(bide_frame *bide_frame_, unsigned bide_depth_)",
          "the step function"},
-        {"static const bide_point async_", "_points[]", "the suspension points"},
+        {"static const bide_point async_", "_points_[]", "the suspension points"},
         {"extern ", "__error__", "the declaration that rejects a plain call"},
         {"bide_awaiter *async_", "(", "the init function"},
         {"static inline bide_awaiter *async_", "(", "the init function"},

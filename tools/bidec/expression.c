@@ -13,9 +13,22 @@ void awaits_here(void)
 
 struct node *with_part(struct node *node, const struct node *part)
 {
-    if (part != NULL)
-        node->awaits |= part->awaits;
+    if (part == NULL)
+        return node;
+    node->awaits |= part->awaits;
+    if (node->depth <= part->depth)
+        node->depth = part->depth + 1;
+    if (node->depth > MAX_DEPTH)
+        reject_at(node->first, "this has more parts than the translator can follow");
     return node;
+}
+
+int nesting;
+
+void nest(void)
+{
+    if (++nesting > MAX_NESTING)
+        reject_at(at, "this is nested more deeply than the translator can follow");
 }
 
 static void append_part(struct node *node, struct node *part)
@@ -97,7 +110,7 @@ static struct node *parse_generic(void)
     return finish_node(node);
 }
 
-struct node *parse_initialiser(void)
+static struct node *parse_initial(void)
 {
     if (!token_is(at, "{"))
         return parse_assignment();
@@ -130,6 +143,14 @@ struct node *parse_initialiser(void)
     }
     expect("}");
     return finish_node(node);
+}
+
+struct node *parse_initialiser(void)
+{
+    nest();
+    struct node *node = parse_initial();
+    nesting--;
+    return node;
 }
 
 static void reject_word(int token)
@@ -351,7 +372,7 @@ static struct node *parse_await(void)
     return finish_node(node);
 }
 
-static struct node *parse_unary(void)
+static struct node *parse_operand(void)
 {
     struct node *node;
     if (token_is(at, "(") && token_is(at + 1, "{"))
@@ -382,6 +403,14 @@ static struct node *parse_unary(void)
         }
     }
     return parse_postfix(parse_primary());
+}
+
+static struct node *parse_unary(void)
+{
+    nest();
+    struct node *node = parse_operand();
+    nesting--;
+    return node;
 }
 
 static int operator_precedence(int token)
@@ -415,7 +444,7 @@ static struct node *parse_binary(int min_precedence)
     return left;
 }
 
-struct node *parse_condition(void)
+static struct node *parse_choice(void)
 {
     struct node *left = parse_binary(1);
     if (!token_is(at, "?"))
@@ -431,7 +460,15 @@ struct node *parse_condition(void)
     return finish_node(node);
 }
 
-struct node *parse_assignment(void)
+struct node *parse_condition(void)
+{
+    nest();
+    struct node *node = parse_choice();
+    nesting--;
+    return node;
+}
+
+static struct node *parse_assigned(void)
 {
     static const char *const operators[] = {
         "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|="};
@@ -448,6 +485,14 @@ struct node *parse_assignment(void)
         }
     }
     return left;
+}
+
+struct node *parse_assignment(void)
+{
+    nest();
+    struct node *node = parse_assigned();
+    nesting--;
+    return node;
 }
 
 struct node *parse_expression(void)

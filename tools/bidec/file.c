@@ -4,6 +4,7 @@
  */
 #include "bidec.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,13 +16,12 @@ struct name {
     struct name *next;
     const char *at;
     size_t length;
-    bool is_type, is_array, is_scalar, is_tag;
+    bool is_type, is_array, is_scalar, is_void, is_tag, is_kept_waiter;
     struct function *function;
 };
 
 static struct name *names[BUCKETS];
 static struct value *values;
-static struct keeper *keepers;
 struct function *first_function;
 static struct function **last_function = &first_function;
 
@@ -80,6 +80,27 @@ bool is_global_scalar(int token)
     return name != NULL && name->is_type && name->is_scalar;
 }
 
+/* Returns whether the specifiers name void, or a typedef of it. */
+static bool is_void_type(int first, int end)
+{
+    bool is_void = false;
+    for (int i = first; i < end; i++) {
+        if (token_is(i, "(")) {
+            i = closing_bracket(i);
+            continue;
+        }
+        const struct name *name = find_name(tokens[i].at, tokens[i].length, false);
+        is_void |= token_is(i, "void") || (name != NULL && name->is_type && name->is_void);
+    }
+    return is_void;
+}
+
+bool is_kept_waiter(int token)
+{
+    const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
+    return name != NULL && name->is_kept_waiter;
+}
+
 struct function *find_function(const char *text, size_t length)
 {
     const struct name *name = find_name(text, length, false);
@@ -106,15 +127,13 @@ struct value *find_value(const char *waiter)
     return value;
 }
 
-struct keeper *find_keeper(const char *function)
-{
-    struct keeper *keeper = keepers;
-    while (keeper != NULL && strcmp(keeper->function, function) != 0)
-        keeper = keeper->next;
-    return keeper;
-}
-
 /* ---- Functions that make awaiters ---- */
+
+/* The marks in front of a declaration. */
+static struct {
+    bool is_coroutine_scoped, passes_result;
+    const char *kept_for;
+} marks;
 
 static unsigned stars_between(int first, int end)
 {
@@ -160,6 +179,10 @@ static void note_awaiter_maker(struct function *f, int open)
     f->open = open;
     f->close = close;
     f->makes_awaiter = true;
+    f->is_coroutine_scoped |= marks.is_coroutine_scoped;
+    f->passes_result |= marks.passes_result;
+    if (marks.kept_for != NULL)
+        f->kept_for = marks.kept_for;
     f->parameter_count = 0;
     if (token_is(first, "void") && first + 1 == close)
         return;
@@ -172,6 +195,11 @@ static void note_awaiter_maker(struct function *f, int open)
             continue;
         if (f->parameter_count == 0)
             f->waiter = is_awaiter_pointer(first, i) ? NULL : waiter_type(first, i);
+        if (f->parameter_count == 0 && f->is_coroutine_scoped && f->waiter != NULL) {
+            for (int type = first; type < i && !token_is(type, "*"); type++)
+                find_name(tokens[type].at, tokens[type].length, true)->is_kept_waiter =
+                    !is_name(type, "struct");
+        }
         if (f->parameter_count < 16)
             f->takes_awaiter[f->parameter_count] = is_awaiter_pointer(first, i);
         f->parameter_count++;
@@ -211,6 +239,25 @@ static void copy_after(struct text *out, int token)
 
 /* ---- Async functions ---- */
 
+/* async_NAME_created creates a frame of NAME, and is the init function of NAME_created. */
+static void check_created_name(const struct function *f)
+{
+    size_t length = strlen(f->name), tail = strlen("_created");
+    const char *longer = format_text("%s_created", f->name);
+    const struct function *other = find_function(longer, strlen(longer));
+    bool both = f->is_created && other != NULL && other->is_async;
+    if (length > tail && strcmp(f->name + length - tail, "_created") == 0) {
+        other = find_function(f->name, length - tail);
+        both |= other != NULL && other->is_async && other->is_created;
+    }
+    if (both)
+        reject_at(f->name_token,
+                  "async_%s_created would have two meanings: rename this function, or the "
+                  "async_created one of almost the same name",
+                  f->is_created && other != NULL && strlen(other->name) > length ? f->name
+                                                                                 : other->name);
+}
+
 static void read_async(struct text *out, struct specifiers *specifiers, struct declarator *d)
 {
     int name = d->name, first = specifiers->first;
@@ -233,6 +280,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
                   "a generator cannot be async_created: its frame is a member of its consumer's");
     f->is_static |= specifiers->is_static;
     f->name_token = name;
+    check_created_name(f);
     for (int i = d->first; i < name; i++) {
         if (token_is(i, "("))
             reject_at(i, "an async function that returns a pointer to a function needs a typedef");
@@ -242,7 +290,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
         reject_at(name, "an async function needs a return type");
     f->result = format_text("%s %s", type, file_scope_text(d->first, name));
     f->returns_nothing =
-        strcmp(type + strspn(type, " "), "void") == 0 && stars_between(d->first, name) == 0;
+        stars_between(d->first, name) == 0 && is_void_type(specifiers->first, specifiers->end);
     f->returns_struct = stars_between(d->first, name) == 0 && !is_scalar(specifiers);
     f->open = d->parameters;
     f->close = closing_bracket(d->parameters);
@@ -280,37 +328,58 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     copy_after(out, at - 1);
 }
 
-/* __bide_async_value(waiter, type, expression); */
-static void read_value(struct text *out)
+/* ---- Marks ---- */
+
+static void read_value(const char *text)
 {
     struct value *value = allocate(sizeof *value);
-    int first = at, close = closing_bracket(at + 1), comma = at + 3;
-    copy_to(out, first);
-    value->waiter = spelling_of(at + 2);
-    while (!token_is(comma + 1, ",") && comma < close)
-        comma++;
-    value->type = file_scope_text(at + 4, comma + 1);
-    value->expression = file_scope_text(comma + 2, close);
+    char waiter[256], type[256], expression[256];
+    if (sscanf(text, "%255s %255s %255s", waiter, type, expression) != 3)
+        reject_at(at, "this mark is incomplete: %s", text);
+    value->waiter = format_text("%s", waiter);
+    value->type = format_text("%s", type);
+    value->expression = format_text("%s", expression);
     value->next = values;
     values = value;
-    at = close + 1;
-    expect(";");
-    copy_after(out, at - 1);
 }
 
-/* __bide_async_keeps(function, reason); */
-static void read_keeper(struct text *out)
+/*
+ * Reads a mark: _Static_assert(1, "bide: ..."), which a macro of compiler.h has made. It is copied, as
+ * it is C. Returns false if there is none.
+ */
+static bool read_mark(void)
 {
-    struct keeper *keeper = allocate(sizeof *keeper);
-    int first = at, close = closing_bracket(at + 1);
-    copy_to(out, first);
-    keeper->function = spelling_of(at + 2);
-    keeper->reason = spelling_of(at + 4);
-    keeper->next = keepers;
-    keepers = keeper;
-    at = close + 1;
+    int start = at;
+    if (token_is(start, "__extension__"))
+        start++;
+    if (!token_is(start, "_Static_assert"))
+        return false;
+    for (int i = start + 1; i < start + 4; i++) {
+        if (tokens[i].kind == END)
+            return false;
+    }
+    if (tokens[start + 4].kind != STRING || strncmp(tokens[start + 4].at, "\"bide: ", 7) != 0)
+        return false;
+    struct text words = {0};
+    text_add(&words, "", 0);
+    int token = start + 4;
+    for (; tokens[token].kind == STRING; token++)
+        text_add(&words, tokens[token].at + 1, tokens[token].length - 2);
+    const char *text = words.at + strlen("bide: ");
+    static const char key[] = "key-scoped ", value[] = "value ";
+    if (strcmp(text, "coroutine-scoped") == 0)
+        marks.is_coroutine_scoped = true;
+    else if (strcmp(text, "passes-result") == 0)
+        marks.passes_result = true;
+    else if (strncmp(text, key, sizeof key - 1) == 0)
+        marks.kept_for = format_text("%s", text + sizeof key - 1);
+    else if (strncmp(text, value, sizeof value - 1) == 0)
+        read_value(text + sizeof value - 1);
+    free(words.at);
+    at = token;
+    expect(")");
     expect(";");
-    copy_after(out, at - 1);
+    return true;
 }
 
 /* ---- The outermost level ---- */
@@ -344,6 +413,8 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
         if (d->name != 0 && specifiers->is_typedef) {
             struct name *name = find_name(tokens[d->name].at, tokens[d->name].length, true);
             name->is_type = true;
+            name->is_void = !d->is_pointer && !d->is_array && !d->is_function &&
+                            is_void_type(specifiers->first, specifiers->end);
             name->is_scalar =
                 d->is_pointer || (!d->is_array && !d->is_function && is_scalar(specifiers));
             name->is_array = d->is_array || (!d->is_pointer && !d->is_function &&
@@ -380,16 +451,15 @@ void translate(struct text *out, const char *input)
     while (tokens[at].kind != END) {
         if (tokens[at].kind == PRAGMA || token_is(at, ";")) {
             at++;
-        } else if (token_is(at, "__bide_async_value")) {
-            read_value(out);
-        } else if (token_is(at, "__bide_async_keeps")) {
-            read_keeper(out);
+        } else if (read_mark()) {
+            continue;
         } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") ||
                    token_is(at, "asm")) {
             skip_to_end();
             accept(";");
         } else {
             read_declarators(out, parse_specifiers());
+            memset(&marks, 0, sizeof marks);
         }
     }
     copy_to(out, at);

@@ -6,34 +6,56 @@
 
 #include <string.h>
 
-static struct {
-    const char *name[4096];
-    unsigned count;
-} taken;
+/* ---- The names of the members ---- */
+
+struct taken {
+    struct taken *next;
+    const char *name;
+    unsigned number; /* the last that was appended to the name */
+};
+
+enum { TAKEN_BUCKETS = 1 << 10 };
+static struct taken *taken[TAKEN_BUCKETS];
+
+static struct taken **bucket_of(const char *name)
+{
+    unsigned hash = 5381;
+    for (const char *p = name; *p != 0; p++)
+        hash = hash * 33 ^ (unsigned char)*p;
+    return &taken[hash % TAKEN_BUCKETS];
+}
+
+static struct taken *find_taken(const char *name)
+{
+    struct taken *found = *bucket_of(name);
+    while (found != NULL && strcmp(found->name, name) != 0)
+        found = found->next;
+    return found;
+}
+
+static const char *take(const char *name)
+{
+    struct taken *new_one = allocate(sizeof *new_one), **bucket = bucket_of(name);
+    *new_one = (struct taken){*bucket, name, 1};
+    *bucket = new_one;
+    return name;
+}
 
 /* Returns `wanted`, with a number appended if the frame has a member of that name. */
 const char *member_name(const char *wanted)
 {
     if (function->scope->member_count == 0) {
-        taken.count = 0;
-        taken.name[taken.count++] = "task";
-        taken.name[taken.count++] = "result";
-        taken.name[taken.count++] = "generator";
-        taken.name[taken.count++] = "value";
+        static const char *const own[] = {"task", "result", "generator", "value"};
+        memset(taken, 0, sizeof taken);
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            take(own[i]);
         function->scope->member_count = 1;
     }
+    struct taken *other = find_taken(wanted);
     const char *name = wanted;
-    unsigned number = 1;
-    for (unsigned i = 0; i < taken.count; i++) {
-        if (strcmp(taken.name[i], name) == 0) {
-            name = format_text("%s_%u", wanted, ++number);
-            i = (unsigned)-1;
-        }
-    }
-    if (taken.count == sizeof taken.name / sizeof *taken.name)
-        reject_at(function->name_token, "this function has too many variables");
-    taken.name[taken.count++] = name;
-    return name;
+    while (find_taken(name) != NULL)
+        name = format_text("%s_%u", wanted, ++other->number);
+    return take(name);
 }
 
 void add_member(struct scope *to, const char *line)
@@ -49,6 +71,53 @@ struct scope *add_inner_scope(struct scope *in)
     inner->awaits = true;
     scope = keep;
     return inner;
+}
+
+/* ---- Variables that stay until the function ends ---- */
+
+/* The variable that an expression is, points into, or is a part of; or NULL. */
+static struct symbol *root_of(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES || node->kind == E_UNARY || node->kind == E_MEMBER ||
+           node->kind == E_INDEX || node->kind == E_BINARY || node->kind == E_CAST)
+        node = node->a;
+    if (node->kind != E_TOKENS)
+        return NULL;
+    struct symbol *symbol = tokens[node->first].symbol;
+    return symbol != NULL && symbol->kind == VARIABLE && !symbol->declarator->is_pointer ? symbol
+                                                                                         : NULL;
+}
+
+static void find_kept(struct node *node)
+{
+    if (node == NULL)
+        return;
+    const struct function *f = called_function(node);
+    if (f != NULL && f->is_coroutine_scoped && node->list != NULL) {
+        struct symbol *symbol = root_of(node->list);
+        if (symbol != NULL)
+            symbol->is_kept = true;
+    }
+    for (struct declarator *d = node->declarators; d != NULL; d = d->next)
+        find_kept(d->initialiser);
+    find_kept(node->a);
+    find_kept(node->b);
+    find_kept(node->c);
+    find_kept(node->d);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        find_kept(part);
+}
+
+/* True if a variable is the waiter of a coroutine-scoped operation, or an array of them. */
+static bool has_kept_type(const struct declarator *d)
+{
+    if (d->is_pointer || d->is_function)
+        return false;
+    for (int i = d->specifiers->first; i < d->specifiers->end; i++) {
+        if (tokens[i].kind == NAME && is_kept_waiter(i))
+            return true;
+    }
+    return false;
 }
 
 /* ---- Which variables are members ---- */
@@ -154,6 +223,7 @@ static void lay_out_symbols(struct scope *in, struct symbol *symbol)
         (d->is_function && !d->is_parameter))
         return;
     symbol->in_frame = true;
+    symbol->is_kept |= has_kept_type(d);
     symbol->is_const = d->is_const;
     symbol->member = member_name(symbol->name);
     symbol->is_local = may_be_local(symbol);
@@ -240,13 +310,18 @@ void print_saves(struct text *out, const struct scope *from, int first, int toke
     }
 }
 
-static void print_members(struct text *out, const struct symbol *symbol)
+static bool is_member(const struct symbol *symbol)
+{
+    return symbol->in_frame &&
+           (!symbol->is_local || symbol->is_saved || symbol->declarator->is_parameter);
+}
+
+static void print_members(struct text *out, const struct symbol *symbol, bool kept)
 {
     if (symbol == NULL)
         return;
-    print_members(out, symbol->next);
-    if (!symbol->in_frame ||
-        (symbol->is_local && !symbol->is_saved && !symbol->declarator->is_parameter))
+    print_members(out, symbol->next, kept);
+    if (!is_member(symbol) || symbol->is_kept != kept)
         return;
     struct token *t = &tokens[symbol->declarator->name];
     text_print(out, "# %u \"%s\" 3\n%s;\n", t->line, t->file,
@@ -332,7 +407,9 @@ static void hoist_types(void)
 
 void lay_out_frame(struct node *node)
 {
+    function->kept = allocate(sizeof *function->kept);
     decompose_parts(node);
+    find_kept(node);
     function->scope->awaits = true; /* the parameters are always members */
     lay_out_scope(function->scope);
     hoist_types();
@@ -346,7 +423,7 @@ static bool has_members(const struct scope *in)
     if (in->members.length != 0)
         return true;
     for (const struct symbol *s = in->symbols; s != NULL; s = s->next) {
-        if (s->in_frame && (!s->is_local || s->is_saved || s->declarator->is_parameter))
+        if (is_member(s) && !s->is_kept)
             return true;
     }
     for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next) {
@@ -359,7 +436,7 @@ static bool has_members(const struct scope *in)
 static void print_scope(struct text *out, const struct scope *in)
 {
     unsigned inner_count = 0;
-    print_members(out, in->symbols);
+    print_members(out, in->symbols, false);
     if (in->members.length != 0)
         text_add(out, in->members.at, in->members.length);
     for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next)
@@ -379,6 +456,14 @@ static void print_scope(struct text *out, const struct scope *in)
         text_print(out, "};\n");
 }
 
+/* The members that stay until the function ends: behind the others, and clear of the result. */
+static void print_kept(struct text *out, const struct scope *in)
+{
+    print_members(out, in->symbols, true);
+    for (const struct scope *inner = in->inner; inner != NULL; inner = inner->next)
+        print_kept(out, inner);
+}
+
 const char *frame_header(void)
 {
     return function->value != NULL ? "bide_async_generator generator" : "bide_task task";
@@ -389,7 +474,7 @@ void print_frame(struct text *out)
     if (file_packs())
         text_print(out, "#pragma pack(push)\n#pragma pack()\n");
     text_print(out, "struct async_%s%s {\n%s;\n", function->name,
-               function->size != NULL ? "_frame" : "", frame_header());
+               function->size != NULL ? "_frame_" : "", frame_header());
     if (function->value != NULL)
         text_print(out, "__typeof__(%s) value;\n", function->value);
     if (function->is_created)
@@ -408,6 +493,9 @@ void print_frame(struct text *out)
         if (!function->returns_nothing)
             text_print(out, "};\n};\n");
     }
+    print_kept(out, function->scope);
+    if (function->kept->members.length != 0)
+        text_add(out, function->kept->members.at, function->kept->members.length);
     text_print(out, "}%s;\n", function->size != NULL ? " __attribute__((__may_alias__))" : "");
     if (file_packs())
         text_print(out, "#pragma pack(pop)\n");

@@ -14,7 +14,7 @@ bool tables;
 
 static const char *frame_tag(void)
 {
-    return format_text("struct async_%s%s", function->name, function->size != NULL ? "_frame" : "");
+    return format_text("struct async_%s%s", function->name, function->size != NULL ? "_frame_" : "");
 }
 
 static void ask_for_member(struct text *out, const char *member, unsigned depth, const char *lines)
@@ -27,6 +27,8 @@ static void ask_for_member(struct text *out, const char *member, unsigned depth,
 
 static const char *lines_of(const struct scope *of)
 {
+    if (of == function->kept)
+        return "kept until the function ends";
     if (of->first == 0)
         return "";
     unsigned first = tokens[of->first].line, last = tokens[of->last].line;
@@ -55,7 +57,10 @@ static void ask_for_symbols(struct text *out, const struct scope *in, const stru
     ask_for_symbols(out, in, symbol->next, depth);
     bool is_parameter = symbol->declarator != NULL && symbol->declarator->is_parameter;
     if (symbol->in_frame && (!symbol->is_local || symbol->is_saved || is_parameter))
-        ask_for_member(out, symbol->member, depth, is_parameter ? "parameter" : lines_of(in));
+        ask_for_member(out, symbol->member, depth,
+                       is_parameter      ? "parameter"
+                       : symbol->is_kept ? lines_of(function->kept)
+                                         : lines_of(in));
 }
 
 static void ask_for_scope(struct text *out, const struct scope *in, unsigned depth)
@@ -70,8 +75,8 @@ void print_size_queries(struct text *out)
 {
     const struct token *t = &tokens[function->name_token];
     text_print(out,
-               "static void async_%s_table(void) __attribute__((__used__));\n"
-               "static void async_%s_table(void)\n{\n"
+               "static void async_%s_table_(void) __attribute__((__used__));\n"
+               "static void async_%s_table_(void)\n{\n"
                "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
                "\"i\"(_Alignof(%s)));\n",
                function->name, function->name, function->name, t->line, frame_tag(), frame_tag());
@@ -86,6 +91,7 @@ void print_size_queries(struct text *out)
     if (!function->returns_nothing)
         ask_for_member(out, "result", 0, "at the end, overlaps all that follows");
     ask_for_scope(out, function->scope, 0);
+    ask_for_scope(out, function->kept, 0);
     text_print(out, "}\n");
 }
 

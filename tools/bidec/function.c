@@ -110,9 +110,9 @@ static void print_size_check(struct text *out)
         out,
         "\n# %u \"%s\"\n"
         "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
-        "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame) <= sizeof(struct "
-        "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame)];\n"
-        "_Static_assert(_Alignof(struct async_%s_frame) <= _Alignof(struct async_%s), \"the "
+        "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame_) <= sizeof(struct "
+        "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame_)];\n"
+        "_Static_assert(_Alignof(struct async_%s_frame_) <= _Alignof(struct async_%s), \"the "
         "frame of %s needs a larger alignment than async_sized gives\");\n"
         "\n# %u \"%s\" 3\n",
         t->line, t->file, name, name, name, name, name, name, name, name, name, name, t->line,
@@ -126,7 +126,7 @@ static void print_init(struct text *out)
     text_print(out, "\n{\n");
     if (function->size != NULL) {
         self = "bide_inner";
-        text_print(out, "    struct async_%s_frame *bide_inner = (void *)bide_self;\n", name);
+        text_print(out, "    struct async_%s_frame_ *bide_inner = (void *)bide_self;\n", name);
     }
     if (function->is_created)
         text_print(out, "    bide_self->bide_allocator = &bide_heap;\n");
@@ -139,17 +139,17 @@ static void print_init(struct text *out)
         text_print(out, "    %s->bide_random = 0;\n", self);
     if (function->value != NULL)
         text_print(out,
-                   "    return bide_async_generator_init(&%s->generator, &async_%s_start);\n}\n",
+                   "    return bide_async_generator_init(&%s->generator, &async_%s_start_);\n}\n",
                    self, name);
     else
-        text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start);\n}\n", self,
+        text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start_);\n}\n", self,
                    name);
     if (!function->is_created)
         return;
     print_created_head(out);
     text_print(out,
                "\n{\n    struct async_%s *bide_self = bide_create(sizeof *bide_self, "
-               "&async_%s_start, bide_allocator);\n    if (bide_self != 0) {\n"
+               "&async_%s_start_, bide_allocator);\n    if (bide_self != 0) {\n"
                "    bide_self->bide_allocator = bide_allocator;\n",
                name, name);
     if (!function->returns_nothing)
@@ -161,12 +161,13 @@ static void print_init(struct text *out)
         text_print(out, "    bide_self->bide_random = 0;\n");
     text_print(out, "    }");
     if (!function->returns_nothing)
-        text_print(out, " else {\n    __builtin_memset((void *)bide_result_to, 0, sizeof "
-                        "*bide_result_to);\n    _Generic(*bide_result_to, int: "
-                        "bide_async_no_memory_int_, long: bide_async_no_memory_long_, long long: "
-                        "bide_async_no_memory_long_long_, default: "
-                        "bide_async_no_memory_)((void *)bide_result_to);\n    }");
-    text_print(out, "\n    return bide_owned(bide_self, &async_%s_start);\n}\n", name);
+        text_print(out,
+                   " else {\n    __builtin_memset((void *)bide_result_to, 0, sizeof "
+                   "*bide_result_to);\n    _Generic(*bide_result_to, int: "
+                   "bide_async_fails_int_, long: bide_async_fails_long_, long long: "
+                   "bide_async_fails_long_long_, default: "
+                   "bide_async_fails_)((void *)bide_result_to, BIDE_ASYNC_NO_MEMORY_);\n    }");
+    text_print(out, "\n    return bide_owned(bide_self, &async_%s_start_);\n}\n", name);
 }
 
 static void print_constants(struct text *out, unsigned count)
@@ -174,28 +175,28 @@ static void print_constants(struct text *out, unsigned count)
     const char *name = function->name, *file = tokens[function->name_token].file;
     unsigned line = tokens[function->name_token].line;
     text_print(out,
-               "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_);\n",
+               "static bide_next async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_);\n",
                name);
     text_print(out,
-               "static const bide_coroutine_type *const async_%s_type = &%s;\n"
-               "static const bide_point async_%s_finished;\n",
+               "static const bide_coroutine_type *const async_%s_type_ = &%s;\n"
+               "static const bide_point async_%s_finished_;\n",
                name, function->value != NULL ? "bide_async_generator_type" : "bide_task_type",
                name);
     text_print(out,
-               "static const bide_coroutine_code async_%s_code = {async_%s_step, \"%s\", \"%s\", "
-               "&async_%s_type, &async_%s_finished};\n",
+               "static const bide_coroutine_code async_%s_code_ = {async_%s_step_, \"%s\", \"%s\", "
+               "&async_%s_type_, &async_%s_finished_};\n",
                name, name, name, file, name, name);
     text_print(out,
-               "static const bide_point async_%s_finished = {{0, bide_frame_started_, 0, 0, "
-               "bide_frame_withdraw_, 0, 0}, &async_%s_code, 0, 0, %u, BIDE_AT_END};\n",
+               "static const bide_point async_%s_finished_ = {{0, bide_frame_started_, 0, 0, "
+               "bide_frame_withdraw_, 0, 0}, &async_%s_code_, 0, 0, %u, BIDE_AT_END};\n",
                name, name, line);
     text_print(
         out,
-        "static const bide_point async_%s_start = {{0, 0, 0, 0, bide_frame_withdraw_, 0, 0}, "
-        "&async_%s_code, 0, 0, %u, BIDE_AT_START};\n",
+        "static const bide_point async_%s_start_ = {{0, 0, 0, 0, bide_frame_withdraw_, 0, 0}, "
+        "&async_%s_code_, 0, 0, %u, BIDE_AT_START};\n",
         name, name, line);
     if (count != 0)
-        text_print(out, "static const bide_point async_%s_points[] = {\n%s};\n", name,
+        text_print(out, "static const bide_point async_%s_points_[] = {\n%s};\n", name,
                    point_table.at);
 }
 
@@ -233,10 +234,10 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
 {
     const char *name = function->name;
     text_print(out,
-               "static bide_next async_%s_step(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
+               "static bide_next async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
                "    struct async_%s%s *const bide_self = (void *)bide_frame_;\n"
                "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
-               name, name, function->size != NULL ? "_frame" : "");
+               name, name, function->size != NULL ? "_frame_" : "");
     if (count != 0)
         text_print(
             out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
@@ -282,7 +283,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                "    bide_async_budget_keep_(&bide_budget_left_);\n"
                "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
                "        return bide_next_frame(bide_frame_finish_(bide_frame_, "
-               "&async_%s_code, &async_%s_finished, -2147483647 - 1));\n",
+               "&async_%s_code_, &async_%s_finished_, -2147483647 - 1));\n",
                name, name);
     if (!function->returns_nothing)
         text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
@@ -292,8 +293,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                         "        __builtin_memcpy((void *)bide_self->bide_result_to, "
                         "&bide_self->result, sizeof bide_self->result);\n");
     text_print(out,
-               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code, "
-               "&async_%s_finished, %s));\n",
+               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code_, "
+               "&async_%s_finished_, %s));\n",
                name, name,
                function->returns_nothing
                    ? "0"

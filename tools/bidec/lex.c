@@ -165,16 +165,29 @@ const struct mark *mark_of(const struct token *token)
     return token->mark != NULL ? token->mark : &none;
 }
 
+static int *
+    closing; /* of each opening bracket: the bracket that closes it; 0: none; NULL: not known yet */
+
+static void find_closing_brackets(void)
+{
+    int *open = check_allocation(malloc((size_t)token_count * sizeof *open)), depth = 0;
+    closing = check_allocation(calloc((size_t)token_count, sizeof *closing));
+    for (int i = 0; i < token_count; i++) {
+        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "{"))
+            open[depth++] = i;
+        else if (depth != 0 && (token_is(i, ")") || token_is(i, "]") || token_is(i, "}")))
+            closing[open[--depth]] = i;
+    }
+    free(open);
+}
+
 int closing_bracket(int token)
 {
-    int depth = 0;
-    for (int i = token; tokens[i].kind != END; i++) {
-        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "{"))
-            depth++;
-        else if ((token_is(i, ")") || token_is(i, "]") || token_is(i, "}")) && --depth == 0)
-            return i;
-    }
-    reject_at(token, "this bracket is not closed");
+    if (closing == NULL)
+        find_closing_brackets();
+    if (token >= token_count || closing[token] == 0)
+        reject_at(token, "this bracket is not closed");
+    return closing[token];
 }
 
 static struct token *add_token(enum token_kind kind, const char *at)
@@ -251,6 +264,8 @@ void lex(const char *input, size_t length)
     bool at_start = true, space = false;
     enum { LENGTH_OF_A_TOKEN = 8 }; /* an average, with the space around it */
     token_count = 0;
+    free(closing);
+    closing = NULL;
     token_room = (int)(length / LENGTH_OF_A_TOKEN) + 64;
     tokens = check_allocation(malloc((size_t)token_room * sizeof *tokens));
     prefault_pages(tokens, (size_t)token_room * sizeof *tokens);

@@ -247,7 +247,7 @@ static struct node *parse_defer(void)
     return finish_node(node);
 }
 
-struct node *parse_statement(void)
+static struct node *parse_any_statement(void)
 {
     struct node *node;
     if (tokens[at].kind == PRAGMA || token_is(at, ";"))
@@ -328,4 +328,12 @@ struct node *parse_statement(void)
     node->a = parse_expression();
     expect(";");
     return finish_node(with_part(node, node->a));
+}
+
+struct node *parse_statement(void)
+{
+    nest();
+    struct node *node = parse_any_statement();
+    nesting--;
+    return node;
 }

@@ -465,6 +465,11 @@ void lower_discarded(struct node *node)
     case E_PARENTHESES:
         lower_discarded(node->a);
         return;
+    case E_UNARY:
+        if (!token_is(node->sign, "__extension__"))
+            break;
+        lower_discarded(node->a);
+        return;
     case E_CAST:
         if (node->type_end == node->type + 1 && token_is(node->type, "void")) {
             lower_discarded(node->a);

@@ -29,6 +29,8 @@ struct job {
     struct command rest;     /* all other words */
     struct command sources;  /* the C sources among them */
     const char *output;      /* the file of -o, or NULL */
+    const char *database;    /* the file of -MJ, or NULL */
+    bool makes_header;       /* it may precompile a header */
     bool only_preprocess, only_assemble, only_compile, only_dependencies;
     bool has_dependencies, names_dependencies, names_target;
     bool saves, saves_beside_output; /* -save-temps, and with =obj */
@@ -38,7 +40,8 @@ void read_arguments(struct job *job, char **word);
 bool has_prefix(const char *word, const char *prefix);
 bool takes_word(const char *word);
 bool is_preprocessing(const char *word);
-bool is_source(const char *word);
+const char *language_of(const char *const *word);
+bool is_source(const char *word, const char *language);
 const char *with_suffix(const char *path, const char *suffix, bool keep_directory);
 
 #endif

@@ -12,7 +12,9 @@
  *     bide_heap    malloc and free (not in the freestanding core)
  *
  * One thread at a time uses an arena or a pool; both take constant time and no system call. Any thread
- * may use bide_heap. An allocator of your own is a struct with a bide_allocator as first member.
+ * may use bide_heap. An allocator of your own is a struct with a bide_allocator as first member. It
+ * aligns to BIDE_ALLOCATOR_ALIGN; for a frame that is aligned to more, it is asked for as many bytes
+ * more as that alignment.
  */
 #ifndef BIDE_ALLOCATOR_H
 #define BIDE_ALLOCATOR_H
@@ -80,6 +82,45 @@ void bide_pool_init(bide_pool *pool, size_t piece, void *memory, size_t size);
 
 /* malloc and free. Any thread. Not in the freestanding core. */
 extern bide_allocator bide_heap;
+
+/* ---- More than BIDE_ALLOCATOR_ALIGN, from any allocator ---- */
+
+/*
+ * A block with a larger alignment is asked for with as many bytes more, and marked by the highest bit
+ * of its recorded size. How far it begins behind the memory stands in the word before it.
+ */
+#define BIDE_MARKED_SIZE_ (~(SIZE_MAX >> 1))
+
+/* The size to ask for, for `before` bytes and then `size` aligned ones; 0 if it is too large. */
+BIDE_INLINE size_t bide_aligned_size_(size_t before, size_t size, size_t alignment)
+{
+    size_t more = before;
+    if (alignment > BIDE_ALLOCATOR_ALIGN)
+        more += alignment;
+    return size < BIDE_MARKED_SIZE_ - more ? more + size : 0;
+}
+
+/* In `memory` of that size: where the `before` bytes begin. The size becomes the one to record. */
+BIDE_INLINE void *bide_aligned_begin_(void *memory, size_t before, size_t *size, size_t alignment)
+{
+    if (alignment <= BIDE_ALLOCATOR_ALIGN || memory == NULL)
+        return memory;
+    uintptr_t lowest = (uintptr_t)memory + BIDE_ALLOCATOR_ALIGN + before;
+    uintptr_t to = (lowest + alignment - 1) & ~(uintptr_t)(alignment - 1);
+    unsigned char *begin = (unsigned char *)memory + (to - before - (uintptr_t)memory);
+    *((size_t *)(void *)begin - 1) = (size_t)(begin - (unsigned char *)memory);
+    *size |= BIDE_MARKED_SIZE_;
+    return begin;
+}
+
+/* The memory, from where the block begins and the recorded size, which becomes that of the memory. */
+BIDE_INLINE void *bide_aligned_memory_(void *begin, size_t *size)
+{
+    if (BIDE_LIKELY((*size & BIDE_MARKED_SIZE_) == 0))
+        return begin;
+    *size &= ~BIDE_MARKED_SIZE_;
+    return (unsigned char *)begin - *((size_t *)begin - 1);
+}
 
 BIDE_EXTERN_C_END
 

@@ -87,6 +87,7 @@
 
 #ifdef __BIDEC__
 #ifdef __clang__
+__bide_async_clang; /* which warns without compiling */
 #if __has_warning("-Wgnu-line-marker")
 /* clang compiles text with line markers, as the translator writes it; the translator moves this to the top. */
 #pragma clang diagnostic ignored "-Wgnu-line-marker"
@@ -188,12 +189,16 @@ typedef struct bide_async_spawned_ {
     size_t size;
 } bide_async_spawned_;
 
-BIDE_INLINE void *bide_async_spawned_new_(bide_allocator *allocator, size_t size)
+BIDE_INLINE void *bide_async_spawned_new_(bide_allocator *allocator, size_t size, size_t alignment)
 {
-    bide_async_spawned_ *spawned = (bide_async_spawned_ *)allocator->allocate(allocator, size);
+    size_t all = bide_aligned_size_(0, size, alignment);
+    if (all == 0)
+        return NULL;
+    bide_async_spawned_ *spawned = (bide_async_spawned_ *)bide_aligned_begin_(
+        allocator->allocate(allocator, all), 0, &all, alignment);
     if (spawned != NULL) {
         spawned->allocator = allocator;
-        spawned->size = size;
+        spawned->size = all;
     }
     return spawned;
 }
@@ -201,7 +206,10 @@ BIDE_INLINE void *bide_async_spawned_new_(bide_allocator *allocator, size_t size
 BIDE_INLINE void bide_async_spawned_free_(bide_branch *branch)
 {
     bide_async_spawned_ *spawned = (bide_async_spawned_ *)(void *)branch;
-    spawned->allocator->deallocate(spawned->allocator, spawned, spawned->size);
+    bide_allocator *allocator = spawned->allocator;
+    size_t size = spawned->size;
+    void *memory = bide_aligned_memory_(spawned, &size);
+    allocator->deallocate(allocator, memory, size);
 }
 
 /* Returns what spawn() does, on a line of a function. */
@@ -305,10 +313,16 @@ struct bide_editor_frame_ {
     int result;
 };
 #define async_frame(name) struct bide_editor_frame_
-#define async
-#define async_created
-#define async_sized(size)
-#define async_generator(type)
+#if defined __clang__ || defined __cplusplus
+#define BIDE_NEEDS_BIDEC_
+#else
+/* gcc reads no declarations for editors, so that all that follows would be errors without a reason. */
+#define BIDE_NEEDS_BIDEC_ _Pragma("GCC error \"compile this file with bidec: bidec gcc ...\"")
+#endif
+#define async                    BIDE_NEEDS_BIDEC_
+#define async_created            BIDE_NEEDS_BIDEC_
+#define async_sized(size)        BIDE_NEEDS_BIDEC_
+#define async_generator(type)    BIDE_NEEDS_BIDEC_
 #define async_for(variable, ...) for (variable = {0}; (void)(__VA_ARGS__), 1;)
 #define await
 #define yield (void)0,

@@ -31,19 +31,31 @@ typedef struct bide_owner {
     BIDE_ALIGNAS(BIDE_ALLOCATOR_ALIGN) bide_awaiter awaiter; /* of bide_owned */
     const bide_coroutine_type *type;
     void *argument;
-    size_t size; /* with this header */
+    size_t size; /* with this header; its highest bit: see bide_aligned_size_ */
 } bide_owner;
 
 /*
  * Memory for a frame of `size` bytes, which will run `body`: from the type's hook `allocate` with
  * `argument`, or, where the type has none, from the bide_allocator that `argument` points at.
- * sizeof(bide_owner) bytes more than `size` are asked for. NULL if there is none. Not initialised.
+ * sizeof(bide_owner) bytes more than `size` are asked for. NULL if there is none. Not initialised,
+ * and aligned to BIDE_ALLOCATOR_ALIGN.
  * Threads: any that may use the allocator. Progress: that of the allocator.
  */
 void *bide_create(size_t size, const bide_point *body, void *argument);
 
 #define bide_create(size, body, argument) \
     bide_create(size, BIDE_BODY_OF_SIZE_(body, size), argument)
+
+/*
+ * The same for a frame that is aligned to `alignment`, a power of two, as one with an alignas or a
+ * vector in it is: `_Alignof(struct walk)`. Above BIDE_ALLOCATOR_ALIGN, `alignment` bytes more are
+ * asked for, so that any allocator serves. async_created and spawn do this by themselves.
+ * Threads: any that may use the allocator. Progress: that of the allocator.
+ */
+void *bide_create_aligned(size_t size, size_t alignment, const bide_point *body, void *argument);
+
+#define bide_create_aligned(size, alignment, body, argument) \
+    bide_create_aligned(size, alignment, BIDE_BODY_OF_SIZE_(body, size), argument)
 
 /*
  * Gives a created frame back, to where it came from. Not while it is suspended: see bide_destroy.

@@ -79,7 +79,7 @@ def step_on_stack(layout):
 def step_function(c_frame):
     """Returns the name of the body or async function whose step function is on the stack, inlined or not; or None."""
     name = c_frame.name() or ""
-    for before, behind in ("async_", "_step_"), ("", "_step_"):
+    for before, behind in ("bide_async_", "_step_"), ("", "_step_"):
         if name.startswith(before) and name.endswith(behind):
             return name[len(before) : -len(behind)]
     return None

@@ -4,6 +4,9 @@
  *     | awaiter, type, argument, size |  frame ...
  *       the owner, in front              what the user sees
  *
+ * In front of a frame that is aligned to more than the allocator gives stands padding, and in its last
+ * word how much.
+ *
  * Awaiting the owner runs the frame. The frame's continuation is the awaiting coroutine, so
  * its end costs nothing more, and the owner's resume takes the error and frees. The owner is used
  * by one thread at a time, as the frame.
@@ -23,15 +26,17 @@ static bide_frame *frame_of(bide_awaiter *awaiter)
     return (bide_frame *)(void *)(bide_container_of(awaiter, bide_owner, awaiter) + 1);
 }
 
-void *(bide_create)(size_t size, const bide_point *body, void *argument)
+static inline void *create_frame(size_t size, size_t alignment, const bide_point *body,
+                                 void *argument)
 {
     const bide_coroutine_type *type = *body->code->type;
-    size_t all = sizeof(bide_owner) + size;
-    if (all < size)
+    size_t all = bide_aligned_size_(sizeof(bide_owner), size, alignment);
+    if (all == 0)
         return NULL;
     bide_allocator *allocator = argument;
-    bide_owner *owner = type->allocate != NULL ? type->allocate(all, argument)
-                                               : allocator->allocate(allocator, all);
+    void *memory = type->allocate != NULL ? type->allocate(all, argument)
+                                          : allocator->allocate(allocator, all);
+    bide_owner *owner = bide_aligned_begin_(memory, sizeof(bide_owner), &all, alignment);
     if (owner == NULL)
         return NULL;
     owner->type = type;
@@ -40,14 +45,27 @@ void *(bide_create)(size_t size, const bide_point *body, void *argument)
     return owner + 1;
 }
 
+void *(bide_create)(size_t size, const bide_point *body, void *argument)
+{
+    return create_frame(size, BIDE_ALLOCATOR_ALIGN, body, argument);
+}
+
+void *(bide_create_aligned)(size_t size, size_t alignment, const bide_point *body, void *argument)
+{
+    return create_frame(size, alignment, body, argument);
+}
+
 void bide_free(bide_frame *frame)
 {
     bide_owner *owner = owner_of(frame);
+    const bide_coroutine_type *type = owner->type;
     bide_allocator *allocator = owner->argument;
-    if (owner->type->deallocate != NULL)
-        owner->type->deallocate(owner, owner->size);
+    size_t size = owner->size;
+    void *memory = bide_aligned_memory_(owner, &size);
+    if (type->deallocate != NULL)
+        type->deallocate(memory, size);
     else
-        allocator->deallocate(allocator, owner, owner->size);
+        allocator->deallocate(allocator, memory, size);
 }
 
 static bide_frame *owner_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -112,8 +130,8 @@ bide_awaiter *bide_owned(void *frame, const bide_point *body)
                    : (bide_awaiter *)(uintptr_t)&no_memory_awaiter;
     }
 #if BIDE_DEBUG
-    bide_check_frame_size_(body, owner_of(frame)->size - sizeof(bide_owner), "bide_owned",
-                           body->code->file, body->line);
+    bide_check_frame_size_(body, (owner_of(frame)->size & ~BIDE_MARKED_SIZE_) - sizeof(bide_owner),
+                           "bide_owned", body->code->file, body->line);
 #endif
     bide_await_later(bide_frame_init(frame, body));
     bide_awaiter *awaiter = &owner_of(frame)->awaiter;

@@ -78,10 +78,10 @@ for cc in ${BIDE_COMPILERS:-gcc clang clang-19}; do
         # the files that the compiler saves are of the translated text, and have their usual names
         rm -f twice.[ios] out.[ios]
         "$bidec" $cc -std=gnu11 -save-temps $include -c twice.c >said 2>&1 &&
-            grep -q async_twice_step_ twice.i && grep -q async_twice_step_ twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
+            grep -q bide_async_twice_step_ twice.i && grep -q bide_async_twice_step_ twice.s && [ -f twice.o ] || fail "$cc: -save-temps"
         rm -f twice.[ios]
         "$bidec" $cc -std=gnu11 -save-temps=obj $include -c twice.c -o out.o >said 2>&1 &&
-            grep -q async_twice_step_ out.i && [ -f out.o ] && [ ! -f twice.i ] || fail "$cc: -save-temps=obj"
+            grep -q bide_async_twice_step_ out.i && [ -f out.o ] && [ ! -f twice.i ] || fail "$cc: -save-temps=obj"
 
         # words from a file, which names another
         printf -- '-std=gnu11 @more "-I%s/include"\n' "$root" >words
@@ -96,6 +96,9 @@ for cc in ${BIDE_COMPILERS:-gcc clang clang-19}; do
         $cc -std=gnu11 -E -D__BIDEC__ $include twice.c | "$bidec" | grep -q 'struct async_twice' || fail "$cc: as a filter"
         "$bidec" $cc -c plain.c -o plain.o || fail "$cc: a plain file"
         $cc -std=gnu11 $include -c twice.c -o not.o 2>said && fail "$cc: assembles without the translator"
+        # (clang is the parser of editors, and says so where it assembles)
+        [ $cc != gcc ] || grep -m1 'error:' said | grep -q 'compile this file with bidec: bidec' ||
+            fail "$cc: does not name the translator first"
         "$bidec" $cc $include -c missing.c 2>said && fail "$cc: compiles a file that is not there"
         "$bidec" $cc --version >said || fail "$cc: --version"
 

@@ -213,6 +213,36 @@ static void a_created_frame_is_aligned_and_the_users(void **state)
     assert_null(bide_create(SIZE_MAX - sizeof(bide_owner) - 1, &walk_body, &arena.allocator));
 }
 
+/* Whatever the memory's address is, and whatever the size: the frame is aligned, its own, and goes back. */
+static void a_created_frame_has_a_larger_alignment(void **state)
+{
+    (void)state;
+    for (size_t alignment = 1; alignment <= 1024; alignment *= 2) {
+        for (size_t skip = 0; skip < 128; skip += BIDE_ALLOCATOR_ALIGN) {
+            bide_arena arena;
+            struct counting counting;
+            bide_arena_init(&arena, memory + skip, sizeof memory - skip);
+            count(&counting, &arena.allocator);
+            unsigned char *one =
+                bide_create_aligned(100, alignment, &walk_body, &counting.allocator);
+            unsigned char *other =
+                bide_create_aligned(100, alignment, &walk_body, &counting.allocator);
+            assert_int_equal((uintptr_t)one % alignment, 0);
+            assert_int_equal((uintptr_t)other % alignment, 0);
+            assert_int_equal(counting.held, 2);
+            memset(one, 1, 100);
+            memset(other, 2, 100);
+            assert_true(other + 100 <= memory + skip + arena.used);
+            bide_free((bide_frame *)(void *)other);
+            bide_free((bide_frame *)(void *)one);
+            assert_int_equal(arena.used, 0);
+            assert_int_equal(counting.held, 0);
+            assert_null(bide_create_aligned(SIZE_MAX - sizeof(bide_owner) - 1, alignment,
+                                            &walk_body, &arena.allocator));
+        }
+    }
+}
+
 static void an_arena_gives_what_it_has_and_is_reset(void **state)
 {
     (void)state;
@@ -266,6 +296,7 @@ int main(void)
         cmocka_unit_test(destroying_the_outermost_frees_all_of_them),
         cmocka_unit_test(a_destroyed_child_is_freed_with_its_parent),
         cmocka_unit_test(a_created_frame_is_aligned_and_the_users),
+        cmocka_unit_test(a_created_frame_has_a_larger_alignment),
         cmocka_unit_test(an_arena_gives_what_it_has_and_is_reset),
         cmocka_unit_test(a_pool_gives_each_piece_once_and_again_when_it_is_back),
     };

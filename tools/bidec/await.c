@@ -38,7 +38,7 @@ static struct node *without_parentheses(struct node *node)
 }
 
 /* all(...), any(...), all_ready(...), select_any(...), select_in_order(...) */
-static const char *group_of(const struct node *node)
+const char *group_of(const struct node *node)
 {
     static const char *const words[] = {"all", "any", "all_ready", "select_any", "select_in_order"};
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
@@ -52,7 +52,7 @@ static const char *group_of(const struct node *node)
 }
 
 /* True for the argument that a macro of async_macros.h passes in place of a waiter. */
-static bool is_here(const struct node *node)
+bool is_here(const struct node *node)
 {
     while (node != NULL && node->kind == E_PARENTHESES)
         node = node->a;
@@ -60,7 +60,7 @@ static bool is_here(const struct node *node)
 }
 
 /* True if the operation is called without its waiter, so that the frame provides it. */
-static bool needs_waiter(const struct function *f, const struct node *node)
+bool needs_waiter(const struct function *f, const struct node *node)
 {
     return f->makes_awaiter && f->waiter != NULL && node->list != NULL &&
            (is_here(node->list) || (int)list_length(node->list) == f->parameter_count - 1);
@@ -214,7 +214,7 @@ static const char *allocator_text(void)
         return "bide_self->bide_allocator";
     for (const struct declarator *d = function->parameters; d != NULL; d = d->next) {
         for (int i = d->specifiers->first; i < d->specifiers->end; i++) {
-            if (token_is(i, "bide_allocator") && d->is_pointer)
+            if (token_is(i, "bide_allocator") && d->is_pointer && d->symbol != NULL)
                 return format_text("bide_self->%s", d->symbol->member);
         }
     }
@@ -362,10 +362,11 @@ const char *lower_spawn(struct node *node)
     if (file_packs())
         text_print(body, "\n#pragma pack(push)\n#pragma pack()\n");
     begin_user_text(node->first);
-    text_print(body,
-               "struct { bide_async_spawned_ spawned; struct async_%s frame; } *bide_spawned_ = "
-               "bide_async_spawned_new_(%s, sizeof *bide_spawned_);",
-               f->name, allocator_text());
+    text_print(
+        body,
+        "struct { bide_async_spawned_ spawned; struct async_%s frame; } *bide_spawned_ = "
+        "bide_async_spawned_new_(%s, sizeof *bide_spawned_, _Alignof(__typeof__(*bide_spawned_)));",
+        f->name, allocator_text());
     if (file_packs())
         text_print(body, "\n#pragma pack(pop)\n");
     begin_user_text(node->first);
@@ -376,7 +377,8 @@ const char *lower_spawn(struct node *node)
     if (f->is_created)
         text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
                    allocator_text());
-    text_print(body, "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &async_%s_code_, %u);",
+    text_print(body,
+               "%s = bide_async_spawn_(%s, bide_spawned_, bide_spawns_, &bide_async_%s_code_, %u);",
                value, to, function->name, tokens[node->first].line);
     text_print(body, "}");
     return value;
@@ -411,7 +413,7 @@ static unsigned add_point(int token, const char *state)
     unsigned point = ++points;
     text_print(&point_table,
                "    [%u] = {{0, bide_frame_started_, 0, 0, bide_frame_withdraw_, 0, 0}, "
-               "&async_%s_code_, 0, %u, %u, %s},\n",
+               "&bide_async_%s_code_, 0, %u, %u, %s},\n",
                point, function->name, point, tokens[token].line, state);
     return point;
 }
@@ -430,10 +432,10 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     print_saves(&loads, node->scope, whole.first, node->first, true);
     text_print(body,
                "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
-               "&async_%s_points_[%u], &bide_budget_left_);\n"
+               "&bide_async_%s_points_[%u], &bide_budget_left_);\n"
                "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
                "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
-               "&async_%s_points_[%u], "
+               "&bide_async_%s_points_[%u], "
                "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
                "        return bide_next_frame(bide_next_);\n    }\n",
                function->name, point, saves.at, function->name, point);
@@ -535,7 +537,7 @@ void lower_yield(struct node *node)
     int first = whole.enclosing_first != 0 ? whole.enclosing_first : node->end;
     print_saves(body, node->scope, first, node->first, false);
     text_print(body,
-               "\nbide_frame_->awaiter.ops = &async_%s_points_[%u].ops;\n"
+               "\nbide_frame_->awaiter.ops = &bide_async_%s_points_[%u].ops;\n"
                "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
                "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
                "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",

@@ -119,11 +119,16 @@ static void allow_stack(void)
 }
 
 /* `source` is the file to emit, or NULL; `is_read`: the output is for people, not for a compiler. */
-static void translate_stream(int from, int to, const char *source, bool is_read)
+static void translate_stream(int from, int to, int to_plain, const char *source, bool is_read)
 {
     allow_stack();
+    static struct text plain_text;
     struct text input = read_all(from), out = {0}, other = {0};
     text_expect(&out, input.length * 2);
+    if (to_plain >= 0) {
+        text_expect(&plain_text, input.length * 2);
+        plain = &plain_text;
+    }
     lex(input.at, input.length);
     translate(&out, input.at);
     bool is_other = !is_read;
@@ -134,12 +139,15 @@ static void translate_stream(int from, int to, const char *source, bool is_read)
     else if (source != NULL)
         is_other = emit_source(&other, &out, source);
     write_all(to, is_other ? &other : &out);
+    if (to_plain >= 0)
+        write_all(to_plain, plain);
 }
 
 /* ---- Commands ---- */
 
 /* Runs translate_stream() in a process of its own, because a process translates one input. */
-static int translate_file(const char *from, const char *to, const char *source, bool is_read)
+static int translate_file(const char *from, const char *to, const char *plain_to,
+                          const char *source, bool is_read)
 {
     pid_t child = fork_child();
     if (child == 0) {
@@ -148,11 +156,14 @@ static int translate_file(const char *from, const char *to, const char *source, 
             perror(in < 0 ? from : to);
             _exit(1);
         }
-        translate_stream(in, out, source, is_read);
+        int also = plain_to != NULL ? open(plain_to, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+        translate_stream(in, out, also, source, is_read);
         _exit(0);
     }
     return wait_for(child);
 }
+
+static bool is_clang; /* the compiler, found by async.h */
 
 /* False if the text can have no async function; then it is not translated. */
 static bool has_async(const char *path)
@@ -162,6 +173,9 @@ static bool has_async(const char *path)
         return false;
     struct text text = read_all(file);
     close(file);
+    is_clang |= strstr(text.at, "__bide_async_clang") != NULL;
+    if (strstr(text.at, "__bide_async_") != NULL)
+        return true; /* it includes async.h, whose words are translated */
     for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
         const char before = *(p == text.at ? " " : p - 1);
         if ((before == '\n' || before == ' ' || before == '\t') &&
@@ -254,7 +268,7 @@ static struct command temporary_files; /* in that directory */
 
 /* Compiles, with each source replaced by its translation. */
 static int compile_translated(const struct job *job, const struct command *translated,
-                              const char *assembly)
+                              const char *assembly, enum check check)
 {
     struct command c = {0};
     unsigned source = 0;
@@ -304,6 +318,8 @@ static int compile_translated(const struct job *job, const struct command *trans
         command_add(&c, "-o");
         command_add(&c, assembly);
     }
+    if (check == CHECKED || check == CHECK_WARNED)
+        command_add(&c, "-w");
     /* the comments that this warning looks for are gone */
     command_add(&c, "-Wno-implicit-fallthrough");
     if (assembly == NULL && job->output == NULL && (job->only_compile || job->only_assemble) &&
@@ -311,6 +327,10 @@ static int compile_translated(const struct job *job, const struct command *trans
         command_add(&c, "-o");
         command_add(&c, with_suffix(job->sources.words[0], job->only_compile ? ".o" : ".s", false));
     }
+    if (check == CHECK_WARNED)
+        command_add(&c, "-fsyntax-only"); /* for a sentence of bidec's that says more */
+    if (check == CHECK_FAILED || check == CHECK_WARNED)
+        return run_after_failure(&c, check, translated->count, temporary_directory);
     return command_run(&c);
 }
 
@@ -408,7 +428,8 @@ static unsigned explained_line; /* 0: none */
 
 static int run_job(const struct job *job)
 {
-    struct command translated = {0};
+    struct command translated = {0}, checked = {0};
+    bool compiles = !emit && explained_line == 0 && !tables && !job->only_preprocess;
     const char *base = getenv("TMPDIR");
     char *directory = (char *)format_text("%s/bidec-XXXXXX", base != NULL ? base : "/tmp");
     int status = 0;
@@ -419,11 +440,13 @@ static int run_job(const struct job *job)
     }
     temporary_directory = directory;
     handle_signals();
+    command_add(&temporary_files, format_text("%s/translated.said", directory));
     for (unsigned i = 0; i < job->sources.count && status == 0; i++) {
         const char *source = job->sources.words[i];
         const char *from = format_text("%s/%u.in.i", directory, i);
         const char *to = format_text("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
         command_add(&temporary_files, from);
+        command_add(&temporary_files, format_text("%s/%u.said", directory, i));
         if (job->saves) /* the compiler names the other saved files after this one */
             to = with_suffix(job->saves_beside_output && job->output != NULL ? job->output : source,
                              ".i", job->saves_beside_output && job->output != NULL);
@@ -435,10 +458,17 @@ static int run_job(const struct job *job)
         if (!has_async(from)) {
             command_add(&translated, source);
             any |= strcmp(source, "-") == 0; /* it is read already */
+            command_add(&checked, from);
             continue;
         }
         any = true;
-        status = translate_file(from, to, emit ? source : NULL, emit || explained_line != 0);
+        const char *plain_to = compiles ? format_text("%s/%u.plain.i", directory, i) : NULL;
+        if (compiles) {
+            command_add(&temporary_files, plain_to);
+            command_add(&checked, plain_to);
+        }
+        status =
+            translate_file(from, to, plain_to, emit ? source : NULL, emit || explained_line != 0);
         command_add(&translated, to);
     }
     if (status == 0 && explained_line != 0) {
@@ -473,12 +503,13 @@ static int run_job(const struct job *job)
                 continue;
             for (unsigned n = 0; n < translated.count; n++)
                 command_add(&one, translated.words[i]);
-            status = compile_translated(job, &one, assembly);
+            status = compile_translated(job, &one, assembly, NOT_CHECKED);
             if (status == 0)
                 print_tables_of(assembly, job->sources.words[i]);
         }
     } else if (status == 0 && any) {
-        status = compile_translated(job, &translated, NULL);
+        enum check check = check_plain(job, &checked, is_clang, directory);
+        status = compile_translated(job, &translated, NULL, check);
         if (status == 0 && job->database != NULL)
             status = write_database(job);
     }
@@ -530,7 +561,7 @@ int main(int argc, char **argv)
             fputs(usage, stderr);
             return 2;
         }
-        translate_stream(STDIN_FILENO, STDOUT_FILENO, NULL, false);
+        translate_stream(STDIN_FILENO, STDOUT_FILENO, -1, NULL, false);
         return 0;
     }
     if (argv[1][0] == '-') {

@@ -47,6 +47,8 @@ struct mark {
     const char *named;          /* in place of the token everywhere */
     struct node *replaced;      /* a node that begins here and has another text at file scope */
     int hoisted;                /* at the { of a struct that is defined elsewhere: its } */
+    int unevaluated;            /* at a sizeof of an await, which is not run: its end */
+    struct node *operand;       /* ... and its operand */
 };
 
 struct token {
@@ -222,6 +224,7 @@ struct node {
 struct specifiers {
     int first, end;
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
+    bool is_constexpr;
     bool has_body;
     bool is_created;      /* async_created */
     int size, size_end;   /* the tokens in the parentheses of async_sized(...), else 0 */
@@ -233,6 +236,7 @@ struct definition {
     struct definition *next;
     struct scope *scope;
     int keyword, open, close;      /* open 0: only declared, as `struct tag;` */
+    int of;                        /* of an enum with a type: its colon; else `open` */
     int end;                       /* of the attributes after it */
     struct symbol *symbol;         /* of the tag; made if there is no tag */
     struct declarator *declarator; /* of a typedef; keyword is 0 */
@@ -304,6 +308,7 @@ extern struct function *first_function; /* in the order of their first declarati
 struct function *find_function(const char *name, size_t length);
 struct value *find_value(const char *waiter);
 bool is_kept_waiter(int token); /* the type of a coroutine-scoped operation's waiter */
+bool is_global_name(int token); /* declared in the file: a type, a function */
 bool is_global_type(int token);
 bool is_global_tag(int token);
 void note_global_tags(int first, int end); /* tokens at file scope */
@@ -347,7 +352,9 @@ void close_scope(void);
 struct symbol *find_symbol(int token);
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator);
 bool is_type_start(int token);
-int skip_attributes(void); /* returns the token of a cleanup function, or 0 */
+bool is_standard_attribute(int token); /* [[...]] */
+bool is_attribute_of_tag(int token);   /* in struct [[...]] tag; it belongs to the definition */
+int skip_attributes(void);             /* returns the token of a cleanup function, or 0 */
 struct specifiers *parse_specifiers(void);
 struct declarator *parse_declarator(struct specifiers *specifiers);
 struct declarator *parse_parameters(void);
@@ -374,8 +381,13 @@ struct node *parse_block(struct scope *its_scope);
 
 const char *file_scope_text(int first, int end); /* tokens as they are written at file scope */
 const char *type_of(const struct node *node);    /* as a type at file scope, of a value */
-const char *open_bound(const struct node *initialiser); /* the length that braces give an array */
+const char *open_bound(const struct node *initialiser, const char *type); /* an array's length */
 const char *type_of_literal(const struct node *node);
+bool literal_may_be_shorter(const struct node *node);
+bool is_scalar_value(const struct node *node);
+bool has_variable_rows(const struct declarator *d); /* a parameter: int a[n][m], int (*a)[n] */
+void check_variable_rows(const struct declarator *d);
+const char *cast_to_rows(const struct declarator *d);
 const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const);
 const char *declared_as(const struct symbol *symbol, const char *name, bool as_member);
 const char *member_declaration(const struct declarator *d, const char *name);
@@ -392,6 +404,7 @@ void print_saves(struct text *out, const struct scope *from, int first, int awai
 void add_member(struct scope *to, const char *line);
 void lay_out_frame(struct node *body);
 struct scope *add_inner_scope(struct scope *in);
+const char *frame_tag(void);
 const char *frame_header(void); /* the frame's first member */
 void print_frame(struct text *out);
 
@@ -424,6 +437,9 @@ const char *comma_after(const struct node *node);
 /* ---- await.c ---- */
 
 struct function *called_function(const struct node *node); /* by a call, or NULL */
+const char *group_of(const struct node *node);             /* "all", "any" ..., or NULL */
+bool is_here(const struct node *node);
+bool needs_waiter(const struct function *f, const struct node *node);
 const char *await_status_of(const struct node *node);
 const char *lower_await(struct node *node);
 const char *lower_spawn(struct node *node);
@@ -454,6 +470,17 @@ const char *result_ends(void);
 extern bool tables; /* --frames: size queries follow each function */
 void print_size_queries(struct text *out);
 void print_frame_tables(const char *assembly, const char *file);
+
+/* ---- calls.c ---- */
+
+void check_function(void);
+void check_plain_body(const char *name, int first, int end);
+
+/* ---- plain.c ---- */
+
+extern struct text *plain; /* the file as the compiler's warnings need it; NULL: not wanted */
+extern bool for_clang;     /* which compiles nothing there */
+void print_plain_function(const struct specifiers *specifiers, int end);
 
 /* ---- emit.c, explain.c, editor.c ---- */
 

@@ -133,10 +133,10 @@ static const char *const type_words[] = {
 };
 
 static const char *const other_words[] = {
-    "const",         "volatile",   "restrict",      "__const",  "__const__",  "__volatile",
-    "__volatile__",  "__restrict", "__restrict__",  "static",   "extern",     "register",
-    "auto",          "typedef",    "inline",        "__inline", "__inline__", "_Noreturn",
-    "_Thread_local", "__thread",   "__extension__", NULL,
+    "const",         "volatile",   "restrict",      "__const",      "__const__",  "__volatile",
+    "__volatile__",  "__restrict", "__restrict__",  "static",       "extern",     "register",
+    "auto",          "typedef",    "inline",        "__inline",     "__inline__", "_Noreturn",
+    "_Thread_local", "__thread",   "__extension__", "thread_local", "constexpr",  NULL,
 };
 
 static bool is_one_of(int token, const char *const *words)
@@ -153,7 +153,8 @@ static bool is_one_of(int token, const char *const *words)
 static bool is_typeof(int token)
 {
     return token_is(token, "typeof") || token_is(token, "__typeof__") ||
-           token_is(token, "__typeof");
+           token_is(token, "__typeof") || token_is(token, "typeof_unqual") ||
+           token_is(token, "__typeof_unqual__") || token_is(token, "__typeof_unqual");
 }
 
 static bool is_tag_word(int token)
@@ -164,7 +165,28 @@ static bool is_tag_word(int token)
 static bool is_attribute(int token)
 {
     return token_is(token, "__attribute__") || token_is(token, "__attribute") ||
-           token_is(token, "__declspec");
+           token_is(token, "__declspec") || is_standard_attribute(token);
+}
+
+bool is_standard_attribute(int token)
+{
+    return token_is(token, "[") && token_is(token + 1, "[");
+}
+
+bool is_attribute_of_tag(int token)
+{
+    return is_standard_attribute(token) && token > 0 && is_tag_word(token - 1);
+}
+
+/* The token behind an attribute. */
+static int end_of_attribute(int token)
+{
+    return closing_bracket(is_standard_attribute(token) ? token : token + 1) + 1;
+}
+
+static bool is_bit_int(int token)
+{
+    return (token_is(token, "_BitInt") || token_is(token, "_ExtInt")) && token_is(token + 1, "(");
 }
 
 static bool is_alignment(int token)
@@ -183,13 +205,16 @@ static bool is_type_name(int token)
 
 bool is_type_start(int token)
 {
+    if (is_standard_attribute(token))
+        return true;
     if (tokens[token].kind != NAME)
         return false;
     if (token_is(token, "__extension__"))
         return is_type_start(token + 1);
     return is_one_of(token, type_words) || is_one_of(token, other_words) || is_tag_word(token) ||
            is_typeof(token) || is_attribute(token) || is_alignment(token) ||
-           token_is(token, "__auto_type") || token_is(token, "_Atomic") || is_type_name(token);
+           token_is(token, "__auto_type") || token_is(token, "_Atomic") || is_bit_int(token) ||
+           is_type_name(token);
 }
 
 /* In a body, the attributes are searched for a cleanup function. */
@@ -198,8 +223,9 @@ int skip_attributes(void)
     int cleanup = 0;
     while (is_attribute(at) || token_is(at, "__asm__") || token_is(at, "asm") ||
            token_is(at, "__asm")) {
-        int open = at + 1;
-        if (!token_is(open, "("))
+        bool standard = is_standard_attribute(at);
+        int open = standard ? at : at + 1;
+        if (!standard && !token_is(open, "("))
             reject_at(at, "expected '(' after '%s'", spelling_of(at));
         int close = closing_bracket(open);
         for (int i = open; function != NULL && i < close; i++) {
@@ -297,6 +323,12 @@ static struct symbol *refer_to_tag(int keyword, int tag, bool alone)
     return known != NULL ? known : declare_tag(keyword, tag);
 }
 
+/* enum tag : type { ... }. What follows the colon may be the width of a bit-field instead. */
+static bool tag_has_type(int tag)
+{
+    return token_is(at, ":") && is_type_start(at + 1) && (tag == 0 || tag == at - 1);
+}
+
 static void parse_tagged(struct specifiers *specifiers)
 {
     int keyword = at++, tag = 0;
@@ -307,6 +339,11 @@ static void parse_tagged(struct specifiers *specifiers)
     specifiers->is_struct = !token_is(keyword, "enum");
     if (function == NULL)
         note_global_tags(keyword, at);
+    int of = at;
+    if (token_is(keyword, "enum") && tag_has_type(tag)) {
+        at++;
+        parse_specifiers();
+    }
     if (!token_is(at, "{")) {
         if (tag == 0)
             reject_at(at, "expected a tag or '{', not '%s'", spelling_of(at));
@@ -321,6 +358,17 @@ static void parse_tagged(struct specifiers *specifiers)
         skip_attributes();
         return;
     }
+    int behind = close + 1;
+    while (is_attribute(behind))
+        behind = end_of_attribute(behind);
+    if (tag == 0 && token_is(behind, ";") && !token_is(keyword, "enum")) {
+        specifiers->has_body = true; /* an anonymous member: part of the struct around it */
+        at++;
+        parse_fields();
+        expect("}");
+        skip_attributes();
+        return;
+    }
     struct definition *definition = allocate(sizeof *definition);
     struct symbol *declared = tag != 0 ? find_until(tag, true, scope->up) : NULL;
     definition->symbol =
@@ -329,6 +377,7 @@ static void parse_tagged(struct specifiers *specifiers)
     tokens[tag != 0 ? tag : keyword].symbol = definition->symbol;
     definition->scope = scope;
     definition->keyword = keyword;
+    definition->of = of;
     definition->open = open;
     definition->close = close;
     specifiers->has_body = true;
@@ -361,7 +410,7 @@ static void parse_type_or_expression(void)
 struct specifiers *parse_specifiers(void)
 {
     struct specifiers *s = allocate(sizeof *s);
-    bool has_type = false;
+    bool has_type = false, has_auto = false;
     s->first = at;
     for (;;) {
         if (is_attribute(at)) {
@@ -370,6 +419,8 @@ struct specifiers *parse_specifiers(void)
             s->is_typedef |= token_is(at, "typedef");
             s->is_static |= token_is(at, "static");
             s->is_extern |= token_is(at, "extern");
+            s->is_constexpr |= token_is(at, "constexpr");
+            has_auto |= token_is(at, "auto");
             s->is_const |=
                 token_is(at, "const") || token_is(at, "__const") || token_is(at, "__const__");
             at++;
@@ -388,6 +439,10 @@ struct specifiers *parse_specifiers(void)
         } else if (is_alignment(at)) {
             at++;
             parse_type_or_expression();
+        } else if (is_bit_int(at)) {
+            at++;
+            parse_type_or_expression();
+            has_type = true;
         } else if (token_is(at, "__auto_type")) {
             s->is_automatic = has_type = true;
             at++;
@@ -424,6 +479,7 @@ struct specifiers *parse_specifiers(void)
             break;
         }
     }
+    s->is_automatic |= has_auto && !has_type;
     s->end = at;
     return s;
 }
@@ -472,6 +528,10 @@ struct declarator *parse_parameters(void)
         parameter->is_pointer |= parameter->is_array || parameter->is_function;
         if (parameter->name != 0)
             parameter->symbol = declare(VARIABLE, parameter->name, parameter);
+        for (int i = parameter->first; has_variable_rows(parameter) && i < parameter->end; i++) {
+            if (tokens[i].symbol != NULL)
+                tokens[i].symbol->needs_memory = true; /* read where the parameter is */
+        }
         *last = parameter;
         last = &parameter->next;
         if (!accept(","))
@@ -523,11 +583,13 @@ static void parse_direct(struct declarator *d, bool nested)
     } else if (tokens[at].kind == NAME && !is_one_of(at, other_words)) {
         d->name = at++;
         d->suffix = at;
+        while (is_standard_attribute(at))
+            skip_attributes();
     } else {
         d->suffix = at;
     }
     bool decided = d->is_pointer || d->is_array || d->is_function;
-    while (token_is(at, "[") || token_is(at, "(")) {
+    while ((token_is(at, "[") && !is_standard_attribute(at)) || token_is(at, "(")) {
         if (token_is(at, "[")) {
             if (!decided) {
                 d->is_array = true;
@@ -634,8 +696,11 @@ struct node *parse_declaration(void)
             reject_at(d->name, "nested functions are not supported");
         if (d->cleanup == 0)
             d->cleanup = cleanup_between(specifiers->first, specifiers->end);
-        d->symbol = declare(specifiers->is_typedef ? TYPE_NAME : VARIABLE, d->name, d);
-        if (specifiers->is_typedef) {
+        d->symbol = declare(specifiers->is_typedef     ? TYPE_NAME
+                            : specifiers->is_constexpr ? ENUMERATOR
+                                                       : VARIABLE,
+                            d->name, d);
+        if (specifiers->is_typedef || specifiers->is_constexpr) {
             struct definition *definition = allocate(sizeof *definition), **end = &definitions;
             definition->scope = scope;
             definition->symbol = d->symbol;

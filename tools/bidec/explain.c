@@ -21,9 +21,10 @@ static const char *part_of(const char *p, const char *end)
         const char *begins, *has, *part;
     } parts[] = {
         {"struct async_", "{", "the frame"},
-        {"static bide_next async_", "_step_(bide_frame *bide_frame_, unsigned bide_depth_)",
+        {"struct bide_async_", "{", "the frame"},
+        {"static bide_next bide_async_", "_step_(bide_frame *bide_frame_, unsigned bide_depth_)",
          "the step function"},
-        {"static const bide_point async_", "_points_[]", "the suspension points"},
+        {"static const bide_point bide_async_", "_points_[]", "the suspension points"},
         {"extern ", "__error__", "the declaration that rejects a plain call"},
         {"bide_awaiter *async_", "(", "the init function"},
         {"static inline bide_awaiter *async_", "(", "the init function"},
@@ -34,7 +35,7 @@ static const char *part_of(const char *p, const char *end)
         size_t length = strlen(parts[i].begins);
         if ((size_t)(end - p) > length && memcmp(p, parts[i].begins, length) == 0 &&
             memmem(p, (size_t)(end - p), parts[i].has, strlen(parts[i].has)) != NULL &&
-            (end[-1] != ';' || i >= 3))
+            (end[-1] != ';' || i >= 4))
             return parts[i].part;
     }
     return NULL;

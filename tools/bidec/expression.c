@@ -343,9 +343,10 @@ static struct node *parse_cast_or_literal(void)
     return finish_node(with_part(node, node->a));
 }
 
+/* An await in the operand is not run: what it would give has a size all the same. */
 static struct node *parse_sizeof(void)
 {
-    struct node *node = new_node(E_SIZEOF, at++);
+    struct node *node = new_node(E_SIZEOF, at++), *operand = NULL;
     if (token_is(at, "(") && is_type_start(at + 1)) {
         int open = at++;
         parse_type_name();
@@ -354,11 +355,13 @@ static struct node *parse_sizeof(void)
             struct node *literal = new_node(E_CAST, open);
             literal->type = open + 1;
             literal->type_end = at - 1;
-            reject_await(parse_postfix(parse_literal(literal)), "sizeof");
+            operand = parse_postfix(parse_literal(literal));
         }
     } else {
-        reject_await(parse_unary(), "sizeof");
+        operand = parse_unary();
     }
+    if (operand != NULL && operand->awaits)
+        *mark_at(node->first) = (struct mark){.unevaluated = at, .operand = operand};
     return finish_node(node);
 }
 

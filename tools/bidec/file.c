@@ -44,6 +44,11 @@ static struct name *find_name(const char *at, size_t length, bool add)
     return *head = name;
 }
 
+bool is_global_name(int token)
+{
+    return find_name(tokens[token].at, tokens[token].length, false) != NULL;
+}
+
 bool is_global_type(int token)
 {
     const struct name *name = find_name(tokens[token].at, tokens[token].length, false);
@@ -158,6 +163,20 @@ static bool is_awaiter_pointer(int first, int end)
     return named && stars_between(first, end) == 1;
 }
 
+/* The stars of a pointer with their qualifiers, without attributes. */
+static const char *stars_text(int first, int end)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    for (int i = first; i < end; i++) {
+        if (is_gnu_attribute(i))
+            i = closing_bracket(i + 1);
+        else
+            text_print(&text, "%s ", spelling_of(i));
+    }
+    return text_finish(&text);
+}
+
 /* Returns the type that the first parameter, the operation's waiter, points at; or NULL. */
 static const char *waiter_type(int first, int end)
 {
@@ -227,13 +246,18 @@ static void add_piece(int first, int last, size_t begin, size_t end)
 static void copy_to(struct text *out, int token)
 {
     text_add(out, copied, (size_t)(tokens[token].at - copied));
+    if (plain != NULL)
+        text_add(plain, copied, (size_t)(tokens[token].at - copied));
 }
 
 /* Resumes copying after `token`. */
 static void copy_after(struct text *out, int token)
 {
     const struct token *t = &tokens[token];
-    text_print(out, "\n# %u \"%s\"%s\n", t->line, t->file, t->system ? " 3" : "");
+    const char *marker = format_text("\n# %u \"%s\"%s\n", t->line, t->file, t->system ? " 3" : "");
+    text_add(out, marker, strlen(marker));
+    if (plain != NULL)
+        text_add(plain, marker, strlen(marker));
     copied = t->at + t->length;
 }
 
@@ -266,6 +290,9 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     struct function *f = add_function(name);
     if (f->has_body)
         reject_at(name, "redefinition of '%s'", f->name);
+    if (token_is(name, "main"))
+        reject_at(name, "main cannot be async: write a plain main, which runs an async function "
+                        "with bide_sync_wait");
     function = f;
     f->is_async = true;
     f->is_created |= specifiers->is_created;
@@ -282,13 +309,15 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->name_token = name;
     check_created_name(f);
     for (int i = d->first; i < name; i++) {
-        if (token_is(i, "("))
+        if (is_gnu_attribute(i))
+            i = closing_bracket(i + 1);
+        else if (token_is(i, "("))
             reject_at(i, "an async function that returns a pointer to a function needs a typedef");
     }
     const char *type = plain_specifiers(specifiers, stars_between(d->first, name) == 0);
     if (type[strspn(type, " ")] == 0)
         reject_at(name, "an async function needs a return type");
-    f->result = format_text("%s %s", type, file_scope_text(d->first, name));
+    f->result = format_text("%s %s", type, stars_text(d->first, name));
     f->returns_nothing =
         stars_between(d->first, name) == 0 && is_void_type(specifiers->first, specifiers->end);
     f->returns_struct = stars_between(d->first, name) == 0 && !is_scalar(specifiers);
@@ -309,19 +338,18 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     copy_to(out, first);
     size_t begin = out->length;
     if (token_is(at, "{")) {
-        for (struct declarator *p = f->parameters; p != NULL; p = p->next) {
-            if (p->name == 0)
-                reject_at(p->first, "the parameter of a function definition needs a name");
-        }
         f->body = parse_block(f->scope);
         f->scope->first = f->body->first;
         f->scope->last = at - 1;
+        check_function();
         print_function(out);
         f->defined = f->has_body = true;
     } else {
         expect(";");
         print_declaration(out);
     }
+    if (plain != NULL)
+        print_plain_function(specifiers, at);
     function = NULL;
     scope = NULL;
     add_piece(first, at - 1, begin, out->length);
@@ -433,8 +461,12 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
             /* a body, perhaps after the parameter declarations of an old-style definition */
             while (tokens[at].kind != END && !token_is(at, "{"))
                 at++;
-            if (tokens[at].kind != END)
+            if (tokens[at].kind != END) {
+                int first = at;
                 at = closing_bracket(at) + 1;
+                if (d->name != 0 && on_function == NULL)
+                    check_plain_body(spelling_of(d->name), first, at);
+            }
             return;
         }
         skip_to_end();
@@ -453,6 +485,11 @@ void translate(struct text *out, const char *input)
             at++;
         } else if (read_mark()) {
             continue;
+        } else if (token_is(at, "__bide_async_clang")) {
+            copy_to(out, at);
+            for_clang = true;
+            at += 2;
+            copy_after(out, at - 1);
         } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") ||
                    token_is(at, "asm")) {
             skip_to_end();
@@ -464,4 +501,6 @@ void translate(struct text *out, const char *input)
     }
     copy_to(out, at);
     text_add(out, "\n", 1);
+    if (plain != NULL)
+        text_add(plain, "\n", 1);
 }

@@ -202,6 +202,8 @@ static bool may_be_local(const struct symbol *symbol)
             return false;
         stars |= token_is(i, "*");
     }
+    if (has_variable_rows(d))
+        return false;
     if (symbol->needs_memory || d->cleanup != 0 || is_gnu_attribute(d->end))
         return false;
     if (d->is_array || (d->is_function && !d->is_parameter))
@@ -237,13 +239,38 @@ static void lay_out_symbols(struct scope *in, struct symbol *symbol)
         symbol->last_use = function->body->end;
 }
 
+/* The last token of the operand of a sizeof, which is constant whatever it names. */
+static int end_of_sizeof(int token)
+{
+    int i = token + 1;
+    while (token_is(i, "*") || token_is(i, "&") || token_is(i, "sizeof"))
+        i++;
+    if (token_is(i, "("))
+        i = closing_bracket(i);
+    for (;;) {
+        if (token_is(i + 1, "[") || token_is(i + 1, "("))
+            i = closing_bracket(i + 1);
+        else if (token_is(i + 1, ".") || token_is(i + 1, "->"))
+            i += 2;
+        else
+            return i;
+    }
+}
+
 /* Rejects the length of an array if it depends on a variable of the function. */
 static void check_lengths(int name, int first, int end)
 {
     unsigned depth = 0;
     for (int i = first; i < end; i++) {
-        if ((token_is(i, "sizeof") || token_is(i, "_Alignof") || token_is(i, "__typeof__")) &&
-            token_is(i + 1, "("))
+        const struct symbol *symbol = tokens[i].symbol;
+        if (symbol != NULL && symbol->kind == VARIABLE && has_variable_rows(symbol->declarator))
+            reject_at(name, "the type of '%s' depends on a length that is not constant",
+                      spelling_of(name));
+    }
+    for (int i = first; i < end; i++) {
+        if (token_is(i, "sizeof") || token_is(i, "_Alignof") || token_is(i, "__alignof__"))
+            i = end_of_sizeof(i);
+        else if ((token_is(i, "__typeof__") || token_is(i, "typeof")) && token_is(i + 1, "("))
             i = closing_bracket(i + 1);
         else if (token_is(i, "["))
             depth++;
@@ -259,6 +286,8 @@ static void check_lengths(int name, int first, int end)
 
 static void check_bounds(const struct declarator *d)
 {
+    if (has_variable_rows(d))
+        check_variable_rows(d);
     check_lengths(d->name, d->specifiers->first, d->specifiers->end);
     if (!d->is_parameter)
         check_lengths(d->name, d->first, d->end);
@@ -381,7 +410,12 @@ static void hoist_types(void)
         if (d->keyword == 0) {
             check_bounds(d->declarator);
             const char *type = declared_as(d->symbol, d->symbol->member, false);
-            text_print(&outer, "typedef %s;\n", type);
+            if (d->declarator->specifiers->is_constexpr)
+                text_print(&outer, "static constexpr %s = %s;\n", type,
+                           file_scope_text(d->declarator->initialiser_first,
+                                           d->declarator->initialiser->end));
+            else
+                text_print(&outer, "typedef %s;\n", type);
             continue;
         }
         if (d->open == 0) {
@@ -391,12 +425,12 @@ static void hoist_types(void)
         int tag = d->keyword + 1;
         while (is_gnu_attribute(tag))
             tag = closing_bracket(tag + 1) + 1;
-        check_lengths(tag != d->open ? tag : d->keyword, d->open, d->close);
+        check_lengths(d->symbol->token != 0 ? tag : d->keyword, d->open, d->close);
         const char *attributes = file_scope_text(d->keyword + 1, tag);
         const char *text = file_scope_text(d->open, d->end);
         bool packs = begin_packing(&outer, d->keyword);
-        text_print(&outer, "%s %s %s %s;\n", spelling_of(d->keyword), attributes, d->symbol->member,
-                   text);
+        text_print(&outer, "%s %s %s %s %s;\n", spelling_of(d->keyword), attributes,
+                   d->symbol->member, file_scope_text(d->of, d->open), text);
         if (packs)
             text_print(&outer, "#pragma pack(pop, bide_outer)\n");
         mark_at(d->open)->hoisted = d->end - 1;
@@ -464,6 +498,13 @@ static void print_kept(struct text *out, const struct scope *in)
         print_kept(out, inner);
 }
 
+/* The tag of the struct with all members, which is not the one that users see if that has a given size. */
+const char *frame_tag(void)
+{
+    return function->size != NULL ? format_text("bide_async_%s_frame_", function->name)
+                                  : format_text("async_%s", function->name);
+}
+
 const char *frame_header(void)
 {
     return function->value != NULL ? "bide_async_generator generator" : "bide_task task";
@@ -473,8 +514,7 @@ void print_frame(struct text *out)
 {
     if (file_packs())
         text_print(out, "#pragma pack(push)\n#pragma pack()\n");
-    text_print(out, "struct async_%s%s {\n%s;\n", function->name,
-               function->size != NULL ? "_frame_" : "", frame_header());
+    text_print(out, "struct %s {\n%s;\n", frame_tag(), frame_header());
     if (function->value != NULL)
         text_print(out, "__typeof__(%s) value;\n", function->value);
     if (function->is_created)

@@ -12,9 +12,9 @@
 
 bool tables;
 
-static const char *frame_tag(void)
+static const char *frame_type(void)
 {
-    return format_text("struct async_%s%s", function->name, function->size != NULL ? "_frame_" : "");
+    return format_text("struct %s", frame_tag());
 }
 
 static void ask_for_member(struct text *out, const char *member, unsigned depth, const char *lines)
@@ -22,7 +22,7 @@ static void ask_for_member(struct text *out, const char *member, unsigned depth,
     text_print(out,
                "__asm__ volatile(\"\\n#bide member %%c0 %%c1 %u %s %s\" :: "
                "\"i\"(__builtin_offsetof(%s, %s)), \"i\"(sizeof ((%s *)0)->%s));\n",
-               depth, member, lines, frame_tag(), member, frame_tag(), member);
+               depth, member, lines, frame_type(), member, frame_type(), member);
 }
 
 static const char *lines_of(const struct scope *of)
@@ -75,11 +75,11 @@ void print_size_queries(struct text *out)
 {
     const struct token *t = &tokens[function->name_token];
     text_print(out,
-               "static void async_%s_table_(void) __attribute__((__used__));\n"
-               "static void async_%s_table_(void)\n{\n"
+               "static void bide_async_%s_table_(void) __attribute__((__used__));\n"
+               "static void bide_async_%s_table_(void)\n{\n"
                "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
                "\"i\"(_Alignof(%s)));\n",
-               function->name, function->name, function->name, t->line, frame_tag(), frame_tag());
+               function->name, function->name, function->name, t->line, frame_type(), frame_type());
     ask_for_member(out, function->value != NULL ? "generator" : "task", 0, "the header");
     if (function->value != NULL)
         ask_for_member(out, "value", 0, "the latest yielded value");

@@ -10,8 +10,11 @@
 
 static void print_init_parameters(struct text *out)
 {
+    unsigned number = 0; /* for those without a name, which have no member either */
     for (struct declarator *d = function->parameters; d != NULL; d = d->next)
-        text_print(out, ", %s", member_declaration(d, d->name != 0 ? d->symbol->name : ""));
+        text_print(out, ", %s",
+                   member_declaration(d, d->name != 0 ? d->symbol->name
+                                                      : format_text("bide_unnamed_%u", ++number)));
 }
 
 /* The parameters as the user wrote them. */
@@ -63,7 +66,17 @@ static void print_opaque(struct text *out)
 }
 
 /* Declares the function under its own name, so that a call without an await is an error. */
-void print_declaration(struct text *out)
+static void print_own_declaration(struct text *out)
+{
+    const char *name = function->name;
+    text_print(out,
+               "extern %s %s(%s) __attribute__((__error__(\"%s is async: %s, or start it with "
+               "async_%s(frame, ...)\")));\n",
+               function->result, name, own_parameters(), name,
+               function->value != NULL ? "iterate it with async_for" : "await it", name);
+}
+
+static void print_declarations(struct text *out)
 {
     const char *name = function->name;
     struct token *t = &tokens[function->name_token];
@@ -72,24 +85,36 @@ void print_declaration(struct text *out)
         print_opaque(out);
     else
         text_print(out, "struct async_%s;\n", name);
-    if (function->size != NULL)
-        function->size_declared = function->defined = true;
-    text_print(out,
-               "extern %s %s(%s) __attribute__((__error__(\"%s is async: %s, or start it with "
-               "async_%s(frame, ...)\")));\n",
-               function->result, name, own_parameters(), name,
-               function->value != NULL ? "iterate it with async_for" : "await it", name);
+    if (out != plain)
+        print_own_declaration(out);
+    else
+        text_print(out, "%s%s %s(%s) __attribute__((__unused__));\n",
+                   function->is_static ? "static " : "", function->result, name, own_parameters());
+    bool is_static = function->is_static;
+    function->is_static = is_static && out != plain; /* nothing is defined there */
     print_head(out);
     text_print(out, ";\n");
     if (function->is_created) {
         print_created_head(out);
         text_print(out, ";\n");
     }
+    function->is_static = is_static;
+}
+
+void print_declaration(struct text *out)
+{
+    if (plain != NULL)
+        print_declarations(plain);
+    print_declarations(out);
+    if (function->size != NULL)
+        function->size_declared = function->defined = true;
 }
 
 static void print_parameters_kept(struct text *out, const char *self)
 {
     for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        if (d->symbol == NULL)
+            continue;
         const char *member = d->symbol->member, *name = d->symbol->name;
         bool is_struct = d->specifiers->is_struct && !d->is_pointer && !d->is_array &&
                          !d->is_function && !is_scalar(d->specifiers);
@@ -110,9 +135,9 @@ static void print_size_check(struct text *out)
         out,
         "\n# %u \"%s\"\n"
         "extern char async_%s_needs_this_size[sizeof(struct async_%s)];\n"
-        "extern char async_%s_needs_this_size[sizeof(struct async_%s_frame_) <= sizeof(struct "
-        "async_%s) ? sizeof(struct async_%s) : sizeof(struct async_%s_frame_)];\n"
-        "_Static_assert(_Alignof(struct async_%s_frame_) <= _Alignof(struct async_%s), \"the "
+        "extern char async_%s_needs_this_size[sizeof(struct bide_async_%s_frame_) <= sizeof(struct "
+        "async_%s) ? sizeof(struct async_%s) : sizeof(struct bide_async_%s_frame_)];\n"
+        "_Static_assert(_Alignof(struct bide_async_%s_frame_) <= _Alignof(struct async_%s), \"the "
         "frame of %s needs a larger alignment than async_sized gives\");\n"
         "\n# %u \"%s\" 3\n",
         t->line, t->file, name, name, name, name, name, name, name, name, name, name, t->line,
@@ -126,7 +151,7 @@ static void print_init(struct text *out)
     text_print(out, "\n{\n");
     if (function->size != NULL) {
         self = "bide_inner";
-        text_print(out, "    struct async_%s_frame_ *bide_inner = (void *)bide_self;\n", name);
+        text_print(out, "    struct bide_async_%s_frame_ *bide_inner = (void *)bide_self;\n", name);
     }
     if (function->is_created)
         text_print(out, "    bide_self->bide_allocator = &bide_heap;\n");
@@ -138,20 +163,23 @@ static void print_init(struct text *out)
     if (function->draws)
         text_print(out, "    %s->bide_random = 0;\n", self);
     if (function->value != NULL)
-        text_print(out,
-                   "    return bide_async_generator_init(&%s->generator, &async_%s_start_);\n}\n",
-                   self, name);
+        text_print(
+            out,
+            "    return bide_async_generator_init(&%s->generator, &bide_async_%s_start_);\n}\n",
+            self, name);
     else
-        text_print(out, "    return bide_frame_init(&%s->task.frame, &async_%s_start_);\n}\n", self,
-                   name);
+        text_print(out, "    return bide_frame_init(&%s->task.frame, &bide_async_%s_start_);\n}\n",
+                   self, name);
     if (!function->is_created)
         return;
     print_created_head(out);
-    text_print(out,
-               "\n{\n    struct async_%s *bide_self = bide_create(sizeof *bide_self, "
-               "&async_%s_start_, bide_allocator);\n    if (bide_self != 0) {\n"
-               "    bide_self->bide_allocator = bide_allocator;\n",
-               name, name);
+    text_print(
+        out,
+        "\n{\n    struct async_%s *bide_self = bide_create_aligned(sizeof "
+        "*bide_self, _Alignof(struct async_%s), &bide_async_%s_start_, bide_allocator);\n    if "
+        "(bide_self != 0) {\n"
+        "    bide_self->bide_allocator = bide_allocator;\n",
+        name, name, name);
     if (!function->returns_nothing)
         text_print(out, "    bide_self->bide_result_to = bide_result_to;\n");
     print_parameters_kept(out, "bide_self");
@@ -167,36 +195,38 @@ static void print_init(struct text *out)
                    "bide_async_fails_int_, long: bide_async_fails_long_, long long: "
                    "bide_async_fails_long_long_, default: "
                    "bide_async_fails_)((void *)bide_result_to, BIDE_ASYNC_NO_MEMORY_);\n    }");
-    text_print(out, "\n    return bide_owned(bide_self, &async_%s_start_);\n}\n", name);
+    text_print(out, "\n    return bide_owned(bide_self, &bide_async_%s_start_);\n}\n", name);
 }
 
 static void print_constants(struct text *out, unsigned count)
 {
     const char *name = function->name, *file = tokens[function->name_token].file;
     unsigned line = tokens[function->name_token].line;
+    text_print(
+        out,
+        "static bide_next bide_async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_);\n",
+        name);
     text_print(out,
-               "static bide_next async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_);\n",
-               name);
-    text_print(out,
-               "static const bide_coroutine_type *const async_%s_type_ = &%s;\n"
-               "static const bide_point async_%s_finished_;\n",
+               "static const bide_coroutine_type *const bide_async_%s_type_ = &%s;\n"
+               "static const bide_point bide_async_%s_finished_;\n",
                name, function->value != NULL ? "bide_async_generator_type" : "bide_task_type",
                name);
     text_print(out,
-               "static const bide_coroutine_code async_%s_code_ = {async_%s_step_, \"%s\", \"%s\", "
-               "&async_%s_type_, &async_%s_finished_};\n",
+               "static const bide_coroutine_code bide_async_%s_code_ = {bide_async_%s_step_, "
+               "\"%s\", \"%s\", "
+               "&bide_async_%s_type_, &bide_async_%s_finished_};\n",
                name, name, name, file, name, name);
     text_print(out,
-               "static const bide_point async_%s_finished_ = {{0, bide_frame_started_, 0, 0, "
-               "bide_frame_withdraw_, 0, 0}, &async_%s_code_, 0, 0, %u, BIDE_AT_END};\n",
+               "static const bide_point bide_async_%s_finished_ = {{0, bide_frame_started_, 0, 0, "
+               "bide_frame_withdraw_, 0, 0}, &bide_async_%s_code_, 0, 0, %u, BIDE_AT_END};\n",
                name, name, line);
     text_print(
         out,
-        "static const bide_point async_%s_start_ = {{0, 0, 0, 0, bide_frame_withdraw_, 0, 0}, "
-        "&async_%s_code_, 0, 0, %u, BIDE_AT_START};\n",
+        "static const bide_point bide_async_%s_start_ = {{0, 0, 0, 0, bide_frame_withdraw_, 0, 0}, "
+        "&bide_async_%s_code_, 0, 0, %u, BIDE_AT_START};\n",
         name, name, line);
     if (count != 0)
-        text_print(out, "static const bide_point async_%s_points_[] = {\n%s};\n", name,
+        text_print(out, "static const bide_point bide_async_%s_points_[] = {\n%s};\n", name,
                    point_table.at);
 }
 
@@ -233,11 +263,12 @@ static void print_bound_effects(struct text *out, const struct declarator *d)
 static void print_step(struct text *out, unsigned count, const struct text *statements)
 {
     const char *name = function->name;
-    text_print(out,
-               "static bide_next async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
-               "    struct async_%s%s *const bide_self = (void *)bide_frame_;\n"
-               "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
-               name, name, function->size != NULL ? "_frame_" : "");
+    text_print(
+        out,
+        "static bide_next bide_async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
+        "    struct %s *const bide_self = (void *)bide_frame_;\n"
+        "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
+        name, frame_tag());
     if (count != 0)
         text_print(
             out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
@@ -267,7 +298,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     }
     text_print(out, "    bide_frame_runs_(bide_frame_);\n");
     for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
-        if (d->symbol->is_local)
+        if (d->symbol != NULL && d->symbol->is_local)
             text_print(out, "    %s = bide_self->%s;\n", d->symbol->member, d->symbol->member);
     }
     for (struct declarator *d = function->parameters; d != NULL; d = d->next)
@@ -283,7 +314,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                "    bide_async_budget_keep_(&bide_budget_left_);\n"
                "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
                "        return bide_next_frame(bide_frame_finish_(bide_frame_, "
-               "&async_%s_code_, &async_%s_finished_, -2147483647 - 1));\n",
+               "&bide_async_%s_code_, &bide_async_%s_finished_, -2147483647 - 1));\n",
                name, name);
     if (!function->returns_nothing)
         text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
@@ -293,8 +324,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                         "        __builtin_memcpy((void *)bide_self->bide_result_to, "
                         "&bide_self->result, sizeof bide_self->result);\n");
     text_print(out,
-               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &async_%s_code_, "
-               "&async_%s_finished_, %s));\n",
+               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &bide_async_%s_code_, "
+               "&bide_async_%s_finished_, %s));\n",
                name, name,
                function->returns_nothing
                    ? "0"
@@ -307,8 +338,9 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
 
 void print_function(struct text *out)
 {
-    static struct text statements, step; /* static, to use their memory for each function */
-    struct text *const texts[] = {&statements, &step, &outer, &point_table};
+    /* static, to use their memory for each function */
+    static struct text statements, step, frame;
+    struct text *const texts[] = {&statements, &step, &frame, &outer, &point_table};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         texts[i]->length = 0;
         text_add(texts[i], "", 0);
@@ -330,8 +362,13 @@ void print_function(struct text *out)
     verify_translation(points);
     unsigned count = point_count();
     print_declaration(out);
+    print_frame(&frame); /* which adds to `outer` */
     text_add(out, outer.at, outer.length);
-    print_frame(out);
+    text_add(out, frame.at, frame.length);
+    if (plain != NULL) {
+        text_add(plain, outer.at, outer.length);
+        text_add(plain, frame.at, frame.length);
+    }
     text_print(out, "\n# %u \"%s\" 3\n", tokens[function->name_token].line,
                tokens[function->name_token].file);
     if (function->size != NULL)

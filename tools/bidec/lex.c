@@ -326,6 +326,7 @@ void lex(const char *input, size_t length)
         } else if (isdigit((unsigned char)*p) ||
                    (*p == '.' && p + 1 < end && isdigit((unsigned char)p[1]))) {
             while (p < end && (starts_name(*p) || isdigit((unsigned char)*p) || *p == '.' ||
+                               (*p == '\'' && p + 1 < end && isalnum((unsigned char)p[1])) ||
                                ((*p == '+' || *p == '-') && strchr("eEpP", p[-1]))))
                 p++;
             t = add_token(NUMBER, start);

@@ -25,6 +25,8 @@ static void print_token(struct text *out, int token)
     else if (symbol == NULL || (symbol->kind != VARIABLE && symbol->member == NULL) ||
              (symbol->kind == VARIABLE && !symbol->in_frame))
         text_add(out, t->at, t->length);
+    else if (symbol->kind == VARIABLE && has_variable_rows(symbol->declarator))
+        text_print(out, "(%sbide_self->%s)", cast_to_rows(symbol->declarator), symbol->member);
     else if (symbol->kind == VARIABLE && symbol->is_local && symbol->is_const)
         text_print(out, "(*(const __typeof__(%s) *)&%s)", symbol->member, symbol->member);
     else if (symbol->kind == VARIABLE && !symbol->is_local && symbol->is_const)
@@ -77,7 +79,12 @@ static void print_range(struct text *out, int first, int end, bool lines)
         } else if (i > first && (t->space || (t->kind == NAME && tokens[i - 1].kind == NAME))) {
             text_add(out, " ", 1);
         }
-        if (mark_of(t)->hoisted != 0)
+        if (is_attribute_of_tag(i)) {
+            i = closing_bracket(i);
+        } else if (mark_of(t)->unevaluated != 0) {
+            text_print(out, "%s", file_scope_text(i, mark_of(t)->unevaluated));
+            i = mark_of(t)->unevaluated - 1;
+        } else if (mark_of(t)->hoisted != 0)
             i = mark_of(t)->hoisted; /* defined before the frame */
         else
             print_token(out, i);

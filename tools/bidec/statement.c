@@ -250,6 +250,20 @@ static struct node *parse_defer(void)
 static struct node *parse_any_statement(void)
 {
     struct node *node;
+    if (is_standard_attribute(at)) {
+        const int first = at;
+        skip_attributes();
+        if (!token_is(at, ";") && !is_type_start(at))
+            return parse_statement(); /* without them */
+        const bool alone = token_is(at, ";");
+        at = first;
+        if (!alone)
+            return parse_declaration();
+        node = new_node(S_COPIED, first);
+        skip_attributes();
+        expect(";");
+        return finish_node(node);
+    }
     if (tokens[at].kind == PRAGMA || token_is(at, ";"))
         return parse_copied();
     if (token_is(at, "{"))

@@ -30,10 +30,14 @@ void keep_literals(struct node *node)
         node->member = member_name(format_text("literal_%u", ++serial));
         add_member(block, format_text("%s %s;", type_of_literal(node), node->member));
         if (!node->awaits) {
+            const char *text =
+                literal_may_be_shorter(node) ? step_text(node->first, node->end) : NULL;
             mark_at(node->first)->before = format_text(
                 "(*(__typeof__(bide_self->%s) *)__builtin_memcpy((void *)&bide_self->%s, &",
                 node->member, node->member);
-            mark_at(node->end - 1)->after = format_text(", sizeof bide_self->%s))", node->member);
+            mark_at(node->end - 1)->after =
+                text != NULL ? format_text(", sizeof(%s)))", text)
+                             : format_text(", sizeof bide_self->%s))", node->member);
             mark_at(node->a->end - 1)->after = mark_at(node->end - 1)->after;
         }
     }
@@ -68,6 +72,21 @@ static void initialise_variable(const struct declarator *d, const char *value)
         text_print(body, "bide_self->%s = %s;", member, value);
 }
 
+/* Braces of zeros: written in place, however large the variable is. */
+static bool is_zero(const struct node *node)
+{
+    bool zero = true;
+    if (node->kind == E_ELEMENT)
+        return is_zero(node->a);
+    if (node->kind == E_INITIALISER) {
+        for (const struct node *e = node->list; e != NULL; e = e->next)
+            zero &= is_zero(e);
+        return zero;
+    }
+    return node->kind == E_CONSTANT && tokens[node->first].symbol == NULL &&
+           token_is(node->first, "0");
+}
+
 static void lower_initialiser(struct declarator *d)
 {
     const char *member = d->symbol->member;
@@ -89,7 +108,18 @@ static void lower_initialiser(struct declarator *d)
                        "_Static_assert(sizeof bide_self->%s == sizeof((__typeof__(*bide_self->%s) "
                        "[])%s), \"give this array its length\");",
                        member, member, value);
-        if (braces || d->is_array)
+        bool is_text = initialiser->kind == E_STRING && d->is_array && d->open_bound == 0;
+        if ((braces && is_zero(initialiser)) || is_text)
+            text_print(body, "__builtin_memset((void *)&bide_self->%s, 0, sizeof bide_self->%s);",
+                       member, member);
+        if (is_text)
+            text_print(body,
+                       "__builtin_memcpy((void *)&bide_self->%s, %s, sizeof(%s) < sizeof "
+                       "bide_self->%s ? sizeof(%s) : sizeof bide_self->%s);",
+                       member, value, value, member, value, member);
+        else if (braces && is_zero(initialiser))
+            ;
+        else if (braces || d->is_array)
             text_print(body,
                        "__builtin_memcpy((void *)&bide_self->%s, "
                        "&(__typeof__(bide_self->%s))%s%s%s, sizeof "
@@ -106,7 +136,7 @@ static void lower_initialiser(struct declarator *d)
 static void lower_declaration(struct node *node)
 {
     struct specifiers *specifiers = node->specifiers;
-    if (specifiers->is_typedef || node->declarators == NULL)
+    if (specifiers->is_typedef || specifiers->is_constexpr || node->declarators == NULL)
         return; /* defined before the struct */
     if (specifiers->is_static || specifiers->is_extern) {
         print_tokens(body, node->first, node->end);

@@ -25,6 +25,8 @@ static const char *probe_name(struct symbol *symbol)
 }
 
 static void print_file_scope_text(struct text *out, int first, int end);
+static bool all_braced(const struct node *node);
+static const char *constant_braces(const struct node *node);
 
 static const char *type_of_block(const struct node *node)
 {
@@ -38,18 +40,32 @@ static const char *type_of_block(const struct node *node)
     return format_text("(%s)", file_scope_text(last->a->first, last->a->end));
 }
 
-/* The type of a literal, with the length that its braces give. */
-const char *type_of_literal(const struct node *node)
+static int open_bound_of_literal(const struct node *node)
 {
     int open = 0;
-    for (int i = node->type; i < node->type_end; i++) {
+    for (int i = node->type; i < node->type_end && open == 0; i++) {
         if (token_is(i, "[") && token_is(i + 1, "]"))
             open = i;
     }
+    return open;
+}
+
+/* The type of a literal, with the length that its braces give. */
+const char *type_of_literal(const struct node *node)
+{
+    int open = open_bound_of_literal(node);
+    const char *type = file_scope_text(node->type, node->type_end);
     if (open == 0)
-        return format_text("__typeof__(%s)", file_scope_text(node->type, node->type_end));
+        return format_text("__typeof__(%s)", type);
     return format_text("__typeof__(%s%s%s)", file_scope_text(node->type, open + 1),
-                       open_bound(node->a), file_scope_text(open + 1, node->type_end));
+                       open_bound(node->a, type), file_scope_text(open + 1, node->type_end));
+}
+
+/* True if the type's length may be too large, where inner braces are left out. */
+bool literal_may_be_shorter(const struct node *node)
+{
+    return open_bound_of_literal(node) != 0 && constant_braces(node->a) == NULL &&
+           !all_braced(node->a);
 }
 
 static void print_file_scope_text(struct text *out, int first, int end)
@@ -58,6 +74,10 @@ static void print_file_scope_text(struct text *out, int first, int end)
         struct token *t = &tokens[i];
         if (t->kind == PRAGMA)
             continue;
+        if (is_attribute_of_tag(i)) {
+            i = closing_bracket(i);
+            continue;
+        }
         if (i > first && (t->space || (t->kind == NAME && tokens[i - 1].kind == NAME)))
             text_add(out, " ", 1);
         if (mark_of(t)->replaced != NULL) {
@@ -103,8 +123,119 @@ const char *file_scope_text(int first, int end)
     return text_finish(&text);
 }
 
+/* ---- Parameters that point at rows of a length which another parameter gives: int a[n][m] ---- */
+
+/*
+ * Such a type has no name outside of the function, so the member is a void *, which is cast wherever the
+ * parameter stands. The first length is of no consequence in C.
+ */
+static int first_row(const struct declarator *d)
+{
+    return d->is_array && d->bound != 0 ? closing_bracket(d->bound) + 1 : d->name + 1;
+}
+
+bool has_variable_rows(const struct declarator *d)
+{
+    int depth = 0;
+    if (!d->is_parameter || d->name == 0 || d->is_function)
+        return false;
+    for (int i = first_row(d); i < d->end; i++) {
+        depth += token_is(i, "[");
+        depth -= token_is(i, "]");
+        if (token_is(i, "sizeof") && token_is(i + 1, "("))
+            i = closing_bracket(i + 1);
+        else if (depth > 0 && tokens[i].symbol != NULL && tokens[i].symbol->kind == VARIABLE)
+            return true;
+    }
+    return false;
+}
+
+void check_variable_rows(const struct declarator *d)
+{
+    if (d->symbol->is_written)
+        reject_at(d->name,
+                  "'%s' points at rows whose length is not constant, so it cannot be changed: use "
+                  "another variable as index",
+                  d->symbol->name);
+    for (int i = first_row(d); i < d->end; i++) {
+        if (tokens[i].symbol != NULL && tokens[i].symbol->is_written)
+            reject_at(i, "'%s' is the length of the rows of '%s', so it cannot be changed",
+                      spelling_of(i), d->symbol->name);
+    }
+}
+
+const char *cast_to_rows(const struct declarator *d)
+{
+    return format_text("(%s %s%s%s)", step_text(d->specifiers->first, d->specifiers->end),
+                       step_text(d->first, d->name), d->is_array ? "(*)" : "",
+                       step_text(first_row(d), d->end));
+}
+
+/* How many rows of such a length are in what the value points at; 0: its type is that of the probe. */
+static int variable_rows(const struct node *node)
+{
+    int a = node->a != NULL ? variable_rows(node->a) : 0;
+    int b = node->b != NULL ? variable_rows(node->b) : 0;
+    switch (node->kind) {
+    case E_PARENTHESES:
+    case E_ASSIGN:
+        return a;
+    case E_COMMA:
+        return b;
+    case E_CONDITION: {
+        int c = variable_rows(node->c);
+        return c > b ? c : b;
+    }
+    case E_BINARY:
+        return a != 0 && b != 0 ? 0 : a + b;
+    case E_INDEX:
+        return a != 0 ? a - 1 : 0;
+    case E_UNARY:
+        if (token_is(node->sign, "*"))
+            return a != 0 ? a - 1 : 0;
+        return token_is(node->sign, "__extension__") || (token_is(node->sign, "&") && a != 0)
+                   ? a + token_is(node->sign, "&")
+                   : 0;
+    case E_TOKENS: {
+        const struct symbol *symbol = tokens[node->first].symbol;
+        int rows = 0;
+        if (node->end != node->first + 1 || symbol == NULL || symbol->kind != VARIABLE ||
+            !has_variable_rows(symbol->declarator))
+            return 0;
+        for (int i = first_row(symbol->declarator); i < symbol->declarator->end; i++) {
+            if (token_is(i, "[")) {
+                rows++;
+                i = closing_bracket(i);
+            }
+        }
+        return rows;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* Their lengths as 1, for a probe. */
+static const char *rows_of_one(const struct declarator *d)
+{
+    struct text text = {0};
+    text_add(&text, "", 0);
+    for (int i = first_row(d); i < d->end; i++) {
+        if (token_is(i, "[")) {
+            text_print(&text, "[1]");
+            i = closing_bracket(i);
+        } else {
+            text_print(&text, "%s", spelling_of(i));
+        }
+    }
+    return text_finish(&text);
+}
+
 const char *type_of(const struct node *node)
 {
+    if (variable_rows(node) != 0)
+        reject_at(node->first,
+                  "a pointer at rows whose length is not constant cannot be kept across an await");
     const char *value = file_scope_text(node->first, node->end);
     return format_text("__typeof__(0 ? (%s) : (%s))", value, value);
 }
@@ -159,10 +290,10 @@ static bool is_type_attribute(int token)
 /* Returns the specifiers of the type, without those of the declaration, such as `static`. */
 const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const)
 {
-    static const char *const storage[] = {"static",        "extern",   "register", "auto",
-                                          "typedef",       "inline",   "__inline", "__inline__",
-                                          "_Thread_local", "__thread", "async",    "async_created",
-                                          "__extension__"};
+    static const char *const storage[] = {
+        "static",    "extern",   "register",   "auto",          "typedef",
+        "inline",    "__inline", "__inline__", "_Thread_local", "thread_local",
+        "constexpr", "__thread", "async",      "async_created", "__extension__"};
     struct text text = {0};
     text_add(&text, "", 0);
     for (int i = specifiers->first; i < specifiers->end; i++) {
@@ -178,6 +309,13 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
             continue;
         if (is_gnu_attribute(i) && !is_type_attribute(i)) {
             i = closing_bracket(i + 1);
+            continue;
+        }
+        if (is_standard_attribute(i)) {
+            const int close = closing_bracket(i);
+            if (is_type_attribute(i - 1))
+                text_print(&text, "%s ", file_scope_text(i, close + 1));
+            i = close;
             continue;
         }
         int end = i + 1;
@@ -230,10 +368,105 @@ static const char *count_of(const struct node *node)
     return max;
 }
 
-const char *open_bound(const struct node *initialiser)
+/* ---- The length that an initialiser gives ---- */
+
+static bool all_braced(const struct node *node)
+{
+    bool all = true;
+    for (const struct node *e = node->list; e != NULL; e = e->next)
+        all &= e->a->kind == E_INITIALISER;
+    return all;
+}
+
+/*
+ * Something constant of the node's kind: 0 for a number or pointer, a literal for a struct. NULL: which of
+ * them it is, only the compiler knows.
+ */
+static const char *constant_like(const struct node *node)
+{
+    const struct symbol *symbol = tokens[node->first].symbol;
+    const struct declarator *d = symbol != NULL ? symbol->declarator : NULL;
+    switch (node->kind) {
+    case E_INITIALISER:
+        return constant_braces(node);
+    case E_STRING:
+        return file_scope_text(node->first, node->end);
+    case E_PARENTHESES:
+    case E_ASSIGN:
+        return constant_like(node->a);
+    case E_COMMA:
+        return constant_like(node->b);
+    case E_CONDITION:
+        return constant_like(node->c);
+    case E_CONSTANT:
+    case E_SIZEOF:
+    case E_CAST:
+    case E_BINARY:
+    case E_POSTFIX:
+    case E_SPAWN:
+        return "0";
+    case E_UNARY:
+        if (token_is(node->sign, "__extension__"))
+            return constant_like(node->a);
+        return token_is(node->sign, "*") ? NULL : "0";
+    case E_AWAIT: {
+        const struct function *f = called_function(node->a);
+        return f != NULL && (!f->is_async || !f->returns_struct) ? "0" : NULL;
+    }
+    case E_INDEX:
+        return d != NULL && symbol->kind == VARIABLE && is_scalar(d->specifiers) &&
+                       (node->a->kind == E_TOKENS || node->a->kind == E_INDEX)
+                   ? "0"
+                   : NULL;
+    case E_TOKENS:
+        if (d == NULL || symbol->kind != VARIABLE || node->end != node->first + 1)
+            return NULL;
+        if (d->is_pointer || d->is_array || d->is_function || is_scalar(d->specifiers))
+            return "0";
+        return token_is(d->specifiers->first, "struct") || token_is(d->specifiers->first, "union")
+                   ? format_text("(__typeof__(%s)){0}", file_scope_text(node->first, node->end))
+                   : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* True for a number or a pointer, false if it may be a struct. */
+bool is_scalar_value(const struct node *node)
+{
+    const char *constant = node->kind != E_INITIALISER ? constant_like(node) : NULL;
+    return constant != NULL && *constant != '(';
+}
+
+/* Braces with the same shape and constant elements, or NULL. */
+static const char *constant_braces(const struct node *node)
+{
+    struct text text = {0};
+    text_add(&text, "{", 1);
+    for (const struct node *e = node->list; e != NULL; e = e->next) {
+        const char *constant = constant_like(e->a);
+        if (constant == NULL)
+            return NULL;
+        text_print(&text, "%s%s, ", file_scope_text(e->first, e->sign), constant);
+    }
+    text_add(&text, "}", 1);
+    return text_finish(&text);
+}
+
+const char *open_bound(const struct node *initialiser, const char *type)
 {
     if (initialiser == NULL)
         return "";
+    if (initialiser->kind == E_INITIALISER && !all_braced(initialiser)) {
+        const char *braces = constant_braces(initialiser);
+        if (braces != NULL) {
+            /* gcc takes a literal of a struct for constant in the initialiser of a variable only */
+            const char *name = format_text("bide_shape_in_%s_%u", function->name, ++serial);
+            text_print(&outer, "static __attribute__((__unused__)) __typeof__(%s) %s = %s;\n", type,
+                       name, braces);
+            return format_text("sizeof %s / sizeof *%s", name, name);
+        }
+    }
     if (initialiser->kind == E_INITIALISER && initialiser->list != NULL &&
         initialiser->list->next == NULL && initialiser->list->a->kind == E_STRING)
         initialiser = initialiser->list->a;
@@ -256,6 +489,13 @@ static bool is_array_type(const struct specifiers *specifiers)
     return false;
 }
 
+/* The type of an array that is declared without its length. */
+static const char *open_type(const struct declarator *d)
+{
+    return format_text("%s %s%s", plain_specifiers(d->specifiers, false),
+                       file_scope_text(d->first, d->name), file_scope_text(d->name + 1, d->end));
+}
+
 const char *declared_as(const struct symbol *symbol, const char *name, bool as_member)
 {
     const struct declarator *d = symbol->declarator;
@@ -265,6 +505,11 @@ const char *declared_as(const struct symbol *symbol, const char *name, bool as_m
         stars |= token_is(i, "*");
     if (d->specifiers->is_automatic && d->initialiser != NULL)
         return format_text("%s %s", type_of(d->initialiser), name);
+    if (has_variable_rows(d))
+        return as_member ? format_text("void *%s", name)
+                         : format_text("%s %s%s%s%s%s", plain_specifiers(d->specifiers, false),
+                                       file_scope_text(d->first, d->name), d->is_array ? "(*" : "",
+                                       name, d->is_array ? ")" : "", rows_of_one(d));
     if (d->is_parameter && as_member && !stars && !d->is_array && !d->is_function &&
         is_array_type(d->specifiers))
         return format_text("__typeof__((0, *(%s *)0)) %s", plain_specifiers(d->specifiers, true),
@@ -297,7 +542,7 @@ const char *declared_as(const struct symbol *symbol, const char *name, bool as_m
     }
     if (d->open_bound != 0 && !d->is_parameter) {
         print_file_scope_text(&text, behind, d->open_bound + 1);
-        text_print(&text, "%s", open_bound(d->initialiser));
+        text_print(&text, "%s", open_bound(d->initialiser, open_type(d)));
         behind = d->open_bound + 1;
     }
     print_file_scope_text(&text, behind, d->end);
@@ -312,5 +557,12 @@ const char *declared_as(const struct symbol *symbol, const char *name, bool as_m
 const char *member_declaration(const struct declarator *d, const char *name)
 {
     struct symbol symbol = {.declarator = (struct declarator *)d};
+    if (has_variable_rows(d)) {
+        struct text text = {0};
+        text_add(&text, "", 0);
+        for (int i = d->specifiers->first; i < d->end; i++)
+            text_print(&text, "%s ", spelling_of(i));
+        return text_finish(&text);
+    }
     return declared_as(&symbol, name, true);
 }

@@ -34,14 +34,29 @@ static const char *add_kept(const char *type)
     return format_text("bide_self->%s", name);
 }
 
+/* A statement that gives the variable `to` the node's value. A struct may have members that are const. */
+static void write_value(const char *to, const struct node *node, const char *text)
+{
+    if (is_scalar_value(node))
+        text_print(body, "%s = %s;", to, text);
+    else
+        text_print(body,
+                   "__builtin_memcpy((void *)&%s, &(struct { __typeof__(%s) value; }){(%s)}, "
+                   "sizeof %s);",
+                   to, to, text, to);
+}
+
 /* Returns the value as text that stays valid across an await. */
 const char *keep_value(struct node *node)
 {
-    if (is_constant(node))
+    const struct symbol *symbol = tokens[node->first].symbol;
+    bool is_rows = node->kind == E_TOKENS && symbol != NULL && symbol->kind == VARIABLE &&
+                   has_variable_rows(symbol->declarator); /* such a parameter never changes */
+    if (is_constant(node) || is_rows)
         return step_text(node->first, node->end);
     const char *text = lower_value(node), *kept = add_kept(type_of(node));
     begin_user_text(node->first);
-    text_print(body, "%s = %s;", kept, text);
+    write_value(kept, node, text);
     return kept;
 }
 
@@ -241,7 +256,7 @@ static const char *lower_block_value(struct node *node)
         keep_temporaries(last->a, (unsigned)-1); /* all of them */
         const char *text = lower_value(last->a);
         begin_user_text(last->first);
-        text_print(body, "%s = %s;", value, text);
+        write_value(value, last->a, text);
         *end = whole_last;
     }
     lower_cleanups(node->a->scope);
@@ -260,10 +275,15 @@ static const char *lower_choice(struct node *node)
         condition = lower_value(node->a);
         text_print(body, "if (%s) {", condition);
         const char *yes = lower_value(node->b);
-        text_print(body, "%s = %s; } else {", value, yes);
+        write_value(value, node, yes);
+        text_print(body, "} else {");
     }
     const char *no = lower_value(node->c);
-    text_print(body, "%s = %s; }", value, no);
+    if (node->b != NULL)
+        write_value(value, node, no);
+    else
+        text_print(body, "%s = %s;", value, no);
+    text_print(body, "}");
     return value;
 }
 
@@ -350,6 +370,26 @@ static const char *lower_index(struct node *node)
     return format_text("%s[%s]", lower_value(node->a), step_text(node->b->first, node->b->end));
 }
 
+/*
+ * A member that is assigned to: its struct is kept as a pointer, since the member may be a bit-field.
+ * NULL: it is no member.
+ */
+static const char *lower_place_of_member(struct node *place)
+{
+    while (place->kind == E_PARENTHESES)
+        place = place->a;
+    if (place->kind != E_MEMBER)
+        return NULL;
+    const char *name = step_text(place->sign + 1, place->end);
+    if (token_is(place->sign, "->"))
+        return format_text("%s->%s", keep_value(place->a), name);
+    const char *text = lower_value(place->a);
+    const char *type = file_scope_text(place->a->first, place->a->end);
+    const char *pointer = add_kept(format_text("__typeof__(&(%s))", type));
+    text_print(body, "%s = &(%s);", pointer, text);
+    return format_text("%s->%s", pointer, name);
+}
+
 static const char *lower_assignment(struct node *node)
 {
     const char *sign = spelling_of(node->sign);
@@ -365,6 +405,9 @@ static const char *lower_assignment(struct node *node)
         const char *element = lower_index_of(node->a, keep_value), *right = lower_value(node->b);
         return format_text("%s %s %s", element, sign, right);
     }
+    const char *place = lower_place_of_member(node->a);
+    if (place != NULL)
+        return format_text("%s %s %s", place, sign, lower_value(node->b));
     const char *place_text = lower_value(node->a);
     const char *type = file_scope_text(node->a->first, node->a->end);
     const char *pointer = add_kept(format_text("__typeof__(&(%s))", type));
@@ -395,8 +438,10 @@ static const char *lower_literal(struct node *node)
         return format_text("(%s)%s", type, braces);
     return format_text(
         "(*(__typeof__(bide_self->%s) *)__builtin_memcpy((void *)&bide_self->%s, &(%s)%s, "
-        "sizeof bide_self->%s))",
-        node->member, node->member, type, braces, node->member);
+        "sizeof(%s)))",
+        node->member, node->member, type, braces,
+        literal_may_be_shorter(node) ? format_text("(%s)%s", type, braces)
+                                     : format_text("bide_self->%s", node->member));
 }
 
 /* The text of a comma expression is in parentheses: it may stand where an operand ends at a comma. */

@@ -44,4 +44,22 @@ const char *language_of(const char *const *word);
 bool is_source(const char *word, const char *language);
 const char *with_suffix(const char *path, const char *suffix, bool keep_directory);
 
+/* ---- check.c ---- */
+
+enum check {
+    NOT_CHECKED,  /* no warnings are wanted */
+    CHECKED,      /* the translated text needs no warnings */
+    CHECK_WARNED, /* warnings are errors, and there are some */
+    CHECK_FAILED, /* the translated text has the errors too, or the plain reading is wrong */
+};
+
+/* The compiler's warnings for the plain reading of each source; its messages are kept if it fails. */
+enum check check_plain(const struct job *job, const struct command *sources, bool is_clang,
+                       const char *directory);
+void print_checked(unsigned count, const char *directory);
+
+/* Compiles the translated text. If that fails too, the messages are those of the plain reading. */
+int run_after_failure(const struct command *command, enum check check, unsigned count,
+                      const char *directory);
+
 #endif

@@ -85,7 +85,8 @@ struct bide_coroutine_type {
     bide_awaiter *(*await_transform)(bide_frame *frame, bide_awaiter *awaiter);
 
     /*
-     * For bide_create: memory, aligned for anything, or NULL. `argument` is that of bide_create.
+     * For bide_create: memory, aligned to BIDE_ALLOCATOR_ALIGN, or NULL. `argument` is that of
+     * bide_create.
      * NULL: the argument is a bide_allocator, which is asked. Both or none.
      */
     void *(*allocate)(size_t size, void *argument);

@@ -1,0 +1,106 @@
+/*
+ * Calls that need an await and have none, and awaits where there can be none. Each gets a sentence that
+ * says what to do; the compiler would speak of arguments and types.
+ */
+#include "bidec.h"
+
+static void check_calls(const struct node *node);
+
+static void check_list(const struct node *list)
+{
+    for (; list != NULL; list = list->next)
+        check_calls(list);
+}
+
+/* What is awaited, or given to what is awaited. */
+static void check_awaited(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    const struct function *f = called_function(node);
+    if (group_of(node) != NULL) {
+        for (const struct node *part = node->list; part != NULL; part = part->next)
+            check_awaited(part);
+    } else if (f != NULL && f->makes_awaiter) {
+        int number = needs_waiter(f, node) && !is_here(node->list) ? 1 : 0;
+        for (const struct node *part = node->list; part != NULL; part = part->next, number++) {
+            if (number < 16 && f->takes_awaiter[number])
+                check_awaited(part);
+            else
+                check_calls(part);
+        }
+    } else if (f != NULL && f->is_async) {
+        check_list(node->list);
+    } else {
+        check_calls(node);
+    }
+}
+
+static void check_call(const struct node *node)
+{
+    const struct function *f = called_function(node);
+    if (f == NULL)
+        return;
+    if (f->is_async)
+        reject_at(node->first, "%s is async: %s, or start it with async_%s(frame, ...)", f->name,
+                  f->value != NULL ? "iterate it with async_for" : "await it", f->name);
+    if (f->makes_awaiter && needs_waiter(f, node) && !is_here(node->list))
+        reject_at(node->first,
+                  "%s is an operation: await it; without an await it takes its %s * as first "
+                  "argument",
+                  f->name, f->waiter);
+}
+
+static void check_calls(const struct node *node)
+{
+    for (const struct declarator *d = node->declarators; d != NULL; d = d->next) {
+        if (node->kind == S_DECLARATION && d->initialiser != NULL)
+            check_calls(d->initialiser);
+    }
+    switch (node->kind) {
+    case E_AWAIT:
+        check_awaited(node->a);
+        return;
+    case E_SPAWN:
+        for (const struct node *part = node->list; part != NULL; part = part->next)
+            check_awaited(part);
+        return;
+    case S_EACH:
+        check_awaited(node->a);
+        if (node->b != NULL)
+            check_calls(node->b);
+        check_calls(node->d);
+        return;
+    case E_CALL:
+        check_call(node);
+        break;
+    default:
+        break;
+    }
+    const struct node *const parts[] = {node->a, node->b, node->c, node->d};
+    for (size_t i = 0; i < 4; i++) {
+        if (parts[i] != NULL)
+            check_calls(parts[i]);
+    }
+    check_list(node->list);
+}
+
+void check_function(void)
+{
+    check_calls(function->body);
+}
+
+/* A plain function: two names in a row, of which the first is a word of async functions. */
+void check_plain_body(const char *name, int first, int end)
+{
+    for (int i = first; i < end; i++) {
+        bool is_await = is_name(i, "await") && (tokens[i + 1].kind == NAME || token_is(i + 1, "("));
+        bool is_each = is_name(i, "async_for") && token_is(i + 1, "(");
+        if ((!is_await && !is_each) || tokens[i].system || is_global_name(i))
+            continue;
+        reject_at(i,
+                  "%s is used in %s, which is a plain function: declare that async, or run an async "
+                  "function from here with bide_sync_wait",
+                  spelling_of(i), name);
+    }
+}

@@ -1,0 +1,331 @@
+/*
+ * The plain reading of a file, for the compiler's warnings and errors: async functions as plain ones,
+ * with the user's tokens in their lines and columns.
+ *
+ * What is awaited becomes the call of a function that is declared and never defined, of the type that
+ * the await has. A deferred statement stands at the end of its block, and is reached from its place.
+ * Nothing is run: the compiler looks at the text and throws its output away.
+ */
+#include "bidec.h"
+
+struct text *plain; /* NULL: none is wanted */
+bool for_clang;
+
+/* What is written around a token, or in its place. */
+struct change {
+    const char *before, *instead, *after;
+    int moved;                    /* at a deferred statement: its end */
+    bool is_ordered, was_ordered; /* a statement with awaits begins, has ended */
+};
+
+static struct change *changes; /* of each token */
+static struct text operations; /* declarations of those that are awaited */
+
+static void add_before(int token, const char *text)
+{
+    struct change *c = &changes[token];
+    c->before = c->before != NULL ? format_text("%s%s", c->before, text) : text;
+}
+
+static void add_after(int token, const char *text)
+{
+    struct change *c = &changes[token];
+    c->after = c->after != NULL ? format_text("%s%s", text, c->after) : text;
+}
+
+static void wrap(const struct node *node, const char *before, const char *after)
+{
+    add_before(node->first, before);
+    add_after(node->end - 1, after);
+}
+
+static void leave_out(int first, int end)
+{
+    for (int i = first; i < end; i++)
+        changes[i].instead = "";
+}
+
+/* ---- Awaits ---- */
+
+static void read_node(const struct node *node);
+
+static const struct node *inner_of(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    return node;
+}
+
+/* Declares what the call of an operation without its waiter gives. */
+static const char *declared_operation(const struct function *f)
+{
+    static unsigned uses;
+    const char *name = format_text("bide_plain_%s", f->name);
+    const struct value *value = find_value(f->waiter);
+    int first = f->open + 1;
+    while (!token_is(first, ",") && first < f->close)
+        first = token_is(first, "(") ? closing_bracket(first) + 1 : first + 1;
+    if (for_clang)
+        text_print(&operations,
+                   "static void (*const bide_plain_uses_%s_%u)(void) __attribute__((__used__)) = "
+                   "(void (*)(void))%s;\n",
+                   f->name, ++uses, f->name);
+    else
+        text_print(&operations, "extern __typeof__(%s) %s __attribute__((__unused__));\n", f->name,
+                   f->name);
+    text_print(&operations, "extern %s %s(%s);\n", value != NULL ? value->type : "int", name,
+               first < f->close ? file_scope_text(first + 1, f->close) : "void");
+    return name;
+}
+
+/* True if what stands there has the type bide_awaiter *, so that it has to be wrapped. */
+static bool read_awaited(const struct node *node)
+{
+    const struct node *of = inner_of(node);
+    const char *group = group_of(of);
+    const struct function *f = called_function(of);
+    if (group != NULL) {
+        bool selects = strncmp(group, "select_", 7) == 0;
+        changes[of->first].instead = selects ? "bide_plain_select_" : "";
+        for (const struct node *part = of->list; part != NULL; part = part->next) {
+            if (selects && part == of->list) {
+                read_node(part);
+                continue;
+            }
+            wrap(part, selects ? "((void)(" : "(void)(", selects ? "), 0)" : ")");
+            if (read_awaited(part))
+                wrap(part, "bide_plain_await_(", ")");
+        }
+        if (!selects)
+            add_before(of->end - 1, ", bide_plain_status_()");
+        return false;
+    }
+    if (f == NULL || (!f->is_async && !f->makes_awaiter)) {
+        read_node(of);
+        return true;
+    }
+    bool needs = !f->is_async && needs_waiter(f, of), is_first = true;
+    int number = needs ? 1 : 0;
+    if (needs)
+        changes[of->first].instead = declared_operation(f);
+    for (const struct node *part = of->list; part != NULL; part = part->next) {
+        if (is_first && needs && is_here(part)) {
+            leave_out(part->first, part->end + token_is(part->end, ","));
+        } else {
+            bool is_awaiter = f->makes_awaiter && number < 16 && f->takes_awaiter[number++];
+            if (!is_awaiter) {
+                read_node(part);
+            } else if (!read_awaited(part)) {
+                wrap(part, "((void)(", "), bide_plain_awaiter_())");
+            }
+        }
+        is_first = false;
+    }
+    return !f->is_async && !needs;
+}
+
+/* ---- The tree ---- */
+
+static void read_parts(const struct node *node)
+{
+    for (const struct declarator *d = node->declarators; d != NULL; d = d->next) {
+        if (node->kind == S_DECLARATION && d->initialiser != NULL)
+            read_node(d->initialiser);
+    }
+    const struct node *const parts[] = {node->a, node->b, node->c, node->d};
+    for (size_t i = 0; i < 4; i++) {
+        if (parts[i] != NULL)
+            read_node(parts[i]);
+    }
+    for (const struct node *part = node->list; part != NULL; part = part->next)
+        read_node(part);
+}
+
+/* for (T v = (... , *(T *)...); more; ) */
+static void read_each(const struct node *node)
+{
+    const char *name = spelling_of(node->declarators->name);
+    changes[node->first].instead = "for";
+    changes[node->a->first - 1].instead = "= ((void)(";
+    add_after(node->a->end - 1, format_text("), *(__typeof__(%s) *)bide_plain_pointer_()); "
+                                            "bide_plain_more_()",
+                                            name));
+    if (node->b != NULL) {
+        changes[node->b->first - 1].instead = " || (";
+        add_after(node->b->end - 1, " = bide_plain_status_(), 0)");
+    }
+    add_before(closing_bracket(node->first + 1), ";");
+}
+
+/* The operands around an await have an order, which the compiler does not know. */
+static void note_order(const struct node *node)
+{
+    bool is_whole = node->kind == S_EXPRESSION || node->kind == S_RETURN ||
+                    (node->kind == S_DECLARATION && token_is(node->end - 1, ";"));
+    if (is_whole && node->awaits)
+        changes[node->first].is_ordered = changes[node->end - 1].was_ordered = true;
+}
+
+static void read_node(const struct node *node)
+{
+    note_order(node);
+    const struct mark *mark = mark_of(&tokens[node->first]);
+    switch (node->kind) {
+    case E_SIZEOF:
+        if (mark->operand != NULL)
+            read_node(mark->operand);
+        return;
+    case E_AWAIT:
+        changes[node->first].instead = "";
+        if (read_awaited(node->a))
+            wrap(node->a, "bide_plain_await_(", ")");
+        return;
+    case E_SPAWN:
+        changes[node->first].instead = "";
+        for (const struct node *part = node->list; part != NULL; part = part->next)
+            wrap(part, "(void)(", ")");
+        add_before(node->end - 1, ", bide_plain_status_()");
+        break;
+    case S_DEFER:
+        changes[node->first].moved = node->end;
+        break;
+    case S_YIELD:
+        changes[node->first].instead = format_text("bide_plain_yield_%s(", function->name);
+        add_before(node->end - 1, ")");
+        break;
+    case S_EACH:
+        read_each(node);
+        break;
+    case S_FOR:
+        read_parts(node);
+        if (node->a != NULL) /* a part of a statement */
+            changes[node->a->first].is_ordered = changes[node->a->end - 1].was_ordered = false;
+        return;
+    default:
+        break;
+    }
+    read_parts(node);
+}
+
+/* ---- Text ---- */
+
+static void begin_line(const struct token *t)
+{
+    text_print(plain, "\n# %u \"%s\"%s\n", t->line, t->file, t->system ? " 3" : "");
+    for (unsigned column = 1; column < t->column; column++)
+        text_add(plain, " ", 1);
+}
+
+static void print_plain_range(int first, int end);
+
+/*
+ * The deferred statements of the block that ends at `close`, the last one first. The jumps at their
+ * places reach them, and nothing goes on behind them.
+ */
+static void print_deferred(int close)
+{
+    bool any = false;
+    for (int i = close - 1, depth = 0; depth >= 0 && i > function->close; i--) {
+        depth += token_is(i, "}");
+        depth -= token_is(i, "{");
+        if (depth != 0 || changes[i].moved == 0)
+            continue;
+        text_print(plain, "%sbide_plain_end_%d:;", any ? "" : "if (0) {", i);
+        print_plain_range(i + 1, changes[i].moved);
+        any = true;
+    }
+    if (any)
+        text_print(plain, "bide_plain_stop_(); }");
+}
+
+/* Each token that does not stand behind the one before it begins a line of its own. */
+static void print_plain_range(int first, int end)
+{
+    const struct token *last = NULL;
+    for (int i = first; i < end; i++) {
+        const struct token *t = &tokens[i];
+        const struct change *c = &changes[i];
+        if (t->kind == PRAGMA) {
+            text_print(plain, "\n%.*s", (int)t->length, t->at);
+            last = NULL;
+            continue;
+        }
+        if (c->moved != 0) {
+            text_print(plain, "{ if (bide_plain_more_()) goto bide_plain_end_%d; }", i);
+            i = c->moved - 1;
+            last = NULL;
+            continue;
+        }
+        if (c->is_ordered) {
+            text_print(plain, "\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored "
+                              "\"-Wsequence-point\"\n");
+            last = NULL;
+        }
+        if (token_is(i, "}")) {
+            size_t length = plain->length;
+            print_deferred(i);
+            if (plain->length != length)
+                last = NULL;
+        }
+        const char *behind = last != NULL ? last->at + last->length : NULL;
+        if (last == NULL || last->line != t->line || last->file != t->file || t->at < behind ||
+            memchr(behind, '\n', (size_t)(t->at - behind)) != NULL)
+            begin_line(t);
+        else
+            text_add(plain, behind, (size_t)(t->at - behind));
+        last = t;
+        if (c->before != NULL || c->instead != NULL || c->after != NULL) {
+            const char *text = c->instead != NULL ? c->instead : spelling_of(i);
+            text_print(plain, "%s%s%s", c->before != NULL ? c->before : "", text,
+                       c->after != NULL ? c->after : "");
+            last = NULL;
+        } else {
+            text_add(plain, t->at, t->length);
+        }
+        if (c->was_ordered) {
+            text_print(plain, "\n#pragma GCC diagnostic pop\n");
+            last = NULL;
+        }
+    }
+}
+
+static void leave_out_words(const struct specifiers *specifiers)
+{
+    for (int i = specifiers->first; i < specifiers->end; i++) {
+        if (token_is(i, "async_sized") || token_is(i, "async_generator")) {
+            int close = closing_bracket(i + 1);
+            leave_out(i, close + 1);
+            i = close;
+        } else if (token_is(i, "async") || token_is(i, "async_created")) {
+            leave_out(i, i + 1);
+        }
+    }
+}
+
+void print_plain_function(const struct specifiers *specifiers, int end)
+{
+    static bool begun;
+    const struct token *t = &tokens[function->name_token];
+    if (changes == NULL)
+        changes = allocate((size_t)token_count * sizeof *changes);
+    operations.length = 0;
+    text_add(&operations, "", 0);
+    leave_out_words(specifiers);
+    if (function->body != NULL)
+        read_node(function->body);
+    text_print(plain, "\n# %u \"%s\" 3\n", t->line, t->file);
+    if (!begun)
+        text_print(plain, "extern bide_frame *bide_frame_;\n"
+                          "extern int bide_plain_status_(void), bide_plain_more_(void);\n"
+                          "extern void bide_plain_stop_(void) __attribute__((__noreturn__));\n"
+                          "extern void *bide_plain_pointer_(void);\n"
+                          "extern bide_awaiter *bide_plain_awaiter_(void);\n"
+                          "extern int bide_plain_await_(bide_awaiter *), "
+                          "bide_plain_select_(void *, ...);\n");
+    begun = true;
+    text_add(plain, operations.at, operations.length);
+    if (function->value != NULL)
+        text_print(plain, "extern void bide_plain_yield_%s(%s);\n", function->name,
+                   function->value);
+    print_plain_range(specifiers->first, end);
+}

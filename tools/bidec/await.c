@@ -86,13 +86,16 @@ static struct node *value_source(struct node *node)
     }
 }
 
+bool is_discarded(const struct node *node)
+{
+    return node->kind == E_CAST && node->type_end == node->type + 1 && token_is(node->type, "void");
+}
+
 /* Returns the operand of a cast to void, or NULL. */
 static struct node *discarded(struct node *node)
 {
     node = without_parentheses(node);
-    bool is_void =
-        node->kind == E_CAST && node->type_end == node->type + 1 && token_is(node->type, "void");
-    return is_void ? node->a : NULL;
+    return is_discarded(node) ? node->a : NULL;
 }
 
 /*

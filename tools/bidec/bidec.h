@@ -436,6 +436,8 @@ const char *comma_after(const struct node *node);
 
 /* ---- await.c ---- */
 
+bool is_discarded(const struct node *node); /* a cast to void */
+
 struct function *called_function(const struct node *node); /* by a call, or NULL */
 const char *group_of(const struct node *node);             /* "all", "any" ..., or NULL */
 bool is_here(const struct node *node);

@@ -15,7 +15,7 @@ static void check_list(const struct node *list)
 /* What is awaited, or given to what is awaited. */
 static void check_awaited(const struct node *node)
 {
-    while (node->kind == E_PARENTHESES)
+    while (node->kind == E_PARENTHESES || is_discarded(node))
         node = node->a;
     const struct function *f = called_function(node);
     if (group_of(node) != NULL) {

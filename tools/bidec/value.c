@@ -335,6 +335,15 @@ static bool is_named_place(const struct node *node)
            symbol->kind == VARIABLE && !symbol->declarator->is_pointer;
 }
 
+static bool is_named_pointer(const struct node *node)
+{
+    while (node->kind == E_PARENTHESES)
+        node = node->a;
+    const struct symbol *symbol = tokens[node->first].symbol;
+    return node->kind == E_TOKENS && node->end == node->first + 1 && symbol != NULL &&
+           symbol->kind == VARIABLE && symbol->declarator->is_pointer;
+}
+
 /*
  * A pointer or an array is kept as a pointer. A vector must be kept as its address, because the element
  * may be written; which of them it is, only the compiler knows.
@@ -345,7 +354,7 @@ static const char *lower_index_of(struct node *node, const char *(*lower)(struct
         const char *index = lower(node->b);
         return format_text("%s[%s]", step_text(node->a->first, node->a->end), index);
     }
-    if (!is_place(node->a) || !file_has_vectors()) {
+    if (!is_place(node->a) || is_named_pointer(node->a) || !file_has_vectors()) {
         const char *base = keep_value(node->a);
         return format_text("%s[%s]", base, lower(node->b));
     }

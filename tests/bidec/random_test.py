@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random async programs behave as the same text does as plain C.
 
-    random_test.py BIDEC ROOT LIBRARY COUNT [SEED]     compares COUNT programs
+    random_test.py BIDEC ROOT LIBRARY COUNT [SEED]     compares COUNT programs; BIDE_SEED overrides the seed
     random_test.py --print SEED                        prints one
 
 The plain reading (async, await and async_created are nothing) is compiled by gcc, which prints what the async program
@@ -177,9 +177,8 @@ class Program:
         outer_scope = list(self.scope)
         v = self.name("v")
         first = self.paren(self.e(depth - 1), ASSIGN)
-        words = pick = self.r.choice
-        text = f"({{ {pick(['unsigned', 'typeof(0u)', 'unsigned long'])} {v} = "
-        text = text.replace("typeof", "__typeof__") + first + "; "
+        pick = self.r.choice
+        text = f"({{ {pick(['unsigned', '__typeof__(0u)', 'unsigned long'])} {v} = {first}; "
         if self.chance(40):
             text += "PAUSE; "
         if self.chance(30):
@@ -542,7 +541,7 @@ def main():
         print(Program(int(sys.argv[2])).text(), end="")
         return 0
     bidec, root, library, count = sys.argv[1:5]
-    seed = int(sys.argv[5]) if len(sys.argv) > 5 else int(os.environ.get("BIDE_SEED", time.time()))
+    seed = int(os.environ.get("BIDE_SEED", sys.argv[5] if len(sys.argv) > 5 else time.time()))
     print(f"BIDE_SEED={seed}", flush=True)
     if shutil.which("gcc") is None:
         print("skipped: gcc is not installed")

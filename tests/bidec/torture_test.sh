@@ -73,7 +73,7 @@ try() { # PROGRAM SEED OPTIONS OWN
     fi
     timeout 60 "$directory/tortured" >"$directory/seen" 2>/dev/null
     got=$?
-    if [ $got != $status ] || ! cmp -s "$directory/expected" "$directory/seen"; then
+    if [ $got != "$status" ] || ! cmp -s "$directory/expected" "$directory/seen"; then
         echo "$1: $bare seed $2 $3: ends with $got, not $status, or prints something else"
         diff "$directory/expected" "$directory/seen" | head -5
         failed=$((failed + 1))

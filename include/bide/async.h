@@ -96,15 +96,15 @@ __bide_async_clang; /* which warns without compiling */
 
 /* What an await of an operation gives where that did not fail, by the type of its waiter. */
 #define BIDE_VALUE_(waiter, type, expression) BIDE_MARK_("value " #waiter " " #type " " #expression)
-BIDE_VALUE_(bide_io_operation, long, count)
-BIDE_VALUE_(bide_file_operation, long, operation.count)
-BIDE_VALUE_(bide_datagram, long, operation.count)
-BIDE_VALUE_(bide_reader_operation, long, count)
-BIDE_VALUE_(bide_writer_operation, long, count)
-BIDE_VALUE_(bide_copy_operation, long, count)
-BIDE_VALUE_(bide_splice_operation, long, count)
-BIDE_VALUE_(bide_send_file_operation, long, count)
-BIDE_VALUE_(bide_blocking_reader, long, result)
+BIDE_VALUE_(bide_io_operation, long, count);
+BIDE_VALUE_(bide_file_operation, long, operation.count);
+BIDE_VALUE_(bide_datagram, long, operation.count);
+BIDE_VALUE_(bide_reader_operation, long, count);
+BIDE_VALUE_(bide_writer_operation, long, count);
+BIDE_VALUE_(bide_copy_operation, long, count);
+BIDE_VALUE_(bide_splice_operation, long, count);
+BIDE_VALUE_(bide_send_file_operation, long, count);
+BIDE_VALUE_(bide_blocking_reader, long, result);
 #undef BIDE_VALUE_
 #endif
 

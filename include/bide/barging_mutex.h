@@ -138,7 +138,7 @@ bool bide_barging_mutex_withdraw_(bide_awaiter *awaiter);
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
  * Cancel-safe: yes. Progress: lock-free.
  */
-BIDE_KEY_SCOPED(bide_barging_mutex_unlock)
+BIDE_KEY_SCOPED(bide_barging_mutex_unlock);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_barging_mutex_lock(bide_barging_mutex_waiter *waiter,
                                                   bide_barging_mutex *mutex)

@@ -79,7 +79,7 @@ void bide_buffer_pool_destroy(bide_buffer_pool *pool);
  * -ENOTSUP (no loop). Suspends: if there is nothing yet, or no buffer; always on an io_uring.
  * Cancel-safe: yes, nothing was received, nor lent. Progress: that of the system calls.
  */
-BIDE_KEY_SCOPED(bide_provided_buffer)
+BIDE_KEY_SCOPED(bide_provided_buffer);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_recv_provided(bide_io_operation *operation, bide_descriptor *socket,
                                  bide_buffer_pool *pool);

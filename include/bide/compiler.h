@@ -92,7 +92,7 @@
  *
  *     (no mark)               await-scoped: until the await has ended
  *     BIDE_COROUTINE_SCOPED   until the coroutine that awaits it has ended
- *     BIDE_KEY_SCOPED(user)   until `user`, a function or a member, has used it
+ *     BIDE_KEY_SCOPED(user);  until `user`, a function or a member, has used it
  *
  * An async function that awaits the operation without its first argument has the struct in its frame:
  * for the await, or to its end. It cannot leave out the argument of a key-scoped one.
@@ -101,13 +101,13 @@
  * errors. The value of its await is then that of the inner operation.
  */
 #ifdef __BIDEC__
-#define BIDE_MARK_(text)      __extension__ _Static_assert(1, "bide: " text);
-#define BIDE_COROUTINE_SCOPED BIDE_MARK_("coroutine-scoped")
+#define BIDE_MARK_(text)      __extension__ _Static_assert(1, "bide: " text)
+#define BIDE_COROUTINE_SCOPED BIDE_MARK_("coroutine-scoped");
 #define BIDE_KEY_SCOPED(user) BIDE_MARK_("key-scoped " #user)
-#define BIDE_PASSES_RESULT    BIDE_MARK_("passes-result")
+#define BIDE_PASSES_RESULT    BIDE_MARK_("passes-result");
 #else
 #define BIDE_COROUTINE_SCOPED
-#define BIDE_KEY_SCOPED(user)
+#define BIDE_KEY_SCOPED(user) struct bide_mark_
 #define BIDE_PASSES_RESULT
 #endif
 

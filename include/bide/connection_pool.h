@@ -122,7 +122,7 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
  * -ETIMEDOUT. Suspends: unless one is idle. Cancel-safe: yes, none is taken. Progress: that of the
  * system calls.
  */
-BIDE_KEY_SCOPED(bide_connection_pool_release)
+BIDE_KEY_SCOPED(bide_connection_pool_release);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_connection_pool_acquire(bide_connection_acquire_operation *taking,
                                            bide_connection_pool *pool);

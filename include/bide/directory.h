@@ -63,7 +63,7 @@ void bide_directory_init(bide_directory *directory, bide_descriptor *descriptor,
  * buffer. Cancel-safe: yes, none is lost, unless its call has begun on a thread: then it goes on to
  * its end and has them. Progress: that of the system call.
  */
-BIDE_KEY_SCOPED(name)
+BIDE_KEY_SCOPED(name);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_next_entry(bide_entry_operation *operation, bide_directory *directory);
 

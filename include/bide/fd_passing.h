@@ -71,7 +71,7 @@ bide_awaiter *bide_send_fds(bide_fds_operation *pass, bide_descriptor *socket, c
  * -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if there is nothing yet; always on an io_uring.
  * Cancel-safe: yes, nothing was received. Progress: that of the system calls.
  */
-BIDE_KEY_SCOPED(passed)
+BIDE_KEY_SCOPED(passed);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket, void *buffer,
                             size_t size, int *descriptors, unsigned room);

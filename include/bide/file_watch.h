@@ -160,7 +160,7 @@ void bide_file_watch_remove(bide_file_watch *watch);
  * none is in the buffer. Cancel-safe: yes, no event is lost, also if its coroutine is destroyed.
  * Progress: that of the system call.
  */
-BIDE_KEY_SCOPED(changes)
+BIDE_KEY_SCOPED(changes);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_file_watch_next(bide_file_event_operation *operation,
                                    bide_file_watcher *watcher);

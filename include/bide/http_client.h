@@ -157,6 +157,7 @@ int bide_http_client_finish_head(bide_http_client *client, uint64_t length);
  * the server is slow. Cancel-safe: no, the connection cannot be used any more. Progress: that of the
  * stream.
  */
+BIDE_KEY_SCOPED(bide_http_client_field);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_client_write(bide_http_client *client, const void *data, size_t size);
 
@@ -205,6 +206,7 @@ bide_awaiter *bide_http_client_recv(bide_http_client *client);
  * (the trailers are), -ENODATA (the connection has ended before), -ECANCELED, -ETIMEDOUT, those of the
  * stream. Suspends: if nothing is buffered. Cancel-safe: yes, by `count`. Progress: that of the stream.
  */
+BIDE_KEY_SCOPED(bide_http_client_field);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_client_read(bide_http_client *client, void *data, size_t size);
 

@@ -292,6 +292,7 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
  * (the trailers are), -ENODATA (the client is gone), -ECANCELED, -ETIMEDOUT, those of the stream.
  * Suspends: if nothing is buffered. Cancel-safe: yes, nothing was read. Progress: that of the stream.
  */
+BIDE_KEY_SCOPED(bide_http_add);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_read(bide_http_exchange *exchange, void *data, size_t size);
 
@@ -329,6 +330,7 @@ int bide_http_add_slices(bide_http_exchange *exchange, bide_slice name, bide_sli
  * -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if they do not fit into the buffer and the
  * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
  */
+BIDE_KEY_SCOPED(bide_http_written);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, size_t size);
 
@@ -349,6 +351,7 @@ int bide_http_start_response(bide_http_exchange *exchange, uint64_t length);
  * -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if they do not fit into the buffer and the
  * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
  */
+BIDE_KEY_SCOPED(bide_http_written);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size);
 
@@ -360,6 +363,7 @@ bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, si
  * of reading and of bide_http_write. Suspends: if the file's bytes are not in memory, or the client is
  * slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream and the file.
  */
+BIDE_KEY_SCOPED(bide_http_written);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor *file,
                                    uint64_t offset, uint64_t length);
@@ -427,6 +431,7 @@ const char *bide_http_peer(bide_http_exchange *exchange);
  * Suspends: if the client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the
  * stream.
  */
+BIDE_KEY_SCOPED(bide_http_stream);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protocol);
 

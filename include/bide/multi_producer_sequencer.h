@@ -363,7 +363,7 @@ BIDE_INLINE bool bide_multi_producer_sequencer_claim_ready_(bide_awaiter *awaite
  * are free than there are claims in line. Cancel-safe: yes. Progress: as
  * bide_multi_producer_sequencer_try_claim, and as a wait on the gate.
  */
-BIDE_KEY_SCOPED(first)
+BIDE_KEY_SCOPED(first);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
     bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, bide_sequence max)
@@ -385,7 +385,7 @@ BIDE_INLINE bide_awaiter *bide_multi_producer_sequencer_claim_up_to(
  * bide_multi_producer_sequencer_claim_up_to. Cancel-safe: yes. Progress: as
  * bide_multi_producer_sequencer_claim_up_to.
  */
-BIDE_KEY_SCOPED(first)
+BIDE_KEY_SCOPED(first);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
 bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,

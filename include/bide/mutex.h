@@ -108,7 +108,7 @@ bool bide_mutex_withdraw_(bide_awaiter *awaiter);
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it is not free.
  * Cancel-safe: yes. Progress: lock-free.
  */
-BIDE_KEY_SCOPED(bide_mutex_unlock)
+BIDE_KEY_SCOPED(bide_mutex_unlock);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_mutex_lock(bide_mutex_waiter *waiter, bide_mutex *mutex)
 {

@@ -110,7 +110,7 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
  * it is an IP address, or, by c-ares, in /etc/hosts. Cancel-safe: yes. Progress: that of the system's
  * call, on another thread; by c-ares, that of the system's calls.
  */
-BIDE_KEY_SCOPED(addresses)
+BIDE_KEY_SCOPED(addresses);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_resolve(bide_resolve_operation *operation, bide_names *names, const char *host,
                            uint16_t port);

@@ -106,7 +106,7 @@ bool bide_once_withdraw_(bide_awaiter *awaiter);
  * Threads: any. Errors: -EPIPE (closed before it was done), -ECANCELED, -ETIMEDOUT. Suspends: if
  * another is running it. Cancel-safe: yes. Progress: lock-free, and wait-free where it is done.
  */
-BIDE_KEY_SCOPED(bide_once_finish)
+BIDE_KEY_SCOPED(bide_once_finish);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_once_start(bide_once_waiter *waiter, bide_once *once)
 {

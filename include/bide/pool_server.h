@@ -67,6 +67,7 @@ int bide_pool_server_init(bide_pool_server *server, bide_thread_pool *pool,
  * Suspends: never. Cancel-safe: yes. Progress: blocks until the coroutine that runs on each worker
  * suspends.
  */
+BIDE_KEY_SCOPED(bide_pool_server_shut_down);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_pool_server_listen(bide_pool_server *server, const bide_address *address,
                                       int backlog);

@@ -193,7 +193,7 @@ typedef struct bide_process_communicate_operation {
  * the process has not been waited for); otherwise as bide_process_wait and bide_read. Suspends:
  * always. Cancel-safe: yes, by the counts; the process goes on. Progress: that of the process.
  */
-BIDE_KEY_SCOPED(output_count)
+BIDE_KEY_SCOPED(output_count);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_process_communicate(bide_process_communicate_operation *operation,
                                        bide_process *process, const void *input, size_t input_size,

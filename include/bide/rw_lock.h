@@ -267,7 +267,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_start_(bide_rw_lock_waiter *waiter, bide_
  * Threads: any. Errors: -EPIPE (closed), -ECANCELED, -ETIMEDOUT. Suspends: if it cannot be had at
  * once. Cancel-safe: yes. Progress: lock-free.
  */
-BIDE_KEY_SCOPED(bide_rw_lock_unlock)
+BIDE_KEY_SCOPED(bide_rw_lock_unlock);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
@@ -289,7 +289,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_read(bide_rw_lock_waiter *waiter, bide_rw
  * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
  * yes. Progress: lock-free.
  */
-BIDE_KEY_SCOPED(bide_rw_lock_unlock)
+BIDE_KEY_SCOPED(bide_rw_lock_unlock);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_rw_lock *lock)
 {
@@ -312,7 +312,7 @@ BIDE_INLINE bide_awaiter *bide_rw_lock_write(bide_rw_lock_waiter *waiter, bide_r
  * Threads: any. Errors: as bide_rw_lock_read. Suspends: if it cannot be had at once. Cancel-safe:
  * yes. Progress: lock-free.
  */
-BIDE_KEY_SCOPED(bide_rw_lock_unlock)
+BIDE_KEY_SCOPED(bide_rw_lock_unlock);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_rw_lock_upgradable_read(bide_rw_lock_waiter *waiter,
                                                        bide_rw_lock *lock)

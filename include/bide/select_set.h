@@ -125,6 +125,7 @@ BIDE_INLINE void bide_select_set_add(bide_select_set *set, bide_select_member *m
  * member can be had. Cancel-safe: yes. Progress: that of the members' operations; the time for each
  * of their ends does not depend on the number of members.
  */
+BIDE_KEY_SCOPED(bide_select_set_destroy);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_set_next(bide_select_set *set, bide_select_member **member);
 
@@ -133,6 +134,7 @@ bide_awaiter *bide_select_set_next(bide_select_set *set, bide_select_member **me
  * Threads: the owner's. Errors: -ENOENT (the set is empty), -EAGAIN (no member can be had).
  * Suspends: never. Cancel-safe: yes. Progress: as bide_select_set_next.
  */
+BIDE_KEY_SCOPED(bide_select_set_destroy);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_set_poll(bide_select_set *set, bide_select_member **member);
 
@@ -145,6 +147,7 @@ bide_awaiter *bide_select_set_poll(bide_select_set *set, bide_select_member **me
  * Cancel-safe: no, it waits until the operation has ended. Progress: blocks until the operation has
  * ended.
  */
+BIDE_KEY_SCOPED(bide_select_set_destroy);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_set_remove(bide_select_set *set, bide_select_member *member);
 

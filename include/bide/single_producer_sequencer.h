@@ -143,7 +143,7 @@ BIDE_INLINE bool bide_single_producer_sequencer_claim_ready_(bide_awaiter *await
  * -ECANCELED, -ETIMEDOUT. Suspends: if the ring is full. Cancel-safe: yes. Progress: as
  * bide_single_producer_sequencer_try_claim, and as a wait on the gate.
  */
-BIDE_KEY_SCOPED(first)
+BIDE_KEY_SCOPED(first);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
     bide_claim *claim, bide_single_producer_sequencer *sequencer, bide_sequence max)
@@ -163,7 +163,7 @@ BIDE_INLINE bide_awaiter *bide_single_producer_sequencer_claim_up_to(
  * bide_single_producer_sequencer_claim_up_to. Suspends: if the ring is full. Cancel-safe: yes.
  * Progress: as bide_single_producer_sequencer_claim_up_to.
  */
-BIDE_KEY_SCOPED(first)
+BIDE_KEY_SCOPED(first);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *
 bide_single_producer_sequencer_claim_one(bide_claim *claim,

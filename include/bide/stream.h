@@ -135,7 +135,7 @@ bide_stream bide_file_stream(bide_descriptor *file);
  * Threads: the stream's. Errors: those of the stream. Suspends: if the stream's does. Cancel-safe:
  * yes, bide_stream_count says how many bytes were moved. Progress: that of the stream.
  */
-BIDE_KEY_SCOPED(bide_stream_count)
+BIDE_KEY_SCOPED(bide_stream_count);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_read(bide_stream_operation *operation, bide_stream stream,
                                            void *data, size_t size)
@@ -143,7 +143,7 @@ BIDE_INLINE bide_awaiter *bide_stream_read(bide_stream_operation *operation, bid
     return stream.table->read(stream, operation, data, size);
 }
 
-BIDE_KEY_SCOPED(bide_stream_count)
+BIDE_KEY_SCOPED(bide_stream_count);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_write(bide_stream_operation *operation, bide_stream stream,
                                             const void *data, size_t size)

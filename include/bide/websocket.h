@@ -289,7 +289,7 @@ typedef struct bide_websocket_recv_operation {
  * -EILSEQ, -EMSGSIZE, -EHOSTDOWN (see above), those of the stream. Suspends: if it is not buffered.
  * Cancel-safe: yes, with the same memory. Progress: that of the stream.
  */
-BIDE_KEY_SCOPED(count)
+BIDE_KEY_SCOPED(count);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
                                   bide_websocket *websocket, void *data, size_t size);
@@ -302,7 +302,7 @@ bide_awaiter *bide_websocket_recv(bide_websocket_recv_operation *operation,
  * Threads: the websocket's, one receive at a time. Errors: as bide_websocket_recv. Suspends: if
  * nothing is buffered. Cancel-safe: yes. Progress: that of the stream.
  */
-BIDE_KEY_SCOPED(count)
+BIDE_KEY_SCOPED(count);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_recv_piece(bide_websocket_recv_operation *operation,
                                         bide_websocket *websocket);

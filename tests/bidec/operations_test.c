@@ -7,6 +7,7 @@
 
 #include "bide/async.h"
 #include "bide/bide.h"
+#include "bide/extend/wrapper.h"
 
 #include <sys/socket.h>
 
@@ -383,7 +384,7 @@ static bool refused_ready(bide_awaiter *awaiter)
 
 static int refused_resume(bide_awaiter *awaiter)
 {
-    bide_await_later(((struct refused *)(void *)awaiter)->inner);
+    bide_wrapper_abandon(&((struct refused *)(void *)awaiter)->inner);
     return -EIO;
 }
 

@@ -8,7 +8,7 @@ struct ticket {
     bide_awaiter awaiter;
 };
 
-BIDE_KEY_SCOPED(give_back)
+BIDE_KEY_SCOPED(give_back);
 BIDE_MUST_AWAIT
 bide_awaiter *take_ticket(struct ticket *ticket, int number);
 

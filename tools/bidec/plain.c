@@ -56,30 +56,33 @@ static const struct node *inner_of(const struct node *node)
     return node;
 }
 
-/* Declares what the call of an operation without its waiter gives. */
-static const char *declared_operation(const struct function *f)
+/* Declares what the call of an operation without its waiter gives, which is the value of the await. */
+static const char *declared_operation(const struct function *f, const struct node *await)
 {
     static unsigned uses;
-    const char *name = format_text("bide_plain_%s", f->name);
-    const struct value *value = find_value(f->waiter);
+    const char *name = format_text("bide_plain_%s_%u", f->name, ++uses);
     int first = f->open + 1;
-    while (!token_is(first, ",") && first < f->close)
-        first = token_is(first, "(") ? closing_bracket(first) + 1 : first + 1;
     if (for_clang)
         text_print(&operations,
-                   "static void (*const bide_plain_uses_%s_%u)(void) __attribute__((__used__)) = "
+                   "static void (*const bide_plain_uses_%u)(void) __attribute__((__used__)) = "
                    "(void (*)(void))%s;\n",
-                   f->name, ++uses, f->name);
+                   uses, f->name);
     else
         text_print(&operations, "extern __typeof__(%s) %s __attribute__((__unused__));\n", f->name,
                    f->name);
-    text_print(&operations, "extern %s %s(%s);\n", value != NULL ? value->type : "int", name,
+    while (!token_is(first, ",") && first < f->close)
+        first = token_is(first, "(") ? closing_bracket(first) + 1 : first + 1;
+    text_print(&operations, "extern %s %s(%s);\n",
+               await != NULL ? format_text("__typeof__(%s)", await_status_of(await)) : "int", name,
                first < f->close ? file_scope_text(first + 1, f->close) : "void");
     return name;
 }
 
-/* True if what stands there has the type bide_awaiter *, so that it has to be wrapped. */
-static bool read_awaited(const struct node *node)
+/*
+ * What is awaited by `await`, or is a part of that (NULL). True if it has the type bide_awaiter *, so that
+ * it has to be wrapped.
+ */
+static bool read_awaited(const struct node *node, const struct node *await)
 {
     const struct node *of = inner_of(node);
     const char *group = group_of(of);
@@ -93,7 +96,7 @@ static bool read_awaited(const struct node *node)
                 continue;
             }
             wrap(part, selects ? "((void)(" : "(void)(", selects ? "), 0)" : ")");
-            if (read_awaited(part))
+            if (read_awaited(part, NULL))
                 wrap(part, "bide_plain_await_(", ")");
         }
         if (!selects)
@@ -107,7 +110,7 @@ static bool read_awaited(const struct node *node)
     bool needs = !f->is_async && needs_waiter(f, of), is_first = true;
     int number = needs ? 1 : 0;
     if (needs)
-        changes[of->first].instead = declared_operation(f);
+        changes[of->first].instead = declared_operation(f, await);
     for (const struct node *part = of->list; part != NULL; part = part->next) {
         if (is_first && needs && is_here(part)) {
             leave_out(part->first, part->end + token_is(part->end, ","));
@@ -115,7 +118,7 @@ static bool read_awaited(const struct node *node)
             bool is_awaiter = f->makes_awaiter && number < 16 && f->takes_awaiter[number++];
             if (!is_awaiter) {
                 read_node(part);
-            } else if (!read_awaited(part)) {
+            } else if (!read_awaited(part, NULL)) {
                 wrap(part, "((void)(", "), bide_plain_awaiter_())");
             }
         }
@@ -177,7 +180,7 @@ static void read_node(const struct node *node)
         return;
     case E_AWAIT:
         changes[node->first].instead = "";
-        if (read_awaited(node->a))
+        if (read_awaited(node->a, node))
             wrap(node->a, "bide_plain_await_(", ")");
         return;
     case E_SPAWN:
@@ -311,6 +314,7 @@ void print_plain_function(const struct specifiers *specifiers, int end)
     operations.length = 0;
     text_add(&operations, "", 0);
     leave_out_words(specifiers);
+    outer.length = 0; /* what is printed already */
     if (function->body != NULL)
         read_node(function->body);
     text_print(plain, "\n# %u \"%s\" 3\n", t->line, t->file);
@@ -323,6 +327,8 @@ void print_plain_function(const struct specifiers *specifiers, int end)
                           "extern int bide_plain_await_(bide_awaiter *), "
                           "bide_plain_select_(void *, ...);\n");
     begun = true;
+    if (outer.length != 0)
+        text_add(plain, outer.at, outer.length);
     text_add(plain, operations.at, operations.length);
     if (function->value != NULL)
         text_print(plain, "extern void bide_plain_yield_%s(%s);\n", function->name,

@@ -24,6 +24,10 @@
  * A generator has one consumer at a time, the coroutine that requests a value; the consumer may
  * change between two values. The generator runs in the context of its consumer, in turn with it.
  * Nothing here allocates.
+ *
+ * A request for a value cannot be a case of a select, which refuses it: if another case won, the
+ * generator would be stopped in the middle of its body. Spawn a coroutine that sends the values to a
+ * channel, and receive from that.
  */
 #ifndef BIDE_ASYNC_GENERATOR_H
 #define BIDE_ASYNC_GENERATOR_H

@@ -114,6 +114,8 @@ BIDE_INLINE int bide_auto_event_wait_blocking(bide_auto_event *event, uint64_t d
     return bide_sync_wait_until(bide_auto_event_wait(&waiter, event), deadline);
 }
 
+#define bide_auto_event_wait_blocking(...) BIDE_BLOCKS_(bide_auto_event_wait_blocking(__VA_ARGS__))
+
 /*
  * Closes the event: waits end with -EPIPE, now and later; but if it is set, one wait still passes.
  * Set and reset do nothing from then on. More than once is once.

@@ -131,7 +131,8 @@ typedef struct bide_blocking_call {
  * of a select, which refuses it, because what `function` has done cannot be undone; nor are those
  * below. Await it in a coroutine of its own, and select on that one's end. To cut a call
  * short is linear in the calls that are queued. If no thread is idle and none can be started, it
- * waits for those that there are; if there are none, it ends with the error.
+ * waits for those that there are; if there are none, it ends with the error. NULL for `function` is
+ * misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Errors: -EAGAIN (there are no threads, and the system has none to give),
  * -ECANCELED, -ETIMEDOUT. Suspends: unless no thread can be had. Cancel-safe: yes, the call is not
  * made. Progress: blocks for a moment, for the lock of the queue, and while a thread is started.
@@ -157,6 +158,41 @@ bide_awaiter *bide_blocking_run(bide_blocking_call *call, bide_blocking *blockin
 BIDE_MUST_AWAIT
 bide_awaiter *bide_blocking_run_interruptible(bide_blocking_call *call, bide_blocking *blocking,
                                               int (*function)(void *argument), void *argument);
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *
+bide_blocking_run_checked_(bide_blocking_call *call, bide_blocking *blocking,
+                           void (*function)(void *argument), void *argument, const char *what,
+                           const char *where, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(function == NULL))
+        bide_misuse_(what, where, file, line);
+    return bide_blocking_run(call, blocking, function, argument);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_blocking_run_interruptible_checked_(
+    bide_blocking_call *call, bide_blocking *blocking, int (*function)(void *argument),
+    void *argument, const char *what, const char *where, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(function == NULL))
+        bide_misuse_(what, where, file, line);
+    return bide_blocking_run_interruptible(call, blocking, function, argument);
+}
+
+#if BIDE_DEBUG
+#define bide_blocking_run(call, blocking, function, argument) \
+    BIDE_BLOCKING_RUN_(call, blocking, function, argument)
+#define BIDE_BLOCKING_RUN_(call, blocking, function, argument)             \
+    bide_blocking_run_checked_((call), (blocking), (function), (argument), \
+                               BIDE_NULL_FUNCTION_("bide_blocking_run"))
+#define bide_blocking_run_interruptible(call, blocking, function, argument) \
+    BIDE_BLOCKING_RUN_INTERRUPTIBLE_(call, blocking, function, argument)
+#define BIDE_BLOCKING_RUN_INTERRUPTIBLE_(call, blocking, function, argument) \
+    bide_blocking_run_interruptible_checked_(                                \
+        (call), (blocking), (function), (argument),                          \
+        BIDE_NULL_FUNCTION_("bide_blocking_run_interruptible"))
+#endif
 
 /*
  * Inside a call that may be interrupted: was its coroutine asked to stop? Elsewhere: no.

@@ -476,10 +476,10 @@ BIDE_INLINE bide_awaiter *bide_broadcast_recv_(bide_broadcast_waiter *waiter,
  * Threads: the subscriber's, but not that of a loop (sync_wait.h). Errors: as bide_broadcast_recv;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-#define bide_broadcast_recv_blocking(subscriber_, to, deadline)                   \
-    bide_broadcast_recv_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
-                                  BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
-                                  BIDE_BROADCAST_SIZE_(subscriber_), (deadline))
+#define bide_broadcast_recv_blocking(subscriber_, to, deadline)                                \
+    BIDE_BLOCKS_(bide_broadcast_recv_blocking_(&(subscriber_)->cursor, &(subscriber_)->missed, \
+                                               BIDE_BROADCAST_ELEMENT_((subscriber_), (to)),   \
+                                               BIDE_BROADCAST_SIZE_(subscriber_), (deadline)))
 
 BIDE_INLINE int bide_broadcast_recv_blocking_(bide_broadcast_cursor_ *cursor, size_t *missed,
                                               void *to, size_t size, uint64_t deadline)

@@ -3,10 +3,12 @@
  * element to one receiver. An operation that finds it full or empty waits. In the caller's memory.
  * Floor: queue.
  *
- *     bide_channel_slot(struct job) memory[64];
- *     bide_channel(struct job) jobs;
+ *     static bide_channel_slot(struct job) memory[64];
+ *     static bide_channel(struct job) jobs;
+ *
  *     bide_channel_init(&jobs, memory, 64);
- *     bide_try(bide_channel_send(&self->send, &jobs, &self->job));          // any coroutine
+ *
+ *     bide_try(bide_channel_send(&self->send, &jobs, &self->job));       // any coroutine
  *     bide_try(bide_channel_recv(&self->receive, &jobs, &self->job));    // any coroutine
  *
  *     send       0: it is in the channel     -EPIPE: closed; the element is still the sender's
@@ -16,9 +18,10 @@
  * A sender that must not find the channel full once it has the element reserves the room before:
  *
  *     bide_try(bide_channel_reserve(&self->reserve, &jobs, &self->permit));
- *     ... make the job ...
- *     bide_channel_permit_send(&jobs, &self->permit, &self->job);    // does not wait; or
- *     bide_channel_permit_release(&self->permit);                    // the room is another's
+ *     if (make_job(&self->job))
+ *         bide_channel_permit_send(&jobs, &self->permit, &self->job);    // does not wait
+ *     else
+ *         bide_channel_permit_release(&self->permit);                    // the room is another's
  *
  * A channel may also drop elements instead of letting senders wait (bide_channel_init_with), and be
  * closed by the last sender, or receiver, that goes (bide_channel_sender_add).
@@ -58,8 +61,8 @@ typedef struct bide_channel_options {
 
 /* A channel without its type. */
 typedef struct bide_channel_ {
-    bide_mpmc_ring_view_ ring;    /* constant */
-    bide_atomic(uint32_t) closed; /* the ring's, in a line of what seldom changes */
+    bide_mpmc_ring_view_ ring;       /* constant */
+    bide_atomic(uint32_t) closed;    /* the ring's, in a line of what seldom changes */
     bide_atomic(uint32_t) abandoned; /* the last receiver has gone */
     bide_channel_options options;    /* constant */
     bide_atomic(uint32_t) senders;   /* that were added, and not dropped */
@@ -86,7 +89,7 @@ typedef struct bide_channel_waiter {
     void *element; /* or permit */
 } bide_channel_waiter;
 
-/* One receive of several elements. The caller's memory until the wait has ended. */
+/* One receive, or reservation, of several elements. The caller's memory until the wait has ended. */
 typedef struct bide_channel_many_waiter {
     bide_channel_waiter one; /* at the head: it is the awaiter */
     size_t max;
@@ -105,6 +108,7 @@ extern const bide_event_count_ops bide_channel_send_ops_;
 extern const bide_event_count_ops bide_channel_recv_ops_;
 extern const bide_event_count_ops bide_channel_recv_many_ops_;
 extern const bide_event_count_ops bide_channel_reserve_ops_;
+extern const bide_event_count_ops bide_channel_reserve_many_ops_;
 
 /* A push found the channel full, or slots reserved. -ENOBUFS, -EPIPE; 0: it is done, or dropped. */
 int bide_channel_send_slow_(bide_channel_ *channel, const void *from);
@@ -257,6 +261,13 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_channel_reserve_(bide_channel_waiter *waiter, bide_channel_ *channel,
                                     bide_channel_permit *permit);
 int bide_channel_try_reserve_(bide_channel_ *channel, bide_channel_permit *permit);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_channel_reserve_many_(bide_channel_many_waiter *waiter, bide_channel_ *channel,
+                                         bide_channel_permit *permits, size_t max, size_t *count);
+int bide_channel_try_reserve_many_(bide_channel_ *channel, bide_channel_permit *permits, size_t max,
+                                   size_t *count);
+int bide_channel_reserve_many_blocking_(bide_channel_ *channel, bide_channel_permit *permits,
+                                        size_t max, size_t *count, uint64_t deadline);
 int bide_channel_reserve_blocking_(bide_channel_ *channel, bide_channel_permit *permit,
                                    uint64_t deadline);
 void bide_channel_permit_send_(bide_channel_permit *permit, const void *from);
@@ -385,6 +396,26 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
     bide_channel_reserve_((waiter), &(channel_)->channel, (permit))
 
 /*
+ * Waits until there is room for an element, and then reserves what there is, for `max` elements at
+ * most, each by a permit of the array `permits`. *count is how many: at least 1 if it ends with 0,
+ * otherwise 0. The first *count permits are held then, each on its own; the others are not. The
+ * rooms need not be beside each other: other elements may come between those that are sent by them.
+ * `permits`, `count` and `waiter`, a bide_channel_many_waiter, must stay until the wait has ended. If
+ * the coroutine is destroyed before it goes on, all go back by themselves. A `max` of 0 is misuse,
+ * which is reported where BIDE_DEBUG is 1.
+ * Threads: any. Errors: as bide_channel_reserve; -EINVAL (`max` is 0). Suspends: if there is no
+ * room. Cancel-safe: yes, nothing was reserved. Progress: as bide_channel_send, for each permit.
+ * Source: Tokio's reserve_many, which waits for all of them.
+ */
+#define bide_channel_reserve_many(waiter, channel_, permits, max, count) \
+    BIDE_CHANNEL_RESERVE_MANY_(waiter, channel_, permits, max, count)
+#define BIDE_CHANNEL_RESERVE_MANY_(waiter, channel_, permits, max, count) \
+    bide_channel_reserve_many_((waiter), &(channel_)->channel, (permits), \
+                               BIDE_PERMITS_MAX_((max), #channel_), (count))
+#define BIDE_PERMITS_MAX_(max, name) \
+    bide_element_max_((max), BIDE_MISUSE_("at most 0 permits are reserved", name))
+
+/*
  * Sends a copy of the element at `from` to the room that `permit` holds, also if the channel was
  * closed since: its receivers get -EPIPE only once no permit is held. The permit is not held any
  * more. A permit that is not held, or is of another channel, is misuse, which is reported where
@@ -445,22 +476,36 @@ bool bide_channel_is_idle_(bide_channel_ *channel);
     bide_channel_try_reserve_(&(channel_)->channel, (permit))
 
 /*
- * Send, receive and reserve for a plain thread, which they block until `deadline` at most: nanoseconds of
- * bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
- * Threads: any but that of a loop (sync_wait.h). Errors: those of the operation above, except -ECANCELED. Progress: blocks.
+ * The same for several elements, as bide_channel_reserve_many.
+ * Threads: any. Errors: -EPIPE (closed), -ENOBUFS (full), -EOVERFLOW (too many permits), -EINVAL
+ * (`max` is 0). Suspends: never. Progress: as bide_channel_reserve_many.
  */
-#define bide_channel_send_blocking(channel_, from, deadline)                                     \
-    bide_channel_send_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), \
-                                (deadline))
-#define bide_channel_recv_blocking(channel_, to, deadline)                                     \
-    bide_channel_recv_blocking_(&(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
-                                (deadline))
-#define bide_channel_recv_many_blocking(channel_, to, max, count, deadline)   \
-    bide_channel_recv_many_blocking_(&(channel_)->channel,                    \
-                                     BIDE_CHANNEL_ELEMENT_((channel_), (to)), \
-                                     BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline))
+#define bide_channel_try_reserve_many(channel_, permits, max, count) \
+    bide_channel_try_reserve_many_(&(channel_)->channel, (permits),  \
+                                   BIDE_PERMITS_MAX_((max), #channel_), (count))
+
+/*
+ * Send, receive and reserve for a plain thread, which they block until `deadline` at most:
+ * nanoseconds of bide_platform.now(), or BIDE_FOREVER. See bide_sync_wait_until.
+ * Threads: any but that of a loop (sync_wait.h). Errors: those of the operation above, except
+ * -ECANCELED. Progress: blocks.
+ */
+#define bide_channel_send_blocking(channel_, from, deadline) \
+    BIDE_BLOCKS_(bide_channel_send_blocking_(                \
+        &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (from)), (deadline)))
+#define bide_channel_recv_blocking(channel_, to, deadline)         \
+    BIDE_BLOCKS_(bide_channel_recv_blocking_(&(channel_)->channel, \
+                                             BIDE_CHANNEL_ELEMENT_((channel_), (to)), (deadline)))
+#define bide_channel_recv_many_blocking(channel_, to, max, count, deadline) \
+    BIDE_BLOCKS_(bide_channel_recv_many_blocking_(                          \
+        &(channel_)->channel, BIDE_CHANNEL_ELEMENT_((channel_), (to)),      \
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline)))
 #define bide_channel_reserve_blocking(channel_, permit, deadline) \
-    bide_channel_reserve_blocking_(&(channel_)->channel, (permit), (deadline))
+    BIDE_BLOCKS_(bide_channel_reserve_blocking_(&(channel_)->channel, (permit), (deadline)))
+#define bide_channel_reserve_many_blocking(channel_, permits, max, count, deadline)                \
+    BIDE_BLOCKS_(bide_channel_reserve_many_blocking_(&(channel_)->channel, (permits),              \
+                                                     BIDE_PERMITS_MAX_((max), #channel_), (count), \
+                                                     (deadline)))
 
 /*
  * Closes the channel for good: sends and reservations, now and later, end with -EPIPE; what is in it
@@ -595,7 +640,10 @@ BIDE_INLINE void bide_channel_destroy_(bide_channel_ *channel, const char *what,
  * 6. A receiver that waits while the channel is closed waits for the last permit, too. Sending by it
  *    notifies one, and so does its release; for the rest see 4.
  * 7. A receive of several elements makes room for as many, and notifies at least one sender. Each
- *    that then sends sees that there is more, and the next is attempted (event_count.md, 4).
+ *    that then sends sees that there is more, and the next is attempted (event_count.md, 4). A
+ *    reservation of several is as many reservations, one after the other, of which each stands on
+ *    its own. It takes the room that they were notified of from others that wait; if all go back,
+ *    each release notifies one.
  *
  * 8. The last sender, or receiver, that is dropped acquires what the others have released, and
  *    closing releases: an end with -EPIPE sees what all of them have written. A sender is added by a

@@ -111,6 +111,8 @@ BIDE_INLINE int bide_condition_wait_blocking(bide_condition_waiter *waiter,
     return bide_sync_wait_until(bide_condition_wait_(waiter, condition, lock), deadline);
 }
 
+#define bide_condition_wait_blocking(...) BIDE_BLOCKS_(bide_condition_wait_blocking(__VA_ARGS__))
+
 /*
  * Notifies the longest-waiting waiter; does nothing if there is none. With the mutex or without it.
  * The waiter does not run on the caller's stack while a coroutine is running on it.

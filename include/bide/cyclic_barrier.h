@@ -211,12 +211,18 @@ BIDE_INLINE int bide_cyclic_barrier_wait_blocking(bide_cyclic_barrier *barrier,
     return bide_sync_wait_until(bide_cyclic_barrier_wait(&waiter, barrier, token), deadline);
 }
 
+#define bide_cyclic_barrier_wait_blocking(...) \
+    BIDE_BLOCKS_(bide_cyclic_barrier_wait_blocking(__VA_ARGS__))
+
 BIDE_INLINE int bide_cyclic_barrier_arrive_and_wait_blocking(bide_cyclic_barrier *barrier,
                                                              uint64_t deadline)
 {
     bide_cyclic_barrier_waiter waiter;
     return bide_sync_wait_until(bide_cyclic_barrier_arrive_and_wait(&waiter, barrier), deadline);
 }
+
+#define bide_cyclic_barrier_arrive_and_wait_blocking(...) \
+    BIDE_BLOCKS_(bide_cyclic_barrier_arrive_and_wait_blocking(__VA_ARGS__))
 
 /*
  * Closes it: no phase is completed any more, and waits for one that is not complete end with

@@ -42,6 +42,7 @@
 #define BIDE_DEADLINE_H
 
 #include "bide/stop.h"
+#include "bide/extend/choice.h"
 #include "bide/extend/timer.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -76,6 +77,15 @@ typedef struct bide_deadline_waiter {
  */
 int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time);
 
+/* The same in debug builds: reports misuse with its place if `time` can only be a duration. */
+int bide_deadline_init_checked_(bide_deadline *deadline, const bide_context *context, uint64_t time,
+                                const char *function, const char *file, unsigned line);
+
+#if BIDE_DEBUG
+#define bide_deadline_init(deadline, context, time) \
+    bide_deadline_init_checked_((deadline), (context), (time), __func__, __FILE__, __LINE__)
+#endif
+
 /*
  * Ends a deadline that was set, whether its time has come or not: afterwards nothing refers to it,
  * and its memory may be freed. Nothing runs in its context any more.
@@ -108,17 +118,14 @@ typedef struct bide_with_deadline_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
     uint64_t time; /* of bide_with_timeout until it begins: how long */
-    int status;
     bool passed;
     bool is_duration; /* `time` is how long, and not begun */
+    bool is_late;     /* after a wait as a case of a select: the time has come */
+    bool failed;      /* the timer could not be set: wait.status */
     bide_frame frame; /* awaits `inner`, and then the end of the deadline */
     bide_deadline_waiter end;
     bide_deadline deadline;
-    bide_awaiter waiting; /* as a case of a select: awaits `wait` under the deadline */
-    bide_awaiter *wait;
-    bool waits;   /* the frame awaits `wait`, in place of `inner` */
-    bool is_late; /* after such a wait: the time has come */
-    bool failed;  /* the timer could not be set: `status` */
+    bide_wrapper_wait_ wait; /* as a case of a select: under the deadline */
 } bide_with_deadline_operation;
 
 /*
@@ -138,7 +145,7 @@ bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64
 
 /*
  * The same for `duration` nanoseconds (BIDE_SECONDS and the like) from when the wait begins; BIDE_FOREVER
- * never ends.
+ * never ends. A negative duration is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Errors: as bide_with_deadline. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is. Progress: that of `inner`.
  */
@@ -146,6 +153,23 @@ BIDE_PASSES_RESULT
 BIDE_MUST_AWAIT
 bide_awaiter *bide_with_timeout(bide_with_deadline_operation *operation, uint64_t duration,
                                 bide_awaiter *inner);
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_with_timeout_checked_(bide_with_deadline_operation *operation,
+                                                     uint64_t duration, bide_awaiter *inner,
+                                                     const char *what, const char *function,
+                                                     const char *file, unsigned line)
+{
+    return bide_with_timeout(operation, bide_duration_(duration, what, function, file, line),
+                             inner);
+}
+
+#if BIDE_DEBUG
+#define bide_with_timeout(operation, duration, inner) BIDE_WITH_TIMEOUT_(operation, duration, inner)
+#define BIDE_WITH_TIMEOUT_(operation, duration, inner)           \
+    bide_with_timeout_checked_((operation), (duration), (inner), \
+                               BIDE_MISUSE_("a duration is negative", #operation))
+#endif
 
 /*
  * Whether the time of a bide_with_deadline or bide_with_timeout came before its inner operation ended. After

@@ -40,11 +40,11 @@ typedef struct bide_io_line_ {
 typedef struct bide_descriptor bide_descriptor;
 
 struct bide_descriptor {
-    int fd_and_1_;             /* its number and one; 0: closed */
-    uint32_t bits;             /* what its io knows about it */
-    bide_atomic(bide_io *) io; /* to which it belongs (extend/io.h); NULL: none yet */
-    bide_descriptor *next;     /* of those that belong to it */
-    bide_descriptor **place;   /* NULL: it is not among them */
+    bide_atomic(int) fd_and_1_; /* its number and one; 0: closed. Its io's thread writes it. */
+    uint32_t bits;              /* what its io knows about it */
+    bide_atomic(bide_io *) io;  /* to which it belongs (extend/io.h); NULL: none yet */
+    bide_descriptor *next;      /* of those that belong to it */
+    bide_descriptor **place;    /* NULL: it is not among them */
     /* of operations that wait for input, of those for output, and of those that wait for no other */
     bide_io_line_ lines[3];
 };
@@ -56,7 +56,7 @@ struct bide_descriptor {
  */
 BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 {
-    descriptor->fd_and_1_ = 0;
+    bide_atomic_init(&descriptor->fd_and_1_, 0);
     descriptor->bits = 0;
     bide_atomic_init(&descriptor->io, (bide_io *)NULL);
     descriptor->place = NULL;
@@ -75,7 +75,7 @@ BIDE_INLINE void bide_descriptor_init_closed(bide_descriptor *descriptor)
 BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
 {
     bide_descriptor_init_closed(descriptor);
-    descriptor->fd_and_1_ = fd < 0 ? 0 : fd + 1;
+    bide_atomic_init(&descriptor->fd_and_1_, fd < 0 ? 0 : fd + 1);
 }
 
 /*
@@ -84,7 +84,7 @@ BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
  */
 BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
 {
-    return descriptor->fd_and_1_ != 0;
+    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) != 0; /* relaxed: operation.c, 4 */
 }
 
 /*
@@ -93,7 +93,7 @@ BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
  */
 BIDE_INLINE int bide_descriptor_fd(const bide_descriptor *descriptor)
 {
-    return descriptor->fd_and_1_ - 1;
+    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) - 1; /* relaxed: operation.c, 4 */
 }
 
 /*

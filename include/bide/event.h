@@ -185,6 +185,8 @@ BIDE_INLINE int bide_event_wait_blocking(bide_event *event, uint64_t deadline)
     return bide_sync_wait_until(bide_event_wait(&waiter, event), deadline);
 }
 
+#define bide_event_wait_blocking(...) BIDE_BLOCKS_(bide_event_wait_blocking(__VA_ARGS__))
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -399,18 +399,19 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  * that it forks: everything runs in the order of the program. A deque holds BIDE_JOIN_SLOTS_
  * parents.
  *
- * A request to stop reaches all that is below: each forked child has a stop source of its own, under
- * that of the coroutine that forked it. A called child has its parent's. Their waits end with the
- * reason, new children do not run, and joins end with an error when the children have ended. A
- * request on the source of a wrapper around a join, such as a deadline, reaches the children of that
- * join; after it the coroutine may fork again.
+ * A request to stop reaches all that is below: each forked child has a stop source of its own,
+ * under that of the coroutine that forked it. A called child has its parent's. Their waits end with
+ * the reason, new children do not run, and joins end with an error when the children have ended. A
+ * request on the source of a wrapper around a join, such as a deadline, reaches the children of
+ * that join; after it the coroutine may fork again.
  *
  * All this needs a stop source in the context of the first coroutine. If that has none, children
- * have none, and a deadline around a join reaches nothing: put it around the first coroutine. With a
- * source a fork costs more.
+ * have none, and a deadline around a join reaches nothing: put it around the first coroutine. With
+ * a source a fork costs more.
  *
- * A fork, a call and a join are awaited by the coroutine itself, at once. They are no cases of a select,
- * which refuses them: what a child has done cannot be undone, and a join cannot be withdrawn.
+ * A fork, a call and a join are awaited by the coroutine itself, at once. They are no cases of a
+ * select, which refuses them: what a child has done cannot be undone, and a join cannot be
+ * withdrawn.
  *
  * A forking coroutine that has forked must not be destroyed before it has ended, whatever it waits
  * for; that is misuse, and detected. If it ends without having joined, it waits for its children at

@@ -79,10 +79,27 @@ void bide_hazard_init(bide_hazard_domain *domain, bide_hazard_seat *seats, size_
 
 /*
  * Reclaims everything that was retired. Nobody has a seat any more, nor uses the domain, so nothing
- * is protected. Then the memory may go.
+ * is protected. Then the memory may go. A seat that was not left is misuse, which is detected if BIDE_DEBUG
+ * is 1: its hazards may still protect something.
  * Threads: one at a time.
  */
 void bide_hazard_destroy(bide_hazard_domain *domain);
+
+BIDE_INLINE bide_hazard_domain *bide_hazard_unused_(bide_hazard_domain *domain, const char *what,
+                                                    const char *function, const char *file,
+                                                    unsigned line)
+{
+    for (size_t i = 0; i < domain->count; i++)
+        if (BIDE_UNLIKELY(bide_atomic_load(&domain->seats[i].taken, relaxed) != 0))
+            bide_misuse_(what, function, file, line);
+    return domain;
+}
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_hazard_destroy(domain)          \
+    bide_hazard_destroy(bide_hazard_unused_( \
+        (domain), BIDE_MISUSE_("a hazard domain is destroyed while a seat is taken", #domain)))
+#endif
 
 /*
  * Takes a seat; NULL if none is free. It is the caller's, one thread at a time, until it leaves.
@@ -155,6 +172,17 @@ void bide_hazard_retire_weighing(bide_hazard_domain *domain, bide_hazard_seat *s
                                  bide_hazard_retired *retired, void *object,
                                  void (*reclaim)(bide_hazard_retired *retired), size_t weight);
 
+BIDE_INLINE void bide_hazard_retire_checked_(bide_hazard_domain *domain, bide_hazard_seat *seat,
+                                             bide_hazard_retired *retired, void *object,
+                                             void (*reclaim)(bide_hazard_retired *retired),
+                                             size_t weight, const char *what, const char *function,
+                                             const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(reclaim == NULL))
+        bide_misuse_(what, function, file, line);
+    bide_hazard_retire_weighing(domain, seat, retired, object, reclaim, weight);
+}
+
 /*
  * The same with a weight of 1.
  * Threads: the seat's owner's. Progress: as bide_hazard_retire_weighing.
@@ -165,6 +193,15 @@ BIDE_INLINE void bide_hazard_retire(bide_hazard_domain *domain, bide_hazard_seat
 {
     bide_hazard_retire_weighing(domain, seat, retired, object, reclaim, 1);
 }
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_hazard_retire_weighing(domain, seat, retired, object, reclaim, weight)         \
+    bide_hazard_retire_checked_((domain), (seat), (retired), (object), (reclaim), (weight), \
+                                BIDE_NULL_FUNCTION_("bide_hazard_retire_weighing"))
+#define bide_hazard_retire(domain, seat, retired, object, reclaim)                   \
+    bide_hazard_retire_checked_((domain), (seat), (retired), (object), (reclaim), 1, \
+                                BIDE_NULL_FUNCTION_("bide_hazard_retire"))
+#endif
 
 /*
  * Reclaims what was retired to the domain, or to this seat, and nobody protects. Returns how many

@@ -47,9 +47,18 @@ typedef struct bide_interval {
     bide_missed_ticks missed;
 } bide_interval;
 
+BIDE_INLINE uint64_t bide_period_(uint64_t period, const char *what, const char *function,
+                                  const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(period == 0))
+        bide_misuse_(what, function, file, line);
+    return period;
+}
+
 /*
- * Makes an interval whose first tick comes at `first`, and the others each `period` nanoseconds; 0
- * counts as 1. A time after which there is none, BIDE_FOREVER, never comes.
+ * Makes an interval whose first tick comes at `first`, and the others each `period` nanoseconds. A
+ * period of 0, which counts as 1, or a negative one is misuse, which is detected if BIDE_DEBUG is 1. A
+ * time after which there is none, BIDE_FOREVER, never comes.
  * Threads: one at a time. Progress: wait-free.
  */
 BIDE_INLINE void bide_interval_init(bide_interval *interval, uint64_t first, uint64_t period,
@@ -59,6 +68,14 @@ BIDE_INLINE void bide_interval_init(bide_interval *interval, uint64_t first, uin
     interval->period = period != 0 ? period : 1;
     interval->missed = missed;
 }
+
+#if BIDE_DEBUG
+#define bide_interval_init(interval, first, period, missed)                                     \
+    bide_interval_init((interval), (first),                                                     \
+                       bide_period_(BIDE_DURATION_(period, #interval),                          \
+                                    BIDE_MISUSE_("the period of an interval is 0", #interval)), \
+                       (missed))
+#endif
 
 BIDE_INLINE uint64_t bide_interval_after_(const bide_interval *interval, uint64_t time)
 {

@@ -39,7 +39,8 @@ BIDE_EXTERN_C_BEGIN
 /*
  * Runs first(first_argument) and second(second_argument), perhaps at once, and returns when both
  * have ended. What both have written is there then. `first` runs on the calling thread, `second` on
- * it or on another worker's.
+ * it or on another worker's. NULL for one of them is misuse, which is detected if BIDE_DEBUG is 1; so it
+ * is below.
  * Threads: any. Progress: blocks, while another worker runs `second`.
  */
 BIDE_INLINE void bide_join(void (*first)(void *argument), void *first_argument,
@@ -79,6 +80,52 @@ void bide_call_in(bide_thread_pool *pool, void (*function)(void *argument), void
  */
 void bide_join_in(bide_thread_pool *pool, void (*first)(void *argument), void *first_argument,
                   void (*second)(void *argument), void *second_argument);
+
+/* ---- In debug builds: NULL for a function is misuse ---- */
+
+BIDE_INLINE void bide_join_functions_(bool given, const char *what, const char *function,
+                                      const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(!given))
+        bide_misuse_(what, function, file, line);
+}
+
+BIDE_INLINE void bide_join_checked_(void (*first)(void *argument), void *first_argument,
+                                    void (*second)(void *argument), void *second_argument,
+                                    const char *what, const char *function, const char *file,
+                                    unsigned line)
+{
+    bide_join_functions_(first != NULL && second != NULL, what, function, file, line);
+    bide_join(first, first_argument, second, second_argument);
+}
+
+BIDE_INLINE void bide_call_in_checked_(bide_thread_pool *pool, void (*function)(void *argument),
+                                       void *argument, const char *what, const char *where,
+                                       const char *file, unsigned line)
+{
+    bide_join_functions_(function != NULL, what, where, file, line);
+    bide_call_in(pool, function, argument);
+}
+
+BIDE_INLINE void bide_join_in_checked_(bide_thread_pool *pool, void (*first)(void *argument),
+                                       void *first_argument, void (*second)(void *argument),
+                                       void *second_argument, const char *what,
+                                       const char *function, const char *file, unsigned line)
+{
+    bide_join_functions_(first != NULL && second != NULL, what, function, file, line);
+    bide_join_in(pool, first, first_argument, second, second_argument);
+}
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_join(first, first_argument, second, second_argument)              \
+    bide_join_checked_((first), (first_argument), (second), (second_argument), \
+                       BIDE_NULL_FUNCTION_("bide_join"))
+#define bide_call_in(pool, function, argument) \
+    bide_call_in_checked_((pool), (function), (argument), BIDE_NULL_FUNCTION_("bide_call_in"))
+#define bide_join_in(pool, first, first_argument, second, second_argument)                \
+    bide_join_in_checked_((pool), (first), (first_argument), (second), (second_argument), \
+                          BIDE_NULL_FUNCTION_("bide_join_in"))
+#endif
 
 /*
  * Why it is correct: bide/detail/join_deque.h, and src/schedule/pool/join.c.

@@ -142,6 +142,8 @@ BIDE_INLINE int bide_latch_wait_blocking(bide_latch *latch, uint64_t deadline)
     return bide_sync_wait_until(bide_latch_wait(&waiter, latch), deadline);
 }
 
+#define bide_latch_wait_blocking(...) BIDE_BLOCKS_(bide_latch_wait_blocking(__VA_ARGS__))
+
 /*
  * Closes it: if it is not zero, waits end with -EPIPE, now and later, whatever is counted down
  * afterwards. More than once is once.

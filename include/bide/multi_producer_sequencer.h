@@ -182,10 +182,29 @@ bide_multi_producer_sequencer_are_claimed_(bide_multi_producer_sequencer *sequen
     return claimed;
 }
 
+/* In debug builds: reports misuse if a fixed member of the gate has done with what is not claimed. */
+BIDE_INLINE void bide_multi_producer_sequencer_check_gate_(bide_multi_producer_sequencer *sequencer,
+                                                           const char *function, const char *file,
+                                                           unsigned line)
+{
+#if BIDE_DEBUG && !BIDE_CHECK
+    for (size_t i = 0; i < sequencer->gate->count; i++) {
+        bide_sequence done = bide_sequence_barrier_last_published(sequencer->gate->fixed[i]);
+        bide_sequence end; /* is read after that, so it is no less */
+        bide_multi_producer_sequencer_look_at_end_(sequencer, &end);
+        if (BIDE_UNLIKELY(bide_sequence_difference((bide_sequence)(end - 1), done) < 0))
+            bide_misuse_(BIDE_CONSUMER_AHEAD_, function, file, line);
+    }
+#else
+    (void)sequencer, (void)function, (void)file, (void)line;
+#endif
+}
+
 BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
     bide_multi_producer_sequencer *sequencer, bide_sequence first, bide_sequence count,
     const char *what, const char *function, const char *file, unsigned line)
 {
+    bide_multi_producer_sequencer_check_gate_(sequencer, function, file, line);
     if (BIDE_DEBUG &&
         BIDE_UNLIKELY(!bide_multi_producer_sequencer_are_claimed_(sequencer, first, count)))
         bide_misuse_(what, function, file, line);
@@ -201,7 +220,8 @@ BIDE_INLINE void bide_multi_producer_sequencer_publish_range_(
  * from `first` on, at least one, which are claimed: all of a claim, or a part, in any order.
  * Consumers see them when all before them are published too. Waiters whose target is reached by
  * that are resumed, each on its own scheduler, in the order in which they came. To publish what is
- * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1.
+ * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1. So is a consumer,
+ * a fixed member of the gate, that has published on its barrier what no producer has claimed.
  * Threads: any, not only the one that claimed. Errors: none. Suspends: never. Progress: wait-free
  * while no consumer waits: a store a slot and a load; otherwise lock-free, and linear in the
  * waiters.
@@ -399,10 +419,13 @@ bide_multi_producer_sequencer_claim_one(bide_multi_producer_claim *claim,
  * Threads: any but that of a loop (sync_wait.h). Errors: as
  * bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
+#define bide_multi_producer_sequencer_claim_up_to_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer_claim_up_to_blocking_(__VA_ARGS__))
+
 BIDE_INLINE int
-bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *claim,
-                                                   bide_multi_producer_sequencer *sequencer,
-                                                   bide_sequence max, uint64_t deadline)
+bide_multi_producer_sequencer_claim_up_to_blocking_(bide_multi_producer_claim *claim,
+                                                    bide_multi_producer_sequencer *sequencer,
+                                                    bide_sequence max, uint64_t deadline)
 {
     return bide_sync_wait_until(bide_multi_producer_sequencer_claim_up_to(claim, sequencer, max),
                                 deadline);
@@ -413,10 +436,13 @@ bide_multi_producer_sequencer_claim_up_to_blocking(bide_multi_producer_claim *cl
  * Threads: any but that of a loop (sync_wait.h). Errors: as
  * bide_multi_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking(
+#define bide_multi_producer_sequencer_claim_one_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer_claim_one_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_multi_producer_sequencer_claim_one_blocking_(
     bide_multi_producer_claim *claim, bide_multi_producer_sequencer *sequencer, uint64_t deadline)
 {
-    return bide_multi_producer_sequencer_claim_up_to_blocking(claim, sequencer, 1, deadline);
+    return bide_multi_producer_sequencer_claim_up_to_blocking_(claim, sequencer, 1, deadline);
 }
 
 /* ---- Consuming ---- */
@@ -507,7 +533,10 @@ bide_multi_producer_sequencer_wait_until_published(bide_multi_producer_waiter *w
  * (sync_wait.h). Errors: as bide_multi_producer_sequencer_wait_until_published; -ETIMEDOUT (the
  * deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
+#define bide_multi_producer_sequencer_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer_wait_until_published_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking_(
     bide_multi_producer_waiter *waiter, bide_multi_producer_sequencer *sequencer,
     bide_sequence target, bide_sequence last_known, uint64_t deadline)
 {
@@ -516,8 +545,22 @@ BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
         deadline);
 }
 
+/* Behind the macro of the same name. */
+int bide_multi_producer_sequencer_join_(bide_multi_producer_sequencer *sequencer,
+                                        bide_sequence_group_member *member,
+                                        bide_sequence_barrier *barrier, bide_sequence *start);
+
+BIDE_INLINE int bide_multi_producer_sequencer_join_checked_(
+    bide_multi_producer_sequencer *sequencer, bide_sequence_group_member *member,
+    bide_sequence_barrier *barrier, bide_sequence *start, const char *what, const char *function,
+    const char *file, unsigned line)
+{
+    member = bide_sequence_group_joins_(sequencer->gate, member, what, function, file, line);
+    return bide_multi_producer_sequencer_join_(sequencer, member, barrier, start);
+}
+
 /*
- * Joins the gate while the ring runs: makes `barrier` a member, and *start the last sequence that
+ * bide_multi_producer_sequencer_join(sequencer, member, barrier, start): joins the gate while the ring runs: makes `barrier` a member, and *start the last sequence that
  * is claimed, which `barrier` has published from the beginning. The joiner gets everything that is
  * claimed later, each once: it waits for *start + 1, with *start as the last that is known, though
  * that may not be published yet, and publishes on `barrier` what it has done with. It leaves by
@@ -529,9 +572,14 @@ BIDE_INLINE int bide_multi_producer_sequencer_wait_until_published_blocking(
  * nothing done: the gate has no fixed member, or the size is more than an eighth of the range; see
  * 11 and 12). Suspends: never. Progress: as bide_sequence_group_join.
  */
-int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
-                                       bide_sequence_group_member *member,
-                                       bide_sequence_barrier *barrier, bide_sequence *start);
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_multi_producer_sequencer_join(sequencer, member, barrier, start)              \
+    bide_multi_producer_sequencer_join_checked_((sequencer), (member), (barrier), (start), \
+                                                BIDE_JOINS_TWICE_(member))
+#else
+#define bide_multi_producer_sequencer_join(sequencer, member, barrier, start) \
+    bide_multi_producer_sequencer_join_((sequencer), (member), (barrier), (start))
+#endif
 
 /* ---- The end ---- */
 
@@ -578,7 +626,10 @@ bide_multi_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
  * Threads: any but that of a loop (sync_wait.h). Errors: as bide_multi_producer_sequencer_drain;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_multi_producer_sequencer_drain_blocking(
+#define bide_multi_producer_sequencer_drain_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer_drain_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_multi_producer_sequencer_drain_blocking_(
     bide_sequence_group_waiter *waiter, bide_multi_producer_sequencer *sequencer, uint64_t deadline)
 {
     return bide_sync_wait_until(bide_multi_producer_sequencer_drain(waiter, sequencer), deadline);

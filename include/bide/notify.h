@@ -191,6 +191,8 @@ BIDE_INLINE int bide_notify_wait_blocking(bide_notify *notify, uint64_t deadline
     return bide_sync_wait_until(bide_notify_wait(&waiter, notify), deadline);
 }
 
+#define bide_notify_wait_blocking(...) BIDE_BLOCKS_(bide_notify_wait_blocking(__VA_ARGS__))
+
 /*
  * Closes the notify: waits end with -EPIPE, now and later; but if one is remembered, one wait still
  * passes. Notifying does nothing from then on. More than once is once.

@@ -137,6 +137,8 @@ BIDE_INLINE int bide_once_start_blocking(bide_once_waiter *waiter, bide_once *on
     return bide_sync_wait_until(bide_once_start(waiter, once), deadline);
 }
 
+#define bide_once_start_blocking(...) BIDE_BLOCKS_(bide_once_start_blocking(__VA_ARGS__))
+
 void bide_once_finish_(bide_once_waiter *waiter, bool done);
 
 BIDE_INLINE void bide_once_finish_checked_(bide_once_waiter *waiter, bool done, const char *what,
@@ -206,7 +208,10 @@ typedef struct bide_once_operation {
  * caller ran it in vain. `inner` is not begun if it is not needed. If the caller is destroyed while
  * `inner` runs, so is `inner`, and the next in line runs its own. `operation` must stay until the
  * wait has ended. Once done it stays done, with what `inner` has, also if the caller does not come to know
- * it: if it is destroyed before it resumes, or its select chooses another case.
+ * it because it is destroyed before it resumes.
+ *
+ * It cannot be a case of a select, which refuses it: if another case won, `inner` would be stopped in the
+ * middle of the work. Select on bide_once_start, and do the work after it, if it is the caller's to do.
  * Threads: any. Errors: those of `inner`; those of bide_once_start. Suspends: if `inner` does, or
  * another's runs. Cancel-safe: as its inner operation is. Progress: that of `inner`.
  */

@@ -224,10 +224,10 @@ BIDE_INLINE bide_awaiter *bide_oneshot_recv_(bide_oneshot_waiter *waiter, bide_o
  * Threads: the receiver's, but not that of a loop (sync_wait.h). Errors: as bide_oneshot_recv;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-#define bide_oneshot_recv_blocking(oneshot, to, deadline)                                     \
-    bide_oneshot_recv_blocking_(&(oneshot)->state, &(oneshot)->value,                         \
-                                BIDE_ONESHOT_VALUE_((oneshot), (to)), sizeof(oneshot)->value, \
-                                (deadline))
+#define bide_oneshot_recv_blocking(oneshot, to, deadline)                          \
+    BIDE_BLOCKS_(bide_oneshot_recv_blocking_(&(oneshot)->state, &(oneshot)->value, \
+                                             BIDE_ONESHOT_VALUE_((oneshot), (to)), \
+                                             sizeof(oneshot)->value, (deadline)))
 
 BIDE_INLINE int bide_oneshot_recv_blocking_(bide_oneshot_ *oneshot, const void *value, void *to,
                                             size_t size, uint64_t deadline)

@@ -32,11 +32,27 @@ BIDE_EXTERN_C_BEGIN
 /*
  * Calls body(argument, first, last) for parts of [begin, end), perhaps at once, until each number
  * was in one; last is the number after the part's last. No part has more than `grain` numbers (0
- * is taken for 1). Returns when all have ended.
+ * is taken for 1). Returns when all have ended. NULL for `body` is misuse, which is detected if BIDE_DEBUG
+ * is 1.
  * Threads: any. Progress: blocks, while other workers run parts.
  */
 void bide_parallel_for(size_t begin, size_t end, size_t grain,
                        void (*body)(void *argument, size_t begin, size_t end), void *argument);
+
+BIDE_INLINE void bide_parallel_for_checked_(size_t begin, size_t end, size_t grain,
+                                            void (*body)(void *argument, size_t begin, size_t end),
+                                            void *argument, const char *what, const char *function,
+                                            const char *file, unsigned line)
+{
+    bide_join_functions_(body != NULL, what, function, file, line);
+    bide_parallel_for(begin, end, grain, body, argument);
+}
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_parallel_for(begin, end, grain, body, argument)                \
+    bide_parallel_for_checked_((begin), (end), (grain), (body), (argument), \
+                               BIDE_NULL_FUNCTION_("bide_parallel_for"))
+#endif
 
 /* How large an accumulator may be, in bytes. */
 enum { BIDE_PARALLEL_ACCUMULATOR_MAX = 256 };

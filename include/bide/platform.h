@@ -104,6 +104,27 @@ BIDE_INLINE size_t bide_count_in_(size_t count, size_t min, size_t max, const ch
 #endif
 
 /*
+ * BIDE_DURATION_: `duration`, in nanoseconds, which is not negative, or it is misuse, which is reported
+ * where BIDE_DEBUG is 1. Negative are those from 2^63 on, except BIDE_FOREVER. BIDE_NULL_FUNCTION_: the
+ * report of a NULL that stands for a function which `name` needs.
+ */
+BIDE_INLINE uint64_t bide_duration_(uint64_t duration, const char *what, const char *function,
+                                    const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(duration > UINT64_MAX / 2 && duration != BIDE_FOREVER))
+        bide_misuse_(what, function, file, line);
+    return duration;
+}
+
+#if BIDE_DEBUG
+#define BIDE_DURATION_(duration, object) \
+    bide_duration_((duration), BIDE_MISUSE_("a duration is negative", object))
+#else
+#define BIDE_DURATION_(duration, object) (duration)
+#endif
+#define BIDE_NULL_FUNCTION_(name) BIDE_MISUSE_("NULL is given for a function", name)
+
+/*
  * The end of an object's life: does nothing; where BIDE_DEBUG is 1 it has `check` look whether the
  * object is in use, and tell of misuse with BIDE_MISUSE_(what, name).
  */

@@ -19,7 +19,9 @@
  * bide_process_start returns exec's error, and leaves no process.
  *
  * The owner of a bide_process waits for it, or ends it; so no zombie is left. The rest of the program
- * must not collect the children's status: no wait(2) for any child, and SIGCHLD must not be ignored.
+ * must not collect the children's status: no wait(2) for any child. While SIGCHLD is ignored, as a
+ * program may inherit it, or has SA_NOCLDWAIT, the kernel keeps no status; so a start gives SIGCHLD its
+ * default, or takes that flag away, and the program must not set either again.
  *
  * Why it is correct: src/io/process.c.
  */

@@ -212,11 +212,11 @@ BIDE_INLINE bide_awaiter *bide_rendezvous_recv_(bide_rendezvous_receiver *receiv
  * has come). Progress: blocks.
  */
 #define bide_rendezvous_send_blocking(rendezvous_, from, deadline) \
-    bide_rendezvous_send_blocking_(&(rendezvous_)->rendezvous,     \
-                                   BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (from)), (deadline))
+    BIDE_BLOCKS_(bide_rendezvous_send_blocking_(                   \
+        &(rendezvous_)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (from)), (deadline)))
 #define bide_rendezvous_recv_blocking(rendezvous_, to, deadline) \
-    bide_rendezvous_recv_blocking_(&(rendezvous_)->rendezvous,   \
-                                   BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)), (deadline))
+    BIDE_BLOCKS_(bide_rendezvous_recv_blocking_(                 \
+        &(rendezvous_)->rendezvous, BIDE_RENDEZVOUS_ELEMENT_((rendezvous_), (to)), (deadline)))
 
 /*
  * Closes the rendezvous for good: sends and receives, now and later, end with -EPIPE. A send that a

@@ -3,21 +3,22 @@
  * have all ended when it has been joined. Floor: coroutine.
  *
  *     bide_scope_init(&self->scope, bide_this_frame());
- *     bide_scope_spawn(&self->scope, &self->reader, reader(...));
- *     bide_scope_spawn(&self->scope, &self->writer, writer(...));
+ *     bide_scope_spawn(&self->scope, &self->reads, reader(&self->reader));
+ *     bide_scope_spawn(&self->scope, &self->writes, writer(&self->writer));
  *     bide_try(bide_scope_join(&self->scope));        // all have ended; the first error
  *
  * With options (bide_scope_init_with) a coroutine that fails spares the others, results are taken in
  * the order of completion, and only so many run at a time:
  *
- *     bide_scope_options options = {.spares = true, .collects = true, .max_running = 8};
+ *     static const bide_scope_options options = {.spares = true, .collects = true, .max_running = 8};
  *     bide_scope_init_with(&self->scope, bide_this_frame(), &options);
- *     ... bide_scope_spawn for each ...
+ *     for (size_t i = 0; i < JOBS; i++)
+ *         bide_scope_spawn(&self->scope, &self->branches[i], job(&self->jobs[i]));
  *     for (;;) {
  *         bide_await_status(self->status, bide_scope_next(&self->next, &self->scope, &self->ended));
  *         if (self->status < 0)
  *             break;                                  // -ENOENT: there are no more
- *         ... self->ended->status, of a coroutine that has ended ...
+ *         self->failed += self->ended->status < 0;    // of a coroutine that has ended
  *     }
  *     bide_try(bide_scope_join(&self->scope));
  *

@@ -154,6 +154,10 @@ bool bide_segment_claim_(bide_atomic(uint32_t) * state);
  */
 bool bide_segment_queue_may_pop_(bide_segment_queue_ *queue, bide_hazard_seat *seat);
 
+/* Calls function(argument, element) for each element that is in it. No thread uses it any more. */
+void bide_segment_queue_visit_(bide_segment_queue_ *queue,
+                               void (*function)(void *argument, void *element), void *argument);
+
 /* Loads head or tail, protected. The seat's owner. */
 BIDE_INLINE bide_segment_ *bide_segment_protect_(bide_hazard_seat *seat, size_t index,
                                                  bide_atomic(void *) * source)

@@ -20,21 +20,33 @@
  * Nothing is lost: of the operations, the winner is done, and the others are as if they had never
  * begun. So a case is of one of three kinds, by its table:
  * - The select attempts an operation that has an `attempt` (extend/choice.h): sends and receives on
- *   channels, operations around one other (bide_then, bide_with_deadline and the like), another
- *   select, and your own operations. While that fails it awaits something that takes nothing.
+ *   channels, receives, reads and accepts on descriptors, operations around one other (bide_then,
+ *   bide_with_deadline and the like), another select, and your own operations. While that fails it
+ *   awaits something that takes nothing.
  * - The select awaits an operation that gives back what it took, or takes nothing: locks,
  *   semaphores, events, joins of tasks, timers. It cancels it when another case wins; if it has
  *   completed in the same turn, it is undone (bide_awaiter_ops.undo).
  * - All others are refused, because what they have done would be lost: coroutines of yours (a
- *   bide_task), what is awaited side by side (bide_when_all), and operations that cannot give back,
- *   as those on descriptors: bide_poll is the case, and the operation follows it.
+ *   bide_task, the next value of a generator, bide_once_run), what is awaited side by side
+ *   (bide_when_all), and operations that cannot give back, as sends on descriptors: there bide_poll is
+ *   the case, and the operation follows it.
  *   Debug builds report that as misuse, with the operation's name; the select ends with
  *   -EOPNOTSUPP. The compiler reports a bide_task, if it sees its body and optimises.
  *
+ * On descriptors these can be cases: bide_recv, bide_recv_from, bide_recvmsg, bide_recv_batch,
+ * bide_recv_fds, bide_read, bide_readv at the position, bide_accept and bide_poll, with io_uring, epoll and
+ * in memory. A case that loses has taken no byte, datagram or connection: it waits for input, and makes
+ * its call when nothing else has been had. If another reader was faster then, it waits on. It waits in
+ * the descriptor's line, behind operations that have begun before. A descriptor that does not poll, as
+ * that of a regular file, ends the case with -EOPNOTSUPP, since its read waits for nobody: await it by
+ * itself. If the select runs on another thread than the descriptor's loop (bide_schedule_on, a pool of
+ * loops), that thread makes the call while the select waits, and what follows about partners holds.
+ *
  * If the awaiting coroutine is destroyed as it waits, no case is lost either: what was taken is
  * given back. A partner on a rendezvous that was told that its element was received is an exception,
- * because the element is in the receiver's memory: bide_select_winner names that case, in the
- * coroutine's `finally` part and after it.
+ * because the element is in the receiver's memory, and so are bytes that the thread of another loop has
+ * received for the select: bide_select_winner names that case, in the coroutine's `finally` part and after
+ * it. (A connection that was accepted so is closed.)
  *
  * Use bide_when_any for operations that each run to completion: it cancels the losers, which may
  * have sent or received an element before. Why it is correct: docs/internals/select.md.
@@ -122,20 +134,21 @@ BIDE_INLINE void bide_select_case_init(bide_select_case *c, bide_awaiter *awaite
  * Waits until one of `count` cases can be had, and takes it alone; with none, until it is asked to
  * stop, as Go's select does. *random is any number, the seed; it is changed with each use, by one
  * select at a time; NULL: as bide_select_any_in_order. Ends with the winner's status, 0 or -EPIPE
- * mostly. If it is cancelled, no case was had. `select`, the cases and what they are of are the caller's until the wait has ended; the
- * same cases may be used again, each made anew.
+ * mostly. If it is cancelled, no case was had. `select`, the cases and what they are of are the
+ * caller's until the wait has ended; the same cases may be used again, each made anew.
  * Threads: any. Errors: those of the winner, -ECANCELED, -ETIMEDOUT, -EOPNOTSUPP (a case cannot be
- * undone, see above; misuse in debug builds). Suspends: if no case can be had. Cancel-safe: yes. Progress: that of its cases; waiting blocks as bide_stop_source_attach
- * does, if the context has a stop source.
+ * undone, see above; misuse in debug builds). Suspends: if no case can be had. Cancel-safe: yes.
+ * Progress: that of its cases; waiting blocks as bide_stop_source_attach does, if the context has a
+ * stop source.
  */
 BIDE_MUST_AWAIT
 bide_awaiter *bide_select_any(bide_select *select, bide_select_case *cases, size_t count,
                               uint64_t *random);
 
 /*
- * The same, but of several cases that can be had it takes the first in the array. So a case that can
- * always be had keeps those behind it from ever being taken: put what is rare and urgent in front, a
- * request to stop before a stream of work.
+ * The same, but of several cases that can be had it takes the first in the array. So a case that
+ * can always be had keeps those behind it from ever being taken: put what is rare and urgent in
+ * front, a request to stop before a stream of work.
  * Threads: any. Errors: as bide_select_any. Suspends: as bide_select_any. Cancel-safe: as
  * bide_select_any. Progress: as bide_select_any.
  */
@@ -143,7 +156,7 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_select_any_in_order(bide_select *select, bide_select_case *cases, size_t count);
 
 /*
- * bide_select_any at once.
+ * bide_select_any at once. Receives from descriptors are attempted only on the thread of their loop.
  * Threads: any. Errors: -EAGAIN (no case can be had, or there is none), those of the winner,
  * -EOPNOTSUPP (as above). Suspends: never. Progress: that of its cases.
  */
@@ -156,8 +169,8 @@ int bide_select_try(bide_select *select, bide_select_case *cases, size_t count, 
 int bide_select_try_in_order(bide_select *select, bide_select_case *cases, size_t count);
 
 /*
- * After it has ended: the index of the case that was had; `count` if it was cancelled or refused. If
- * the awaiting coroutine was destroyed: `count`, or the case that a partner carried out.
+ * After it has ended: the index of the case that was had; `count` if it was cancelled or refused.
+ * If the awaiting coroutine was destroyed: `count`, or the case that a partner carried out.
  * Threads: any that knows of the end. Progress: wait-free.
  */
 BIDE_INLINE size_t bide_select_winner(const bide_select *select)

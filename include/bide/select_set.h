@@ -3,14 +3,15 @@
  * completes next, again and again. Floor: queue.
  *
  *     bide_select_set_init(&self->set);
- *     for (i = 0; i < CLIENTS; i++)
- *         bide_select_set_add(&self->set, &clients[i].member,
- *                             bide_channel_recv(&clients[i].recv, clients[i].jobs, &clients[i].job));
+ *     for (size_t i = 0; i < CLIENTS; i++)
+ *         bide_select_set_add(&self->set, &clients[i].member, next_job(&clients[i]));
  *     while (!stop) {
  *         bide_try(bide_select_set_next(&self->set, &self->member));
- *         self->client = bide_container_of(self->member, client, member);
- *         ...                                         // member->status, and the job
- *         bide_select_set_add(&self->set, &self->client->member, ...);    // and again
+ *         struct client *client = bide_container_of(self->member, struct client, member);
+ *         if (client->member.status < 0)              // -EPIPE: closed
+ *             continue;
+ *         serve(client);
+ *         bide_select_set_add(&self->set, &client->member, next_job(client));    // and again
  *     }
  *     bide_await(bide_select_set_end(&self->set));
  *     bide_finally();
@@ -28,8 +29,9 @@
  *
  * What may be a member is what may be a case of a select (select.h): nothing is taken before `next`
  * returns it, or it is given back if the member is removed instead. A partner at a rendezvous is the
- * exception: it may carry out a member's operation while the set waits. Then the member is returned
- * by `next`; if the set ends first, the member's status is 0.
+ * exception: it may carry out a member's operation while the set waits. So may the thread of a
+ * descriptor's loop, if that is another one than the owner's. Then the member is returned by `next`; if
+ * the set ends first, the member's status is 0.
  *
  * While the owner does something else, a member that has been notified keeps its notification: other
  * waiters of the same object are not notified in its place until the owner calls `next` again, or

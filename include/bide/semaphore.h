@@ -174,6 +174,9 @@ BIDE_INLINE int bide_semaphore_acquire_blocking(bide_semaphore *semaphore, uint3
     return bide_sync_wait_until(bide_semaphore_acquire_many(&waiter, semaphore, permits), deadline);
 }
 
+#define bide_semaphore_acquire_blocking(...) \
+    BIDE_BLOCKS_(bide_semaphore_acquire_blocking(__VA_ARGS__))
+
 /*
  * Gives `permits` back, or adds new ones. Wakes the waiters that now have what they want, in the
  * order in which they came, but not on the caller's stack while a coroutine is running on it. More

@@ -88,4 +88,74 @@ typedef uintptr_t bide_sequence8_counter_;
     BIDE_END_OF_LIFE_(bide_multi_producer_sequencer8_destroy_checked_, (sequencer), \
                       BIDE_MULTI_DESTROYED_, #sequencer)
 
+/*
+ * Publishing on a barrier; joining a group and leaving it; joining the ring of a multi-producer
+ * sequencer.
+ * Threads: as bide_sequence_barrier_publish, bide_sequence_group_join and bide_sequence_group_leave.
+ * Errors: as bide_multi_producer_sequencer_join. Suspends: as
+ * bide_sequence_group_leave. Progress: as bide_sequence_barrier_publish, bide_sequence_group_join and
+ * bide_sequence_group_leave.
+ */
+#define bide_sequence_group8_leave(...) bide_sequence_group8_leave_(__VA_ARGS__)
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_barrier8_publish(barrier, sequence) \
+    bide_sequence_barrier8_publish_checked_((barrier), (sequence), BIDE_GOES_BACK_(barrier))
+#define bide_sequence_group8_join(group, member, barrier, after)              \
+    bide_sequence_group8_join_checked_((group), (member), (barrier), (after), \
+                                       BIDE_JOINS_TWICE_(member))
+#define bide_sequence_group8_join_from(group, member, barrier, start, argument)                \
+    bide_sequence_group8_join_from_checked_((group), (member), (barrier), (start), (argument), \
+                                            BIDE_JOINS_TWICE_(member))
+#define bide_sequence_group8_add(group, member, barrier) \
+    bide_sequence_group8_add_checked_((group), (member), (barrier), BIDE_JOINS_TWICE_(member))
+#define bide_sequence_group8_try_leave(group, member) \
+    bide_sequence_group8_try_leave_checked_((group), (member), BIDE_LEAVES_UNJOINED_(member))
+#define bide_sequence_group8_leave_blocking(group, member)           \
+    (bide_blocks_here_(__func__, __FILE__, __LINE__),                \
+     bide_sequence_group8_leave_blocking_checked_((group), (member), \
+                                                  BIDE_LEAVES_UNJOINED_(member)))
+#define bide_multi_producer_sequencer8_join(sequencer, member, barrier, start)              \
+    bide_multi_producer_sequencer8_join_checked_((sequencer), (member), (barrier), (start), \
+                                                 BIDE_JOINS_TWICE_(member))
+#else
+#define bide_sequence_barrier8_publish(barrier, sequence) \
+    bide_sequence_barrier8_publish_((barrier), (sequence))
+#define bide_sequence_group8_join(group, member, barrier, after) \
+    bide_sequence_group8_join_((group), (member), (barrier), (after))
+#define bide_sequence_group8_join_from(group, member, barrier, start, argument) \
+    bide_sequence_group8_join_from_((group), (member), (barrier), (start), (argument))
+#define bide_sequence_group8_add(group, member, barrier) \
+    bide_sequence_group8_add_((group), (member), (barrier))
+#define bide_sequence_group8_try_leave(group, member) \
+    bide_sequence_group8_try_leave_((group), (member))
+#define bide_sequence_group8_leave_blocking(group, member) \
+    bide_sequence_group8_leave_blocking_((group), (member))
+#define bide_multi_producer_sequencer8_join(sequencer, member, barrier, start) \
+    bide_multi_producer_sequencer8_join_((sequencer), (member), (barrier), (start))
+#endif
+
+/*
+ * For plain threads.
+ * Threads: as bide_sequence_barrier_wait_until_published_blocking. Errors: as
+ * bide_multi_producer_sequencer_claim_up_to_blocking. Progress: blocks.
+ */
+#define bide_sequence_barrier8_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_sequence_barrier8_wait_until_published_blocking_(__VA_ARGS__))
+#define bide_single_producer_sequencer8_claim_up_to_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer8_claim_up_to_blocking_(__VA_ARGS__))
+#define bide_single_producer_sequencer8_claim_one_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer8_claim_one_blocking_(__VA_ARGS__))
+#define bide_single_producer_sequencer8_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer8_wait_until_published_blocking_(__VA_ARGS__))
+#define bide_single_producer_sequencer8_drain_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer8_drain_blocking_(__VA_ARGS__))
+#define bide_multi_producer_sequencer8_claim_up_to_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer8_claim_up_to_blocking_(__VA_ARGS__))
+#define bide_multi_producer_sequencer8_claim_one_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer8_claim_one_blocking_(__VA_ARGS__))
+#define bide_multi_producer_sequencer8_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer8_wait_until_published_blocking_(__VA_ARGS__))
+#define bide_multi_producer_sequencer8_drain_blocking(...) \
+    BIDE_BLOCKS_(bide_multi_producer_sequencer8_drain_blocking_(__VA_ARGS__))
+
 #endif

@@ -94,22 +94,47 @@ BIDE_INLINE bide_sequence bide_sequence_barrier_last_published(bide_sequence_bar
     return bide_atomic_load(&barrier->published, acquire); /* argument 3 */
 }
 
-/*
- * Publishes `sequence`, less than half the range ahead of the last, and with it all before it.
- * Waiters for it, or for less, are resumed, each on its own scheduler, in the order in which they
- * came.
- * Threads: the publisher's, one at a time. Errors: none. Suspends: never. Progress: wait-free while
- * nobody waits: a store and a load, and for a while after somebody has waited a full fence too;
- * otherwise lock-free, and linear in the waiters.
- */
-BIDE_INLINE void bide_sequence_barrier_publish(bide_sequence_barrier *barrier,
-                                               bide_sequence sequence)
+/* Behind the macro of the same name. */
+BIDE_INLINE void bide_sequence_barrier_publish_(bide_sequence_barrier *barrier,
+                                                bide_sequence sequence)
 {
     bide_atomic_store(&barrier->published, sequence, release); /* N */
     uintptr_t word = bide_biased_list_peek(&barrier->waiters);
     if (BIDE_UNLIKELY(word > BIDE_LIST_SHUT))
         bide_sequence_barrier_wake_(barrier, word);
 }
+
+BIDE_INLINE void bide_sequence_barrier_publish_checked_(bide_sequence_barrier *barrier,
+                                                        bide_sequence sequence, const char *what,
+                                                        const char *function, const char *file,
+                                                        unsigned line)
+{
+    /* relaxed: it is the publisher's own. */
+    bide_sequence last = bide_atomic_load(&barrier->published, relaxed);
+    if (BIDE_UNLIKELY(bide_sequence_difference(sequence, last) < 0))
+        bide_misuse_(what, function, file, line);
+    bide_sequence_barrier_publish_(barrier, sequence);
+}
+
+#define BIDE_GOES_BACK_(barrier) \
+    BIDE_MISUSE_("a sequence is published that lies before the last published one", #barrier)
+
+/*
+ * bide_sequence_barrier_publish(barrier, sequence): publishes `sequence`, less than half the range ahead
+ * of the last, and with it all before it. Waiters for it, or for less, are resumed, each on its own
+ * scheduler, in the order in which they came. To go back is misuse, which is detected if BIDE_DEBUG is 1;
+ * to publish the last one again changes nothing.
+ * Threads: the publisher's, one at a time. Errors: none. Suspends: never. Progress: wait-free while
+ * nobody waits: a store and a load, and for a while after somebody has waited a full fence too;
+ * otherwise lock-free, and linear in the waiters.
+ */
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_barrier_publish(barrier, sequence) \
+    bide_sequence_barrier_publish_checked_((barrier), (sequence), BIDE_GOES_BACK_(barrier))
+#else
+#define bide_sequence_barrier_publish(barrier, sequence) \
+    bide_sequence_barrier_publish_((barrier), (sequence))
+#endif
 
 /*
  * Says that nothing more will be published. Waits for a sequence that is published end with 0, now
@@ -195,10 +220,13 @@ bide_sequence_barrier_follow_(bide_sequence_follower *waiter, bide_sequence_barr
  * Threads: any, as bide_sync_wait_until, but not that of a loop (sync_wait.h). Errors: -EPIPE
  * (closed before `target`), -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_sequence_barrier_wait_until_published_blocking(bide_sequence_barrier *barrier,
-                                                                    bide_sequence target,
-                                                                    uint64_t deadline,
-                                                                    bide_sequence *published)
+#define bide_sequence_barrier_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_sequence_barrier_wait_until_published_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_sequence_barrier_wait_until_published_blocking_(bide_sequence_barrier *barrier,
+                                                                     bide_sequence target,
+                                                                     uint64_t deadline,
+                                                                     bide_sequence *published)
 {
     bide_sequence_waiter waiter;
     int status = bide_sync_wait_until(

@@ -75,6 +75,18 @@ typedef struct bide_sequence_group_leaver {
 
 extern const bide_coroutine_code bide_sequence_group_code_;
 
+/* Reports misuse if `member` is one of `group`, and returns it otherwise. */
+bide_sequence_group_member *bide_sequence_group_joins_(bide_sequence_group *group,
+                                                       bide_sequence_group_member *member,
+                                                       const char *what, const char *function,
+                                                       const char *file, unsigned line);
+
+#define BIDE_JOINS_TWICE_(member) \
+    BIDE_MISUSE_("a member joins a sequence group that it has joined already", #member)
+#define BIDE_CONSUMER_AHEAD_ "a consumer of a ring is ahead of what was published"
+#define BIDE_LEAVES_UNJOINED_(member) \
+    BIDE_MISUSE_("a member leaves a sequence group that it has not joined", #member)
+
 /* The slow halves, in src/sync/sequence_group.c. */
 bool bide_sequence_group_joined_have_published_(bide_sequence_group *group, bide_sequence target,
                                                 bide_sequence *min);
@@ -95,8 +107,56 @@ BIDE_INLINE void bide_sequence_group_init(bide_sequence_group *group,
     bide_atomic_init(&group->lock, 0);
 }
 
+/* ---- Joining ---- */
+
+/* Behind the macros of the same names. */
+bide_sequence bide_sequence_group_join_(bide_sequence_group *group,
+                                        bide_sequence_group_member *member,
+                                        bide_sequence_barrier *barrier,
+                                        bide_sequence_barrier *after);
+
+BIDE_INLINE bide_sequence bide_sequence_group_join_checked_(bide_sequence_group *group,
+                                                            bide_sequence_group_member *member,
+                                                            bide_sequence_barrier *barrier,
+                                                            bide_sequence_barrier *after,
+                                                            const char *what, const char *function,
+                                                            const char *file, unsigned line)
+{
+    member = bide_sequence_group_joins_(group, member, what, function, file, line);
+    return bide_sequence_group_join_(group, member, barrier, after);
+}
+
+bide_sequence bide_sequence_group_join_from_(bide_sequence_group *group,
+                                             bide_sequence_group_member *member,
+                                             bide_sequence_barrier *barrier,
+                                             bide_sequence (*start)(void *argument),
+                                             void *argument);
+
+BIDE_INLINE bide_sequence bide_sequence_group_join_from_checked_(
+    bide_sequence_group *group, bide_sequence_group_member *member, bide_sequence_barrier *barrier,
+    bide_sequence (*start)(void *argument), void *argument, const char *what, const char *function,
+    const char *file, unsigned line)
+{
+    member = bide_sequence_group_joins_(group, member, what, function, file, line);
+    return bide_sequence_group_join_from_(group, member, barrier, start, argument);
+}
+
+void bide_sequence_group_add_(bide_sequence_group *group, bide_sequence_group_member *member,
+                              bide_sequence_barrier *barrier);
+
+BIDE_INLINE void bide_sequence_group_add_checked_(bide_sequence_group *group,
+                                                  bide_sequence_group_member *member,
+                                                  bide_sequence_barrier *barrier, const char *what,
+                                                  const char *function, const char *file,
+                                                  unsigned line)
+{
+    member = bide_sequence_group_joins_(group, member, what, function, file, line);
+    bide_sequence_group_add_(group, member, barrier);
+}
+
 /*
- * Makes `barrier` a member, and returns what it has published from the beginning: what `after` has.
+ * bide_sequence_group_join(group, member, barrier, after): makes `barrier` a member, and returns what it
+ * has published from the beginning: what `after` has.
  * From then on all that go by the group wait for the joiner at everything that comes later. So if
  * `after` is the cursor of a ring, and the group its gate or leads to it, the joiner can read every
  * message after the returned one, and publishes on `barrier` what it has done with.
@@ -104,16 +164,21 @@ BIDE_INLINE void bide_sequence_group_init(bide_sequence_group *group,
  * `member` and `barrier` are the joiner's memory, not yet in use, and must stay until it has left;
  * `barrier` is initialised here. `after` is where what the members publish comes from: whatever
  * they have published, it has published before.
+ * A member that joins a group again before it has left is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any, at any time. Errors: none. Suspends: never. Progress: blocks while another looks at
  * those that have joined, joins or leaves.
  */
-bide_sequence bide_sequence_group_join(bide_sequence_group *group,
-                                       bide_sequence_group_member *member,
-                                       bide_sequence_barrier *barrier,
-                                       bide_sequence_barrier *after);
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_join(group, member, barrier, after)              \
+    bide_sequence_group_join_checked_((group), (member), (barrier), (after), \
+                                      BIDE_JOINS_TWICE_(member))
+#else
+#define bide_sequence_group_join(group, member, barrier, after) \
+    bide_sequence_group_join_((group), (member), (barrier), (after))
+#endif
 
 /*
- * The same where no barrier says what is published: the joiner begins at what start(argument)
+ * bide_sequence_group_join_from(group, member, barrier, start, argument): the same where no barrier says what is published: the joiner begins at what start(argument)
  * returns. That is called under the group's lock, so it must neither block nor use the group. What
  * it returns must not lie before what any member has published already, nor before what a producer
  * may have overwritten already. The last sequence that was claimed is right, whatever the orders of
@@ -121,20 +186,29 @@ bide_sequence bide_sequence_group_join(bide_sequence_group *group,
  * Threads: as bide_sequence_group_join. Errors: none. Suspends: never. Progress: as
  * bide_sequence_group_join.
  */
-bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
-                                            bide_sequence_group_member *member,
-                                            bide_sequence_barrier *barrier,
-                                            bide_sequence (*start)(void *argument), void *argument);
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_join_from(group, member, barrier, start, argument)                \
+    bide_sequence_group_join_from_checked_((group), (member), (barrier), (start), (argument), \
+                                           BIDE_JOINS_TWICE_(member))
+#else
+#define bide_sequence_group_join_from(group, member, barrier, start, argument) \
+    bide_sequence_group_join_from_((group), (member), (barrier), (start), (argument))
+#endif
 
 /*
- * Makes a barrier that is in use a member as it stands: for what is put up before anything runs;
+ * bide_sequence_group_add(group, member, barrier): makes a barrier that is in use a member as it stands: for what is put up before anything runs;
  * and for one that is a member of another group already, where it holds back those that would
  * overwrite what it is to read. Otherwise as join.
  * Threads: as bide_sequence_group_join. Errors: none. Suspends: never. Progress: as
  * bide_sequence_group_join.
  */
-void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_member *member,
-                             bide_sequence_barrier *barrier);
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_add(group, member, barrier) \
+    bide_sequence_group_add_checked_((group), (member), (barrier), BIDE_JOINS_TWICE_(member))
+#else
+#define bide_sequence_group_add(group, member, barrier) \
+    bide_sequence_group_add_((group), (member), (barrier))
+#endif
 
 /*
  * The first half of leaving: from now on it is no member. Does nothing if it is none already. The
@@ -145,35 +219,55 @@ void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_mem
  */
 void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_member *member);
 
+/* Behind the macro of the same name. */
+bool bide_sequence_group_try_leave_(bide_sequence_group *group, bide_sequence_group_member *member);
+
+BIDE_INLINE bide_sequence_group_member *
+bide_sequence_group_has_joined_(bide_sequence_group_member *member, const char *what,
+                                const char *function, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(member->barrier == NULL))
+        bide_misuse_(what, function, file, line);
+    return member;
+}
+
+BIDE_INLINE bool bide_sequence_group_try_leave_checked_(bide_sequence_group *group,
+                                                        bide_sequence_group_member *member,
+                                                        const char *what, const char *function,
+                                                        const char *file, unsigned line)
+{
+    return bide_sequence_group_try_leave_(
+        group, bide_sequence_group_has_joined_(member, what, function, file, line));
+}
+
 /*
- * Leaves, if that needs no waiting: removes the member and closes its barrier. What was published
+ * bide_sequence_group_try_leave(group, member): leaves, if that needs no waiting: removes the member and closes its barrier. What was published
  * stays published, and what the member has not done with is waited for no longer. True: nothing
  * refers to the member any more, and its memory may be freed. False: it is no member any more, but a wait
  * that waited for it has yet to turn to the others. Then this is to be called again, or leave is to
  * be awaited.
+ * To leave a group without having joined, with a member that is zero, is misuse, which is detected if
+ * BIDE_DEBUG is 1.
  * Threads: the joiner's. Suspends: never. Progress: as bide_sequence_group_join.
  */
-bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_group_member *member);
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_try_leave(group, member) \
+    bide_sequence_group_try_leave_checked_((group), (member), BIDE_LEAVES_UNJOINED_(member))
+#else
+#define bide_sequence_group_try_leave(group, member) \
+    bide_sequence_group_try_leave_((group), (member))
+#endif
 
 BIDE_INLINE bool bide_sequence_group_leave_ready_(bide_awaiter *awaiter)
 {
     bide_sequence_group_leaver *leaver = (bide_sequence_group_leaver *)(void *)awaiter;
-    return bide_sequence_group_try_leave(leaver->group, leaver->member);
+    return bide_sequence_group_try_leave_(leaver->group, leaver->member);
 }
 
-/*
- * Leaves, and waits until nothing refers to the member any more: then its memory, and the
- * barrier's, may go. `leaver` is the caller's memory, in use until then. Always ends with 0. It
- * cannot be cancelled, so that a coroutine that is asked to stop can still leave. It waits for no
- * more than that the waits which waited for this member are run by their schedulers. A coroutine
- * that is destroyed while it waits here is to leave again.
- * Threads: the joiner's. Errors: none. Suspends: if a wait refers to the member. Cancel-safe: yes,
- * it cannot be cancelled. Progress: as bide_sequence_group_join.
- */
 BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *leaver,
-                                                    bide_sequence_group *group,
-                                                    bide_sequence_group_member *member)
+BIDE_INLINE bide_awaiter *bide_sequence_group_leave_(bide_sequence_group_leaver *leaver,
+                                                     bide_sequence_group *group,
+                                                     bide_sequence_group_member *member)
 {
     __extension__ static const bide_awaiter_ops ops = {
         .ready = bide_sequence_group_leave_ready_,
@@ -192,15 +286,66 @@ BIDE_INLINE bide_awaiter *bide_sequence_group_leave(bide_sequence_group_leaver *
     return &leaver->wait.listed.awaiter;
 }
 
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_sequence_group_leave_checked_(bide_sequence_group_leaver *leaver,
+                                                             bide_sequence_group *group,
+                                                             bide_sequence_group_member *member,
+                                                             const char *what, const char *function,
+                                                             const char *file, unsigned line)
+{
+    return bide_sequence_group_leave_(
+        leaver, group, bide_sequence_group_has_joined_(member, what, function, file, line));
+}
+
+/*
+ * bide_sequence_group_leave(leaver, group, member): leaves, and waits until nothing refers to the member any more: then its memory, and the
+ * barrier's, may go. `leaver` is the caller's memory, in use until then. Always ends with 0. It
+ * cannot be cancelled, so that a coroutine that is asked to stop can still leave. It waits for no
+ * more than that the waits which waited for this member are run by their schedulers. A coroutine
+ * that is destroyed while it waits here is to leave again.
+ * Threads: the joiner's. Errors: none. Suspends: if a wait refers to the member. Cancel-safe: yes,
+ * it cannot be cancelled. Progress: as bide_sequence_group_join.
+ */
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_leave(leaver, group, member) \
+    BIDE_SEQUENCE_GROUP_LEAVE_(leaver, group, member)
+#define BIDE_SEQUENCE_GROUP_LEAVE_(leaver, group, member) \
+    bide_sequence_group_leave_checked_((leaver), (group), (member), BIDE_LEAVES_UNJOINED_(member))
+#else
+#define bide_sequence_group_leave(leaver, group, member) \
+    BIDE_SEQUENCE_GROUP_LEAVE_(leaver, group, member)
+#define BIDE_SEQUENCE_GROUP_LEAVE_(leaver, group, member) \
+    bide_sequence_group_leave_((leaver), (group), (member))
+#endif
+
 /*
  * The same for a plain thread, which blocks until the member has left.
  * Threads: the joiner's, but not that of a loop (sync_wait.h). Progress: blocks.
  */
-BIDE_INLINE void bide_sequence_group_leave_blocking(bide_sequence_group *group,
-                                                    bide_sequence_group_member *member)
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_sequence_group_leave_blocking(group, member)           \
+    (bide_blocks_here_(__func__, __FILE__, __LINE__),               \
+     bide_sequence_group_leave_blocking_checked_((group), (member), \
+                                                 BIDE_LEAVES_UNJOINED_(member)))
+#else
+#define bide_sequence_group_leave_blocking(group, member) \
+    bide_sequence_group_leave_blocking_((group), (member))
+#endif
+
+BIDE_INLINE void bide_sequence_group_leave_blocking_(bide_sequence_group *group,
+                                                     bide_sequence_group_member *member)
 {
     bide_sequence_group_leaver leaver;
-    bide_sync_wait(bide_sequence_group_leave(&leaver, group, member));
+    bide_sync_wait(bide_sequence_group_leave_(&leaver, group, member));
+}
+
+BIDE_INLINE void bide_sequence_group_leave_blocking_checked_(bide_sequence_group *group,
+                                                             bide_sequence_group_member *member,
+                                                             const char *what, const char *function,
+                                                             const char *file, unsigned line)
+{
+    bide_sequence_group_leave_blocking_(
+        group, bide_sequence_group_has_joined_(member, what, function, file, line));
 }
 
 /* `min`: how far past the target the slowest is; all ones, as no barrier is, if there is none. */

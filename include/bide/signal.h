@@ -95,6 +95,8 @@ BIDE_INLINE int bide_signal_wait_blocking(bide_signal *signal, uint64_t deadline
     return bide_sync_wait_until(bide_signal_wait(&waiter, signal), deadline);
 }
 
+#define bide_signal_wait_blocking(...) BIDE_BLOCKS_(bide_signal_wait_blocking(__VA_ARGS__))
+
 /*
  * Has the signal come? Takes it, as a wait would.
  * Threads: any. Progress: blocks for a moment, for the lock of all listeners.

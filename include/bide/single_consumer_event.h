@@ -260,6 +260,9 @@ BIDE_INLINE int bide_single_consumer_event_wait_blocking(bide_single_consumer_ev
     return bide_sync_wait_until(bide_single_consumer_event_wait(&waiter, event), deadline);
 }
 
+#define bide_single_consumer_event_wait_blocking(...) \
+    BIDE_BLOCKS_(bide_single_consumer_event_wait_blocking(__VA_ARGS__))
+
 /* ---- Auto-reset ---- */
 
 /*
@@ -385,6 +388,9 @@ bide_single_consumer_auto_event_wait_blocking(bide_single_consumer_auto_event *e
     bide_single_consumer_auto_event_waiter waiter;
     return bide_sync_wait_until(bide_single_consumer_auto_event_wait(&waiter, event), deadline);
 }
+
+#define bide_single_consumer_auto_event_wait_blocking(...) \
+    BIDE_BLOCKS_(bide_single_consumer_auto_event_wait_blocking(__VA_ARGS__))
 
 /*
  * Why it is correct:

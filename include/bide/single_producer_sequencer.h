@@ -178,10 +178,13 @@ bide_single_producer_sequencer_claim_one(bide_claim *claim,
  * Threads: the producer's, but not that of a loop (sync_wait.h). Errors: as
  * bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
+#define bide_single_producer_sequencer_claim_up_to_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer_claim_up_to_blocking_(__VA_ARGS__))
+
 BIDE_INLINE int
-bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
-                                                    bide_single_producer_sequencer *sequencer,
-                                                    bide_sequence max, uint64_t deadline)
+bide_single_producer_sequencer_claim_up_to_blocking_(bide_claim *claim,
+                                                     bide_single_producer_sequencer *sequencer,
+                                                     bide_sequence max, uint64_t deadline)
 {
     return bide_sync_wait_until(bide_single_producer_sequencer_claim_up_to(claim, sequencer, max),
                                 deadline);
@@ -192,10 +195,13 @@ bide_single_producer_sequencer_claim_up_to_blocking(bide_claim *claim,
  * Threads: the producer's, but not that of a loop (sync_wait.h). Errors: as
  * bide_single_producer_sequencer_claim_up_to; -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking(
+#define bide_single_producer_sequencer_claim_one_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer_claim_one_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_single_producer_sequencer_claim_one_blocking_(
     bide_claim *claim, bide_single_producer_sequencer *sequencer, uint64_t deadline)
 {
-    return bide_single_producer_sequencer_claim_up_to_blocking(claim, sequencer, 1, deadline);
+    return bide_single_producer_sequencer_claim_up_to_blocking_(claim, sequencer, 1, deadline);
 }
 
 /*
@@ -258,16 +264,34 @@ BIDE_INLINE void bide_single_producer_sequencer_unclaim_(bide_single_producer_se
 
 /* ---- Publishing ---- */
 
+/* In debug builds: reports misuse if a fixed member of the gate has done with what is not published. */
+BIDE_INLINE void
+bide_single_producer_sequencer_check_gate_(bide_single_producer_sequencer *sequencer,
+                                           const char *function, const char *file, unsigned line)
+{
+#if BIDE_DEBUG && !BIDE_CHECK
+    bide_sequence last = bide_sequence_barrier_last_published(sequencer->cursor);
+    for (size_t i = 0; i < sequencer->gate->count; i++) {
+        bide_sequence done = bide_sequence_barrier_last_published(sequencer->gate->fixed[i]);
+        if (BIDE_UNLIKELY(bide_sequence_difference(last, done) < 0))
+            bide_misuse_(BIDE_CONSUMER_AHEAD_, function, file, line);
+    }
+#else
+    (void)sequencer, (void)function, (void)file, (void)line;
+#endif
+}
+
 /* Behind the macros _publish and _publish_range. */
 BIDE_INLINE void bide_single_producer_sequencer_publish_range_(
     bide_single_producer_sequencer *sequencer, bide_sequence first, bide_sequence count,
     const char *what, const char *function, const char *file, unsigned line)
 {
+    bide_single_producer_sequencer_check_gate_(sequencer, function, file, line);
     if (BIDE_DEBUG &&
         BIDE_UNLIKELY(!bide_single_producer_sequencer_are_claimed_(sequencer, first, count)))
         bide_misuse_(what, function, file, line);
     else
-        bide_sequence_barrier_publish(sequencer->cursor, (bide_sequence)(first + count - 1));
+        bide_sequence_barrier_publish_(sequencer->cursor, (bide_sequence)(first + count - 1));
 }
 
 #define BIDE_NOT_CLAIMED_(sequencer) \
@@ -277,7 +301,8 @@ BIDE_INLINE void bide_single_producer_sequencer_publish_range_(
  * bide_single_producer_sequencer_publish_range(sequencer, first, count): publishes `count`
  * sequences from `first` on, at least one, which have been claimed, and every claimed one before
  * them: in order, as one step. (In another order: the multi-producer sequencer.) To publish what is
- * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1.
+ * not claimed, or published already, is misuse, which is detected if BIDE_DEBUG is 1. So is a consumer,
+ * a fixed member of the gate, that has published on its barrier what the producer has not.
  * Threads: the producer's. Errors: none. Suspends: never. Progress: as
  * bide_sequence_barrier_publish.
  */
@@ -309,7 +334,7 @@ BIDE_INLINE void bide_single_producer_sequencer_abandon_(bide_single_producer_se
     bide_sequence mask = (bide_sequence)(sequencer->size - 1);
     for (bide_sequence i = 0; i < count; i++)
         sequencer->markers[(bide_sequence)(first + i) & mask] = 1;
-    bide_sequence_barrier_publish(sequencer->cursor, (bide_sequence)(first + count - 1));
+    bide_sequence_barrier_publish_(sequencer->cursor, (bide_sequence)(first + count - 1));
 }
 
 #define BIDE_NOT_ABANDONED_(sequencer) \
@@ -388,7 +413,10 @@ bide_single_producer_sequencer_wait_until_published(bide_sequence_waiter *waiter
  * bide_single_producer_sequencer_wait_until_published; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking(
+#define bide_single_producer_sequencer_wait_until_published_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer_wait_until_published_blocking_(__VA_ARGS__))
+
+BIDE_INLINE int bide_single_producer_sequencer_wait_until_published_blocking_(
     bide_sequence_waiter *waiter, bide_single_producer_sequencer *sequencer, bide_sequence target,
     bide_sequence last_known, uint64_t deadline)
 {
@@ -443,10 +471,13 @@ bide_single_producer_sequencer_drain(bide_sequence_group_waiter *waiter,
  * Threads: any but that of a loop (sync_wait.h). Errors: as bide_single_producer_sequencer_drain;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
+#define bide_single_producer_sequencer_drain_blocking(...) \
+    BIDE_BLOCKS_(bide_single_producer_sequencer_drain_blocking_(__VA_ARGS__))
+
 BIDE_INLINE int
-bide_single_producer_sequencer_drain_blocking(bide_sequence_group_waiter *waiter,
-                                              bide_single_producer_sequencer *sequencer,
-                                              uint64_t deadline)
+bide_single_producer_sequencer_drain_blocking_(bide_sequence_group_waiter *waiter,
+                                               bide_single_producer_sequencer *sequencer,
+                                               uint64_t deadline)
 {
     return bide_sync_wait_until(bide_single_producer_sequencer_drain(waiter, sequencer), deadline);
 }

@@ -135,7 +135,8 @@ BIDE_INLINE bide_awaiter *bide_sleep_until(bide_sleep *sleep, uint64_t time)
 }
 
 /*
- * Waits for so many nanoseconds, from when the wait begins. As bide_sleep_until otherwise.
+ * Waits for so many nanoseconds, from when the wait begins. A negative number is misuse, which is detected
+ * if BIDE_DEBUG is 1. As bide_sleep_until otherwise.
  * Threads: any. Errors: as bide_sleep_until. Suspends: always. Cancel-safe: yes. Progress: as
  * bide_sleep_until.
  */
@@ -156,6 +157,20 @@ BIDE_INLINE bide_awaiter *bide_sleep_for(bide_sleep *sleep, uint64_t nanoseconds
     sleep->timer.awaiter.ops = &ops;
     return &sleep->timer.awaiter;
 }
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_sleep_for_checked_(bide_sleep *sleep, uint64_t nanoseconds,
+                                                  const char *what, const char *function,
+                                                  const char *file, unsigned line)
+{
+    return bide_sleep_for(sleep, bide_duration_(nanoseconds, what, function, file, line));
+}
+
+#if BIDE_DEBUG
+#define bide_sleep_for(sleep, nanoseconds) BIDE_SLEEP_FOR_(sleep, nanoseconds)
+#define BIDE_SLEEP_FOR_(sleep, nanoseconds) \
+    bide_sleep_for_checked_((sleep), (nanoseconds), BIDE_MISUSE_("a duration is negative", #sleep))
+#endif
 
 BIDE_EXTERN_C_END
 

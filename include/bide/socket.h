@@ -70,7 +70,8 @@ bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *on
 /*
  * Waits for a connection to `listener` and puts it into *accepted, which was closed or was nothing;
  * and the other end's address into *peer, unless that is NULL. The new descriptor belongs to no loop
- * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting.
+ * yet. If no descriptor is to be had (-EMFILE, -ENFILE) the connection goes on waiting. A listener in
+ * blocking mode may be put into nonblocking mode, also for other processes that share it.
  * Threads: the loop's. Errors: those of accept(2); -EPIPE (closed meanwhile), -ECANCELED,
  * -ETIMEDOUT. Suspends: if no connection waits. Cancel-safe: yes, none is accepted.
  * Progress: that of the system calls.

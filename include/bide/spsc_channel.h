@@ -22,6 +22,11 @@
  * Closing is final: the receiver drains the channel, and then gets -EPIPE. The sender must not close
  * while a send is under way. A receiver that wants no more asks the sender to stop (stop.h).
  *
+ * If several coroutines take turns as the sender, the last that goes may close it
+ * (bide_spsc_channel_sender_add). Sends to a full channel may drop their element instead of waiting,
+ * and a function may be called for each element that the receiver does not get
+ * (bide_spsc_channel_init_with).
+ *
  * Elements are copied as by memcpy. In the macros `channel_` may be evaluated more than once, the
  * other arguments once.
  *
@@ -35,11 +40,22 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/*
+ * For bide_spsc_channel_init_with. The oldest element is never dropped: it is the receiver's to take.
+ */
+typedef struct bide_spsc_channel_options {
+    bool drops_newest; /* a send to a full channel drops its element, in place of waiting */
+    void (*undelivered)(void *argument, void *element); /* NULL: nothing is called */
+    void *argument;
+} bide_spsc_channel_options;
+
 /* A channel without its type. */
 typedef struct bide_spsc_channel_ {
-    void *slots; /* constant, as are the next two */
+    void *slots; /* constant, as are the next three */
     size_t capacity;
     size_t size; /* of an element */
+    bide_spsc_channel_options options;
+    bide_atomic(uint32_t) senders; /* that were added, and not dropped */
     bide_spsc_ring_ends_ ends;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_full;
@@ -72,6 +88,9 @@ extern const bide_event_count_ops bide_spsc_channel_send_ops_;
 extern const bide_event_count_ops bide_spsc_channel_recv_ops_;
 extern const bide_event_count_ops bide_spsc_channel_recv_many_ops_;
 
+/* A send found the channel full. Returns 0 if the element was dropped, otherwise -ENOBUFS. */
+int bide_spsc_channel_full_(bide_spsc_channel_ *channel, const void *from);
+
 BIDE_INLINE int bide_spsc_channel_try_send_(bide_spsc_channel_ *channel, const void *from,
                                             size_t size)
 {
@@ -79,6 +98,8 @@ BIDE_INLINE int bide_spsc_channel_try_send_(bide_spsc_channel_ *channel, const v
         bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots, from, size);
     if (BIDE_LIKELY(status == 0))
         bide_event_count_notify(&channel->not_empty, 1);
+    else if (BIDE_UNLIKELY(status == -ENOBUFS && channel->options.drops_newest))
+        return bide_spsc_channel_full_(channel, from);
     return status;
 }
 
@@ -213,6 +234,9 @@ int bide_spsc_channel_send_blocking_(bide_spsc_channel_ *channel, const void *fr
 int bide_spsc_channel_recv_blocking_(bide_spsc_channel_ *channel, void *to, uint64_t deadline);
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity,
                              size_t size);
+void bide_spsc_channel_init_with_(bide_spsc_channel_ *channel, void *slots, size_t capacity,
+                                  size_t size, const bide_spsc_channel_options *options);
+void bide_spsc_channel_drain_(bide_spsc_channel_ *channel);
 void bide_spsc_channel_close_(bide_spsc_channel_ *channel, const char *what, const char *function,
                               const char *file, unsigned line);
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel);
@@ -259,6 +283,22 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
      bide_spsc_channel_init_(                                                    \
          &(channel_)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (memory)), \
          BIDE_CAPACITY_((capacity), #channel_), BIDE_SPSC_CHANNEL_SIZE_(channel_)))
+
+/*
+ * The same with options, which are copied. If it `drops_newest`, a send that finds the channel full
+ * drops its element and ends with 0; it never waits. `undelivered` is called once for each element
+ * that the receiver does not get, with options->argument: for each that is dropped, on the sender's
+ * thread, and for those that are in the channel when it is destroyed. `element` is to be read during
+ * the call only, which must not use the channel. A send that fails, or is cancelled, still has its
+ * element.
+ * Threads: before it is shared. Progress: wait-free. Source: Kotlin's BufferOverflow and
+ * onUndeliveredElement.
+ */
+#define bide_spsc_channel_init_with(channel_, memory, capacity, options)         \
+    (BIDE_CHECK_MEMORY_(memory, capacity),                                       \
+     bide_spsc_channel_init_with_(                                               \
+         &(channel_)->channel, BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (memory)), \
+         BIDE_CAPACITY_((capacity), #channel_), BIDE_SPSC_CHANNEL_SIZE_(channel_), (options)))
 
 /*
  * Sends a copy of the element at `from`; waits while the channel is full. `from` and `waiter` must
@@ -340,16 +380,18 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
  * Threads: the sender's, and the receiver's, but not that of a loop (sync_wait.h). Errors: -EPIPE
  * (as above), -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-#define bide_spsc_channel_send_blocking(channel_, from, deadline)         \
-    bide_spsc_channel_send_blocking_(BIDE_SPSC_CHANNEL_SENDER_(channel_), \
-                                     BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), (deadline))
-#define bide_spsc_channel_recv_blocking(channel_, to, deadline)             \
-    bide_spsc_channel_recv_blocking_(BIDE_SPSC_CHANNEL_RECEIVER_(channel_), \
-                                     BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), (deadline))
+#define bide_spsc_channel_send_blocking(channel_, from, deadline)                                 \
+    BIDE_BLOCKS_(bide_spsc_channel_send_blocking_(BIDE_SPSC_CHANNEL_SENDER_(channel_),            \
+                                                  BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (from)), \
+                                                  (deadline)))
+#define bide_spsc_channel_recv_blocking(channel_, to, deadline)                                 \
+    BIDE_BLOCKS_(bide_spsc_channel_recv_blocking_(BIDE_SPSC_CHANNEL_RECEIVER_(channel_),        \
+                                                  BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
+                                                  (deadline)))
 #define bide_spsc_channel_recv_many_blocking(channel_, to, max, count, deadline)             \
-    bide_spsc_channel_recv_many_blocking_(                                                   \
+    BIDE_BLOCKS_(bide_spsc_channel_recv_many_blocking_(                                      \
         BIDE_SPSC_CHANNEL_RECEIVER_(channel_), BIDE_SPSC_CHANNEL_ELEMENT_((channel_), (to)), \
-        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline))
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline)))
 
 /*
  * Closes the channel for good: sends end with -EPIPE; what is in it is received. Not while a send
@@ -361,28 +403,70 @@ BIDE_INLINE bide_spsc_channel_ *bide_spsc_channel_side_(bide_spsc_channel_ *chan
                              BIDE_MISUSE_("a channel is closed while a send waits", #channel_))
 
 /*
+ * Counts a sender, one of several that take turns, which is to be dropped once. When the last is
+ * dropped the channel is closed. If none is added the channel is closed by bide_spsc_channel_close
+ * only. Add senders before the threads or coroutines begin that are to drop them.
+ * Threads: any. Progress: wait-free.
+ */
+#define bide_spsc_channel_sender_add(channel_) \
+    ((void)bide_atomic_fetch_add(&(channel_)->channel.senders, 1, relaxed)) /* 5 */
+
+/*
+ * A sender that was added will send no more. The last one closes the channel; no send is under way
+ * then. More than were added is misuse, which is reported where BIDE_DEBUG is 1.
+ * Threads: any. Suspends: never. Progress: wait-free; the last is as bide_spsc_channel_close.
+ */
+#define bide_spsc_channel_sender_drop(channel_) \
+    bide_spsc_channel_sender_drop_(             \
+        &(channel_)->channel, BIDE_MISUSE_("more senders are dropped than were added", #channel_))
+
+BIDE_INLINE void bide_spsc_channel_sender_drop_(bide_spsc_channel_ *channel, const char *what,
+                                                const char *function, const char *file,
+                                                unsigned line)
+{
+    /* acquire and release: 5. */
+    uint32_t senders = bide_atomic_fetch_sub(&channel->senders, 1, acq_rel);
+#if BIDE_DEBUG
+    if (senders == 0)
+        bide_misuse_(what, function, file, line);
+#else
+    (void)what;
+#endif
+    if (senders == 1)
+        bide_spsc_channel_close_(channel, "a channel is closed while a send waits", function, file,
+                                 line);
+}
+
+/*
  * How many elements are in it: what was true at about this moment. For statistics.
  * Threads: any. Progress: wait-free.
  */
 #define bide_spsc_channel_count(channel_) \
     bide_spsc_ring_count_(&(channel_)->channel.ends, (channel_)->channel.capacity)
 
-BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel, const char *what,
-                                                    const char *function, const char *file,
-                                                    unsigned line)
+BIDE_INLINE void bide_spsc_channel_destroy_(bide_spsc_channel_ *channel, const char *what,
+                                            const char *function, const char *file, unsigned line)
 {
+#if BIDE_DEBUG
     if (!bide_spsc_channel_is_idle_(channel))
         bide_misuse_(what, function, file, line);
+#else
+    (void)what, (void)function, (void)file, (void)line;
+#endif
+    if (channel->options.undelivered != NULL)
+        bide_spsc_channel_drain_(channel);
 }
 
 /*
- * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if a wait is
+ * The end of its life: gives the elements that are in it to the function of
+ * bide_spsc_channel_init_with, if there is one. If BIDE_DEBUG is 1 it reports misuse if a wait is
  * under way.
- * Threads: any. Progress: wait-free.
+ * Threads: one at a time, and nobody uses it any more. Progress: wait-free, linear in the elements.
  */
-#define bide_spsc_channel_destroy(channel_)                                     \
-    BIDE_END_OF_LIFE_(bide_spsc_channel_destroy_checked_, &(channel_)->channel, \
-                      "a channel is destroyed while it is waited for", #channel_)
+#define bide_spsc_channel_destroy(channel_) \
+    bide_spsc_channel_destroy_(             \
+        &(channel_)->channel,               \
+        BIDE_MISUSE_("a channel is destroyed while it is waited for", #channel_))
 
 /*
  * Why it is correct: it is a ring (spsc_ring.h) with two event counts (event_count.h) for the
@@ -401,6 +485,8 @@ BIDE_INLINE void bide_spsc_channel_destroy_checked_(bide_spsc_channel_ *channel,
  * 4. Closing is the sender's, while no send of its is under way. The reason is that CLOSED is in
  *    the word that only the producer stores, so a push that was under way elsewhere would undo it:
  *    spsc_ring.md, 4. A receiver that wants no more asks the sender to stop (stop.h).
+ * 5. The one that drops the last sender acquires what the others released when they were dropped:
+ *    all their sends. So it is the only sender, and closes as such.
  *
  * Source: Go's channels, which also do what the other side waits for.
  */

@@ -23,18 +23,19 @@
  *     completes first, or cannot be cancelled (each operation says so). It ends exactly once, and
  *     loses nothing: either the coroutine has its result, or the operation took nothing.
  *   - Each later wait that is not ready ends at once with the reason.
- *   - Ready operations still complete, except at a give-way: there an operation that can be cancelled is
- *     not begun, and ends with the reason. So a coroutine whose awaits are always ready meets the request at
- *     its first await after it gave way, and again after each BIDE_BUDGET ready operations (16384), or
- *     up to 15 fewer. Each wait of bide_when_all, bide_when_any, bide_resume_on and bide_schedule_on is a
- *     give-way for what it begins. bide_schedule ends with the reason, and has moved.
+ *   - Ready operations still complete, except at a give-way: there an operation that can be
+ *     cancelled is not begun, and ends with the reason. So a coroutine whose awaits are always
+ *     ready meets the request at its first await after it gave way, and again after each
+ *     BIDE_BUDGET ready operations (16384), or up to 15 fewer. Each wait of bide_when_all,
+ *     bide_when_any, bide_resume_on and bide_schedule_on is a give-way for what it begins.
+ *     bide_schedule ends with the reason, and has moved.
  *   - Operations that must not end like this run in bide_with_stop(operation, NULL, inner).
  *   - Otherwise the coroutine is undisturbed: it may ask (bide_stop_requested), clean up, and
  *     return. So must one that computes, or awaits only children that await nothing.
  *
  * While coroutines whose awaits are always ready hold a thread, its timers get their turn at the
- * give-ways; also under the inline scheduler in bide_sync_wait, where nothing else does. With BIDE_BUDGET 0,
- * as in freestanding builds, only bide_schedule and the like give way.
+ * give-ways; also under the inline scheduler in bide_sync_wait, where nothing else does. With
+ * BIDE_BUDGET 0, as in freestanding builds, only bide_schedule and the like give way.
  *
  * Why it is correct: docs/internals/stop.md. The numbers below refer to that.
  */
@@ -77,8 +78,9 @@ struct bide_stop_source {
 };
 
 /*
- * Makes a source without a parent. The memory may be freed when nothing runs in a context that has it,
- * nothing is attached to it, it is detached if it was attached, and no request on it is under way.
+ * Makes a source without a parent. The memory may be freed when nothing runs in a context that has
+ * it, nothing is attached to it, it is detached if it was attached, and no request on it is under
+ * way.
  * Threads: before it is shared. Progress: wait-free.
  */
 BIDE_INLINE void bide_stop_source_init(bide_stop_source *source)
@@ -186,15 +188,16 @@ bool bide_awaiter_has_left_(bide_awaiter *awaiter);
 bool bide_stop_holds_(const bide_frame *frame);
 
 /*
- * For an operation that has not begun, of a coroutine whose source was asked: ends it with the reason, if it
- * can be cancelled; its `ready` then returns true. False: it cannot. A coroutine cannot, because its body may
- * have things to do; but one can that is an operation: it has a `ready`.
+ * For an operation that has not begun, of a coroutine whose source was asked: ends it with the
+ * reason, if it can be cancelled; its `ready` then returns true. False: it cannot. A coroutine
+ * cannot, because its body may have things to do; but one can that is an operation: it has a
+ * `ready`.
  */
 bool bide_stop_cut_(bide_awaiter *awaiter, bide_stop_source *source);
 
 /*
- * For the `cancel` of an operation that has a `ready`, and otherwise waits in a coroutine of its own, under
- * the same source: what that awaits is cancelled instead.
+ * For the `cancel` of an operation that has a `ready`, and otherwise waits in a coroutine of its
+ * own, under the same source: what that awaits is cancelled instead.
  */
 void bide_cancel_inside_(bide_awaiter *awaiter);
 
@@ -217,8 +220,9 @@ BIDE_INLINE bool bide_yield_point_withdraw_(bide_awaiter *awaiter)
 }
 
 /*
- * Makes an operation that is always ready: it costs one of the budget, and gives way if that is spent, or ends
- * with the reason. For a coroutine that is an operation, and attempts others instead of awaiting them.
+ * Makes an operation that is always ready: it costs one of the budget, and gives way if that is
+ * spent, or ends with the reason. For a coroutine that is an operation, and attempts others instead
+ * of awaiting them.
  */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_yield_point_init_(bide_awaiter *awaiter)

@@ -55,12 +55,31 @@ typedef struct bide_stop_callback_waiter {
  * in it. It must not block, like anything that a scheduler runs. With the inline scheduler it runs
  * on the thread of the request, where waking runs coroutines: after what runs there has suspended
  * or, if nothing does, before bide_stop_request (or this) returns. `source` and the scheduler of
- * `context` outlive the callback; `context` is copied. A `source` that is NULL is never asked.
+ * `context` outlive the callback; `context` is copied. A `source` that is NULL is never asked. A
+ * `function` that is NULL is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Suspends: never. Progress: blocks as bide_stop_source_attach does.
  */
 void bide_stop_callback_init(bide_stop_callback *callback, bide_stop_source *source,
                              const bide_context *context, void (*function)(void *argument),
                              void *argument);
+
+BIDE_INLINE void bide_stop_callback_init_checked_(bide_stop_callback *callback,
+                                                  bide_stop_source *source,
+                                                  const bide_context *context,
+                                                  void (*function)(void *argument), void *argument,
+                                                  const char *what, const char *where,
+                                                  const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(function == NULL))
+        bide_misuse_(what, where, file, line);
+    bide_stop_callback_init(callback, source, context, function, argument);
+}
+
+#if BIDE_DEBUG
+#define bide_stop_callback_init(callback, source, context, function, argument)                \
+    bide_stop_callback_init_checked_((callback), (source), (context), (function), (argument), \
+                                     BIDE_NULL_FUNCTION_("bide_stop_callback_init"))
+#endif
 
 /*
  * Always to be called before the memory goes. True: the function was not called and never will be,

@@ -14,9 +14,9 @@
  * coroutine sleeps any more.
  *
  * A coroutine should await instead: while its thread blocks, it runs nothing else. If BIDE_DEBUG is 1,
- * a wait that leaves a scheduler without a thread is reported as misuse, with the name of the
- * coroutine. That holds for the functions below, and for each *_blocking function, which are made of
- * them:
+ * a wait that leaves a scheduler without a thread is reported as misuse, with the place of the call and
+ * the name of the coroutine. That holds for the functions below, and for each *_blocking function, which
+ * are made of them:
  *
  *     on the thread of a loop   a run loop, a loop, a worker of an io pool, or a test loop: any wait that
  *                               has to sleep, with or without a deadline. A wait that has ended already,
@@ -77,6 +77,24 @@ int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, 
  * Progress: blocks.
  */
 int bide_sync_wait_until(bide_awaiter *awaiter, uint64_t deadline);
+
+/*
+ * BIDE_BLOCKS_: `call`, which blocks, and returns a status. In debug builds reports of misuse by it have
+ * the place where this stands. In a call within a call, the outer place counts.
+ */
+void bide_blocks_here_(const char *function, const char *file, unsigned line);
+int bide_blocked_(int status);
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define BIDE_BLOCKS_(call) (bide_blocks_here_(__func__, __FILE__, __LINE__), bide_blocked_(call))
+#else
+#define BIDE_BLOCKS_(call) (call)
+#endif
+
+#define bide_sync_wait(...)          BIDE_BLOCKS_(bide_sync_wait(__VA_ARGS__))
+#define bide_sync_wait_in(...)       BIDE_BLOCKS_(bide_sync_wait_in(__VA_ARGS__))
+#define bide_sync_wait_until(...)    BIDE_BLOCKS_(bide_sync_wait_until(__VA_ARGS__))
+#define bide_sync_wait_until_in(...) BIDE_BLOCKS_(bide_sync_wait_until_in(__VA_ARGS__))
 
 BIDE_EXTERN_C_END
 

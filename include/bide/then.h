@@ -37,7 +37,7 @@ BIDE_INLINE int bide_then_resume_(bide_awaiter *awaiter)
  * ended with, where the awaiting coroutine goes on; ends with what the function returns, 0 or a
  * negative errno. What else there is to a result is in the operation's struct, which `argument`
  * leads to. `then` is the caller's until the wait has ended. It is cancelled as `inner` is, and the
- * function is then told.
+ * function is then told. NULL for the function is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Errors: those of `function`. Suspends: if `inner` does. Cancel-safe: as its inner
  * operation is, if the function had no effect then. Progress: that of `inner`, and of the function.
  */
@@ -50,6 +50,23 @@ BIDE_INLINE bide_awaiter *bide_then(bide_then_operation *then, bide_awaiter *inn
     then->argument = argument;
     return bide_forward_init(&then->forward, &ops, inner);
 }
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_then_checked_(bide_then_operation *then, bide_awaiter *inner,
+                                             int (*function)(void *argument, int status),
+                                             void *argument, const char *what, const char *where,
+                                             const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(function == NULL))
+        bide_misuse_(what, where, file, line);
+    return bide_then(then, inner, function, argument);
+}
+
+#if BIDE_DEBUG
+#define bide_then(then, inner, function, argument) BIDE_THEN_(then, inner, function, argument)
+#define BIDE_THEN_(then, inner, function, argument) \
+    bide_then_checked_((then), (inner), (function), (argument), BIDE_NULL_FUNCTION_("bide_then"))
+#endif
 
 BIDE_EXTERN_C_END
 

@@ -26,6 +26,10 @@
  * but a receiver that arrives at that moment may be faster. Operations are lock-free, except for
  * the allocator. Closing is final: receivers drain the channel, and then get -EPIPE.
  *
+ * The last of several senders closes it if they are counted (bide_unbounded_channel_sender_add), and
+ * so does the last receiver. A function may be called for each element that no receiver gets
+ * (bide_unbounded_channel_set_undelivered).
+ *
  * Elements are copied as by memcpy. In the macros `channel_` may be evaluated more than once, the
  * other arguments once.
  */
@@ -42,6 +46,10 @@ typedef struct bide_unbounded_channel_ {
     bide_segment_queue_ queue;
     BIDE_ALIGNAS(BIDE_CACHE_LINE) bide_event_count not_empty;
     struct bide_unbounded_channel_own_ *own; /* its domain and seats; NULL: they are the user's */
+    void (*undelivered)(void *argument, void *element); /* NULL: nothing is called; constant */
+    void *argument;
+    bide_atomic(uint32_t) senders;   /* that were added, and not dropped */
+    bide_atomic(uint32_t) receivers; /* likewise */
 } bide_unbounded_channel_;
 
 /*
@@ -257,13 +265,13 @@ bide_unbounded_channel_recv_many_(bide_unbounded_channel_many_waiter *waiter,
  * Threads: any but that of a loop (sync_wait.h). Errors: those of the operations, except -ECANCELED. Progress: blocks.
  */
 #define bide_unbounded_channel_recv_many_blocking(channel_, seat, to, max, count, deadline) \
-    bide_unbounded_channel_recv_many_blocking_(                                             \
+    BIDE_BLOCKS_(bide_unbounded_channel_recv_many_blocking_(                                \
         &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)),    \
-        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline))
-#define bide_unbounded_channel_recv_blocking(channel_, seat, to, deadline)                   \
-    bide_unbounded_channel_recv_blocking_(&(channel_)->channel, (seat),                      \
-                                          BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
-                                          (deadline))
+        BIDE_ELEMENT_MAX_((max), #channel_), (count), (deadline)))
+#define bide_unbounded_channel_recv_blocking(channel_, seat, to, deadline)               \
+    BIDE_BLOCKS_(bide_unbounded_channel_recv_blocking_(                                  \
+        &(channel_)->channel, (seat), BIDE_UNBOUNDED_CHANNEL_ELEMENT_((channel_), (to)), \
+        (deadline)))
 
 /*
  * Closes the channel for good: sends fail with -EPIPE from now on; what is in it is received. More
@@ -272,6 +280,72 @@ bide_unbounded_channel_recv_many_(bide_unbounded_channel_many_waiter *waiter,
  */
 #define bide_unbounded_channel_close(channel_, seat) \
     bide_unbounded_channel_close_(&(channel_)->channel, (seat))
+
+/*
+ * Names a function that is called once, with `argument`, for each element that no receiver gets, which
+ * is in the channel when that is destroyed. It is called on the thread that destroys. `element` is to
+ * be read during the call only, which must not use the channel. A send that fails still has its
+ * element.
+ * Threads: before it is shared. Progress: wait-free. Source: Kotlin's onUndeliveredElement.
+ */
+#define bide_unbounded_channel_set_undelivered(channel_, function, argument_) \
+    ((void)((channel_)->channel.undelivered = (function),                     \
+            (channel_)->channel.argument = (argument_)))
+
+/*
+ * Counts a sender, which is to be dropped once. When the last is dropped the channel is closed. If
+ * none is added the channel is closed by bide_unbounded_channel_close only; that may also be called
+ * before. Add senders before the threads or coroutines begin that are to drop them: a channel that
+ * was closed stays so.
+ * Threads: any. Progress: wait-free.
+ */
+#define bide_unbounded_channel_sender_add(channel_) \
+    ((void)bide_atomic_fetch_add(&(channel_)->channel.senders, 1, relaxed)) /* 6 */
+
+/*
+ * A sender that was added will send no more. The last one closes the channel, with `seat`. More than
+ * were added is misuse, which is reported where BIDE_DEBUG is 1.
+ * Threads: any. Suspends: never. Progress: wait-free; the last is as bide_unbounded_channel_close.
+ */
+#define bide_unbounded_channel_sender_drop(channel_, seat)          \
+    bide_unbounded_channel_drop_(                                   \
+        &(channel_)->channel, &(channel_)->channel.senders, (seat), \
+        BIDE_MISUSE_("more senders are dropped than were added", #channel_))
+
+/*
+ * Counts a receiver, as bide_unbounded_channel_sender_add a sender.
+ * Threads: any. Progress: wait-free.
+ */
+#define bide_unbounded_channel_receiver_add(channel_) \
+    ((void)bide_atomic_fetch_add(&(channel_)->channel.receivers, 1, relaxed)) /* 6 */
+
+/*
+ * A receiver that was added will receive no more. The last one closes the channel, so that sends end
+ * with -EPIPE; what is in it stays there until it is destroyed. More than were added is misuse, which
+ * is reported where BIDE_DEBUG is 1.
+ * Threads: any. Suspends: never. Progress: wait-free; the last is as bide_unbounded_channel_close.
+ */
+#define bide_unbounded_channel_receiver_drop(channel_, seat)          \
+    bide_unbounded_channel_drop_(                                     \
+        &(channel_)->channel, &(channel_)->channel.receivers, (seat), \
+        BIDE_MISUSE_("more receivers are dropped than were added", #channel_))
+
+BIDE_INLINE void bide_unbounded_channel_drop_(bide_unbounded_channel_ *channel,
+                                              bide_atomic(uint32_t) * ends, bide_hazard_seat *seat,
+                                              const char *what, const char *function,
+                                              const char *file, unsigned line)
+{
+    /* acquire and release: 6. */
+    uint32_t left = bide_atomic_fetch_sub(ends, 1, acq_rel);
+#if BIDE_DEBUG
+    if (left == 0)
+        bide_misuse_(what, function, file, line);
+#else
+    (void)what, (void)function, (void)file, (void)line;
+#endif
+    if (left == 1)
+        bide_unbounded_channel_close_(channel, seat);
+}
 
 BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channel, const char *what,
                                                  const char *function, const char *file,
@@ -283,14 +357,17 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
 #else
     (void)what, (void)function, (void)file, (void)line;
 #endif
+    if (channel->undelivered != NULL)
+        bide_segment_queue_visit_(&channel->queue, channel->undelivered, channel->argument);
     bide_segment_queue_destroy_(&channel->queue);
     if (channel->own != NULL)
         bide_unbounded_channel_destroy_own_(channel);
 }
 
 /*
- * The end of its life: gives the segments back, with the elements that are in them. Where BIDE_DEBUG
- * is 1 it tells of misuse if a wait is under way.
+ * The end of its life: gives the elements that are in it to the function of
+ * bide_unbounded_channel_set_undelivered, if there is one, and the segments back. Where BIDE_DEBUG is
+ * 1 it tells of misuse if a wait is under way.
  * Threads: one at a time.
  */
 #define bide_unbounded_channel_destroy(channel_) \
@@ -319,6 +396,10 @@ BIDE_INLINE void bide_unbounded_channel_destroy_(bide_unbounded_channel_ *channe
  *    leaving does (hazard.md, 4). But its hazards stay set: they still protect what they did, so the
  *    next that takes the seat, which acquires what this one released, may use them as its own.
  *    Nothing is left in the seat's list of retired segments, since the domain has to find them.
+ * 6. The one that drops the last sender acquires what the others released when they were dropped, so
+ *    its close comes after all their sends, and each of those is received before a receive ends with
+ *    -EPIPE. Nothing else is ordered by such an end. Adding orders nothing: it comes before the
+ *    thread begins that drops.
  *
  * Source: Go's channels; Java's LinkedTransferQueue; waiting and attempting again is crossbeam's.
  */

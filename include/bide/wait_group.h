@@ -185,6 +185,8 @@ BIDE_INLINE int bide_wait_group_wait_blocking(bide_wait_group *group, uint64_t d
     return bide_sync_wait_until(bide_wait_group_wait(&waiter, group), deadline);
 }
 
+#define bide_wait_group_wait_blocking(...) BIDE_BLOCKS_(bide_wait_group_wait_blocking(__VA_ARGS__))
+
 /*
  * Closes it: waits end with -EPIPE, now and later, but at zero with 0. It counts on. More than once
  * is once.

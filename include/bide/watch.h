@@ -119,8 +119,8 @@ BIDE_INLINE bide_shared_word_ *bide_watch_buffer_(bide_watch_ *watch, size_t ver
 }
 
 /*
- * Makes a watch that has the value at `from`. The memory may be freed when the sender's last call has
- * returned and nobody reads, receives or waits.
+ * Makes a watch that has the value at `from`. The memory may be freed when the sender's last call
+ * has returned and nobody reads, receives or waits.
  * Threads: before it is shared.
  */
 #define bide_watch_init(watch_, from)                                                        \
@@ -408,9 +408,10 @@ BIDE_INLINE bide_awaiter *bide_watch_recv_(bide_watch_waiter *waiter,
  * Threads: the receiver's, but not that of a loop (sync_wait.h). Errors: as bide_watch_recv;
  * -ETIMEDOUT (the deadline has come). Progress: blocks.
  */
-#define bide_watch_recv_blocking(receiver_, to, deadline)                                   \
-    bide_watch_recv_blocking_(&(receiver_)->receiver, BIDE_WATCH_VALUE_((receiver_), (to)), \
-                              BIDE_WATCH_SIZE_(receiver_), (deadline))
+#define bide_watch_recv_blocking(receiver_, to, deadline)                        \
+    BIDE_BLOCKS_(bide_watch_recv_blocking_(&(receiver_)->receiver,               \
+                                           BIDE_WATCH_VALUE_((receiver_), (to)), \
+                                           BIDE_WATCH_SIZE_(receiver_), (deadline)))
 
 BIDE_INLINE int bide_watch_recv_blocking_(bide_watch_receiver_ *receiver, void *to, size_t size,
                                           uint64_t deadline)
@@ -449,6 +450,25 @@ BIDE_INLINE int bide_watch_predicate_resume_(bide_awaiter *awaiter)
     return ((bide_watch_predicate_waiter *)(void *)awaiter)->status;
 }
 
+typedef bool bide_watch_predicate_(const void *value, void *argument);
+
+BIDE_INLINE bide_watch_predicate_ *bide_watch_predicate_given_(bide_watch_predicate_ *predicate,
+                                                               const char *what,
+                                                               const char *function,
+                                                               const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(predicate == NULL))
+        bide_misuse_(what, function, file, line);
+    return predicate;
+}
+
+#if BIDE_DEBUG
+#define BIDE_WATCH_PREDICATE_(predicate, name) \
+    bide_watch_predicate_given_((predicate), BIDE_NULL_FUNCTION_(name))
+#else
+#define BIDE_WATCH_PREDICATE_(predicate, name) (predicate)
+#endif
+
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *waiter,
                                                bide_watch_receiver_ *receiver,
@@ -484,15 +504,16 @@ BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *wait
  * between are missed. The predicate runs on the coroutine's thread, with a copy at `to`, and must
  * not wait. Unless the wait ends with 0, what the receiver has seen does not change; what is at
  * `to` may. `waiter` (a bide_watch_predicate_waiter), the receiver and `to` must stay until the
- * wait has ended.
+ * wait has ended. NULL for the predicate is misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: the receiver's. Errors: -EPIPE (closed, and not true of the last version), -ECANCELED,
  * -ETIMEDOUT. Suspends: if the predicate is not true of the latest value. Cancel-safe: yes.
  * Progress: as bide_watch_recv, and that of the predicate.
  */
 #define bide_watch_wait_for(waiter, receiver_, predicate, argument, to) \
     BIDE_WATCH_WAIT_FOR_(waiter, receiver_, predicate, argument, to)
-#define BIDE_WATCH_WAIT_FOR_(waiter, receiver_, predicate, argument, to)            \
-    bide_watch_wait_for_((waiter), &(receiver_)->receiver, (predicate), (argument), \
+#define BIDE_WATCH_WAIT_FOR_(waiter, receiver_, predicate, argument, to)                      \
+    bide_watch_wait_for_((waiter), &(receiver_)->receiver,                                    \
+                         BIDE_WATCH_PREDICATE_(predicate, "bide_watch_wait_for"), (argument), \
                          BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_))
 
 /*
@@ -500,9 +521,10 @@ BIDE_INLINE bide_awaiter *bide_watch_wait_for_(bide_watch_predicate_waiter *wait
  * Threads: the receiver's. Errors: -EAGAIN (not true of the latest value), -EPIPE (and it is
  * closed). Progress: lock-free, and that of the predicate.
  */
-#define bide_watch_try_wait_for(receiver_, predicate, argument, to)           \
-    bide_watch_try_wait_for_(&(receiver_)->receiver, (predicate), (argument), \
-                             BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_))
+#define bide_watch_try_wait_for(receiver_, predicate, argument, to)                          \
+    bide_watch_try_wait_for_(                                                                \
+        &(receiver_)->receiver, BIDE_WATCH_PREDICATE_(predicate, "bide_watch_try_wait_for"), \
+        (argument), BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_))
 
 int bide_watch_try_wait_for_(bide_watch_receiver_ *receiver,
                              bool (*predicate)(const void *value, void *argument), void *argument,
@@ -514,10 +536,11 @@ int bide_watch_try_wait_for_(bide_watch_receiver_ *receiver,
  * Threads: the receiver's. Errors: as bide_watch_wait_for; -ETIMEDOUT (the deadline has come).
  * Progress: blocks.
  */
-#define bide_watch_wait_for_blocking(receiver_, predicate, argument, to, deadline) \
-    bide_watch_wait_for_blocking_(&(receiver_)->receiver, (predicate), (argument), \
-                                  BIDE_WATCH_VALUE_((receiver_), (to)),            \
-                                  BIDE_WATCH_SIZE_(receiver_), (deadline))
+#define bide_watch_wait_for_blocking(receiver_, predicate, argument, to, deadline)                \
+    BIDE_BLOCKS_(bide_watch_wait_for_blocking_(                                                   \
+        &(receiver_)->receiver, BIDE_WATCH_PREDICATE_(predicate, "bide_watch_wait_for_blocking"), \
+        (argument), BIDE_WATCH_VALUE_((receiver_), (to)), BIDE_WATCH_SIZE_(receiver_),            \
+        (deadline)))
 
 BIDE_INLINE int bide_watch_wait_for_blocking_(bide_watch_receiver_ *receiver,
                                               bool (*predicate)(const void *value, void *argument),

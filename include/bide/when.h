@@ -19,6 +19,11 @@
  * in the order of the branches. The first runs on this thread next; the others are posted to the
  * context's scheduler, so that on a thread pool they run beside each other.
  *
+ * None of the three can be a case of a select (select.h), which refuses them: when another case wins,
+ * some operations have ended and others are in the middle, and the first could not be undone for a
+ * second attempt. In place of bide_when_any, another select can be the case. In place of bide_when_all,
+ * start the operations by themselves, and select on a wait group (wait_group.h) that they count down.
+ *
  * Why it is correct: extend/branch.h has the argument.
  *
  * Source: when_all and when_all_ready of cppcoro; select of Tokio.

@@ -20,6 +20,7 @@
 #define BIDE_WITH_STOP_H
 
 #include "bide/stop.h"
+#include "bide/extend/choice.h"
 
 BIDE_EXTERN_C_BEGIN
 
@@ -28,13 +29,10 @@ typedef struct bide_with_stop_operation {
     bide_awaiter awaiter;
     bide_awaiter *inner;
     bide_stop_source *token; /* or NULL */
-    int status;
     bide_frame frame; /* awaits `inner` */
     bide_context context;
     bide_stop_source source; /* attached to `token` */
-    bide_awaiter waiting;    /* as a case of a select: awaits `wait` under both sources */
-    bide_awaiter *wait;
-    bool waits; /* `frame` awaits `wait`, in place of `inner` */
+    bide_wrapper_wait_ wait; /* as a case of a select: under both sources */
 } bide_with_stop_operation;
 
 /*

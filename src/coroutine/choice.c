@@ -8,6 +8,8 @@
  */
 #include "bide/extend/choice.h"
 
+#include "internal.h"
+
 #include "bide/errors.h"
 #include "bide/extend/wrapper.h"
 
@@ -43,6 +45,22 @@ const bide_awaiter *bide_choice_refused_(bide_awaiter *awaiter)
     }
 }
 
+void bide_choice_report_refused_(const bide_awaiter *refused, const bide_frame *awaiting,
+                                 const char *function)
+{
+#if BIDE_DEBUG
+    const char *name =
+        bide_awaiter_is_frame(refused)
+            ? bide_point_name_(bide_frame_point((const bide_frame *)(const void *)refused))
+            : refused->ops->name;
+    const char *const words[] = {"bide: a select cannot give back what `",
+                                 name != NULL ? name : "(unnamed)", "` has taken", NULL};
+    bide_misused_with_(words, awaiting, function);
+#else
+    (void)refused, (void)awaiting, (void)function;
+#endif
+}
+
 /* ---- Attempts ---- */
 
 /* An operation without an `attempt`, which is its own wait. */
@@ -70,7 +88,7 @@ int bide_wrapper_attempt(bide_awaiter *wrapper, bide_awaiter *inner, bide_choice
     if (ops->attempt == NULL)
         return take_awaited(inner, ops, choice);
     /* A partner has carried it out. It is not attempted, but wrappers, and selects, use its result. */
-    if (bide_choice_taken(choice) != 0 && ops->undo != BIDE_UNDO_INNER)
+    if (bide_choice_taken(choice) != 0 && !bide_choice_asks_result_(ops))
         return 0;
     return ops->attempt(inner, choice);
 }

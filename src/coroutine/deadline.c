@@ -23,6 +23,9 @@
 #include "bide/sleep.h"
 #include "bide/extend/choice.h"
 
+#undef bide_deadline_init
+#undef bide_with_timeout
+
 #define DEADLINE_SET   BIDE_DEADLINE_SET
 #define DEADLINE_ENDED BIDE_DEADLINE_ENDED
 
@@ -72,11 +75,19 @@ static int set_deadline(bide_deadline *deadline, const bide_context *context, ui
     return error;
 }
 
+int bide_deadline_init_checked_(bide_deadline *deadline, const bide_context *context, uint64_t time,
+                                const char *function, const char *file, unsigned line)
+{
+    if (BIDE_UNLIKELY(bide_is_duration_(context->scheduler, time)))
+        bide_misuse_(BIDE_IS_DURATION_, function, file, line);
+    return set_deadline(deadline, context, time);
+}
+
 int bide_deadline_init(bide_deadline *deadline, const bide_context *context, uint64_t time)
 {
-    bide_scheduler *scheduler = context->scheduler;
-    if (BIDE_DEBUG && BIDE_UNLIKELY(bide_is_duration_(scheduler, time)))
-        bide_misuse_(BIDE_IS_DURATION_, "bide_deadline_init", __FILE__, __LINE__);
+    if (BIDE_DEBUG)
+        return bide_deadline_init_checked_(deadline, context, time, "bide_deadline_init", __FILE__,
+                                           __LINE__);
     return set_deadline(deadline, context, time);
 }
 
@@ -180,7 +191,7 @@ static bide_with_deadline_operation *limited_of(bide_awaiter *awaiter)
 
 static bide_awaiter **limited_awaited(bide_with_deadline_operation *operation)
 {
-    return operation->waits ? &operation->wait : &operation->inner;
+    return bide_wrapper_awaited_(&operation->inner, &operation->wait);
 }
 
 static void destroy_limited(bide_with_deadline_operation *operation)
@@ -217,8 +228,8 @@ static bide_next limited_step(bide_frame *frame, unsigned depth)
     }
     bide_awaiter_resume(end, end->ops);
     operation->passed = bide_deadline_passed(&operation->deadline);
-    operation->status = bide_wrapper_take(limited_awaited(operation));
-    if (operation->waits)
+    operation->wait.status = bide_wrapper_take(limited_awaited(operation));
+    if (operation->wait.is_used)
         operation->is_late = bide_now(frame->context) >= operation->time;
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
@@ -230,7 +241,7 @@ static bool limited_ready(bide_awaiter *awaiter)
     bide_with_deadline_operation *operation = limited_of(awaiter);
     if (!bide_awaiter_had(operation->inner))
         return false;
-    operation->status = bide_wrapper_take(&operation->inner);
+    operation->wait.status = bide_wrapper_take(&operation->inner);
     return true;
 }
 
@@ -239,14 +250,15 @@ static bide_frame *limited_begin(bide_with_deadline_operation *operation, bide_f
     bide_frame *limited = &operation->frame;
     if (operation->is_duration) {
         uint64_t now = bide_now(frame->context);
-        operation->time = operation->time < BIDE_FOREVER - now ? now + operation->time : BIDE_FOREVER;
+        operation->time =
+            operation->time < BIDE_FOREVER - now ? now + operation->time : BIDE_FOREVER;
         operation->is_duration = false;
     }
 #if BIDE_DEBUG
     bide_check_time_(frame, operation->time);
 #endif
-    operation->status = set_deadline(&operation->deadline, frame->context, operation->time);
-    if (operation->status != 0) {
+    operation->wait.status = set_deadline(&operation->deadline, frame->context, operation->time);
+    if (operation->wait.status != 0) {
         operation->failed = true;
         bide_wrapper_abandon(limited_awaited(operation));
         limited->awaiter.ops = &bide_point_finished.ops;
@@ -269,7 +281,7 @@ static bide_frame *limited_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int limited_resume(bide_awaiter *awaiter)
 {
-    return limited_of(awaiter)->status;
+    return limited_of(awaiter)->wait.status;
 }
 
 static bide_frame *limited_coroutine(bide_awaiter *awaiter)
@@ -291,7 +303,7 @@ static bide_awaiter *limited_inner_of(bide_awaiter *awaiter, size_t index)
 
 static bide_with_deadline_operation *limited_of_wait(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_with_deadline_operation, waiting);
+    return bide_container_of(awaiter, bide_with_deadline_operation, wait.awaiter);
 }
 
 static bide_frame *limited_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -301,7 +313,7 @@ static bide_frame *limited_wait_suspend(bide_awaiter *awaiter, bide_frame *frame
 
 static int limited_wait_resume(bide_awaiter *awaiter)
 {
-    return limited_of_wait(awaiter)->status;
+    return limited_of_wait(awaiter)->wait.status;
 }
 
 static bide_frame *limited_wait_coroutine(bide_awaiter *awaiter)
@@ -311,12 +323,12 @@ static bide_frame *limited_wait_coroutine(bide_awaiter *awaiter)
 
 static void limited_wait_release(bide_awaiter *awaiter)
 {
-    bide_wrapper_release(&limited_of_wait(awaiter)->wait);
+    bide_wrapper_release(&limited_of_wait(awaiter)->wait.inner);
 }
 
 static bide_awaiter *limited_wait_inner(bide_awaiter *awaiter, size_t index)
 {
-    return index == 0 ? limited_of_wait(awaiter)->wait : NULL;
+    return index == 0 ? limited_of_wait(awaiter)->wait.inner : NULL;
 }
 
 /* After a wait, when `inner` cannot be had: what the deadline makes of that. */
@@ -324,7 +336,7 @@ static int limited_wait_result(const bide_with_deadline_operation *operation)
 {
     if (operation->is_late)
         return -ETIMEDOUT;
-    return operation->failed ? operation->status : -EAGAIN;
+    return operation->failed ? operation->wait.status : -EAGAIN;
 }
 
 /* Its wait is that of `inner`, under the deadline. The select cancels it too. */
@@ -336,28 +348,16 @@ static int limited_attempt(bide_awaiter *awaiter, bide_choice *choice)
         .coroutine = limited_wait_coroutine,
         .release = limited_wait_release,
         .inner = limited_wait_inner,
-        .inner_at = offsetof(bide_with_deadline_operation, wait) -
-                    offsetof(bide_with_deadline_operation, waiting),
+        .inner_at = offsetof(bide_wrapper_wait_, inner),
     };
     bide_with_deadline_operation *operation = limited_of(awaiter);
-    if (choice->again)
-        choice->ended = operation->status;
-    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
-    if (choice->kept)
-        bide_wrapper_discard(&operation->wait);
-    choice->kept = false;
+    int status = bide_wrapper_attempt_by_(awaiter, operation->inner, choice, &operation->wait);
     if (status == -EAGAIN && choice->again) {
         status = limited_wait_result(operation);
         operation->passed |= operation->is_late;
     }
-    if (status != -EAGAIN)
-        return status;
-    operation->wait = choice->wait;
-    operation->waits = true;
-    operation->status = -ECANCELED; /* if it is cancelled before it begins */
-    operation->waiting.ops = &ops.ops;
-    choice->wait = &operation->waiting;
-    return -EAGAIN;
+    return status != -EAGAIN ? status
+                             : bide_wrapper_wait_begin_(&operation->wait, &ops.ops, choice);
 }
 
 static bide_awaiter *limited_init(bide_with_deadline_operation *operation,
@@ -369,38 +369,31 @@ static bide_awaiter *limited_init(bide_with_deadline_operation *operation,
     operation->time = time;
     operation->is_duration = is_duration;
     operation->passed = false;
-    operation->waits = false;
+    operation->wait.is_used = false;
     operation->is_late = false;
     operation->failed = false;
     return &operation->awaiter;
 }
 
+/* The two differ in their names only, which dumps show. */
+#define LIMITED_OPS(name)                                                                         \
+    {                                                                                             \
+        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(limited_ready, limited_suspend, limited_resume, (name), \
+                                          limited_attempt),                                       \
+        .coroutine = limited_coroutine, .release = limited_release, .inner = limited_inner_of,    \
+        .inner_at = offsetof(bide_with_deadline_operation, inner), .is_ready_as_inner = true,     \
+    }
+
 bide_awaiter *bide_with_deadline(bide_with_deadline_operation *operation, uint64_t time,
                                  bide_awaiter *inner)
 {
-    static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(limited_ready, limited_suspend, limited_resume,
-                                          "bide_with_deadline", limited_attempt),
-        .coroutine = limited_coroutine,
-        .release = limited_release,
-        .inner = limited_inner_of,
-        .inner_at = offsetof(bide_with_deadline_operation, inner),
-        .is_ready_as_inner = true,
-    };
+    static const bide_wrapper_ops ops = LIMITED_OPS("bide_with_deadline");
     return limited_init(operation, &ops, time, false, inner);
 }
 
 bide_awaiter *bide_with_timeout(bide_with_deadline_operation *operation, uint64_t duration,
                                 bide_awaiter *inner)
 {
-    static const bide_wrapper_ops ops = {
-        .ops = BIDE_WRAPPER_OPS_IN_CHOICE(limited_ready, limited_suspend, limited_resume,
-                                          "bide_with_timeout", limited_attempt),
-        .coroutine = limited_coroutine,
-        .release = limited_release,
-        .inner = limited_inner_of,
-        .inner_at = offsetof(bide_with_deadline_operation, inner),
-        .is_ready_as_inner = true,
-    };
+    static const bide_wrapper_ops ops = LIMITED_OPS("bide_with_timeout");
     return limited_init(operation, &ops, duration, true, inner);
 }

@@ -184,14 +184,25 @@ void bide_misused_by_(const char *what, const bide_frame *frame, const bide_poin
     bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
 }
 
-void bide_misused_with_(const char *before, const char *name, const char *after,
-                        const bide_frame *frame, const char *function)
+static void message_append_words(message *to, const char *const *words)
+{
+    while (*words != NULL)
+        message_append(to, *words++);
+}
+
+void bide_misuse_in_words_(const char *const *words, const char *function, const char *file,
+                           unsigned line)
+{
+    message said = {.length = 0};
+    message_append_words(&said, words);
+    bide_misuse_(said.text, function, file, line);
+}
+
+void bide_misused_with_(const char *const *words, const bide_frame *frame, const char *function)
 {
     const bide_point *body = body_of(frame);
     message said = {.length = 0};
-    message_append(&said, before);
-    message_append(&said, name);
-    message_append(&said, after);
+    message_append_words(&said, words);
     if (body != NULL)
         bide_platform.misuse(said.text, body->code->name, body->code->file, body->line);
     else
@@ -294,17 +305,6 @@ void bide_flights_begin_(const bide_awaiter *awaiter, const bide_frame *frame, c
 
 #endif
 
-void bide_misused_about_(const char *what, const char *about, const bide_point *point)
-{
-    message said = {.length = 0};
-    message_append(&said, what);
-    message_append(&said, about);
-    if (point != NULL)
-        bide_misused_(said.text, point);
-    else
-        bide_platform.misuse(said.text, "(a thread)", __FILE__, __LINE__);
-}
-
 bide_frame *bide_frame_started_(bide_awaiter *awaiter, bide_frame *frame)
 {
     const bide_point *point = bide_frame_point((bide_frame *)(void *)awaiter);
@@ -323,11 +323,11 @@ static const char *what_is_wrong_with(const bide_awaiter *awaiter)
 }
 
 void bide_check_given_(const bide_awaiter *awaiter, const char *function, const char *file,
-                       unsigned message)
+                       unsigned line)
 {
     const char *what = what_is_wrong_with(awaiter);
     if (BIDE_UNLIKELY(what != NULL))
-        bide_misuse_(what, function, file, message);
+        bide_misuse_(what, function, file, line);
 }
 
 /* ---- Sizes of frames ---- */
@@ -341,29 +341,19 @@ static size_t frame_size_of(const bide_point *body)
     return code->finished != NULL ? (size_t)code->finished->number : 0;
 }
 
-static size_t append_text(char *text, size_t length, size_t size, const char *more)
-{
-    while (*more != '\0' && length < size - 1)
-        text[length++] = *more++;
-    text[length] = '\0';
-    return length;
-}
-
 static BIDE_COLD void report_small_frame(const bide_point *body, const char *function,
-                                         const char *file, unsigned message)
+                                         const char *file, unsigned line)
 {
-    char what[160];
-    size_t length =
-        append_text(what, 0, sizeof what, "a frame is smaller than the struct of its body ");
-    append_text(what, length, sizeof what, body->code->name);
-    bide_misuse_(what, function, file, message);
+    const char *const words[] = {"a frame is smaller than the struct of its body ",
+                                 body->code->name, NULL};
+    bide_misuse_in_words_(words, function, file, line);
 }
 
 void bide_check_frame_size_(const bide_point *body, size_t size, const char *function,
-                            const char *file, unsigned message)
+                            const char *file, unsigned line)
 {
     if (BIDE_UNLIKELY(size < frame_size_of(body)))
-        report_small_frame(body, function, file, message);
+        report_small_frame(body, function, file, line);
 }
 
 /* A frame inside that of the coroutine that awaits it must not reach beyond it. */
@@ -461,14 +451,14 @@ void bide_frame_unhandled_(const bide_context *context, const bide_coroutine_cod
         context->on_unhandled_error(context, code, error);
 }
 
-void bide_await_forbidden_(const bide_coroutine_code *code, unsigned message)
+void bide_await_forbidden_(const bide_coroutine_code *code, unsigned line)
 {
-    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, message);
+    bide_platform.misuse("this kind of coroutine may not await", code->name, code->file, line);
 }
 
-void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned message)
+void bide_yield_forbidden_(const bide_coroutine_code *code, unsigned line)
 {
-    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, message);
+    bide_platform.misuse("this kind of coroutine does not yield", code->name, code->file, line);
 }
 
 bide_awaiter *bide_await_forbidden(bide_frame *frame, bide_awaiter *awaiter)

@@ -5,6 +5,7 @@
 #ifndef BIDE_INSIDE_H
 #define BIDE_INSIDE_H
 
+#include "bide/extend/choice.h"
 #include "bide/extend/root.h"
 #include "bide/extend/wrapper.h"
 
@@ -18,14 +19,13 @@ void bide_misused_(const char *what, const bide_point *point);
 void bide_misused_by_(const char *what, const bide_frame *frame, const bide_point *about);
 
 /*
- * Reports misuse in words around a name: by the body that awaits a suspended frame, itself or others
- * in between; by `function` if there is none, or `frame` is NULL.
+ * Reports misuse in several words, the last of which is NULL: at a place of the source, as bide_misuse_
+ * does; or by the body that awaits a suspended frame, itself or others in between, and by `function` if
+ * there is none, or `frame` is NULL.
  */
-void bide_misused_with_(const char *before, const char *name, const char *after,
-                        const bide_frame *frame, const char *function);
-
-/* Reports misuse by the coroutine at `point`, or NULL: by a thread. `about` follows `what`. */
-void bide_misused_about_(const char *what, const char *about, const bide_point *point);
+BIDE_COLD BIDE_NO_RETURN void bide_misuse_in_words_(const char *const *words, const char *function,
+                                                    const char *file, unsigned line);
+void bide_misused_with_(const char *const *words, const bide_frame *frame, const char *function);
 
 /* The same by the coroutine that awaits `running`, a coroutine of the library's. */
 void bide_misused_behind_(const char *what, const bide_frame *running);
@@ -41,6 +41,13 @@ BIDE_INLINE bool bide_point_is_users_(const bide_point *point)
 {
     return point->code != NULL && point->code->type != NULL && (*point->code->type)->name != NULL;
 }
+
+/*
+ * In debug builds reports that an operation (bide_choice_refused_) cannot be a case of the select that
+ * `awaiting` awaits, or NULL.
+ */
+void bide_choice_report_refused_(const bide_awaiter *refused, const bide_frame *awaiting,
+                                 const char *function);
 
 /*
  * The frame that awaits `frame`; NULL if none does. While a frame is posted to begin it is its own
@@ -124,6 +131,41 @@ BIDE_INLINE void bide_post_last_(bide_scheduler *scheduler, bide_awaiter *awaite
         scheduler->post_last(scheduler, awaiter);
     else
         scheduler->post(scheduler, awaiter, awaiter);
+}
+
+/*
+ * For the `attempt` of the library's wrappers that have a coroutine: bide_wrapper_attempt, if that
+ * coroutine may have awaited `wait` before. If it returns -EAGAIN the wrapper ends with a status of its
+ * own, or returns bide_wrapper_wait_begin_, which makes `wait` the wait, by the table `ops`.
+ * wait->is_used was false before the first call.
+ */
+BIDE_INLINE int bide_wrapper_attempt_by_(bide_awaiter *wrapper, bide_awaiter *inner,
+                                         bide_choice *choice, bide_wrapper_wait_ *wait)
+{
+    if (choice->again)
+        choice->ended = wait->status;
+    int status = bide_wrapper_attempt(wrapper, inner, choice);
+    if (choice->kept)
+        bide_wrapper_discard(&wait->inner);
+    choice->kept = false;
+    return status;
+}
+
+BIDE_INLINE int bide_wrapper_wait_begin_(bide_wrapper_wait_ *wait, const bide_awaiter_ops *ops,
+                                         bide_choice *choice)
+{
+    wait->awaiter.ops = ops;
+    wait->inner = choice->wait;
+    wait->is_used = true;
+    wait->status = -ECANCELED; /* if it is cancelled before it begins */
+    choice->wait = &wait->awaiter;
+    return -EAGAIN;
+}
+
+/* What the coroutine of such a wrapper awaits. */
+BIDE_INLINE bide_awaiter **bide_wrapper_awaited_(bide_awaiter **inner, bide_wrapper_wait_ *wait)
+{
+    return wait->is_used ? &wait->inner : inner;
 }
 
 /* The table of bide_owned (create.h). */

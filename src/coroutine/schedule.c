@@ -200,7 +200,7 @@ static bide_schedule_on_operation *schedule_on_of(bide_awaiter *awaiter)
 
 static bide_awaiter **awaited_there(bide_schedule_on_operation *operation)
 {
-    return operation->waits ? &operation->wait : &operation->inner;
+    return bide_wrapper_awaited_(&operation->inner, &operation->wait);
 }
 
 /* Before it begins it is in the other scheduler's queue. */
@@ -228,13 +228,14 @@ static bide_next there_step(bide_frame *there, unsigned depth)
     }
     if (there->awaiter.ops == &there_start.ops) {
         there->awaiter.ops = &there_await.ops;
-        const bide_awaiter *by = operation->waits ? &operation->waiting : &operation->awaiter;
+        const bide_awaiter *by =
+            operation->wait.is_used ? &operation->wait.awaiter : &operation->awaiter;
         return bide_next_frame(
             bide_frame_await_in_turn_(there, *awaited_there(operation), by->frame));
     }
-    operation->status = bide_wrapper_take(awaited_there(operation));
+    operation->wait.status = bide_wrapper_take(awaited_there(operation));
     there->awaiter.ops = &bide_point_finished.ops;
-    bide_wake_one(operation->waits ? &operation->waiting : &operation->awaiter);
+    bide_wake_one(operation->wait.is_used ? &operation->wait.awaiter : &operation->awaiter);
     return bide_next_none();
 }
 
@@ -258,7 +259,7 @@ static bide_frame *schedule_on_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int schedule_on_resume(bide_awaiter *awaiter)
 {
-    return schedule_on_of(awaiter)->status;
+    return schedule_on_of(awaiter)->wait.status;
 }
 
 static bide_frame *schedule_on_coroutine(bide_awaiter *awaiter)
@@ -280,7 +281,7 @@ static bide_awaiter *schedule_on_inner(bide_awaiter *awaiter, size_t index)
 
 static bide_schedule_on_operation *schedule_on_of_wait(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_schedule_on_operation, waiting);
+    return bide_container_of(awaiter, bide_schedule_on_operation, wait.awaiter);
 }
 
 static bide_frame *schedule_on_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -291,7 +292,7 @@ static bide_frame *schedule_on_wait_suspend(bide_awaiter *awaiter, bide_frame *f
 
 static int schedule_on_wait_resume(bide_awaiter *awaiter)
 {
-    return schedule_on_of_wait(awaiter)->status;
+    return schedule_on_of_wait(awaiter)->wait.status;
 }
 
 static bide_frame *schedule_on_wait_coroutine(bide_awaiter *awaiter)
@@ -301,12 +302,12 @@ static bide_frame *schedule_on_wait_coroutine(bide_awaiter *awaiter)
 
 static void schedule_on_wait_release(bide_awaiter *awaiter)
 {
-    bide_wrapper_release(&schedule_on_of_wait(awaiter)->wait);
+    bide_wrapper_release(&schedule_on_of_wait(awaiter)->wait.inner);
 }
 
 static bide_awaiter *schedule_on_wait_inner(bide_awaiter *awaiter, size_t index)
 {
-    return index == 0 ? schedule_on_of_wait(awaiter)->wait : NULL;
+    return index == 0 ? schedule_on_of_wait(awaiter)->wait.inner : NULL;
 }
 
 static int schedule_on_attempt(bide_awaiter *awaiter, bide_choice *choice)
@@ -319,20 +320,12 @@ static int schedule_on_attempt(bide_awaiter *awaiter, bide_choice *choice)
         .inner = schedule_on_wait_inner,
     };
     bide_schedule_on_operation *operation = schedule_on_of(awaiter);
-    if (choice->again)
-        choice->ended = operation->status;
-    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
-    if (choice->kept)
-        bide_wrapper_discard(&operation->wait);
-    choice->kept = false;
-    if (status != -EAGAIN)
-        return status;
-    operation->wait = choice->wait;
-    operation->waits = true;
-    operation->status = -ECANCELED; /* if it is cancelled before it begins */
-    operation->waiting.ops = &ops.ops;
-    choice->wait = &operation->waiting;
-    return -EAGAIN;
+    bide_scheduler *here = choice->scheduler;
+    choice->scheduler = operation->scheduler;
+    int status = bide_wrapper_attempt_by_(awaiter, operation->inner, choice, &operation->wait);
+    choice->scheduler = here;
+    return status != -EAGAIN ? status
+                             : bide_wrapper_wait_begin_(&operation->wait, &ops.ops, choice);
 }
 
 bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_scheduler *scheduler,
@@ -348,7 +341,7 @@ bide_awaiter *bide_schedule_on(bide_schedule_on_operation *operation, bide_sched
     };
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
-    operation->waits = false;
+    operation->wait.is_used = false;
     operation->scheduler = scheduler;
     return &operation->awaiter;
 }

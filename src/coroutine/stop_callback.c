@@ -24,6 +24,8 @@
  */
 #include "bide/stop_callback.h"
 
+#undef bide_stop_callback_init
+
 #define CALLBACK_SET   BIDE_STOP_CALLBACK_SET
 #define CALLBACK_ENDED BIDE_STOP_CALLBACK_ENDED
 

@@ -34,6 +34,7 @@
 #include "bide/sync_wait.h"
 
 #include "blocked_thread.h"
+#include "flights.h"
 #include "inline_timers.h"
 #include "internal.h"
 
@@ -42,12 +43,27 @@
 #include "bide/errors.h"
 #include "bide/extend/root.h"
 
+#undef bide_sync_wait
+#undef bide_sync_wait_in
+#undef bide_sync_wait_until
+#undef bide_sync_wait_until_in
+
 enum { RUNNING = BIDE_KEEPER_AWAKE_, WAITER_PARKED = BIDE_KEEPER_PARKED_, ENDED };
+
+/* Where a call that blocks stands in the source. */
+typedef struct call_place {
+    const char *function; /* NULL: unknown */
+    const char *file;
+    unsigned line;
+} call_place;
 
 typedef struct thread_waiter {
     bide_root root;
     bide_atomic(uint32_t) word;
     bide_frame late; /* requests a stop on `root` */
+#if BIDE_DEBUG
+    const call_place *place;
+#endif
 } thread_waiter;
 
 static void thread_waiter_ended(bide_root *root)
@@ -126,6 +142,60 @@ static void ask_to_stop(thread_waiter *waiter)
     bide_resume(&waiter->late); /* 4 */
 }
 
+/* ---- The place of the call, for reports ---- */
+
+#if BIDE_DEBUG && !BIDE_CHECK
+
+/* Of the call that this thread is about to make; taken by the next wait. */
+static BIDE_THREAD_LOCAL call_place sync_wait_call;
+
+void bide_blocks_here_(const char *function, const char *file, unsigned line)
+{
+    if (sync_wait_call.function == NULL) /* otherwise this is part of that call */
+        sync_wait_call = (call_place){function, file, line};
+}
+
+int bide_blocked_(int status)
+{
+    sync_wait_call.function = NULL; /* if it has not waited */
+    return status;
+}
+
+static call_place take_call_place(void)
+{
+    call_place place = sync_wait_call;
+    sync_wait_call.function = NULL;
+    return place;
+}
+
+#else
+
+/* (called by other files, which may be debug builds) */
+void bide_blocks_here_(const char *function, const char *file, unsigned line)
+{
+    (void)function, (void)file, (void)line;
+}
+
+int bide_blocked_(int status)
+{
+    return status;
+}
+
+static call_place take_call_place(void)
+{
+    return (call_place){NULL, NULL, 0};
+}
+
+#endif
+
+/* Reports misuse by the call; the words end with NULL. */
+BIDE_COLD static void call_is_misuse(const char *const *words, const call_place *place)
+{
+    if (place->function != NULL)
+        bide_misuse_in_words_(words, place->function, place->file, place->line);
+    bide_misuse_in_words_(words, "bide_sync_wait", __FILE__, __LINE__);
+}
+
 /* ---- Reports of threads that must not wait: blocked_thread.h ---- */
 
 typedef struct blocked_watch {
@@ -137,13 +207,16 @@ typedef struct blocked_watch {
 #if BIDE_REPORTS_BLOCKED_
 
 /* Names the coroutine that waits, and what for. */
-BIDE_COLD static void report_blocked(const char *what, bide_awaiter *awaiter)
+BIDE_COLD static void report_blocked(const char *what, const thread_waiter *waiter)
 {
     const bide_point *point = bide_running_point_();
-    const bide_frame *frame = bide_awaited_frame(awaiter);
+    const bide_frame *frame = bide_awaited_frame(waiter->root.awaited);
     const char *name =
-        frame != NULL ? bide_point_name_(bide_frame_point(frame)) : awaiter->ops->name;
-    bide_misused_about_(what, name != NULL ? name : "bide_sync_wait", point);
+        frame != NULL ? bide_point_name_(bide_frame_point(frame)) : waiter->root.awaited->ops->name;
+    const char *const words[] = {what, name != NULL ? name : "bide_sync_wait",
+                                 point != NULL ? ", in the coroutine " : NULL,
+                                 point != NULL ? bide_point_name_(point) : NULL, NULL};
+    call_is_misuse(words, waiter->place);
 }
 
 static void watch_begins(blocked_watch *watch, const thread_waiter *waiter)
@@ -153,7 +226,7 @@ static void watch_begins(blocked_watch *watch, const thread_waiter *waiter)
     watch->pool = here->pool;
     watch->changes = 0;
     if (here->loops != 0 && here->excused == 0)
-        report_blocked("the thread of a loop blocks for ", waiter->root.awaited);
+        report_blocked("the thread of a loop blocks for ", waiter);
     if (watch->pool == NULL)
         return;
     watch->pool->begins(watch->pool);
@@ -166,8 +239,7 @@ static void watch_looks(blocked_watch *watch, const thread_waiter *waiter)
     uint32_t changes = watch->pool->changes(watch->pool);
     if (changes == watch->changes && watch->pool->is_stuck(watch->pool))
         report_blocked(
-            "all threads of a pool block although it has coroutines to run; one does for ",
-            waiter->root.awaited);
+            "all threads of a pool block although it has coroutines to run; one does for ", waiter);
     watch->changes = changes;
     watch->at = bide_platform.now() + BIDE_BLOCKED_PERIOD_;
 }
@@ -243,34 +315,62 @@ static void start_and_wait(thread_waiter *waiter, uint64_t deadline)
 }
 
 /* Reports a wait that would never end. */
-BIDE_COLD static void tell_misuse(bide_awaiter *awaiter)
+BIDE_COLD static void tell_misuse(bide_awaiter *awaiter, const call_place *place)
 {
     static const char what[] = "a thread blocks for what only it could run";
     const bide_frame *frame = bide_awaited_frame(awaiter);
+    const char *name = awaiter->ops->name != NULL ? awaiter->ops->name : "bide_sync_wait";
     if (frame != NULL)
+        name = bide_point_name_(bide_frame_point(frame));
+    if (place->function != NULL)
+        call_is_misuse((const char *const[]){what, ": ", name, NULL}, place);
+    else if (frame != NULL)
         bide_misused_(what, bide_frame_point(frame));
     else
-        bide_platform.misuse(what,
-                             awaiter->ops->name != NULL ? awaiter->ops->name : "bide_sync_wait",
-                             __FILE__, __LINE__);
+        bide_platform.misuse(what, name, __FILE__, __LINE__);
+}
+
+/* In debug builds: reports misuse by the arguments. */
+static void check_call(const bide_awaiter *awaiter, uint64_t deadline, const call_place *place)
+{
+    bool known = place->function != NULL;
+    bide_check_given_(awaiter, known ? place->function : "bide_sync_wait",
+                      known ? place->file : __FILE__, known ? place->line : __LINE__);
+    if (BIDE_UNLIKELY(bide_is_duration_(&bide_inline_scheduler, deadline)))
+        call_is_misuse((const char *const[]){BIDE_IS_DURATION_, NULL}, place);
+}
+
+/* In debug builds: reports of misuse by what `waiter` waits for have the place of the call. */
+static void call_attaches(thread_waiter *waiter, const bide_awaiter *awaiter,
+                          const call_place *place)
+{
+#if BIDE_DEBUG
+    waiter->place = place;
+#endif
+#if BIDE_FLIGHTS_
+    if (place->function != NULL)
+        bide_flights_attach_(awaiter, &waiter->root.frame, place->function, place->file,
+                             place->line);
+#else
+    (void)waiter, (void)awaiter, (void)place;
+#endif
 }
 
 int bide_sync_wait_until_in(const bide_context *context, bide_awaiter *awaiter, uint64_t deadline)
 {
+    const call_place place = take_call_place();
     thread_waiter waiter;
     bide_timekeeper_ timekeeper;
     bide_limited_wait_ limited;
     bide_scheduler *scheduler = context->scheduler;
     bool has_deadline = deadline != BIDE_FOREVER;
-#if BIDE_DEBUG
-    bide_check_given_(awaiter, "bide_sync_wait", __FILE__, __LINE__);
-#endif
-    if (BIDE_DEBUG && BIDE_UNLIKELY(bide_is_duration_(&bide_inline_scheduler, deadline)))
-        bide_misuse_(BIDE_IS_DURATION_, "bide_sync_wait_until", __FILE__, __LINE__);
+    if (BIDE_DEBUG)
+        check_call(awaiter, deadline, &place);
     if (scheduler == &bide_inline_scheduler && bide_awaiter_ready(awaiter, awaiter->ops))
         return bide_awaiter_resume(awaiter, awaiter->ops);
     if (scheduler->runs_here_only != NULL && BIDE_UNLIKELY(scheduler->runs_here_only(scheduler)))
-        tell_misuse(awaiter);
+        tell_misuse(awaiter, &place);
+    call_attaches(&waiter, awaiter, &place);
     bide_atomic_init(&waiter.word, RUNNING);
     bide_root_prepare(&waiter.root, context, awaiter, thread_waiter_ended, has_deadline);
     if (has_deadline && bide_platform.now() >= deadline) {

@@ -4,6 +4,8 @@
  */
 #include "bide/with_stop.h"
 
+#include "internal.h"
+
 #include "bide/errors.h"
 #include "bide/handle.h"
 #include "bide/extend/choice.h"
@@ -16,7 +18,7 @@ static bide_with_stop_operation *with_stop_of(bide_awaiter *awaiter)
 
 static bide_awaiter **with_stop_awaited(bide_with_stop_operation *operation)
 {
-    return operation->waits ? &operation->wait : &operation->inner;
+    return bide_wrapper_awaited_(&operation->inner, &operation->wait);
 }
 
 static void with_stop_detach(bide_with_stop_operation *operation)
@@ -34,7 +36,7 @@ static bide_next with_stop_step(bide_frame *frame, unsigned depth)
         with_stop_detach(operation);
         return bide_next_none();
     }
-    operation->status = bide_wrapper_take(with_stop_awaited(operation));
+    operation->wait.status = bide_wrapper_take(with_stop_awaited(operation));
     with_stop_detach(operation);
     frame->awaiter.ops = &bide_point_finished.ops;
     return bide_next_frame(frame->awaiter.frame);
@@ -49,7 +51,7 @@ static bide_frame *with_stop_begin(bide_with_stop_operation *operation, bide_fra
 {
     operation->context = *frame->context;
     operation->context.stop = NULL;
-    if (operation->token != NULL || operation->waits) {
+    if (operation->token != NULL || operation->wait.is_used) {
         operation->context.stop = &operation->source;
         bide_stop_source_init(&operation->source);
         if (operation->token != NULL)
@@ -69,7 +71,7 @@ static bide_frame *with_stop_suspend(bide_awaiter *awaiter, bide_frame *frame)
 
 static int with_stop_resume(bide_awaiter *awaiter)
 {
-    return with_stop_of(awaiter)->status;
+    return with_stop_of(awaiter)->wait.status;
 }
 
 static bide_frame *with_stop_coroutine(bide_awaiter *awaiter)
@@ -95,7 +97,7 @@ static bide_awaiter *with_stop_inner(bide_awaiter *awaiter, size_t index)
 
 static bide_with_stop_operation *with_stop_of_wait(bide_awaiter *awaiter)
 {
-    return bide_container_of(awaiter, bide_with_stop_operation, waiting);
+    return bide_container_of(awaiter, bide_with_stop_operation, wait.awaiter);
 }
 
 static bide_frame *with_stop_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -105,7 +107,7 @@ static bide_frame *with_stop_wait_suspend(bide_awaiter *awaiter, bide_frame *fra
 
 static int with_stop_wait_resume(bide_awaiter *awaiter)
 {
-    return with_stop_of_wait(awaiter)->status;
+    return with_stop_of_wait(awaiter)->wait.status;
 }
 
 static void with_stop_wait_cancel(bide_awaiter *awaiter)
@@ -120,7 +122,7 @@ static bool with_stop_wait_withdraw(bide_awaiter *awaiter)
         bide_destroy(&operation->frame);
         return true;
     }
-    bide_wrapper_release(&operation->wait);
+    bide_wrapper_release(&operation->wait.inner);
     return false;
 }
 
@@ -134,24 +136,12 @@ static int with_stop_attempt(bide_awaiter *awaiter, bide_choice *choice)
         .name = "bide_with_stop",
     };
     bide_with_stop_operation *operation = with_stop_of(awaiter);
-    if (choice->again)
-        choice->ended = operation->status;
-    int status = bide_wrapper_attempt(awaiter, operation->inner, choice);
-    if (choice->kept)
-        bide_wrapper_discard(&operation->wait);
-    choice->kept = false;
+    int status = bide_wrapper_attempt_by_(awaiter, operation->inner, choice, &operation->wait);
     if (status == -EAGAIN) {
         int reason = bide_stop_reason(operation->token);
         status = reason != 0 ? reason : -EAGAIN;
     }
-    if (status != -EAGAIN)
-        return status;
-    operation->wait = choice->wait;
-    operation->waits = true;
-    operation->status = -ECANCELED; /* if it is cancelled before it begins */
-    operation->waiting.ops = &ops;
-    choice->wait = &operation->waiting;
-    return -EAGAIN;
+    return status != -EAGAIN ? status : bide_wrapper_wait_begin_(&operation->wait, &ops, choice);
 }
 
 bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_source *token,
@@ -168,6 +158,6 @@ bide_awaiter *bide_with_stop(bide_with_stop_operation *operation, bide_stop_sour
     operation->awaiter.ops = &ops.ops;
     operation->inner = inner;
     operation->token = token;
-    operation->waits = false;
+    operation->wait.is_used = false;
     return &operation->awaiter;
 }

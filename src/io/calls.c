@@ -44,6 +44,11 @@ void bide_io_probe_(bide_descriptor *descriptor)
     descriptor->bits |= IO_PROBED;
     if (flags >= 0 && (flags & O_NONBLOCK) == 0)
         descriptor->bits |= IO_IS_BLOCKING;
+    if (flags >= 0 && (flags & O_APPEND) != 0)
+        descriptor->bits |= IO_APPENDS;
+    /* (lseek succeeds on some that have no position, an eventfd among them) */
+    if (pread(bide_descriptor_fd(descriptor), NULL, 0, 0) >= 0 || errno != ESPIPE)
+        descriptor->bits |= IO_SEEKS;
     if (fstat(bide_descriptor_fd(descriptor), &about) == 0 &&
         (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode)))
         descriptor->bits |= IO_FILE;
@@ -172,9 +177,9 @@ ptrdiff_t bide_call_writev_(bide_io_operation *operation)
     int fd = io_fd(operation);
     io_vectors rest = bide_io_rest_of_vectors_(operation);
     int64_t offset = offset_of_rest(operation);
-    if (rest.count == 0)
+    if (rest.data != NULL)
         return write_bytes(operation, rest.data, rest.size, offset);
-    if (rest.vectors[0].iov_len > max_write(operation, rest.vectors[0].iov_len))
+    if (rest.count != 0 && rest.vectors[0].iov_len > max_write(operation, rest.vectors[0].iov_len))
         return write_bytes(operation, rest.vectors[0].iov_base, rest.vectors[0].iov_len, offset);
     int count = rest.count > IOV_MAX ? IOV_MAX : rest.count;
     if (is_in_blocking_mode(operation->descriptor))
@@ -275,8 +280,22 @@ ptrdiff_t bide_call_poll_(bide_io_operation *operation)
 
 /* ---- Connections ---- */
 
+/*
+ * A listener in blocking mode, which was inherited. Another process may take the connection between a
+ * poll and the call, which has no flag to keep it from waiting, so the mode is changed.
+ */
+static void leave_blocking_mode(bide_descriptor *listener)
+{
+    int fd = bide_descriptor_fd(listener);
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0)
+        listener->bits &= ~(uint32_t)IO_IS_BLOCKING;
+}
+
 ptrdiff_t bide_call_accept_(bide_io_operation *operation)
 {
+    if (is_in_blocking_mode(operation->descriptor))
+        leave_blocking_mode(operation->descriptor);
     bide_address *peer = operation->arguments.accept.peer;
     socklen_t length = sizeof peer->any;
     int fd = accept4(io_fd(operation), peer != NULL ? &peer->any.generic : NULL,
@@ -353,6 +372,7 @@ static ptrdiff_t open_bound_socket(bide_io_operation *operation, bool listens)
     const bide_address *address = operation->arguments.listen.address;
     int family = address->any.generic.sa_family;
     int on = 1;
+    int v6_only = (operation->flags & BIDE_LISTEN_V6_ONLY) != 0; /* (the system's default varies) */
     int error =
         descriptor_open_socket(operation->descriptor, family, operation->arguments.listen.type);
     if (error != 0)
@@ -362,8 +382,8 @@ static ptrdiff_t open_bound_socket(bide_io_operation *operation, bool listens)
     if ((is_inet && listens && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) ||
         ((operation->flags & BIDE_LISTEN_REUSE_PORT) != 0 &&
          setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0) ||
-        (family == AF_INET6 && (operation->flags & BIDE_LISTEN_V6_ONLY) != 0 &&
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) != 0) ||
+        (family == AF_INET6 &&
+         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only) != 0) ||
         bind(fd, &address->any.generic, address->length) != 0 ||
         (listens && listen(fd, operation->arguments.listen.backlog) != 0)) {
         error = -errno;

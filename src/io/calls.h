@@ -14,6 +14,7 @@ ptrdiff_t bide_call_recvmsg_(bide_io_operation *operation);
 ptrdiff_t bide_call_sendmsg_(bide_io_operation *operation);
 ptrdiff_t bide_call_accept_(bide_io_operation *operation);
 ptrdiff_t bide_call_connect_(bide_io_operation *operation);
+ptrdiff_t bide_call_case_(bide_io_operation *operation); /* io_choice.c */
 ptrdiff_t bide_call_poll_(bide_io_operation *operation);
 ptrdiff_t bide_call_recv_provided_(bide_io_operation *operation);
 ptrdiff_t bide_call_recv_batch_(bide_io_operation *operation);

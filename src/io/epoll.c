@@ -14,9 +14,10 @@
  *    registration the state of that moment. A direction becomes WAITS only after a call that found
  *    nothing, or less than it asked for, while the descriptor was registered. That call has seen
  *    any earlier change; a later change is reported after it.
- * 2. A receive that got less than it asked for has emptied a TCP socket. Only the peer's close
- *    might still be there, and its change was reported before. So a short call makes no direction
- *    WAITS whose end was reported (IO_END_REPORTED).
+ * 2. A receive that got less than it asked for has emptied a TCP socket, with two exceptions: the
+ *    peer's close might still be there, and a receive stops at urgent data. The change of either was
+ *    reported before, or will be. So a short call makes no direction WAITS of which one was reported
+ *    (IO_SHORT_IS_NOT_ALL).
  * 3. Operations of a direction end in the order of their line. While there is a line, no operation
  *    passes it.
  * 4. An event of the kernel names the descriptor's struct. A descriptor leaves the set before its
@@ -34,6 +35,7 @@
 #include "../system/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -41,8 +43,16 @@
 
 enum { MAX_EVENTS = 256 };
 
+/* A number of its own for a descriptor whose number is in the set for another struct. */
+typedef struct epoll_double {
+    struct epoll_double *next;
+    const bide_descriptor *descriptor;
+    int fd;
+} epoll_double;
+
 struct loop_epoll {
     int fd;
+    epoll_double *doubles;
     bool no_pwait2;  /* the kernel has no epoll_pwait2 */
     int next, count; /* of the batch: the first that was not taken, and the length */
     struct epoll_event events[MAX_EVENTS];
@@ -75,7 +85,7 @@ static bool epoll_took_all(const bide_io_operation *operation)
         return false;
     return operation->status == 0 && operation->count != 0 &&
            operation->count < bide_io_length_(operation) &&
-           (operation->descriptor->bits & (IO_REGISTERED | IO_TCP | IO_END_REPORTED)) ==
+           (operation->descriptor->bits & (IO_REGISTERED | IO_TCP | IO_SHORT_IS_NOT_ALL)) ==
                (IO_REGISTERED | IO_TCP) &&
            operation->flags == 0;
 }
@@ -104,6 +114,45 @@ BIDE_INLINE bool epoll_try(bide_io_operation *operation)
            (!again && bide_io_try_(operation));
 }
 
+/* Two structs may have one number, say of a terminal that is read and written. The set knows it once. */
+static int epoll_register_double(struct loop_epoll *epoll, bide_descriptor *descriptor,
+                                 struct epoll_event *event)
+{
+    epoll_double *added = malloc(sizeof *added);
+    if (added == NULL)
+        return -ENOMEM;
+    added->fd = fcntl(bide_descriptor_fd(descriptor), F_DUPFD_CLOEXEC, 3);
+    if (added->fd < 0 || epoll_ctl(epoll->fd, EPOLL_CTL_ADD, added->fd, event) != 0) {
+        int error = -errno;
+        if (added->fd >= 0)
+            close(added->fd);
+        free(added);
+        return error;
+    }
+    added->descriptor = descriptor;
+    added->next = epoll->doubles;
+    epoll->doubles = added;
+    descriptor->bits |= IO_IS_DOUBLE;
+    return 0;
+}
+
+/* Takes a registered descriptor out of the set. */
+static void epoll_unregister(struct loop_epoll *epoll, const bide_descriptor *descriptor)
+{
+    epoll_double **at = &epoll->doubles, *found;
+    if ((descriptor->bits & IO_IS_DOUBLE) == 0) {
+        epoll_ctl(epoll->fd, EPOLL_CTL_DEL, bide_descriptor_fd(descriptor), NULL);
+        return;
+    }
+    while ((found = *at)->descriptor != descriptor)
+        at = &found->next;
+    *at = found->next;
+    epoll_ctl(epoll->fd, EPOLL_CTL_DEL, found->fd,
+              NULL); /* (the file stays open by its other number) */
+    close(found->fd);
+    free(found);
+}
+
 /* Registers a descriptor: 0, or a negative errno; -EPERM: it is of a kind that does not poll. */
 static int epoll_register(bide_loop *loop, bide_descriptor *descriptor)
 {
@@ -111,8 +160,12 @@ static int epoll_register(bide_loop *loop, bide_descriptor *descriptor)
                                 .data.ptr = descriptor};
     if ((descriptor->bits & IO_REGISTERED) != 0)
         return 0;
-    if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, bide_descriptor_fd(descriptor), &event) != 0)
-        return -errno;
+    if (epoll_ctl(loop->epoll->fd, EPOLL_CTL_ADD, bide_descriptor_fd(descriptor), &event) != 0) {
+        int error =
+            errno == EEXIST ? epoll_register_double(loop->epoll, descriptor, &event) : -errno;
+        if (error != 0)
+            return error;
+    }
     bide_io_adopt(&loop->io, descriptor);
     descriptor->bits |= IO_REGISTERED;
     return 0;
@@ -220,8 +273,8 @@ static void epoll_take_event(bide_loop *loop, const struct epoll_event *event)
         return;
     }
     bide_assert((descriptor->bits & IO_REGISTERED) != 0); /* 4 */
-    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0)
-        descriptor->bits |= IO_END_REPORTED;
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
+        descriptor->bits |= IO_SHORT_IS_NOT_ALL;
     if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI)) != 0)
         epoll_direction_is_ready(loop, descriptor, BIDE_IO_INPUT);
     if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0)
@@ -337,8 +390,6 @@ static void epoll_cancel(bide_io *io, bide_io_operation *operation)
         return;
     }
     bide_descriptor *unread = epoll_unread_of(operation);
-    if ((operation->state & IO_OPENED) != 0) /* its end closes the descriptor */
-        epoll_strike_out(loop_of(io)->epoll, operation->descriptor);
     bide_io_remove(io, operation);
     bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
     if (unread != NULL)
@@ -375,7 +426,7 @@ static void epoll_release(bide_io *io, bide_descriptor *descriptor)
     }
     epoll_strike_out(loop->epoll, descriptor);
     if ((descriptor->bits & IO_REGISTERED) != 0) {
-        epoll_ctl(loop->epoll->fd, EPOLL_CTL_DEL, bide_descriptor_fd(descriptor), NULL);
+        epoll_unregister(loop->epoll, descriptor);
         descriptor->bits = 0;
     }
 }
@@ -391,6 +442,7 @@ static int epoll_create_state(bide_loop *loop, unsigned entries)
         return -ENOMEM;
     int error = 0;
     epoll->no_pwait2 = false;
+    epoll->doubles = NULL;
     epoll->next = epoll->count = 0;
     epoll->fd = epoll_create1(EPOLL_CLOEXEC);
     if (epoll->fd < 0) {
@@ -419,6 +471,11 @@ static void epoll_destroy_state(bide_loop *loop, bool is_own)
         bide_run_loop_close_fd(&loop->run);
     else
         close(loop->run.fd);
+    for (epoll_double *at = loop->epoll->doubles, *next; at != NULL; at = next) {
+        next = at->next; /* (of descriptors that are still open) */
+        close(at->fd);
+        free(at);
+    }
     close(loop->epoll->fd);
     free(loop->epoll);
 }

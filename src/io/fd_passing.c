@@ -125,6 +125,12 @@ static int pass_receive_resume(bide_awaiter *awaiter)
     return pass->operation.status;
 }
 
+static int pass_receive_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    int status = bide_io_attempt(awaiter, choice);
+    return status != -EAGAIN ? pass_receive_resume(awaiter) : status;
+}
+
 static bool pass_receive_withdraw(bide_awaiter *awaiter)
 {
     bide_fds_operation *pass = pass_of(awaiter);
@@ -143,6 +149,8 @@ bide_awaiter *bide_recv_fds(bide_fds_operation *pass, bide_descriptor *socket, v
         .cancel = bide_io_cancel,
         .withdraw = pass_receive_withdraw,
         .name = "bide_recv_fds",
+        .attempt = pass_receive_attempt,
+        .undo = BIDE_UNDO_ATTEMPT,
     };
     pass_init(pass, &ops, BIDE_IO_RECVMSG, socket, buffer, size);
     pass->descriptors = descriptors;

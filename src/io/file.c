@@ -45,7 +45,7 @@ bide_awaiter *bide_open(bide_file_operation *file, bide_descriptor *opened, cons
 bide_awaiter *bide_read(bide_file_operation *file, bide_descriptor *descriptor, void *buffer,
                         size_t size)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_read");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_read");
     return file_bytes_init(file, &ops, BIDE_IO_READ, descriptor, buffer, size, -1);
 }
 
@@ -73,8 +73,10 @@ bide_awaiter *bide_write_at(bide_file_operation *file, bide_descriptor *descript
 bide_awaiter *bide_readv(bide_file_operation *file, bide_descriptor *descriptor,
                          const struct iovec *vectors, int count, int64_t offset)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_readv");
-    return file_vectors_init(file, &ops, BIDE_IO_READ_VECTOR, descriptor, vectors, count, offset);
+    static const bide_awaiter_ops at_offset = BIDE_IO_OPS("bide_readv");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_readv");
+    return file_vectors_init(file, offset < 0 ? &ops : &at_offset, BIDE_IO_READ_VECTOR, descriptor,
+                             vectors, count, offset);
 }
 
 bide_awaiter *bide_writev(bide_file_operation *file, bide_descriptor *descriptor,

@@ -16,6 +16,12 @@
  * 2. An operation ends once. Its back end takes it out of its line (bide_io_remove), and then
  *    calls bide_io_finish_waiting, which clears IO_WAITING.
  * 3. A descriptor is in the list of its owner exactly while `place` is not NULL.
+ * 4. A descriptor is closed in one step, on its owner's thread (descriptor_end): what waits ends, the
+ *    back end forgets it, its struct says that it is closed, and its number is closed. So whatever
+ *    begins on that thread finds it as it was before, or closed. A thread that forwards an operation
+ *    may read that it is open while the step is done; the operation then begins after the step, and
+ *    finds it closed. Or it reads that it belongs to no io, which is stored last, and claims it; the
+ *    release and acquire of `io` let it read then that it is closed.
  */
 #include "bide/extend/io.h"
 
@@ -39,10 +45,10 @@ static bide_io *descriptor_claim(bide_io *io, bide_descriptor *descriptor)
     bide_io *owner = io_of(descriptor);
     if (owner != NULL)
         return owner;
-    /* relaxed: an io is older than the threads that find it here */
+    /* relaxed: an io is older than the threads that find it here. acquire: 4 */
     if (io->group == NULL)
         bide_atomic_store(&descriptor->io, io, relaxed);
-    else if (!bide_atomic_compare_exchange(&descriptor->io, &owner, io, relaxed, relaxed))
+    else if (!bide_atomic_compare_exchange(&descriptor->io, &owner, io, acquire, relaxed))
         return owner;
     return io;
 }
@@ -82,8 +88,8 @@ static void descriptor_disown(bide_descriptor *descriptor)
             descriptor->next->place = descriptor->place;
         descriptor->place = NULL;
     }
-    bide_atomic_store(&descriptor->io, (bide_io *)NULL, relaxed);
     descriptor->bits &= IO_SYSTEM_BITS;
+    bide_atomic_store(&descriptor->io, (bide_io *)NULL, release); /* release: 4 */
 }
 
 void bide_io_destroy(bide_io *io)
@@ -345,50 +351,61 @@ int bide_io_close_number_(bide_io *io, int fd)
     return close(fd) == 0 ? 0 : -errno;
 }
 
-int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
-{
-    int fd = bide_descriptor_fd(descriptor);
-    if (fd < 0)
-        return -EBADF;
-    descriptor_disown(descriptor);
-    bide_descriptor_init_closed(descriptor);
-    return bide_io_close_number_(io, fd);
-}
+/* How a descriptor leaves its io. */
+typedef struct descriptor_end {
+    bide_descriptor *descriptor;
+    bool is_released; /* its number stays open, and is the result */
+    int result;
+} descriptor_end;
 
-static void release_on_owner_thread(bide_io *io, void *argument)
+/* The one step: 4. A connect that waited has closed the descriptor by its end. */
+static void descriptor_end_on_owner_thread(bide_io *io, void *argument)
 {
-    bide_descriptor *descriptor = argument;
-    if (io->generation == bide_generation_) {
+    descriptor_end *end = argument;
+    bide_descriptor *descriptor = end->descriptor;
+    bool was_open = bide_descriptor_is_open(descriptor);
+    if (was_open && io != NULL && io->generation == bide_generation_) {
         io->table->release(io, descriptor);
         for (int direction = 0; direction < BIDE_IO_LINES; direction++)
             bide_assert(descriptor->lines[direction].first == NULL);
     }
+    int fd = bide_descriptor_fd(descriptor);
+    end->result = was_open && !end->is_released ? 0 : -EBADF;
+    if (fd < 0)
+        return;
+    bide_atomic_store(&descriptor->fd_and_1_, 0, relaxed); /* relaxed: 4 */
     descriptor_disown(descriptor);
+    descriptor->bits = 0;
+    end->result = end->is_released ? fd : bide_io_close_number_(io, fd);
 }
 
-/* Ends the operations on a descriptor. Returns the io that it belonged to; or NULL. */
-static bide_io *descriptor_leave_io(bide_descriptor *descriptor)
+/* On the thread of its io, or without one. */
+int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
 {
+    descriptor_end end = {descriptor, false, 0};
+    descriptor_end_on_owner_thread(io, &end);
+    return end.result;
+}
+
+static int descriptor_end_at_owner(bide_descriptor *descriptor, bool is_released)
+{
+    descriptor_end end = {descriptor, is_released, -EBADF};
     bide_io *io = io_of(descriptor);
+    if (!bide_descriptor_is_open(descriptor))
+        return -EBADF;
     if (io != NULL)
-        bide_io_call_remote_(io, release_on_owner_thread, descriptor);
-    return io;
+        bide_io_call_remote_(io, descriptor_end_on_owner_thread, &end);
+    else
+        descriptor_end_on_owner_thread(NULL, &end);
+    return end.result;
 }
 
 int bide_close(bide_descriptor *descriptor)
 {
-    if (!bide_descriptor_is_open(descriptor))
-        return -EBADF;
-    bide_io *io = descriptor_leave_io(descriptor);
-    return bide_io_close_(io, descriptor);
+    return descriptor_end_at_owner(descriptor, false);
 }
 
 int bide_descriptor_release(bide_descriptor *descriptor)
 {
-    int fd = bide_descriptor_fd(descriptor);
-    if (fd < 0)
-        return -EBADF;
-    descriptor_leave_io(descriptor);
-    bide_descriptor_init_closed(descriptor);
-    return fd;
+    return descriptor_end_at_owner(descriptor, true);
 }

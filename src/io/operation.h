@@ -58,8 +58,12 @@ enum {
     IO_CLOSING = 1 << 10,       /* it has to end early: its descriptor is being closed */
     IO_FORGETTING = 1 << 11,    /* it has to end early: its coroutine is being destroyed */
 
+    IO_POLLS_CHANGES = 1 << 12, /* its poll stays in the ring until it finds what was asked for */
+    IO_FOUND = 1 << 13,         /* that poll has found it, and leaves the ring */
+    IO_ON_THREAD = 1 << 15,     /* a thread of the kernel has its entry: the ring may not try it */
+
     /* Of the io in memory, set and cleared by simulation/table.c: a job has it, which takes time. */
-    IO_IS_FILE_JOB = 1 << 12,
+    IO_IS_FILE_JOB = 1 << 14,
 };
 
 /* The state of a descriptor: descriptor->bits. It belongs to the thread of the descriptor's io. */
@@ -69,13 +73,17 @@ enum {
     IO_IS_BLOCKING = 1 << 1, /* it is in blocking mode */
     IO_FILE = 1 << 2,        /* it does not poll: it is always ready, and its calls block */
     IO_TCP = 1 << 3,         /* a receive that gets less than it asked for has emptied it */
-    IO_SYSTEM_BITS = (1 << 4) - 1,
+    IO_APPENDS = 1 << 4,     /* each write goes to the end of the file */
+    IO_SEEKS = 1 << 5,       /* it has a position: known if IO_PROBED */
+    IO_SYSTEM_BITS = (1 << 6) - 1,
 
     /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
-    IO_REGISTERED = 1 << 4,   /* it is in the set */
-    IO_WAITS_INPUT = 1 << 5,  /* a call in this direction would wait */
-    IO_WAITS_OUTPUT = 1 << 6, /* (IO_WAITS_INPUT << BIDE_IO_OUTPUT) */
-    IO_END_REPORTED = 1 << 7, /* the kernel has reported the end of its input */
+    IO_REGISTERED = 1 << 6,   /* it is in the set */
+    IO_WAITS_INPUT = 1 << 7,  /* a call in this direction would wait */
+    IO_WAITS_OUTPUT = 1 << 8, /* (IO_WAITS_INPUT << BIDE_IO_OUTPUT) */
+    IO_IS_DOUBLE = 1 << 10,   /* by a number of its own: epoll_double */
+    IO_SHORT_IS_NOT_ALL =
+        1 << 9, /* a receive may be short for another reason than an empty socket */
 };
 
 /* ---- Operations ---- */
@@ -127,6 +135,12 @@ bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame
 /* Makes the operation's call, or calls. True: it is done. False: it has to wait. */
 bool bide_io_try_(bide_io_operation *operation);
 
+/*
+ * For BIDE_IO_CASE: there is input. Its wait ends, or it carries the case out: then the operation has
+ * its own code again (io_choice.c, 4). Returns as a call does.
+ */
+ptrdiff_t bide_io_end_case_(bide_io_operation *operation);
+
 /* bide_io_enlist, without reporting it to the observer. */
 void bide_io_enlist_quietly_(bide_io *io, bide_io_operation *operation);
 
@@ -163,8 +177,8 @@ BIDE_INLINE ptrdiff_t io_move_bytes(bide_io_operation *operation)
  */
 typedef struct io_vectors {
     const struct iovec *vectors;
-    int count; /* 0: `data` and `size` */
-    void *data;
+    int count;
+    void *data; /* NULL: `vectors` and `count` */
     size_t size;
 } io_vectors;
 io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation);
@@ -183,7 +197,7 @@ BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
 /* Probes an open descriptor: sets its bits. */
 void bide_io_probe_(bide_descriptor *descriptor);
 
-/* Closes it, if it is open. No operation waits on it: its io's release is not called. */
+/* bide_close, on the thread of the descriptor's io, which may be NULL. */
 int bide_io_close_(bide_io *io, bide_descriptor *descriptor);
 
 /* Closes a descriptor of the io, or of the system, that has no struct. */

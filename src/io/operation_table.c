@@ -222,6 +222,12 @@ const bide_io_row_ bide_io_rows_[] = {
                            .shape = IO_SHAPE_SEND_FILE,
                            .result = IO_RESULT_STATUS,
                            .is_tried_first = true},
+    [BIDE_IO_CASE] = {.name = "case of a select",
+                      .call = bide_call_case_,
+                      .direction = BIDE_IO_INPUT,
+                      .shape = IO_SHAPE_NONE,
+                      .result = IO_RESULT_STATUS,
+                      .is_tried_first = true},
 
     /* Never waiting. */
     [BIDE_IO_LISTEN] = {.name = "listen",

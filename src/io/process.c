@@ -11,8 +11,8 @@
  *    needed. So the parent first duplicates all descriptors to numbers above those, close-on-exec.
  *    dup2 clears that flag. The child closes all other numbers, including any that were opened
  *    without the flag.
- * 3. Only this file takes the child's status (process.h). Until then the pid is this child's, at
- *    least as a zombie. So opening its handle and signalling it cannot affect another process. One
+ * 3. Only this file takes the child's status (process.h), and the kernel keeps it: SIGCHLD is not
+ *    ignored (process_keep_status). Until then the pid is this child's, at least as a zombie. So opening its handle and signalling it cannot affect another process. One
  *    thread takes the status and sets `has_ended` at once.
  * 4. The handle (a pidfd) becomes readable when the child has ended, and stays readable. So a wait
  *    that starts later does not miss the end, and all waits complete. Without a handle, each wait
@@ -214,13 +214,42 @@ static int process_carry_out(bide_process *process, process_plan *plan)
     return -error;
 }
 
+/* If SIGCHLD is ignored, as a program may inherit it, the kernel keeps no status: 3. */
+static int process_keep_status(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) != 0)
+        return -errno;
+    if (action.sa_handler != SIG_IGN && (action.sa_flags & SA_NOCLDWAIT) == 0)
+        return 0;
+    if (action.sa_handler == SIG_IGN)
+        action.sa_handler = SIG_DFL;
+    action.sa_flags &= ~SA_NOCLDWAIT;
+    return sigaction(SIGCHLD, &action, NULL) == 0 ? 0 : -errno;
+}
+
+/* Signals the child itself: by its handle, which no other process can have. */
+static int process_send(const bide_process *process, int signal)
+{
+#ifdef SYS_pidfd_send_signal
+    int handle = bide_descriptor_fd(&process->handle);
+    if (handle >= 0) {
+        if (syscall(SYS_pidfd_send_signal, handle, signal, NULL, 0) == 0)
+            return 0;
+        if (errno != ENOSYS)
+            return -errno;
+    }
+#endif
+    return kill(process->pid, signal) == 0 ? 0 : -errno;
+}
+
 /* Kills the child and takes its status. */
 static void process_kill_and_reap(bide_process *process)
 {
     bide_assert(process->pid > 0);
     if (process->leads_group)
         kill(-process->pid, SIGKILL);
-    kill(process->pid, SIGKILL);
+    process_send(process, SIGKILL);
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     process->has_ended = true;
@@ -250,12 +279,15 @@ int bide_process_start(bide_process *process, const bide_process_options *option
         if (options->fds[i].number >= plan.first)
             plan.first = options->fds[i].number + 1;
     }
+    int error = process_keep_status();
+    if (error != 0)
+        return error;
     plan.copies = malloc((options->fd_count + 1) * sizeof *plan.copies);
     if (plan.copies == NULL)
         return -ENOMEM;
     for (size_t i = 0; i < options->fd_count; i++)
         plan.copies[i] = -1;
-    int error = process_carry_out(process, &plan);
+    error = process_carry_out(process, &plan);
     for (int i = 0; i < 3; i++)
         process_close_fd(&plan.theirs[i]);
     for (size_t i = 0; i < options->fd_count; i++)
@@ -360,7 +392,7 @@ int bide_process_signal(const bide_process *process, int signal)
 {
     if (process->has_ended || process->pid == 0) /* (0 would be the caller's own group) */
         return -ESRCH;
-    return kill(process->pid, signal) == 0 ? 0 : -errno;
+    return process_send(process, signal);
 }
 
 int bide_process_signal_group(const bide_process *process, int signal)

@@ -63,7 +63,7 @@ bide_awaiter *bide_socket_pair(bide_io_operation *operation, bide_descriptor *on
 bide_awaiter *bide_accept(bide_io_operation *operation, bide_descriptor *listener,
                           bide_descriptor *accepted, bide_address *peer)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_accept");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_accept");
     bide_descriptor_init_closed(accepted);
     bide_io_operation_init(operation, &ops, BIDE_IO_ACCEPT, listener);
     operation->arguments.accept.accepted = accepted;
@@ -95,7 +95,7 @@ static void socket_bytes_init(bide_io_operation *operation, const bide_awaiter_o
 bide_awaiter *bide_recv(bide_io_operation *operation, bide_descriptor *socket, void *buffer,
                         size_t size)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_recv");
     socket_bytes_init(operation, &ops, BIDE_IO_RECV, socket, buffer, size);
     return &operation->awaiter;
 }
@@ -121,7 +121,7 @@ static void socket_message_init(bide_io_operation *operation, const bide_awaiter
 bide_awaiter *bide_recvmsg(bide_io_operation *operation, bide_descriptor *socket,
                            struct msghdr *message, int flags)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recvmsg");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_recvmsg");
     socket_message_init(operation, &ops, BIDE_IO_RECVMSG, socket, message, flags);
     return &operation->awaiter;
 }
@@ -140,6 +140,12 @@ static int datagram_resume(bide_awaiter *awaiter)
     if (datagram->address != NULL && datagram->operation.status == 0)
         datagram->address->length = datagram->message.msg_namelen;
     return datagram->operation.status;
+}
+
+static int datagram_attempt(bide_awaiter *awaiter, bide_choice *choice)
+{
+    int status = bide_io_attempt(awaiter, choice);
+    return status != -EAGAIN ? datagram_resume(awaiter) : status;
 }
 
 static void datagram_init(bide_datagram *datagram, const void *data, size_t size,
@@ -166,6 +172,8 @@ bide_awaiter *bide_recv_from(bide_datagram *datagram, bide_descriptor *socket, v
         .cancel = bide_io_cancel,
         .withdraw = bide_io_withdraw,
         .name = "bide_recv_from",
+        .attempt = datagram_attempt,
+        .undo = BIDE_UNDO_ATTEMPT,
     };
     datagram_init(datagram, buffer, size, from, sizeof from->any);
     socket_message_init(&datagram->operation, &ops, BIDE_IO_RECVMSG, socket, &datagram->message, 0);
@@ -195,7 +203,7 @@ static bide_awaiter *socket_batch_init(bide_io_operation *operation, const bide_
 bide_awaiter *bide_recv_batch(bide_io_operation *operation, bide_descriptor *socket,
                               bide_message *messages, unsigned count)
 {
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_recv_batch");
+    static const bide_awaiter_ops ops = BIDE_IO_OPS_IN_CHOICE("bide_recv_batch");
     return socket_batch_init(operation, &ops, BIDE_IO_RECV_BATCH, socket, messages, count);
 }
 

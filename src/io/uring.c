@@ -33,6 +33,9 @@
  *    for. Polling first saves a try if nothing has arrived. But with many connections most have
  *    data by the time of the next entry, and with a poll first their completions arrive 20 at a
  *    time, not all at once.
+ * 7. The ring's poll also ends because the peer has closed its half of a connection, which nobody
+ *    asked for. That stays so, and a poll that is put in again would end again at once. So the
+ *    second poll reports changes, and stays in the ring until what was asked for is among them.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -60,7 +63,7 @@ static bool uring_is_in_ring(const bide_io_operation *operation)
 /* Whether the ring only polls for the operation. */
 static bool uring_only_polls(const bide_io_operation *operation)
 {
-    return bide_io_row_of_(operation)->is_tried_first ||
+    return bide_io_row_of_(operation)->is_tried_first || operation->code == BIDE_IO_POLL ||
            (operation->code == BIDE_IO_RECV_PROVIDED &&
             operation->arguments.provided.pool->ring == NULL);
 }
@@ -86,7 +89,8 @@ static bool uring_falls_back_to_copy(struct loop_uring *uring, bide_io_operation
         uring->reports_no_usage = true; /* an older kernel: without the flag it can */
         return true;
     }
-    if (result != -EOPNOTSUPP && result != -EINVAL)
+    /* (-ENOMEM: beyond what a process may pin, RLIMIT_MEMLOCK) */
+    if (result != -EOPNOTSUPP && result != -EINVAL && result != -ENOMEM)
         return false;
     operation->code = BIDE_IO_SEND;
     operation->arguments.bytes.was_copied = true;
@@ -128,14 +132,41 @@ static void uring_reset_connection(const bide_io_operation *operation)
 
 /* ---- Into the ring ---- */
 
-/* The ring polls until the operation's call may be retried. */
+/* The events that a poll entry waits for. */
+static unsigned uring_wanted(const bide_io_operation *operation)
+{
+    if (operation->code == BIDE_IO_POLL)
+        return operation->arguments.poll.wanted;
+    return io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT;
+}
+
+/* Whether a poll's result has what it waits for: 7. */
+static bool uring_found_wanted(const bide_io_operation *operation, ptrdiff_t result)
+{
+    return ((unsigned)result & (uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
+/* The ring polls, until the operation's call may be retried if it is no poll itself. */
 static void uring_put_poll(struct loop_uring *uring, bide_io_operation *operation)
 {
     struct io_uring_sqe *entry = bide_uring_new_entry_(uring);
-    io_uring_prep_poll_add(entry, io_fd(operation),
-                           io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT);
+    if ((operation->state & IO_POLLS_CHANGES) != 0)
+        io_uring_prep_poll_multishot(entry, io_fd(operation), uring_wanted(operation));
+    else
+        io_uring_prep_poll_add(entry, io_fd(operation), uring_wanted(operation));
     bide_uring_set_data_(entry, operation, URING_OF_OPERATION);
     operation->state |= IO_IN_RING | IO_POLLING;
+}
+
+/* A poll that stays in the ring has found events: 7. */
+static void uring_polled_changes(struct loop_uring *uring, bide_io_operation *operation, int result)
+{
+    if (!uring_found_wanted(operation, result))
+        return;
+    if (operation->code == BIDE_IO_POLL)
+        operation->arguments.poll.found = (uint32_t)result;
+    operation->state |= IO_FOUND;
+    bide_uring_put_cancel_(uring, operation);
 }
 
 void bide_uring_put_(struct loop_uring *uring, bide_io_operation *operation)
@@ -152,6 +183,8 @@ void bide_uring_put_(struct loop_uring *uring, bide_io_operation *operation)
     }
     struct io_uring_sqe *entry = bide_uring_new_entry_(uring);
     bide_uring_rows_[operation->code].prepare(entry, operation);
+    if ((operation->state & IO_ON_THREAD) != 0)
+        entry->flags |= IOSQE_ASYNC;
     bide_uring_set_data_(entry, operation, URING_OF_OPERATION);
     operation->state |= IO_IN_RING;
 }
@@ -251,6 +284,20 @@ static void uring_end_early(bide_loop *loop, bide_io_operation *operation, unsig
                         (why & IO_CANCELLING) != 0 ? BIDE_IO_CANCELLED : BIDE_IO_CLOSED);
 }
 
+/*
+ * The ring tries an open in nonblocking mode first, and then a FIFO that nobody reads is opened for
+ * writing with an error, rather than waits. True: it has to enter the ring again.
+ */
+static bool uring_has_to_wait_in_open(bide_io_operation *operation, ptrdiff_t result)
+{
+    if (operation->code != BIDE_IO_OPEN || result != -ENXIO ||
+        (operation->arguments.open.flags & O_NONBLOCK) != 0 ||
+        (operation->state & IO_ON_THREAD) != 0)
+        return false;
+    operation->state |= IO_ON_THREAD;
+    return true;
+}
+
 /* Neither the operation nor a cancel of it is in the ring: it ends, or enters the ring again. */
 static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_t result)
 {
@@ -260,21 +307,36 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         return;
     }
     bool again = false;
+    if ((operation->state & IO_FOUND) != 0)
+        result = operation->code == BIDE_IO_POLL ? (ptrdiff_t)operation->arguments.poll.found
+                                                 : (ptrdiff_t)uring_wanted(operation);
     bool polled = (operation->state & IO_POLLING) != 0 && result >= 0;
+    bool found_other = polled && !uring_found_wanted(operation, result);
+    if (operation->code == BIDE_IO_POLL && polled && !found_other) {
+        polled = false; /* what it has found is its result */
+        result &= uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL;
+    }
     unsigned why = operation->state & IO_ENDING_EARLY;
     bool no_buffer = operation->code == BIDE_IO_RECV_PROVIDED && result == -ENOBUFS;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                       uring_falls_back_to_copy(loop->uring, operation, (int)result);
     bool did_nothing =
         result == -ECANCELED || ((result == -EINTR || no_buffer || falls_back) && why != 0);
-    operation->state &= (uint16_t) ~(IO_POLLING | IO_COMPLETED);
+    operation->state &= (uint16_t) ~(IO_POLLING | IO_COMPLETED | IO_FOUND | IO_POLLS_CHANGES);
+    if (result > 0 && !polled && bide_uring_moves_position_(operation))
+        bide_uring_move_position_(operation, (size_t)result);
     uring_note_written(operation, polled ? 0 : result);
-    if (why == 0 && falls_back) {
+    if (why == 0 && (falls_back || uring_has_to_wait_in_open(operation, result))) {
         bide_uring_put_(loop->uring, operation);
         return;
     }
     if (why == 0 && no_buffer) {
         bide_uring_found_no_buffer_(loop, operation);
+        return;
+    }
+    if (why == 0 && found_other) {
+        operation->state |= IO_POLLS_CHANGES;
+        uring_put_poll(loop->uring, operation);
         return;
     }
     if (why == 0 && polled && uring_only_polls(operation)) {
@@ -307,6 +369,8 @@ static void uring_completed(bide_loop *loop, bide_io_operation *operation, int r
     if (operation->code == BIDE_IO_SEND_ZERO_COPY &&
         !uring_take_zero_copy(operation, &result, flags))
         return;
+    if (continues && (operation->state & IO_POLLS_CHANGES) != 0)
+        uring_polled_changes(loop->uring, operation, result);
     if (continues)
         return;
     if (operation->code == BIDE_IO_RECV_PROVIDED && (flags & IORING_CQE_F_BUFFER) != 0)
@@ -370,6 +434,25 @@ static bool uring_accepts_at_once(bide_io_operation *operation)
     return fd >= 0;
 }
 
+/* Looks at what a read or write depends on. Whether it has an offset, and its descriptor no position. */
+static bool uring_cannot_seek(bide_io_operation *operation)
+{
+    bool has_offset = operation->arguments.bytes.offset >= 0; /* (or of the vector: operation.h) */
+    if (!has_offset && bide_io_row_of_(operation)->direction == BIDE_IO_INPUT)
+        return false;
+    if ((operation->descriptor->bits & IO_PROBED) == 0)
+        bide_io_probe_(operation->descriptor);
+    return has_offset && (operation->descriptor->bits & IO_SEEKS) == 0;
+}
+
+/* A read or write of no bytes. What it reports differs between the ring and the calls. */
+static bool uring_moves_nothing(const bide_io_operation *operation)
+{
+    return bide_io_row_of_(operation)->shape == IO_SHAPE_BYTES
+               ? operation->arguments.bytes.size == 0
+               : operation->arguments.vector.count == 0;
+}
+
 static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_frame *frame)
 {
     bide_loop *loop = loop_of(io);
@@ -390,11 +473,15 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
         if (operation->status != 0)
             return frame;
     }
+    if (row->is_positioned && uring_cannot_seek(operation)) {
+        operation->status = -ESPIPE;
+        return frame;
+    }
     if (row->shape == IO_SHAPE_LENT)
         bide_uring_enter_pool_(loop, operation->arguments.provided.pool);
     if (uring_accepts_at_once(operation))
         return frame;
-    if (row->is_tried_first &&
+    if ((row->is_tried_first || (row->is_positioned && uring_moves_nothing(operation))) &&
         operation->descriptor->lines[io_direction(operation)].first == NULL &&
         bide_io_try_(operation))
         return frame;

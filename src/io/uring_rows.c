@@ -25,6 +25,12 @@ static unsigned uring_length(size_t size)
     return size < INT32_MAX ? (unsigned)size : INT32_MAX;
 }
 
+/* The number of vectors of a call. A read ends with them; a write continues. */
+static unsigned uring_vectors(int count)
+{
+    return count < IOV_MAX ? (unsigned)count : IOV_MAX;
+}
+
 static void prepare_recv(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     io_uring_prep_recv(entry, io_fd(operation), operation->arguments.bytes.data,
@@ -82,10 +88,28 @@ static void prepare_read(struct io_uring_sqe *entry, const bide_io_operation *op
                        (uint64_t)operation->arguments.bytes.offset);
 }
 
+bool bide_uring_moves_position_(const bide_io_operation *operation)
+{
+    const bide_io_row_ *row = bide_io_row_of_(operation);
+    return row->is_positioned && row->result == IO_RESULT_PART &&
+           operation->arguments.bytes.offset < 0 && /* (or of the vector: operation.h) */
+           (operation->descriptor->bits & (IO_FILE | IO_SEEKS)) == (IO_FILE | IO_SEEKS);
+}
+
+void bide_uring_move_position_(const bide_io_operation *operation, size_t moved)
+{
+    if ((operation->descriptor->bits & IO_APPENDS) != 0)
+        lseek(io_fd(operation), 0, SEEK_END);
+    else
+        lseek(io_fd(operation), (off_t)moved, SEEK_CUR);
+}
+
 /* The offset of the next byte; -1: the descriptor's position. */
 static uint64_t uring_offset(const bide_io_operation *operation)
 {
-    int64_t offset = operation->arguments.bytes.offset; /* (or of the vector: operation.h) */
+    int64_t offset = operation->arguments.bytes.offset; /* (or of the vector) */
+    if (bide_uring_moves_position_(operation))
+        return (uint64_t)lseek(io_fd(operation), 0, SEEK_CUR);
     return (uint64_t)(offset >= 0 ? offset + (int64_t)operation->count : offset);
 }
 
@@ -99,7 +123,7 @@ static void prepare_write(struct io_uring_sqe *entry, const bide_io_operation *o
 static void prepare_readv(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     io_uring_prep_readv(entry, io_fd(operation), operation->arguments.vector.vectors,
-                        (unsigned)operation->arguments.vector.count,
+                        uring_vectors(operation->arguments.vector.count),
                         (uint64_t)operation->arguments.vector.offset);
 }
 
@@ -107,16 +131,11 @@ static void prepare_writev(struct io_uring_sqe *entry, const bide_io_operation *
 {
     int fd = io_fd(operation);
     io_vectors rest = bide_io_rest_of_vectors_(operation);
-    if (rest.count == 0)
+    if (rest.data != NULL)
         io_uring_prep_write(entry, fd, rest.data, (unsigned)rest.size, uring_offset(operation));
     else
-        io_uring_prep_writev(entry, fd, rest.vectors, (unsigned)rest.count,
+        io_uring_prep_writev(entry, fd, rest.vectors, uring_vectors(rest.count),
                              uring_offset(operation));
-}
-
-static void prepare_poll(struct io_uring_sqe *entry, const bide_io_operation *operation)
-{
-    io_uring_prep_poll_add(entry, io_fd(operation), operation->arguments.poll.wanted);
 }
 
 /* (the kernel takes a buffer when its poll has found data) */
@@ -189,7 +208,7 @@ const uring_row bide_uring_rows_[] = {
     [BIDE_IO_WRITE] = {IORING_OP_WRITE, true, prepare_write},
     [BIDE_IO_READ_VECTOR] = {IORING_OP_READV, true, prepare_readv},
     [BIDE_IO_WRITE_VECTOR] = {IORING_OP_WRITEV, true, prepare_writev},
-    [BIDE_IO_POLL] = {IORING_OP_POLL_ADD, true, prepare_poll},
+    [BIDE_IO_POLL] = {IORING_OP_POLL_ADD, true, NULL},
     [BIDE_IO_ACCEPT_STREAM] = {IORING_OP_ACCEPT, true, NULL}, /* uring_accept.c */
     [BIDE_IO_RECV_PROVIDED] = {IORING_OP_RECV, true, prepare_recv_provided},
     [BIDE_IO_RECV_BATCH] = {IORING_OP_POLL_ADD, true, NULL},
@@ -197,6 +216,7 @@ const uring_row bide_uring_rows_[] = {
     [BIDE_IO_SEND_ZERO_COPY] = {IORING_OP_SEND_ZC, false, prepare_send_zero_copy},
     [BIDE_IO_SPLICE_TO_SOCKET] = {IORING_OP_POLL_ADD, true, NULL},
     [BIDE_IO_SEND_FILE] = {IORING_OP_POLL_ADD, true, NULL},
+    [BIDE_IO_CASE] = {IORING_OP_POLL_ADD, true, NULL},
 
     /* (never waiting) */
     [BIDE_IO_LISTEN] = {URING_OPCODES, false, NULL},
@@ -233,7 +253,7 @@ bool bide_uring_has_row_(bide_io_code code)
         return true;
     if (row->opcode == URING_OPCODES)
         return common->start == IO_START_AT_ONCE || common->blocks == IO_BLOCKS_ALWAYS;
-    return common->is_tried_first ? row->opcode == IORING_OP_POLL_ADD : row->prepare != NULL;
+    return row->opcode == IORING_OP_POLL_ADD || (!common->is_tried_first && row->prepare != NULL);
 }
 
 #else

@@ -84,6 +84,14 @@ static int channel_attempt_reserve(bide_event_count_waiter *retry)
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
+static int channel_attempt_reserve_many(bide_event_count_waiter *retry)
+{
+    bide_channel_many_waiter *many = many_waiter_of(retry);
+    int status = bide_channel_try_reserve_many_(
+        many->one.channel, (bide_channel_permit *)many->one.element, many->max, many->count);
+    return status == -ENOBUFS ? -EAGAIN : status;
+}
+
 static int channel_attempt_receive_many(bide_event_count_waiter *retry)
 {
     bide_channel_many_waiter *many = many_waiter_of(retry);
@@ -130,6 +138,8 @@ const bide_event_count_ops bide_channel_recv_many_ops_ = {channel_attempt_receiv
                                                           channel_may_receive, channel_not_full};
 const bide_event_count_ops bide_channel_reserve_ops_ = {channel_attempt_reserve, channel_may_send,
                                                         NULL};
+const bide_event_count_ops bide_channel_reserve_many_ops_ = {channel_attempt_reserve_many,
+                                                             channel_may_send, NULL};
 
 /* ---- Permits ---- */
 
@@ -138,6 +148,23 @@ int bide_channel_try_reserve_(bide_channel_ *channel, bide_channel_permit *permi
     int status = bide_mpmc_ring_reserve_(channel->ring);
     permit->channel = status == 0 ? channel : NULL;
     return status;
+}
+
+int bide_channel_try_reserve_many_(bide_channel_ *channel, bide_channel_permit *permits, size_t max,
+                                   size_t *count)
+{
+    int status = max != 0 ? 0 : -EINVAL;
+    size_t reserved = 0;
+    for (; reserved < max; reserved++) {
+        status = bide_mpmc_ring_reserve_(channel->ring);
+        if (status != 0)
+            break;
+        permits[reserved].channel = channel;
+    }
+    *count = reserved;
+    for (size_t i = reserved; i < max; i++)
+        permits[i].channel = NULL;
+    return reserved != 0 ? 0 : status;
 }
 
 void bide_channel_permit_send_(bide_channel_permit *permit, const void *from)
@@ -196,6 +223,56 @@ bide_awaiter *bide_channel_reserve_(bide_channel_waiter *waiter, bide_channel_ *
     permit->channel = NULL;
     return bide_channel_make_(waiter, channel, permit, &ops, &bide_channel_reserve_ops_,
                               &channel->not_full);
+}
+
+static bool channel_reserve_many_ready(bide_awaiter *awaiter)
+{
+    bide_channel_many_waiter *many = (bide_channel_many_waiter *)(void *)awaiter;
+    many->one.retry.status = channel_attempt_reserve_many(&many->one.retry);
+    return many->one.retry.status != -EAGAIN;
+}
+
+/* Gives back those that were reserved, if their holder will never know. */
+static bool channel_reserve_many_withdraw(bide_awaiter *awaiter)
+{
+    bide_channel_many_waiter *many = (bide_channel_many_waiter *)(void *)awaiter;
+    bide_channel_permit *permits = many->one.element;
+    if (bide_event_count_waiter_withdraw_(awaiter))
+        return true;
+    for (size_t i = 0; i < *many->count; i++)
+        bide_channel_permit_release_(&permits[i]);
+    *many->count = 0;
+    return false;
+}
+
+bide_awaiter *bide_channel_reserve_many_(bide_channel_many_waiter *waiter, bide_channel_ *channel,
+                                         bide_channel_permit *permits, size_t max, size_t *count)
+{
+    static const bide_awaiter_ops ops = {
+        .ready = channel_reserve_many_ready,
+        .suspend = bide_event_count_waiter_suspend_,
+        .resume = bide_event_count_waiter_resume_,
+        .cancel = bide_event_count_waiter_cancel_,
+        .withdraw = channel_reserve_many_withdraw,
+        .name = "bide_channel_reserve_many",
+        .attempt = bide_event_count_waiter_choose_,
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
+    waiter->max = max;
+    waiter->count = count;
+    *count = 0;
+    for (size_t i = 0; i < max; i++)
+        permits[i].channel = NULL;
+    return bide_channel_make_(&waiter->one, channel, permits, &ops, &bide_channel_reserve_many_ops_,
+                              &channel->not_full);
+}
+
+int bide_channel_reserve_many_blocking_(bide_channel_ *channel, bide_channel_permit *permits,
+                                        size_t max, size_t *count, uint64_t deadline)
+{
+    bide_channel_many_waiter waiter;
+    return bide_sync_wait_until(bide_channel_reserve_many_(&waiter, channel, permits, max, count),
+                                deadline);
 }
 
 int bide_channel_reserve_blocking_(bide_channel_ *channel, bide_channel_permit *permit,

@@ -5,6 +5,9 @@
  */
 #include "bide/hazard.h"
 
+#undef bide_hazard_destroy
+#undef bide_hazard_retire_weighing
+
 /*
  * A set of pointers, the hazards, that may answer "perhaps". So unprotected objects, which nearly all
  * are, are not compared with each hazard.

@@ -301,6 +301,23 @@ int bide_segment_queue_init_(bide_segment_queue_ *queue, bide_hazard_domain *dom
     return first != NULL ? 0 : -ENOMEM;
 }
 
+void bide_segment_queue_visit_(bide_segment_queue_ *queue,
+                               void (*function)(void *argument, void *element), void *argument)
+{
+    /* relaxed, all: no thread uses the queue any more, so all uses happened before. */
+    bide_segment_ *segment = (bide_segment_ *)bide_atomic_load(&queue->head, relaxed);
+    while (segment != NULL && segment != &closed) {
+        size_t end = cells_of(queue, bide_atomic_load(&segment->pushed, relaxed));
+        for (size_t i = bide_atomic_load(&segment->popped, relaxed); i < end; i++) {
+            unsigned char *cell = bide_segment_cell_(segment, i, queue->stride);
+            if (bide_atomic_load(bide_segment_state_(cell, queue->size), relaxed) ==
+                BIDE_CELL_FULL_)
+                function(argument, cell);
+        }
+        segment = (bide_segment_ *)bide_atomic_load(&segment->next, relaxed);
+    }
+}
+
 void bide_segment_queue_destroy_(bide_segment_queue_ *queue)
 {
     /* relaxed: no thread uses the queue any more, so all uses happened before. */

@@ -85,16 +85,7 @@ BIDE_COLD static void select_refuse(bide_select *select, const bide_awaiter *ref
         bide_wrapper_abandon(&select->cases[i].awaiter);
     select->winner = select->count;
     select->status = -EOPNOTSUPP;
-#if BIDE_DEBUG
-    const char *name =
-        bide_awaiter_is_frame(refused)
-            ? bide_point_name_(bide_frame_point((const bide_frame *)(const void *)refused))
-            : refused->ops->name;
-    bide_misused_with_("bide: a select cannot give back what `", name != NULL ? name : "(unnamed)",
-                       "` has taken", awaiting, "bide_select_any");
-#else
-    (void)refused, (void)awaiting;
-#endif
+    bide_choice_report_refused_(refused, awaiting, "bide_select_any");
 }
 
 /* Whether all cases can be undone; otherwise the select has ended. */
@@ -208,7 +199,7 @@ BIDE_INLINE bool has_taken(bide_select *select, bide_choice *choice)
 BIDE_COLD static int taken_status(bide_select *select, bide_choice *choice)
 {
     bide_select_case *c = &select->cases[select->winner];
-    return c->ops->undo == BIDE_UNDO_INNER ? c->ops->attempt(c->awaiter, choice) : 0;
+    return bide_choice_asks_result_(c->ops) ? c->ops->attempt(c->awaiter, choice) : 0;
 }
 
 /*
@@ -352,14 +343,24 @@ static void select_release(bide_frame *frame)
 
 /* ---- A select as a case of another: 9 ---- */
 
+/* The waits have been given back: the other select, which releases the wait for all, must not do so again. */
+static void discard_waits(bide_select *select)
+{
+    for (size_t i = 0; i < select->count; i++)
+        bide_wrapper_discard(&select->cases[i].branch.awaited);
+}
+
 static int select_attempt(bide_awaiter *awaiter, bide_choice *choice)
 {
     bide_select *select = bide_container_of(awaiter, bide_select, task.frame.awaiter);
     bool is_chosen;
-    if (choice->again && select->count != 0)
+    if (choice->again && select->count != 0) {
         is_chosen = select_case_ended(select, choice);
-    else
+        if (is_chosen)
+            discard_waits(select);
+    } else {
         is_chosen = !select_accepts(select, NULL) || try_all(select, choice) != select->count;
+    }
     if (!is_chosen) {
         choice->wait = wait_for_all(select, choice);
         return -EAGAIN;
@@ -371,10 +372,11 @@ static int select_attempt(bide_awaiter *awaiter, bide_choice *choice)
 /* ---- A select ---- */
 
 /* After a wait. If a partner has carried out a case nothing is attempted. */
-static void next_round(bide_choice *choice)
+static void next_round(bide_choice *choice, const bide_context *context)
 {
     if (bide_choice_taken(choice) == 0)
         bide_choice_init(choice);
+    choice->scheduler = context->scheduler;
     choice->again = true;
 }
 
@@ -402,13 +404,14 @@ bide_body(select_body)
     if (self->status != 0)
         bide_return(self->status);
     bide_choice_init(&self->choice);
+    self->choice.scheduler = bide_this_context()->scheduler;
     if (try_all(self, &self->choice) != self->count)
         bide_return(self->status);
     for (;;) {
         bide_await_status(self->status, wait_for_all(self, &self->choice));
         if (self->status != 0) /* without a case */
             bide_return(self->status);
-        next_round(&self->choice);
+        next_round(&self->choice, bide_this_context());
         if (select_case_ended(self, &self->choice))
             bide_return(self->status);
         self->status = self->reason;

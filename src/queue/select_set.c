@@ -171,7 +171,7 @@ static bide_select_member_state_ state_after_wait(bide_select_member *member)
         return BIDE_MEMBER_NOTIFIED_;
     member->choice.again = true;
     member->choice.ended = member->status;
-    member->status = member->ops->undo == BIDE_UNDO_INNER
+    member->status = bide_choice_asks_result_(member->ops)
                          ? member->ops->attempt(member->awaiter, &member->choice)
                          : 0;
     return BIDE_MEMBER_COMPLETE_;
@@ -242,7 +242,7 @@ static void member_begin_wait(bide_select_set *set, bide_select_member *member,
 }
 
 /* Whether the operation has been had, by an attempt or because it is ready. */
-static bool member_has(bide_select_member *member)
+static bool member_has(bide_select_member *member, const bide_context *context)
 {
     if (member->state == BIDE_MEMBER_COMPLETE_)
         return true;
@@ -255,6 +255,7 @@ static bool member_has(bide_select_member *member)
     }
     bide_choice *choice = &member->choice;
     bide_choice_init(choice);
+    choice->scheduler = context->scheduler;
     choice->number = 1;
     choice->again = member->tried;
     choice->ended = member->status;
@@ -277,7 +278,7 @@ static bide_select_member *find_member(bide_select_set *set, const bide_context 
         bide_select_member *member = set->ready;
         if (member == NULL)
             return NULL;
-        bool had = member_has(member);
+        bool had = member_has(member, context);
         remove_ready(set, member);
         if (had)
             return member;
@@ -385,16 +386,7 @@ BIDE_COLD static void member_refuse(bide_select_member *member, const bide_await
     bide_wrapper_abandon(&member->awaiter);
     member->status = -EOPNOTSUPP;
     add_ready(member->set, member, BIDE_MEMBER_COMPLETE_);
-#if BIDE_DEBUG
-    const char *name =
-        bide_awaiter_is_frame(refused)
-            ? bide_point_name_(bide_frame_point((const bide_frame *)(const void *)refused))
-            : refused->ops->name;
-    bide_misused_with_("bide: a select cannot give back what `", name != NULL ? name : "(unnamed)",
-                       "` has taken", NULL, "bide_select_set_add");
-#else
-    (void)refused;
-#endif
+    bide_choice_report_refused_(refused, NULL, "bide_select_set_add");
 }
 
 void bide_select_set_add_(bide_select_set *set, bide_select_member *member, bide_awaiter *awaiter)

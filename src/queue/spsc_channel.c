@@ -7,12 +7,24 @@ static bide_spsc_channel_waiter *spsc_waiter_of(bide_event_count_waiter *retry)
     return bide_container_of(retry, bide_spsc_channel_waiter, retry);
 }
 
+int bide_spsc_channel_full_(bide_spsc_channel_ *channel, const void *from)
+{
+    const bide_spsc_channel_options *options = &channel->options;
+    if (!options->drops_newest)
+        return -ENOBUFS;
+    if (options->undelivered != NULL)
+        options->undelivered(options->argument, (void *)(uintptr_t)from); /* it is only read */
+    return 0;
+}
+
 static int spsc_attempt_send(bide_event_count_waiter *retry)
 {
     bide_spsc_channel_waiter *waiter = spsc_waiter_of(retry);
     bide_spsc_channel_ *channel = waiter->channel;
     int status = bide_spsc_ring_push_(&channel->ends, channel->capacity, channel->slots,
                                       waiter->element, channel->size);
+    if (status == -ENOBUFS)
+        status = bide_spsc_channel_full_(channel, waiter->element);
     return status == -ENOBUFS ? -EAGAIN : status;
 }
 
@@ -73,6 +85,15 @@ const bide_event_count_ops bide_spsc_channel_recv_many_ops_ = {spsc_attempt_rece
 
 void bide_spsc_channel_init_(bide_spsc_channel_ *channel, void *slots, size_t capacity, size_t size)
 {
+    static const bide_spsc_channel_options options = {false, NULL, NULL};
+    bide_spsc_channel_init_with_(channel, slots, capacity, size, &options);
+}
+
+void bide_spsc_channel_init_with_(bide_spsc_channel_ *channel, void *slots, size_t capacity,
+                                  size_t size, const bide_spsc_channel_options *options)
+{
+    channel->options = *options;
+    bide_atomic_init(&channel->senders, 0);
     channel->slots = slots;
     channel->capacity = capacity;
     channel->size = size;
@@ -88,6 +109,19 @@ void bide_spsc_channel_close_(bide_spsc_channel_ *channel, const char *what, con
         bide_misuse_(what, function, file, line);
     bide_spsc_ring_close_(&channel->ends);
     bide_event_count_notify_all(&channel->not_empty);
+}
+
+/* Nobody uses it any more. */
+void bide_spsc_channel_drain_(bide_spsc_channel_ *channel)
+{
+    const bide_spsc_channel_options *options = &channel->options;
+    size_t place = channel->ends.head_place;
+    for (size_t left = bide_spsc_ring_count_(&channel->ends, channel->capacity); left != 0;
+         left--) {
+        options->undelivered(options->argument, (char *)channel->slots + place * channel->size);
+        if (++place == channel->capacity)
+            place = 0;
+    }
 }
 
 bool bide_spsc_channel_is_idle_(bide_spsc_channel_ *channel)

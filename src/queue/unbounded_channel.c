@@ -45,6 +45,10 @@ int bide_unbounded_channel_init_(bide_unbounded_channel_ *channel, bide_hazard_d
 {
     bide_event_count_init(&channel->not_empty);
     channel->own = NULL;
+    channel->undelivered = NULL;
+    channel->argument = NULL;
+    bide_atomic_init(&channel->senders, 0);
+    bide_atomic_init(&channel->receivers, 0);
     return bide_segment_queue_init_(&channel->queue, domain, allocator, cells, stride, size);
 }
 

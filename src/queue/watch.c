@@ -263,13 +263,57 @@ bool bide_watch_predicate_withdraw_(bide_awaiter *awaiter)
     return is_waiting;
 }
 
+/* In a select: a wait for the change, which is a wait of the receiver's too. */
+
+static bide_watch_predicate_waiter *watch_predicate_of_wait(bide_awaiter *awaiter)
+{
+    return bide_container_of(awaiter, bide_watch_predicate_waiter, changed.waiting.listed.awaiter);
+}
+
+static bide_frame *watch_predicate_wait_suspend(bide_awaiter *awaiter, bide_frame *frame)
+{
+#if BIDE_DEBUG
+    bide_watch_begin_wait_(watch_predicate_of_wait(awaiter)->receiver, frame);
+#endif
+    return bide_sequence_barrier_suspend_(awaiter, frame);
+}
+
+static int watch_predicate_wait_resume(bide_awaiter *awaiter)
+{
+    watch_predicate_of_wait(awaiter)->receiver->waiting = NULL;
+    return bide_sequence_barrier_resume_(awaiter);
+}
+
+static void watch_predicate_wait_cancel(bide_awaiter *awaiter)
+{
+    watch_predicate_of_wait(awaiter)->receiver->waiting = NULL; /* as bide_watch_cancel_ */
+    bide_sequence_barrier_cancel_(awaiter);
+}
+
+static bool watch_predicate_wait_withdraw(bide_awaiter *awaiter)
+{
+    watch_predicate_of_wait(awaiter)->receiver->waiting = NULL;
+    return bide_sequence_barrier_withdraw_(awaiter);
+}
+
 int bide_watch_predicate_attempt_(bide_awaiter *awaiter, bide_choice *choice)
 {
+    static const bide_awaiter_ops wait = {
+        .ready = bide_sequence_barrier_ready_,
+        .suspend = watch_predicate_wait_suspend,
+        .resume = watch_predicate_wait_resume,
+        .cancel = watch_predicate_wait_cancel,
+        .withdraw = watch_predicate_wait_withdraw,
+        .name = "bide_watch_wait_for",
+        .undo = BIDE_UNDO_WITHDRAW,
+    };
     bide_watch_predicate_waiter *waiter = watch_predicate_of(awaiter);
     waiter->before = waiter->receiver->seen;
     int status = watch_test(waiter);
-    if (status == -EAGAIN)
+    if (status == -EAGAIN) {
         choice->wait = watch_change_wait(waiter);
+        choice->wait->ops = &wait;
+    }
     return status;
 }
 

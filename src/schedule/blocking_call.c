@@ -13,6 +13,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#undef bide_blocking_run
+#undef bide_blocking_run_interruptible
+
 /* ---- Calls ---- */
 
 static bool blocking_ready(bide_awaiter *awaiter)

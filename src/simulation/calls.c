@@ -339,6 +339,14 @@ static ptrdiff_t sim_poll(sim_environment *environment, memory_node *node,
     return sim_poll_node(node, operation->arguments.poll.wanted);
 }
 
+static ptrdiff_t sim_case(sim_environment *environment, memory_node *node,
+                          bide_io_operation *operation)
+{
+    (void)environment;
+    ptrdiff_t found = sim_poll_node(node, POLLIN);
+    return found > 0 ? bide_io_end_case_(operation) : found;
+}
+
 static ptrdiff_t sim_connect(sim_environment *environment, memory_node *node,
                              bide_io_operation *operation)
 {
@@ -446,6 +454,7 @@ const memory_row bide_sim_rows_[] = {
     [BIDE_IO_SEND_ZERO_COPY] = ON_SOCKET(sim_send_copied),
     [BIDE_IO_SPLICE_TO_SOCKET] = ON_SOCKET(sim_splice_to_socket),
     [BIDE_IO_SEND_FILE] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_CASE] = {.call = sim_case},
 
     [BIDE_IO_LISTEN] = AT_ONCE(sim_open_listener),
     [BIDE_IO_BIND] = AT_ONCE(sim_open_receiver),

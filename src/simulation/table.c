@@ -283,6 +283,16 @@ static void sim_release(bide_io *io, bide_descriptor *descriptor)
     bide_sim_settle_(environment);
 }
 
+static ptrdiff_t sim_call(bide_io *io, bide_io_operation *operation)
+{
+    sim_environment *environment = sim_environment_of(io);
+    if (needs_job(environment, operation))
+        return -EOPNOTSUPP;
+    ptrdiff_t result = bide_sim_io_call_(environment, operation);
+    bide_sim_settle_(environment);
+    return result;
+}
+
 static const bide_io_table sim_operations = {
     .name = "memory",
     .start = sim_start,
@@ -290,6 +300,7 @@ static const bide_io_table sim_operations = {
     .discard = sim_discard_operation,
     .release = sim_release,
     .calls = &bide_sim_calls_,
+    .call = sim_call,
     .describe = bide_sim_describe_,
 };
 

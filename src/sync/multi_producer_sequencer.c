@@ -194,15 +194,15 @@ static bide_sequence multi_last_claimed(void *sequencer)
     return (bide_sequence)(end - 1);
 }
 
-int bide_multi_producer_sequencer_join(bide_multi_producer_sequencer *sequencer,
-                                       bide_sequence_group_member *member,
-                                       bide_sequence_barrier *barrier, bide_sequence *start)
+int bide_multi_producer_sequencer_join_(bide_multi_producer_sequencer *sequencer,
+                                        bide_sequence_group_member *member,
+                                        bide_sequence_barrier *barrier, bide_sequence *start)
 {
     const bide_sequence eighth = (bide_sequence)((bide_sequence)-1 / 8 + 1);
     if (sequencer->gate->count == 0 || sequencer->size > eighth)
         return -EINVAL;
-    *start = bide_sequence_group_join_from(sequencer->gate, member, barrier, multi_last_claimed,
-                                           sequencer);
+    *start = bide_sequence_group_join_from_(sequencer->gate, member, barrier, multi_last_claimed,
+                                            sequencer);
     return 0;
 }
 
@@ -224,7 +224,8 @@ static void multi_give_turn(bide_multi_producer_claim *claim)
 static void multi_release_claim(bide_frame *frame)
 {
     bide_multi_producer_claim *claim = bide_container_of(frame, bide_multi_producer_claim, frame);
-    if (claim->chooses && bide_done(frame)) { /* the wait, whether the claim was chosen or not: 13 */
+    if (claim->chooses &&
+        bide_done(frame)) { /* the wait, whether the claim was chosen or not: 13 */
         if (claim->stage == CLAIM_HAS_ROOM)
             multi_give_turn(claim);
         return;

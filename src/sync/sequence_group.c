@@ -11,6 +11,21 @@
 
 /* ---- Joining ---- */
 
+bide_sequence_group_member *bide_sequence_group_joins_(bide_sequence_group *group,
+                                                       bide_sequence_group_member *member,
+                                                       const char *what, const char *function,
+                                                       const char *file, unsigned line)
+{
+    lock_take(&group->lock);
+    const bide_sequence_group_member *other = bide_atomic_load(&group->first, relaxed);
+    while (other != NULL && other != member)
+        other = other->next;
+    lock_free(&group->lock);
+    if (BIDE_UNLIKELY(other != NULL))
+        bide_misuse_(what, function, file, line);
+    return member;
+}
+
 /* Under the lock. */
 static void group_link(bide_sequence_group *group, bide_sequence_group_member *member,
                        bide_sequence_barrier *barrier)
@@ -29,9 +44,10 @@ static void group_link(bide_sequence_group *group, bide_sequence_group_member *m
                       relaxed); /* W; a thread that acts on it takes the lock */
 }
 
-bide_sequence bide_sequence_group_join(bide_sequence_group *group,
-                                       bide_sequence_group_member *member,
-                                       bide_sequence_barrier *barrier, bide_sequence_barrier *after)
+bide_sequence bide_sequence_group_join_(bide_sequence_group *group,
+                                        bide_sequence_group_member *member,
+                                        bide_sequence_barrier *barrier,
+                                        bide_sequence_barrier *after)
 {
     lock_take(&group->lock);
     group_link(group, member, barrier);
@@ -42,10 +58,10 @@ bide_sequence bide_sequence_group_join(bide_sequence_group *group,
     return start;
 }
 
-bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
-                                            bide_sequence_group_member *member,
-                                            bide_sequence_barrier *barrier,
-                                            bide_sequence (*start)(void *argument), void *argument)
+bide_sequence bide_sequence_group_join_from_(bide_sequence_group *group,
+                                             bide_sequence_group_member *member,
+                                             bide_sequence_barrier *barrier,
+                                             bide_sequence (*start)(void *argument), void *argument)
 {
     lock_take(&group->lock);
     group_link(group, member, barrier);
@@ -56,8 +72,8 @@ bide_sequence bide_sequence_group_join_from(bide_sequence_group *group,
     return from;
 }
 
-void bide_sequence_group_add(bide_sequence_group *group, bide_sequence_group_member *member,
-                             bide_sequence_barrier *barrier)
+void bide_sequence_group_add_(bide_sequence_group *group, bide_sequence_group_member *member,
+                              bide_sequence_barrier *barrier)
 {
     lock_take(&group->lock);
     group_link(group, member, barrier);
@@ -85,7 +101,7 @@ void bide_sequence_group_remove(bide_sequence_group *group, bide_sequence_group_
         bide_event_set(&member->left);
 }
 
-bool bide_sequence_group_try_leave(bide_sequence_group *group, bide_sequence_group_member *member)
+bool bide_sequence_group_try_leave_(bide_sequence_group *group, bide_sequence_group_member *member)
 {
     bide_sequence_barrier *barrier = member->barrier;
     bide_sequence_group_remove(group, member);

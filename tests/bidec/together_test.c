@@ -330,10 +330,16 @@ static void test_select_in_order(void **state)
 /* Operations that are macros of five and six arguments, without their waiters. */
 async int permits_and_many(ints *channel)
 {
-    bide_channel_permit permit;
+    bide_channel_permit permit, permits[2];
     int two = 2, values[2] = {0, 0};
     size_t count = 0;
-    int status = await bide_channel_reserve(channel, &permit);
+    int status = await bide_channel_reserve_many(channel, permits, 2, &count);
+    if (status < 0)
+        return status;
+    bide_channel_permit_release(&permits[0]);
+    if (count != 1)
+        return -ERANGE;
+    status = await bide_channel_reserve(channel, &permit);
     if (status < 0)
         return status;
     bide_channel_permit_send(channel, &permit, &two);

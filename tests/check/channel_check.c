@@ -775,6 +775,32 @@ SCENARIO(drop_only, "two_drop_the_only_element", .setup = setup_drops_oldest_of_
 SCENARIO(drop_newest, "the_newest_is_dropped_as_one_is_received", .setup = setup_drops_newest,
          .threads = {send_5_for_sure, receive_one_now}, .finish = finish_one_dropped);
 
+/* ---- Reserving many ---- */
+
+static void reserve_two_and_use(void *p)
+{
+    state *s = p;
+    bide_channel_permit permits[2];
+    bide_channel_many_waiter waiter;
+    size_t count;
+    int status =
+        bide_check_await(bide_channel_reserve_many(&waiter, &s->channel, permits, 2, &count));
+    bide_check_assert(status == 0 && count != 0 && count <= 2);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t value = (uint32_t)(5 + i);
+        if (i == 0) {
+            bide_channel_permit_send(&s->channel, &permits[i], &value);
+            s->sent[value]++;
+        } else {
+            bide_channel_permit_release(&permits[i]);
+        }
+    }
+}
+
+SCENARIO(reserve_many, "two_are_reserved_beside_a_sender_that_waits",
+         .setup = setup_full_and_sender, .threads = {reserve_two_and_use, receive_two_at_once},
+         .finish = finish_room, .preemptions = 2);
+
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {&meet,
@@ -812,6 +838,7 @@ int main(int argc, char **argv)
                                                      &drop_oldest_twice,
                                                      &drop_only,
                                                      &drop_newest,
+                                                     &reserve_many,
                                                      NULL};
     static const char *const files[] = {"channel.h", "channel.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});

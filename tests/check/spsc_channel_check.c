@@ -183,10 +183,44 @@ SCENARIO(receiver_stopped, "the_receiver_is_asked_to_stop", .setup = setup_recei
 SCENARIO(sender_stopped, "the_sender_is_asked_to_stop", .setup = setup_sender,
          .threads = {begin_receiver, stop_sender}, .finish = finish_sender_stopped);
 
+/* The last of two senders that goes closes it, whichever has sent. */
+static void setup_counted(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_spsc_channel_sender_add(&s->channel);
+    bide_spsc_channel_sender_add(&s->channel);
+}
+
+static void send_and_go(void *p)
+{
+    state *s = p;
+    uint64_t number = 1;
+    bide_check_assert(bide_spsc_channel_try_send(&s->channel, &number) == 0);
+    bide_spsc_channel_sender_drop(&s->channel);
+}
+
+static void go(void *p)
+{
+    bide_spsc_channel_sender_drop(&((state *)p)->channel);
+}
+
+static void finish_gone(void *p)
+{
+    state *s = p;
+    uint64_t number = 0;
+    bide_check_assert(bide_spsc_channel_try_recv(&s->channel, &number) == 0 && number == 1);
+    bide_check_assert(bide_spsc_channel_try_recv(&s->channel, &number) == -EPIPE);
+    bide_check_assert(bide_spsc_channel_is_idle_(&s->channel.channel));
+}
+
+SCENARIO(gone, "one_of_two_senders_sends_and_the_last_closes", .setup = setup_counted,
+         .threads = {send_and_go, go}, .finish = finish_gone);
+
 int main(int argc, char **argv)
 {
-    static const bide_check_scenario *const all[] = {&meet,           &meet_watched,     &held,
-                                                     &sender_stopped, &receiver_stopped, NULL};
+    static const bide_check_scenario *const all[] = {
+        &meet, &meet_watched, &held, &sender_stopped, &receiver_stopped, &gone, NULL};
     static const char *const files[] = {"spsc_channel.h", "spsc_channel.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -104,13 +104,13 @@ class Build:
         self.root = os.path.dirname(os.path.dirname(here))
 
     def command_for(self, unit, name):
-        """Returns the command that compiles a unit for the checker."""
+        """Returns the command that compiles a unit for the checker: for these scenarios, if they have their own."""
         path = os.path.join(self.root, unit)
-        for entry in self.commands:
-            if "libbide-checked" not in entry["output"] and f"/{name}_check.p/" not in entry["output"]:
-                continue
-            if os.path.normpath(os.path.join(entry["directory"], entry["file"])) == path:
-                return shlex.split(entry["command"])
+        for place in (f"/{name}_check.p/", "libbide-checked"):
+            for entry in self.commands:
+                if place in entry["output"] and \
+                        os.path.normpath(os.path.join(entry["directory"], entry["file"])) == path:
+                    return shlex.split(entry["command"])
         sys.exit(f"{unit} is not compiled to be checked")
 
     def compile(self, unit, name, source, includes, output):

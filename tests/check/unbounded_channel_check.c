@@ -124,6 +124,74 @@ SCENARIO(closed, "a_receiver_waits_while_it_is_closed", .setup = setup,
 SCENARIO(closed_at_an_end, "it_is_closed_where_a_segment_ends", .setup = setup_at_an_end,
          .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
 
+/* ---- The last sender that goes closes it ---- */
+
+static void setup_counted(void *p)
+{
+    state *s = p;
+    setup(p);
+    bide_unbounded_channel_sender_add(&s->numbers);
+    bide_unbounded_channel_sender_add(&s->numbers);
+}
+
+static void sender_goes(state *s)
+{
+    unsigned me = bide_check_thread();
+    bide_unbounded_channel_sender_drop(&s->numbers, s->mine[me]);
+}
+
+static void send_and_go(void *p)
+{
+    send_one(p);
+    sender_goes(p);
+}
+
+static void go_and_receive_all(void *p)
+{
+    state *s = p;
+    unsigned me = bide_check_thread();
+    sender_goes(s);
+    do
+        receive(s);
+    while (s->status[me] == 0);
+}
+
+static void go_and_send_until_closed(void *p)
+{
+    state *s = p;
+    uint64_t number = 1;
+    unsigned me = bide_check_thread();
+    sender_goes(s);
+    s->status[me] = bide_unbounded_channel_send(&s->numbers, s->mine[me], &number);
+}
+
+static void go(void *p)
+{
+    sender_goes(p);
+}
+
+static void finish_gone(void *p)
+{
+    state *s = p;
+    bide_check_assert(s->status[2] == -EPIPE && s->received[2] == 1);
+    end(s);
+}
+
+static void finish_gone_and_sent(void *p)
+{
+    state *s = p;
+    uint64_t number;
+    int first = bide_unbounded_channel_try_recv(&s->numbers, s->mine[0], &number);
+    bide_check_assert(first == (s->status[2] == 0 ? 0 : -EPIPE));
+    bide_check_assert(bide_unbounded_channel_try_recv(&s->numbers, s->mine[0], &number) == -EPIPE);
+    end(s);
+}
+
+SCENARIO(gone, "two_senders_go_and_one_of_them_receives", .setup = setup_counted,
+         .threads = {send_and_go, go_and_receive_all}, .finish = finish_gone, .preemptions = 2);
+SCENARIO(gone_and_sent, "one_sends_after_it_was_dropped", .setup = setup_counted,
+         .threads = {go, go_and_send_until_closed}, .finish = finish_gone_and_sent);
+
 /* ---- Without seats: the calls borrow one ---- */
 
 static void setup_seatless(void *p)
@@ -172,7 +240,8 @@ SCENARIO(seatless_closed, "it_is_closed_without_a_seat", .setup = setup_seatless
 int main(int argc, char **argv)
 {
     static const bide_check_scenario *const all[] = {
-        &one, &watched, &at_an_end, &closed, &closed_at_an_end, &seatless, &seatless_closed, NULL};
+        &one,      &watched,         &at_an_end, &closed,        &closed_at_an_end,
+        &seatless, &seatless_closed, &gone,      &gone_and_sent, NULL};
     static const char *const files[] = {"unbounded_channel.h", "unbounded_channel.c", NULL};
     return bide_check_main(argc, argv, &(bide_check_suite){all, files, NULL});
 }

@@ -162,9 +162,11 @@ not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_l
     bide_recursive_generator_transform_ bide_forward_inner_
     bide_waiter_list_cut_ bide_waiter_list_link_ bide_waiter_list_shut bide_waiter_list_shut_for_good
     bide_waiter_list_shut_judged_ bide_yield_point_init_'
-parts='bide_channel_make_ bide_condition_wait_checked_ bide_fork_task_begin_ bide_fork_task_begin_call_
+parts='bide_channel_make_ bide_sleep_for_checked_ bide_with_timeout_checked_ bide_mutex_lock_checked_ bide_barging_mutex_lock_checked_ bide_rw_lock_read_checked_
+    bide_rw_lock_write_checked_ bide_rw_lock_upgradable_read_checked_ bide_then_checked_ bide_blocking_run_checked_ bide_blocking_run_interruptible_checked_
+    bide_condition_wait_checked_ bide_fork_task_begin_ bide_fork_task_begin_call_
     bide_fork_task_begin_join_ bide_event_count_own_waiter_init_ bide_event_count_waiter_init_
-    bide_rw_lock_start_ bide_rw_lock_upgrade_checked_ bide_scope_join_checked_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
+    bide_rw_lock_start_ bide_rw_lock_upgrade_checked_ bide_scope_join_checked_ bide_sequence_group_leave_checked_ bide_sequence_barrier_follow_ bide_sequence_group_follow_ bide_single_consumer_wait_'
 list=$(grep -l '^ \* lists: operations$' "$mistakes"/*.c)
 operations=0
 while read -r marked name; do

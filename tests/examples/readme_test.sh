@@ -2,7 +2,9 @@
 # Checks that the programs in the documents compile without warnings and print the documented output: each C block is a
 # program, and the text block after it is its output. A program that includes bide/check.h is compiled for the model
 # checker, under the name in its first line; it may report a bug if that is shown; times may differ. A program that
-# includes bide/async.h is compiled by BIDEC. A block that follows the name of a file is that file, and is skipped.
+# includes bide/async.h is compiled by BIDEC. A block that follows the name of a file is that file, and is skipped. A
+# header's sketches are the indented blocks of its first comment: sketches/HEADER.c is a program in which the line
+# "// sketch N" stands for the Nth of them.
 # LIBRARIES are the libraries that the library itself needs.
 # readme_test.sh CC SOURCE-ROOT LIBRARY CHECK-LIBRARY DOCUMENT...
 set -u
@@ -42,8 +44,28 @@ run() { # NAME
     return "$status"
 }
 
+here=$(cd "$(dirname "$0")" && pwd)
+
 cd "$directory" || exit 1
 for document in "$@"; do
+    case $document in
+    *.h)
+        awk -v header="$root/$document" '
+            BEGIN {
+                while ((getline line < header) > 0 && line !~ /^ \*\/$/) {
+                    if (line ~ /^ \*     /) {
+                        if (!inside)
+                            n++
+                        inside = 1
+                        sketch[n] = sketch[n] substr(line, 3) "\n"
+                    } else
+                        inside = 0
+                }
+            }
+            /^ *\/\/ sketch [0-9]+$/ { printf "%s", sketch[$3]; next }
+            { print }' "$here/sketches/$(basename "$document" .h).c" >1.c
+        ;;
+    esac
     # Numbers the blocks: 1.c and 1.text, 2.c and so on.
     awk -v directory="$directory" '
         /^`[^`]*`:$/ { named = 1; next }

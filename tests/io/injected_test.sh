@@ -47,12 +47,12 @@ unset BIDE_TEST_REFUSED
 
 moving='recvfrom,sendto,recvmsg,sendmsg,accept4'
 for when in 2+3 1+2; do
-    run epoll "$moving:error=EINTR:when=$when" streams storm peers
+    run epoll "$moving:error=EINTR:when=$when" streams storm peers select_io
 done
 run epoll "epoll_wait,epoll_pwait2:error=EINTR:when=1+2" sockets streams storm peers
 run epoll "epoll_pwait2:error=ENOSYS" sockets storm
 for error in EINTR EAGAIN EBUSY; do
-    run uring "io_uring_enter:error=$error:when=3+3" sockets streams storm peers files
+    run uring "io_uring_enter:error=$error:when=3+3" sockets streams storm peers files select_io
 done
 
 echo "1..1"

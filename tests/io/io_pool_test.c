@@ -330,6 +330,81 @@ static void each_wait_ends_as_it_was_ended(void **state)
     end_crew(crew);
 }
 
+/* ---- A descriptor that is used while another worker closes it ---- */
+
+struct user {
+    bide_task task;
+    bide_spawned spawned;
+    bide_descriptor *socket;
+    bide_io_operation operation;
+    bide_with_deadline_operation limited;
+    bide_atomic(uint32_t) uses;
+    int status;
+    char byte;
+};
+
+bide_coroutine(user_body)
+{
+    bide_begin(user_body, struct user * self);
+    do {
+        bide_await_status(self->status,
+                          bide_with_deadline(&self->limited, bide_platform.now() + 3000,
+                                             bide_recv(&self->operation, self->socket, &self->byte, 1)));
+        bide_atomic_fetch_add(&self->uses, 1, relaxed);
+    } while (self->status == -ETIMEDOUT);
+    bide_end();
+}
+
+struct closer {
+    bide_task task;
+    bide_spawned spawned;
+    struct user *user;
+    bide_sleep sleep;
+    uint64_t random;
+    int status;
+};
+
+bide_coroutine(closer_body)
+{
+    bide_begin(closer_body, struct closer * self);
+    while (bide_atomic_load(&self->user->uses, relaxed) == 0)
+        bide_await(bide_sleep_for(&self->sleep, 1 + testing_random(&self->random) % 10000));
+    self->status = bide_close(self->user->socket);
+    bide_end();
+}
+
+static void one_that_is_used_meanwhile_is_closed_in_one_step(void **state)
+{
+    enum { PAIRS = 6 };
+    crew *crew = crew_of(state, THREADS);
+    uint64_t seed = testing_seed();
+    for (uint32_t round = 0; round < rounds_of(300); round++) {
+        static struct user users[PAIRS];
+        static struct closer closers[PAIRS];
+        static bide_descriptor sockets[PAIRS];
+        int others[PAIRS];
+        for (unsigned i = 0; i < PAIRS; i++) {
+            int fds[2];
+            assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+            bide_descriptor_init(&sockets[i], fds[0]);
+            others[i] = fds[1];
+            users[i] = (struct user){.socket = &sockets[i]};
+            closers[i] = (struct closer){.user = &users[i], .random = testing_random(&seed)};
+            spawn(crew, &users[i].spawned, bide_task_init(&users[i].task, &user_body));
+            spawn(crew, &closers[i].spawned, bide_task_init(&closers[i].task, &closer_body));
+        }
+        for (unsigned i = 0; i < PAIRS; i++) {
+            assert_int_equal(join(&closers[i].spawned), 0);
+            assert_int_equal(join(&users[i].spawned), 0);
+            assert_int_equal(closers[i].status, 0);
+            assert_true(users[i].status == -EPIPE || users[i].status == -EBADF);
+            assert_false(bide_descriptor_is_open(&sockets[i]));
+            close(others[i]);
+        }
+    }
+    end_crew(crew);
+}
+
 /* ---- Two workers that close each other's descriptors ---- */
 
 struct swapper {
@@ -543,6 +618,7 @@ int main(void)
         cmocka_unit_test(conversations_continue_while_their_coroutines_are_stolen),
         cmocka_unit_test(both_directions_of_a_descriptor_work_at_once),
         cmocka_unit_test(each_wait_ends_as_it_was_ended),
+        cmocka_unit_test(one_that_is_used_meanwhile_is_closed_in_one_step),
         cmocka_unit_test(workers_that_close_each_others_descriptors_do_not_deadlock),
         cmocka_unit_test(files_and_connections_are_opened_and_used_anywhere),
         cmocka_unit_test(an_operation_started_outside_continues_in_the_pool),

@@ -103,6 +103,26 @@ static void the_end_of_a_process_is_reported(void **state)
     refusal = 0;
 }
 
+/* As by a program that inherits it, or by another part of this one. */
+static void the_end_is_reported_although_sigchld_was_ignored(void **state)
+{
+    world *world = world_of(state);
+    struct sigaction before, now;
+    for (int how = 0; how < 2; how++) {
+        bide_process process;
+        struct sigaction ignores = {.sa_handler = how == 0 ? SIG_IGN : SIG_DFL,
+                                    .sa_flags = how == 0 ? 0 : SA_NOCLDWAIT};
+        assert_int_equal(sigaction(SIGCHLD, &ignores, &before), 0);
+        assert_int_equal(begin(&process, &(bide_process_options){SHELL("exit 7")}), 0);
+        assert_int_equal(wait_for(world, &process), 0);
+        assert_int_equal(process.exit_code, 7);
+        assert_int_equal(sigaction(SIGCHLD, &before, &now), 0);
+        assert_true(now.sa_handler != SIG_IGN && (now.sa_flags & SA_NOCLDWAIT) == 0);
+        bide_process_destroy(&process);
+        assert_no_children();
+    }
+}
+
 static void a_failed_start_leaves_nothing(void **state)
 {
     world_of(state);
@@ -524,6 +544,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(the_end_of_a_process_is_reported),
+        world_test(the_end_is_reported_although_sigchld_was_ignored),
         world_test(a_failed_start_leaves_nothing),
         world_test(a_lack_of_descriptors_is_reported_and_leaves_nothing),
         world_test(it_has_its_arguments_its_environment_and_its_directory),

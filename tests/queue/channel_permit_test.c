@@ -24,6 +24,8 @@ enum act {
     RECEIVES,
     RECEIVES_MANY,
     RESERVES,
+    RESERVES_MANY,
+    SELECTS_A_RESERVATION_OF_MANY,
     SELECTS_A_RESERVATION,
     SELECTS_A_SEND,
     SELECTS_A_RECEIVE_OF_MANY
@@ -37,7 +39,7 @@ struct user {
     bide_channel_many_waiter waiter; /* or, at its head, of another operation */
     bide_channel_waiter other;
     bide_select_of(2) select;
-    bide_channel_permit permit;
+    bide_channel_permit permit, permits[MAX_CAPACITY];
     enum act act;
     uint32_t numbers[MAX_CAPACITY], other_number;
     size_t max, count;
@@ -67,6 +69,9 @@ static bide_awaiter *user_operation(struct user *self)
                                       &self->count);
     case RESERVES:
         return bide_channel_reserve(&self->waiter.one, channel, &self->permit);
+    case RESERVES_MANY:
+        return bide_channel_reserve_many(&self->waiter, channel, self->permits, self->max,
+                                         &self->count);
     default:
         break;
     }
@@ -79,6 +84,11 @@ static bide_awaiter *user_operation(struct user *self)
             &self->select,
             bide_channel_recv_many(&self->waiter, channel, self->numbers, self->max, &self->count),
             other);
+    if (self->act == SELECTS_A_RESERVATION_OF_MANY)
+        return bide_select_any_of(&self->select,
+                                  bide_channel_reserve_many(&self->waiter, channel, self->permits,
+                                                            self->max, &self->count),
+                                  other);
     return bide_select_any_of(
         &self->select, bide_channel_reserve(&self->waiter.one, channel, &self->permit), other);
 }
@@ -313,9 +323,14 @@ static void more_permits_than_there_may_be_are_refused(void **state)
     static bide_channel_permit permits[CAPACITY];
     uint8_t byte = 1;
     bide_channel_init(&channel, memory, CAPACITY);
-    for (size_t i = 0; i < BIDE_RING_MAX_RESERVED_; i++)
+    size_t count;
+    for (size_t i = 0; i < 5; i++)
         assert_int_equal(bide_channel_try_reserve(&channel, &permits[i]), 0);
+    assert_int_equal(bide_channel_try_reserve_many(&channel, permits + 5, CAPACITY - 5, &count), 0);
+    assert_int_equal(count, BIDE_RING_MAX_RESERVED_ - 5);
     assert_int_equal(bide_channel_try_reserve(&channel, &permits[CAPACITY - 1]), -EOVERFLOW);
+    assert_int_equal(bide_channel_try_reserve_many(&channel, &permits[CAPACITY - 1], 1, &count),
+                     -EOVERFLOW);
     assert_int_equal(bide_channel_try_send(&channel, &byte), 0);
     assert_int_equal(bide_channel_try_send(&channel, &byte), 0);
     assert_int_equal(bide_channel_try_send(&channel, &byte), -ENOBUFS);
@@ -326,6 +341,168 @@ static void more_permits_than_there_may_be_are_refused(void **state)
         assert_int_equal(bide_channel_try_recv(&channel, &byte), 0);
     assert_int_equal(bide_channel_try_recv(&channel, &byte), -EAGAIN);
     bide_channel_destroy(&channel);
+}
+
+/* ---- Several permits ---- */
+
+static void a_reservation_of_many_takes_the_room_that_there_is(void **state)
+{
+    (void)state;
+    struct fixture f;
+    bide_channel_permit permits[4];
+    size_t count;
+    fixture_init(&f, 3);
+    assert_int_equal(send_now(&f, 1), 0);
+    struct user *user = begin(&f, RESERVES_MANY, 5);
+    assert_int_equal(user->status, 0);
+    assert_int_equal(user->count, 2);
+    assert_int_equal(send_now(&f, 99), -ENOBUFS);
+    assert_int_equal(bide_channel_try_reserve_many(&f.channel, permits, 4, &count), -ENOBUFS);
+    assert_int_equal(count, 0);
+    send_by(&f, &user->permits[1], 2); /* in any order */
+    send_by(&f, &user->permits[0], 3);
+    for (int i = 1; i <= 3; i++)
+        assert_int_equal(receive_now(&f), i);
+    assert_int_equal(bide_channel_try_reserve_many(&f.channel, permits, 2, &count), 0);
+    assert_int_equal(count, 2);
+    assert_int_equal(send_now(&f, 4), 0); /* there is room for one more */
+    bide_channel_permit_release(&permits[0]);
+    bide_channel_permit_release(&permits[1]);
+    assert_int_equal(receive_now(&f), 4);
+    fixture_end(&f);
+}
+
+static void a_reservation_of_many_waits_for_one(void **state)
+{
+    (void)state;
+    for (int select = 0; select < 2; select++) {
+        struct fixture f;
+        fixture_init(&f, 2);
+        assert_int_equal(send_now(&f, 1), 0);
+        assert_int_equal(send_now(&f, 2), 0);
+        struct user *user = begin(&f, select ? SELECTS_A_RESERVATION_OF_MANY : RESERVES_MANY, 2);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(user->status, WAITS);
+        assert_int_equal(user->count, 0);
+        assert_int_equal(receive_now(&f), 1);
+        by_hand_run(&f.by_hand);
+        assert_int_equal(user->status, 0);
+        assert_int_equal(user->count, 1);
+        send_by(&f, &user->permits[0], 3);
+        assert_int_equal(receive_now(&f), 2);
+        assert_int_equal(receive_now(&f), 3);
+        fixture_end(&f);
+    }
+}
+
+/* One element is received, so one is let in; the room that it leaves is for those behind it. */
+static void others_are_let_in_beside_a_reservation_of_many(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t got[3];
+    size_t count;
+    fixture_init(&f, 3);
+    for (uint32_t i = 1; i <= 3; i++)
+        assert_int_equal(send_now(&f, i), 0);
+    begin(&f, RESERVES_MANY, 2);
+    begin(&f, SENDS, 4);
+    begin(&f, RESERVES, 0);
+    assert_int_equal(bide_channel_try_recv_many(&f.channel, got, 3, &count), 0);
+    assert_int_equal(count, 3);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "ab");
+    assert_int_equal(f.users[0].count, 2);
+    bide_channel_permit_release(&f.users[0].permits[1]);
+    by_hand_run(&f.by_hand);
+    by_hand_assert_trace(&f.by_hand, "c");
+    send_by(&f, &f.users[0].permits[0], 5);
+    send_by(&f, &f.users[2].permit, 6);
+    for (int i = 4; i <= 6; i++)
+        assert_int_equal(receive_now(&f), i);
+    fixture_end(&f);
+}
+
+static void a_holder_of_many_destroyed_before_it_runs_gives_all_back(void **state)
+{
+    (void)state;
+    static const enum act acts[] = {RESERVES_MANY, SELECTS_A_RESERVATION_OF_MANY};
+    for (size_t i = 0; i < 4; i++) {
+        struct fixture f;
+        uint32_t got[2];
+        size_t count;
+        fixture_init(&f, 2);
+        assert_int_equal(send_now(&f, 1), 0);
+        assert_int_equal(send_now(&f, 2), 0);
+        begin(&f, acts[i % 2], 2);
+        by_hand_run(&f.by_hand); /* a select's waits begin */
+        if (i < 2)
+            assert_int_equal(bide_channel_try_recv_many(&f.channel, got, 2, &count), 0);
+        bide_destroy(&f.users[0].task.frame);
+        assert_int_equal(f.users[0].count, 0);
+        if (i < 2) {
+            assert_int_equal(send_now(&f, 3), 0);
+            assert_int_equal(send_now(&f, 4), 0);
+        }
+        bide_channel_close(&f.channel);
+        fixture_end(&f);
+    }
+}
+
+static void several_permits_outlive_the_close(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 3);
+    struct user *user = begin(&f, RESERVES_MANY, 3);
+    struct user *waiting = begin(&f, RESERVES_MANY, 3);
+    assert_int_equal(user->count, 3);
+    bide_channel_close(&f.channel);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(waiting->status, -EPIPE);
+    assert_int_equal(waiting->count, 0);
+    assert_int_equal(receive_now(&f), 0);
+    send_by(&f, &user->permits[2], 1);
+    bide_channel_permit_release(&user->permits[0]);
+    send_by(&f, &user->permits[1], 2);
+    assert_int_equal(receive_now(&f), 1);
+    assert_int_equal(receive_now(&f), 2);
+    assert_int_equal(receive_now(&f), -EPIPE);
+    fixture_end(&f);
+}
+
+static void a_reservation_of_many_is_cancelled(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 1);
+    assert_int_equal(send_now(&f, 1), 0);
+    struct user *user = begin(&f, RESERVES_MANY, 2);
+    bide_stop_request(&user->stop);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(user->status, -ECANCELED);
+    assert_int_equal(user->count, 0);
+    assert_int_equal(receive_now(&f), 1);
+    assert_int_equal(send_now(&f, 2), 0);
+#if !BIDE_DEBUG
+    bide_channel_permit permit;
+    size_t count = 7;
+    assert_int_equal(bide_channel_try_reserve_many(&f.channel, &permit, 0, &count), -EINVAL);
+    assert_int_equal(count, 0);
+#endif
+#if TESTING_HOSTED
+    bide_channel_permit permits[2];
+    size_t reserved;
+    assert_int_equal(bide_channel_reserve_many_blocking(&f.channel, permits, 2, &reserved, 0),
+                     -ETIMEDOUT);
+    assert_int_equal(reserved, 0);
+    assert_int_equal(receive_now(&f), 2);
+    assert_int_equal(
+        bide_channel_reserve_many_blocking(&f.channel, permits, 2, &reserved, BIDE_FOREVER), 0);
+    assert_int_equal(reserved, 1);
+    bide_channel_permit_release(&permits[0]);
+#endif
+    fixture_end(&f);
 }
 
 /* ---- Receiving many ---- */
@@ -595,6 +772,12 @@ int main(void)
         cmocka_unit_test(a_holder_destroyed_before_it_runs_gives_the_room_back),
         cmocka_unit_test(a_reservation_that_does_not_win_a_select_reserves_nothing),
         cmocka_unit_test(more_permits_than_there_may_be_are_refused),
+        cmocka_unit_test(a_reservation_of_many_takes_the_room_that_there_is),
+        cmocka_unit_test(a_reservation_of_many_waits_for_one),
+        cmocka_unit_test(others_are_let_in_beside_a_reservation_of_many),
+        cmocka_unit_test(a_holder_of_many_destroyed_before_it_runs_gives_all_back),
+        cmocka_unit_test(several_permits_outlive_the_close),
+        cmocka_unit_test(a_reservation_of_many_is_cancelled),
         cmocka_unit_test(a_receive_of_many_waits_for_one_and_takes_what_is_there),
         cmocka_unit_test(as_many_senders_are_let_in_as_elements_were_received),
         cmocka_unit_test(at_once_an_empty_channel_gives_none),

@@ -10,13 +10,17 @@
 #include "bide/create.h"
 #include "bide/deadline.h"
 #include "bide/event.h"
+#include "bide/file.h"
 #include "bide/handle.h"
+#include "bide/mutex.h"
+#include "bide/once.h"
 #include "bide/rendezvous.h"
 #include "bide/run_loop.h"
 #include "bide/schedule.h"
 #include "bide/select.h"
 #include "bide/semaphore.h"
 #include "bide/sleep.h"
+#include "bide/socket.h"
 #include "bide/then.h"
 #include "bide/when.h"
 #include "bide/with_stop.h"
@@ -623,11 +627,86 @@ static void what_cannot_be_undone_is_refused_by_name(void **state)
     bide_branch_init(&branches[0], bide_event_wait(&r.wait, &the.never));
     r.operation = bide_when_all(&when, branches, 1);
     is_refused("bide: a select cannot give back what `bide_when_all` has taken");
+    bide_descriptor descriptor;
+    bide_io_operation io;
+    bide_file_operation file;
+    bide_address address;
+    char byte = 0;
+    struct iovec vector = {&byte, 1};
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 1), 0);
+    bide_descriptor_init_closed(&descriptor);
+    r.operation = bide_send(&io, &descriptor, &byte, 1);
+    is_refused("bide: a select cannot give back what `bide_send` has taken");
+    r.operation = bide_write(&file, &descriptor, &byte, 1);
+    is_refused("bide: a select cannot give back what `bide_write` has taken");
+    r.operation = bide_read_at(&file, &descriptor, &byte, 1, 0);
+    is_refused("bide: a select cannot give back what `bide_read_at` has taken");
+    r.operation = bide_readv(&file, &descriptor, &vector, 1, 0);
+    is_refused("bide: a select cannot give back what `bide_readv` has taken");
+    r.operation = bide_connect(&io, &descriptor, &address);
+    is_refused("bide: a select cannot give back what `bide_connect` has taken");
+    bide_once once;
+    bide_once_operation run;
+    bide_once_init(&once);
+    r.operation = bide_once_run(&run, &once, bide_event_wait(&r.wait, &the.never));
+    is_refused("bide: a select cannot give back what `bide_once_run` has taken");
+}
+
+/* ---- A select as a case of another ---- */
+
+/* A lock that another coroutine holds, or an event: the event comes. */
+struct nested {
+    bide_task task;
+    bide_mutex mutex;
+    bide_event event, other;
+    bide_mutex_waiter lock;
+    bide_event_waiter wait, wait_too;
+    bide_select inner, outer;
+    bide_select_case inner_cases[2], outer_cases[2];
+    int status;
+};
+
+bide_coroutine(nested_body)
+{
+    bide_begin(nested_body, struct nested * self);
+    bide_select_case_init(&self->inner_cases[0], bide_mutex_lock(&self->lock, &self->mutex));
+    bide_select_case_init(&self->inner_cases[1], bide_event_wait(&self->wait, &self->event));
+    bide_select_case_init(&self->outer_cases[0],
+                          bide_select_any_in_order(&self->inner, self->inner_cases, 2));
+    bide_select_case_init(&self->outer_cases[1], bide_event_wait(&self->wait_too, &self->other));
+    bide_await_status(self->status, bide_select_any_in_order(&self->outer, self->outer_cases, 2));
+    bide_end();
+}
+
+static void what_the_inner_of_two_selects_has_not_had_is_not_given_back(void **state)
+{
+    struct nested nested = {.status = 1};
+    bide_mutex_waiter holder, another;
+    (void)state;
+    bide_mutex_init(&nested.mutex);
+    bide_event_init(&nested.event, false);
+    bide_event_init(&nested.other, false);
+    assert_true(bide_mutex_try_lock(&holder, &nested.mutex));
+    bide_start(&nested.task.frame, &nested_body, &bide_default_context);
+    bide_resume(&nested.task.frame);
+    assert_int_equal(nested.status, 1);
+    bide_event_set(&nested.event);
+    assert_int_equal(nested.status, 0);
+    assert_int_equal(bide_select_winner(&nested.outer), 0);
+    assert_int_equal(bide_select_winner(&nested.inner), 1);
+    assert_false(bide_mutex_try_lock(&another, &nested.mutex)); /* it is held still */
+    bide_mutex_unlock(&holder);
+    assert_true(bide_mutex_try_lock(&another, &nested.mutex));
+    bide_mutex_unlock(&another);
+    bide_mutex_destroy(&nested.mutex);
+    bide_event_destroy(&nested.event);
+    bide_event_destroy(&nested.other);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_inner_of_two_selects_has_not_had_is_not_given_back),
         cmocka_unit_test(the_loser_of_a_turn_loses_nothing),
         cmocka_unit_test(of_two_that_are_ready_one_is_had),
         cmocka_unit_test(destroyed_between_it_loses_nothing),

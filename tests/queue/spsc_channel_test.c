@@ -4,6 +4,7 @@
  */
 #include "misuse.h"
 
+#include "bide/select.h"
 #include "bide/spsc_channel.h"
 
 typedef bide_spsc_channel(uint64_t) numbers;
@@ -341,7 +342,140 @@ static void each_element_comes_once_and_in_order(void **state)
 }
 #endif
 
+/* ---- Its ends, and elements that the receiver does not get ---- */
+
+static void the_last_sender_that_goes_closes_it(void **state)
+{
+    (void)state;
+    numbers channel;
+    uint64_t memory[3];
+    bide_spsc_channel_init(&channel, memory, 3);
+    bide_spsc_channel_sender_add(&channel);
+    bide_spsc_channel_sender_add(&channel);
+    assert_int_equal(send_now(&channel, 1), 0);
+    bide_spsc_channel_sender_drop(&channel);
+    assert_int_equal(send_now(&channel, 2), 0);
+    bide_spsc_channel_sender_drop(&channel);
+    assert_int_equal(send_now(&channel, 3), -EPIPE);
+    assert_int_equal(receive_now(&channel), 1);
+    assert_int_equal(receive_now(&channel), 2);
+    assert_int_equal(receive_now(&channel), -EPIPE);
+    bide_spsc_channel_destroy(&channel);
+}
+
+struct told {
+    uint64_t numbers[16];
+    size_t count;
+};
+
+static void note_undelivered(void *argument, void *element)
+{
+    struct told *told = argument;
+    assert_true(told->count < 16);
+    told->numbers[told->count++] = *(uint64_t *)element;
+}
+
+static void what_is_in_it_at_the_end_is_told_of_once(void **state)
+{
+    (void)state;
+    for (uint64_t before = 0; before < 4; before++) {
+        for (uint64_t sent = 0; sent <= 3; sent++) {
+            struct told told = {.count = 0};
+            bide_spsc_channel_options options = {false, note_undelivered, &told};
+            numbers channel;
+            uint64_t memory[3];
+            bide_spsc_channel_init_with(&channel, memory, 3, &options);
+            for (uint64_t i = 0; i < before; i++) {
+                assert_int_equal(send_now(&channel, 99), 0);
+                assert_int_equal(receive_now(&channel), 99);
+            }
+            for (uint64_t i = 1; i <= sent; i++)
+                assert_int_equal(send_now(&channel, i), 0);
+            if (sent == 3)
+                assert_int_equal(send_now(&channel, 4), -ENOBUFS);
+            if (before % 2 == 0)
+                bide_spsc_channel_close(&channel);
+            assert_int_equal(told.count, 0);
+            bide_spsc_channel_destroy(&channel);
+            assert_int_equal(told.count, sent);
+            for (uint64_t i = 0; i < sent; i++)
+                assert_int_equal(told.numbers[i], i + 1);
+        }
+    }
+}
+
+struct dropping {
+    bide_task task;
+    numbers *channel;
+    bide_spsc_channel_waiter wait;
+    bide_select_of(1) select;
+    uint64_t numbers[2];
+    int status[2];
+};
+
+bide_coroutine(dropping_body)
+{
+    bide_begin(dropping_body, struct dropping * self);
+    bide_await_status(self->status[0],
+                      bide_spsc_channel_send(&self->wait, self->channel, &self->numbers[0]));
+    bide_await_status(
+        self->status[1],
+        bide_select_any_of(&self->select,
+                           bide_spsc_channel_send(&self->wait, self->channel, &self->numbers[1])));
+    bide_end();
+}
+
+static void a_send_to_a_full_channel_drops_the_newest(void **state)
+{
+    (void)state;
+    struct told told = {.count = 0};
+    bide_spsc_channel_options options = {true, note_undelivered, &told};
+    numbers channel;
+    uint64_t memory[2];
+    bide_spsc_channel_init_with(&channel, memory, 2, &options);
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_int_equal(send_now(&channel, i), 0);
+    by_hand by_hand;
+    by_hand_init(&by_hand);
+    struct dropping dropping = {.channel = &channel, .numbers = {4, 5}, .status = {1, 1}};
+    dropping.select.random = 1;
+    bide_start(&dropping.task.frame, &dropping_body, &by_hand.context);
+    bide_resume(&dropping.task.frame);
+    by_hand_run(&by_hand);
+    assert_int_equal(dropping.status[0], 0);
+    assert_int_equal(dropping.status[1], 0);
+    assert_int_equal(told.count, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_int_equal(told.numbers[i], 3 + i);
+    told.count = 0;
+    assert_int_equal(receive_now(&channel), 1);
+    assert_int_equal(send_now(&channel, 6), 0);
+    assert_int_equal(receive_now(&channel), 2);
+    assert_int_equal(receive_now(&channel), 6);
+    assert_int_equal(receive_now(&channel), -EAGAIN);
+    bide_spsc_channel_close(&channel);
+    assert_int_equal(send_now(&channel, 7), -EPIPE);
+    bide_spsc_channel_destroy(&channel);
+    assert_int_equal(told.count, 0);
+}
+
 #if BIDE_DEBUG && TESTING_HOSTED
+static void drop_a_sender_too_many(void)
+{
+    numbers channel;
+    uint64_t memory[1];
+    bide_spsc_channel_init(&channel, memory, 1);
+    bide_spsc_channel_sender_drop(&channel);
+}
+
+static void more_dropped_than_added_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(drop_a_sender_too_many,
+                                     "more senders are dropped than were added",
+                                     "drop_a_sender_too_many"));
+}
+
 static void destroy_what_is_waited_for(void)
 {
     by_hand by_hand;
@@ -386,6 +520,9 @@ int main(void)
         cmocka_unit_test(a_sender_that_finds_it_full_waits_for_a_slot),
         cmocka_unit_test(a_ready_operation_does_not_suspend),
         cmocka_unit_test(closing_ends_a_wait),
+        cmocka_unit_test(the_last_sender_that_goes_closes_it),
+        cmocka_unit_test(what_is_in_it_at_the_end_is_told_of_once),
+        cmocka_unit_test(a_send_to_a_full_channel_drops_the_newest),
         cmocka_unit_test(a_wait_that_is_cut_short_neither_sends_nor_receives),
         cmocka_unit_test(a_receiver_that_is_destroyed_before_it_runs_has_the_element),
         cmocka_unit_test(a_receive_of_many_waits_for_one_and_takes_what_is_there),
@@ -396,6 +533,7 @@ int main(void)
 #endif
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
+        cmocka_unit_test(more_dropped_than_added_is_misuse),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,7 +386,120 @@ static void with_fewer_seats_than_threads_nothing_is_lost(void **state)
 }
 #endif
 
+/* ---- Its ends ---- */
+
+static void the_last_sender_that_goes_closes_it(void **state)
+{
+    (void)state;
+    fixture f;
+    user users[2];
+    setup(&f);
+    bide_unbounded_channel_sender_add(&f.channel);
+    bide_unbounded_channel_sender_add(&f.channel);
+    bide_unbounded_channel_sender_drop(&f.channel, f.seat);
+    bide_unbounded_channel_sender_add(&f.channel);
+    bide_unbounded_channel_sender_drop(&f.channel, f.seat);
+    receive(&f, &users[0], 'a');
+    receive(&f, &users[1], 'b');
+    assert_int_equal(send_now(&f, 1), 0);
+    bide_unbounded_channel_sender_drop(&f.channel, f.seat);
+    assert_int_equal(send_now(&f, 2), -EPIPE);
+    by_hand_run(&f.by_hand);
+    assert_int_equal(users[0].status, 0);
+    assert_int_equal(users[0].value, 1);
+    assert_int_equal(users[1].status, -EPIPE);
+    teardown(&f);
+}
+
+struct told {
+    uint64_t numbers[32];
+    size_t count;
+};
+
+static void note_undelivered(void *argument, void *element)
+{
+    struct told *told = argument;
+    assert_true(told->count < 32);
+    told->numbers[told->count++] = *(uint64_t *)element;
+}
+
+/* In several segments, of which the first was emptied in part, or to its end, or no element is left. */
+static void what_is_in_it_at_the_end_is_told_of_once(void **state)
+{
+    (void)state;
+    for (uint64_t sent = 0; sent <= 5; sent++) {
+        for (uint64_t received = 0; received <= sent; received++) {
+            struct told told = {.count = 0};
+            fixture f;
+            setup(&f);
+            bide_unbounded_channel_set_undelivered(&f.channel, note_undelivered, &told);
+            for (uint64_t i = 1; i <= sent; i++)
+                assert_int_equal(send_now(&f, i), 0);
+            for (uint64_t i = 1; i <= received; i++)
+                assert_int_equal(receive_now(&f), i);
+            if (received == sent)
+                assert_int_equal(receive_now(&f), -EAGAIN);
+            if (sent % 2 == 0)
+                bide_unbounded_channel_close(&f.channel, f.seat);
+            assert_int_equal(told.count, 0);
+            teardown(&f);
+            assert_int_equal(told.count, sent - received);
+            for (uint64_t i = 0; i < told.count; i++)
+                assert_int_equal(told.numbers[i], received + i + 1);
+        }
+    }
+}
+
+static void after_the_last_receiver_sends_fail(void **state)
+{
+    (void)state;
+    struct told told = {.count = 0};
+    fixture f;
+    setup(&f);
+    bide_unbounded_channel_set_undelivered(&f.channel, note_undelivered, &told);
+    bide_unbounded_channel_receiver_add(&f.channel);
+    bide_unbounded_channel_receiver_add(&f.channel);
+    for (uint64_t i = 1; i <= 3; i++)
+        assert_int_equal(send_now(&f, i), 0);
+    bide_unbounded_channel_receiver_drop(&f.channel, f.seat);
+    assert_int_equal(receive_now(&f), 1);
+    assert_int_equal(send_now(&f, 4), 0);
+    bide_unbounded_channel_receiver_drop(&f.channel, f.seat);
+    assert_int_equal(send_now(&f, 5), -EPIPE);
+    teardown(&f);
+    assert_int_equal(told.count, 3);
+    for (uint64_t i = 0; i < 3; i++)
+        assert_int_equal(told.numbers[i], 2 + i);
+}
+
 #if BIDE_DEBUG && TESTING_HOSTED
+static void drop_a_sender_too_many(void)
+{
+    fixture f;
+    setup(&f);
+    bide_unbounded_channel_sender_add(&f.channel);
+    bide_unbounded_channel_sender_drop(&f.channel, f.seat);
+    bide_unbounded_channel_sender_drop(&f.channel, f.seat);
+}
+
+static void drop_a_receiver_that_was_not_added(void)
+{
+    fixture f;
+    setup(&f);
+    bide_unbounded_channel_receiver_drop(&f.channel, f.seat);
+}
+
+static void more_dropped_than_added_is_misuse(void **state)
+{
+    (void)state;
+    assert_true(misuse_aborts_naming(drop_a_sender_too_many,
+                                     "more senders are dropped than were added",
+                                     "drop_a_sender_too_many"));
+    assert_true(misuse_aborts_naming(drop_a_receiver_that_was_not_added,
+                                     "more receivers are dropped than were added",
+                                     "drop_a_receiver_that_was_not_added"));
+}
+
 static void destroy_what_is_waited_for(void)
 {
     fixture f;
@@ -416,6 +529,9 @@ int main(void)
         cmocka_unit_test(what_was_announced_to_a_destroyed_receiver_goes_to_the_next),
         cmocka_unit_test(a_receive_of_many_waits_for_one_and_takes_what_is_there),
         cmocka_unit_test(closing_ends_all_waits_now_and_later),
+        cmocka_unit_test(the_last_sender_that_goes_closes_it),
+        cmocka_unit_test(what_is_in_it_at_the_end_is_told_of_once),
+        cmocka_unit_test(after_the_last_receiver_sends_fail),
 #if TESTING_HOSTED
         cmocka_unit_test(a_thread_waits_until_a_deadline),
         cmocka_unit_test(each_element_comes_once_and_in_its_senders_order),
@@ -423,6 +539,7 @@ int main(void)
 #endif
 #if BIDE_DEBUG && TESTING_HOSTED
         cmocka_unit_test(misuse_is_told_with_object_and_caller),
+        cmocka_unit_test(more_dropped_than_added_is_misuse),
 #endif
     };
     int failed = cmocka_run_group_tests_name("with seats", tests, NULL, NULL);

@@ -337,11 +337,62 @@ static void wait_for_twice_at_once(void)
     begin(&w[1], 1);
 }
 
+static void wait_for_in_a_select_too(void)
+{
+    struct selecting s;
+    struct waiting w;
+    setup(NULL);
+    begin_select(&s, 1, 1);
+    begin(&w, 1);
+}
+
+static void wait_for_and_then_in_a_select(void)
+{
+    struct selecting s;
+    struct waiting w;
+    setup(NULL);
+    begin(&w, 1);
+    begin_select(&s, 1, 1);
+}
+
 static void one_receiver_in_two_waits_is_misuse(void **state)
 {
     (void)state;
     assert_true(misuse_aborts_naming(
         wait_for_twice_at_once, "a receiver of a watch is in two waits at once", "waiting_body"));
+    assert_true(misuse_aborts_naming(
+        wait_for_in_a_select_too, "a receiver of a watch is in two waits at once", "waiting_body"));
+    assert_true(misuse_aborts_naming(wait_for_and_then_in_a_select,
+                                     "a receiver of a watch is in two waits at once",
+                                     "bide_watch_wait_for"));
+}
+
+/* A wait that has ended leaves no mark, however it ended: the receiver may wait again. */
+static void after_a_select_the_receiver_may_wait(void **state)
+{
+    for (int how = 0; how < 4; how++) {
+        struct selecting s;
+        struct waiting w;
+        setup(state);
+        begin_select(&s, 1, (uint64_t)how);
+        if (how == 0)
+            send(1);
+        else if (how == 1)
+            bide_auto_event_set(&the.event);
+        else if (how == 2)
+            bide_watch_close(&the.watch);
+        if (how == 3)
+            bide_destroy(&s.task.frame);
+        by_hand_run(&the.by_hand);
+        if (how != 3)
+            assert_int_not_equal(s.status, 1);
+        begin(&w, how == 0 ? 2 : 1);
+        if (how != 2)
+            send(2);
+        by_hand_run(&the.by_hand);
+        assert_int_equal(w.status, how == 2 ? -EPIPE : 0);
+        bide_watch_destroy(&the.watch);
+    }
 }
 #endif
 
@@ -428,6 +479,9 @@ int main(void)
         TEST(it_tries_without_waiting),
         TEST(as_a_case_it_sees_nothing_unless_it_wins),
         TEST(a_select_is_destroyed_with_it),
+#if TESTING_HOSTED && BIDE_DEBUG
+        TEST(after_a_select_the_receiver_may_wait),
+#endif
         TEST(a_result_without_a_user_is_not_seen),
 #if TESTING_HOSTED
 #if BIDE_DEBUG

@@ -93,20 +93,23 @@ static void wait_for_operation(void)
     bide_sync_wait(bide_event_wait(&wait, &shared.event));
 }
 
+#define WAY(function) function, #function
+
 static const struct way {
     const char *name;
     const char *operation; /* that the report names */
     void (*wait)(void);
-} ways[] = {{"an event", "bide_event_wait", wait_for_event},
-            {"an event with a deadline", "bide_event_wait", wait_for_event_for_a_while},
-            {"an auto-reset event", "bide_auto_event_wait", wait_for_auto_event},
-            {"a mutex", "bide_mutex_lock", wait_for_mutex},
-            {"a semaphore", "bide_semaphore_acquire", wait_for_semaphore},
-            {"a latch", "bide_", wait_for_latch},
-            {"a wait group", "bide_wait_group_wait", wait_for_group},
-            {"a notify", "bide_notify_wait", wait_for_notify},
-            {"a channel", "bide_channel_recv", wait_for_channel},
-            {"bide_sync_wait", "bide_event_wait", wait_for_operation}};
+    const char *function; /* its name */
+} ways[] = {{"an event", "bide_event_wait", WAY(wait_for_event)},
+            {"an event with a deadline", "bide_event_wait", WAY(wait_for_event_for_a_while)},
+            {"an auto-reset event", "bide_auto_event_wait", WAY(wait_for_auto_event)},
+            {"a mutex", "bide_mutex_lock", WAY(wait_for_mutex)},
+            {"a semaphore", "bide_semaphore_acquire", WAY(wait_for_semaphore)},
+            {"a latch", "bide_", WAY(wait_for_latch)},
+            {"a wait group", "bide_wait_group_wait", WAY(wait_for_group)},
+            {"a notify", "bide_notify_wait", WAY(wait_for_notify)},
+            {"a channel", "bide_channel_recv", WAY(wait_for_channel)},
+            {"bide_sync_wait", "bide_event_wait", WAY(wait_for_operation)}};
 
 struct blocker {
     bide_task task;
@@ -131,6 +134,8 @@ bide_coroutine(caller_body)
     bide_try(bide_call(&self->blocker, &blocker_body));
     bide_end();
 }
+
+static const char in_blocker[] = ", in the coroutine blocker_body: ";
 
 /* ---- Loops ---- */
 
@@ -182,16 +187,18 @@ static void a_wait_on_the_thread_of_a_loop_is_reported(void **state)
     static const char what[] = "the thread of a loop blocks for ";
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        char text[100];
+        char text[100], place[200];
         way = &ways[i];
         snprintf(text, sizeof text, "%s%s", what, way->operation);
-        if (!misuse_aborts_naming(block_a_run_loop, text, "blocker_body ("))
+        snprintf(place, sizeof place, ", in the coroutine blocker_body: %s (%s:", way->function,
+                 __FILE__);
+        if (!misuse_aborts_naming(block_a_run_loop, text, place))
             fail_msg("%s", way->name);
     }
     way = &ways[0];
-    assert_true(misuse_aborts_naming(block_a_loop, what, "blocker_body ("));
-    assert_true(misuse_aborts_naming(block_a_strand_of_a_loop, what, "blocker_body ("));
-    assert_true(misuse_aborts_naming(block_a_worker_that_has_a_loop, what, "blocker_body ("));
+    assert_true(misuse_aborts_naming(block_a_loop, what, in_blocker));
+    assert_true(misuse_aborts_naming(block_a_strand_of_a_loop, what, in_blocker));
+    assert_true(misuse_aborts_naming(block_a_worker_that_has_a_loop, what, in_blocker));
 }
 
 /* ---- Waits on loops that end at once ---- */
@@ -387,8 +394,8 @@ static void pools_whose_workers_all_wait_are_reported(void **state)
     static const char what[] = "all threads of a pool block although it has coroutines to run; one "
                                "does for bide_event_wait";
     (void)state;
-    assert_true(misuse_aborts_naming(all_workers_wait_for_what_is_ready, what, "blocker_body ("));
-    assert_true(misuse_aborts_naming(the_only_worker_waits_for_a_timer, what, "blocker_body ("));
+    assert_true(misuse_aborts_naming(all_workers_wait_for_what_is_ready, what, in_blocker));
+    assert_true(misuse_aborts_naming(the_only_worker_waits_for_a_timer, what, in_blocker));
     assert_true(misuse_aborts_naming(two_pools_wait_for_each_other, "one does for call_body",
                                      "call_body ("));
 }

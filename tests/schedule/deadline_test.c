@@ -654,7 +654,7 @@ static void a_duration_that_is_passed_as_a_deadline_is_reported(void **state)
     assert_true(misuse_aborts_naming(pass_a_duration_to_sleep_until, "before the process began",
                                      "bide_sleep_for"));
     assert_true(misuse_aborts_naming(pass_a_duration_to_sync_wait_until, "before the process began",
-                                     "bide_sync_wait_until"));
+                                     ": pass_a_duration_to_sync_wait_until (" __FILE__ ":"));
 }
 
 int main(void)

@@ -127,7 +127,8 @@ static void the_next_tick_follows_from_the_last_and_the_time(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bide_interval interval;
-        bide_interval_init(&interval, cases[i].next, cases[i].period, cases[i].missed);
+        /* (the function: to the macro of debug builds a period of 0 is misuse) */
+        (bide_interval_init)(&interval, cases[i].next, cases[i].period, cases[i].missed);
         uint64_t following = bide_interval_following_(&interval, cases[i].now);
         if (following != cases[i].following)
             fail_msg("case %zu: %llu", i, (unsigned long long)following);

@@ -153,7 +153,7 @@ static void act(const action *action)
         break;
     case PUBLISH:
         the.published = number;
-        bide_sequence_barrier_stepped_publish(&the.barrier, number);
+        bide_sequence_barrier_stepped_publish_(&the.barrier, number);
         break;
     case WAIT:
         begin_wait(number);
@@ -170,7 +170,7 @@ static void act(const action *action)
         break;
     case TURN:
         for (int i = 0; i < action->number; i++) {
-            bide_sequence_barrier_stepped_publish(&the.barrier, ++the.published);
+            bide_sequence_barrier_stepped_publish_(&the.barrier, ++the.published);
             atomic_fetch_add(&the.next, 1);
         }
         break;
@@ -220,7 +220,7 @@ static void finish_waits(void)
     for (int i = 0; i < the.wait_count; i++)
         waits[i] = the.waits[i].ended_at_once + probe_ended(&the.waits[i].probe) == 0;
     for (int i = 0; i < 255 && !the.closed; i++)
-        bide_sequence_barrier_stepped_publish(&the.barrier, ++the.published);
+        bide_sequence_barrier_stepped_publish_(&the.barrier, ++the.published);
     for (int i = 0; i < the.wait_count; i++) {
         const wait *wait = &the.waits[i];
         assert_int_equal(wait->ended_at_once + probe_ended(&the.waits[i].probe), 1);
@@ -373,7 +373,7 @@ static void a_follower_misses_no_room_however_far_the_ring_turns(void **state)
             assert_int_equal(atomic_load(&the.next) % 256, (the.published + SIZE + 1) % 256);
             if (turn == 0)
                 assert_int_equal(the.follower_ended + probe_ended(&the.follows), 0);
-            bide_sequence_barrier_stepped_publish(&the.barrier, ++the.published);
+            bide_sequence_barrier_stepped_publish_(&the.barrier, ++the.published);
             assert_int_equal(the.follower_ended + probe_ended(&the.follows), 1);
             schedules++;
         } while (next_schedule(&course, the.steps));

@@ -302,6 +302,16 @@ static void check_brought(const struct node *node)
               takes - 1, has);
 }
 
+/* The name of an operation without the suffix of its form in debug builds. */
+static const char *operation_name(const char *function)
+{
+    static const char suffix[] = "_checked_";
+    size_t length = strlen(function);
+    if (length < sizeof suffix || strcmp(function + length - (sizeof suffix - 1), suffix) != 0)
+        return function;
+    return format_text("%.*s", (int)(length - (sizeof suffix - 1)), function);
+}
+
 static const char *awaiter_of(struct node *node, struct scope *slot)
 {
     node = without_parentheses(node);
@@ -325,7 +335,7 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         if (f->kept_for != NULL)
             reject_at(node->first, "%s is called with its %s here: %s needs it afterwards", f->name,
                       f->waiter, f->kept_for);
-        const char *name = member_name(format_text("%s_%u", f->name, ++serial));
+        const char *name = member_name(format_text("%s_%u", operation_name(f->name), ++serial));
         add_member(f->is_coroutine_scoped ? function->kept : slot,
                    format_text("%s %s;", f->waiter, name));
         node->member = name;

@@ -42,7 +42,9 @@ void print_for_editors(struct text *out)
         const char *type = value != NULL ? value->type : "int";
         /* a function behind a macro, which is called with bide_here_ */
         bool is_inner = f->name[strlen(f->name) - 1] == '_';
-        text_print(out, "%s %s(%s", type, f->name, is_inner ? "struct bide_here_ *bide_here" : "");
+        /* (in parentheses, because a macro may have its name) */
+        text_print(out, is_inner ? "%s %s(struct bide_here_ *bide_here" : "%s (%s)(", type,
+                   f->name);
         print_editor_parameters(out, f, is_inner ? ", " : "");
         text_print(out, ") BIDE_EDITOR_;\n");
     }

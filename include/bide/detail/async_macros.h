@@ -8,14 +8,22 @@
 
 #include "bide/detail/arguments.h"
 
+#include "bide/barging_mutex.h"
+#include "bide/blocking.h"
 #include "bide/broadcast.h"
 #include "bide/channel.h"
 #include "bide/condition.h"
 #include "bide/context_value.h"
+#include "bide/deadline.h"
 #include "bide/latch.h"
+#include "bide/mutex.h"
 #include "bide/oneshot.h"
 #include "bide/rendezvous.h"
+#include "bide/rw_lock.h"
+#include "bide/sequence_group.h"
+#include "bide/sleep.h"
 #include "bide/spsc_channel.h"
+#include "bide/then.h"
 #include "bide/unbounded_channel.h"
 #include "bide/watch.h"
 
@@ -33,6 +41,12 @@
 #define BIDE_BRING_6_5_(macro, ...) macro(bide_here_, __VA_ARGS__)
 #define BIDE_BRING_6_6_(macro, ...) macro(__VA_ARGS__)
 
+/* Of a lock: its key is not left out, which the translator says of a call of the function without it. */
+#define BIDE_WITH_KEY_(macro, function, ...) \
+    BIDE_COUNTED_(BIDE_WITH_KEY_, BIDE_COUNT_(__VA_ARGS__))(macro, function, __VA_ARGS__)
+#define BIDE_WITH_KEY_1_(macro, function, ...) function(__VA_ARGS__)
+#define BIDE_WITH_KEY_2_(macro, function, ...) macro(__VA_ARGS__)
+
 #undef bide_channel_send
 #define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
 #undef bide_channel_recv
@@ -41,6 +55,8 @@
 #define bide_channel_recv_many(...) BIDE_BRING_(5, BIDE_CHANNEL_RECV_MANY_, __VA_ARGS__)
 #undef bide_channel_reserve
 #define bide_channel_reserve(...) BIDE_BRING_(3, BIDE_CHANNEL_RESERVE_, __VA_ARGS__)
+#undef bide_channel_reserve_many
+#define bide_channel_reserve_many(...) BIDE_BRING_(5, BIDE_CHANNEL_RESERVE_MANY_, __VA_ARGS__)
 #undef bide_spsc_channel_recv_many
 #define bide_spsc_channel_recv_many(...) BIDE_BRING_(5, BIDE_SPSC_CHANNEL_RECV_MANY_, __VA_ARGS__)
 #undef bide_unbounded_channel_recv_many
@@ -70,5 +86,36 @@
 #define bide_with_value(...) BIDE_BRING_(4, BIDE_WITH_VALUE_, __VA_ARGS__)
 #undef bide_condition_wait
 #define bide_condition_wait(...) BIDE_BRING_(3, BIDE_CONDITION_WAIT_, __VA_ARGS__)
+#undef bide_sequence_group_leave
+#define bide_sequence_group_leave(...) BIDE_BRING_(3, BIDE_SEQUENCE_GROUP_LEAVE_, __VA_ARGS__)
+
+/* Macros in debug builds alone. */
+#if BIDE_DEBUG
+#undef bide_sleep_for
+#define bide_sleep_for(...) BIDE_BRING_(2, BIDE_SLEEP_FOR_, __VA_ARGS__)
+#undef bide_with_timeout
+#define bide_with_timeout(...) BIDE_BRING_(3, BIDE_WITH_TIMEOUT_, __VA_ARGS__)
+#undef bide_then
+#define bide_then(...) BIDE_BRING_(4, BIDE_THEN_, __VA_ARGS__)
+#undef bide_blocking_run
+#define bide_blocking_run(...) BIDE_BRING_(4, BIDE_BLOCKING_RUN_, __VA_ARGS__)
+#undef bide_blocking_run_interruptible
+#define bide_blocking_run_interruptible(...) \
+    BIDE_BRING_(4, BIDE_BLOCKING_RUN_INTERRUPTIBLE_, __VA_ARGS__)
+#endif
+#if BIDE_FLIGHTS_
+#undef bide_mutex_lock
+#define bide_mutex_lock(...) BIDE_WITH_KEY_(BIDE_MUTEX_LOCK_, bide_mutex_lock, __VA_ARGS__)
+#undef bide_barging_mutex_lock
+#define bide_barging_mutex_lock(...) \
+    BIDE_WITH_KEY_(BIDE_BARGING_MUTEX_LOCK_, bide_barging_mutex_lock, __VA_ARGS__)
+#undef bide_rw_lock_read
+#define bide_rw_lock_read(...) BIDE_WITH_KEY_(BIDE_RW_LOCK_READ_, bide_rw_lock_read, __VA_ARGS__)
+#undef bide_rw_lock_write
+#define bide_rw_lock_write(...) BIDE_WITH_KEY_(BIDE_RW_LOCK_WRITE_, bide_rw_lock_write, __VA_ARGS__)
+#undef bide_rw_lock_upgradable_read
+#define bide_rw_lock_upgradable_read(...) \
+    BIDE_WITH_KEY_(BIDE_RW_LOCK_UPGRADABLE_READ_, bide_rw_lock_upgradable_read, __VA_ARGS__)
+#endif
 
 #endif

@@ -42,6 +42,7 @@ typedef struct bide_choice_offer {
  */
 struct bide_choice {
     bide_awaiter *wait; /* of the operation that was attempted */
+    bide_scheduler *scheduler; /* where the attempted operation would begin; NULL: unknown */
     size_t number;      /* of the operation that is attempted, from 1 */
     int ended;          /* if `again`: what its wait has ended with */
     bool again;         /* all operations were attempted before, and their waits have ended */
@@ -51,12 +52,24 @@ struct bide_choice {
 };
 
 /*
+ * The wait of a wrapper that runs the wait of its inner operation in a coroutine of its own
+ * (src/coroutine/internal.h). A member of the wrapper.
+ */
+typedef struct bide_wrapper_wait_ {
+    bide_awaiter awaiter; /* what the select awaits */
+    bide_awaiter *inner;  /* the wait of the inner operation */
+    int status;           /* the wrapper's: what its coroutine has ended with */
+    bool is_used;         /* the coroutine awaits `inner`, and not the operation itself */
+} bide_wrapper_wait_;
+
+/*
  * Before a round of attempts.
  * Threads: the select's. Progress: wait-free.
  */
 BIDE_INLINE void bide_choice_init(bide_choice *choice)
 {
     bide_atomic_init(&choice->taken, 0);
+    choice->scheduler = NULL;
     choice->number = 0;
     choice->again = false;
     choice->kept = false;
@@ -77,6 +90,18 @@ BIDE_INLINE bool bide_choice_take(bide_choice *choice, size_t number)
 }
 
 /*
+ * The operation for which the caller has taken the choice cannot be carried out after all, and its wait
+ * goes on: any may be carried out again. A thread for which the choice was taken meanwhile has ended a
+ * wait of the select's, which therefore attempts all of its cases again.
+ * Threads: the one that has taken it. Progress: wait-free.
+ */
+BIDE_INLINE void bide_choice_untake(bide_choice *choice)
+{
+    /* relaxed: as above. */
+    bide_atomic_store(&choice->taken, (size_t)0, relaxed);
+}
+
+/*
  * Which one was carried out? 0: none, as far as is known. A select knows when all of its waits have
  * ended.
  * Threads: any. Progress: wait-free.
@@ -85,6 +110,16 @@ BIDE_INLINE size_t bide_choice_taken(bide_choice *choice)
 {
     /* relaxed: as above. */
     return bide_atomic_load(&choice->taken, relaxed);
+}
+
+/*
+ * Another thread has carried out the operation with this table. Is `attempt` to be called, for the
+ * result? Otherwise that is 0. True for wrappers, whose result is made of that of their operation.
+ * Threads: any. Progress: wait-free.
+ */
+BIDE_INLINE bool bide_choice_asks_result_(const bide_awaiter_ops *ops)
+{
+    return ops->undo == BIDE_UNDO_INNER || ops->undo == BIDE_UNDO_ATTEMPT;
 }
 
 /*
@@ -158,8 +193,11 @@ void bide_choice_release_(bide_awaiter *awaiter, const bide_awaiter_ops *ops);
  * Another thread may also carry out an operation while the select waits, as a receiver does that
  * takes a send's offer. That thread calls bide_choice_take with the number of the operation, when
  * it is committed to nothing else and has made sure that the wait does not end by itself. If the
- * call fails the select has another case. In either case that thread ends the wait. The select
- * checks the choice before it attempts anything.
+ * call fails the select has another case. In either case that thread ends the wait. If it then cannot
+ * carry out the operation, it calls bide_choice_untake, and the wait goes on. The select checks the
+ * choice before it attempts anything. The result of such an operation is 0, or, if its `undo` is
+ * BIDE_UNDO_ATTEMPT, what `attempt` returns, which is called once more, and finds bide_choice_taken
+ * not 0.
  *
  * Why it is correct: docs/internals/rendezvous.md (7).
  */

@@ -65,6 +65,7 @@ typedef enum bide_io_code {
     BIDE_IO_SEND_ZERO_COPY,
     BIDE_IO_SPLICE_TO_SOCKET, /* from a pipe that has all the bytes */
     BIDE_IO_SEND_FILE,        /* its part in the page cache; only of the system's descriptors */
+    BIDE_IO_CASE, /* of a select, until its operation may succeed; in the operation's own memory */
     /* ending at once */
     BIDE_IO_LISTEN,
     BIDE_IO_BIND,
@@ -165,6 +166,12 @@ typedef union bide_io_arguments {
         uint32_t wanted;
         uint32_t found;
     } poll;
+    struct {
+        void *data; /* as in bytes: the operation's own arguments */
+        size_t size;
+        int64_t offset;
+        struct bide_choice *choice; /* of a select on another thread than the io; or NULL */
+    } in_choice;
 } bide_io_arguments;
 
 /* The caller's memory until it has ended. */
@@ -181,6 +188,8 @@ struct bide_io_operation {
     uint8_t code;   /* bide_io_code */
     bool is_whole;  /* it continues until all bytes are moved */
     bool is_file;   /* it is the head of a bide_file_operation */
+    uint8_t code_in_choice; /* if its code is BIDE_IO_CASE: its own */
+    uint16_t number_in_choice;
     bide_io_arguments arguments;
 };
 
@@ -235,6 +244,12 @@ typedef struct bide_io_table {
 
     /* NULL: its descriptors are the system's. */
     const bide_io_calls *calls;
+
+    /*
+     * For a case of a select: makes the call of an operation that is in no line, as bide_io_call.
+     * -EOPNOTSUPP: it would block. On the io's thread. NULL: its descriptors are the system's.
+     */
+    ptrdiff_t (*call)(bide_io *io, bide_io_operation *operation);
 
     /*
      * For dumps: describes the io's own descriptor `fd`. Another thread than the io's calls it, so it
@@ -296,6 +311,23 @@ bool bide_io_withdraw(bide_awaiter *awaiter);
     {                                                                                        \
         NULL, bide_io_suspend, bide_io_resume, bide_io_cancel, bide_io_withdraw, name, NULL, \
             BIDE_UNDO_NONE                                                                   \
+    }
+
+/*
+ * The `attempt` of operations that take something from a descriptor, so that a select loses nothing: it
+ * makes the call if that need not wait. Otherwise the case waits, in the descriptor's line, until there
+ * is input. Wrapped, it is that of an operation with a `resume` of its own, which it does not call.
+ * Threads: the select's. Errors: those of the operation; -EAGAIN: as a choice's (choice.h);
+ * -EOPNOTSUPP: the descriptor does not poll, as a regular file; -E2BIG: it is case 65536 or a later one
+ * of a select that runs on another thread than the io. Progress: that of the call.
+ */
+int bide_io_attempt(bide_awaiter *awaiter, bide_choice *choice);
+
+/* The table of an operation of that name that can be a case of a select. */
+#define BIDE_IO_OPS_IN_CHOICE(name)                                                    \
+    {                                                                                  \
+        NULL, bide_io_suspend, bide_io_resume, bide_io_cancel, bide_io_withdraw, name, \
+            bide_io_attempt, BIDE_UNDO_ATTEMPT                                         \
     }
 
 /*

@@ -25,6 +25,9 @@
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
+#undef bide_call_in
+#undef bide_join_in
+
 BIDE_THREAD_LOCAL bide_join_deque_ *bide_join_here_;
 
 /* ---- The deque ---- */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#undef bide_parallel_for
+
 /* Fork when thieves have taken everything. False on a thread that is not a pool's. */
 static bool parallel_wants_fork(void)
 {

@@ -124,6 +124,7 @@ void awaits_nothing(void)
     bide_channel_recv(0, &channel, &element);                        // HERE
     bide_channel_recv_many(0, &channel, &element, 1, 0);                // HERE
     bide_channel_reserve(0, &channel, 0);                               // HERE
+    bide_channel_reserve_many(0, &channel, 0, 1, 0);                    // HERE
     bide_channel_send(0, &channel, &element);                           // HERE
     bide_condition_wait(0, 0, 0);                                       // HERE
     bide_connection_pool_join(0, 0);                                    // HERE

@@ -1,7 +1,7 @@
 /*
  * A thread waits for NULL.
  * told: run
- * says: NULL is awaited
+ * says: NULL is awaited, main, 
  */
 #include "mistakes.h"
 
@@ -19,6 +19,6 @@ bide_coroutine(body)
 int main(void)
 {
     struct x x = {0};
-    bide_sync_wait(NULL);
+    bide_sync_wait(NULL); // HERE
     return bide_sync_wait(bide_task_init(&x.task, &body));
 }

@@ -1,7 +1,7 @@
 /*
  * A thread waits for a coroutine that was never made.
  * told: run
- * says: what is awaited was never initialised
+ * says: what is awaited was never initialised, main, 
  */
 #include "mistakes.h"
 
@@ -19,6 +19,6 @@ bide_coroutine(body)
 int main(void)
 {
     struct x x = {0};
-    bide_sync_wait(&x.task.frame.awaiter);
+    bide_sync_wait(&x.task.frame.awaiter); // HERE
     return bide_sync_wait(bide_task_init(&x.task, &body));
 }

@@ -216,6 +216,13 @@ static uint64_t seed_of(const cell *c)
            2;
 }
 
+/* Objects that are initialised may use the places. */
+static void begin_places(const cell *c)
+{
+    place_begin(c->setting->home, seed_of(c));
+    place_begin(c->setting->away, seed_of(c) + 1);
+}
+
 static void cell_init(cell *c, const cell_name *name)
 {
     memset(c, 0, sizeof *c);
@@ -226,6 +233,7 @@ static void cell_init(cell *c, const cell_name *name)
     c->end = &ends[name->end];
     place_open(c->setting->home);
     place_open(c->setting->away);
+    begin_places(c);
     c->subject = memory_new(sizeof *c->subject);
     c->parent = memory_new(sizeof *c->parent);
     c->spawned = memory_new(sizeof *c->spawned);
@@ -319,9 +327,6 @@ static bool is_refused(const cell *c)
     }
     bide_awaiter *awaiter = c->primitive->begin(c->waiter, c->object);
     bool refused = bide_choice_refused_(awaiter) != NULL;
-    /* (an abandoned claim keeps the next one waiting, if it is not given back) */
-    if (c->primitive == &primitive_multi_claim && awaiter->ops->undo != BIDE_UNDO_WITHDRAW)
-        refused = true;
     bide_wrapper_abandon(&awaiter);
     return refused;
 }
@@ -377,6 +382,9 @@ static const char *excluded(const cell *c)
     if (is_never_destroyed(c) && e->destroys != DESTROYS_NOT && e->destroys != DESTROYS_ENDED &&
         (e->destroys != DESTROYS_UNBEGUN || c->setting->home->kind == PLACE_INLINE))
         return "who has forked, or blocks a thread, is not destroyed";
+    if ((c->row.flags & ROW_ASKED_THERE) != 0 && row_place != c->setting->home &&
+        e->act == ACT_ASK && e->destroys == DESTROYS_AT_ONCE)
+        return "what another thread is asked to end is not destroyed meanwhile";
     if (is_refused(c))
         return "a select refuses what it cannot undo";
     return c->open;
@@ -696,6 +704,16 @@ static void next_begin(struct next *next, cell *c)
     bide_resume(&next->task.frame);
 }
 
+static void check_tokens(cell *c)
+{
+    const primitive *p = c->primitive;
+    cell_check(c, p->is_idle(c->object), "somebody waits still");
+    if (p->free_tokens != NULL && !c->closed) {
+        unsigned tokens = p->free_tokens(c->object);
+        cell_check(c, tokens == 1, "at last there are %u tokens", tokens);
+    }
+}
+
 /* Hands on the result of the subject, and then of the next one; no token may be missing. */
 static void hand_on_all(cell *c, struct next *next)
 {
@@ -712,8 +730,12 @@ static void hand_on_all(cell *c, struct next *next)
     if (p->hand_on != NULL && (taken || kept))
         p->hand_on(c->object, c->waiter);
     primitive_retire_waiter(p, c->waiter);
-    if ((c->row.flags & (ROW_BY_ITSELF | ROW_ALONE)) != 0 || !settle(c))
+    if (!settle(c))
         return;
+    if ((c->row.flags & (ROW_BY_ITSELF | ROW_ALONE)) != 0) {
+        check_tokens(c);
+        return;
+    }
     if (next->waiter == NULL)
         next_begin(next, c);
     if (!settle(c))
@@ -726,11 +748,7 @@ static void hand_on_all(cell *c, struct next *next)
     if (next->status == 0 && p->hand_on != NULL)
         p->hand_on(c->object, next->waiter);
     primitive_retire_waiter(p, next->waiter);
-    cell_check(c, p->is_idle(c->object), "somebody waits still");
-    if (p->free_tokens != NULL && !c->closed) {
-        unsigned tokens = p->free_tokens(c->object);
-        cell_check(c, tokens == 1, "at last there are %u tokens", tokens);
-    }
+    check_tokens(c);
 }
 
 static void check_stop(cell *c)
@@ -827,17 +845,15 @@ static bool check_acted(cell *c)
 }
 
 /* On the thread that runs it, whose thread-local state is used. */
-static void begin_places(const cell *c)
+static void set_places(const cell *c)
 {
-    place_begin(c->setting->home, seed_of(c));
-    place_begin(c->setting->away, seed_of(c) + 1);
     places_set_budget(c->setting->gives_way ? 1 : 0);
     places_let_time_be(0);
 }
 
 static bool run(cell *c, struct next *next)
 {
-    begin_places(c);
+    set_places(c);
     cell_begin(c);
     if (cell_failed(c) || !check_begun(c))
         return false;
@@ -860,6 +876,7 @@ struct running {
 static void *run_there(void *argument)
 {
     struct running *self = argument;
+    begin_places(self->c); /* a test loop belongs to this thread */
     self->passed = run(self->c, self->next);
     return NULL;
 }

@@ -59,7 +59,8 @@ enum {
         256,                  /* ... and is destroyed after that: nobody else has what it took */
     ROW_CALLS_BLOCK = 64,     /* a thread of its own runs it: row_calls_settle */
     ROW_NOT_DESTROYED = 512,  /* its waiter must not be destroyed: that is misuse */
-    ROW_IS_INTERRUPTED = 1024 /* when it is cancelled, a thread ends it: row_is_interrupted */
+    ROW_IS_INTERRUPTED = 1024, /* when it is cancelled, a thread ends it: row_is_interrupted */
+    ROW_ASKED_THERE = 2048 /* a request of another scheduler's thread is carried out on its own */
 };
 
 typedef struct row {
@@ -67,11 +68,17 @@ typedef struct row {
     unsigned flags;
 } row;
 
-size_t rows_count(void);
+/* Some rows exist on a test loop alone. */
+size_t rows_count(bool on_test_loop);
 row row_at(size_t number);
 
 /* The target of a row that moves. Set for each cell. */
 extern bide_scheduler *row_target;
+
+/* The place where the row is awaited. Set for each cell, before its object is initialized. */
+extern place *row_place;
+
+enum { LATE = 2000 /* of schedulers by hand: after the deadlines of cells */ };
 
 /* Lets queued blocking calls run. Returns whether there were any. */
 bool row_calls_settle(void);

@@ -180,6 +180,8 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
         /* The other operation is ready, but it is not begun. */
         if (reached && is_request(c) && c->end->moment == MOMENT_BEFORE && o.status == 0)
             o.status = reason(c);
+        if (reached && c->end->act == ACT_DEADLINE && o.status == 0 && !place_is_by_hand(at))
+            c->open = "whether its time comes before the other operation is begun is open";
         l->ends_at = o.goes_on;
         if (wrapper_takes(l->kind))
             l->witness.goes_on = o.goes_on;
@@ -230,5 +232,6 @@ void cell_expect(cell *c, place *at)
     c->subject->witness.goes_on = c->outcome.goes_on;
     c->parent->witness.place = c->parent->witness.goes_on = c->setting->home;
     place *innermost = c->depth != 0 ? c->layers[c->depth - 1]->inner : at;
+    row_place = innermost;
     row_target = cell_away_of(c, innermost)->scheduler;
 }

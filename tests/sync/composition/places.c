@@ -476,6 +476,24 @@ void place_release(place *p)
         pool_release(p->implementation);
 }
 
+/* The thread runs `p` meanwhile. */
+static void call_as(place *p, place_function *function, void *argument)
+{
+    const place *before = here;
+    bide_sim_loop *running = bide_sim_loop_running_;
+    here = p;
+    if (p->kind == PLACE_TEST)
+        bide_sim_loop_running_ = p->implementation;
+    function(argument);
+    bide_sim_loop_running_ = running;
+    here = before;
+}
+
+static void resume_driver(void *argument)
+{
+    bide_resume(&((driver *)argument)->frame);
+}
+
 void place_call(place *p, place_function *function, void *argument)
 {
     driver driver;
@@ -492,25 +510,22 @@ void place_call(place *p, place_function *function, void *argument)
             pool_release(self);
         return;
     }
-    here = p;
-    if (p->kind == PLACE_LOOP) {
-        p->scheduler->post(p->scheduler, &driver.awaiter, &driver.awaiter);
-        bide_run_loop_run_ready(p->implementation);
-    } else {
-        bide_resume(&driver.frame);
+    if (p->kind != PLACE_LOOP) {
+        call_as(p, resume_driver, &driver);
+        return;
     }
+    here = p;
+    p->scheduler->post(p->scheduler, &driver.awaiter, &driver.awaiter);
+    bide_run_loop_run_ready(p->implementation);
     here = before;
 }
 
 void place_touch(place *p, place_function *function, void *argument)
 {
-    if (p->kind == PLACE_POOL) {
+    if (p->kind == PLACE_POOL)
         place_call(p, function, argument);
-    } else {
-        here = p;
-        function(argument);
-        here = NULL;
-    }
+    else
+        call_as(p, function, argument);
 }
 
 static bool drain_loop(place *p)

@@ -1,6 +1,7 @@
 /* Awaitable operations that are no primitives, as rows like theirs. */
 #include "channels.h"
 #include "composition.h"
+#include "taking.h"
 
 #include "../primitives/rows.h"
 
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 bide_scheduler *row_target;
+place *row_place;
 
 static void no_destroy(void *object)
 {
@@ -298,8 +300,6 @@ static const primitive schedule_row = {
     .is_idle = always_idle,
     .destroy = no_destroy,
 };
-
-enum { LATE = 2000 /* of schedulers by hand: after the deadlines of cells */ };
 
 static bide_awaiter *sleep_begin(void *waiter, void *object)
 {
@@ -600,13 +600,21 @@ static const row others[] = {
     {&calls_of_another_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME},
     {&interruptible_row, ROW_ANY_WAITS | ROW_CALLS_BLOCK | ROW_IS_FRAME | ROW_ALONE |
                              ROW_NOT_DESTROYED | ROW_IS_INTERRUPTED},
+    {&scope_next_row, 0},
+    {&bucket_turn_row, ROW_IS_FRAME},
+    {&recursive_generator_row, ROW_IS_FRAME},
+    /* those of test loops, last */
+    {&bucket_time_row, ROW_NEEDS_TIMERS | ROW_ANY_WAITS | ROW_ALONE | ROW_IS_FRAME},
+    {&memory_read_row, ROW_ALONE | ROW_ASKED_THERE},
+    {&memory_poll_row, ROW_ALONE | ROW_ASKED_THERE},
+    {&memory_open_row, ROW_ALONE | ROW_BY_ITSELF | ROW_IS_FRAME},
 };
 
-enum { OTHERS = sizeof others / sizeof others[0] };
+enum { OTHERS = sizeof others / sizeof others[0], OF_TEST_LOOPS = 4 };
 
-size_t rows_count(void)
+size_t rows_count(bool on_test_loop)
 {
-    return primitives_count + OTHERS;
+    return primitives_count + OTHERS - (on_test_loop ? 0 : OF_TEST_LOOPS);
 }
 
 /* (some rows of primitives.h are tasks) */

@@ -58,6 +58,7 @@ const primitive *const primitives[] = {
     &primitive_channel_send,
     &primitive_channel_receive_many,
     &primitive_channel_reserve,
+    &primitive_channel_reserve_many,
 };
 const size_t primitives_count = sizeof primitives / sizeof primitives[0];
 

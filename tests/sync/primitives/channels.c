@@ -193,21 +193,19 @@ static unsigned receive_free_tokens(void *object)
     return (unsigned)bide_channel_count(&((words *)object)->channel);
 }
 
+/* Of every row that receives. */
+#define RECEIVES                                                                          \
+    .object_size = sizeof(words), .tokens = CHANNEL_CAPACITY,                             \
+    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD, .init = words_init,      \
+    .wake = receive_wake, .hand_on = receive_hand_on, .free_tokens = receive_free_tokens, \
+    .close = words_close, .is_idle = words_are_idle, .destroy = words_destroy
+
 const primitive primitive_channel_receive = {
+    RECEIVES,
     .name = "channel, receive",
-    .object_size = sizeof(words),
     .waiter_size = sizeof(words_wait),
-    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
-    .tokens = CHANNEL_CAPACITY,
-    .init = words_init,
     .begin = receive_begin,
     .wait_blocking = receive_blocking,
-    .wake = receive_wake,
-    .hand_on = receive_hand_on,
-    .close = words_close,
-    .is_idle = words_are_idle,
-    .free_tokens = receive_free_tokens,
-    .destroy = words_destroy,
 };
 
 /* ---- Sending: a token is the room for an element; at first there is none ---- */
@@ -251,21 +249,20 @@ static unsigned send_free_tokens(void *object)
     return CHANNEL_CAPACITY - (unsigned)bide_channel_count(&((words *)object)->channel);
 }
 
+/* Of every row that waits for room. */
+#define WAITS_FOR_ROOM                                                           \
+    .object_size = sizeof(words), .tokens = CHANNEL_CAPACITY, .init = send_init, \
+    .wake = send_wake, .close = words_close, .is_idle = words_are_idle, .destroy = words_destroy
+
 const primitive primitive_channel_send = {
+    WAITS_FOR_ROOM,
     .name = "channel, send",
-    .object_size = sizeof(words),
     .waiter_size = sizeof(words_wait),
     .traits = IN_ORDER | HANDED | COUNTS_WHEN_CLOSED | KEEPS_WHAT_IT_HAD,
-    .tokens = CHANNEL_CAPACITY,
-    .init = send_init,
     .begin = send_begin,
     .wait_blocking = send_blocking,
-    .wake = send_wake,
     .hand_on = send_hand_on,
-    .close = words_close,
-    .is_idle = words_are_idle,
     .free_tokens = send_free_tokens,
-    .destroy = words_destroy,
 };
 
 /* ---- Receiving many, of which there is room for one: a token is an element ---- */
@@ -291,20 +288,11 @@ static int receive_many_blocking(void *waiter, void *object, uint64_t deadline)
 }
 
 const primitive primitive_channel_receive_many = {
+    RECEIVES,
     .name = "channel, receive many",
-    .object_size = sizeof(words),
     .waiter_size = sizeof(many_wait),
-    .traits = IN_ORDER | HANDED | STAYS_HAD | KEEPS_WHAT_IT_HAD,
-    .tokens = CHANNEL_CAPACITY,
-    .init = words_init,
     .begin = receive_many_begin,
     .wait_blocking = receive_many_blocking,
-    .wake = receive_wake,
-    .hand_on = receive_hand_on,
-    .close = words_close,
-    .is_idle = words_are_idle,
-    .free_tokens = receive_free_tokens,
-    .destroy = words_destroy,
 };
 
 /* ---- Reserving: a token is the room for an element, and the key a permit ---- */
@@ -343,18 +331,54 @@ static unsigned reserve_free_tokens(void *object)
 }
 
 const primitive primitive_channel_reserve = {
+    WAITS_FOR_ROOM,
     .name = "channel, reserve",
-    .object_size = sizeof(words),
     .waiter_size = sizeof(permit_wait),
     .traits = IN_ORDER | HANDED | HAS_KEY | COUNTS_WHEN_CLOSED,
-    .tokens = CHANNEL_CAPACITY,
-    .init = send_init,
     .begin = reserve_begin,
     .wait_blocking = reserve_blocking,
-    .wake = send_wake,
     .hand_on = reserve_hand_on,
-    .close = words_close,
-    .is_idle = words_are_idle,
     .free_tokens = reserve_free_tokens,
-    .destroy = words_destroy,
+};
+
+/* ---- Reserving up to so many, of which one: the same ---- */
+
+typedef struct permits_wait {
+    bide_channel_many_waiter waiter;
+    bide_channel_permit permit;
+    size_t count;
+} permits_wait;
+
+static bide_awaiter *reserve_many_begin(void *waiter, void *object)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(permits_wait, wait);
+    return bide_channel_reserve_many(&wait->waiter, &words->channel, &wait->permit, 1,
+                                     &wait->count);
+}
+
+static int reserve_many_blocking(void *waiter, void *object, uint64_t deadline)
+{
+    PRIMITIVE_OBJECT(words, words);
+    PRIMITIVE_WAITER(permits_wait, wait);
+    return bide_channel_reserve_many_blocking(&words->channel, &wait->permit, 1, &wait->count,
+                                              deadline);
+}
+
+static void reserve_many_hand_on(void *object, void *waiter)
+{
+    PRIMITIVE_WAITER(permits_wait, wait);
+    (void)object;
+    bide_channel_permit_release(&wait->permit);
+}
+
+const primitive primitive_channel_reserve_many = {
+    WAITS_FOR_ROOM,
+    .name = "channel, reserve many",
+    .waiter_size = sizeof(permits_wait),
+    .traits = IN_ORDER | HANDED | HAS_KEY | COUNTS_WHEN_CLOSED,
+    .begin = reserve_many_begin,
+    .wait_blocking = reserve_many_blocking,
+    .hand_on = reserve_many_hand_on,
+    .free_tokens = reserve_free_tokens,
 };

@@ -18,6 +18,6 @@ extern const primitive primitive_auto_event, primitive_notify_one, primitive_not
 extern const primitive primitive_oneshot, primitive_watch, primitive_watch_shared,
     primitive_watch_predicate, primitive_broadcast, primitive_broadcast_shared;
 extern const primitive primitive_event_count, primitive_channel_receive, primitive_channel_send,
-    primitive_channel_receive_many, primitive_channel_reserve;
+    primitive_channel_receive_many, primitive_channel_reserve, primitive_channel_reserve_many;
 
 #endif

@@ -68,7 +68,7 @@ def items_and_comments(text):
             items.append(Item(match.start(), define[1] if public else None, ("Threads",)))
         return blank(match.group())
 
-    text = re.sub(r"\bBIDE_EXTERN_C_\w+", blank_match, DIRECTIVE.sub(macro, text))
+    text = re.sub(r"\bBIDE_EXTERN_C_\w+|\bBIDE_KEY_SCOPED\s*\([^()]*\)\s*;", blank_match, DIRECTIVE.sub(macro, text))
     start = depth = 0
     for token in re.finditer(r"[{}();]", text):
         depth += (token.group() in "{(") - (token.group() in "})")

@@ -332,17 +332,6 @@ async int label_at_the_end(int n)
            });
 }
 
-/* Compilers keep this literal to the end of the block. */
-async int literal_behind_an_if(int n)
-{
-    const int *p = NULL;
-    if (n > 0)
-        p = (int[]){n, 3};
-    PAUSE;
-    scrub();
-    return p[0] + p[1];
-}
-
 /* ---- Temporaries and vectors ---- */
 
 struct box {
@@ -427,7 +416,6 @@ static void test_temporaries(void **state)
     assert_int_equal(RUN(block_in_a_block), 5);
     assert_int_equal(RUN(label_at_the_end, 5), 7);
     assert_int_equal(RUN(label_at_the_end, 1), 11);
-    assert_int_equal(RUN(literal_behind_an_if, 5), 8);
     assert_int_equal(RUN(element_of_a_temporary), 7);
     assert_int_equal(RUN(temporary_of_a_call), 110);
     assert_int_equal(RUN(temporary_of_an_await), 110);

@@ -51,7 +51,7 @@ static void enter(bide_run_loop *run)
 
 static const struct bide_run_loop_events_ events = {look, sleep_on_word, look, enter, NULL};
 
-static const bide_io_table table = {"none", NULL, NULL, NULL, NULL, NULL, NULL};
+static const bide_io_table table = {.name = "none"};
 
 int bide_loop_create(bide_loop **created, const bide_loop_options *options)
 {

@@ -55,7 +55,7 @@ static void cancel(bide_io *io, bide_io_operation *operation)
     bide_io_finish_waiting(operation, BIDE_IO_CANCELLED);
 }
 
-static const bide_io_table table = {"none", NULL, cancel, NULL, NULL, NULL, NULL};
+static const bide_io_table table = {.name = "none", .cancel = cancel};
 
 static bool serve(const struct bide_io_group_ *group)
 {

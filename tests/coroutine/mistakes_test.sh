@@ -151,7 +151,7 @@ done
 headers="$include/bide/*.h $include/bide/extend/*.h $include/bide/detail/*.h"
 # shellcheck disable=SC2086 # a list of files
 cat $headers | awk '
-    /^BIDE_MUST_AWAIT$/ { marked = 1; next }
+    /^(BIDE_[A-Z_]+ )*BIDE_MUST_AWAIT$/ { marked = 1; next }
     /^(BIDE_INLINE )?bide_awaiter \*/ {
         if ($0 ~ /\*$/) { held = 1; next }
         name = $0; sub(/^(BIDE_INLINE )?bide_awaiter \*/, "", name); print marked + 0, name

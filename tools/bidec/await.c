@@ -113,7 +113,7 @@ static const char *inner_awaiter(const char *by, struct node *node, struct scope
     if (value != NULL)
         reject_at(node->first,
                   "%s() drops the count of %s: call it with a %s of your own, or cast it to void",
-                  by, f->name, f->waiter);
+                  by, f->shown, f->waiter);
     if (f != NULL && f->is_async && f->value == NULL && !f->returns_nothing) {
         begin_user_text(node->first);
         text_print(body,
@@ -139,7 +139,7 @@ static const char *awaiter_arguments(const struct function *f, struct node *list
                       "operations that are awaited together may contain one await at most: store "
                       "this value in a variable first");
         if (number < 16 && f->takes_awaiter[number])
-            one = f->passes_result ? awaiter_of(node, slot) : inner_awaiter(f->name, node, slot);
+            one = f->passes_result ? awaiter_of(node, slot) : inner_awaiter(f->shown, node, slot);
         else if (last != NULL && node != last)
             one = keep_value(node);
         else
@@ -272,7 +272,7 @@ static const char *with_waiter(const struct function *f, const struct node *node
     if (f->waiter == NULL || node->list == NULL || f->takes_awaiter[0])
         return format_text("%s(%s)", f->name, arguments);
     if ((int)count != f->parameter_count)
-        reject_at(node->first, "%s takes %d arguments, or %d without its waiter, not %u", f->name,
+        reject_at(node->first, "%s takes %d arguments, or %d without its waiter, not %u", f->shown,
                   f->parameter_count, f->parameter_count - 1, count);
     if (node->list->awaits)
         return format_text("%s(%s)", f->name, arguments);
@@ -281,7 +281,7 @@ static const char *with_waiter(const struct function *f, const struct node *node
         "__typeof__(*(%s)), %s), \"%s takes %d arguments, the first a %s *, or %d without it\"); "
         "}), "
         "%s(%s))",
-        lower_value(node->list), f->waiter, f->name, f->parameter_count, f->waiter,
+        lower_value(node->list), f->waiter, f->shown, f->parameter_count, f->waiter,
         f->parameter_count - 1, f->name, arguments);
 }
 
@@ -300,16 +300,6 @@ static void check_brought(const struct node *node)
         *p = p[1] == 0 && *p == '_' ? 0 : (char)tolower((unsigned char)*p);
     reject_at(node->first, "%s takes %u arguments, or %u without its waiter, not %u", name, takes,
               takes - 1, has);
-}
-
-/* The name of an operation without the suffix of its form in debug builds. */
-static const char *operation_name(const char *function)
-{
-    static const char suffix[] = "_checked_";
-    size_t length = strlen(function);
-    if (length < sizeof suffix || strcmp(function + length - (sizeof suffix - 1), suffix) != 0)
-        return function;
-    return format_text("%.*s", (int)(length - (sizeof suffix - 1)), function);
 }
 
 static const char *awaiter_of(struct node *node, struct scope *slot)
@@ -333,9 +323,9 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         if (!needs)
             return with_waiter(f, node, arguments);
         if (f->kept_for != NULL)
-            reject_at(node->first, "%s is called with its %s here: %s needs it afterwards", f->name,
-                      f->waiter, f->kept_for);
-        const char *name = member_name(format_text("%s_%u", operation_name(f->name), ++serial));
+            reject_at(node->first, "%s is called with its %s here: %s needs it afterwards",
+                      f->shown, f->waiter, f->kept_for);
+        const char *name = member_name(format_text("%s_%u", f->shown, ++serial));
         add_member(f->is_coroutine_scoped ? function->kept : slot,
                    format_text("%s %s;", f->waiter, name));
         node->member = name;

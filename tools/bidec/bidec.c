@@ -9,6 +9,7 @@
  */
 #include "wrapper.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -165,6 +166,16 @@ static int translate_file(const char *from, const char *to, const char *plain_to
 
 static bool is_clang; /* the compiler, found by async.h */
 
+static bool has_word_await(const char *text)
+{
+    for (const char *p = text; (p = strstr(p, "await")) != NULL; p += 5) {
+        bool begins = p == text || (!isalnum((unsigned char)p[-1]) && p[-1] != '_');
+        if (begins && (p[5] == ' ' || p[5] == '(' || p[5] == '\n'))
+            return true;
+    }
+    return false;
+}
+
 /* False if the text can have no async function; then it is not translated. */
 static bool has_async(const char *path)
 {
@@ -176,6 +187,8 @@ static bool has_async(const char *path)
     is_clang |= strstr(text.at, "__bide_async_clang") != NULL;
     if (strstr(text.at, "__bide_async_") != NULL)
         return true; /* it includes async.h, whose words are translated */
+    if (strstr(text.at, "\"bide: \" \"value ") != NULL && has_word_await(text.at))
+        return true; /* it includes async.h, and is told what an await in a plain function is */
     for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
         const char before = *(p == text.at ? " " : p - 1);
         if ((before == '\n' || before == ' ' || before == '\t') &&

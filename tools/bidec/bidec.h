@@ -267,6 +267,7 @@ struct function {
 
     /* a function that makes an awaiter */
     bool makes_awaiter;
+    const char *shown;  /* in messages: without the suffix of its form in debug builds */
     const char *waiter; /* the type that the first parameter points at, as text */
     int parameter_count;
     bool takes_awaiter[16];

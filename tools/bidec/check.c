@@ -65,6 +65,9 @@ static void build_check(struct command *c, const struct job *job, const char *so
 {
     for (unsigned i = 0; i < job->compiler.count; i++)
         command_add(c, job->compiler.words[i]);
+    /* as compile_translated has it, whose warnings are off */
+    if (!is_tolerant)
+        command_add(c, "-Werror=implicit-function-declaration");
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         bool has_value = takes_word(word) && i + 1 < job->rest.count;

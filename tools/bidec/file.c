@@ -192,6 +192,24 @@ static const char *waiter_type(int first, int end)
     return NULL;
 }
 
+/* In debug builds a macro calls another form of an operation, of which the same holds. */
+static void note_checked_form(struct function *f)
+{
+    static const char suffix[] = "_checked_";
+    size_t length = strlen(f->name), end = sizeof suffix - 1;
+    f->shown = f->name;
+    if (length <= end || strcmp(f->name + length - end, suffix) != 0)
+        return;
+    f->shown = format_text("%.*s", (int)(length - end), f->name);
+    const struct function *plain_form = find_function(f->name, length - end);
+    if (plain_form == NULL)
+        return;
+    f->is_coroutine_scoped |= plain_form->is_coroutine_scoped;
+    f->passes_result |= plain_form->passes_result;
+    if (f->kept_for == NULL)
+        f->kept_for = plain_form->kept_for;
+}
+
 static void note_awaiter_maker(struct function *f, int open)
 {
     int close = closing_bracket(open), first = open + 1;
@@ -202,6 +220,7 @@ static void note_awaiter_maker(struct function *f, int open)
     f->passes_result |= marks.passes_result;
     if (marks.kept_for != NULL)
         f->kept_for = marks.kept_for;
+    note_checked_form(f);
     f->parameter_count = 0;
     if (token_is(first, "void") && first + 1 == close)
         return;

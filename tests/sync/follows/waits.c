@@ -176,6 +176,7 @@ const row rows_of_waits[] = {
     ROW_OF(bide_channel_send, primitive_channel_send),
     ROW_OF(bide_channel_recv_many, primitive_channel_receive_many),
     ROW_OF(bide_channel_reserve, primitive_channel_reserve),
+    ROW_OF(bide_channel_reserve_many, primitive_channel_reserve_many),
     ROW_OF(bide_spsc_channel_recv, spsc_receive_row),
     ROW_OF(bide_spsc_channel_send, spsc_send_row),
     ROW_OF(bide_spsc_channel_recv_many, spsc_receive_many_row),

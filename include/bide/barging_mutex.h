@@ -109,7 +109,6 @@ BIDE_INLINE bool bide_barging_mutex_try_lock(bide_barging_mutex_waiter *waiter,
     if (!bide_barging_mutex_take_(&mutex->queue, 0, 0))
         return false;
     mutex->holder = waiter;
-    bide_key_taken_(waiter, mutex);
     return true;
 }
 
@@ -125,10 +124,8 @@ bide_frame *bide_barging_mutex_suspend_(bide_awaiter *awaiter, bide_frame *frame
 BIDE_INLINE int bide_barging_mutex_resume_(bide_awaiter *awaiter)
 {
     bide_barging_mutex_waiter *waiter = (bide_barging_mutex_waiter *)(void *)awaiter;
-    if (BIDE_LIKELY(waiter->status == 0)) {
+    if (BIDE_LIKELY(waiter->status == 0))
         waiter->mutex->holder = waiter;
-        bide_key_taken_(waiter, waiter->mutex);
-    }
     return waiter->status;
 }
 
@@ -192,7 +189,6 @@ BIDE_INLINE void bide_barging_mutex_unlock_(bide_barging_mutex_waiter *waiter)
 {
     bide_barging_mutex *mutex = waiter->mutex;
     uintptr_t state = BIDE_BARGING_LOCKED_;
-    bide_key_free_(waiter);
     /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             !bide_atomic_compare_exchange(&mutex->queue.state, &state, 0, release, relaxed)))
@@ -240,70 +236,6 @@ BIDE_INLINE void bide_barging_mutex_destroy_checked_(bide_barging_mutex *mutex, 
         !bide_waiter_queue_is_idle(&mutex->queue))
         bide_misuse_(what, function, file, line);
 }
-
-/* ---- In debug builds: a key that holds a mutex is not used for another lock ---- */
-
-/* (To try `tried`, which it holds, changes nothing.) */
-BIDE_INLINE bide_barging_mutex_waiter *bide_barging_mutex_free_key_(bide_barging_mutex_waiter *key,
-                                                                    const bide_barging_mutex *tried,
-                                                                    const char *what,
-                                                                    const char *function,
-                                                                    const char *file, unsigned line)
-{
-#if BIDE_FLIGHTS_
-    if (BIDE_UNLIKELY(bide_key_lock_(key, offsetof(bide_barging_mutex_waiter, mutex)) != NULL) &&
-        key->mutex != tried && bide_barging_mutex_is_locked(key->mutex) &&
-        key->mutex->holder == key)
-        bide_misuse_(what, function, file, line);
-#else
-    (void)tried, (void)what, (void)function, (void)file, (void)line;
-#endif
-    return key;
-}
-
-BIDE_INLINE bool bide_barging_mutex_try_lock_checked_(bide_barging_mutex_waiter *waiter,
-                                                      bide_barging_mutex *mutex, const char *what,
-                                                      const char *function, const char *file,
-                                                      unsigned line)
-{
-    return bide_barging_mutex_try_lock(
-        bide_barging_mutex_free_key_(waiter, mutex, what, function, file, line), mutex);
-}
-
-BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_barging_mutex_lock_checked_(bide_barging_mutex_waiter *waiter,
-                                                           bide_barging_mutex *mutex,
-                                                           const char *what, const char *function,
-                                                           const char *file, unsigned line)
-{
-    return bide_barging_mutex_lock(
-        bide_barging_mutex_free_key_(waiter, NULL, what, function, file, line), mutex);
-}
-
-BIDE_INLINE int bide_barging_mutex_lock_blocking_checked_(bide_barging_mutex_waiter *waiter,
-                                                          bide_barging_mutex *mutex,
-                                                          uint64_t deadline, const char *what,
-                                                          const char *function, const char *file,
-                                                          unsigned line)
-{
-    return (bide_barging_mutex_lock_blocking)(bide_barging_mutex_free_key_(waiter, NULL, what,
-                                                                           function, file, line),
-                                              mutex, deadline);
-}
-
-#if BIDE_FLIGHTS_
-#define BIDE_BARGING_MUTEX_TAKEN_(waiter) \
-    BIDE_MISUSE_("a key that holds a barging mutex is used for another lock", #waiter)
-#define bide_barging_mutex_try_lock(waiter, mutex) \
-    bide_barging_mutex_try_lock_checked_((waiter), (mutex), BIDE_BARGING_MUTEX_TAKEN_(waiter))
-#define bide_barging_mutex_lock(waiter, mutex) BIDE_BARGING_MUTEX_LOCK_(waiter, mutex)
-#define BIDE_BARGING_MUTEX_LOCK_(waiter, mutex) \
-    bide_barging_mutex_lock_checked_((waiter), (mutex), BIDE_BARGING_MUTEX_TAKEN_(waiter))
-#undef bide_barging_mutex_lock_blocking
-#define bide_barging_mutex_lock_blocking(waiter, mutex, deadline)                         \
-    BIDE_BLOCKS_(bide_barging_mutex_lock_blocking_checked_((waiter), (mutex), (deadline), \
-                                                           BIDE_BARGING_MUTEX_TAKEN_(waiter)))
-#endif
 
 /*
  * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the mutex is

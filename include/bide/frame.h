@@ -225,14 +225,14 @@ BIDE_INLINE void bide_await_later(bide_awaiter *awaiter)
 }
 
 /* The initialiser of a point where a coroutine can be awaited (its start), and of the others. */
-#define BIDE_POINT_START(code)              BIDE_POINT_START_READY(NULL, code)
+#define BIDE_POINT_START(code) BIDE_POINT_START_READY(NULL, code)
 #define BIDE_POINT_START_READY(ready, code) BIDE_POINT_START_OF(ready, NULL, BIDE_UNDO_NONE, code)
 /* For an operation that is a coroutine: with its `ready`, `attempt` and `undo`. If it has ended with 0,
  * its type's `release` (coroutine_type.h) gives back what it took. */
-#define BIDE_POINT_START_OF(ready, attempt, undo, code)                                      \
-    {                                                                                        \
+#define BIDE_POINT_START_OF(ready, attempt, undo, code)                                       \
+    {                                                                                         \
         {ready, NULL, NULL, NULL, bide_frame_withdraw_, NULL, attempt, undo}, code, NULL, 0, \
-            __LINE__, BIDE_AT_START                                                          \
+            __LINE__, BIDE_AT_START                                                           \
     }
 #define BIDE_POINT(code, label, number, state)                                                     \
     {                                                                                              \
@@ -540,33 +540,6 @@ BIDE_INLINE void bide_flight_ends_(const bide_awaiter *awaiter)
     bide_flights_remove_(awaiter);
 #else
     (void)awaiter;
-#endif
-}
-
-/*
- * Keys of locks, in debug builds: `key` holds `lock`; it is about to be used for nothing any more; and
- * whether it holds a lock, to which the pointer at `offset` in it leads: that lock, or NULL. A key that
- * holds none need not be initialised.
- */
-void bide_key_holds_(const void *key, const void *lock);
-void bide_key_lets_go_(const void *key);
-const void *bide_key_lock_(void *key, size_t offset);
-
-BIDE_INLINE void bide_key_taken_(const void *key, const void *lock)
-{
-#if BIDE_FLIGHTS_
-    bide_key_holds_(key, lock);
-#else
-    (void)key, (void)lock;
-#endif
-}
-
-BIDE_INLINE void bide_key_free_(const void *key)
-{
-#if BIDE_FLIGHTS_
-    bide_key_lets_go_(key);
-#else
-    (void)key;
 #endif
 }
 

@@ -10,9 +10,9 @@
  *     free --lock--> locked --unlock--> free, or locked by the first in line
  *
  * The holder is identified by its waiter: `lock` above is the key, which unlock takes, on any thread.
- * The key must not move in the meantime, nor be used for another lock, which debug builds report. Any
- * thread may lock. Locking a free mutex and unlocking one without waiters is one atomic operation each.
- * barging_mutex.h has a mutex that is not handed over, and compares the two.
+ * The key must not move in the meantime. Any thread may lock. Locking a free mutex and unlocking one
+ * without waiters is one atomic operation each. barging_mutex.h has a mutex that is not handed over,
+ * and compares the two.
  *
  * Why it is correct: it is a waiter queue whose value is 1 while the mutex is locked; waiter_queue.h
  * has the argument.
@@ -67,7 +67,6 @@ BIDE_INLINE bool bide_mutex_try_lock(bide_mutex_waiter *waiter, bide_mutex *mute
                                       relaxed))
         return false;
     mutex->holder = waiter;
-    bide_key_taken_(waiter, mutex);
     return true;
 }
 
@@ -90,7 +89,6 @@ BIDE_INLINE int bide_mutex_resume_(bide_awaiter *awaiter)
 {
     bide_mutex_waiter *waiter = (bide_mutex_waiter *)(void *)awaiter;
     waiter->mutex->holder = waiter;
-    bide_key_taken_(waiter, waiter->mutex);
     return 0;
 }
 
@@ -161,7 +159,6 @@ BIDE_INLINE void bide_mutex_unlock_(bide_mutex_waiter *waiter)
     /* The first guess is that nobody waits; a look at a word that was just modified costs more than
      * it saves. */
     uintptr_t state = BIDE_QUEUE_ONE;
-    bide_key_free_(waiter);
     /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             !bide_atomic_compare_exchange(&mutex->queue.state, &state, 0, release, relaxed)))
@@ -206,63 +203,6 @@ BIDE_INLINE void bide_mutex_destroy_checked_(bide_mutex *mutex, const char *what
     if (bide_mutex_is_locked(mutex) || !bide_waiter_queue_is_idle(&mutex->queue))
         bide_misuse_(what, function, file, line);
 }
-
-/* ---- In debug builds: a key that holds a mutex is not used for another lock ---- */
-
-/* (To try `tried`, which it holds, changes nothing.) */
-BIDE_INLINE bide_mutex_waiter *bide_mutex_free_key_(bide_mutex_waiter *key, const bide_mutex *tried,
-                                                    const char *what, const char *function,
-                                                    const char *file, unsigned line)
-{
-#if BIDE_FLIGHTS_
-    if (BIDE_UNLIKELY(bide_key_lock_(key, offsetof(bide_mutex_waiter, mutex)) != NULL) &&
-        key->mutex != tried && bide_mutex_is_locked(key->mutex) && key->mutex->holder == key)
-        bide_misuse_(what, function, file, line);
-#else
-    (void)tried, (void)what, (void)function, (void)file, (void)line;
-#endif
-    return key;
-}
-
-BIDE_INLINE bool bide_mutex_try_lock_checked_(bide_mutex_waiter *waiter, bide_mutex *mutex,
-                                              const char *what, const char *function,
-                                              const char *file, unsigned line)
-{
-    return bide_mutex_try_lock(bide_mutex_free_key_(waiter, mutex, what, function, file, line),
-                               mutex);
-}
-
-BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_mutex_lock_checked_(bide_mutex_waiter *waiter, bide_mutex *mutex,
-                                                   const char *what, const char *function,
-                                                   const char *file, unsigned line)
-{
-    return bide_mutex_lock(bide_mutex_free_key_(waiter, NULL, what, function, file, line), mutex);
-}
-
-BIDE_INLINE int bide_mutex_lock_blocking_checked_(bide_mutex_waiter *waiter, bide_mutex *mutex,
-                                                  uint64_t deadline, const char *what,
-                                                  const char *function, const char *file,
-                                                  unsigned line)
-{
-    return (
-        bide_mutex_lock_blocking)(bide_mutex_free_key_(waiter, NULL, what, function, file, line),
-                                  mutex, deadline);
-}
-
-#if BIDE_FLIGHTS_
-#define BIDE_MUTEX_TAKEN_(waiter) \
-    BIDE_MISUSE_("a key that holds a mutex is used for another lock", #waiter)
-#define bide_mutex_try_lock(waiter, mutex) \
-    bide_mutex_try_lock_checked_((waiter), (mutex), BIDE_MUTEX_TAKEN_(waiter))
-#define bide_mutex_lock(waiter, mutex) BIDE_MUTEX_LOCK_(waiter, mutex)
-#define BIDE_MUTEX_LOCK_(waiter, mutex) \
-    bide_mutex_lock_checked_((waiter), (mutex), BIDE_MUTEX_TAKEN_(waiter))
-#undef bide_mutex_lock_blocking
-#define bide_mutex_lock_blocking(waiter, mutex, deadline)                         \
-    BIDE_BLOCKS_(bide_mutex_lock_blocking_checked_((waiter), (mutex), (deadline), \
-                                                   BIDE_MUTEX_TAKEN_(waiter)))
-#endif
 
 /*
  * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the mutex is

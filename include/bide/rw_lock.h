@@ -24,9 +24,8 @@
  *     written --downgrade_to_upgradable--> read by one that may upgrade --downgrade--> read by 1
  *
  * Any thread may lock. A holder is identified by its waiter, as with the mutex: `self->lock` above is
- * the key, which must not move until the unlock, nor be used for another lock, which debug builds
- * report. Neither readers nor writers starve. A holder must not lock again, not even a reader for
- * reading: if a writer is waiting, the holder deadlocks.
+ * the key, which must not move until the unlock. Neither readers nor writers starve. A holder must not
+ * lock again, not even a reader for reading: if a writer is waiting, the holder deadlocks.
  *
  * Without contention, a reader locks and unlocks with one atomic read-modify-write each. All readers
  * modify the same word, so its cache line travels between their processors. The lock pays off only if
@@ -161,8 +160,6 @@ BIDE_INLINE bool bide_rw_lock_try_read(bide_rw_lock_waiter *waiter, bide_rw_lock
     bool took = bide_rw_lock_take_read_(&lock->queue);
     waiter->waiter.queue = &lock->queue;
     waiter->holds = took ? BIDE_RW_LOCK_READS_ : BIDE_RW_LOCK_NONE_;
-    if (took)
-        bide_key_taken_(waiter, &lock->queue);
     return took;
 }
 
@@ -175,8 +172,6 @@ BIDE_INLINE bool bide_rw_lock_try_write(bide_rw_lock_waiter *waiter, bide_rw_loc
     bool took = bide_rw_lock_take_write_(&lock->queue);
     waiter->waiter.queue = &lock->queue;
     waiter->holds = took ? BIDE_RW_LOCK_WRITES_ : BIDE_RW_LOCK_NONE_;
-    if (took)
-        bide_key_taken_(waiter, &lock->queue);
     return took;
 }
 
@@ -190,8 +185,6 @@ BIDE_INLINE bool bide_rw_lock_try_upgradable_read(bide_rw_lock_waiter *waiter, b
     bool took = bide_rw_lock_take_upgradable_(&lock->queue);
     waiter->waiter.queue = &lock->queue;
     waiter->holds = took ? BIDE_RW_LOCK_MAY_UPGRADE_ : BIDE_RW_LOCK_NONE_;
-    if (took)
-        bide_key_taken_(waiter, &lock->queue);
     return took;
 }
 
@@ -237,7 +230,6 @@ BIDE_INLINE int bide_rw_lock_resume_(bide_awaiter *awaiter)
 {
     bide_rw_lock_waiter *waiter = (bide_rw_lock_waiter *)(void *)awaiter;
     waiter->holds = waiter->waiter.wants;
-    bide_key_taken_(waiter, waiter->waiter.queue);
     return 0;
 }
 
@@ -462,7 +454,6 @@ BIDE_INLINE void bide_rw_lock_unlock_(bide_rw_lock_waiter *waiter)
         state = bide_atomic_load(&queue->state, relaxed);
     }
     waiter->holds = BIDE_RW_LOCK_NONE_;
-    bide_key_free_(waiter);
     /* release: partners are the acquires of the next holder. */
     if (BIDE_UNLIKELY(
             (state & (BIDE_QUEUE_ONE - 1)) != 0 ||
@@ -552,82 +543,6 @@ BIDE_INLINE void bide_rw_lock_destroy_checked_(bide_rw_lock *lock, const char *w
     if (bide_rw_lock_is_locked(lock) || !bide_waiter_queue_is_idle(&lock->queue))
         bide_misuse_(what, function, file, line);
 }
-
-/* ---- In debug builds: a key that holds a lock is not used for another ---- */
-
-BIDE_INLINE bide_rw_lock_waiter *bide_rw_lock_free_key_(bide_rw_lock_waiter *key, const char *what,
-                                                        const char *function, const char *file,
-                                                        unsigned line)
-{
-#if BIDE_FLIGHTS_
-    if (BIDE_UNLIKELY(bide_key_lock_(key, offsetof(bide_rw_lock_waiter, waiter.queue)) != NULL) &&
-        key->holds != BIDE_RW_LOCK_NONE_ &&
-        BIDE_QUEUE_VALUE(bide_atomic_load(&key->waiter.queue->state, relaxed)) != 0)
-        bide_misuse_(what, function, file, line);
-#else
-    (void)what, (void)function, (void)file, (void)line;
-#endif
-    return key;
-}
-
-BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_rw_lock_read_checked_(bide_rw_lock_waiter *waiter,
-                                                     bide_rw_lock *lock, const char *what,
-                                                     const char *function, const char *file,
-                                                     unsigned line)
-{
-    return bide_rw_lock_read(bide_rw_lock_free_key_(waiter, what, function, file, line), lock);
-}
-
-BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_rw_lock_write_checked_(bide_rw_lock_waiter *waiter,
-                                                      bide_rw_lock *lock, const char *what,
-                                                      const char *function, const char *file,
-                                                      unsigned line)
-{
-    return bide_rw_lock_write(bide_rw_lock_free_key_(waiter, what, function, file, line), lock);
-}
-
-BIDE_MUST_AWAIT
-BIDE_INLINE bide_awaiter *bide_rw_lock_upgradable_read_checked_(bide_rw_lock_waiter *waiter,
-                                                                bide_rw_lock *lock,
-                                                                const char *what,
-                                                                const char *function,
-                                                                const char *file, unsigned line)
-{
-    return bide_rw_lock_upgradable_read(bide_rw_lock_free_key_(waiter, what, function, file, line),
-                                        lock);
-}
-
-#if BIDE_FLIGHTS_
-#define BIDE_RW_LOCK_TAKEN_(waiter) \
-    BIDE_MISUSE_("a key that holds a reader-writer lock is used for another lock", #waiter)
-#define BIDE_RW_LOCK_KEY_(waiter)           bide_rw_lock_free_key_((waiter), BIDE_RW_LOCK_TAKEN_(waiter))
-#define bide_rw_lock_try_read(waiter, lock) bide_rw_lock_try_read(BIDE_RW_LOCK_KEY_(waiter), (lock))
-#define bide_rw_lock_try_write(waiter, lock) \
-    bide_rw_lock_try_write(BIDE_RW_LOCK_KEY_(waiter), (lock))
-#define bide_rw_lock_try_upgradable_read(waiter, lock) \
-    bide_rw_lock_try_upgradable_read(BIDE_RW_LOCK_KEY_(waiter), (lock))
-#define bide_rw_lock_read(waiter, lock) BIDE_RW_LOCK_READ_(waiter, lock)
-#define BIDE_RW_LOCK_READ_(waiter, lock) \
-    bide_rw_lock_read_checked_((waiter), (lock), BIDE_RW_LOCK_TAKEN_(waiter))
-#define bide_rw_lock_write(waiter, lock) BIDE_RW_LOCK_WRITE_(waiter, lock)
-#define BIDE_RW_LOCK_WRITE_(waiter, lock) \
-    bide_rw_lock_write_checked_((waiter), (lock), BIDE_RW_LOCK_TAKEN_(waiter))
-#define bide_rw_lock_upgradable_read(waiter, lock) BIDE_RW_LOCK_UPGRADABLE_READ_(waiter, lock)
-#define BIDE_RW_LOCK_UPGRADABLE_READ_(waiter, lock) \
-    bide_rw_lock_upgradable_read_checked_((waiter), (lock), BIDE_RW_LOCK_TAKEN_(waiter))
-#undef bide_rw_lock_read_blocking
-#define bide_rw_lock_read_blocking(waiter, lock, deadline) \
-    BIDE_BLOCKS_(bide_rw_lock_read_blocking(BIDE_RW_LOCK_KEY_(waiter), (lock), (deadline)))
-#undef bide_rw_lock_write_blocking
-#define bide_rw_lock_write_blocking(waiter, lock, deadline) \
-    BIDE_BLOCKS_(bide_rw_lock_write_blocking(BIDE_RW_LOCK_KEY_(waiter), (lock), (deadline)))
-#undef bide_rw_lock_upgradable_read_blocking
-#define bide_rw_lock_upgradable_read_blocking(waiter, lock, deadline) \
-    BIDE_BLOCKS_(                                                     \
-        bide_rw_lock_upgradable_read_blocking(BIDE_RW_LOCK_KEY_(waiter), (lock), (deadline)))
-#endif
 
 /*
  * The end of its life. Does nothing; if BIDE_DEBUG is 1 it reports misuse if the lock is

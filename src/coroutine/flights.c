@@ -214,51 +214,6 @@ void bide_flights_destroyed_(const bide_frame *frame)
     }
 }
 
-/* ---- Keys of locks: flights.h, 5 ---- */
-
-/* The first byte of a key is that of its operation, too, which has that address. */
-static const void *address_of_key(const void *key)
-{
-    return (const char *)key + 1;
-}
-
-/* Of a stale entry this is memory that has another use by now. */
-FLIGHT_UNCHECKED static uintptr_t word_at(const void *memory)
-{
-    uintptr_t word;
-    unsigned char *to = (unsigned char *)&word;
-    for (size_t i = 0; i < sizeof word; i++)
-        to[i] = ((const unsigned char *)memory)[i];
-    return word;
-}
-
-void bide_key_holds_(const void *key, const void *lock)
-{
-    bide_flight_ other;
-    bide_flight_ held = {.address = address_of_key(key), .owner = (const bide_frame *)lock};
-    bide_flights_add_(&held, NULL, &other); /* replaces a stale entry, which has no line */
-}
-
-void bide_key_lets_go_(const void *key)
-{
-    bide_flights_remove_(address_of_key(key));
-}
-
-const void *bide_key_lock_(void *key, size_t offset)
-{
-    flight_table *t = flight_table_of(address_of_key(key));
-    /* relaxed: flights.h, 3 */
-    if (bide_atomic_load(&t->count, relaxed) == 0)
-        return NULL;
-    bide_short_lock_take_(&t->lock);
-    const bide_flight_ *slot = flight_find(t, address_of_key(key));
-    const void *lock = slot->address != NULL ? slot->owner : NULL;
-    bide_short_lock_free_(&t->lock);
-    if (lock == NULL || word_at((const char *)key + offset) != (uintptr_t)lock)
-        return NULL;
-    return lock;
-}
-
 unsigned bide_flights_steps_(const void *address)
 {
     flight_table *t = flight_table_of(address);
@@ -304,22 +259,6 @@ void bide_flights_in_child_(bool was_alone)
 void bide_flights_remove_(const void *address)
 {
     (void)address;
-}
-
-void bide_key_holds_(const void *key, const void *lock)
-{
-    (void)key, (void)lock;
-}
-
-void bide_key_lets_go_(const void *key)
-{
-    (void)key;
-}
-
-const void *bide_key_lock_(void *key, size_t offset)
-{
-    (void)key, (void)offset;
-    return NULL;
 }
 
 #endif

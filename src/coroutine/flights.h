@@ -11,7 +11,7 @@
  * There are several tables, chosen by the address, so that threads seldom collide. Each is a hash table
  * with linear probing; a removal moves later entries back, so there are no marks of removed ones. So
  * adding, finding and removing take a few steps, whatever lives. Nothing is read through a key, except
- * in 4 and 5.
+ * in 4.
  *
  * Why it is correct:
  * 1. A table is consistent whenever its lock is free. No other lock is taken under it.
@@ -24,12 +24,6 @@
  *    memory may have another use by now. So an entry counts only if the operation's `frame` still leads
  *    to its owner: init functions leave that alone, other uses of the memory do not. The price is that
  *    an operation whose memory is cleared before it is used again is not reported.
- *
- * 5. A key of a lock is in it from when it has got the lock until it unlocks, with the lock as its owner,
- *    so that a second use of the key is seen without a look at memory that may be uninitialised. Such an
- *    entry is stale if the key was forgotten, or unlocked by a file that is no debug build. So it counts
- *    only if the key still leads to the lock, and the lock is still held, by the key as far as the lock
- *    knows that.
  *
  * A table that is half full doubles, where the system's platform table is linked (platform_linux.c). Elsewhere, and
  * where memory is short, what does not fit is not added: misuse of it is not reported.

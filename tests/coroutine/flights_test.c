@@ -19,7 +19,6 @@
 #include "bide/notify.h"
 #include "bide/oneshot.h"
 #include "bide/rendezvous.h"
-#include "bide/run_loop.h"
 #include "bide/rw_lock.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
@@ -107,8 +106,7 @@ static bide_awaiter *rw_lock_read(void)
 {
     static bide_rw_lock of;
     static bide_rw_lock_waiter holder, waiter;
-    if (!bide_rw_lock_is_locked(&of))
-        (void)bide_rw_lock_try_write(&holder, &of);
+    (void)bide_rw_lock_try_write(&holder, &of);
     return bide_rw_lock_read(&waiter, &of);
 }
 
@@ -534,75 +532,6 @@ static void a_table_is_what_was_added_and_not_removed(void **state)
 
 #endif
 
-/* ---- Keys of locks ---- */
-
-/* In each way that a key can be given up: none of them is taken for a second use. */
-static void keys_are_used_again_when_they_hold_nothing(void **state)
-{
-    static bide_mutex mutexes[2];
-    static bide_mutex_waiter key;
-    static bide_rw_lock locks[2];
-    static bide_rw_lock_waiter reader;
-    static bide_barging_mutex barging[2];
-    static bide_barging_mutex_waiter barger;
-    (void)state;
-    for (int i = 0; i < 2; i++) {
-        bide_mutex_init(&mutexes[i]);
-        bide_rw_lock_init(&locks[i]);
-        bide_barging_mutex_init(&barging[i]);
-    }
-    for (int i = 0; i < 4; i++) { /* unlocked */
-        assert_int_equal(bide_mutex_lock_blocking(&key, &mutexes[i % 2], BIDE_FOREVER), 0);
-        bide_mutex_unlock(&key);
-        assert_true(bide_rw_lock_try_read(&reader, &locks[i % 2]));
-        bide_rw_lock_unlock(&reader);
-        assert_int_equal(bide_rw_lock_write_blocking(&reader, &locks[i % 2], BIDE_FOREVER), 0);
-        bide_rw_lock_downgrade(&reader);
-        bide_rw_lock_unlock(&reader);
-        assert_int_equal(bide_barging_mutex_lock_blocking(&barger, &barging[i % 2], BIDE_FOREVER),
-                         0);
-        bide_barging_mutex_unlock(&barger);
-    }
-    for (int i = 0; i < 2; i++) { /* forgotten with their locks, which are made again */
-        assert_true(bide_mutex_try_lock(&key, &mutexes[0]));
-        bide_mutex_init(&mutexes[0]);
-        assert_true(bide_rw_lock_try_read(&reader, &locks[0]));
-        bide_rw_lock_init(&locks[0]);
-        assert_true(bide_barging_mutex_try_lock(&barger, &barging[0]));
-        bide_barging_mutex_init(&barging[0]);
-    }
-    for (int i = 0; i < 2; i++) { /* forgotten alone; their memory has another use meanwhile */
-        assert_true(bide_mutex_try_lock(&key, &mutexes[i]));
-        memset(&key, 0xa5, sizeof key);
-        assert_true(bide_rw_lock_try_write(&reader, &locks[i]));
-        memset(&reader, 0xa5, sizeof reader);
-        assert_true(bide_barging_mutex_try_lock(&barger, &barging[i]));
-        memset(&barger, 0xa5, sizeof barger);
-    }
-}
-
-/* A lock that was handed to a coroutine which was destroyed before it resumed. */
-static void keys_that_were_handed_a_lock_and_destroyed_hold_nothing(void **state)
-{
-    static bide_mutex mutexes[2];
-    static bide_mutex_waiter holder, key;
-    static bide_run_loop loop;
-    static bide_spawned spawned;
-    (void)state;
-    bide_run_loop_init(&loop);
-    bide_mutex_init(&mutexes[0]);
-    bide_mutex_init(&mutexes[1]);
-    assert_true(bide_mutex_try_lock(&holder, &mutexes[0]));
-    bide_spawn(&spawned, &loop.context, bide_mutex_lock(&key, &mutexes[0]));
-    bide_run_loop_run_ready(&loop);
-    bide_mutex_unlock(&holder);
-    bide_destroy(&spawned.root.frame);
-    assert_false(bide_mutex_is_locked(&mutexes[0]));
-    assert_true(bide_mutex_try_lock(&key, &mutexes[1]));
-    bide_mutex_unlock(&key);
-    bide_run_loop_destroy(&loop);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -613,8 +542,6 @@ int main(void)
         cmocka_unit_test(a_table_is_what_was_added_and_not_removed),
 #endif
         cmocka_unit_test(structs_are_used_again_when_the_wait_has_ended),
-        cmocka_unit_test(keys_are_used_again_when_they_hold_nothing),
-        cmocka_unit_test(keys_that_were_handed_a_lock_and_destroyed_hold_nothing),
         cmocka_unit_test(structs_are_used_again_when_the_coroutine_was_destroyed),
         cmocka_unit_test(memory_of_a_coroutine_that_was_left_is_used_again),
     };

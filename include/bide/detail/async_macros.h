@@ -41,12 +41,6 @@
 #define BIDE_BRING_6_5_(macro, ...) macro(bide_here_, __VA_ARGS__)
 #define BIDE_BRING_6_6_(macro, ...) macro(__VA_ARGS__)
 
-/* Of a lock: its key is not left out, which the translator says of a call of the function without it. */
-#define BIDE_WITH_KEY_(macro, function, ...) \
-    BIDE_COUNTED_(BIDE_WITH_KEY_, BIDE_COUNT_(__VA_ARGS__))(macro, function, __VA_ARGS__)
-#define BIDE_WITH_KEY_1_(macro, function, ...) function(__VA_ARGS__)
-#define BIDE_WITH_KEY_2_(macro, function, ...) macro(__VA_ARGS__)
-
 #undef bide_channel_send
 #define bide_channel_send(...) BIDE_BRING_(3, BIDE_CHANNEL_SEND_, __VA_ARGS__)
 #undef bide_channel_recv
@@ -102,20 +96,6 @@
 #undef bide_blocking_run_interruptible
 #define bide_blocking_run_interruptible(...) \
     BIDE_BRING_(4, BIDE_BLOCKING_RUN_INTERRUPTIBLE_, __VA_ARGS__)
-#endif
-#if BIDE_FLIGHTS_
-#undef bide_mutex_lock
-#define bide_mutex_lock(...) BIDE_WITH_KEY_(BIDE_MUTEX_LOCK_, bide_mutex_lock, __VA_ARGS__)
-#undef bide_barging_mutex_lock
-#define bide_barging_mutex_lock(...) \
-    BIDE_WITH_KEY_(BIDE_BARGING_MUTEX_LOCK_, bide_barging_mutex_lock, __VA_ARGS__)
-#undef bide_rw_lock_read
-#define bide_rw_lock_read(...) BIDE_WITH_KEY_(BIDE_RW_LOCK_READ_, bide_rw_lock_read, __VA_ARGS__)
-#undef bide_rw_lock_write
-#define bide_rw_lock_write(...) BIDE_WITH_KEY_(BIDE_RW_LOCK_WRITE_, bide_rw_lock_write, __VA_ARGS__)
-#undef bide_rw_lock_upgradable_read
-#define bide_rw_lock_upgradable_read(...) \
-    BIDE_WITH_KEY_(BIDE_RW_LOCK_UPGRADABLE_READ_, bide_rw_lock_upgradable_read, __VA_ARGS__)
 #endif
 
 #endif

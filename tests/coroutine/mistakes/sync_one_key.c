@@ -1,7 +1,7 @@
 /*
- * One key for two mutexes: the first could not be unlocked any more.
+ * One key for two mutexes: the first cannot be unlocked any more.
  * told: run
- * says: a key that holds a mutex is used for another lock: &self->lock, body, 
+ * says: a mutex is unlocked by a waiter that has not locked it: &self->lock, body, 
  */
 #include "mistakes.h"
 
@@ -14,10 +14,10 @@ struct x {
 bide_coroutine(body)
 {
     bide_begin(body, struct x * self);
+    bide_await(bide_mutex_lock(&self->lock, &self->first));
     bide_await(bide_mutex_lock(&self->lock, &self->second));
     bide_mutex_unlock(&self->lock);
-    bide_await(bide_mutex_lock(&self->lock, &self->first));
-    bide_await(bide_mutex_lock(&self->lock, &self->second)); // HERE
+    bide_mutex_unlock(&self->lock); // HERE
     bide_end();
 }
 

@@ -172,6 +172,23 @@ static bide_awaiter *own(bide_sleep *waiter, uint64_t time)
 {
     return bide_sleep_for(waiter, time);
 }
+async int leaves_early(FILE *file, int n)
+{
+    int status = await once(n);
+    if (status < 0)
+        return status;
+    defer fclose(file);
+    if (n > 3)
+        return 3;
+    defer rewind(file);
+    for (int i = 0; i < n; i++) {
+        status += await once(i);
+        defer rewind(file);
+        if (i == 2)
+            break;
+    }
+    return status;
+}
 async_sized(4096) int all_forms(bide_event *event, int n)
 {
     char *memory = malloc(16);

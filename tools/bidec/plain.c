@@ -233,7 +233,7 @@ static void print_deferred(int close)
         depth -= token_is(i, "{");
         if (depth != 0 || changes[i].moved == 0)
             continue;
-        text_print(plain, "%sbide_plain_end_%d:;", any ? "" : "if (0) {", i);
+        text_print(plain, "%sbide_plain_end_%d:;", any ? "" : "\nif (0) {", i);
         print_plain_range(i + 1, changes[i].moved);
         any = true;
     }
@@ -241,7 +241,10 @@ static void print_deferred(int close)
         text_print(plain, "bide_plain_stop_(); }");
 }
 
-/* Each token that does not stand behind the one before it begins a line of its own. */
+/*
+ * Each token that does not stand behind the one before it begins a line of its own, and so does what is
+ * added: behind a substatement of an `if` it would be misleading.
+ */
 static void print_plain_range(int first, int end)
 {
     const struct token *last = NULL;
@@ -254,7 +257,7 @@ static void print_plain_range(int first, int end)
             continue;
         }
         if (c->moved != 0) {
-            text_print(plain, "{ if (bide_plain_more_()) goto bide_plain_end_%d; }", i);
+            text_print(plain, "\n{ if (bide_plain_more_()) goto bide_plain_end_%d; }", i);
             i = c->moved - 1;
             last = NULL;
             continue;

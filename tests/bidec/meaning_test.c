@@ -386,6 +386,17 @@ async int temporary_in_a_choice(int way)
     return sum(way ? (await make_later(1)).a : make(20).a, 100);
 }
 
+/* The call's argument waits too, in a block. */
+async int temporary_beside_a_block(int n)
+{
+    return n > 5 ? await id(0) : make(({
+                                   int m = n;
+                                   PAUSE;
+                                   m;
+                               })).a[await id(1)] +
+                                    await id(100);
+}
+
 async int temporary_in_a_block(int n)
 {
     return await id(0) + ({ sum(make(n).a, await id(100)); });
@@ -422,6 +433,7 @@ static void test_temporaries(void **state)
     assert_int_equal(RUN(temporary_awaited), 110);
     assert_int_equal(RUN(temporary_in_a_choice, 1), 110);
     assert_int_equal(RUN(temporary_in_a_choice, 0), 186);
+    assert_int_equal(RUN(temporary_beside_a_block, 5), 106);
     assert_int_equal(RUN(temporary_in_a_block, 1), 110);
     assert_int_equal(RUN(elements_of_vectors), 30 + 20 + 10 + 80);
 }

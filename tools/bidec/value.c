@@ -139,14 +139,15 @@ static bool is_temporary(const struct node *node)
 }
 
 /* Counts the awaits; the blocks and choices, which are statements of their own, count as many. */
+enum { MANY_AWAITS = 1 << 10 };
+
 static unsigned count_awaits(const struct node *node)
 {
-    enum { MANY = 1 << 10 };
     if (node == NULL || !node->awaits)
         return 0;
     unsigned count = node->kind == E_AWAIT || node->kind == E_SPAWN;
     if (node->kind == E_BLOCK || node->kind == E_CONDITION)
-        return MANY;
+        return MANY_AWAITS;
     count += count_awaits(node->a) + count_awaits(node->b) + count_awaits(node->c);
     for (const struct node *part = node->list; part != NULL; part = part->next)
         count += count_awaits(part);
@@ -169,8 +170,9 @@ static void keep_temporaries(struct node *node, unsigned awaits)
 {
     if (node == NULL || node->kind == E_BLOCK || node->kind == E_SIZEOF || node->kind == E_TOKENS)
         return;
+    unsigned own = node->kind == E_MEMBER ? count_awaits(node->a) : 0;
     if (node->kind == E_MEMBER && token_is(node->sign, ".") && is_temporary(node->a) &&
-        count_awaits(node->a) != awaits) {
+        (own != awaits || own >= MANY_AWAITS)) {
         const char *before, *after;
         node->member = member_name(format_text("temporary_%u", ++serial));
         add_member(whole.scope, format_text("%s %s;", type_of(node->a), node->member));

@@ -212,6 +212,8 @@ async int journal_sync_each_second(struct journal *journal)
         defer bide_mutex_unlock(&lock);
         size = journal->size;
         status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
+        if (status == -ECANCELED) /* the server stops: the writer has synced all at its end */
+            return status;
         if (status < 0) {
             journal->error = status;
             bide_single_consumer_auto_event_set(&journal->writer_wakeup);

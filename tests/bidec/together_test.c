@@ -500,7 +500,7 @@ typedef nothing still_nothing;
 
 async int server(int n)
 {
-    await bide_sleep_for(1);
+    await bide_auto_event_wait(&gate);
     return n;
 }
 

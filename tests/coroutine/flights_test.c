@@ -177,12 +177,26 @@ static bide_awaiter *sequence_wait(void)
     return bide_sequence_barrier_wait_until_published(&waiter, &of, 1);
 }
 
-/* (so long that the thread of the timers never takes the struct, which is written while it has it) */
+#if defined __clang__
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+
+/*
+ * The mistake itself is a race: it writes to a struct that the thread of the timers has, though the sleep is so
+ * long that this thread never takes it out. So ThreadSanitizer reports it before the library does.
+ */
+#if !defined __SANITIZE_THREAD__
+#define SLEEPS sleeps,
 static bide_awaiter *sleeps(void)
 {
     static bide_sleep sleep;
     return bide_sleep_for(&sleep, UINT64_MAX / 4);
 }
+#else
+#define SLEEPS
+#endif
 
 static int same(void *argument, int status)
 {
@@ -292,7 +306,7 @@ static void a_struct_that_is_used_again_while_it_waits_is_reported(void **state)
         notify_wait,       latch_wait,
         wait_group_wait,   channel_recv,
         rendezvous_recv,   oneshot_recv,
-        sequence_wait,     sleeps,
+        sequence_wait,     SLEEPS
         then_event,        event_then,
         with_deadline,     event_with_deadline,
         event_with_stop,   when_all,

@@ -93,11 +93,15 @@ def one_life(before, environment):
 CALLS = ("openat", "pwrite64", "fdatasync", "fsync", "rename,renameat,renameat2", "mmap", "close", "unlink,unlinkat")
 
 
+def may_trace():
+    if shutil.which("strace") and subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode == 0:
+        return True
+    print("# strace is missing, or may not trace here")
+    return False
+
+
 def test_calls_on_files_fail():
-    if Server.io != "epoll":
-        return  # io_uring operations are not system calls
-    if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"]).returncode != 0:
-        print("# strace is missing, or may not trace here")
+    if Server.io != "epoll" or not may_trace(): # io_uring operations are not system calls
         return
     ends = set()
     for calls in CALLS:
@@ -115,6 +119,22 @@ def test_calls_on_files_fail():
                 ends.add((calls, status, re.sub("/.*/", "", said)))
     assert any(status == 1 and calls == "pwrite64" for calls, status, _ in ends), ends
     assert any(status == 1 and calls == "fdatasync" for calls, status, _ in ends), ends
+
+
+def test_a_sync_that_the_stop_cancels_is_no_error():
+    """Syncs take longer than a second: the one of each second begins while the server stops."""
+    if Server.io != "epoll" or not may_trace():
+        return
+    slow = ("strace", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync",
+            "-e", "inject=fsync,fdatasync:delay_enter=1200000")
+
+    def stop_while_syncing():
+        with Server("--append-only", path("file"), before=slow, environment=TRACED, says=True) as server:
+            assert server.client().call("SET", "a", "1") == "OK"
+            shut_down(server)
+            assert (server.wait(), server.said()) == (0, "")
+
+    with_directory(stop_while_syncing)
 
 
 # ---- Allocations, and calls on sockets ----

@@ -94,7 +94,8 @@ __bide_async_clang; /* which warns without compiling */
 #endif
 #endif
 
-/* What an await of an operation gives where that did not fail, by the type of its waiter. */
+/* What an await of an operation gives where that did not fail, by the type of its waiter: a member, or
+ * what a function of the waiter returns. */
 #define BIDE_VALUE_(waiter, type, expression) BIDE_MARK_("value " #waiter " " #type " " #expression)
 BIDE_VALUE_(bide_io_operation, long, count);
 BIDE_VALUE_(bide_file_operation, long, operation.count);
@@ -105,6 +106,8 @@ BIDE_VALUE_(bide_copy_operation, long, count);
 BIDE_VALUE_(bide_splice_operation, long, count);
 BIDE_VALUE_(bide_send_file_operation, long, count);
 BIDE_VALUE_(bide_blocking_reader, long, result);
+BIDE_VALUE_(bide_stream_operation, long, bide_stream_value_());
+BIDE_VALUE_(bide_stream_within_operation, long, count);
 #undef BIDE_VALUE_
 #endif
 

@@ -75,6 +75,7 @@ bide_awaiter *bide_next_entry(bide_entry_operation *operation, bide_directory *d
  * Threads: the loop's. Errors: those of mmap(2); -EBADF, -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop).
  * Suspends: always. Cancel-safe: yes, nothing is mapped. Progress: that of the system call.
  */
+BIDE_KEY_SCOPED(operation);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_map_file(bide_file_operation *operation, bide_descriptor *file, int64_t offset,
                             size_t size, int protection, int flags);

@@ -28,6 +28,8 @@
 #ifndef BIDE_PROCESS_H
 #define BIDE_PROCESS_H
 
+#include "bide/deadline.h"
+#include "bide/event.h"
 #include "bide/file.h"
 #include "bide/scope.h"
 #include "bide/signal.h"
@@ -59,6 +61,52 @@ typedef struct bide_process_fd {
     int number;
 } bide_process_fd;
 
+/* A limit of a resource, as setrlimit(2) has it. UINT64_MAX: none. */
+typedef struct bide_process_limit {
+    int resource; /* RLIMIT_NOFILE and the like */
+    uint64_t soft;
+    uint64_t hard;
+} bide_process_limit;
+
+/*
+ * What the child does before it executes the program, in this order. All zero: nothing. A step that
+ * fails ends the start with its error, and bide_process.failed_at names it. The steps need a copy of
+ * the program's memory map (fork), so such a start costs more, the more memory the program has.
+ */
+typedef struct bide_process_setup {
+    int cgroup;              /* it is started in this cgroup: a directory of version 2; 0: the program's */
+    bool takes_terminal;     /* its input becomes the controlling terminal of its new session */
+    const bide_process_limit *limits;
+    size_t limit_count;
+    bool sets_umask;
+    unsigned umask;
+    bool sets_group, sets_user; /* all three ids: real, effective and saved */
+    uint32_t group, user;
+    bool keeps_groups; /* otherwise, with a new group or user, `groups` are its supplementary ones */
+    const uint32_t *groups;
+    size_t group_count;
+    /* The signal that it gets when the thread that starts it ends, also if that has ended already; 0:
+     * none. A program that has another user or capabilities by its file loses it. */
+    int death_signal;
+} bide_process_setup;
+
+/* Where a start has failed. */
+typedef enum bide_process_step {
+    BIDE_PROCESS_AT_NONE,  /* it has not */
+    BIDE_PROCESS_AT_START, /* before the child runs; without a setup also its directory and program */
+    BIDE_PROCESS_AT_CGROUP,
+    BIDE_PROCESS_AT_SESSION, /* or its group of processes */
+    BIDE_PROCESS_AT_DESCRIPTORS,
+    BIDE_PROCESS_AT_TERMINAL,
+    BIDE_PROCESS_AT_LIMITS,
+    BIDE_PROCESS_AT_GROUPS,
+    BIDE_PROCESS_AT_GROUP,
+    BIDE_PROCESS_AT_USER,
+    BIDE_PROCESS_AT_DIRECTORY,
+    BIDE_PROCESS_AT_DEATH_SIGNAL,
+    BIDE_PROCESS_AT_PROGRAM,
+} bide_process_step;
+
 /* What a process is to be. `program` at least. All that is pointed to is used at the start only. */
 typedef struct bide_process_options {
     const char *program;      /* a path; or, without a slash, looked for in PATH */
@@ -70,6 +118,11 @@ typedef struct bide_process_options {
     size_t fd_count;
     bool new_group;   /* it leads a process group: a signal may go to all of that */
     bool new_session; /* it leads a session, and so a group, without a terminal */
+    const bide_process_setup *setup; /* NULL: none */
+
+    /* Nanoseconds. When the process has ended, bide_process_communicate waits for so long at most for
+     * the ends of its pipes, which others that it has started may hold. 0: for as long as it takes. */
+    uint64_t wait_delay;
 } bide_process_options;
 
 /* The caller's memory until bide_process_destroy. */
@@ -83,18 +136,28 @@ typedef struct bide_process {
     uint64_t user_time, system_time; /* nanoseconds */
     size_t max_memory;               /* resident at a time, bytes */
 
+    bide_process_step failed_at; /* if it could not be started */
+    uint64_t wait_delay;
     bool leads_group;
     bide_descriptor handle; /* readable when it has ended; closed: the kernel has none */
 } bide_process;
 
 /*
  * Starts a process.
- * Threads: any. Errors: -EINVAL (no program, or a number below 3); those of exec(2), such as -ENOENT
- * and -EACCES, and of the directory; -EBADF (a descriptor that is given is closed); -EMFILE, -ENFILE,
- * -ENOMEM, -EAGAIN. Then there is no process, and nothing is left. Progress: blocks until the child
- * has begun its program, or failed to.
+ * Threads: any. Errors: -EINVAL (no program, or a number below 3; or a terminal is to be taken without
+ * a new session); those of exec(2), such as -ENOENT and -EACCES, and of the directory; -EBADF (a
+ * descriptor that is given is closed); -EMFILE, -ENFILE, -ENOMEM, -EAGAIN; those of the setup's steps,
+ * such as -EPERM; -EOPNOTSUPP (a cgroup, and the kernel, before Linux 5.7, cannot). Then there is no
+ * process, and nothing is left; process->failed_at says which step it was. Progress: blocks until the
+ * child has begun its program, or failed to.
  */
 int bide_process_start(bide_process *process, const bide_process_options *options);
+
+/*
+ * The name of a step, for messages: "user", "controlling terminal".
+ * Threads: any. Progress: wait-free.
+ */
+const char *bide_process_step_name(bide_process_step step);
 
 /* One wait. The caller's memory until it has ended. */
 typedef struct bide_process_wait_operation {
@@ -152,6 +215,8 @@ BIDE_INLINE void bide_process_init(bide_process *process)
     process->pid = 0;
     process->has_ended = true;
     process->leads_group = false;
+    process->failed_at = BIDE_PROCESS_AT_NONE;
+    process->wait_delay = 0;
     bide_descriptor_init_closed(&process->handle);
     for (int i = 0; i < 3; i++)
         bide_descriptor_init_closed(&process->streams[i]);
@@ -169,11 +234,23 @@ typedef struct bide_process_pump_ {
     size_t size;
     size_t count;
     int status;
-    bool sends;
+    bool is_started;
     char more; /* a byte that has no room */
     bide_file_operation read;
     bide_io_operation send;
 } bide_process_pump_;
+
+/* What awaits the end of the process beside the pumps. Of the talk. */
+typedef struct bide_process_watch_ {
+    bide_task task;
+    bide_branch branch;
+    struct bide_process_communicate_operation *all;
+    bide_process_wait_operation wait;
+    bide_event drained;
+    bide_event_waiter drained_wait;
+    bide_with_deadline_operation limited;
+    int status;
+} bide_process_watch_;
 
 /* One talk. The caller's memory until it has ended. */
 typedef struct bide_process_communicate_operation {
@@ -182,15 +259,25 @@ typedef struct bide_process_communicate_operation {
     size_t input_count;  /* bytes that the child's socket has taken */
     size_t output_count; /* bytes that it has written to its output, and to its error output */
     size_t error_count;
+    bool held_open; /* others had a pipe open when the process had ended and wait_delay had passed */
+
+    /* of the operation */
     bide_scope scope;
     bide_process_pump_ pumps[3];
+    unsigned running; /* pumps */
     bide_process_wait_operation wait;
+    bide_process_watch_ watch;
+    int status;
 } bide_process_communicate_operation;
 
 /*
  * Writes all of `input` to the process, and closes that; reads all that it writes to its output and
  * its error output, both at once; and waits for its end. Streams that are no pipes are left out. A
  * process that does not read all of its input is no error.
+ *
+ * A process that it has started may hold the pipes after its end, so that they do not end. With a
+ * wait_delay in its options this ends that long after the process has ended, with 0, and with
+ * `held_open` set. The counts contain all that the process itself has written.
  * Threads: the loop's. Errors: -EMSGSIZE (more came than there is room for: the buffer is full, and
  * the process has not been waited for); otherwise as bide_process_wait and bide_read. Suspends:
  * always. Cancel-safe: yes, by the counts; the process goes on. Progress: that of the process.

@@ -28,6 +28,7 @@
 #ifndef BIDE_STREAM_H
 #define BIDE_STREAM_H
 
+#include "bide/deadline.h"
 #include "bide/extend/io.h"
 #include "bide/file.h"
 #include "bide/single_consumer_event.h"
@@ -59,21 +60,30 @@ typedef struct bide_memory_operation {
     int (*attempt_)(struct bide_memory_operation *operation);
 } bide_memory_operation;
 
-/* One operation of a stream, of whichever kind. The caller's memory until it has ended. */
-typedef union bide_stream_operation {
-    bide_awaiter awaiter;
+/* A write of several buffers to a socket. Of the operation. */
+typedef struct bide_stream_message_ {
     bide_io_operation io;
-    bide_file_operation file;
-    struct {
-        bide_io_operation io;
-        struct msghdr message;
-    } message;
-    bide_memory_operation memory;
-    struct {
+    struct msghdr message;
+} bide_stream_message_;
+
+/* An operation that has ended already. Of the operation. */
+typedef struct bide_stream_ended_ {
+    bide_awaiter awaiter;
+    int status;
+} bide_stream_ended_;
+
+/* One operation of a stream, of whichever kind. The caller's memory until it has ended. */
+typedef struct bide_stream_operation {
+    union {
         bide_awaiter awaiter;
-        int status;
-    } ended;
-    void *room[32]; /* for tables of others */
+        bide_io_operation io;
+        bide_file_operation file;
+        bide_stream_message_ message;
+        bide_memory_operation memory;
+        bide_stream_ended_ ended;
+        void *room[31]; /* for tables of others */
+    };
+    const bide_stream_table *table; /* of the stream that it moves bytes of; NULL: it moves none */
 } bide_stream_operation;
 
 /* What a kind of stream does. Each fills `operation`, and returns what to await. */
@@ -131,31 +141,42 @@ bide_stream bide_socket_stream(bide_descriptor *socket);
 bide_stream bide_file_stream(bide_descriptor *file);
 
 /*
- * A stream's own operations, for one that is used without a reader or a writer.
+ * A stream's own operations, for one that is used without a reader or a writer. A read is of 1 byte
+ * or more, and its count of 0 is the end. A write is of 1 byte or more, and writes all of them.
+ * Awaited in an async function without its struct, either gives the count, or its error.
  * Threads: the stream's. Errors: those of the stream. Suspends: if the stream's does. Cancel-safe:
  * yes, bide_stream_count says how many bytes were moved. Progress: that of the stream.
  */
-BIDE_KEY_SCOPED(bide_stream_count);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_read(bide_stream_operation *operation, bide_stream stream,
                                            void *data, size_t size)
 {
-    return stream.table->read(stream, operation, data, size);
+    bide_awaiter *awaiter = stream.table->read(stream, operation, data, size);
+    operation->table = stream.table;
+    return awaiter;
 }
 
-BIDE_KEY_SCOPED(bide_stream_count);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_write(bide_stream_operation *operation, bide_stream stream,
                                             const void *data, size_t size)
 {
-    return stream.table->write(stream, operation, data, size);
+    bide_awaiter *awaiter = stream.table->write(stream, operation, data, size);
+    operation->table = stream.table;
+    return awaiter;
 }
 
+/*
+ * After what was written comes the end. Awaited, it gives its status.
+ * Threads: the stream's. Errors: those of the stream. Suspends: if the stream's does. Cancel-safe:
+ * yes. Progress: that of the stream.
+ */
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *operation,
                                                       bide_stream stream)
 {
-    return stream.table->shutdown_output(stream, operation);
+    bide_awaiter *awaiter = stream.table->shutdown_output(stream, operation);
+    operation->table = NULL;
+    return awaiter;
 }
 
 /*
@@ -166,6 +187,67 @@ BIDE_INLINE size_t bide_stream_count(const bide_stream_operation *operation, bid
 {
     return stream.table->count(operation);
 }
+
+/* The value of an await: async.h. */
+BIDE_INLINE size_t bide_stream_value_(const bide_stream_operation *operation)
+{
+    return operation->table != NULL ? operation->table->count(operation) : 0;
+}
+
+/* The bounds of one read or write. All zero: none. */
+typedef struct bide_stream_bounds {
+    size_t min;        /* a read goes on until so many bytes have come, or the end; 0: as 1 */
+    uint64_t deadline; /* -ETIMEDOUT from this time of bide_now() on; 0: never */
+    uint64_t pause;    /* nanoseconds: -ETIMEDOUT if nothing moves for so long; 0: no limit */
+    uint64_t *budget;  /* how many bytes may move, in all operations that share it; lowered by those
+                        * that have; NULL: any number */
+} bide_stream_bounds;
+
+/* One read or write within bounds. The caller's memory until it has ended. */
+typedef struct bide_stream_within_operation {
+    bide_task task;
+    size_t count; /* of bytes that were moved, whatever it ended with */
+
+    /* of the operation */
+    bide_stream stream;
+    bide_stream_bounds bounds;
+    char *data;
+    size_t size;
+    int status;
+    char beyond; /* a byte that is not in the budget any more */
+    bool is_write, is_moving, is_beyond;
+    bide_stream_operation operation;
+    bide_with_deadline_operation limited;
+} bide_stream_within_operation;
+
+/*
+ * Reads up to `size` bytes, 1 or more, into `data`, within `bounds`, which are copied. A count below
+ * bounds->min, or of 0, is the end. When the budget is used up, one more byte is read, which tells the
+ * end from too much: the end is a count of 0, and a byte is -EMSGSIZE and is lost. Bytes that need no
+ * wait may be read after the deadline. Awaited in an async function without its struct, it gives the
+ * count, or its error.
+ * Threads: the stream's. Errors: those of the stream; -ETIMEDOUT (the deadline, or a pause that is too
+ * long), -EMSGSIZE (more than the budget has come), -EINVAL (`size` is 0, or less than bounds->min),
+ * -ENOTSUP (a time, and the scheduler has no timers). Suspends: if the stream's read does.
+ * Cancel-safe: yes, by `count`. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_stream_read_within(bide_stream_within_operation *operation, bide_stream stream,
+                                      void *data, size_t size, const bide_stream_bounds *bounds);
+
+/*
+ * Writes all of `size` bytes within `bounds`, of which `min` has no meaning. More than the budget is
+ * refused, and nothing is written. With a limit of pauses it goes in pieces of 16 KB, each of which
+ * has to be taken in that time. Awaited in an async function without its struct, it gives the count, or
+ * its error.
+ * Threads: the stream's. Errors: those of the stream; -ETIMEDOUT, -EMSGSIZE (more than the budget),
+ * -ENOTSUP (a time, and the scheduler has no timers). Suspends: if the stream's write does.
+ * Cancel-safe: yes, by `count`. Progress: that of the stream.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_stream_write_within(bide_stream_within_operation *operation, bide_stream stream,
+                                       const void *data, size_t size,
+                                       const bide_stream_bounds *bounds);
 
 /*
  * Closes a stream, and what it is over. What waits on it ends with -EPIPE.

@@ -64,6 +64,27 @@ typedef struct bide_terminal_size {
  */
 int bide_terminal_get_size(const bide_descriptor *descriptor, bide_terminal_size *size);
 
+/*
+ * Sets the size of a terminal's window. The processes in its foreground get SIGWINCH, if it has changed.
+ * Threads: the loop's. Errors: as bide_terminal_get_size; -EINVAL (more than 65535). Progress: that of
+ * the system call.
+ */
+int bide_terminal_set_size(const bide_descriptor *descriptor, const bide_terminal_size *size);
+
+/*
+ * Opens a pseudo-terminal: what is written to `control` is typed at `terminal`, and what is written to
+ * that is read from `control`. Both were closed or were nothing; both are close-on-exec, and `control`
+ * does not block. `size` may be NULL. A child (process.h) that is given `terminal` as its streams, with
+ * a new session and takes_terminal, has it as its controlling terminal; close it here then. When nobody
+ * has it open any more, a read of `control` ends with -EIO. They are of the system, so a loop in memory
+ * cannot use them.
+ * Threads: any. Errors: -ENOSPC (as many as there may be: kernel.pty.max), -EMFILE, -ENFILE, -ENOMEM,
+ * -ENOENT (there is no /dev/ptmx), -EINVAL (of the size); both are closed then. Progress: that of the
+ * system calls.
+ */
+int bide_pseudo_terminal_open(bide_descriptor *control, bide_descriptor *terminal,
+                              const bide_terminal_size *size);
+
 /* What a raw terminal goes on doing. */
 enum {
     BIDE_TERMINAL_SIGNALS = 1, /* its keys for them raise signals: SIGINT, SIGQUIT, SIGTSTP */

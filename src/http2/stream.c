@@ -35,7 +35,8 @@ typedef struct http2_operation {
     int status;
 } http2_operation;
 
-_Static_assert(sizeof(http2_operation) <= sizeof(bide_stream_operation), "there is room for it");
+_Static_assert(sizeof(http2_operation) <= sizeof((bide_stream_operation *)0)->room,
+               "there is room for it");
 
 static http2_operation *http2_operation_of(bide_stream_operation *operation)
 {

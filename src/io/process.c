@@ -4,7 +4,7 @@
  * Any thread may start a child. From then on the process belongs to one loop's thread, and its waits
  * and its communication are coroutines of that thread.
  *
- * 1. posix_spawn starts the child: glibc runs it in the parent's memory, on a stack of its own, with
+ * 1. posix_spawn starts the child, unless it has a setup (process_child.c): glibc runs it in the parent's memory, on a stack of its own, with
  *    all signals blocked, until exec. So the cost does not depend on the parent's size, other threads
  *    do not matter, and an error of exec is returned.
  * 2. dup2 assigns the child's descriptor numbers, and must not overwrite a descriptor that is still
@@ -19,6 +19,10 @@
  *    listens to SIGCHLD before it checks the child, and checks again after each signal.
  * 5. The owner of a communication awaits only the join of its pumps, which cancellation or a failure
  *    stops. So it can be destroyed at any time.
+ * 6. With a wait_delay, a watch in the same scope awaits the end of the process, and then for so long
+ *    that all pumps end. Otherwise it asks them to stop, which is no failure of the scope. All that the
+ *    process has written is in the pipes by its end. So they are read once more, as far as that does
+ *    not wait, after the pumps have ended.
  */
 #define _GNU_SOURCE
 #include "bide/process.h"
@@ -26,6 +30,7 @@
 #include "bide/coroutine.h"
 
 #include "operation.h"
+#include "process_child.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -204,6 +209,12 @@ static int process_carry_out(bide_process *process, process_plan *plan)
         if (plan->copies[i] < 0)
             return plan->copies[i];
     }
+    if (options->setup != NULL) {
+        const process_descriptors descriptors = {plan->first, plan->theirs, plan->copies};
+        int pid = bide_process_child_start_(options, &descriptors, &process->failed_at);
+        process->pid = pid > 0 ? pid : 0;
+        return pid > 0 ? 0 : pid;
+    }
     int error = posix_spawn_file_actions_init(&plan->actions);
     if (error != 0)
         return -error;
@@ -243,12 +254,28 @@ static int process_send(const bide_process *process, int signal)
     return kill(process->pid, signal) == 0 ? 0 : -errno;
 }
 
+/* Signals its group. By the handle, as Linux 6.9 can, no other group is hit that has its number later. */
+static int process_send_to_group(const bide_process *process, int signal)
+{
+#ifdef SYS_pidfd_send_signal
+    enum { PROCESS_TO_GROUP = 1 << 2 }; /* PIDFD_SIGNAL_PROCESS_GROUP */
+    int handle = bide_descriptor_fd(&process->handle);
+    if (handle >= 0) {
+        if (syscall(SYS_pidfd_send_signal, handle, signal, NULL, PROCESS_TO_GROUP) == 0)
+            return 0;
+        if (errno != ENOSYS && errno != EINVAL)
+            return -errno;
+    }
+#endif
+    return kill(-process->pid, signal) == 0 ? 0 : -errno;
+}
+
 /* Kills the child and takes its status. */
 static void process_kill_and_reap(bide_process *process)
 {
     bide_assert(process->pid > 0);
     if (process->leads_group)
-        kill(-process->pid, SIGKILL);
+        process_send_to_group(process, SIGKILL);
     process_send(process, SIGKILL);
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
     }
@@ -271,7 +298,10 @@ int bide_process_start(bide_process *process, const bide_process_options *option
 {
     process_plan plan = {.options = options, .first = 3, .theirs = {-1, -1, -1}};
     bide_process_init(process);
-    if (options->program == NULL)
+    process->failed_at = BIDE_PROCESS_AT_START;
+    process->wait_delay = options->wait_delay;
+    if (options->program == NULL ||
+        (options->setup != NULL && options->setup->takes_terminal && !options->new_session))
         return -EINVAL;
     for (size_t i = 0; i < options->fd_count; i++) {
         if (options->fds[i].number < 3)
@@ -296,11 +326,26 @@ int bide_process_start(bide_process *process, const bide_process_options *option
     if (error == 0) {
         process->has_ended = false;
         process->leads_group = options->new_group || options->new_session;
+        process->failed_at = BIDE_PROCESS_AT_NONE;
         error = process_open_handle(process);
     }
+    if (error != 0 && process->failed_at == BIDE_PROCESS_AT_NONE)
+        process->failed_at = BIDE_PROCESS_AT_START;
     if (error != 0)
         bide_process_destroy(process);
     return error;
+}
+
+const char *bide_process_step_name(bide_process_step step)
+{
+    static const char *const names[] = {"none",        "start",
+                                        "cgroup",      "session",
+                                        "descriptors", "controlling terminal",
+                                        "limits",      "supplementary groups",
+                                        "group",       "user",
+                                        "directory",   "death signal",
+                                        "program"};
+    return (size_t)step < sizeof names / sizeof *names ? names[step] : "unknown";
 }
 
 /* ---- The end of the child ---- */
@@ -399,7 +444,7 @@ int bide_process_signal_group(const bide_process *process, int signal)
 {
     if (!process->leads_group || process->pid == 0)
         return -EINVAL;
-    return kill(-process->pid, signal) == 0 ? 0 : -errno;
+    return process_send_to_group(process, signal);
 }
 
 void bide_process_destroy(bide_process *process)
@@ -412,6 +457,14 @@ void bide_process_destroy(bide_process *process)
 }
 
 /* ---- Communication ---- */
+
+/* One pump less runs. The last one ends the watch. */
+static void process_end_pump(bide_process_communicate_operation *all)
+{
+    bide_assert(all->running != 0);
+    if (--all->running == 0)
+        bide_event_set(&all->watch.drained);
+}
 
 bide_coroutine(process_send_body)
 {
@@ -429,6 +482,7 @@ bide_coroutine(process_send_body)
     bide_finally();
     bide_assert(self->send.count <= self->size);
     self->all->input_count = self->send.count;
+    process_end_pump(self->all);
     bide_end();
 }
 
@@ -447,6 +501,8 @@ bide_coroutine(process_receive_body)
         bide_assert(self->read.operation.count <= self->size - self->count);
         self->count += self->read.operation.count;
     }
+    bide_finally();
+    process_end_pump(self->all);
     bide_end();
 }
 
@@ -456,11 +512,61 @@ static void process_start_pump(bide_process_communicate_operation *all, int numb
     pump->all = all;
     pump->stream = &all->process->streams[number];
     pump->count = 0;
-    if (bide_descriptor_is_open(pump->stream))
-        bide_scope_spawn(&all->scope, &pump->branch,
-                         bide_task_init(&pump->task, number == STDIN_FILENO
-                                                         ? &process_send_body
-                                                         : &process_receive_body));
+    pump->is_started = bide_descriptor_is_open(pump->stream);
+    if (!pump->is_started)
+        return;
+    all->running++;
+    bide_scope_spawn(&all->scope, &pump->branch,
+                     bide_task_init(&pump->task, number == STDIN_FILENO ? &process_send_body
+                                                                        : &process_receive_body));
+}
+
+/* Awaits the end of the process, and then for so long the ends of the pipes: 6. */
+bide_coroutine(process_watch_body)
+{
+    bide_begin(process_watch_body, bide_process_watch_ * self);
+    bide_try(bide_process_wait(&self->wait, self->all->process));
+    bide_await_status(self->status,
+                      bide_with_timeout(&self->limited, self->all->process->wait_delay,
+                                        bide_event_wait(&self->drained_wait, &self->drained)));
+    if (self->status != -ETIMEDOUT || !bide_with_deadline_passed(&self->limited))
+        bide_return(self->status);
+    self->all->held_open = true;
+    for (int i = 0; i < 3; i++) {
+        if (self->all->pumps[i].is_started)
+            bide_scope_stop_one(&self->all->scope, &self->all->pumps[i].branch);
+    }
+    bide_return(0);
+    bide_end();
+}
+
+static void process_start_watch(bide_process_communicate_operation *all)
+{
+    bide_process_watch_ *watch = &all->watch;
+    watch->all = all;
+    bide_event_init(&watch->drained, all->running == 0);
+    if (all->process->wait_delay != 0)
+        bide_scope_spawn(&all->scope, &watch->branch,
+                         bide_task_init(&watch->task, &process_watch_body));
+}
+
+/* Takes what is in a pipe that another process holds: 6. 0, or -EMSGSIZE. */
+static int process_drain(bide_process_pump_ *pump)
+{
+    while (pump->is_started) {
+        bool is_full = pump->count == pump->size;
+        ssize_t count =
+            read(bide_descriptor_fd(pump->stream), is_full ? &pump->more : pump->data + pump->count,
+                 is_full ? 1 : pump->size - pump->count);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return 0;
+        if (is_full)
+            return -EMSGSIZE;
+        pump->count += (size_t)count;
+    }
+    return 0;
 }
 
 bide_coroutine(process_communicate_body)
@@ -469,9 +575,17 @@ bide_coroutine(process_communicate_body)
     if (process_check_loop(io_of_context(bide_this_context())) < 0)
         bide_return(process_check_loop(io_of_context(bide_this_context())));
     bide_scope_init(&self->scope, bide_this_frame());
+    self->running = 1; /* so that none is the last before all are started */
     for (int i = 0; i < 3; i++)
         process_start_pump(self, i);
+    process_start_watch(self);
+    process_end_pump(self);
     bide_try(bide_scope_join(&self->scope));
+    for (int i = STDOUT_FILENO; i <= STDERR_FILENO && self->held_open; i++) {
+        int drained = process_drain(&self->pumps[i]);
+        if (drained < 0)
+            bide_return(drained);
+    }
     bide_try(bide_process_wait(&self->wait, self->process));
     bide_finally();
     self->output_count = self->pumps[STDOUT_FILENO].count;
@@ -487,6 +601,7 @@ bide_awaiter *bide_process_communicate(bide_process_communicate_operation *opera
     void *data[] = {(void *)(uintptr_t)input, output, error};
     size_t sizes[] = {input_size, output_size, error_size};
     operation->process = process;
+    operation->held_open = false;
     operation->input_count = operation->output_count = operation->error_count = 0;
     for (int i = 0; i < 3; i++) {
         operation->pumps[i].data = data[i];

@@ -139,6 +139,75 @@ int bide_terminal_get_size(const bide_descriptor *descriptor, bide_terminal_size
     return 0;
 }
 
+static int terminal_window_of(const bide_terminal_size *size, struct winsize *window)
+{
+    if (size->columns > UINT16_MAX || size->rows > UINT16_MAX)
+        return -EINVAL;
+    *window = (struct winsize){.ws_row = (unsigned short)size->rows,
+                               .ws_col = (unsigned short)size->columns};
+    return 0;
+}
+
+int bide_terminal_set_size(const bide_descriptor *descriptor, const bide_terminal_size *size)
+{
+    struct winsize window;
+    int fd = terminal_fd_of(descriptor);
+    if (fd < 0)
+        return fd;
+    int status = terminal_window_of(size, &window);
+    return status < 0 ? status : ioctl(fd, TIOCSWINSZ, &window) == 0 ? 0 : -errno;
+}
+
+/* ---- Pseudo-terminals ---- */
+
+/* Opens the other end, by the descriptor where the kernel can: the path may be in another namespace. */
+static int terminal_open_peer(int control)
+{
+    char path[64];
+    int fd = -1;
+#ifdef TIOCGPTPEER
+    fd = ioctl(control, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+#endif
+    if (fd >= 0)
+        return fd;
+    int error = ptsname_r(control, path, sizeof path);
+    if (error != 0)
+        return -error;
+    fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int terminal_prepare_control(int control, const struct winsize *window)
+{
+    if (grantpt(control) != 0 || unlockpt(control) != 0 ||
+        fcntl(control, F_SETFL, O_RDWR | O_NONBLOCK) != 0)
+        return -errno;
+    return window == NULL || ioctl(control, TIOCSWINSZ, window) == 0 ? 0 : -errno;
+}
+
+int bide_pseudo_terminal_open(bide_descriptor *control, bide_descriptor *terminal,
+                              const bide_terminal_size *size)
+{
+    struct winsize window;
+    bide_descriptor_init_closed(control);
+    bide_descriptor_init_closed(terminal);
+    int status = size != NULL ? terminal_window_of(size, &window) : 0;
+    if (status < 0)
+        return status;
+    int fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    status = terminal_prepare_control(fd, size != NULL ? &window : NULL);
+    int peer = status < 0 ? status : terminal_open_peer(fd);
+    if (peer < 0) {
+        close(fd);
+        return peer;
+    }
+    bide_descriptor_init(control, fd);
+    bide_descriptor_init(terminal, peer);
+    return 0;
+}
+
 /* ---- Raw mode: 3 ---- */
 
 struct bide_raw_terminal_ {

@@ -55,6 +55,7 @@ bide_awaiter *bide_stream_ended(bide_stream_operation *operation, int status)
     };
     operation->ended.awaiter.ops = &ops;
     operation->ended.status = status;
+    operation->table = NULL; /* awaited by itself, it has moved nothing */
     return &operation->ended.awaiter;
 }
 

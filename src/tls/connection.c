@@ -60,7 +60,8 @@ typedef struct tls_operation {
     bool is_end;   /* send close_notify afterwards */
 } tls_operation;
 
-_Static_assert(sizeof(tls_operation) <= sizeof(bide_stream_operation), "room of an operation");
+_Static_assert(sizeof(tls_operation) <= sizeof((bide_stream_operation *)0)->room,
+               "room of an operation");
 
 static tls_operation *tls_operation_in(bide_stream_operation *operation)
 {

@@ -497,6 +497,10 @@ const char *lower_await(struct node *node)
         return format_text("(%s, bide_status_)", source->member);
     if (f != NULL && source->member != NULL) {
         struct value *value = find_value(f->waiter);
+        size_t length = value != NULL ? strlen(value->expression) : 0;
+        if (length > 2 && strcmp(value->expression + length - 2, "()") == 0)
+            return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)%.*s(&bide_self->%s))", value->type,
+                               value->type, (int)length - 2, value->expression, source->member);
         if (value != NULL)
             return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)bide_self->%s.%s)",
                                value->type, value->type, source->member, value->expression);

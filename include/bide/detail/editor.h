@@ -119,7 +119,6 @@ long (bide_recv_batch)(bide_descriptor *socket, bide_message *messages, unsigned
 long (bide_send_batch)(bide_descriptor *socket, bide_message *messages, unsigned count) BIDE_EDITOR_;
 long (bide_send_zero_copy)(bide_descriptor *socket, const void *data, size_t size) BIDE_EDITOR_;
 int (bide_connection_pool_join)(bide_connection_pool *pool) BIDE_EDITOR_;
-long (bide_map_file)(bide_descriptor *file, int64_t offset, size_t size, int protection, int flags) BIDE_EDITOR_;
 long (bide_prefault)(void *at, size_t size, _Bool to_write) BIDE_EDITOR_;
 long (bide_open)(bide_descriptor *file, const char *path, int flags, unsigned mode) BIDE_EDITOR_;
 long (bide_read)(bide_descriptor *file, void *buffer, size_t size) BIDE_EDITOR_;
@@ -143,8 +142,12 @@ int (bide_send_fds)(bide_descriptor *socket, const void *data, size_t size, cons
 int (bide_signal_wait)(bide_signal *signal) BIDE_EDITOR_;
 int (bide_process_wait)(bide_process *process) BIDE_EDITOR_;
 long (bide_send_file)(bide_descriptor *socket, bide_descriptor *file, int64_t offset, uint64_t max) BIDE_EDITOR_;
-int (bide_stream_ended)(int status) BIDE_EDITOR_;
-int (bide_stream_shutdown_output)(bide_stream stream) BIDE_EDITOR_;
+long (bide_stream_ended)(int status) BIDE_EDITOR_;
+long (bide_stream_read)(bide_stream stream, void *data, size_t size) BIDE_EDITOR_;
+long (bide_stream_write)(bide_stream stream, const void *data, size_t size) BIDE_EDITOR_;
+long (bide_stream_shutdown_output)(bide_stream stream) BIDE_EDITOR_;
+long (bide_stream_read_within)(bide_stream stream, void *data, size_t size, const bide_stream_bounds *bounds) BIDE_EDITOR_;
+long (bide_stream_write_within)(bide_stream stream, const void *data, size_t size, const bide_stream_bounds *bounds) BIDE_EDITOR_;
 long (bide_reader_read)(bide_reader *reader, void *data, size_t size) BIDE_EDITOR_;
 long (bide_reader_read_exact)(bide_reader *reader, void *data, size_t size) BIDE_EDITOR_;
 long (bide_reader_read_until)(bide_reader *reader, char delimiter) BIDE_EDITOR_;

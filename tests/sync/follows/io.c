@@ -35,6 +35,7 @@ struct io_objects {
     struct msghdr header;
     struct iovec vector;
     bide_stream_operation streaming;
+    bide_stream_within_operation within;
     bide_reader reader;
     bide_reader_operation reading;
     bide_writer writer;
@@ -168,6 +169,12 @@ BEGIN(bide_stream_read,
       bide_stream_read(&io->streaming, bide_socket_stream(&io->one), io->buffer, SOME))
 BEGIN(bide_stream_write,
       bide_stream_write(&io->streaming, bide_socket_stream(&io->one), io->much, MUCH))
+BEGIN(bide_stream_read_within,
+      bide_stream_read_within(&io->within, bide_socket_stream(&io->one), io->buffer, SOME,
+                              &(const bide_stream_bounds){.min = SOME}))
+BEGIN(bide_stream_write_within,
+      bide_stream_write_within(&io->within, bide_socket_stream(&io->one), io->much, MUCH,
+                               &(const bide_stream_bounds){.pause = BIDE_FOREVER}))
 BEGIN(bide_reader_read, bide_reader_read(&io->reading, &io->reader, io->much, SOME))
 BEGIN(bide_reader_read_exact, bide_reader_read_exact(&io->reading, &io->reader, io->much, SOME))
 BEGIN(bide_reader_read_until, bide_reader_read_until(&io->reading, &io->reader, ','))
@@ -280,6 +287,8 @@ const row rows_of_io[] = {
     ROW_OF_IO(bide_poll),
     ROW_OF_IO(bide_stream_read),
     ROW_OF_IO(bide_stream_write),
+    ROW_OF_IO(bide_stream_read_within),
+    ROW_OF_IO(bide_stream_write_within),
     ROW_OF_IO(bide_reader_read),
     ROW_OF_IO(bide_reader_read_exact),
     ROW_OF_IO(bide_reader_read_until),

@@ -38,11 +38,14 @@
 #include "bide/descriptor.h"
 #include "bide/directory.h" /* and files mapped into memory */
 #include "bide/file.h"
+#include "bide/file_copy.h"
+#include "bide/file_lock.h" /* that programs agree on */
 #include "bide/file_watch.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/pool_server.h"
 #include "bide/loop.h"
 #include "bide/names.h"     /* look-ups, and connecting by name */
+#include "bide/path.h" /* files by their names, under a directory */
 #include "bide/fd_passing.h"      /* descriptors to and from other processes */
 #include "bide/process.h" /* child processes */
 #include "bide/send_file.h" /* a file to a socket */

@@ -280,6 +280,26 @@ typedef enum bide_option {
     BIDE_OPTION_REUSE_PORT,    /* SO_REUSEPORT: before it is bound */
     BIDE_OPTION_PASS_CREDENTIALS, /* SO_PASSCRED: of each message its sender (fd_passing.h) */
     BIDE_OPTION_ERROR,            /* SO_ERROR: to be asked alone; takes it off */
+    BIDE_OPTION_REUSE_ADDRESS,    /* SO_REUSEADDR: before it is bound; of a listener it is set */
+    BIDE_OPTION_LINGER, /* SO_LINGER: 0: a close resets the connection; more: a close blocks the thread
+                           until all is sent, up to so many seconds; -1: neither */
+    BIDE_OPTION_MARK,          /* SO_MARK: of its packets, for routing and filters; privileged */
+    BIDE_OPTION_HOP_LIMIT,     /* IP_TTL, IPV6_UNICAST_HOPS: 1 to 255; -1: the system's */
+    BIDE_OPTION_TRAFFIC_CLASS, /* IP_TOS, IPV6_TCLASS */
+    BIDE_OPTION_PACKET_INFO,   /* IP_PKTINFO, IPV6_RECVPKTINFO: datagrams come with the address that
+                                   they were sent to (bide_packet_info) */
+    BIDE_OPTION_RECV_HOP_LIMIT, /* IP_RECVTTL, IPV6_RECVHOPLIMIT: and with their hop limit */
+    BIDE_OPTION_MULTICAST_HOPS, /* IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS: 1 at first */
+    BIDE_OPTION_MULTICAST_LOOP, /* IP_MULTICAST_LOOP, IPV6_MULTICAST_LOOP: this host gets it, too */
+    BIDE_OPTION_MULTICAST_INTERFACE, /* IP_MULTICAST_IF, IPV6_MULTICAST_IF: the index of the one that
+                                        it is sent by; 0: the system's choice. Of version 4 it cannot
+                                        be asked (-EOPNOTSUPP) */
+    BIDE_OPTION_SEGMENT_SIZE, /* UDP_SEGMENT: a send is cut into datagrams of that size; 0: it is one */
+    BIDE_OPTION_RECV_SEGMENTS, /* UDP_GRO: a receive may get several datagrams of one size, which is in
+                                  bide_packet_info */
+    BIDE_OPTION_FAST_OPEN,     /* TCP_FASTOPEN: of a listener; how many such connections may wait */
+    BIDE_OPTION_FAST_OPEN_CONNECT, /* TCP_FASTOPEN_CONNECT: before connect, which ends at once then;
+                                      the first bytes that are sent go with the request to connect */
 } bide_option;
 
 /*
@@ -289,6 +309,85 @@ typedef enum bide_option {
  */
 int bide_set_socket_option(bide_descriptor *socket, bide_option option, int value);
 int bide_socket_option(const bide_descriptor *socket, bide_option option, int *value);
+
+/* ---- Options before connect and bind ---- */
+
+/* One option of a new socket. */
+typedef struct bide_option_value {
+    bide_option option;
+    int value;
+} bide_option_value;
+
+/*
+ * Settings of a socket before it is connected or bound, made in this order: the device, the options, the local
+ * address. All zero is a good beginning.
+ */
+typedef struct bide_socket_options {
+    const char *device;              /* SO_BINDTODEVICE: the interface that it uses; or NULL */
+    const bide_option_value *values; /* `count` of them */
+    unsigned count;
+    int type; /* of bide_connect_using: SOCK_STREAM or SOCK_DGRAM; 0: SOCK_STREAM */
+    const bide_address
+        *local; /* of bide_connect_using: the address here; NULL: the system's choice */
+} bide_socket_options;
+
+/*
+ * bide_connect with options, which stay until it has ended, as the address does. With SOCK_DGRAM it
+ * opens a connected datagram socket: bide_send and bide_recv exchange datagrams with that address alone,
+ * and report its errors, such as -ECONNREFUSED.
+ * Threads: the loop's. Errors: as bide_connect, and those of setsockopt(2) and bind(2); -EOPNOTSUPP (in
+ * memory, if options are given). Suspends: as bide_connect. Cancel-safe: yes, it is closed. Progress:
+ * that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_connect_using(bide_io_operation *operation, bide_descriptor *connection,
+                                 const bide_address *address, const bide_socket_options *options);
+
+/*
+ * bide_listen_with and bide_bind with options.
+ * Threads: the loop's. Errors: as bide_listen and bide_bind, and those of setsockopt(2); -EOPNOTSUPP (in
+ * memory, if options are given). Suspends: never. Cancel-safe: yes. Progress: that of the system calls.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_listen_using(bide_io_operation *operation, bide_descriptor *listener,
+                                const bide_address *address, int backlog, int flags,
+                                const bide_socket_options *options);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_bind_using(bide_io_operation *operation, bide_descriptor *receiver,
+                              const bide_address *address, int flags,
+                              const bide_socket_options *options);
+
+/* ---- Groups, and what comes with a datagram ---- */
+
+/*
+ * Makes a datagram socket receive what is sent to a multicast group, and no longer. `interface`: the
+ * index of the one on which it comes (if_nametoindex(3)); 0: the system's choice.
+ * Threads: the loop's. Errors: those of setsockopt(2), -EADDRINUSE (it is in the group),
+ * -EADDRNOTAVAIL (it is not), -EINVAL (no group), -EBADF, -EOPNOTSUPP (in memory). Progress: that of the
+ * system call.
+ */
+int bide_join_group(bide_descriptor *socket, const bide_address *group, unsigned interface);
+int bide_leave_group(bide_descriptor *socket, const bide_address *group, unsigned interface);
+
+/* Data about a datagram that was received. */
+typedef struct bide_packet_info {
+    bool has_to;
+    bide_address to;       /* without a port */
+    unsigned interface;    /* the index of the receiving one; 0: unknown */
+    int hop_limit;         /* -1: unknown */
+    unsigned segment_size; /* of several datagrams in one; 0: it is one */
+} bide_packet_info;
+
+/* Control data for a message that has all of that: room for recvmsg(2). */
+enum { BIDE_PACKET_CONTROL = 192 };
+
+/*
+ * Reads the control data of a message that bide_recvmsg or bide_recv_batch has received, on a socket with
+ * BIDE_OPTION_PACKET_INFO, _RECV_HOP_LIMIT or _RECV_SEGMENTS. Its msg_control has BIDE_PACKET_CONTROL bytes
+ * or more, aligned as a size_t.
+ * Threads: any. Progress: wait-free.
+ */
+void bide_packet_info_get(bide_packet_info *info, const struct msghdr *message);
 
 BIDE_EXTERN_C_END
 

@@ -319,14 +319,20 @@ static int descriptor_open_socket(bide_descriptor *descriptor, int family, int t
 
 int bide_io_open_to_connect_(bide_io_operation *operation)
 {
-    const bide_address *address = operation->arguments.address;
-    int error =
-        descriptor_open_socket(operation->descriptor, address->any.generic.sa_family, SOCK_STREAM);
-    if (error == 0) {
-        operation->state |= IO_OPENED;
-        bide_io_adopt(operation->io, operation->descriptor);
+    const bide_address *address = operation->arguments.connect.address;
+    const bide_socket_options *options = operation->arguments.connect.options;
+    int type = options != NULL && options->type != 0 ? options->type : SOCK_STREAM;
+    int error = descriptor_open_socket(operation->descriptor, address->any.generic.sa_family, type);
+    if (error != 0)
+        return error;
+    error = bide_socket_prepare_(operation->descriptor, options);
+    if (error != 0) {
+        bide_io_close_(NULL, operation->descriptor);
+        return error;
     }
-    return error;
+    operation->state |= IO_OPENED;
+    bide_io_adopt(operation->io, operation->descriptor);
+    return 0;
 }
 
 static ptrdiff_t connect_start(int fd, const bide_address *address)
@@ -357,7 +363,7 @@ ptrdiff_t bide_call_connect_(bide_io_operation *operation)
     socklen_t length = sizeof error;
     if (operation->flags == 0) {
         operation->flags = 1;
-        return connect_start(fd, operation->arguments.address);
+        return connect_start(fd, operation->arguments.connect.address);
     }
     struct pollfd polled = {fd, POLLOUT, 0};
     if (poll(&polled, 1, 0) == 0)
@@ -377,6 +383,11 @@ static ptrdiff_t open_bound_socket(bide_io_operation *operation, bool listens)
         descriptor_open_socket(operation->descriptor, family, operation->arguments.listen.type);
     if (error != 0)
         return error;
+    error = bide_socket_prepare_(operation->descriptor, operation->arguments.listen.options);
+    if (error != 0) {
+        bide_io_close_(NULL, operation->descriptor);
+        return error;
+    }
     int fd = io_fd(operation);
     bool is_inet = family == AF_INET || family == AF_INET6;
     if ((is_inet && listens && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) ||
@@ -415,14 +426,7 @@ ptrdiff_t bide_call_pair_(bide_io_operation *operation)
     return 0;
 }
 
-/* ---- Files and their names ---- */
-
-ptrdiff_t bide_call_open_(bide_io_operation *operation)
-{
-    return result_or_errno(open(operation->arguments.open.path,
-                                operation->arguments.open.flags | O_CLOEXEC,
-                                (mode_t)operation->arguments.open.mode));
-}
+/* ---- Files ---- */
 
 ptrdiff_t bide_call_sync_(bide_io_operation *operation)
 {
@@ -445,25 +449,9 @@ ptrdiff_t bide_call_truncate_(bide_io_operation *operation)
 ptrdiff_t bide_call_stat_(bide_io_operation *operation)
 {
     const char *path = operation->arguments.path.path;
-    struct stat *about = operation->arguments.path.stat;
+    struct stat *about = operation->arguments.path.about;
     return result_or_errno(path == NULL ? fstat(io_fd(operation), about)
                                         : fstatat(AT_FDCWD, path, about, operation->flags));
-}
-
-ptrdiff_t bide_call_rename_(bide_io_operation *operation)
-{
-    return result_or_errno(rename(operation->arguments.path.path, operation->arguments.path.other));
-}
-
-ptrdiff_t bide_call_unlink_(bide_io_operation *operation)
-{
-    return result_or_errno(unlinkat(AT_FDCWD, operation->arguments.path.path, operation->flags));
-}
-
-ptrdiff_t bide_call_make_directory_(bide_io_operation *operation)
-{
-    return result_or_errno(
-        mkdir(operation->arguments.path.path, (mode_t)operation->arguments.path.mode));
 }
 
 /* Stores the position before the call in `offset`, so that the read can be undone. */

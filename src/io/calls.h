@@ -24,6 +24,9 @@ ptrdiff_t bide_call_listen_(bide_io_operation *operation);
 ptrdiff_t bide_call_bind_(bide_io_operation *operation);
 ptrdiff_t bide_call_pair_(bide_io_operation *operation);
 
+/* Sets the options of a new socket, and binds it if they say so. 0, or a negative errno (socket.c). */
+int bide_socket_prepare_(bide_descriptor *socket, const struct bide_socket_options *options);
+
 /* These may block on a descriptor that does not poll. */
 ptrdiff_t bide_call_read_(bide_io_operation *operation);
 ptrdiff_t bide_call_write_(bide_io_operation *operation);
@@ -31,16 +34,38 @@ ptrdiff_t bide_call_readv_(bide_io_operation *operation);
 ptrdiff_t bide_call_writev_(bide_io_operation *operation);
 
 /* These may block. */
-ptrdiff_t bide_call_open_(bide_io_operation *operation);
 ptrdiff_t bide_call_sync_(bide_io_operation *operation);
 ptrdiff_t bide_call_allocate_(bide_io_operation *operation);
 ptrdiff_t bide_call_truncate_(bide_io_operation *operation);
 ptrdiff_t bide_call_stat_(bide_io_operation *operation);
-ptrdiff_t bide_call_rename_(bide_io_operation *operation);
-ptrdiff_t bide_call_unlink_(bide_io_operation *operation);
-ptrdiff_t bide_call_make_directory_(bide_io_operation *operation);
 ptrdiff_t bide_call_read_directory_(bide_io_operation *operation);
 ptrdiff_t bide_call_map_(bide_io_operation *operation);
 ptrdiff_t bide_call_prefault_(bide_io_operation *operation);
+ptrdiff_t bide_call_copy_range_(bide_io_operation *operation); /* file_copy.c */
+
+/* These may block, too: path_calls.c. */
+ptrdiff_t bide_call_open_(bide_io_operation *operation);
+ptrdiff_t bide_call_open_temporary_(bide_io_operation *operation);
+ptrdiff_t bide_call_rename_(bide_io_operation *operation);
+ptrdiff_t bide_call_unlink_(bide_io_operation *operation);
+ptrdiff_t bide_call_make_directory_(bide_io_operation *operation);
+ptrdiff_t bide_call_link_(bide_io_operation *operation);
+ptrdiff_t bide_call_symlink_(bide_io_operation *operation);
+ptrdiff_t bide_call_readlink_(bide_io_operation *operation);
+ptrdiff_t bide_call_realpath_(bide_io_operation *operation);
+ptrdiff_t bide_call_statx_(bide_io_operation *operation);
+ptrdiff_t bide_call_statfs_(bide_io_operation *operation);
+ptrdiff_t bide_call_chmod_(bide_io_operation *operation);
+ptrdiff_t bide_call_chown_(bide_io_operation *operation);
+ptrdiff_t bide_call_utimes_(bide_io_operation *operation);
+
+/* The number of a root's directory; AT_FDCWD: the working directory. */
+int bide_path_fd_(const struct bide_path_root *root);
+
+/*
+ * Whether each path of an operation may be passed to a call as it is: its root is not restricted, and
+ * it is not empty. True too if it has no path.
+ */
+bool bide_path_is_plain_(const bide_io_operation *operation);
 
 #endif

@@ -1,4 +1,4 @@
-/* Operations on files and their names, which may block, and polls. Any thread initialises one. */
+/* Operations on files, which may block, and polls. Any thread initialises one. */
 #define _GNU_SOURCE
 #include "bide/file.h"
 
@@ -26,19 +26,6 @@ static bide_awaiter *file_vectors_init(bide_file_operation *file, const bide_awa
     operation->arguments.vector.count = count;
     operation->arguments.vector.offset = offset;
     operation->is_whole = code == BIDE_IO_WRITE_VECTOR;
-    return &operation->awaiter;
-}
-
-bide_awaiter *bide_open(bide_file_operation *file, bide_descriptor *opened, const char *path,
-                        int flags, unsigned mode)
-{
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_open");
-    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_OPEN, NULL);
-    bide_descriptor_init_closed(opened);
-    operation->arguments.open.opened = opened;
-    operation->arguments.open.path = path;
-    operation->arguments.open.flags = flags;
-    operation->arguments.open.mode = mode;
     return &operation->awaiter;
 }
 
@@ -118,7 +105,8 @@ bide_awaiter *bide_stat(bide_file_operation *file, bide_descriptor *descriptor, 
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_stat");
     bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_STAT, descriptor);
     operation->arguments.path.path = NULL;
-    operation->arguments.path.stat = about;
+    operation->arguments.path.root = NULL;
+    operation->arguments.path.about = about;
     return &operation->awaiter;
 }
 
@@ -129,34 +117,8 @@ bide_awaiter *bide_stat_path(bide_file_operation *file, const char *path, struct
     bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_STAT, NULL);
     operation->flags = flags;
     operation->arguments.path.path = path;
-    operation->arguments.path.stat = about;
-    return &operation->awaiter;
-}
-
-bide_awaiter *bide_rename(bide_file_operation *file, const char *from, const char *to)
-{
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_rename");
-    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_RENAME, NULL);
-    operation->arguments.path.path = from;
-    operation->arguments.path.other = to;
-    return &operation->awaiter;
-}
-
-bide_awaiter *bide_unlink(bide_file_operation *file, const char *path, int flags)
-{
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_unlink");
-    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_UNLINK, NULL);
-    operation->flags = flags;
-    operation->arguments.path.path = path;
-    return &operation->awaiter;
-}
-
-bide_awaiter *bide_make_directory(bide_file_operation *file, const char *path, unsigned mode)
-{
-    static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_make_directory");
-    bide_io_operation *operation = io_file_init(file, &ops, BIDE_IO_MAKE_DIRECTORY, NULL);
-    operation->arguments.path.path = path;
-    operation->arguments.path.mode = mode;
+    operation->arguments.path.root = NULL;
+    operation->arguments.path.about = about;
     return &operation->awaiter;
 }
 

@@ -274,7 +274,7 @@ static bool operation_take_error(bide_io_operation *operation, int error, bool *
 {
     if (error == -EINTR)
         return false;
-    if (error == -EAGAIN) {
+    if (error == -EAGAIN && operation->descriptor != NULL) { /* (an open is not waited for) */
         *again = true;
         return false;
     }

@@ -29,6 +29,8 @@ typedef enum bide_io_shape_ {
     IO_SHAPE_LISTEN,
     IO_SHAPE_OPEN,
     IO_SHAPE_PATH,
+    IO_SHAPE_NAMES,
+    IO_SHAPE_COPY,
     IO_SHAPE_SPLICE,
     IO_SHAPE_SEND_FILE,
     IO_SHAPE_MAP,

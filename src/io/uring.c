@@ -40,6 +40,7 @@
 #define _GNU_SOURCE
 #include "acceptor.h"
 #include "buffer_pool.h"
+#include "calls.h"
 #include "offload.h"
 
 #if BIDE_HAS_LIBURING
@@ -463,7 +464,8 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
         return frame;
     }
     if (BIDE_UNLIKELY(
-            !bide_uring_has_opcode_(loop->uring, bide_uring_rows_[operation->code].opcode))) {
+            !bide_uring_has_opcode_(loop->uring, bide_uring_rows_[operation->code].opcode) ||
+            (row->blocks == IO_BLOCKS_ALWAYS && !bide_path_is_plain_(operation)))) {
         if (operation->code != BIDE_IO_SEND_ZERO_COPY)
             return bide_loop_offload_(loop, operation, frame);
         uring_falls_back_to_copy(loop->uring, operation, -EOPNOTSUPP);

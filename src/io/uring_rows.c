@@ -9,6 +9,7 @@
 
 #include "bide/address.h"
 #include "buffer_pool.h"
+#include "calls.h"
 #include "uring.h"
 
 #include <fcntl.h>
@@ -77,7 +78,7 @@ static void prepare_accept(struct io_uring_sqe *entry, const bide_io_operation *
 
 static void prepare_connect(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    const bide_address *address = operation->arguments.address;
+    const bide_address *address = operation->arguments.connect.address;
     io_uring_prep_connect(entry, io_fd(operation), &address->any.generic, address->length);
 }
 
@@ -149,9 +150,9 @@ static void prepare_recv_provided(struct io_uring_sqe *entry, const bide_io_oper
 
 static void prepare_open(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_openat(entry, AT_FDCWD, operation->arguments.open.path,
-                         operation->arguments.open.flags | O_CLOEXEC,
-                         (mode_t)operation->arguments.open.mode);
+    io_uring_prep_openat(
+        entry, bide_path_fd_(operation->arguments.open.root), operation->arguments.open.path,
+        operation->arguments.open.flags | O_CLOEXEC, (mode_t)operation->arguments.open.mode);
 }
 
 static void prepare_sync(struct io_uring_sqe *entry, const bide_io_operation *operation)
@@ -180,19 +181,44 @@ static void prepare_splice_from_file(struct io_uring_sqe *entry, const bide_io_o
 
 static void prepare_rename(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_renameat(entry, AT_FDCWD, operation->arguments.path.path, AT_FDCWD,
-                           operation->arguments.path.other, 0);
+    io_uring_prep_renameat(entry, bide_path_fd_(operation->arguments.names.root),
+                           operation->arguments.names.path,
+                           bide_path_fd_(operation->arguments.names.other_root),
+                           operation->arguments.names.other, (unsigned)operation->flags);
 }
 
 static void prepare_unlink(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_unlinkat(entry, AT_FDCWD, operation->arguments.path.path, operation->flags);
+    io_uring_prep_unlinkat(entry, bide_path_fd_(operation->arguments.path.root),
+                           operation->arguments.path.path, operation->flags);
 }
 
 static void prepare_make_directory(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
-    io_uring_prep_mkdirat(entry, AT_FDCWD, operation->arguments.path.path,
-                          (mode_t)operation->arguments.path.mode);
+    io_uring_prep_mkdirat(entry, bide_path_fd_(operation->arguments.path.root),
+                          operation->arguments.path.path, (mode_t)operation->arguments.path.mode);
+}
+
+static void prepare_link(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    io_uring_prep_linkat(entry, bide_path_fd_(operation->arguments.names.root),
+                         operation->arguments.names.path,
+                         bide_path_fd_(operation->arguments.names.other_root),
+                         operation->arguments.names.other, operation->flags);
+}
+
+static void prepare_symlink(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    io_uring_prep_symlinkat(entry, operation->arguments.path.about,
+                            bide_path_fd_(operation->arguments.path.root),
+                            operation->arguments.path.path);
+}
+
+static void prepare_statx(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    io_uring_prep_statx(entry, bide_path_fd_(operation->arguments.path.root),
+                        operation->arguments.path.path, operation->flags,
+                        operation->arguments.path.mode, operation->arguments.path.about);
 }
 
 /* ---- The table ---- */
@@ -231,12 +257,23 @@ const uring_row bide_uring_rows_[] = {
     [BIDE_IO_RENAME] = {IORING_OP_RENAMEAT, false, prepare_rename},
     [BIDE_IO_UNLINK] = {IORING_OP_UNLINKAT, false, prepare_unlink},
     [BIDE_IO_MAKE_DIRECTORY] = {IORING_OP_MKDIRAT, false, prepare_make_directory},
+    [BIDE_IO_LINK] = {IORING_OP_LINKAT, false, prepare_link},
+    [BIDE_IO_SYMLINK] = {IORING_OP_SYMLINKAT, false, prepare_symlink},
+    [BIDE_IO_STATX] = {IORING_OP_STATX, false, prepare_statx},
     [BIDE_IO_SPLICE_FROM_FILE] = {IORING_OP_SPLICE, false, prepare_splice_from_file},
 
     /* (the ring has no opcode for these) */
     [BIDE_IO_READ_DIRECTORY] = {URING_OPCODES, false, NULL},
     [BIDE_IO_MAP] = {URING_OPCODES, false, NULL},
     [BIDE_IO_PREFAULT] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_READLINK] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_REALPATH] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_STATFS] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_CHMOD] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_CHOWN] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_UTIMES] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_OPEN_TEMPORARY] = {URING_OPCODES, false, NULL},
+    [BIDE_IO_COPY_RANGE] = {URING_OPCODES, false, NULL},
 };
 
 BIDE_STATIC_ASSERT(sizeof bide_uring_rows_ / sizeof *bide_uring_rows_ == BIDE_IO_CODES,

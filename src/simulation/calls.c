@@ -234,6 +234,36 @@ static ptrdiff_t sim_splice_from_file(sim_environment *environment, memory_node 
     return (ptrdiff_t)moved;
 }
 
+static ptrdiff_t sim_copy_range(sim_environment *environment, memory_node *to,
+                                bide_io_operation *operation)
+{
+    char chunk[CHUNK];
+    memory_message message;
+    struct iovec vector;
+    size_t size = operation->arguments.copy.size, moved = 0;
+    memory_node *from =
+        bide_sim_node_of_(environment, bide_descriptor_fd(operation->arguments.copy.file));
+    if (from == NULL)
+        return -EBADF;
+    if (!from->kind->is_file)
+        return -EINVAL;
+    while (moved < size) {
+        message_in_memory_init(&message, &vector, chunk,
+                               size - moved < CHUNK ? size - moved : CHUNK, 0);
+        ptrdiff_t count = bide_sim_file_read_(from, &message.bytes,
+                                              operation->arguments.copy.from + (int64_t)moved);
+        if (count > 0) {
+            message_in_memory_init(&message, &vector, chunk, (size_t)count, 0);
+            count = bide_sim_file_write_(to, &message.bytes,
+                                         operation->arguments.copy.to + (int64_t)moved);
+        }
+        if (count <= 0)
+            return moved != 0 ? (ptrdiff_t)moved : count;
+        moved += (size_t)count;
+    }
+    return (ptrdiff_t)moved;
+}
+
 static void sim_discard(memory_node *node, char *chunk, size_t size)
 {
     memory_message message;
@@ -383,17 +413,23 @@ void bide_sim_take_opened_(sim_environment *environment, bide_descriptor *descri
 
 static int sim_open_connection(sim_environment *environment, bide_io_operation *operation)
 {
-    return bide_sim_connect_(environment, operation->arguments.address);
+    if (operation->arguments.connect.options != NULL)
+        return -EOPNOTSUPP;
+    return bide_sim_connect_(environment, operation->arguments.connect.address);
 }
 
 static int sim_open_listener(sim_environment *environment, bide_io_operation *operation)
 {
+    if (operation->arguments.listen.options != NULL)
+        return -EOPNOTSUPP;
     return bide_sim_listen_(environment, operation->arguments.listen.address,
                             operation->arguments.listen.backlog, operation->flags);
 }
 
 static int sim_open_receiver(sim_environment *environment, bide_io_operation *operation)
 {
+    if (operation->arguments.listen.options != NULL)
+        return -EOPNOTSUPP;
     return bide_sim_open_datagrams_(environment, operation->arguments.listen.address,
                                     operation->flags);
 }
@@ -468,6 +504,17 @@ const memory_row bide_sim_rows_[] = {
     [BIDE_IO_RENAME] = {.call = bide_sim_call_rename_},
     [BIDE_IO_UNLINK] = {.call = bide_sim_call_unlink_},
     [BIDE_IO_MAKE_DIRECTORY] = {.call = bide_sim_call_make_directory_},
+    [BIDE_IO_LINK] = {.call = bide_sim_call_link_},
+    [BIDE_IO_SYMLINK] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_READLINK] = {.call = bide_sim_call_readlink_},
+    [BIDE_IO_REALPATH] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_STATX] = {.call = bide_sim_call_statx_},
+    [BIDE_IO_STATFS] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_CHMOD] = {.call = bide_sim_call_chmod_},
+    [BIDE_IO_CHOWN] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_UTIMES] = {.call = bide_sim_call_nothing_},
+    [BIDE_IO_OPEN_TEMPORARY] = {.call = bide_sim_call_open_temporary_},
+    [BIDE_IO_COPY_RANGE] = ON_FILE(sim_copy_range, -EINVAL),
     [BIDE_IO_SPLICE_FROM_FILE] = {.call = sim_splice_from_file},
     [BIDE_IO_READ_DIRECTORY] = ON_FILE(bide_sim_call_read_directory_, -ENOTDIR),
     [BIDE_IO_MAP] = {.call = bide_sim_call_nothing_},

@@ -10,6 +10,8 @@
 #define _GNU_SOURCE
 #include "tree.h"
 
+#include "../io/statx.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/falloc.h>
@@ -217,11 +219,11 @@ int bide_sim_seek_(memory_node *node, int64_t offset)
 
 /* ---- Opening ---- */
 
-static int open_inode(sim_environment *environment, const char *path, int flags, mode_t mode,
+static int open_inode(sim_environment *environment, memory_path path, int flags, mode_t mode,
                       memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, path.root, path.path, &walk);
     if (error != 0)
         return error;
     *inode = walk.inode;
@@ -247,12 +249,12 @@ static int open_inode(sim_environment *environment, const char *path, int flags,
 }
 
 /* A file without a name, in a directory. */
-static int open_unnamed(sim_environment *environment, const char *path, int flags, mode_t mode,
+static int open_unnamed(sim_environment *environment, memory_path path, int flags, mode_t mode,
                         memory_inode **inode)
 {
     static const memory_walk nowhere = {NULL, NULL, 0, NULL, false};
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, path.root, path.path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -265,7 +267,7 @@ static int open_unnamed(sim_environment *environment, const char *path, int flag
     return *inode != NULL ? 0 : -ENOSPC;
 }
 
-int bide_sim_open_(sim_environment *environment, const char *path, int flags, unsigned mode)
+static int open_in_memory(sim_environment *environment, memory_path path, int flags, unsigned mode)
 {
     memory_inode *inode = NULL;
     int error = bide_sim_has_number_(environment);
@@ -291,7 +293,31 @@ int bide_sim_open_(sim_environment *environment, const char *path, int flags, un
     return fd;
 }
 
+int bide_sim_open_(sim_environment *environment, const char *path, int flags, unsigned mode)
+{
+    return open_in_memory(environment, (memory_path){NULL, path}, flags, mode);
+}
+
+memory_inode *bide_sim_inode_of_(const sim_environment *environment, int fd)
+{
+    const memory_node *node = bide_sim_node_of_(environment, fd);
+    return node != NULL && node->kind->is_file ? memory_file_of(node)->inode : NULL;
+}
+
 /* ---- Operations that move no bytes ---- */
+
+/* What a path names; an empty one: what its root has open. */
+static int find_inode(sim_environment *environment, memory_path path, memory_inode **inode)
+{
+    memory_walk walk;
+    if (path.path[0] == '\0' && path.root != NULL && path.root->directory != NULL) {
+        *inode = bide_sim_inode_of_(environment, bide_descriptor_fd(path.root->directory));
+        return *inode != NULL ? 0 : -EBADF;
+    }
+    int error = bide_sim_walk_(environment, path.root, path.path, &walk);
+    *inode = error == 0 ? walk.inode : NULL;
+    return error == 0 && walk.inode == NULL ? -ENOENT : error;
+}
 
 static void stat_inode(const memory_inode *inode, struct stat *about)
 {
@@ -309,14 +335,12 @@ static void stat_inode(const memory_inode *inode, struct stat *about)
     about->st_atim = about->st_mtim;
 }
 
-static int stat_path(sim_environment *environment, const char *path, struct stat *about)
+static int stat_path(sim_environment *environment, memory_path path, struct stat *about)
 {
-    memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
-    if (error == 0 && walk.inode == NULL)
-        error = -ENOENT;
+    memory_inode *inode;
+    int error = find_inode(environment, path, &inode);
     if (error == 0)
-        stat_inode(walk.inode, about);
+        stat_inode(inode, about);
     return error;
 }
 
@@ -417,9 +441,19 @@ ptrdiff_t bide_sim_call_read_directory_(sim_environment *environment, memory_nod
 
 ptrdiff_t bide_sim_call_open_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
+    const memory_path path = {operation->arguments.open.root, operation->arguments.open.path};
     (void)node;
-    return bide_sim_open_(environment, operation->arguments.open.path, operation->arguments.open.flags,
-                       operation->arguments.open.mode);
+    return open_in_memory(environment, path, operation->arguments.open.flags,
+                          operation->arguments.open.mode);
+}
+
+ptrdiff_t bide_sim_call_open_temporary_(sim_environment *environment, memory_node *node,
+                                        bide_io_operation *operation)
+{
+    const memory_path path = {operation->arguments.open.root, operation->arguments.open.path};
+    (void)node;
+    return open_in_memory(environment, path, operation->arguments.open.flags | O_TMPFILE,
+                          operation->arguments.open.mode);
 }
 
 ptrdiff_t bide_sim_call_sync_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
@@ -445,32 +479,104 @@ ptrdiff_t bide_sim_call_truncate_(sim_environment *environment, memory_node *nod
     return file_truncate(memory_file_of(node), operation->arguments.range.size);
 }
 
+/* The path of an operation that has one, and of the first of two. */
+static memory_path path_of(const bide_io_operation *operation)
+{
+    return (memory_path){operation->arguments.path.root, operation->arguments.path.path};
+}
+
+static memory_path path_from(const bide_io_operation *operation)
+{
+    return (memory_path){operation->arguments.names.root, operation->arguments.names.path};
+}
+
+static memory_path path_to(const bide_io_operation *operation)
+{
+    return (memory_path){operation->arguments.names.other_root, operation->arguments.names.other};
+}
+
 ptrdiff_t bide_sim_call_stat_(sim_environment *environment, memory_node *node, bide_io_operation *operation)
 {
-    const char *path = operation->arguments.path.path;
-    struct stat *about = operation->arguments.path.stat;
-    return path != NULL ? stat_path(environment, path, about) : stat_node(node, about);
+    struct stat *about = operation->arguments.path.about;
+    return operation->arguments.path.path != NULL
+               ? stat_path(environment, path_of(operation), about)
+               : stat_node(node, about);
+}
+
+ptrdiff_t bide_sim_call_statx_(sim_environment *environment, memory_node *node,
+                               bide_io_operation *operation)
+{
+    struct statx *about = operation->arguments.path.about;
+    struct stat found;
+    int error = stat_path(environment, path_of(operation), &found);
+    (void)node;
+    if (error != 0)
+        return error;
+    memset(about, 0, sizeof *about);
+    about->stx_mask = STATX_BASIC_STATS;
+    about->stx_blksize = (uint32_t)found.st_blksize;
+    about->stx_nlink = (uint32_t)found.st_nlink;
+    about->stx_mode = (uint16_t)found.st_mode;
+    about->stx_ino = (uint64_t)found.st_ino;
+    about->stx_size = (uint64_t)found.st_size;
+    about->stx_blocks = (uint64_t)found.st_blocks;
+    about->stx_mtime.tv_sec = found.st_mtim.tv_sec;
+    about->stx_mtime.tv_nsec = (uint32_t)found.st_mtim.tv_nsec;
+    about->stx_ctime = about->stx_mtime;
+    about->stx_atime = about->stx_mtime;
+    return 0;
+}
+
+ptrdiff_t bide_sim_call_chmod_(sim_environment *environment, memory_node *node,
+                               bide_io_operation *operation)
+{
+    memory_inode *inode;
+    int error = find_inode(environment, path_of(operation), &inode);
+    (void)node;
+    if (error == 0)
+        inode->mode = (inode->mode & S_IFMT) | (operation->arguments.path.mode & 07777);
+    return error;
+}
+
+/* (there are no symbolic links) */
+ptrdiff_t bide_sim_call_readlink_(sim_environment *environment, memory_node *node,
+                                  bide_io_operation *operation)
+{
+    memory_inode *inode;
+    int error = find_inode(environment, path_of(operation), &inode);
+    (void)node;
+    return error == 0 ? -EINVAL : error;
+}
+
+ptrdiff_t bide_sim_call_link_(sim_environment *environment, memory_node *node,
+                              bide_io_operation *operation)
+{
+    memory_inode *inode;
+    int error = find_inode(environment, path_from(operation), &inode);
+    (void)node;
+    return error == 0 ? bide_sim_link_(environment, inode, path_to(operation)) : error;
 }
 
 ptrdiff_t bide_sim_call_rename_(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_rename_(environment, operation->arguments.path.path, operation->arguments.path.other);
+    return bide_sim_rename_(environment, path_from(operation), path_to(operation),
+                            (unsigned)operation->flags);
 }
 
 ptrdiff_t bide_sim_call_unlink_(sim_environment *environment, memory_node *node,
                                 bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_unlink_(environment, operation->arguments.path.path,
-                         (operation->flags & AT_REMOVEDIR) != 0);
+    return bide_sim_unlink_(environment, path_of(operation),
+                            (operation->flags & AT_REMOVEDIR) != 0);
 }
 
 ptrdiff_t bide_sim_call_make_directory_(sim_environment *environment, memory_node *node,
                                         bide_io_operation *operation)
 {
     (void)node;
-    return bide_sim_make_directory_(environment, operation->arguments.path.path,
+    return bide_sim_make_directory_(environment, path_of(operation),
                                     (mode_t)operation->arguments.path.mode);
 }

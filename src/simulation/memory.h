@@ -352,7 +352,8 @@ typedef ptrdiff_t memory_operation(sim_environment *environment, memory_node *no
 /* Operations on files and their names, for the rows in calls.c. */
 memory_operation bide_sim_call_open_, bide_sim_call_sync_, bide_sim_call_allocate_,
     bide_sim_call_truncate_, bide_sim_call_stat_, bide_sim_call_rename_, bide_sim_call_unlink_,
-    bide_sim_call_make_directory_, bide_sim_call_read_directory_;
+    bide_sim_call_make_directory_, bide_sim_call_read_directory_, bide_sim_call_open_temporary_,
+    bide_sim_call_statx_, bide_sim_call_chmod_, bide_sim_call_readlink_, bide_sim_call_link_;
 
 /* ---- Operations (calls.c) ---- */
 

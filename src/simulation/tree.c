@@ -6,10 +6,12 @@
  * 1. An inode exists as long as an entry, an open file or a bound socket refers to it.
  * 2. Entries have numbers that grow, and are kept in that order. So a reader of a directory that
  *    has read up to a number finds each entry that was not removed meanwhile, once.
- * 3. Entries are the only links, and an inode has one entry. So directories form a tree.
+ * 3. Entries are the only links, and a directory has one entry. So directories form a tree.
  */
 #define _GNU_SOURCE
 #include "tree.h"
+
+#include "../io/statx.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -104,7 +106,7 @@ static void remove_entry(sim_environment *environment, memory_inode *directory, 
     *place = entry->next;
     if (directory->last == entry)
         directory->last = before;
-    bide_assert(entry->inode->links == 1 || entry->inode->links == 2); /* 3 (2: it is renamed) */
+    bide_assert(entry->inode->links != 0); /* 3 */
     entry->inode->links--;
     free_if_unused(environment, entry->inode);
     free(entry);
@@ -124,13 +126,40 @@ static memory_inode *tree_step(memory_inode *directory, const char *name, size_t
     return entry != NULL ? entry->inode : NULL;
 }
 
-int bide_sim_walk_to_(const sim_environment *environment, const char *path, memory_walk *walk)
+/* Where a path begins: *top, above which it may not go unless that is NULL. 0 or a negative errno. */
+static int walk_begin(const sim_environment *environment, const bide_path_root *root,
+                      const char *path, memory_inode **at, memory_inode **top)
 {
-    memory_inode *at = environment->tree->root;
+    const unsigned confined = BIDE_PATH_BENEATH | BIDE_PATH_IN_ROOT;
+    unsigned resolve = root != NULL ? root->resolve : 0;
+    *at = environment->tree->root;
+    *top = NULL;
+    if ((resolve & BIDE_PATH_BENEATH) != 0 && path[0] == '/')
+        return -EXDEV;
+    if (root != NULL && root->directory != NULL &&
+        (path[0] != '/' || (resolve & BIDE_PATH_IN_ROOT) != 0)) {
+        *at = bide_sim_inode_of_(environment, bide_descriptor_fd(root->directory));
+        if (*at == NULL)
+            return -EBADF;
+        if (!S_ISDIR((*at)->mode))
+            return -ENOTDIR;
+    }
+    if ((resolve & confined) != 0)
+        *top = *at;
+    return 0;
+}
+
+int bide_sim_walk_(const sim_environment *environment, const bide_path_root *root, const char *path,
+                   memory_walk *walk)
+{
+    memory_inode *at, *top;
     if (path[0] == '\0')
         return -ENOENT;
     if (strnlen(path, PATH_MAX) == PATH_MAX)
         return -ENAMETOOLONG;
+    int error = walk_begin(environment, root, path, &at, &top);
+    if (error != 0)
+        return error;
     *walk = (memory_walk){at, path, 0, at, true};
     for (path += strspn(path, "/"); *path != '\0';) {
         size_t length = strcspn(path, "/");
@@ -141,7 +170,11 @@ int bide_sim_walk_to_(const sim_environment *environment, const char *path, memo
             return -ENOTDIR;
         if (length > NAME_MAX)
             return -ENAMETOOLONG;
-        *walk = (memory_walk){at, path, length, tree_step(at, path, length), slashes != 0};
+        bool leaves = at == top && length == 2 && name_is_dots(path, length);
+        if (leaves && (root->resolve & BIDE_PATH_BENEATH) != 0)
+            return -EXDEV;
+        *walk = (memory_walk){at, path, length, leaves ? at : tree_step(at, path, length),
+                              slashes != 0};
         at = walk->inode;
         path += length + slashes;
     }
@@ -183,12 +216,17 @@ static int check_rename(const memory_walk *from, const memory_walk *to)
     return to->inode->first != NULL ? -ENOTEMPTY : 0;
 }
 
-int bide_sim_rename_(sim_environment *environment, const char *from_path, const char *to_path)
+int bide_sim_rename_(sim_environment *environment, memory_path from_path, memory_path to_path,
+                     unsigned flags)
 {
     memory_walk from, to;
-    int error = bide_sim_walk_to_(environment, from_path, &from);
+    if ((flags & ~(unsigned)RENAME_NOREPLACE) != 0)
+        return -EINVAL;
+    int error = bide_sim_walk_(environment, from_path.root, from_path.path, &from);
     if (error == 0)
-        error = bide_sim_walk_to_(environment, to_path, &to);
+        error = bide_sim_walk_(environment, to_path.root, to_path.path, &to);
+    if (error == 0 && flags != 0 && from.inode != NULL && to.inode != NULL)
+        error = -EEXIST;
     if (error == 0)
         error = check_rename(&from, &to);
     if (error != 0 || to.inode == from.inode)
@@ -204,10 +242,29 @@ int bide_sim_rename_(sim_environment *environment, const char *from_path, const 
     return 0;
 }
 
-int bide_sim_unlink_(sim_environment *environment, const char *path, bool is_directory)
+int bide_sim_link_(sim_environment *environment, memory_inode *inode, memory_path to)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, to.root, to.path, &walk);
+    if (error != 0)
+        return error;
+    if (walk.inode != NULL)
+        return -EEXIST;
+    if (S_ISDIR(inode->mode))
+        return -EPERM;
+    if (walk.is_directory)
+        return -ENOENT;
+    memory_entry *entry = entry_new(walk.name, walk.length);
+    if (entry == NULL)
+        return -ENOSPC;
+    directory_append(environment, walk.directory, entry, inode);
+    return 0;
+}
+
+int bide_sim_unlink_(sim_environment *environment, memory_path path, bool is_directory)
+{
+    memory_walk walk;
+    int error = bide_sim_walk_(environment, path.root, path.path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -232,10 +289,10 @@ static bool walk_is_last(const memory_walk *walk)
     return rest[strspn(rest, "/")] == '\0';
 }
 
-int bide_sim_make_directory_(sim_environment *environment, const char *path, mode_t mode)
+int bide_sim_make_directory_(sim_environment *environment, memory_path path, mode_t mode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, path.root, path.path, &walk);
     if (error == -ENOTDIR && walk_is_last(&walk))
         return -EEXIST;
     if (error != 0)
@@ -253,7 +310,7 @@ int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_n
                         memory_inode **inode)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, NULL, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode != NULL)
@@ -271,7 +328,7 @@ int bide_sim_tree_bind_(sim_environment *environment, const char *path, memory_n
 int bide_sim_tree_find_(sim_environment *environment, const char *path, memory_node **node)
 {
     memory_walk walk;
-    int error = bide_sim_walk_to_(environment, path, &walk);
+    int error = bide_sim_walk_(environment, NULL, path, &walk);
     if (error != 0)
         return error;
     if (walk.inode == NULL)
@@ -309,7 +366,7 @@ void bide_sim_tree_destroy_(sim_environment *environment)
 static memory_inode *tree_make(sim_environment *environment, const char *path, mode_t mode)
 {
     memory_walk walk;
-    return bide_sim_walk_to_(environment, path, &walk) == 0
+    return bide_sim_walk_(environment, NULL, path, &walk) == 0
                ? bide_sim_inode_new_(environment, &walk, mode)
                : NULL;
 }

@@ -4,6 +4,8 @@
 
 #include "memory.h"
 
+#include "bide/path.h"
+
 #include <sys/stat.h>
 
 /* A name in a directory. */
@@ -49,8 +51,15 @@ typedef struct memory_walk {
     bool is_directory;   /* the path ends with a slash, or is the root */
 } memory_walk;
 
-/* 0 or a negative errno. All names but the last have to exist. */
-int bide_sim_walk_to_(const sim_environment *environment, const char *path, memory_walk *walk);
+/*
+ * 0 or a negative errno. All names but the last have to exist. `root`: where a relative path begins,
+ * and what it may lead to; NULL: the root of the tree.
+ */
+int bide_sim_walk_(const sim_environment *environment, const bide_path_root *root, const char *path,
+                   memory_walk *walk);
+
+/* The inode of an open file of that number; NULL: there is none (file.c). */
+memory_inode *bide_sim_inode_of_(const sim_environment *environment, int fd);
 
 /*
  * A new inode, with the name of the walk, or without one if its directory is NULL. NULL: no memory.
@@ -60,9 +69,19 @@ memory_inode *bide_sim_inode_new_(sim_environment *environment, const memory_wal
 void bide_sim_inode_hold_(memory_inode *inode);
 void bide_sim_inode_drop_(sim_environment *environment, memory_inode *inode);
 
-/* As rename, unlinkat and mkdir. */
-int bide_sim_rename_(sim_environment *environment, const char *from, const char *to);
-int bide_sim_unlink_(sim_environment *environment, const char *path, bool is_directory);
-int bide_sim_make_directory_(sim_environment *environment, const char *path, mode_t mode);
+/* A path under a root. */
+typedef struct memory_path {
+    const bide_path_root *root;
+    const char *path;
+} memory_path;
+
+/* As renameat2, unlinkat and mkdirat. */
+int bide_sim_rename_(sim_environment *environment, memory_path from, memory_path to,
+                     unsigned flags);
+int bide_sim_unlink_(sim_environment *environment, memory_path path, bool is_directory);
+int bide_sim_make_directory_(sim_environment *environment, memory_path path, mode_t mode);
+
+/* Gives an inode that is no directory one more name. 0 or a negative errno. */
+int bide_sim_link_(sim_environment *environment, memory_inode *inode, memory_path to);
 
 #endif

@@ -42,7 +42,8 @@ struct bide_address;
 struct bide_buffer_pool;
 struct bide_described_;
 struct bide_message;
-struct stat;
+struct bide_path_root;
+struct bide_socket_options;
 
 /* The operations. src/io/operation_table.c says how they differ. */
 typedef enum bide_io_code {
@@ -79,6 +80,17 @@ typedef enum bide_io_code {
     BIDE_IO_RENAME,
     BIDE_IO_UNLINK,
     BIDE_IO_MAKE_DIRECTORY,
+    BIDE_IO_LINK,
+    BIDE_IO_SYMLINK,
+    BIDE_IO_READLINK,
+    BIDE_IO_REALPATH,
+    BIDE_IO_STATX,
+    BIDE_IO_STATFS,
+    BIDE_IO_CHMOD,
+    BIDE_IO_CHOWN,
+    BIDE_IO_UTIMES,
+    BIDE_IO_OPEN_TEMPORARY,
+    BIDE_IO_COPY_RANGE, /* from one file to another, up to a few MB */
     BIDE_IO_SPLICE_FROM_FILE, /* to a pipe that is empty */
     BIDE_IO_READ_DIRECTORY,
     BIDE_IO_MAP,
@@ -123,24 +135,42 @@ typedef union bide_io_arguments {
         struct bide_address *peer;      /* or NULL */
         struct bide_acceptor *acceptor; /* it keeps connections; or NULL */
     } accept;
-    const struct bide_address *address;
     struct {
         const struct bide_address *address;
+        const struct bide_socket_options *options; /* or NULL */
+    } connect;
+    struct {
+        const struct bide_address *address;
+        const struct bide_socket_options *options; /* or NULL */
         int type;
         int backlog;
     } listen;
     struct {
         bide_descriptor *opened;
         const char *path;
+        const struct bide_path_root *root; /* NULL: the working directory, not restricted */
         int flags;
         unsigned mode;
     } open;
     struct {
         const char *path; /* NULL: of the descriptor */
-        const char *other;
-        struct stat *stat;
-        unsigned mode;
+        const struct bide_path_root *root;
+        void *about;    /* what is filled in, or other data */
+        unsigned mode;  /* or the owner, the mask of statx, the size of a text */
+        unsigned group;
     } path;
+    struct {
+        const char *path;
+        const struct bide_path_root *root;
+        const char *other;
+        const struct bide_path_root *other_root;
+    } names;
+    struct {
+        const bide_descriptor *file; /* from which it is copied */
+        int64_t from;
+        int64_t to;
+        size_t size;
+    } copy;
     struct {
         int64_t offset;
         size_t size;

@@ -79,6 +79,9 @@ void awaits_nothing(void)
     bide_signal_wait(0, &one_signal);                                   // HERE
     bide_listen(0, 0, 0, 0);                                            // HERE
     bide_listen_with(0, 0, 0, 0, 0);                                    // HERE
+    bide_bind_using(0, 0, 0, 0, 0);                                     // HERE
+    bide_connect_using(0, 0, 0, 0);                                     // HERE
+    bide_listen_using(0, 0, 0, 0, 0, 0);                                // HERE
     bide_resolve(0, 0, 0, 0);                                           // HERE
     bide_recv(0, 0, 0, 0);                                              // HERE
     bide_recv_from(0, 0, 0, 0, 0);                                      // HERE
@@ -105,6 +108,22 @@ void awaits_nothing(void)
     bide_allocate(0, 0, 0, 0, 0);                                       // HERE
     bide_make_directory(0, 0, 0);                                       // HERE
     bide_open(0, 0, 0, 0, 0);                                           // HERE
+    bide_open_at(0, 0, 0, 0, 0, 0);                                     // HERE
+    bide_open_temporary(0, 0, 0, 0, 0, 0);                              // HERE
+    bide_statx_at(0, 0, 0, 0, 0, 0);                                    // HERE
+    bide_statfs_at(0, 0, 0, 0);                                         // HERE
+    bide_chmod_at(0, 0, 0, 0, 0);                                       // HERE
+    bide_chown_at(0, 0, 0, 0, 0, 0);                                    // HERE
+    bide_utimes_at(0, 0, 0, 0, 0);                                      // HERE
+    bide_realpath_at(0, 0, 0, 0, 0);                                    // HERE
+    bide_readlink_at(0, 0, 0, 0, 0);                                    // HERE
+    bide_symlink_at(0, 0, 0, 0);                                        // HERE
+    bide_link_at(0, 0, 0, 0, 0, 0);                                     // HERE
+    bide_rename_at(0, 0, 0, 0, 0, 0);                                   // HERE
+    bide_unlink_at(0, 0, 0, 0);                                         // HERE
+    bide_make_directory_at(0, 0, 0, 0);                                 // HERE
+    bide_copy_file(0, 0, 0, 0, 0, 0);                                   // HERE
+    bide_lock_file(0, 0, BIDE_FILE_SHARED, 0, 0);                       // HERE
     bide_poll(0, 0, 0);                                                 // HERE
     bide_read(0, 0, 0, 0);                                              // HERE
     bide_read_at(0, 0, 0, 0, 0);                                        // HERE

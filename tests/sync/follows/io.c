@@ -6,7 +6,9 @@
 #include "bide/directory.h"
 #include "bide/fd_passing.h"
 #include "bide/file.h"
+#include "bide/file_copy.h"
 #include "bide/names.h"
+#include "bide/path.h"
 #include "bide/server.h"
 #include "bide/socket.h"
 #include "bide/stream.h"
@@ -26,6 +28,8 @@ struct io_objects {
     bide_entry_operation entry;
     bide_connect_any_operation connecting;
     struct stat about;
+    struct statx more;
+    bide_copy_file_operation copying_file;
     bide_address address;
     bide_file_operation file;
     bide_io_operation operation;
@@ -129,6 +133,16 @@ BEGIN(bide_stat_path, bide_stat_path(&io->file, "/tmp/file", &io->about, 0))
 BEGIN(bide_rename, bide_rename(&io->file, "/tmp/file", "/tmp/other"))
 BEGIN(bide_unlink, bide_unlink(&io->file, "/tmp/file", 0))
 BEGIN(bide_make_directory, bide_make_directory(&io->file, "/tmp/new", 0700))
+BEGIN(bide_open_at, bide_open_at(&io->file, &io->another, NULL, "/tmp/other", O_RDWR | O_CREAT, 0600))
+BEGIN(bide_open_temporary, bide_open_temporary(&io->file, &io->another, NULL, "/tmp", 0, 0600))
+BEGIN(bide_statx_at, bide_statx_at(&io->file, NULL, "/tmp/file", 0, STATX_SIZE, &io->more))
+BEGIN(bide_chmod_at, bide_chmod_at(&io->file, NULL, "/tmp/file", 0600, 0))
+BEGIN(bide_readlink_at, bide_readlink_at(&io->file, NULL, "/tmp/file", io->buffer, SOME))
+BEGIN(bide_link_at, bide_link_at(&io->file, NULL, "/tmp/file", NULL, "/tmp/other", 0))
+BEGIN(bide_rename_at, bide_rename_at(&io->file, NULL, "/tmp/file", NULL, "/tmp/other", 0))
+BEGIN(bide_unlink_at, bide_unlink_at(&io->file, NULL, "/tmp/file", 0))
+BEGIN(bide_make_directory_at, bide_make_directory_at(&io->file, NULL, "/tmp/new", 0700))
+BEGIN(bide_copy_file, bide_copy_file(&io->copying_file, &io->opened, 0, &io->opened, 100, UINT64_MAX))
 BEGIN(bide_next_entry, bide_next_entry(&io->entry, &io->directory))
 
 /* ---- Into a socket that is full ---- */
@@ -318,6 +332,16 @@ const row rows_of_io[] = {
     ROW_OF_FILE(bide_rename),
     ROW_OF_FILE(bide_unlink),
     ROW_OF_FILE(bide_make_directory),
+    ROW_OF_FILE(bide_open_at),
+    ROW_OF_FILE(bide_open_temporary),
+    ROW_OF_FILE(bide_statx_at),
+    ROW_OF_FILE(bide_chmod_at),
+    ROW_OF_FILE(bide_readlink_at),
+    ROW_OF_FILE(bide_link_at),
+    ROW_OF_FILE(bide_rename_at),
+    ROW_OF_FILE(bide_unlink_at),
+    ROW_OF_FILE(bide_make_directory_at),
+    ROW_OF_FILE(bide_copy_file),
     ROW_OF_FILE(bide_next_entry),
 };
 const size_t rows_of_io_count = sizeof rows_of_io / sizeof rows_of_io[0];

@@ -53,8 +53,9 @@ typedef struct bide_blocking_options {
 
 /*
  * Makes a pool of threads for blocking calls, and puts it in *blocking. It needs one descriptor,
- * the lowest that is free, and one thread more if it has an interrupt_signal. Signals are blocked
- * on the threads as on a thread pool's; the interrupt_signal reaches calls that may be interrupted.
+ * the lowest that is free from 3 on, and, from its first thread on, one thread more if it has an
+ * interrupt_signal. Signals are blocked on the threads as on a thread pool's; the interrupt_signal
+ * reaches calls that may be interrupted.
  * `options` is copied.
  * Threads: any. Errors: -EINVAL (the number of threads, or no such signal), -EBUSY (the signal has
  * a handler), -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors).

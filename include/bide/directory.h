@@ -60,8 +60,7 @@ void bide_directory_init(bide_directory *directory, bide_descriptor *descriptor,
  * that bide_try_or_break ends its loop. One at a time for a directory.
  * Threads: the loop's. Errors: -EPIPE (there are no more; or closed meanwhile), those of
  * getdents64(2); -EBADF, -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: if none is in the
- * buffer. Cancel-safe: yes, none is lost, unless its call has begun on a thread: then it goes on to
- * its end and has them. Progress: that of the system call.
+ * buffer. Cancel-safe: yes, none is lost. Progress: that of the system call.
  */
 BIDE_KEY_SCOPED(name);
 BIDE_MUST_AWAIT

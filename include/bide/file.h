@@ -11,8 +11,11 @@
  * operation.count is the number of bytes that were moved, whatever the status.
  *
  * A call on a file may block. On an io_uring the kernel handles that; on epoll the call is made on a
- * thread for blocking calls (bide_loop_options.files). A call that has begun there cannot be cancelled:
- * it runs to completion, and a coroutine that is destroyed waits for it.
+ * thread for blocking calls (bide_loop_options.files). If the coroutine is cancelled or destroyed, or the
+ * descriptor closed, a call that waits there is interrupted. So deadlines hold for a FIFO that nobody
+ * opens, a network file system and a device. A call that the kernel cannot interrupt, such as a read from
+ * a disk, runs to completion; then the operation ends with its result, and a coroutine that is destroyed
+ * waits for it.
  *
  * Reads and writes at an offset run side by side; other operations on a descriptor run one after the
  * other, in each direction. The descriptor's loop uses it, on that loop's thread.

@@ -47,7 +47,9 @@ typedef struct bide_io_pool_options {
 int bide_io_pool_create(bide_thread_pool **pool, const bide_io_pool_options *options);
 
 /*
- * Which back end its workers run, and why.
+ * Which back end its workers run, and why. The name is "mixed" if the kernel refused some of them an
+ * io_uring, for example because of RLIMIT_MEMLOCK: then those use epoll. The error is that of one of
+ * them.
  * Threads: any. Progress: wait-free.
  */
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *pool);

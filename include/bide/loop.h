@@ -11,7 +11,9 @@
  * files (file.h), any other (descriptor.h). A process may have several, one for each thread.
  *
  * There are two back ends, with the same behaviour: io_uring, if the kernel permits it, and epoll
- * otherwise. If the options do not choose, the environment variable BIDE_IO does, "uring" or "epoll".
+ * otherwise. If the options do not choose, the environment variable BIDE_IO does, "uring" or "epoll"; any
+ * other value is an error. If it is "uring" and there is none, epoll is used, and bide_loop_backend says
+ * so.
  *
  * A loop belongs to the thread that runs it first, and to the process that created it. In a child of
  * fork that continues without exec it does not run, and never touches state that it shares with its
@@ -39,8 +41,12 @@ typedef enum bide_loop_kind {
 typedef struct bide_loop_options {
     bide_loop_kind kind;
 
-    /* Makes calls that block, where the back end does not: those of files on epoll. The caller's.
-     * NULL: the loop makes a pool of its own, of four threads at most, when it needs one first. */
+    /*
+     * Makes calls that block, where the back end does not: those of files on epoll. The caller's. NULL:
+     * the loop creates a pool of its own, of four threads at most, when it first needs one. That pool
+     * interrupts calls by SIGURG, which gets a handler that does nothing, for good. If the program has
+     * a handler for SIGURG, its calls are not interrupted: then use a pool with another signal.
+     */
     bide_blocking *files;
 
     unsigned entries; /* of the io_uring's queue; 0: 1024 */
@@ -51,7 +57,8 @@ typedef struct bide_loop_options {
 
 /*
  * Makes a loop and puts it in *loop. `options` is copied; NULL: all zero.
- * Threads: any. Errors: -ENOMEM, -EMFILE, -ENFILE; of BIDE_LOOP_URING, those of io_uring_setup(2)
+ * Threads: any. Errors: -ENOMEM, -EMFILE, -ENFILE; -EINVAL (BIDE_IO has another value); of
+ * BIDE_LOOP_URING, those of io_uring_setup(2)
  * where it is refused, and -ENOSYS where the library was built without. Progress: blocks.
  */
 int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
@@ -100,7 +107,7 @@ void bide_loop_stop(bide_loop *loop);
 
 /* Which back end runs, and why. */
 typedef struct bide_loop_back_end {
-    const char *name; /* "uring" or "epoll" */
+    const char *name; /* "uring" or "epoll"; of a pool (io_pool.h) also "mixed" */
     const char *why;  /* a sentence without its stop */
     int error;        /* of the io_uring that was refused: a negative errno; or 0 */
 } bide_loop_back_end;

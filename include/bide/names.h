@@ -102,9 +102,11 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
 
 /*
  * Looks up the addresses of `host`, and gives them `port`. An IP address in digits needs no look-up
- * and is the result. `host` stays until it has ended.
- * Threads: any. Errors: -ENOENT (there is no such name, or it has no address), -EAGAIN (no resolver
- * answers, or all that do cannot say, or no thread can be had), -EREMOTEIO (a resolver says that it failed), -EINVAL (`host`
+ * and is the result. `host` stays until it has ended. If the system has a search list, all addresses are
+ * of the first name in it that has one of either family.
+ * Threads: any. Errors: -ENOENT (there is no such name, or it has no address), -EAGAIN (no server
+ * answers, or no thread can be had; by the system also: all servers fail), -EREMOTEIO (a server fails, or
+ * its answer is invalid), -EACCES (by c-ares: all servers refuse to answer), -EINVAL (`host`
  * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP (by
  * c-ares, and the coroutine is not a loop's of the system); -ECANCELED, -ETIMEDOUT. Suspends: unless
  * it is an IP address, or, by c-ares, in /etc/hosts. Cancel-safe: yes. Progress: that of the system's

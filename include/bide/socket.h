@@ -82,7 +82,9 @@ bide_awaiter *bide_accept(bide_io_operation *operation, bide_descriptor *listene
 
 /*
  * Opens a stream socket in *connection, which was closed or was nothing, and connects it to
- * `address`, which stays until it has ended. After an error it is closed.
+ * `address`, which stays until it has ended. After an error it is closed. If the queue of a Unix
+ * listener is full, an io_uring waits for room. On epoll, where nothing reports that, it ends with
+ * -ECONNREFUSED: try again later.
  * Threads: the loop's. Errors: those of socket(2) and connect(2); -ECANCELED, -ETIMEDOUT, -ENOTSUP
  * (no loop). Suspends: unless it is done at once. Cancel-safe: yes, it is closed.
  * Progress: that of the system calls.

@@ -6,7 +6,9 @@
  * and changing the mode would change it for them too. Such a descriptor is polled before the call:
  * polls_first in the operation table. Another process may take the data between the poll and the
  * call, so the call itself is made with RWF_NOWAIT if the kernel supports it for that descriptor. A
- * write is no larger than what a pipe that polls as writable accepts.
+ * write is no larger than what a pipe that polls as writable accepts. The kernel does not support it for
+ * terminals and other devices, and a terminal that polls as writable may accept a single byte. So their
+ * calls are made on a thread that may wait, after a poll (IO_CALLS_WAIT).
  */
 #define _GNU_SOURCE
 #include "calls.h"
@@ -26,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -36,6 +39,8 @@ static ptrdiff_t result_or_errno(ptrdiff_t result)
 }
 
 /* ---- Descriptors in blocking mode ---- */
+
+enum { MEMORY_DEVICES = 1 }; /* the number of /dev/null and its like, whose calls never wait */
 
 void bide_io_probe_(bide_descriptor *descriptor)
 {
@@ -49,9 +54,13 @@ void bide_io_probe_(bide_descriptor *descriptor)
     /* (lseek succeeds on some that have no position, an eventfd among them) */
     if (pread(bide_descriptor_fd(descriptor), NULL, 0, 0) >= 0 || errno != ESPIPE)
         descriptor->bits |= IO_SEEKS;
-    if (fstat(bide_descriptor_fd(descriptor), &about) == 0 &&
-        (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode)))
+    if (fstat(bide_descriptor_fd(descriptor), &about) != 0)
+        return;
+    if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode))
         descriptor->bits |= IO_FILE;
+    if (S_ISCHR(about.st_mode) && major(about.st_rdev) != MEMORY_DEVICES &&
+        (descriptor->bits & IO_IS_BLOCKING) != 0)
+        descriptor->bits |= IO_CALLS_WAIT;
 }
 
 /* It polls, but its calls wait. */
@@ -60,7 +69,13 @@ static bool is_in_blocking_mode(const bide_descriptor *descriptor)
     return (descriptor->bits & (IO_IS_BLOCKING | IO_FILE)) == IO_IS_BLOCKING;
 }
 
-static bool would_wait_in_blocking_mode(const bide_io_operation *operation)
+/* (a thread that may wait does not look at the bits, which belong to the loop) */
+static bool must_not_wait(const bide_io_operation *operation)
+{
+    return (operation->flags & IO_CALL_MAY_WAIT) == 0 && is_in_blocking_mode(operation->descriptor);
+}
+
+bool bide_io_would_wait_(const bide_io_operation *operation)
 {
     const bide_descriptor *descriptor = operation->descriptor;
     if (!is_in_blocking_mode(descriptor))
@@ -73,7 +88,7 @@ static bool would_wait_in_blocking_mode(const bide_io_operation *operation)
 /* The largest part of `size` that can be written without waiting. */
 static size_t max_write(const bide_io_operation *operation, size_t size)
 {
-    return is_in_blocking_mode(operation->descriptor) && size > PIPE_BUF ? PIPE_BUF : size;
+    return must_not_wait(operation) && size > PIPE_BUF ? PIPE_BUF : size;
 }
 
 /* Whether the kernel does not support RWF_NOWAIT for that descriptor. */
@@ -85,10 +100,11 @@ static bool has_no_nowait(ptrdiff_t result)
 ptrdiff_t bide_io_call(bide_io_operation *operation)
 {
     const bide_io_row_ *row = bide_io_row_of_(operation);
-    if (row->polls_first) {
+    if (row->polls_first &&
+        (row->blocks == IO_BLOCKS_NEVER || (operation->flags & IO_CALL_MAY_WAIT) == 0)) {
         if ((operation->descriptor->bits & IO_PROBED) == 0)
             bide_io_probe_(operation->descriptor);
-        if (would_wait_in_blocking_mode(operation))
+        if (bide_io_would_wait_(operation))
             return -EAGAIN;
     }
     return row->call(operation);
@@ -103,7 +119,7 @@ ptrdiff_t bide_call_read_(bide_io_operation *operation)
     const struct iovec bytes = {operation->arguments.bytes.data, operation->arguments.bytes.size};
     if (offset >= 0)
         return result_or_errno(pread(fd, bytes.iov_base, bytes.iov_len, offset));
-    if (is_in_blocking_mode(operation->descriptor)) {
+    if (must_not_wait(operation)) {
         ptrdiff_t result = preadv2(fd, &bytes, 1, -1, RWF_NOWAIT);
         if (result > 0)
             io_written(bytes.iov_base, (size_t)result);
@@ -120,7 +136,7 @@ static ptrdiff_t write_bytes(const bide_io_operation *operation, const void *dat
     size = max_write(operation, size);
     if (offset >= 0)
         return result_or_errno(pwrite(fd, data, size, offset));
-    if (is_in_blocking_mode(operation->descriptor)) {
+    if (must_not_wait(operation)) {
         const struct iovec bytes = {io_as_data(data), size};
         ptrdiff_t result = pwritev2(fd, &bytes, 1, -1, RWF_NOWAIT);
         if (!has_no_nowait(result))
@@ -182,7 +198,7 @@ ptrdiff_t bide_call_writev_(bide_io_operation *operation)
     if (rest.count != 0 && rest.vectors[0].iov_len > max_write(operation, rest.vectors[0].iov_len))
         return write_bytes(operation, rest.vectors[0].iov_base, rest.vectors[0].iov_len, offset);
     int count = rest.count > IOV_MAX ? IOV_MAX : rest.count;
-    if (is_in_blocking_mode(operation->descriptor))
+    if (must_not_wait(operation))
         count = 1;
     return result_or_errno(offset >= 0 ? pwritev(fd, rest.vectors, count, offset)
                                        : writev(fd, rest.vectors, count));

@@ -26,6 +26,10 @@
  * 5. A receive that waits for a buffer is in front of its line, which continues when a buffer is
  *    free. If the receive leaves before, its line continues without it: the data were reported, and
  *    will not be again.
+ * 6. Operations on a file go to the file pool, one at a time of a line: the others wait behind it. Those
+ *    on a descriptor that polls, and whose call may wait nevertheless (IO_CALLS_WAIT), go there when a
+ *    poll finds it ready. An event that is reported meanwhile is not lost, because the line is tried
+ *    when the operation leaves it (continue_line), with a poll of its own.
  */
 #define _GNU_SOURCE
 #include "buffer_pool.h"
@@ -182,6 +186,17 @@ static bool epoll_needs_file_pool(const bide_io_operation *operation)
     return (descriptor->bits & IO_FILE) != 0;
 }
 
+/*
+ * Whether the descriptor polls, and the call of an operation on it may wait nevertheless: 6. (Its line
+ * has an order.)
+ */
+static bool epoll_needs_thread(const bide_io_operation *operation)
+{
+    return operation->is_file && bide_io_row_of_(operation)->blocks == IO_BLOCKS_ON_FILE &&
+           (operation->descriptor->bits & IO_CALLS_WAIT) != 0 &&
+           io_direction(operation) != BIDE_IO_FREE;
+}
+
 static const struct bide_buffer_hooks_ epoll_buffer_hooks;
 
 static bide_frame *epoll_start(bide_io *io, bide_io_operation *operation, bide_frame *frame)
@@ -205,7 +220,12 @@ static bide_frame *epoll_start(bide_io *io, bide_io_operation *operation, bide_f
         bide_buffer_pool_claim_(operation->arguments.provided.pool, io, &epoll_buffer_hooks);
     int direction = io_direction(operation);
     if (direction == BIDE_IO_FREE || descriptor->lines[direction].first == NULL) {
-        if (!epoll_direction_waits(descriptor, direction) && epoll_try(operation)) {
+        if (BIDE_UNLIKELY(epoll_needs_thread(operation))) {
+            /* (registered first, for those that will wait behind it) */
+            int error = epoll_register(loop, descriptor);
+            if (error == -EPERM || (error == 0 && !bide_io_would_wait_(operation)))
+                return bide_loop_offload_(loop, operation, frame);
+        } else if (!epoll_direction_waits(descriptor, direction) && epoll_try(operation)) {
             if (epoll_took_all(operation))
                 epoll_set_waits(descriptor, direction, true);
             return frame;
@@ -236,7 +256,19 @@ static void epoll_try_line(bide_loop *loop, bide_descriptor *descriptor, int dir
         next = at->next;
         if (epoll_direction_waits(descriptor, direction))
             break;
-        if (!epoll_try(at)) {
+        if (bide_loop_is_offloaded_(at)) { /* 6 */
+            if (direction != BIDE_IO_FREE)
+                break;
+            continue;
+        }
+        bool needs_thread = epoll_needs_thread(at);
+        if ((needs_thread && !bide_io_would_wait_(at)) ||
+            (at->is_file && epoll_needs_file_pool(at))) {
+            if (bide_loop_offload_waiting_(loop, at))
+                break;
+            continue;
+        }
+        if (needs_thread || !epoll_try(at)) {
             epoll_set_waits(descriptor, direction, true);
             continue;
         }
@@ -444,9 +476,12 @@ static int epoll_create_state(bide_loop *loop, unsigned entries)
     epoll->no_pwait2 = false;
     epoll->doubles = NULL;
     epoll->next = epoll->count = 0;
-    epoll->fd = epoll_create1(EPOLL_CLOEXEC);
+    int created = epoll_create1(EPOLL_CLOEXEC);
+    epoll->fd = created >= 0 ? bide_descriptor_not_standard_(created) : -errno;
     if (epoll->fd < 0) {
-        error = -errno;
+        error = epoll->fd;
+        if (created >= 0)
+            close(created);
         free(epoll);
         return error;
     }
@@ -501,4 +536,5 @@ const bide_back_end_ bide_epoll_ = {
     .events = &epoll_events,
     .create = epoll_create_state,
     .destroy = epoll_destroy_state,
+    .continue_line = epoll_direction_is_ready,
 };

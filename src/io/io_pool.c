@@ -23,7 +23,7 @@
 #define _GNU_SOURCE
 #include "bide/io_pool.h"
 
-#include "loop.h"
+#include "offload.h"
 
 #include "../schedule/pool/worker.h"
 #include "../system/processors.h"
@@ -31,6 +31,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct worker_loop {
     bide_loop *loop;
@@ -175,8 +176,7 @@ static int create_worker_loops(io_pool *pool, const bide_loop_options *given)
     bide_loop_options options = *given;
     options.times_runs = false;
     if (options.files == NULL) {
-        bide_blocking_options files = {.name = "files", .max_threads = MAX_FILE_THREADS};
-        int error = bide_blocking_create_with(&pool->files, &files);
+        int error = bide_loop_create_file_pool_(&pool->files);
         if (error != 0)
             return error;
         options.files = pool->files;
@@ -229,7 +229,17 @@ int bide_io_pool_create(bide_thread_pool **created, const bide_io_pool_options *
 
 bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
 {
-    return pool_of_loops(threads->driver)->loops[0].loop->back_end;
+    const io_pool *pool = pool_of_loops(threads->driver);
+    bide_loop_back_end first = pool->loops[0].loop->back_end;
+    for (unsigned i = 1; i < pool->count; i++) {
+        const bide_loop_back_end *other = &pool->loops[i].loop->back_end;
+        if (strcmp(other->name, first.name) != 0)
+            return (bide_loop_back_end){
+                .name = "mixed",
+                .why = "io_uring is available to some workers, and epoll is used by the others",
+                .error = first.error != 0 ? first.error : other->error};
+    }
+    return first;
 }
 
 /* ---- Owners of descriptors ---- */

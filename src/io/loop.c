@@ -62,16 +62,20 @@ static const struct {
     {&bide_epoll_, "io_uring is not available"},
 };
 
-/* The kind that the environment variable BIDE_IO selects. */
-static bide_loop_kind kind_of_loop_by_environment(void)
+/* The kind that the environment variable BIDE_IO selects. -EINVAL: there is no such kind. */
+static int kind_of_loop_by_environment(bide_loop_kind *kind)
 {
     const char *text = getenv("BIDE_IO");
-    for (size_t i = 0; text != NULL && i < sizeof back_ends_of_loops / sizeof *back_ends_of_loops;
-         i++) {
-        if (strcmp(text, back_ends_of_loops[i].ops->name) == 0)
-            return back_ends_of_loops[i].ops->kind;
+    *kind = BIDE_LOOP_ANY;
+    if (text == NULL || text[0] == '\0')
+        return 0;
+    for (size_t i = 0; i < sizeof back_ends_of_loops / sizeof *back_ends_of_loops; i++) {
+        if (strcmp(text, back_ends_of_loops[i].ops->name) == 0) {
+            *kind = back_ends_of_loops[i].ops->kind;
+            return 0;
+        }
     }
-    return BIDE_LOOP_ANY;
+    return -EINVAL;
 }
 
 static int create_loop_back_end(bide_loop *loop, const bide_back_end_ *ops, unsigned entries)
@@ -98,7 +102,9 @@ static int choose_loop_back_end(bide_loop *loop, bide_loop_kind kind, unsigned e
     bool by_environment = false;
     int error = -EINVAL;
     if (kind == BIDE_LOOP_ANY) {
-        kind = kind_of_loop_by_environment();
+        error = kind_of_loop_by_environment(&kind);
+        if (error != 0)
+            return error;
         by_environment = kind != BIDE_LOOP_ANY;
         chosen = "BIDE_IO selects it";
     }
@@ -109,7 +115,10 @@ static int choose_loop_back_end(bide_loop *loop, bide_loop_kind kind, unsigned e
             continue;
         error = create_loop_back_end(loop, ops, entries != 0 ? entries : DEFAULT_ENTRIES);
         if (error == 0) {
-            loop->back_end.why = is_selected ? chosen : back_ends_of_loops[i].why;
+            loop->back_end.why = is_selected ? chosen
+                                 : by_environment
+                                     ? "BIDE_IO selects io_uring, which is not available"
+                                     : back_ends_of_loops[i].why;
             return 0;
         }
         if (is_selected && !by_environment)

@@ -72,6 +72,12 @@ typedef struct bide_back_end_ {
      */
     void (*destroy)(bide_loop *loop, bool is_own);
 
+    /*
+     * An operation that the file pool had has left its line: the next of the line begins. NULL: only
+     * operations that need no order go to the file pool.
+     */
+    void (*continue_line)(bide_loop *loop, bide_descriptor *descriptor, int direction);
+
     /* The loop is about to run for the first time, on this thread. NULL: nothing. */
     void (*start_on_thread)(bide_loop *loop);
 } bide_back_end_;

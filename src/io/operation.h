@@ -66,6 +66,12 @@ enum {
     IO_IS_FILE_JOB = 1 << 14,
 };
 
+/* The flags of a read or write. */
+enum {
+    /* Set by offload.c before a thread has it: the call may wait. */
+    IO_CALL_MAY_WAIT = 1 << 0,
+};
+
 /* The state of a descriptor: descriptor->bits. It belongs to the thread of the descriptor's io. */
 enum {
     /* Of the system. Set by bide_io_probe_, and by the calls that open a descriptor: */
@@ -75,7 +81,10 @@ enum {
     IO_TCP = 1 << 3,         /* a receive that gets less than it asked for has emptied it */
     IO_APPENDS = 1 << 4,     /* each write goes to the end of the file */
     IO_SEEKS = 1 << 5,       /* it has a position: known if IO_PROBED */
-    IO_SYSTEM_BITS = (1 << 6) - 1,
+    IO_CALLS_WAIT =
+        1 << 11, /* it polls, and is in blocking mode, and no flag keeps a call from waiting:
+                              * a terminal or another device */
+    IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT,
 
     /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
     IO_REGISTERED = 1 << 6,   /* it is in the set */
@@ -196,6 +205,9 @@ BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
 
 /* Probes an open descriptor: sets its bits. */
 void bide_io_probe_(bide_descriptor *descriptor);
+
+/* Whether the descriptor is in blocking mode and its next call would wait, as a poll reports. */
+bool bide_io_would_wait_(const bide_io_operation *operation);
 
 /* bide_close, on the thread of the descriptor's io, which may be NULL. */
 int bide_io_close_(bide_io *io, bide_descriptor *descriptor);

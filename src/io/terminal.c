@@ -19,10 +19,9 @@
  *    terminal. A pipe is reopened only with the access that it has; the other access would be its
  *    other end.
  * 2. Between the poll and the call, another process may take the input. So the call is made with
- *    RWF_NOWAIT where that works: pipes and sockets. Terminals do not support it. If another process
- *    reads a terminal that could not be reopened at the same time, the read blocks until there is
- *    input again. On an io_uring it blocks a kernel thread, on epoll the loop. A thread for blocking
- *    calls would avoid that. But each read of an idle terminal would then occupy such a thread.
+ *    RWF_NOWAIT where that works: pipes and sockets. Terminals do not support it. So if a terminal could
+ *    not be reopened, its calls are made on a thread, after the poll (IO_CALLS_WAIT): on an io_uring one
+ *    of the kernel's, on epoll one for blocking calls. An idle terminal occupies none.
  * 3. A raw terminal's previous mode is in heap memory, with a descriptor of its own. So it exists at
  *    exit, whatever happened to the caller's frame. The list belongs to one process. A child of fork
  *    has another process id, and uses neither the list nor the lock of its parent.

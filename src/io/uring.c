@@ -36,6 +36,14 @@
  * 7. The ring's poll also ends because the peer has closed its half of a connection, which nobody
  *    asked for. That stays so, and a poll that is put in again would end again at once. So the
  *    second poll reports changes, and stays in the ring until what was asked for is among them.
+ * 8. The ring polls a terminal in blocking mode, and then makes a call that may wait, on the thread that
+ *    enters the ring. A terminal that polls as writable may accept a single byte, and another process may
+ *    take the input. So the entry goes to a thread of the kernel (IO_ON_THREAD). The ring polls for it
+ *    before it occupies one.
+ * 9. The ring tries an open in nonblocking mode first. A FIFO is then opened for reading although nobody
+ *    writes, and fails to open for writing. That is known when it is too late: a writer that waited has
+ *    seen the reader. So an open that may wait goes to a thread of the kernel at once. Other files that
+ *    are in the cache would be opened here, and faster.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -285,18 +293,11 @@ static void uring_end_early(bide_loop *loop, bide_io_operation *operation, unsig
                         (why & IO_CANCELLING) != 0 ? BIDE_IO_CANCELLED : BIDE_IO_CLOSED);
 }
 
-/*
- * The ring tries an open in nonblocking mode first, and then a FIFO that nobody reads is opened for
- * writing with an error, rather than waits. True: it has to enter the ring again.
- */
-static bool uring_has_to_wait_in_open(bide_io_operation *operation, ptrdiff_t result)
+/* The kernel's own numbers for an interrupted call, which an open that is cancelled reports. */
+static bool uring_was_interrupted(ptrdiff_t result)
 {
-    if (operation->code != BIDE_IO_OPEN || result != -ENXIO ||
-        (operation->arguments.open.flags & O_NONBLOCK) != 0 ||
-        (operation->state & IO_ON_THREAD) != 0)
-        return false;
-    operation->state |= IO_ON_THREAD;
-    return true;
+    enum { FIRST_RESTART = 512, LAST_RESTART = 516 };
+    return result == -EINTR || (result <= -FIRST_RESTART && result >= -LAST_RESTART);
 }
 
 /* Neither the operation nor a cancel of it is in the ring: it ends, or enters the ring again. */
@@ -308,6 +309,8 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         return;
     }
     bool again = false;
+    if (uring_was_interrupted(result))
+        result = -EINTR;
     if ((operation->state & IO_FOUND) != 0)
         result = operation->code == BIDE_IO_POLL ? (ptrdiff_t)operation->arguments.poll.found
                                                  : (ptrdiff_t)uring_wanted(operation);
@@ -327,7 +330,7 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
     if (result > 0 && !polled && bide_uring_moves_position_(operation))
         bide_uring_move_position_(operation, (size_t)result);
     uring_note_written(operation, polled ? 0 : result);
-    if (why == 0 && (falls_back || uring_has_to_wait_in_open(operation, result))) {
+    if (why == 0 && falls_back) {
         bide_uring_put_(loop->uring, operation);
         return;
     }
@@ -435,15 +438,25 @@ static bool uring_accepts_at_once(bide_io_operation *operation)
     return fd >= 0;
 }
 
-/* Looks at what a read or write depends on. Whether it has an offset, and its descriptor no position. */
-static bool uring_cannot_seek(bide_io_operation *operation)
+/*
+ * Prepares a read or write by what its descriptor is. -ESPIPE: it has an offset, and its descriptor has no
+ * position. (The ring would read, and take the bytes.)
+ */
+static int uring_prepare_positioned(bide_io_operation *operation)
 {
     bool has_offset = operation->arguments.bytes.offset >= 0; /* (or of the vector: operation.h) */
-    if (!has_offset && bide_io_row_of_(operation)->direction == BIDE_IO_INPUT)
-        return false;
-    if ((operation->descriptor->bits & IO_PROBED) == 0)
-        bide_io_probe_(operation->descriptor);
-    return has_offset && (operation->descriptor->bits & IO_SEEKS) == 0;
+    bide_descriptor *descriptor = operation->descriptor;
+    if ((descriptor->bits & IO_PROBED) == 0)
+        bide_io_probe_(descriptor);
+    if ((descriptor->bits & IO_CALLS_WAIT) != 0)
+        operation->state |= IO_ON_THREAD; /* 8 */
+    return has_offset && (descriptor->bits & IO_SEEKS) == 0 ? -ESPIPE : 0;
+}
+
+/* Whether an open may wait: it is no open of a directory, and was not asked not to wait. */
+static bool uring_waits_in_open(const bide_io_operation *operation)
+{
+    return (operation->arguments.open.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0;
 }
 
 /* A read or write of no bytes. What it reports differs between the ring and the calls. */
@@ -475,18 +488,25 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
         if (operation->status != 0)
             return frame;
     }
-    if (row->is_positioned && uring_cannot_seek(operation)) {
-        operation->status = -ESPIPE;
-        return frame;
+    if (row->is_positioned) {
+        operation->status = uring_prepare_positioned(operation);
+        if (operation->status != 0) {
+            operation->state = 0;
+            return frame;
+        }
     }
+    if (operation->code == BIDE_IO_OPEN && uring_waits_in_open(operation))
+        operation->state |= IO_ON_THREAD; /* 9 */
     if (row->shape == IO_SHAPE_LENT)
         bide_uring_enter_pool_(loop, operation->arguments.provided.pool);
     if (uring_accepts_at_once(operation))
         return frame;
     if ((row->is_tried_first || (row->is_positioned && uring_moves_nothing(operation))) &&
         operation->descriptor->lines[io_direction(operation)].first == NULL &&
-        bide_io_try_(operation))
+        bide_io_try_(operation)) {
+        operation->state = 0;
         return frame;
+    }
     bide_io_enlist(io, operation);
     if (bide_io_is_first_(operation))
         bide_uring_put_(loop->uring, operation);

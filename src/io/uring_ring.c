@@ -161,6 +161,14 @@ static int uring_set_up(struct io_uring *ring, unsigned entries)
         io_uring_queue_exit(ring);
         error = -EOPNOTSUPP;
     }
+    if (error == 0) {
+        int fd = bide_descriptor_not_standard_(ring->ring_fd);
+        if (fd < 0) {
+            io_uring_queue_exit(ring);
+            return fd;
+        }
+        ring->ring_fd = ring->enter_ring_fd = fd;
+    }
     return error;
 }
 

@@ -16,8 +16,15 @@
  *    answer is stored.
  * 4. Both families are queried at once, by a request each. So one family's answer may arrive before
  *    the other's.
+ *    Each walks the search list of resolv.conf by itself, and stops at the first name that has an
+ *    address of its family. Both answers have to be of one name: otherwise a name with version 4 alone
+ *    gets another machine's address of version 6. So each answer has the rank of its name in the list.
+ *    An answer of the first name is used at once. Another one waits for the other family's, and is
+ *    dropped if that is of an earlier name, or fails: then an earlier name might have had an address.
  * 5. If a socket cannot be opened, c-ares reports only that no server was reached. So sockets are
  *    opened here, and the system's error is kept.
+ * 6. If all servers respond with an error, 1.18 too reports only that none was reached. So the response
+ *    codes of the messages are noted. They choose the error, and nothing else.
  *
  * Blocking: when a look-up starts, c-ares reads /etc/resolv.conf, /etc/hosts and the like, which are
  * small local files. No call waits for a server.
@@ -42,6 +49,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -57,6 +65,9 @@ typedef struct bide_cares_resolve_ cares_resolve;
 struct cares_answer {
     cares_resolve *all;
     int status; /* negative errno, or 0 */
+    bool has_come;
+    struct ares_addrinfo *found; /* not used so far; or NULL: 4 */
+    unsigned rank;               /* of its name, if status is 0 */
 };
 
 struct bide_cares_resolve_ {
@@ -68,6 +79,8 @@ struct bide_cares_resolve_ {
     bide_with_deadline_operation limited;
     struct cares_answer answers[2]; /* version 4, version 6 */
     int error;                      /* the system's, for a socket: 5; or 0 */
+    int refusal;                    /* what the last error of a server means: 6; or 0 */
+    bool is_starting;               /* what is answered now is of /etc/hosts and the like */
     int broken;                     /* the error of a failed update of `polled`, or 0 */
     int status;
     uint64_t now;
@@ -97,11 +110,24 @@ static int cares_connect_socket(ares_socket_t fd, const struct sockaddr *address
     return connect(fd, address, length);
 }
 
+/* Notes the response code of a message that is an error of the server: 6. */
+static void cares_note_refusal(cares_resolve *it, const unsigned char *message, ares_ssize_t size)
+{
+    enum { FLAGS = 3, CODE = 15, SERVER_FAILS = 2, NOT_IMPLEMENTED = 4, REFUSED = 5 };
+    unsigned code = size > FLAGS ? message[FLAGS] & (unsigned)CODE : 0;
+    if (code == SERVER_FAILS)
+        it->refusal = -EREMOTEIO;
+    else if (code == NOT_IMPLEMENTED || code == REFUSED)
+        it->refusal = -EACCES;
+}
+
 static ares_ssize_t cares_receive(ares_socket_t fd, void *buffer, size_t size, int flags,
                                   struct sockaddr *address, ares_socklen_t *length, void *argument)
 {
-    (void)argument;
-    return recvfrom(fd, buffer, size, flags, address, length);
+    ares_ssize_t count = recvfrom(fd, buffer, size, flags, address, length);
+    if (address != NULL) /* (only for datagrams, which are whole messages) */
+        cares_note_refusal(argument, buffer, count);
+    return count;
 }
 
 static ares_ssize_t cares_send_vectors(ares_socket_t fd, const struct iovec *vectors, int count,
@@ -150,11 +176,12 @@ static int cares_error_of(const cares_resolve *it, int status)
     case ARES_EBADNAME:
         return -ENOENT;
     case ARES_ETIMEOUT:
-    case ARES_ECONNREFUSED:
-    case ARES_ESERVFAIL: /* (1.18 returns this and the next two for a refusal) */
+        return it->error != 0 ? it->error : -EAGAIN;
+    case ARES_ECONNREFUSED: /* also, in 1.18, after responses that are errors: 6 */
+        return it->error != 0 ? it->error : it->refusal != 0 ? it->refusal : -EAGAIN;
     case ARES_EREFUSED:
     case ARES_ENOTIMP:
-        return it->error != 0 ? it->error : -EAGAIN;
+        return -EACCES;
     case ARES_ENOMEM:
         return -ENOMEM;
     default:
@@ -192,28 +219,111 @@ static void cares_add_address(bide_resolve_operation *operation,
         operation->count++;
 }
 
+/* ---- Names of the search list: 4 ---- */
+
+enum { CARES_OF_FILES = 0, CARES_FIRST = 1 }; /* ranks */
+
+static bool cares_is_joined(const char *name, const char *host, size_t length, const char *domain)
+{
+    return strncasecmp(name, host, length) == 0 &&
+           (domain[0] == '\0' ? name[length] == '\0'
+                              : name[length] == '.' && strcasecmp(name + length + 1, domain) == 0);
+}
+
+/* The rank of a name that was looked up for the host; names that the list does not have are first. */
+static unsigned cares_rank(const cares_resolve *it, const char *name)
+{
+    const char *host = it->operation->host;
+    size_t length = strlen(host);
+    bool is_absolute = host[length - 1] == '.';
+    struct ares_options options;
+    int mask = 0, dots = 0;
+    unsigned rank = CARES_FIRST;
+    if (name == NULL || ares_save_options(it->channel, &options, &mask) != ARES_SUCCESS)
+        return CARES_FIRST;
+    for (const char *at = host; *at != '\0'; at++)
+        dots += *at == '.';
+    bool is_first_as_it_is = is_absolute || dots >= options.ndots;
+    if (is_absolute)
+        length--;
+    if (!cares_is_joined(name, host, length, "")) {
+        for (int i = 0; i < options.ndomains; i++) {
+            if (cares_is_joined(name, host, length, options.domains[i]))
+                rank = CARES_FIRST + is_first_as_it_is + (unsigned)i;
+        }
+    } else if (!is_first_as_it_is) {
+        rank = CARES_FIRST + (unsigned)options.ndomains;
+    }
+    ares_destroy_options(&options);
+    return rank;
+}
+
+static void cares_drop(struct cares_answer *answer)
+{
+    if (answer->found != NULL)
+        ares_freeaddrinfo(answer->found);
+    answer->found = NULL;
+}
+
+/* Adds the addresses of an answer to the operation's. */
+static void cares_use(struct cares_answer *answer)
+{
+    cares_resolve *it = answer->all;
+    bide_resolve_operation *operation = it->operation;
+    unsigned which = answer == &it->answers[0] ? BIDE_ANSWERED_V4_ : BIDE_ANSWERED_V6_;
+    unsigned before = operation->count;
+    bide_assert((operation->answered & which) == 0);
+    for (const struct ares_addrinfo_node *at = answer->found != NULL ? answer->found->nodes : NULL;
+         at != NULL && operation->count - before < CARES_FAMILY_MAX; at = at->ai_next)
+        cares_add_address(operation, at);
+    if (answer->status == 0 && operation->count == before)
+        answer->status = -ENOENT;
+    operation->answered |= which;
+    if (answer == &it->answers[0])
+        operation->answered_at = it->now;
+    cares_drop(answer);
+}
+
+/* An answer of a name that is not the first, and the other family's, which has come: 4. */
+static void cares_compare(struct cares_answer *answer, const struct cares_answer *other)
+{
+    if (answer->status != 0 || answer->rank <= CARES_FIRST)
+        return;
+    if (other->status != 0 && other->status != -ENOENT)
+        answer->status = other->status;
+    else if (other->status == 0 && other->rank < answer->rank)
+        answer->status = -ENOENT;
+    if (answer->status != 0)
+        cares_drop(answer);
+}
+
 static void cares_on_answer(void *argument, int status, int timeouts, struct ares_addrinfo *found)
 {
     struct cares_answer *answer = argument;
     cares_resolve *it = answer->all;
-    bide_resolve_operation *operation = it->operation;
+    struct cares_answer *other = &it->answers[answer == &it->answers[0] ? 1 : 0];
     (void)timeouts;
-    if (operation != NULL) {
-        unsigned before = operation->count;
-        bide_assert((operation->answered &
-                     (answer == &it->answers[0] ? BIDE_ANSWERED_V4_ : BIDE_ANSWERED_V6_)) == 0);
-        answer->status = cares_error_of(it, status);
-        for (const struct ares_addrinfo_node *at = found != NULL ? found->nodes : NULL;
-             at != NULL && operation->count - before < CARES_FAMILY_MAX; at = at->ai_next)
-            cares_add_address(operation, at);
-        if (answer->status == 0 && operation->count == before)
-            answer->status = -ENOENT;
-        operation->answered |= answer == &it->answers[0] ? BIDE_ANSWERED_V4_ : BIDE_ANSWERED_V6_;
-        if (answer == &it->answers[0])
-            operation->answered_at = it->now;
+    answer->found = found;
+    if (it->operation == NULL) {
+        cares_drop(answer);
+        return;
     }
-    if (found != NULL)
-        ares_freeaddrinfo(found);
+    answer->status = cares_error_of(it, status);
+    if (answer->status == 0)
+        answer->rank =
+            it->is_starting ? CARES_OF_FILES : cares_rank(it, found != NULL ? found->name : NULL);
+    answer->has_come = true;
+    if (!other->has_come) {
+        if (answer->status != 0 || answer->rank <= CARES_FIRST)
+            cares_use(answer);
+        return;
+    }
+    bool other_waits = other->status == 0 && other->rank > CARES_FIRST;
+    cares_compare(other, answer);
+    cares_compare(answer, other);
+    if (other_waits)
+        cares_use(other);
+    cares_use(answer);
 }
 
 static bool cares_is_answered(const cares_resolve *it)
@@ -287,12 +397,14 @@ static int cares_start(cares_resolve *it, const bide_context *context)
         return status;
     ares_set_socket_functions(it->channel, &cares_socket_functions, it);
     it->now = bide_now(context);
+    it->is_starting = true;
     for (int i = 1; i >= 0; i--) { /* version 6 is queried first: RFC 8305, section 3 */
         struct ares_addrinfo_hints wanted = {.ai_family = families[i], .ai_socktype = SOCK_STREAM};
         it->answers[i].all = it;
         ares_getaddrinfo(it->channel, it->operation->host, NULL, &wanted, cares_on_answer,
                          &it->answers[i]);
     }
+    it->is_starting = false;
     return it->broken;
 }
 
@@ -369,6 +481,8 @@ void bide_names_cares_destroy_(cares_resolve *it)
     it->operation = NULL; /* 3 */
     if (it->channel != NULL)
         ares_destroy(it->channel);
+    cares_drop(&it->answers[0]);
+    cares_drop(&it->answers[1]);
     bide_close(&it->polled);
     free(it);
 }

@@ -201,9 +201,25 @@ static void nothing_to_undo(void *argument)
     (void)argument;
 }
 
+static void *interrupter_main(void *argument);
+
+/* Starts the interrupter before the first thread whose calls it may have to interrupt. */
+static int need_interrupter(bide_blocking *blocking)
+{
+    if (blocking->interrupt_signal == 0 || blocking->has_interrupter)
+        return 0;
+    int error =
+        bide_threads_start_(&blocking->interrupter, 1, interrupter_main, blocking, nothing_to_undo);
+    blocking->has_interrupter = error == 0;
+    return error;
+}
+
 static int start_blocking_thread(bide_blocking *blocking)
 {
     bide_assert(blocking->alive < blocking->max);
+    int error = need_interrupter(blocking);
+    if (error != 0)
+        return error;
     blocking_thread *thread = blocking->unused;
     if (thread == NULL) {
         if (blocking->used == blocking->max)
@@ -212,7 +228,7 @@ static int start_blocking_thread(bide_blocking *blocking)
     }
     thread->blocking = blocking;
     thread->call = NULL;
-    int error = bide_threads_start_(&thread->thread, 1, make_calls, thread, nothing_to_undo);
+    error = bide_threads_start_(&thread->thread, 1, make_calls, thread, nothing_to_undo);
     if (error != 0)
         return error;
     if (thread == blocking->unused)
@@ -301,6 +317,8 @@ static void stop_blocking_threads(bide_blocking *blocking)
     join_ended_thread(blocking);
     pthread_cond_signal(&blocking->to_interrupt);
     pthread_mutex_unlock(&blocking->lock);
+    if (blocking->has_interrupter)
+        pthread_join(blocking->interrupter, NULL);
 }
 
 static int start_min_threads(bide_blocking *blocking)
@@ -310,9 +328,6 @@ static int start_min_threads(bide_blocking *blocking)
     while (blocking->alive < blocking->min && error == 0)
         error = start_blocking_thread(blocking);
     pthread_mutex_unlock(&blocking->lock);
-    if (error == 0 && blocking->interrupt_signal != 0)
-        error = bide_threads_start_(&blocking->interrupter, 1, interrupter_main, blocking,
-                                    nothing_to_undo);
     if (error != 0)
         stop_blocking_threads(blocking);
     return error;
@@ -336,6 +351,7 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
     blocking->unused = NULL;
     blocking->to_join = NULL;
     blocking->used = 0;
+    blocking->has_interrupter = false;
     blocking->name[0] = '\0';
     if (options->name != NULL)
         strncat(blocking->name, options->name, BLOCKING_NAME_SIZE - 1);
@@ -357,9 +373,12 @@ int bide_blocking_create_with(bide_blocking **created, const bide_blocking_optio
     bide_blocking *blocking = malloc(sizeof *blocking + threads * sizeof blocking->threads[0]);
     if (blocking == NULL)
         return -ENOMEM;
-    blocking->interrupt_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    blocking->interrupt_fd = fd >= 0 ? bide_descriptor_not_standard_(fd) : -errno;
     if (blocking->interrupt_fd < 0) {
-        error = -errno;
+        error = blocking->interrupt_fd;
+        if (fd >= 0)
+            close(fd);
         free(blocking);
         return error;
     }
@@ -388,8 +407,6 @@ void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, co
         bide_misuse_("threads for blocking calls are destroyed on one of them", function, file,
                      line);
     stop_blocking_threads(blocking);
-    if (blocking->interrupt_signal != 0)
-        pthread_join(blocking->interrupter, NULL);
     free_blocking(blocking);
 }
 

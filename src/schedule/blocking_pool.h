@@ -30,6 +30,7 @@ struct bide_blocking {
     unsigned used;               /* of `threads`: the later ones were never used */
     pthread_cond_t to_interrupt; /* there is something to send, or the pool ends */
     pthread_t interrupter;
+    bool has_interrupter; /* from the start of the first thread on, if there is a signal */
 
     /* constant */
     char name[BLOCKING_NAME_SIZE]; /* or empty */

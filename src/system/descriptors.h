@@ -8,6 +8,12 @@
 
 #include "bide/atomic.h"
 
+/*
+ * A copy of `fd` that has no number of a standard stream, if `fd` has one because that stream is closed;
+ * then `fd` is closed. Otherwise `fd` itself. Or a negative errno, and `fd` stays open.
+ */
+int bide_descriptor_not_standard_(int fd);
+
 /* Acquires a kept eventfd or a new one; or a negative errno. Any thread. */
 int bide_descriptor_take_(void);
 

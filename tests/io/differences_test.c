@@ -22,6 +22,7 @@
 #include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <termios.h>
 
 /* ---- Descriptors that are made alike ---- */
 
@@ -66,7 +67,7 @@ static void fill_pattern(void)
         pattern[i] = (char)(i * 7 + (i >> 8) * 31);
 }
 
-static int make_file(int flags, bool is_named)
+static int make_file(int flags)
 {
     char path[] = "/tmp/bide_difference_XXXXXX";
     int first = mkstemp(path);
@@ -75,7 +76,6 @@ static int make_file(int flags, bool is_named)
     int fd = open(path, O_RDWR | O_CLOEXEC | flags);
     assert_true(fd >= 0);
     close(first);
-    (void)is_named;
     unlink(path);
     return fd;
 }
@@ -108,13 +108,13 @@ static subject make(kind kind)
     int fds[2];
     switch (kind) {
     case REGULAR:
-        made.fd = make_file(0, true);
+        made.fd = make_file(0);
         break;
     case APPENDED:
-        made.fd = make_file(O_APPEND, true);
+        made.fd = make_file(O_APPEND);
         break;
     case UNLINKED:
-        made.fd = make_file(O_NONBLOCK, false);
+        made.fd = make_file(O_NONBLOCK);
         break;
     case IN_MEMORY:
         made.fd = memfd_create("difference", MFD_CLOEXEC);
@@ -770,6 +770,243 @@ static void a_fifo_that_nobody_reads_is_waited_for(void **state)
     rmdir(path);
 }
 
+/* ---- Calls that wait on a thread ---- */
+
+/* A directory with a FIFO that nobody has open. */
+static void make_fifo(char *directory, char *name, size_t size)
+{
+    assert_non_null(mkdtemp(directory));
+    snprintf(name, size, "%s/fifo", directory);
+    assert_int_equal(mkfifo(name, 0600), 0);
+}
+
+static void remove_fifo(const char *directory, const char *name)
+{
+    unlink(name);
+    rmdir(directory);
+}
+
+/* More opens than there are threads that make such calls. */
+static void opens_that_wait_can_be_given_up(void **state)
+{
+    enum { OPENS = 6 };
+    world *world = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        char path[] = "/tmp/bide_difference_XXXXXX", name[64], text[10];
+        static struct runner runners[OPENS];
+        bide_file_operation opening[OPENS], reading;
+        bide_descriptor opened[OPENS], file;
+        if (how == CLOSE) /* (there is nothing to close) */
+            continue;
+        make_fifo(path, name, sizeof name);
+        for (int i = 0; i < OPENS; i++) {
+            bide_descriptor_init_closed(&opened[i]);
+            begin_by(world, &runners[i],
+                     bide_open(&opening[i], &opened[i], name, how % 2 == 0 ? O_RDONLY : O_WRONLY, 0), how);
+        }
+        for (int i = 0; i < OPENS; i++)
+            end_by(world, &runners[i], NULL, how);
+        assert_int_equal(world_wait(world, bide_open(&opening[0], &file, "/proc/self/cmdline", O_RDONLY, 0)), 0);
+        assert_int_equal(world_wait(world, bide_read(&reading, &file, text, sizeof text)), 0);
+        assert_int_equal(bide_close(&file), 0);
+        for (int i = 0; i < OPENS; i++)
+            assert_false(bide_descriptor_is_open(&opened[i]));
+        remove_fifo(path, name);
+    }
+}
+
+/* The open and its end by a request meet: there is a descriptor exactly if it succeeds. */
+static void an_open_that_is_interrupted_leaves_no_descriptor(void **state)
+{
+    world *world = world_of(state);
+    char path[] = "/tmp/bide_difference_XXXXXX", name[64];
+    bide_file_operation opening;
+    bide_descriptor opened;
+    struct runner runner;
+    unsigned succeeded = 0;
+    make_fifo(path, name, sizeof name);
+    int before = count_descriptors();
+    for (int i = 0; i < 200; i++) {
+        int how = i % 3 == 0 ? STOP_OUTSIDE : i % 3 == 1 ? STOP : DESTROY;
+        bide_descriptor_init_closed(&opened);
+        begin_by(world, &runner, bide_open(&opening, &opened, name, O_RDONLY, 0), how);
+        if (i % 2 == 0)
+            turn(world);
+        int writer = open(name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* (it is there if the reader is) */
+        if (how == STOP_OUTSIDE)
+            stop(&runner);
+        else
+            call_inside(world, how == STOP ? stop : destroy_inside, &runner);
+        if (how != DESTROY) {
+            int status = end(world, &runner);
+            assert_true(status == 0 || status == -ECANCELED);
+            assert_true(bide_descriptor_is_open(&opened) == (status == 0));
+            succeeded += status == 0;
+            if (status == 0)
+                assert_int_equal(bide_close(&opened), 0);
+        } else if (runner.has_ended && bide_descriptor_is_open(&opened)) {
+            assert_int_equal(bide_close(&opened), 0);
+        }
+        assert_false(bide_descriptor_is_open(&opened));
+        if (writer >= 0)
+            close(writer);
+    }
+    printf("# %u opens succeeded in spite of the request\n", succeeded);
+    assert_in_range(count_descriptors(), before, before + 1); /* (that of the threads, which stay) */
+    remove_fifo(path, name);
+}
+
+/* Each begins before the one in front of it has ended. */
+static void writes_of_a_file_end_in_their_order(void **state)
+{
+    enum { WRITES = 64, PART = 3000, ROUNDS = 10 };
+    world *world = world_of(state);
+    static struct runner runners[WRITES];
+    static bide_file_operation writing[WRITES];
+    static char part[WRITES][PART], got[WRITES * PART];
+    for (int round = 0; round < ROUNDS; round++) {
+        bide_descriptor file;
+        bide_descriptor_init(&file, make_file(round % 2 == 0 ? O_APPEND | O_TRUNC : O_TRUNC));
+        for (int i = 0; i < WRITES; i++) {
+            memset(part[i], 'A' + i, PART);
+            begin(world, &runners[i], bide_write(&writing[i], &file, part[i], PART));
+        }
+        for (int i = 0; i < WRITES; i++)
+            assert_int_equal(end(world, &runners[i]), 0);
+        assert_int_equal(pread(bide_descriptor_fd(&file), got, sizeof got, 0), sizeof got);
+        for (int i = 0; i < WRITES; i++)
+            assert_memory_equal(got + (size_t)i * PART, part[i], PART);
+        assert_int_equal(bide_close(&file), 0);
+    }
+}
+
+/* Operations of a file that wait behind others end in each way, and the others go on. */
+static void an_operation_leaves_the_middle_of_its_line(void **state)
+{
+    enum { WRITES = 16, PART = 100000 };
+    world *world = world_of(state);
+    static struct runner runners[WRITES];
+    static bide_file_operation writing[WRITES];
+    static char part[PART];
+    for (int how = 0; how < WAYS; how++) {
+        bide_descriptor file;
+        if (how == TIME_OUT) /* (may be late) */
+            continue;
+        bide_descriptor_init(&file, make_file(O_APPEND | O_TRUNC));
+        for (int i = 0; i < WRITES; i++)
+            begin_by(world, &runners[i], bide_write(&writing[i], &file, part, PART), how);
+        if (how == CLOSE) {
+            call_inside(world, close_it, &file);
+        } else {
+            for (int i = 0; i < WRITES; i += 3) {
+                if (how == STOP_OUTSIDE)
+                    stop(&runners[i]);
+                else if (!runners[i].has_ended)
+                    call_inside(world, how == STOP ? stop : destroy_inside, &runners[i]);
+            }
+        }
+        for (int i = 0; i < WRITES; i++) {
+            if (how == DESTROY) {
+                while (i % 3 != 0 && !runners[i].has_ended)
+                    turn(world);
+                continue;
+            }
+            int status = end(world, &runners[i]);
+            if (how == CLOSE)
+                assert_true(status == 0 || status == -EPIPE);
+            else
+                assert_true(status == 0 || (status == -ECANCELED && i % 3 == 0));
+        }
+        if (how != CLOSE)
+            assert_int_equal(bide_close(&file), 0);
+    }
+}
+
+/* A terminal in blocking mode, which others share, and its master. */
+static subject make_terminal(void)
+{
+    struct termios raw;
+    subject made;
+    made.peer = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(made.peer >= 0);
+    assert_int_equal(grantpt(made.peer), 0);
+    assert_int_equal(unlockpt(made.peer), 0);
+    made.fd = open(ptsname(made.peer), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(made.fd >= 0);
+    assert_int_equal(tcgetattr(made.fd, &raw), 0);
+    cfmakeraw(&raw);
+    assert_int_equal(tcsetattr(made.fd, TCSANOW, &raw), 0);
+    return made;
+}
+
+static void a_slow_reader_of_a_terminal_holds_no_loop(void **state)
+{
+    world *world = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        bide_descriptor terminal;
+        bide_file_operation writing, second;
+        struct runner runner, behind;
+        static char got[SIZE];
+        subject it = make_terminal();
+        size_t size = 0;
+        bide_descriptor_init(&terminal, it.fd);
+        begin_by(world, &runner, bide_write(&writing, &terminal, pattern, sizeof pattern), how);
+        begin(world, &behind, bide_write(&second, &terminal, "after", 5));
+        for (int i = 0; i < 3; i++)
+            turn(world);
+        assert_int_equal(fcntl(it.peer, F_SETFL, O_NONBLOCK), 0);
+        if (how == STOP_OUTSIDE) { /* it goes on when it is read */
+            while (!behind.has_ended || size < sizeof pattern + 5) {
+                ptrdiff_t count = read(it.peer, got, sizeof got);
+                for (ptrdiff_t i = 0; i < count; i++, size++)
+                    assert_int_equal(got[i], size < sizeof pattern ? pattern[size] : "after"[size - sizeof pattern]);
+                turn(world);
+            }
+            assert_int_equal(end(world, &runner), 0);
+            assert_int_equal(writing.operation.count, sizeof pattern);
+        } else {
+            end_by(world, &runner, &terminal, how);
+            assert_true(writing.operation.count < sizeof pattern);
+            while (!behind.has_ended) {
+                (void)!read(it.peer, got, sizeof got);
+                turn(world);
+            }
+        }
+        assert_int_equal(end(world, &behind), how == CLOSE ? -EPIPE : 0);
+        if (how != CLOSE) {
+            assert_int_equal(fcntl(it.fd, F_GETFL) & O_NONBLOCK, 0); /* it is as the others know it */
+            assert_int_equal(bide_close(&terminal), 0);
+        }
+        close(it.peer);
+    }
+}
+
+/* Of processes that share a terminal, another one is faster. */
+static void input_of_a_terminal_that_another_takes_holds_no_loop(void **state)
+{
+    world *world = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        bide_descriptor terminal;
+        bide_file_operation reading;
+        struct runner runner;
+        char text[10];
+        subject it = make_terminal();
+        bide_descriptor_init(&terminal, it.fd);
+        begin_by(world, &runner, bide_read(&reading, &terminal, text, sizeof text), how);
+        if (how == STOP_OUTSIDE) {
+            turn(world);
+            assert_int_equal(write(it.peer, "abc", 3), 3);
+            assert_int_equal(end(world, &runner), 0);
+            assert_int_equal(reading.operation.count, 3);
+        } else {
+            end_by(world, &runner, &terminal, how);
+        }
+        if (how != CLOSE)
+            assert_int_equal(bide_close(&terminal), 0);
+        close(it.peer);
+    }
+}
+
 /* Of a process that may pin little memory. */
 static int send_without_a_copy(void)
 {
@@ -833,6 +1070,12 @@ int main(void)
         world_test(a_connect_that_is_given_up_is_forgotten),
         world_test(a_shared_listener_in_blocking_mode_blocks_no_loop),
         world_test(a_fifo_that_nobody_reads_is_waited_for),
+        world_test(opens_that_wait_can_be_given_up),
+        world_test(an_open_that_is_interrupted_leaves_no_descriptor),
+        world_test(writes_of_a_file_end_in_their_order),
+        world_test(an_operation_leaves_the_middle_of_its_line),
+        world_test(a_slow_reader_of_a_terminal_holds_no_loop),
+        world_test(input_of_a_terminal_that_another_takes_holds_no_loop),
         world_test(what_may_not_be_pinned_is_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -438,8 +438,8 @@ static void short_reads_and_writes_lose_nothing(void **state)
 }
 
 /*
- * If there is no io_uring, and BIDE_IO does not request one, epoll is used, and the reason is
- * reported.
+ * If there is no io_uring, epoll is used, and the reason is reported, also if BIDE_IO requests one. A
+ * value of BIDE_IO that is no back end is an error.
  */
 static void a_loop_says_why(void **state)
 {
@@ -458,6 +458,20 @@ static void a_loop_says_why(void **state)
     else
         assert_string_equal(back_end.why, "io_uring is available");
     bide_loop_destroy(loop);
+    setenv("BIDE_IO", "uring", 1);
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    assert_string_equal(bide_loop_backend(loop).why,
+                        back_end.error != 0 ? "BIDE_IO selects io_uring, which is not available"
+                                            : "BIDE_IO selects it");
+    assert_int_equal(bide_loop_backend(loop).error, back_end.error);
+    bide_loop_destroy(loop);
+    setenv("BIDE_IO", "io_uring", 1);
+    assert_int_equal(bide_loop_create(&loop, NULL), -EINVAL);
+    setenv("BIDE_IO", "", 1);
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    assert_string_equal(bide_loop_backend(loop).why, back_end.why);
+    bide_loop_destroy(loop);
+    unsetenv("BIDE_IO");
 }
 
 static void addresses_are_parsed_and_printed(void **state)

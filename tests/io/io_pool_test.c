@@ -612,9 +612,108 @@ static void a_pool_that_cannot_be_made_leaves_nothing(void **state)
     assert_int_equal(bide_io_pool_create(&pool, &options), -EINVAL);
 }
 
+/* ---- Loops of a pool ---- */
+
+struct io_uring;
+struct io_uring_params;
+
+static int rings_left = -1; /* that the kernel allows; negative: any number */
+
+__attribute__((weak)) int __real_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+                                                            struct io_uring_params *parameters);
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+                                      struct io_uring_params *parameters);
+int __wrap_io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+                                      struct io_uring_params *parameters)
+{
+    if (rings_left == 0)
+        return -ENOMEM;
+    if (rings_left > 0)
+        rings_left--;
+    return __real_io_uring_queue_init_params(entries, ring, parameters);
+}
+
+static void a_pool_says_what_its_workers_use(void **state)
+{
+    static const char *const names[THREADS + 1] = {"epoll", "mixed", "mixed", "mixed", "uring"};
+    bide_io_pool_options options = {.threads = {.threads = THREADS}};
+    bide_thread_pool *pool;
+    (void)state;
+    assert_int_equal(bide_io_pool_create(&pool, &options), 0);
+    bide_loop_back_end back_end = bide_io_pool_backend(pool);
+    bide_thread_pool_destroy(pool);
+    if (strcmp(back_end.name, "uring") != 0) {
+        printf("# no io_uring\n");
+        skip();
+    }
+    for (int rings = 0; rings <= THREADS; rings++) {
+        rings_left = rings;
+        int status = bide_io_pool_create(&pool, &options);
+        rings_left = -1;
+        assert_int_equal(status, 0);
+        back_end = bide_io_pool_backend(pool);
+        bide_thread_pool_destroy(pool);
+        assert_string_equal(back_end.name, names[rings]);
+        assert_int_equal(back_end.error, rings < THREADS ? -ENOMEM : 0);
+    }
+}
+
+static void create_and_destroy_loops(unsigned count)
+{
+    static const bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    static bide_loop *loops[200];
+    assert_true(count <= sizeof loops / sizeof *loops);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(bide_loop_create(&loops[i], &options), 0);
+    for (unsigned i = 0; i < count; i++)
+        bide_loop_destroy(loops[i]);
+}
+
+/* The descriptors that wake them are kept for later loops, all of them. */
+static void many_loops_leave_no_more_descriptors_each_time(void **state)
+{
+    (void)state;
+    create_and_destroy_loops(150);
+    int descriptors = count_descriptors();
+    for (int i = 0; i < 3; i++)
+        create_and_destroy_loops(150);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
+/* (first, while no descriptor is kept for later loops) */
+static void a_pool_takes_no_number_of_a_closed_standard_stream(void **state)
+{
+    bide_io_pool_options options = {.threads = {.threads = 2},
+                                    .loop = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_ANY}};
+    bide_thread_pool *pool;
+    int saved[3], taken = 0;
+    (void)state;
+    fflush(NULL);
+    for (int number = 0; number < 3; number++) {
+        saved[number] = fcntl(number, F_DUPFD_CLOEXEC, 10);
+        close(number);
+    }
+    int status = bide_io_pool_create(&pool, &options);
+    for (int number = 0; number < 3; number++)
+        taken += fcntl(number, F_GETFD) >= 0;
+    if (status == 0)
+        bide_thread_pool_destroy(pool);
+    for (int number = 0; number < 3; number++) {
+        if (saved[number] >= 0) {
+            dup2(saved[number], number);
+            close(saved[number]);
+        }
+    }
+    assert_int_equal(status, 0);
+    assert_int_equal(taken, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pool_takes_no_number_of_a_closed_standard_stream),
+        cmocka_unit_test(a_pool_says_what_its_workers_use),
+        cmocka_unit_test(many_loops_leave_no_more_descriptors_each_time),
         cmocka_unit_test(conversations_continue_while_their_coroutines_are_stolen),
         cmocka_unit_test(both_directions_of_a_descriptor_work_at_once),
         cmocka_unit_test(each_wait_ends_as_it_was_ended),

@@ -80,13 +80,14 @@ static void stand_still(bool stands)
 
 /* ---- The name server ---- */
 
-enum { MESSAGE = 1024, A = 1, AAAA = 28 };
+enum { MESSAGE = 1024, A = 1, AAAA = 28, SEARCHED = 3 };
 
 typedef struct query {
     uint8_t bytes[MESSAGE];
     size_t size;
     uint16_t type;
-    char label[64]; /* the first label of the name */
+    char label[64];   /* the first label of the name */
+    bool is_searched; /* it is in the domain of the search list */
     bide_address from;
 } query;
 
@@ -104,7 +105,7 @@ typedef struct server {
     bide_io_operation accept, receive;
     query query, over_tcp;
     uint8_t header[2];
-    unsigned queries, tcp_queries, noises;
+    unsigned queries, tcp_queries, noises, searched;
     query held; /* the last query that is not answered at once */
     unsigned holds;
     bide_auto_event news;
@@ -117,8 +118,9 @@ static void parse(query *it)
     assert_in_range(length, 1, sizeof it->label - 1);
     memcpy(it->label, it->bytes + 13, length);
     it->label[length] = '\0';
-    while (it->bytes[rest] != 0)
-        rest += it->bytes[rest] + 1u;
+    it->is_searched = false;
+    for (; it->bytes[rest] != 0; rest += it->bytes[rest] + 1u)
+        it->is_searched |= it->bytes[rest] == 6 && memcmp(it->bytes + rest + 1, "search", 6) == 0;
     it->type = (uint16_t)(it->bytes[rest + 1] << 8 | it->bytes[rest + 2]);
     it->size = rest + 5;
 }
@@ -194,7 +196,10 @@ static void answer_4_before_6(server *s, const query *it)
 static void answer(server *s, const query *it)
 {
     const char *name = it->label;
-    if (strcmp(name, "both") == 0) {
+    if (it->is_searched) {
+        s->searched++;
+        reply_to(s, it, 0, false, SEARCHED);
+    } else if (strcmp(name, "both") == 0) {
         reply_to(s, it, 0, false, 1);
     } else if (strcmp(name, "many") == 0) {
         reply_to(s, it, 0, false, 12);
@@ -202,10 +207,12 @@ static void answer(server *s, const query *it)
         reply_to(s, it, 0, false, it->type == A);
     } else if (strcmp(name, "empty") == 0) {
         reply_to(s, it, 0, false, 0);
-    } else if (strcmp(name, "none") == 0) {
+    } else if (strcmp(name, "none") == 0 || strcmp(name, "short") == 0) {
         reply_to(s, it, 3, false, 0);
     } else if (strcmp(name, "fails") == 0) {
         reply_to(s, it, 2, false, 0);
+    } else if (strcmp(name, "refuses") == 0) {
+        reply_to(s, it, 5, false, 0);
     } else if (strcmp(name, "confused") == 0) {
         reply_to(s, it, 1, false, 0);
     } else if (strcmp(name, "partly") == 0) {
@@ -220,6 +227,13 @@ static void answer(server *s, const query *it)
             hold(s, it);
         else
             reply_to(s, it, 0, false, 1);
+    } else if (strcmp(name, "late-four-only") == 0) {
+        if (it->type == A && s->holds != 0)
+            reply_to(s, it, 2, false, 0); /* (the query is repeated after an error) */
+        else if (it->type == A)
+            hold(s, it);
+        else
+            reply_to(s, it, 0, false, 0);
     } else if (strcmp(name, "soon-six") == 0) {
         answer_4_before_6(s, it);
     } else {
@@ -405,7 +419,8 @@ static void each_failure_has_its_error(void **state)
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "none.test", 80)), -ENOENT);
     assert_int_equal(it.count, 0);
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "empty.test", 80)), -ENOENT);
-    assert_int_equal(world_wait(w, bide_resolve(&it, names, "fails.test", 80)), -EAGAIN);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "fails.test", 80)), -EREMOTEIO);
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "refuses.test", 80)), -EACCES);
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "confused.test", 80)), -EREMOTEIO);
     assert_int_equal(world_wait(w, bide_resolve(&it, hasty, "silent.test", 80)), -EAGAIN);
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "a..test", 80)), -ENOENT);
@@ -420,6 +435,79 @@ static void each_failure_has_its_error(void **state)
     bide_names_destroy(names);
     bide_names_destroy(hasty);
     end_server(s);
+}
+
+/* Sets the search list of look-ups, whatever the system's is. NULL: the system's. */
+static void search_in(const char *domains)
+{
+    if (domains != NULL) {
+        setenv("LOCALDOMAIN", domains, 1);
+        setenv("RES_OPTIONS", "ndots:1", 1);
+    } else {
+        unsetenv("LOCALDOMAIN");
+        unsetenv("RES_OPTIONS");
+    }
+}
+
+/* The names of the search list are others than the name that is looked up. */
+static void both_families_are_of_one_name(void **state)
+{
+    static const struct {
+        const char *host;
+        unsigned count;
+        int families; /* of what is found: AF_UNSPEC: both */
+    } cases[] = {
+        {"four.test", 1, AF_INET},
+        {"four.test.", 1, AF_INET},
+        {"both.test", 2, AF_UNSPEC},
+        {"short", 2 * SEARCHED, AF_UNSPEC},
+        {"none.test", 2 * SEARCHED, AF_UNSPEC},
+        {"empty.test", 2 * SEARCHED, AF_UNSPEC},
+    };
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_resolve_operation it;
+    search_in("other.test search.test");
+    bide_names *names = make_names(s, 0, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = world_wait(w, bide_resolve(&it, names, cases[i].host, 80));
+        assert_int_equal(status, 0);
+        assert_int_equal(it.count, cases[i].count);
+        for (unsigned j = 0; cases[i].families != AF_UNSPEC && j < it.count; j++)
+            assert_int_equal(it.addresses[j].any.generic.sa_family, cases[i].families);
+    }
+    search_in(NULL);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* What a later name of the search list has is not used while an earlier one may have something. */
+static void an_answer_of_a_later_name_waits(void **state)
+{
+    static const int codes[] = {0, 3, 2};
+    static const int statuses[] = {0, 0, -EREMOTEIO};
+    for (int i = 0; i < 3; i++) {
+        world *w = world_of(state);
+        server *s = begin_server(w);
+        struct runner runner;
+        bide_resolve_operation it;
+        search_in("search.test");
+        bide_names *names = make_names(s, 0, 0);
+        begin(w, &runner, bide_resolve(&it, names, "late-four-only.test", 80));
+        wait_for(s, &s->searched, 1);
+        wait_for(s, &s->holds, 1);
+        for (int turns = 0; turns < 3; turns++)
+            turn(w);
+        assert_int_equal(it.answered, 0);
+        reply_to(s, &s->held, codes[i], false, codes[i] == 0);
+        assert_int_equal(end(w, &runner), statuses[i]);
+        assert_int_equal(it.count, i == 0 ? 1 : i == 1 ? 2 * SEARCHED : 0);
+        if (i == 0)
+            assert_int_equal(it.addresses[0].any.generic.sa_family, AF_INET);
+        search_in(NULL);
+        bide_names_destroy(names);
+        end_server(s);
+    }
 }
 
 static void a_look_up_ends_early(void **state)
@@ -773,6 +861,8 @@ int main(void)
         world_test(each_family_has_half_of_the_room),
         world_test(a_large_answer_is_requested_over_tcp),
         world_test(each_failure_has_its_error),
+        world_test(both_families_are_of_one_name),
+        world_test(an_answer_of_a_later_name_waits),
         world_test(a_look_up_ends_early),
         world_test(an_earlier_stop_request_cancels_it),
         world_test(many_look_ups_run_at_once),

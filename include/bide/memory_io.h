@@ -108,6 +108,16 @@ void bide_memory_io_change(bide_memory_io *io, const bide_memory_io_options *opt
  */
 int bide_memory_io_pipe(bide_memory_io *io, bide_descriptor *input, bide_descriptor *output);
 
+/*
+ * Makes `host` the name of `count` addresses, which bide_resolve finds from now on; it replaces those
+ * that it had. 0 addresses: there is no such name. Their ports do not count. All is copied. At first
+ * there is "localhost" alone.
+ * Threads: the loop's. Errors: -EINVAL (`host` is empty or longer than 253 bytes, or there are more than
+ * BIDE_RESOLVE_MAX addresses), -ENOMEM. Progress: that of malloc, linear in the hosts.
+ */
+int bide_memory_io_set_host(bide_memory_io *io, const char *host,
+                            const struct bide_address *addresses, unsigned count);
+
 /* What there is in one. */
 typedef struct bide_memory_io_stats {
     uint64_t started;       /* operations, ever */
@@ -144,6 +154,7 @@ bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
  *     files     one tree, kept until the end. At first it has "/tmp" and "/dev/null". Paths that do not
  *               begin with "/" begin at its root. There are no permissions.
  *     pipes     bide_memory_io_pipe
+ *     names     bide_resolve finds those of bide_memory_io_set_host, whatever its bide_names is
  *
  * Not simulated: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can
  * implement: they are stored and have no effect. A write to a pipe without a reader is -EPIPE
@@ -160,6 +171,7 @@ bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
  *     "io: aborted"           a connection is gone before it is accepted
  *     "io: no descriptor"     -EMFILE, from an operation that opens one
  *     "io: lost", "io: twice" a UDP datagram
+ *     "io: no answer"         a look-up of a name ends with -EAGAIN; with "io: refused" and the like
  *     "io: short read", "io: short write"     of a file
  *     "io: disk full", "io: disk error"       -ENOSPC from a write, -EIO
  */

@@ -19,6 +19,8 @@
  * other system configuration (nsswitch.conf: mDNS, LDAP and the like). Starting a look-up reads a few
  * small files, such as /etc/resolv.conf, on the loop's thread.
  *
+ * On a test loop neither is asked: the world in memory answers, see bide_memory_io_set_host.
+ *
  * Connecting tries the addresses one after the other, of both families in turn. Each has a quarter of
  * a second before the next one starts beside it; a failure starts the next at once. The first that
  * connects is used, and the others are closed (RFC 8305, "Happy Eyeballs").
@@ -34,6 +36,7 @@
 #include "bide/deadline.h"
 #include "bide/event.h"
 #include "bide/scope.h"
+#include "bide/sleep.h"
 #include "bide/socket.h"
 #include "bide/task.h"
 
@@ -89,7 +92,11 @@ typedef struct bide_resolve_operation {
     const char *host;
     uint16_t port;
     struct bide_resolve_request_ *request;
-    bide_event_waiter wait;
+    union {
+        bide_event_waiter answer;
+        bide_sleep sleep; /* under a test loop, for `delay` */
+    } waits;
+    uint64_t delay;
     struct bide_cares_resolve_ *cares;
     bide_auto_event *news; /* set when a family is answered; NULL: nobody wants to know */
     uint64_t answered_at;  /* when version 4 was */
@@ -108,7 +115,7 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
  * answers, or no thread can be had; by the system also: all servers fail), -EREMOTEIO (a server fails, or
  * its answer is invalid), -EACCES (by c-ares: all servers refuse to answer), -EINVAL (`host`
  * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP (by
- * c-ares, and the coroutine is not a loop's of the system); -ECANCELED, -ETIMEDOUT. Suspends: unless
+ * c-ares, and the coroutine is not a loop's of the system; or on a test loop without input and output); -ECANCELED, -ETIMEDOUT. Suspends: unless
  * it is an IP address, or, by c-ares, in /etc/hosts. Cancel-safe: yes. Progress: that of the system's
  * call, on another thread; by c-ares, that of the system's calls.
  */

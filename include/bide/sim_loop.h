@@ -17,7 +17,10 @@
  * of a draw is always the plain one: first come, first served, no fault. A run is the list of its
  * draws, so a failing run is simplified by making draws 0.
  *
- * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready, or
+ * Time is virtual: it begins at one second, and jumps to the next timer when nothing is ready. If a
+ * timer is drawn to come first although something is ready, what is ready is late, as on a busy
+ * machine: by no more than `max_late` together, until as many turns have passed as coroutines were
+ * ready. So a test with time-outs of a second is not cut short by it. Time also jumps, by any length,
  * after 500,000 turns without a jump, for a coroutine that only yields may wait for it. A turn in
  * which a coroutine spends its whole budget counts for 50,000. A coroutine reads the time by
  * bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls (blocking.h) itself, on
@@ -47,7 +50,11 @@ typedef struct bide_sim_fault {
     uint64_t rate_; /* in this run: one in so many; 0: never; not drawn yet: UINT64_MAX */
 } bide_sim_fault;
 
-enum { BIDE_SIM_FAULTS_MAX = 32 };
+enum { BIDE_SIM_FAULTS_MAX = 128 }; /* names; one more is misuse */
+
+/* By how much a ready coroutine may be late, in nanoseconds: by default, and for one that never is. */
+#define BIDE_SIM_LATE     UINT64_C(1000000)
+#define BIDE_SIM_NOT_LATE UINT64_MAX
 
 /* A blocking call that the loop makes. The loop's, allocated. */
 typedef struct bide_sim_call_ bide_sim_call_;
@@ -60,8 +67,9 @@ typedef struct bide_sim_loop {
     bide_context context; /* as that of a run loop: {&scheduler, NULL, NULL} */
     uint64_t seed;        /* constant */
     uint64_t turns;       /* resumptions so far */
-    uint64_t busy; /* turns since time has jumped; those of a whole budget count for many */
+    uint64_t busy;        /* turns since time has jumped; those of a whole budget count for many */
     uint64_t max_turns;   /* more than these are a livelock; the user may write it. 1,000,000 */
+    uint64_t max_late;    /* by how much one may be late; the user may write it. BIDE_SIM_LATE */
 
     /* What was asked for by bide_maybe, in the order of the first time. */
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX];
@@ -75,7 +83,9 @@ typedef struct bide_sim_loop {
     size_t ready_count;
     bide_awaiter *held; /* is ready, but held back for so many turns */
     uint32_t held_for;
-    bool has_yielded; /* in this turn a budget was spent */
+    bool has_yielded;    /* in this turn a budget was spent */
+    uint64_t late;       /* ns that time has jumped by while the same coroutines were ready */
+    uint64_t late_until; /* the turn at which those have run */
     bide_timers timers;
     bide_sim_call_ *calls;
     bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */
@@ -197,7 +207,8 @@ typedef enum bide_sim_failure {
     BIDE_SIM_HANGS,     /* -ETIME: one run took too long, without a turn */
     BIDE_SIM_NO_FAULT,  /* -ENODATA: all passed, and a fault never fired */
     BIDE_SIM_NOT_ALIKE, /* -EAGAIN: a run that failed does not fail again: something in it is not
-                            drawn, such as the address of an object, or the time of day */
+                            drawn, such as the address of an object, the time of day, or what an
+                            earlier run has left in a static variable */
 } bide_sim_failure;
 
 /* What came of an exploration. */
@@ -220,25 +231,30 @@ typedef struct bide_sim_options {
     void *argument;            /* for the body */
     uint64_t first_seed;       /* 0: 1 */
     uint64_t max_turns;        /* a run; 0: 1,000,000 */
+    uint64_t max_late;         /* by how much a coroutine may be late; 0: BIDE_SIM_LATE */
     uint64_t retries;          /* runs to make a failing one simpler, at most; 0: 2,000 */
     unsigned seconds;          /* a run; 0: 60 */
+    unsigned simplify_seconds; /* to make a failing one simpler, at most; 0: 30 */
+    bool isolated; /* each run has a process of its own; some 10 times slower for short runs */
     const char *const *faults; /* names, with NULL at the end: each must have fired in some run */
     FILE *out;                 /* what failed, and how; NULL: stderr */
+    FILE *trace;               /* both whole traces, of 65,536 lines at most; NULL: nowhere */
     bide_sim_result *result;   /* or NULL */
 } bide_sim_options;
 
 /*
  * Runs `body` with `seeds` seeds, each time on a test loop of its own, until a run fails. Writes of
- * that run: how it failed, its trace, the trace of the simplest run that was found to fail in the
- * same way, and how to run both again:
+ * that run, on a screen: how it failed, the faults that fired and the end of the trace of the simplest run
+ * that was found to fail in the same way, and how to run both again. The whole traces go to options.trace.
  *
  *     BIDE_TEST_SEED=n                  runs that seed alone
  *     BIDE_TEST_DRAWS=12:1,40:2         ... with these draws, and 0 for all others
  *
  * Those two, from the environment, are run in this process, where a debugger sees them, and print
  * the trace as it comes. Otherwise runs are made in a child of fork, many in a row: what one leaves
- * behind in memory the next one finds, as with any function that is called again. A crash ends the
- * child, and is a failure of the run. In the child CMOCKA_TEST_ABORT is 1, so that assertions of
+ * behind in memory the next one finds, as with any function that is called again. A run that fails only
+ * because of that is -EAGAIN, and the report says so; `isolated` gives each run a child of its own. A
+ * crash ends the child, and is a failure of the run. In the child CMOCKA_TEST_ABORT is 1, so that assertions of
  * cmocka abort.
  * Threads: one at a time. Errors: those of `body`; -EDEADLK, -ELOOP, -EBUSY, -EFAULT, -ETIME,
  * -ENODATA, -EAGAIN (see bide_sim_failure; the last also if there is no child), -ENOMEM. Progress:

@@ -62,6 +62,7 @@ static int set_deadline(bide_deadline *deadline, const bide_context *context, ui
     deadline->context.stop = &deadline->source;
     bide_atomic_init(&deadline->state, DEADLINE_SET);
     deadline->frame.awaiter.ops = &due_point.ops;
+    deadline->frame.awaiter.frame = NULL; /* nobody awaits it: for traces */
     deadline->frame.context = &deadline->context;
     bide_timer_init(&deadline->timer, time);
     deadline->timer.awaiter.ops = &timer_ops;

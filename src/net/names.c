@@ -14,7 +14,9 @@
  * 3. Releasing a reference is an acq_rel decrement. So the holder that releases the last one sees all
  *    uses of the request before it frees the request.
  * 4. The call resumes inline, on the pool's own thread, so no loop is delayed by calls that have lost
- *    their operation. In a test loop it stays on the loop's scheduler, which is deterministic.
+ *    their operation.
+ * 5. In a test loop nothing of the system is asked: the loop's world answers (memory_io.h), after a
+ *    delay of the loop's time.
  */
 #define _GNU_SOURCE
 #include "names.h"
@@ -195,7 +197,7 @@ bide_coroutine_of(names_call_type, names_call_body)
 }
 
 /* Starts a look-up. A negative errno: nothing was started. */
-static int names_request_start(bide_resolve_operation *operation, const bide_context *context)
+static int names_request_start(bide_resolve_operation *operation)
 {
     names_request *it = calloc(1, sizeof *it);
     struct names_call *call =
@@ -211,13 +213,39 @@ static int names_request_start(bide_resolve_operation *operation, const bide_con
     call->request = it;
     call->names = operation->names;
     call->context = bide_default_context;
-    if (context->scheduler->environment != NULL) /* 4 */
-        call->context.scheduler = context->scheduler;
     bide_start(&call->frame, &names_call_body, &call->context);
     return 0;
 }
 
 /* ---- The operation ---- */
+
+static void names_set_port(bide_resolve_operation *operation)
+{
+    for (unsigned i = 0; i < operation->count; i++) {
+        struct sockaddr_in *v4 = &operation->addresses[i].any.v4;
+        struct sockaddr_in6 *v6 = &operation->addresses[i].any.v6;
+        if (v4->sin_family == AF_INET)
+            v4->sin_port = htons(operation->port);
+        else
+            v6->sin6_port = htons(operation->port);
+    }
+}
+
+/* A test loop's world answers, or nobody. */
+static int names_ask_world(bide_resolve_operation *operation, const bide_context *context)
+{
+    bide_scheduler *scheduler = context->scheduler;
+    bide_io *io = scheduler->io != NULL ? scheduler->io(scheduler) : NULL;
+    if (io == NULL || io->table->calls == NULL)
+        return -ENOTSUP;
+    int count = io->table->calls->resolve(io, operation->host, operation->addresses,
+                                          BIDE_RESOLVE_MAX, &operation->delay);
+    if (count < 0)
+        return count;
+    operation->count = (unsigned)count;
+    names_set_port(operation);
+    return 0;
+}
 
 static int names_resolve_start(bide_resolve_operation *operation, const bide_context *context)
 {
@@ -230,7 +258,9 @@ static int names_resolve_start(bide_resolve_operation *operation, const bide_con
         operation->count = 1;
         return 0;
     }
-    return operation->names->blocking != NULL ? names_request_start(operation, context)
+    if (context->scheduler->environment != NULL)
+        return names_ask_world(operation, context); /* 5 */
+    return operation->names->blocking != NULL ? names_request_start(operation)
                                               : bide_names_cares_create_(operation, context);
 }
 
@@ -241,14 +271,7 @@ static void names_resolve_finish(bide_resolve_operation *operation)
     operation->status = it->status;
     operation->count = it->count;
     memcpy(operation->addresses, it->addresses, it->count * sizeof *it->addresses);
-    for (unsigned i = 0; i < it->count; i++) {
-        struct sockaddr_in *v4 = &operation->addresses[i].any.v4;
-        struct sockaddr_in6 *v6 = &operation->addresses[i].any.v6;
-        if (v4->sin_family == AF_INET)
-            v4->sin_port = htons(operation->port);
-        else
-            v6->sin6_port = htons(operation->port);
-    }
+    names_set_port(operation);
 }
 
 /* The addresses are grouped by family, in the order in which the answers arrived. */
@@ -270,18 +293,25 @@ bide_coroutine(resolve_body)
     bide_begin(resolve_body, bide_resolve_operation * self);
     self->request = NULL;
     self->cares = NULL;
+    self->delay = 0;
     self->status = names_resolve_start(self, bide_this_context());
     if (self->request != NULL) {
-        bide_await_status(self->status, bide_event_wait(&self->wait, &self->request->done));
+        bide_await_status(self->status, bide_event_wait(&self->waits.answer, &self->request->done));
         if (self->status == 0)
             names_resolve_finish(self);
     } else if (self->cares != NULL) {
         bide_await_status(self->status, bide_names_cares_run_(self->cares));
-        if (self->status != 0)
-            self->count = 0;
-        else if (self->news == NULL)
+        if (self->status == 0 && self->news == NULL)
             names_sort_v6_first(self);
     }
+    if (self->delay != 0) {
+        int status;
+        bide_await_status(status, bide_sleep_for(&self->waits.sleep, self->delay));
+        if (status != 0)
+            self->status = status;
+    }
+    if (self->status != 0)
+        self->count = 0;
     bide_return(self->status);
     bide_finally();
     if (self->request != NULL)

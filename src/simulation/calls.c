@@ -642,4 +642,5 @@ const bide_io_calls bide_sim_calls_ = {
     .splice = sim_splice,
     .tee = sim_tee,
     .lseek = sim_lseek,
+    .resolve = bide_sim_resolve_,
 };

@@ -34,6 +34,7 @@
 
 typedef struct bide_memory_io sim_environment;
 typedef struct memory_node memory_node;
+typedef struct memory_host memory_host;
 
 /* ---- Events: something that happens at a time (node.c) ---- */
 
@@ -409,7 +410,13 @@ struct bide_memory_io {
     struct memory_receiver *blocked; /* senders of datagrams that wait for room in any queue */
     struct memory_datagram *travelling;
     memory_tree *tree;
+    memory_host *hosts;
 };
+
+/* hosts.c: the answer of bide_io_calls.resolve; and the end of all hosts. */
+int bide_sim_resolve_(bide_io *io, const char *host, bide_address *addresses, unsigned max,
+                      uint64_t *delay);
+void bide_sim_hosts_end_(sim_environment *environment);
 
 BIDE_INLINE sim_environment *sim_environment_of(bide_io *io)
 {

@@ -35,9 +35,9 @@ bool bide_test_chance_(bide_sim_loop *loop, unsigned exponent)
 
 static test_line *test_next_line(bide_sim_record_ *record)
 {
-    if (record == NULL || record->lines == NULL || record->lines_count++ >= record->lines_capacity)
+    if (record == NULL || record->lines == NULL)
         return NULL;
-    return &record->lines[record->lines_count - 1];
+    return &record->lines[(*record->lines_count)++ % record->lines_capacity];
 }
 
 void bide_test_note_line_(bide_sim_loop *loop, test_line line)
@@ -87,8 +87,11 @@ static bide_sim_fault *test_fault_named(bide_sim_loop *loop, const char *name)
         if (loop->faults[i].name == name || strcmp(loop->faults[i].name, name) == 0)
             return &loop->faults[i];
     }
-    if (loop->faults_count == BIDE_SIM_FAULTS_MAX)
+    if (loop->faults_count == BIDE_SIM_FAULTS_MAX) {
+        bide_platform.misuse("more names of faults than BIDE_SIM_FAULTS_MAX", name, __FILE__,
+                             __LINE__);
         return NULL;
+    }
     bide_sim_fault *fault = &loop->faults[loop->faults_count++];
     *fault = (bide_sim_fault){.name = name, .rate_ = UINT64_MAX};
     return fault;

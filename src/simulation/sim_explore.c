@@ -5,7 +5,8 @@
  * draws of a run are in memory that is shared with the parent. A run that fails ends its child at once,
  * since nothing can be cleaned up after a deadlock.
  *
- *     search    one child runs seed after seed; the failing one leaves its draws
+ *     search    one child runs seed after seed; the failing one leaves its draws. Isolated runs have a child
+ *               each, so that no run finds what another has left in memory
  *     again     a child runs those draws: it must fail alike, or the test is not deterministic
  *     simplify  one child for each attempt with simpler draws (sim_simplify.c)
  *     trace     a child runs the simplest draws, and records its turns
@@ -23,11 +24,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINES_SHOWN = 120 }; /* at the end of a trace; before them, lines out of order only */
+/* Of a trace: lines at its end, and, before them, lines out of order. A whole trace goes to another file. */
+enum { LINES_SHOWN = 40, LINES_BEFORE = 20 };
 
 static explorer *exploring; /* the child's */
 
 /* ---- One run ---- */
+
+/* The faults that have fired, as text: a few lines at most. */
+static void explorer_note_fired(shared *s, const bide_sim_loop *loop)
+{
+    size_t used = 0;
+    s->fired[0] = '\0';
+    for (size_t i = 0; i < loop->faults_count && used < FIRED_MAX - 1; i++) {
+        const bide_sim_fault *fault = &loop->faults[i];
+        if (fault->fired != 0)
+            used += (size_t)snprintf(s->fired + used, FIRED_MAX - used, "%s\"%s\" %" PRIu64,
+                                     used != 0 ? ", " : "", fault->name, fault->fired);
+    }
+}
 
 static void explorer_child_fails(bide_sim_loop *loop, bide_sim_failure failure, int status)
 {
@@ -35,7 +50,7 @@ static void explorer_child_fails(bide_sim_loop *loop, bide_sim_failure failure, 
     s->failure = failure;
     s->status = status;
     s->draws_count = loop->record->count;
-    s->lines_count = loop->record->lines_count;
+    explorer_note_fired(s, loop);
     fflush(NULL);
     _exit(EXIT_FAILED);
 }
@@ -57,6 +72,8 @@ static bide_sim_failure explorer_run(explorer *self, bide_sim_loop *loop, int *s
 {
     if (self->options->max_turns != 0)
         loop->max_turns = self->options->max_turns;
+    if (self->options->max_late != 0)
+        loop->max_late = self->options->max_late;
     bide_sim_loop_running_ = loop;
     *status = explorer_call_body(self, loop);
     bide_sim_loop_running_ = NULL;
@@ -101,7 +118,10 @@ static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *giv
     record.given = given;
     record.given_count = given_count;
     record.lines = with_trace ? s->lines : NULL;
-    record.lines_capacity = with_trace ? LINES_MAX : 0;
+    record.lines_count = &s->lines_count;
+    record.lines_capacity = LINES_MAX;
+    s->lines_count = 0;
+    s->fired[0] = '\0';
     record.text = s->text;
     record.text_size = TEXT_MAX;
     record.fails = explorer_child_fails;
@@ -114,6 +134,7 @@ static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *giv
     if (failure != BIDE_SIM_PASSED)
         explorer_child_fails(&loop, failure, status);
     explorer_add_faults(s->faults, &s->faults_count, &loop);
+    s->draws_count = record.count;
     s->runs++;
 }
 
@@ -144,7 +165,6 @@ static void explorer_read_status(shared *s, int status)
                                                : BIDE_SIM_CRASH;
     s->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
     s->draws_count = 0;
-    s->lines_count = 0;
 }
 
 /*
@@ -176,8 +196,8 @@ static int explorer_fork(explorer *self)
     return 1;
 }
 
-/* Runs the seeds until one fails. */
-static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
+/* Runs the seeds in one child until one fails. */
+static int explorer_run_seeds(explorer *self, uint64_t first, uint64_t seeds)
 {
     int made = explorer_fork(self);
     if (made != 0)
@@ -186,6 +206,17 @@ static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
         explorer_run_seed(self, first + i, NULL, 0, false);
     fflush(NULL);
     _exit(0);
+}
+
+/* Runs the seeds until one fails. */
+static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
+{
+    int made = 1;
+    if (!self->options->isolated)
+        return explorer_run_seeds(self, first, seeds);
+    for (uint64_t i = 0; i < seeds && made > 0 && self->shared->failure == BIDE_SIM_PASSED; i++)
+        made = explorer_run_seeds(self, first + i, 1);
+    return made;
 }
 
 /* Runs the failing seed with these draws. */
@@ -212,6 +243,32 @@ bool bide_sim_fails_alike_(explorer *self, recipe *r)
         r->length = DRAWS_MAX;
     memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
     return true;
+}
+
+bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
+                              size_t (*make)(const explorer *self, uint64_t number,
+                                             uint16_t *draws))
+{
+    shared *s = self->shared;
+    while (*number < end && bide_platform.now() < self->until) {
+        s->candidate = *number;
+        int made = explorer_fork(self);
+        if (made < 0)
+            return false;
+        if (made == 0) {
+            for (; s->candidate < end && bide_platform.now() < self->until; s->candidate++)
+                explorer_run_seed(self, self->seed, self->trial.draws,
+                                  make(self, s->candidate, self->trial.draws), false);
+            fflush(NULL);
+            _exit(0);
+        }
+        *number = s->candidate;
+        if (s->failure == self->failure && s->status == self->status)
+            return true;
+        if (s->failure != BIDE_SIM_PASSED)
+            ++*number; /* it fails otherwise */
+    }
+    return false;
 }
 
 /* ---- Reports ---- */
@@ -251,39 +308,62 @@ static bool is_plain_line(const test_line *line)
     return line->kind == DRAW_TURN && line->value == 0;
 }
 
-static size_t explorer_count_lines(const shared *s)
+static const test_line *explorer_line(const shared *s, size_t number)
 {
-    size_t count = s->lines_count;
-    /* A crashed run has not counted its lines. */
-    while (count == 0 ? s->lines[0].time != 0 : count < LINES_MAX && s->lines[count].time != 0)
-        count++;
-    return count < LINES_MAX ? count : LINES_MAX;
+    return &s->lines[number % LINES_MAX];
 }
 
-/* Prints the trace of the last run: its last lines, and the lines out of order before these. */
-static void explorer_print_trace(explorer *self)
+/* The number of the first of the lines out of order that are shown before the end of the trace. */
+static size_t explorer_first_shown(const shared *s, size_t kept_from)
+{
+    size_t at = s->lines_count > LINES_SHOWN ? s->lines_count - LINES_SHOWN : 0;
+    for (size_t before = 0; at > kept_from && before < LINES_BEFORE; at--)
+        before += !is_plain_line(explorer_line(s, at - 1));
+    return at;
+}
+
+/* Prints the trace of the last run: what is kept of it, or a part that fits a screen. */
+static void explorer_print_trace(explorer *self, FILE *to, bool whole)
 {
     const shared *s = self->shared;
-    size_t count = explorer_count_lines(s);
+    size_t count = s->lines_count;
+    size_t at = count > LINES_MAX ? count - LINES_MAX : 0;
     size_t left_out = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (count - i > LINES_SHOWN && is_plain_line(&s->lines[i])) {
+    if (!whole)
+        at = explorer_first_shown(s, at);
+    if (at != 0)
+        fprintf(to, "        ... %zu lines before\n", at);
+    for (; at < count; at++) {
+        if (!whole && count - at > LINES_SHOWN && is_plain_line(explorer_line(s, at))) {
             left_out++;
             continue;
         }
         if (left_out != 0)
-            fprintf(self->out, "        ... %zu turns in order\n", left_out);
+            fprintf(to, "        ... %zu turns in order\n", left_out);
         left_out = 0;
-        bide_sim_line_print_(self->out, &s->lines[i]);
+        bide_sim_line_print_(to, explorer_line(s, at));
     }
-    fputs(s->text, self->out);
+    fputs(s->text, to);
 }
 
-static void explorer_trace(explorer *self, const recipe *r)
+/* Runs the draws again for their trace: all of it to options.trace, and, of the simplest, its end to `out`. */
+static void explorer_trace(explorer *self, const recipe *r, bool is_simplest)
 {
-    memset(self->shared->lines, 0, sizeof self->shared->lines);
+    FILE *trace = self->options->trace;
+    if (trace == NULL && !is_simplest)
+        return;
     explorer_try_draws(self, r->draws, r->count, true);
-    explorer_print_trace(self);
+    if (trace != NULL) {
+        fprintf(trace, "seed %" PRIu64 "%s:\n", self->seed,
+                is_simplest ? ", the simplest run" : "");
+        explorer_print_trace(self, trace, true);
+        fflush(trace);
+    }
+    if (!is_simplest)
+        return;
+    if (self->shared->fired[0] != '\0')
+        fprintf(self->out, "faults that fired: %s\n", self->shared->fired);
+    explorer_print_trace(self, self->out, false);
 }
 
 static void explorer_print_reproduction(explorer *self)
@@ -336,6 +416,7 @@ static int explorer_error(bide_sim_failure failure, int status)
 static int explorer_run_here(explorer *self, const char *seed, const char *draws)
 {
     bide_sim_record_ record = {.is_live = true, .lines_capacity = LINES_MAX};
+    record.lines_count = &self->shared->lines_count;
     bide_sim_loop loop;
     int status;
     record.lines = self->shared->lines;
@@ -406,20 +487,40 @@ static bool explorer_find_draws(explorer *self)
     return alike;
 }
 
-static int explorer_explain(explorer *self)
+/* Whether the run fails again in the same way after those that came before it. */
+static bool explorer_fails_in_a_row(explorer *self, uint64_t first)
+{
+    const shared *s = self->shared;
+    if (self->options->isolated || self->seed == first)
+        return false;
+    self->is_quiet = true;
+    explorer_run_seeds(self, first, self->seed - first + 1);
+    self->is_quiet = false;
+    return s->seed == self->seed && s->failure == self->failure && s->status == self->status;
+}
+
+static int explorer_explain(explorer *self, uint64_t first)
 {
     bide_sim_result *result = self->result;
     explorer_print_failure(self);
     if (!explorer_find_draws(self)) {
-        fprintf(self->out, "bide: run again it %s: something in it is not drawn from the seed\n",
-                self->shared->failure == BIDE_SIM_PASSED ? "passes" : "fails otherwise");
+        const char *again = self->shared->failure == BIDE_SIM_PASSED ? "passes" : "fails otherwise";
+        if (explorer_fails_in_a_row(self, first))
+            fprintf(self->out,
+                    "bide: alone it %s: it depends on what earlier runs left in memory, such as a "
+                    "static "
+                    "variable; options.isolated runs each seed in a process of its own\n",
+                    again);
+        else
+            fprintf(self->out,
+                    "bide: run again it %s: something in it is not drawn from the seed\n", again);
         self->failure = BIDE_SIM_NOT_ALIKE;
         return -EAGAIN;
     }
     result->draws = self->best.nonzero;
     result->preemptions = self->best.preemptions;
     self->is_quiet = true;
-    explorer_trace(self, &self->best);
+    explorer_trace(self, &self->best, false);
     bide_sim_simplify_(self);
     self->is_quiet = false;
     result->draws_left = self->best.nonzero;
@@ -428,7 +529,7 @@ static int explorer_explain(explorer *self)
             "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
             "preempt %zu, of %zu\n",
             result->draws_left, result->draws, result->preemptions_left, result->preemptions);
-    explorer_trace(self, &self->best);
+    explorer_trace(self, &self->best, true);
     explorer_print_reproduction(self);
     fflush(self->out);
     return explorer_error(self->failure, self->status);
@@ -451,7 +552,8 @@ static int explorer_explore(explorer *self, uint64_t seeds)
     self->failure = s->failure;
     self->status = s->status;
     self->seed = s->seed;
-    return self->failure == BIDE_SIM_PASSED ? explorer_check_faults(self) : explorer_explain(self);
+    return self->failure == BIDE_SIM_PASSED ? explorer_check_faults(self)
+                                            : explorer_explain(self, first);
 }
 
 static void *map_zeroed(size_t size)

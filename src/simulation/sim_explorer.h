@@ -10,6 +10,7 @@ enum {
     DRAWS_MAX = 1 << 20,
     LINES_MAX = 1 << 16,
     TEXT_MAX = 1 << 15,
+    FIRED_MAX = 1024,
     EXIT_FAILED = 99,
 };
 
@@ -20,9 +21,11 @@ typedef struct shared {
     bide_sim_failure failure;
     int status;
     size_t draws_count;
+    uint64_t candidate; /* the one that runs, of bide_sim_run_candidates_ */
     size_t lines_count;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of runs that passed */
     size_t faults_count;
+    char fired[FIRED_MAX]; /* the faults of the last run that failed, as text */
     char text[TEXT_MAX];
     uint16_t draws[DRAWS_MAX];
     uint8_t kinds[DRAWS_MAX];
@@ -54,6 +57,7 @@ typedef struct explorer {
     int status;
     uint64_t seed;
     uint64_t max_retries;
+    uint64_t until; /* of the system's clock: then it is not simplified further */
     bool draws_first; /* fewer draws count as simpler than fewer preemptions */
     recipe best;
     recipe trial;
@@ -66,6 +70,14 @@ bool bide_sim_fails_alike_(explorer *self, recipe *r);
 
 /* Runs the first `count` of best.draws again. False: they do not fail in the same way. */
 bool bide_sim_best_is_(explorer *self, size_t count);
+
+/*
+ * Runs candidates in one child, from *number on, until one fails, `end` is reached, or the time is over.
+ * `make` writes the draws of a candidate, and returns how many they are. Returns true if one failed in the
+ * same way, which *number is then; otherwise *number is where it stopped.
+ */
+bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
+                              size_t (*make)(const explorer *self, uint64_t number, uint16_t *draws));
 
 /* Makes `best` simpler. */
 void bide_sim_simplify_(explorer *self);

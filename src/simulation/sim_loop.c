@@ -177,6 +177,8 @@ const char *bide_test_turn_name_(const bide_frame *frame)
         return bide_container_of(frame, const bide_sim_call_, frame)->is_made
                    ? "a blocking call has ended"
                    : "a blocking call is made";
+    if (point->code != NULL && point->code->type != NULL && *point->code->type == &bide_asks_to_stop_)
+        return "a deadline passes";
     return point->code != NULL && point->code->file == NULL ? point->code->name : NULL;
 }
 
@@ -256,10 +258,20 @@ static void sim_loop_jump_early(bide_sim_loop *loop, uint64_t max)
 {
     if (loop->busy >= MAX_BUSY && sim_loop_jump(loop, max))
         return;
-    if (!test_may_be_late(loop) || loop->ready_count == 0 || bide_timers_next(&loop->timers) > max)
+    uint64_t next = bide_timers_next(&loop->timers);
+    if (!test_may_be_late(loop) || loop->max_late == BIDE_SIM_NOT_LATE || loop->ready_count == 0 ||
+        next > max)
+        return;
+    if (loop->turns >= loop->late_until)
+        loop->late = 0;
+    uint64_t late = next > loop->now ? next - loop->now : 0;
+    if (late > loop->max_late || loop->late > loop->max_late - late)
         return;
     if (bide_test_draw_(loop, DRAW_LATE, bide_test_chance_(loop, 5), 2) == 0)
         return;
+    if (loop->late == 0)
+        loop->late_until = loop->turns + loop->ready_count;
+    loop->late += late;
     bide_test_note_line_(loop, (test_line){.kind = DRAW_LATE, .value = 1, .of = 2});
     sim_loop_jump(loop, max);
 }
@@ -273,7 +285,18 @@ static uint32_t test_turn_number(bide_sim_loop *loop, uint32_t choices)
         return 0;
     if (style == 1 || (style == 3 && bide_test_chance_(loop, 1)))
         return bide_test_number_below_(loop, choices);
-    return CHOICES + bide_test_number_below_(loop, HOLDS);
+    return HOLD + bide_test_number_below_(loop, HOLDS);
+}
+
+/*
+ * Of how many ready coroutines one is drawn: mostly of the oldest, since to take one costs as many steps
+ * as are before it.
+ */
+static uint32_t test_turn_choices(bide_sim_loop *loop)
+{
+    if (loop->ready_count <= OLDEST || !bide_test_chance_(loop, 3))
+        return loop->ready_count < OLDEST ? (uint32_t)loop->ready_count : OLDEST;
+    return loop->ready_count < HOLD ? (uint32_t)loop->ready_count : HOLD;
 }
 
 /* Takes the ready coroutine that is behind `before` others. */
@@ -304,15 +327,15 @@ static bide_awaiter *sim_loop_choose(bide_sim_loop *loop, uint32_t *value, uint3
         return held;
     }
     if (loop->ready_count > 1) {
-        uint32_t choices = loop->ready_count < CHOICES ? (uint32_t)loop->ready_count : CHOICES;
-        *of = choices;
-        *value = bide_test_draw_(loop, DRAW_TURN, test_turn_number(loop, choices), CHOICES + HOLDS);
-        if (*value >= CHOICES && held == NULL) {
+        uint32_t choices = test_turn_choices(loop);
+        *of = loop->ready_count < HOLD ? (uint32_t)loop->ready_count : HOLD;
+        *value = bide_test_draw_(loop, DRAW_TURN, test_turn_number(loop, choices), HOLD + HOLDS);
+        if (*value >= HOLD && held == NULL) {
             loop->held = sim_loop_take_at(loop, 0);
-            loop->held_for = 2u << (*value - CHOICES);
+            loop->held_for = 2u << (*value - HOLD);
             return sim_loop_take_at(loop, 0);
         }
-        if (*value >= choices)
+        if (*value >= *of)
             *value = 0;
     }
     return sim_loop_take_at(loop, *value);
@@ -423,6 +446,7 @@ void bide_sim_loop_init(bide_sim_loop *loop, uint64_t seed)
     loop->style = bide_test_next_number_(&loop->random);
     loop->now = TEST_SECOND;
     loop->max_turns = 1000000;
+    loop->max_late = BIDE_SIM_LATE;
     loop->busy = 0;
     loop->has_yielded = false;
     loop->thread = pthread_self();

@@ -6,7 +6,7 @@
 
 /* The kinds of draws. */
 typedef enum test_draw {
-    DRAW_TURN, /* n < CHOICES: the ready coroutine behind n others; above: holds the first back */
+    DRAW_TURN, /* n < HOLD: the ready coroutine behind n others; above: holds the first back */
     DRAW_LATE, /* 1: the next timer expires before ready coroutines run */
     DRAW_BUDGET,
     DRAW_POINT,
@@ -24,8 +24,9 @@ BIDE_INLINE bool test_draw_preempts(test_draw kind)
 }
 
 enum {
-    CHOICES = 64, /* ready coroutines, from the oldest on, of which one is drawn */
-    HOLDS = 8,    /* CHOICES + n: the first is held back for 2 << n turns */
+    OLDEST = 64, /* ready coroutines, of which one is drawn; in one draw of 8 it is any */
+    HOLDS = 8,
+    HOLD = (1 << 16) - HOLDS, /* HOLD + n: the first is held back for 2 << n turns */
 };
 
 /* One line of a trace. The texts and points are constants of the program. */
@@ -53,9 +54,9 @@ struct bide_sim_record_ {
     const uint16_t *given;
     size_t given_count;
 
-    /* The trace, if it is kept: lines past the capacity are counted. */
+    /* The trace, if it is kept: the last lines, each at its number modulo the capacity. */
     test_line *lines;
-    size_t lines_count;
+    size_t *lines_count; /* of all */
     size_t lines_capacity;
     bool is_live; /* each line is written to stderr at once too */
     const bide_frame *tasks[TASKS];

@@ -9,14 +9,22 @@
  *                        a draw of another kind, which was 0.
  *     preemptions first  many draws may remain, whose times happen to agree.
  *
- * Both then leave out draws, and reduce values, until no single change helps.
+ * Both then leave out draws, and reduce values, until no single change helps. That may be a run with
+ * several preemptions where one would do. So, in the end, runs with one draw that is not 0 are tried, all
+ * of them if the time allows it, and then some with two. Such a run passes nearly always, so many are made
+ * in one child.
  */
 #include "sim_explorer.h"
+
+#include "../coroutine/internal.h"
 
 #include <string.h>
 
 /* The number of values to try for a draw. */
 enum { SMALL_VALUES = 8, REPLACEMENT_VALUES = 4 };
+
+/* For all of it, if the options say nothing. */
+enum { SECONDS = 30 };
 
 /* ---- The order of simplicity ---- */
 
@@ -59,7 +67,7 @@ static bool recipe_is_simpler(const explorer *self, const recipe *a, const recip
 
 static bool simplify_may_try(const explorer *self)
 {
-    return self->result->retries < self->max_retries;
+    return self->result->retries < self->max_retries && bide_platform.now() < self->until;
 }
 
 /* Copies the draws and what is known of them into the memory of `to`. */
@@ -230,6 +238,78 @@ static bool simplify_replace_preemptions(explorer *self)
     return any;
 }
 
+/* ---- Runs with one draw that is not 0, or with two ---- */
+
+/* The values that are tried at each place. */
+static const uint16_t few_values[] = {1,        2,        3,        4,        5,        6,
+                                      7,        8,        HOLD,     HOLD + 1, HOLD + 2, HOLD + 3,
+                                      HOLD + 4, HOLD + 5, HOLD + 6, HOLD + 7};
+enum { FEW_VALUES = sizeof few_values / sizeof *few_values, PAIRS = 50000 };
+
+/* `other` is the plain run: its length is known. */
+static size_t make_single(const explorer *self, uint64_t number, uint16_t *draws)
+{
+    size_t at = (size_t)(number % self->other.length);
+    memset(draws, 0, (at + 1) * sizeof *draws);
+    draws[at] = few_values[number / self->other.length];
+    return at + 1;
+}
+
+/* The second draw is at any place behind the first; the run with the first may be longer than the plain one. */
+static size_t make_pair(const explorer *self, uint64_t number, uint16_t *draws)
+{
+    uint64_t state = number;
+    size_t length = self->other.length;
+    size_t first = (size_t)(bide_test_next_number_(&state) % length);
+    size_t second = first + 1 + (size_t)(bide_test_next_number_(&state) % (length + length / 4));
+    uint64_t values = bide_test_next_number_(&state);
+    if (second >= DRAWS_MAX)
+        second = DRAWS_MAX - 1;
+    memset(draws, 0, (second + 1) * sizeof *draws);
+    draws[first] = few_values[values % FEW_VALUES];
+    draws[second] = few_values[values / FEW_VALUES % FEW_VALUES];
+    return second + 1;
+}
+
+/* Takes the first of the candidates that is simpler than the best. */
+static bool simplify_search(explorer *self, uint64_t candidates,
+                            size_t (*make)(const explorer *self, uint64_t number, uint16_t *draws))
+{
+    uint64_t number = 0;
+    while (bide_sim_run_candidates_(self, &number, candidates, make)) {
+        self->trial.count = make(self, number, self->trial.draws);
+        recipe_measure(&self->trial);
+        self->result->retries++;
+        if (recipe_fails_alike(self, &self->trial) &&
+            recipe_is_simpler(self, &self->trial, &self->best)) {
+            recipe_copy(&self->best, &self->trial);
+            return true;
+        }
+        number++;
+    }
+    return false;
+}
+
+/* The plain run passes, so there is no simpler one than with one draw that is not 0. */
+static void simplify_by_few_draws(explorer *self)
+{
+    if (self->best.nonzero < 2)
+        return;
+    self->other.count = 0;
+    recipe_measure(&self->other);
+    if (bide_sim_fails_alike_(self, &self->other)) {
+        recipe_copy(&self->best, &self->other);
+        return;
+    }
+    self->other.length = self->shared->draws_count;
+    if (self->other.length == 0 || self->other.length > DRAWS_MAX)
+        return;
+    if (simplify_search(self, self->other.length * FEW_VALUES, make_single))
+        return;
+    while (self->best.preemptions > 1 && self->best.nonzero > 2 && simplify_search(self, PAIRS, make_pair)) {
+    }
+}
+
 /* ---- The two ways ---- */
 
 static void simplify_until_stable(explorer *self)
@@ -263,8 +343,11 @@ static void simplify_preemptions_first(explorer *self)
 void bide_sim_simplify_(explorer *self)
 {
     uint64_t limit = self->options->retries != 0 ? self->options->retries : 2000;
+    uint64_t seconds =
+        self->options->simplify_seconds != 0 ? self->options->simplify_seconds : SECONDS;
     recipe_copy(&self->found, &self->best);
     self->max_retries = limit / 2;
+    self->until = bide_platform.now() + seconds * TEST_SECOND;
     simplify_draws_first(self);
     recipe_copy(&self->other, &self->best);
     recipe_copy(&self->best, &self->found);
@@ -272,4 +355,5 @@ void bide_sim_simplify_(explorer *self)
     simplify_preemptions_first(self);
     if (recipe_is_simpler(self, &self->other, &self->best))
         recipe_copy(&self->best, &self->other);
+    simplify_by_few_draws(self);
 }

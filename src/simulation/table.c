@@ -342,6 +342,7 @@ void bide_memory_io_destroy(bide_memory_io *environment)
     bide_assert(environment->slots_open == 0);
     bide_sim_settle_(environment);
     bide_sim_datagrams_end_(environment);
+    bide_sim_hosts_end_(environment);
     bide_sim_tree_destroy_(environment);
     environment->loop->io = NULL;
     free(environment->slots);

@@ -80,8 +80,8 @@ static int run(bide_sim_loop *loop, void *subject_)
     bide_awaiter *all = bide_when_all_of(&both, bide_task_init(&server.task, &server_body),
                                          bide_task_init(&client.task, &client_body));
     if (subject->is_broken) /* (a server whose client was rejected would wait forever) */
-        all = bide_with_deadline(&limited, bide_now(&loop->context) + 60 * UINT64_C(1000000000),
-                                 all);
+        all =
+            bide_with_deadline(&limited, bide_now(&loop->context) + 60 * UINT64_C(1000000000), all);
     int ended = bide_sim_loop_wait(loop, all);
     if (status == 0)
         status = ended;
@@ -133,6 +133,105 @@ static void broken_connections_leave_nothing(void **state)
     assert_int_equal(bide_sim_loop_explore_with(run_and_take_what_breaks, 500, &options), 0);
 }
 
+/* ---- Names ---- */
+
+static bide_names *names;
+
+static int look_up(bide_sim_loop *loop, const char *host, char *text, size_t size)
+{
+    bide_resolve_operation resolve;
+    int status = bide_sim_loop_wait(loop, bide_resolve(&resolve, names, host, 80));
+    text[0] = '\0';
+    assert_true((status == 0) == (resolve.count != 0));
+    for (unsigned i = 0; i < resolve.count; i++) {
+        char one[BIDE_ADDRESS_TEXT];
+        bide_address_print(&resolve.addresses[i], one, sizeof one);
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s ", one);
+    }
+    return status;
+}
+
+static int look_up_in_memory(bide_sim_loop *loop, void *argument)
+{
+    bide_memory_io *io;
+    bide_address addresses[2];
+    char text[1000];
+    (void)argument;
+    /* without a world: not even that */
+    assert_int_equal(look_up(loop, "localhost", text, sizeof text), -ENOTSUP);
+    assert_int_equal(bide_memory_io_create(&io, loop, &(bide_memory_io_options){.delay = 50000000}),
+                     0);
+    assert_int_equal(look_up(loop, "localhost", text, sizeof text), 0);
+    assert_string_equal(text, "[::1]:80 127.0.0.1:80 ");
+    assert_int_equal(look_up(loop, "192.0.2.1", text, sizeof text), 0);
+    assert_int_equal(look_up(loop, "example.org", text, sizeof text), -ENOENT);
+    bide_address_ip(&addresses[0], "192.0.2.7", 1);
+    bide_address_ip(&addresses[1], "2001:db8::7", 2);
+    assert_int_equal(bide_memory_io_set_host(io, "example.org", addresses, 2), 0);
+    assert_int_equal(look_up(loop, "Example.ORG.", text, sizeof text), 0);
+    assert_string_equal(text, "192.0.2.7:80 [2001:db8::7]:80 ");
+    assert_int_equal(look_up(loop, "example.or", text, sizeof text), -ENOENT);
+    assert_int_equal(look_up(loop, "example.orga", text, sizeof text), -ENOENT);
+    assert_int_equal(bide_memory_io_set_host(io, "localhost", addresses, 1), 0);
+    assert_int_equal(look_up(loop, "localhost", text, sizeof text), 0);
+    assert_string_equal(text, "192.0.2.7:80 ");
+    assert_int_equal(bide_memory_io_set_host(io, "example.org", NULL, 0), 0);
+    assert_int_equal(look_up(loop, "example.org", text, sizeof text), -ENOENT);
+    assert_int_equal(bide_memory_io_set_host(io, "", addresses, 1), -EINVAL);
+    assert_int_equal(bide_memory_io_set_host(io, "a", addresses, BIDE_RESOLVE_MAX + 1), -EINVAL);
+    bide_memory_io_destroy(io);
+    return 0;
+}
+
+/* A connection by name reaches the server of that name; a deadline cuts a look-up short. */
+static int connect_by_name(bide_sim_loop *loop, void *no_answers)
+{
+    bide_memory_io *io;
+    bide_memory_io_options options = {.delay = 50000000,
+                                      .broken = no_answers != NULL ? BIDE_MEMORY_IO_DRAWN : 0};
+    bide_address address;
+    bide_io_operation listen;
+    bide_descriptor listener, socket;
+    static bide_connect_by_name_operation connect;
+    bide_resolve_operation resolve;
+    bide_with_deadline_operation limited;
+    bide_memory_io_create(&io, loop, &options);
+    bide_address_ip(&address, "192.0.2.7", 80);
+    bide_memory_io_set_host(io, "example.org", &address, 1);
+    assert_int_equal(bide_sim_loop_wait(loop, bide_listen(&listen, &listener, &address, 1)), 0);
+    bide_descriptor_init_closed(&socket);
+    int status =
+        bide_sim_loop_wait(loop, bide_connect_by_name(&connect, &socket, names, "example.org", 80));
+    if (status == 0)
+        bide_close(&socket);
+    int limit = bide_sim_loop_wait(
+        loop, bide_with_deadline(&limited, bide_now(&loop->context) + 1,
+                                 bide_resolve(&resolve, names, "example.org", 80)));
+    assert_int_equal(resolve.count, limit == 0);
+    bide_close(&listener);
+    bide_memory_io_destroy(io);
+    if (no_answers != NULL)
+        return 0;
+    return status < 0 || limit == 0 || limit == -ETIMEDOUT ? status : limit;
+}
+
+static void names_are_those_of_the_world(void **state)
+{
+    static const char *const faults[] = {"io: no answer", NULL};
+    (void)state;
+    for (unsigned by_cares = 0; by_cares < 2; by_cares++) {
+        bide_names_options kind = {.kind = by_cares != 0 ? BIDE_NAMES_CARES : BIDE_NAMES_SYSTEM};
+        if (bide_names_create(&names, &kind) == -ENOTSUP)
+            continue;
+        assert_int_equal(bide_sim_loop_explore(look_up_in_memory, 20), 0);
+        assert_int_equal(bide_sim_loop_explore(connect_by_name, 100), 0);
+        bide_sim_options options = {.argument = &kind, .faults = faults};
+        assert_int_equal(bide_sim_loop_explore_with(connect_by_name, 200, &options), 0);
+        bide_names_destroy(names);
+    }
+}
+
 static void a_loop_has_one(void **state)
 {
     bide_sim_loop loop;
@@ -154,6 +253,7 @@ int main(void)
         cmocka_unit_test(wrong_assumptions_are_found),
         cmocka_unit_test(a_careful_server_handles_partial_messages),
         cmocka_unit_test(broken_connections_leave_nothing),
+        cmocka_unit_test(names_are_those_of_the_world),
         cmocka_unit_test(a_loop_has_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,14 +14,17 @@
 #include "bide/interval.h"
 #include "bide/mutex.h"
 #include "bide/schedule.h"
+#include "bide/scope.h"
 #include "bide/spawn.h"
 #include "bide/strand.h"
 #include "bide/task.h"
 #include "bide/sim_loop.h"
+#include "bide/when.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { SECOND = 1000000000, MILLISECOND = 1000000, TASKS = 4, TURNS = 6 };
@@ -231,6 +234,128 @@ static void a_strand_on_the_loop_has_its_time(void **state)
     bide_sim_loop_destroy(&loop);
 }
 
+/* A job of 10 ms under a deadline of an hour, with something else that is ready all the time. */
+struct job {
+    bide_task task;
+    unsigned i;
+    bide_sleep sleep;
+};
+
+bide_coroutine(job_body)
+{
+    bide_begin(job_body, struct job * self);
+    for (self->i = 0; self->i < 10; self->i++)
+        bide_try(bide_sleep_for(&self->sleep, MILLISECOND));
+    bide_end();
+}
+
+static int job_under_a_deadline(bide_sim_loop *loop, void *argument)
+{
+    struct job job;
+    bide_with_deadline_operation limited;
+    (void)argument;
+    memset(&limited, 0x41, sizeof limited);
+    return bide_sim_loop_wait(
+        loop, bide_with_deadline(&limited, bide_now(&loop->context) + 3600 * (uint64_t)SECOND,
+                                 bide_task_init(&job.task, &job_body)));
+}
+
+static void what_is_ready_is_late_by_a_millisecond_at_most(void **state)
+{
+    (void)state;
+    assert_int_equal(bide_sim_loop_explore(job_under_a_deadline, 2000), 0);
+}
+
+/* Fails if time passes while a coroutine is ready; there is a timer `apart` from now. */
+struct always_ready {
+    bide_task task;
+    unsigned i;
+    bide_schedule_operation yield;
+};
+
+bide_coroutine(always_ready_body)
+{
+    bide_begin(always_ready_body, struct always_ready * self);
+    for (self->i = 0; self->i < 20; self->i++)
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    if (bide_now(bide_this_context()) != SECOND)
+        bide_return(-ETIME);
+    bide_end();
+}
+
+static int ready_beside_a_sleep(bide_sim_loop *loop, void *apart)
+{
+    bide_sleep sleep;
+    bide_spawned spawned;
+    struct always_ready ready;
+    bide_spawn(&spawned, &loop->context, bide_sleep_for(&sleep, *(uint64_t *)apart));
+    int status = bide_sim_loop_wait(loop, bide_task_init(&ready.task, &always_ready_body));
+    bide_sim_loop_run_until(loop, 2 * (uint64_t)SECOND);
+    return status;
+}
+
+static void lateness_is_an_option(void **state)
+{
+    static const struct {
+        uint64_t apart, max_late;
+        int found;
+    } cases[] = {
+        {MILLISECOND / 2, 0, -ETIME},
+        {MILLISECOND / 2, BIDE_SIM_NOT_LATE, 0},
+        {2 * MILLISECOND, 0, 0},
+        {2 * MILLISECOND, 5 * MILLISECOND, -ETIME},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint64_t apart = cases[i].apart;
+        bide_sim_options options = {
+            .argument = &apart, .max_late = cases[i].max_late, .out = tmpfile()};
+        assert_int_equal(bide_sim_loop_explore_with(ready_beside_a_sleep, 2000, &options),
+                         cases[i].found);
+        fclose(options.out);
+    }
+}
+
+/* Fails if the last of so many that are ready runs first. */
+static struct one_of_many {
+    bide_task task;
+    bool *has_begun, was_first;
+    bide_spawned spawned;
+} many[1000];
+
+bide_coroutine(one_of_many_body)
+{
+    bide_begin(one_of_many_body, struct one_of_many * self);
+    self->was_first = !*self->has_begun;
+    *self->has_begun = true;
+    bide_end();
+}
+
+static int last_runs_first(bide_sim_loop *loop, void *count)
+{
+    unsigned last = *(unsigned *)count - 1;
+    bool has_begun = false;
+    for (unsigned i = 0; i <= last; i++) {
+        many[i].has_begun = &has_begun;
+        bide_spawn(&many[i].spawned, &loop->context,
+                   bide_task_init(&many[i].task, &one_of_many_body));
+    }
+    bide_sim_loop_run_until(loop, SECOND);
+    return many[last].was_first ? -EINVAL : 0;
+}
+
+static void each_of_many_that_are_ready_may_be_first(void **state)
+{
+    static const unsigned counts[] = {2, 64, 65, 100};
+    (void)state;
+    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
+        unsigned count = counts[i];
+        bide_sim_options options = {.argument = &count, .retries = 1, .out = tmpfile()};
+        assert_int_equal(bide_sim_loop_explore_with(last_runs_first, 20000, &options), -EINVAL);
+        fclose(options.out);
+    }
+}
+
 /* ---- Blocking calls ---- */
 
 struct caller {
@@ -373,9 +498,9 @@ static void the_loop_reads(void **state)
     assert_int_equal(pipe(fds), 0);
     assert_int_equal(write(fds[1], "abc", 3), 3);
     bide_sim_loop_init(&loop, 1);
-    assert_int_equal(bide_sim_loop_wait(
-                         &loop, bide_blocking_read(&reader, NULL, fds[0], buffer, sizeof buffer)),
-                     0);
+    assert_int_equal(
+        bide_sim_loop_wait(&loop, bide_blocking_read(&reader, NULL, fds[0], buffer, sizeof buffer)),
+        0);
     assert_int_equal(reader.result, 3);
     assert_memory_equal(buffer, "abc", 3);
     bide_sim_loop_destroy(&loop);
@@ -481,6 +606,64 @@ static void a_fault_that_never_fires_fails_the_exploration_if_it_must(void **sta
     assert_null(strstr(said, "\"first\""));
 }
 
+/* As many names as there is room for, and one more. */
+static int name_faults(bide_sim_loop *loop, void *count)
+{
+    static char names[BIDE_SIM_FAULTS_MAX + 1][16];
+    (void)loop;
+    for (unsigned i = 0; i < *(unsigned *)count; i++) {
+        snprintf(names[i], sizeof names[i], "%u", i);
+        for (unsigned j = 0; j < 100; j++)
+            bide_maybe(names[i]);
+    }
+    return 0;
+}
+
+static void name_a_fault_too_many(void)
+{
+    static bide_sim_loop loop;
+    unsigned count = BIDE_SIM_FAULTS_MAX + 1;
+    bide_sim_loop_init(&loop, 1);
+    bide_sim_loop_running_ = &loop;
+    name_faults(&loop, &count);
+}
+
+static void each_fault_that_has_a_name_fires(void **state)
+{
+    static bide_sim_result result;
+    unsigned count = BIDE_SIM_FAULTS_MAX;
+    (void)state;
+    assert_int_equal(explore(name_faults, 20, (bide_sim_options){.argument = &count}, &result), 0);
+    assert_int_equal(result.faults_count, count);
+    for (unsigned i = 0; i < count; i++)
+        assert_true(result.faults[i].fired != 0);
+    assert_true(misuse_aborts_naming(name_a_fault_too_many, "more names of faults", "128"));
+}
+
+/* A deadline that passes, in memory that is not zero: its trace is that of the whole run. */
+static int pass_a_deadline(bide_sim_loop *loop, void *argument)
+{
+    bide_event event;
+    bide_event_waiter wait;
+    bide_with_deadline_operation limited;
+    (void)argument;
+    memset(&limited, 0x41, sizeof limited);
+    bide_event_init(&event, false);
+    int status = bide_sim_loop_wait(loop, bide_with_deadline(&limited,
+                                                             bide_now(&loop->context) + MILLISECOND,
+                                                             bide_event_wait(&wait, &event)));
+    bide_event_destroy(&event);
+    return status == -ETIMEDOUT ? -EINVAL : status;
+}
+
+static void a_deadline_that_passes_is_in_the_trace(void **state)
+{
+    bide_sim_result result;
+    (void)state;
+    assert_int_equal(explore(pass_a_deadline, 1, (bide_sim_options){0}, &result), -EINVAL);
+    assert_said("a deadline passes");
+}
+
 /* Two mutexes that are locked in two orders. */
 struct locker {
     bide_task task;
@@ -525,8 +708,7 @@ static void mutexes_locked_in_two_orders_are_a_deadlock_that_is_named(void **sta
 {
     bide_sim_result result;
     (void)state;
-    assert_int_equal(explore(lock_both, 1000, (bide_sim_options){.argument = &result}, &result),
-                     0);
+    assert_int_equal(explore(lock_both, 1000, (bide_sim_options){.argument = &result}, &result), 0);
     assert_int_equal(result.runs, 1000);
     assert_string_equal(said, "");
     assert_int_equal(explore(lock_both, 1000, (bide_sim_options){0}, &result), -EDEADLK);
@@ -550,6 +732,73 @@ static void a_deadlock_outside_an_exploration_is_a_status(void **state)
     assert_true(bide_sim_loop_is_empty(&loop));
     bide_event_destroy(&event);
     bide_sim_loop_destroy(&loop);
+}
+
+/* ... begun in a scope, or by bide_when_all, by a coroutine of which they are parts. */
+struct group {
+    bide_task task;
+    bool in_scope;
+    struct both both;
+    bide_scope scope;
+    bide_branch branches[2];
+    bide_when_of(2) when;
+};
+
+bide_coroutine(group_body)
+{
+    bide_begin(group_body, struct group * self);
+    bide_scope_init(&self->scope, bide_this_frame());
+    for (unsigned i = 0; i < 2 && self->in_scope; i++)
+        bide_scope_spawn(&self->scope, &self->branches[i],
+                         bide_task_init(&self->both.lockers[i].task, &locker_body));
+    if (self->in_scope)
+        bide_try(bide_scope_join(&self->scope));
+    else
+        bide_try(bide_when_all_of(&self->when,
+                                  bide_task_init(&self->both.lockers[0].task, &locker_body),
+                                  bide_task_init(&self->both.lockers[1].task, &locker_body)));
+    bide_finally();
+    bide_scope_destroy(&self->scope);
+    bide_end();
+}
+
+static int lock_both_in_a_group(bide_sim_loop *loop, void *in_scope)
+{
+    static struct group group;
+    group.in_scope = in_scope != NULL;
+    bide_mutex_init(&group.both.a);
+    bide_mutex_init(&group.both.b);
+    group.both.lockers[0].first = group.both.lockers[1].second = &group.both.a;
+    group.both.lockers[1].first = group.both.lockers[0].second = &group.both.b;
+    return bide_sim_loop_wait(loop, bide_task_init(&group.task, &group_body));
+}
+
+static unsigned count_said(const char *text)
+{
+    unsigned count = 0;
+    for (const char *at = said; (at = strstr(at, text)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void a_deadlock_names_each_of_a_group(void **state)
+{
+    (void)state;
+    for (unsigned in_scope = 0; in_scope < 2; in_scope++) {
+        bide_sim_result result;
+        bide_sim_options options = {.argument = in_scope != 0 ? &result : NULL};
+        assert_int_equal(explore(lock_both_in_a_group, 1000, options, &result), -EDEADLK);
+        assert_int_equal(count_said("#0 locker_body at "), 2);
+        assert_int_equal(count_said("waiting for bide_mutex_lock"), 2);
+        assert_int_equal(count_said("locker_body in a scope"), in_scope != 0 ? 2 : 0);
+        /* turns and tasks have the same numbers, and the users' names */
+        assert_said("task 1: group_body at ");
+        assert_said("task 1: group_body:");
+        assert_said("locker_body at sim_loop_test.c");
+        assert_null(strstr(said, "branch.c:22 begins"));
+        if (in_scope != 0)
+            assert_said("task 3: locker_body in a scope");
+    }
 }
 
 /* Some read a number, may be preempted, and write it back. */
@@ -686,6 +935,66 @@ static void a_draw_that_is_as_good_as_a_preemption_takes_its_place(void **state)
     assert_int_equal(result.draws_left, 1);
 }
 
+/*
+ * One notes a number and looks at it again after a turn, while two others move it there and back, in a crowd. One draw
+ * is enough, which lets both of them run twice in between; what a seed finds has many.
+ */
+enum { CROWD = 9, MOVES = 10 };
+
+struct mover {
+    bide_task task;
+    unsigned *number, *moves, who, i, seen;
+    bool *is_wrong;
+    bide_schedule_operation yield;
+    bide_spawned spawned;
+};
+
+bide_coroutine(mover_body)
+{
+    bide_begin(mover_body, struct mover * self);
+    for (self->i = 0; self->i < MOVES; self->i++) {
+        self->seen = *self->number;
+        if (self->who == 0)
+            *self->moves = 0;
+        else if (self->who <= 2 && self->seen == self->who - 1) {
+            *self->number = 2 - self->who;
+            ++*self->moves;
+        }
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+        if (self->who == 0 && *self->number == self->seen && *self->moves >= 4)
+            *self->is_wrong = true;
+    }
+    bide_end();
+}
+
+static int move_in_a_crowd(bide_sim_loop *loop, void *argument)
+{
+    unsigned number = 0, moves = 0;
+    bool is_wrong = false;
+    struct mover movers[CROWD];
+    (void)argument;
+    for (unsigned i = 0; i < CROWD; i++) {
+        movers[i] =
+            (struct mover){.number = &number, .moves = &moves, .who = i, .is_wrong = &is_wrong};
+        bide_spawn(&movers[i].spawned, &loop->context,
+                   bide_task_init(&movers[i].task, &mover_body));
+    }
+    bide_sim_loop_run_until(loop, SECOND);
+    return is_wrong ? -EINVAL : 0;
+}
+
+static void one_draw_is_found_where_it_is_enough(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 5; i++) {
+        bide_sim_result result;
+        bide_sim_options options = {.first_seed = 1 + i * 100000};
+        assert_int_equal(explore(move_in_a_crowd, 20000, options, &result), -EINVAL);
+        assert_int_equal(result.draws_left, 1);
+        assert_int_equal(result.preemptions_left, 1);
+    }
+}
+
 static void a_crash_is_found_and_made_simple(void **state)
 {
     bide_sim_result result;
@@ -773,7 +1082,43 @@ static void a_run_without_end_is_a_failure(void **state)
     assert_true(bide_sim_loop_is_empty(&loop));
 }
 
-/* Fails once, in the first process that runs it. */
+/* Yields so often, in turn with another, and fails then. */
+static int fail_late(bide_sim_loop *loop, void *turns)
+{
+    struct always_ready all[2];
+    bide_spawned spawned[2];
+    for (unsigned i = 0; i < 2; i++)
+        bide_spawn(&spawned[i], &loop->context, bide_task_init(&all[i].task, &always_ready_body));
+    for (unsigned i = 0; i < *(unsigned *)turns; i++) {
+        bide_sim_loop_run_until(loop, SECOND);
+        bide_maybe("never mind");
+        bide_spawn(&spawned[0], &loop->context, bide_task_init(&all[0].task, &always_ready_body));
+    }
+    bide_sim_loop_run_until(loop, SECOND);
+    return -EINVAL;
+}
+
+static void a_report_fits_a_screen(void **state)
+{
+    static const unsigned turns[] = {1, 200, 5000}; /* of 20 lines each: more than are kept, too */
+    (void)state;
+    for (unsigned i = 0; i < sizeof turns / sizeof *turns; i++) {
+        bide_sim_result result;
+        unsigned count = turns[i];
+        FILE *trace = tmpfile();
+        bide_sim_options options = {.argument = &count, .trace = trace, .first_seed = 3};
+        assert_int_equal(explore(fail_late, 1, options, &result), -EINVAL);
+        assert_in_range(count_said("\n"), 5, 80);
+        unsigned lines = 0;
+        rewind(trace);
+        for (int c; (c = getc(trace)) != EOF;)
+            lines += c == '\n';
+        fclose(trace);
+        assert_true(lines >= (count < 5000 ? 2 * 20 * count : 2 * 65536));
+    }
+}
+
+/* Fails once; the processes share what it counts in. */
 static int fail_by_chance(bide_sim_loop *loop, void *argument)
 {
     unsigned *runs = argument;
@@ -784,12 +1129,39 @@ static int fail_by_chance(bide_sim_loop *loop, void *argument)
 static void a_run_that_is_not_alike_twice_is_told(void **state)
 {
     bide_sim_result result;
-    unsigned runs = 0;
+    unsigned *runs =
+        mmap(NULL, sizeof *runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     (void)state;
-    assert_int_equal(explore(fail_by_chance, 30, (bide_sim_options){.argument = &runs}, &result),
+    assert_true(runs != MAP_FAILED);
+    assert_int_equal(explore(fail_by_chance, 30, (bide_sim_options){.argument = runs}, &result),
                      -EAGAIN);
+    munmap(runs, sizeof *runs);
     assert_int_equal(result.failure, BIDE_SIM_NOT_ALIKE);
     assert_said("not drawn from the seed");
+}
+
+/* Fails in its 20th run in one process. */
+static int fail_by_a_static(bide_sim_loop *loop, void *argument)
+{
+    static unsigned runs;
+    (void)loop;
+    (void)argument;
+    return ++runs == 20 ? -EINVAL : 0;
+}
+
+static void a_run_that_depends_on_earlier_ones_is_told(void **state)
+{
+    bide_sim_result result;
+    (void)state;
+    assert_int_equal(explore(fail_by_a_static, 30, (bide_sim_options){0}, &result), -EAGAIN);
+    assert_int_equal(result.failure, BIDE_SIM_NOT_ALIKE);
+    assert_int_equal(result.seed, 20);
+    assert_said("what earlier runs left in memory");
+    assert_int_equal(explore(fail_by_a_static, 30, (bide_sim_options){.isolated = true}, &result),
+                     0);
+    assert_int_equal(result.runs, 30);
+    assert_int_equal(explore(add_up, 1000, (bide_sim_options){.isolated = true}, &result), -EINVAL);
+    assert_in_range(result.draws_left, 1, 2);
 }
 
 /* ---- Other threads ---- */
@@ -832,6 +1204,9 @@ int main(void)
         cmocka_unit_test(deadlines_are_of_the_loops_time),
         cmocka_unit_test(intervals_are_of_the_loops_time),
         cmocka_unit_test(a_strand_on_the_loop_has_its_time),
+        cmocka_unit_test(what_is_ready_is_late_by_a_millisecond_at_most),
+        cmocka_unit_test(lateness_is_an_option),
+        cmocka_unit_test(each_of_many_that_are_ready_may_be_first),
         cmocka_unit_test(blocking_calls_are_made_by_the_loop_and_take_virtual_time),
         cmocka_unit_test(a_call_that_is_cut_short_is_made_or_not),
         cmocka_unit_test(a_coroutine_that_waits_for_a_call_can_be_destroyed_before_it_is_made),
@@ -842,15 +1217,21 @@ int main(void)
         cmocka_unit_test(faults_fire_in_test_loops_alone_and_are_counted),
         cmocka_unit_test(a_fault_that_never_fires_fails_the_exploration_if_it_must),
         cmocka_unit_test(mutexes_locked_in_two_orders_are_a_deadlock_that_is_named),
+        cmocka_unit_test(each_fault_that_has_a_name_fires),
+        cmocka_unit_test(a_deadline_that_passes_is_in_the_trace),
+        cmocka_unit_test(a_deadlock_names_each_of_a_group),
         cmocka_unit_test(a_deadlock_outside_an_exploration_is_a_status),
         cmocka_unit_test(a_lost_update_is_found_and_made_simple),
         cmocka_unit_test(fewer_preemptions_are_simpler_than_fewer_draws),
         cmocka_unit_test(a_draw_that_is_as_good_as_a_preemption_takes_its_place),
+        cmocka_unit_test(one_draw_is_found_where_it_is_enough),
         cmocka_unit_test(a_crash_is_found_and_made_simple),
         cmocka_unit_test(runs_from_the_environment_fail_as_was_said),
+        cmocka_unit_test(a_report_fits_a_screen),
         cmocka_unit_test(a_coroutine_that_is_left_is_a_failure),
         cmocka_unit_test(a_run_without_end_is_a_failure),
         cmocka_unit_test(a_run_that_is_not_alike_twice_is_told),
+        cmocka_unit_test(a_run_that_depends_on_earlier_ones_is_told),
         cmocka_unit_test(to_wake_on_another_thread_is_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,6 +248,13 @@ typedef struct bide_io_calls {
     ptrdiff_t (*splice)(bide_io *io, int from, int to, size_t size);
     ptrdiff_t (*tee)(bide_io *io, int from, int to, size_t size);
     int (*lseek)(bide_io *io, int fd, int64_t offset);
+
+    /*
+     * Looks up the addresses of a host: at most `max`. Returns their number, or a negative errno, and in
+     * *delay the nanoseconds after which that is known.
+     */
+    int (*resolve)(bide_io *io, const char *host, struct bide_address *addresses, unsigned max,
+                   uint64_t *delay);
 } bide_io_calls;
 
 /* A back end: it carries operations out. */

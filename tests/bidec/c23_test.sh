@@ -2,14 +2,8 @@
 # The words of C23 in async functions: c23_test.sh BIDEC ROOT LIBRARY. Of the forms below, those that a compiler takes in a
 # plain function are put into a program of async functions, whose values must be those of the plain ones. BIDE_COMPILERS
 # names the compilers.
-set -u
-bidec=$(realpath "$1")
-root=$2
-library=$(realpath "$3")
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-cd "$directory" || exit 1
-failed=0
+# shellcheck source=tests/bidec/opening.sh
+. "$(dirname "$0")/opening.sh"
 
 # NAME|of the file|of a function, which returns a number
 cat >forms <<'END'

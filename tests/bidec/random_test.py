@@ -146,7 +146,7 @@ class Program:
             return self.statement_expression(depth)
         if kind == 19:
             v = self.variable()[0]
-            return (f"_Generic(0u, int: 9, unsigned: {'3u' if 'await' in v else v})", POSTFIX)
+            return (f"_Generic(0u, int: 9, unsigned: {'3u' if 'await' in v or 'PAUSE' in v else v})", POSTFIX)
         if kind == 20:
             return (f"(struct pair){{{self.paren(self.e(depth - 1), ASSIGN)}, .b = {{{self.paren(self.e(1), ASSIGN)}, [2] = "
                     f"{self.paren(self.e(1), ASSIGN)}}}}}.b[{self.index()}]", POSTFIX)
@@ -178,7 +178,7 @@ class Program:
         v = self.name("v")
         first = self.paren(self.e(depth - 1), ASSIGN)
         pick = self.r.choice
-        text = f"({{ {pick(['unsigned', '__typeof__(0u)', 'unsigned long'])} {v} = {first}; "
+        text = f"({{ {pick(['unsigned', '__typeof__(0u)', 'unsigned long', '__auto_type'])} {v} = 0u + ({first}); "
         if self.chance(40):
             text += "PAUSE; "
         if self.chance(30):
@@ -296,7 +296,16 @@ class Program:
     def simple(self, jumps):
         """One statement that is no declaration."""
         kind = self.r.randrange(10)
-        if jumps and kind < 2:
+        if jumps and kind == 0 and self.chance(50):
+            # out of an expression, whose other operands do nothing (their order is open in C)
+            v, outer = self.name("v"), self.scope
+            first = self.paren(self.full(), ASSIGN)
+            self.scope = self.scope + [v]
+            self.emit(f"note({self.r.choice(['', 'await k(2) + ', '3u - '])}({{ unsigned {v} = {first}; "
+                      f"{self.r.choice(['', 'PAUSE; '])}if (({v} & 7) == {self.r.randrange(8)}) {self.r.choice(jumps)}; "
+                      f"{self.paren(self.full(), ASSIGN)}; }}){self.r.choice(['', ' + await k(1)'])});")
+            self.scope = outer
+        elif jumps and kind < 2:
             self.emit(self.r.choice(jumps) + ";")
         elif kind == 2 and self.result:
             self.emit(f"return {self.full()[0]};")
@@ -323,7 +332,7 @@ class Program:
             self.emit(f"{place} {self.r.choice(['=', '+=', '*=', '|='])} {self.paren(self.e(2), ASSIGN)};")
 
     def statement(self, depth, jumps):
-        kind = self.r.randrange(40)
+        kind = self.r.randrange(46)
         if depth == 0 or kind < 10:
             return self.simple(jumps)
         if kind < 18:
@@ -364,6 +373,27 @@ class Program:
             return self.emit(f"{label}: note({self.paren(self.full(), ASSIGN)});")
         if kind < 35:
             return self.cleanup(depth, jumps)
+        if kind in (40, 41, 42):
+            return self.states(depth, jumps)
+        if kind == 43:
+            return self.entered_switch(depth, jumps)
+        if kind == 44:
+            a, b = self.name("v"), self.name("v")
+            self.emit(f"__auto_type {a} = 1u + ({self.full()[0]});")
+            self.emit(f"__typeof__({a}) {b}; __asm__(\"\" : \"=r\"({b}), \"+r\"({a}) : \"0\"({a}));")
+            self.scope = self.scope + [a, b]
+            return None
+        if kind == 45:
+            # a struct with arrays and bit-fields, as a value and through pointers
+            t, a, p = self.name("t"), self.name("v"), self.name("v")
+            self.emit(f"struct {t} {{ unsigned c : 5, : 3, d : 9; struct {{ unsigned char e[3]; unsigned f[2][2]; }} g[2]; }} "
+                      f"{a} = {{.d = ({self.paren(self.full(), BIT_AND)}) & 63, .g[1] = {{.e = {{1, 2}}, .f[1] = "
+                      f"{{{self.paren(self.more(), ASSIGN)}}}}}}}, *{p} = &{a};")
+            value = self.paren(self.full(), ASSIGN)
+            self.emit(f"{p}->g[await k(1)].f[{self.index()} & 1][1] += {value};")
+            self.emit(f"struct {t} {a}b = *{p}, {a}c = {self.paren(self.full(1), OR)} ? {a}b : {a};")
+            self.emit(f"note({a}c.d + {a}c.g[{self.index()} & 1].f[1][await k(1)] + {p}->g[1].e[1]);")
+            return None
         if kind == 35:
             v = self.name("v")
             self.emit(f"unsigned {v} = 4; __asm__(\"\" : \"+r\"(({v})));")
@@ -395,6 +425,59 @@ class Program:
         self.emit(f"for (struct {{ unsigned i, j; }} {v} = {{0, {self.paren(self.full(1), ASSIGN)}}}; {v}.i < 2; {v}.i++) "
                   f"note({v}.j);")
         return None
+
+    def states(self, depth, jumps):
+        """Labels that lead to each other, with locals that some of them write and others read."""
+        label, count, n = self.name("state"), self.name("v"), self.r.randrange(2, 5)
+        a, b = self.name("v"), self.name("v")
+        self.emit(f"unsigned {count} = 0;")
+        self.emit("{")
+        self.depth += 1
+        goes = [f"goto {label}_{i}" for i in range(n)]
+        self.emit(f"unsigned {a} = {self.paren(self.full(), ASSIGN)}, {b} = 1;")
+        outer, self.scope = self.scope, self.scope + [a, b]
+        loops, self.loops = self.loops, self.loops * 5
+        if self.chance(50):
+            self.emit(f"if ({self.full()[0]}) {self.r.choice(goes)};")
+        for i in range(n):
+            self.emit(f"{label}_{i}: if ({count}++ > 3) goto {label}_end;")
+            self.emit(f"unsigned {a}{i} = {self.r.choice([a, b])};")
+            for _ in range(self.r.randrange(1, 4)):
+                # (a jump to another label of these may go over a declaration, whose local is not read there)
+                self.simple(jumps + goes + [f"goto {label}_end"])
+            self.emit(self.r.choice(["PAUSE;", f"note({a}{i});", f"{a} = {self.paren(self.full(), ASSIGN)};",
+                                     f"{b} = {a} + 1;", f"note({a} + await k(1));"]))
+            if self.chance(60):
+                self.emit(f"if ({self.full()[0]}) {self.r.choice(goes)};")
+        self.loops = loops
+        self.emit(f"{label}_end: note({a} + {b});")
+        self.scope = outer
+        self.depth -= 1
+        self.emit("}")
+
+    def entered_switch(self, depth, jumps):
+        """A switch with a declaration in front of its cases, one of which is in a loop."""
+        v, i = self.name("v"), self.name("v")
+        self.emit(f"switch ({self.paren(self.full(), BIT_AND)} & 3) {{")
+        self.depth += 1
+        self.emit(f"unsigned {v}, {i};")
+        self.emit(f"case 0: {v} = {self.paren(self.full(), ASSIGN)};")
+        outer, self.scope = self.scope, self.scope + [v]
+        self.emit("PAUSE;")
+        self.emit(f"for ({i} = 0; {i} < 2; {i}++) {{")
+        loops, self.loops = self.loops, self.loops * 3
+        self.emit(f"if (0) {{ case 1: {v} = {i} = 1; }}")
+        for _ in range(self.r.randrange(1, 3)):
+            self.simple([j for j in jumps if j.startswith("goto")] + ["break", "continue"])
+        self.emit(f"note({v});")
+        self.emit("}")
+        self.loops = loops
+        if self.chance(50):
+            self.emit("break;")
+        self.emit(f"case 2: {v} = await k(2); {self.r.choice(['', 'PAUSE; '])}note({v});")
+        self.scope = outer
+        self.depth -= 1
+        self.emit("}")
 
     def loop(self, depth, jumps):
         v = self.name("v")

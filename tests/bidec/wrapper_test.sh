@@ -2,14 +2,8 @@
 # The translator on the command line, as the compiler of make, Meson and CMake, and with ccache; rebuilds after a header has
 # changed; variables in a debugger: wrapper_test.sh BIDEC ROOT LIBRARY. BIDE_COMPILERS names the compilers; the default is
 # all.
-set -u
-bidec=$(realpath "$1")
-root=$2
-library=$(realpath "$3")
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-cd "$directory" || exit 1
-failed=0
+# shellcheck source=tests/bidec/opening.sh
+. "$(dirname "$0")/opening.sh"
 include=-I$root/include
 libs="$library $BIDE_LIBS"
 

@@ -248,7 +248,7 @@ static const char *async_awaiter(struct function *f, struct node *node, struct s
                       : "the frame of %s is not known here: define it before it is awaited, or "
                         "declare it async_sized(...) or async_created",
                   f->name);
-    if ((int)list_length(node->list) != f->parameter_count)
+    if ((int)list_length(node->list) != f->parameter_count && !f->is_wrong)
         reject_at(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
                   list_length(node->list));
     const char *arguments = awaiter_arguments(f, node->list, 0, slot);
@@ -355,7 +355,7 @@ const char *lower_spawn(struct node *node)
                   "the frame of %s is not known here: define it before it is spawned, or "
                   "declare it async_sized(...)",
                   f->name);
-    if ((int)list_length(call->list) != f->parameter_count)
+    if ((int)list_length(call->list) != f->parameter_count && !f->is_wrong)
         reject_at(call->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
                   list_length(call->list));
     const char *value = add_local("int");
@@ -431,8 +431,8 @@ static void print_await(const struct node *node, const char *awaiter, bool takes
     struct text saves = {0}, loads = {0};
     text_add(&saves, "", 0);
     text_add(&loads, "", 0);
-    print_saves(&saves, node->scope, whole.first, node->first, false);
-    print_saves(&loads, node->scope, whole.first, node->first, true);
+    print_saves(&saves, node, false);
+    print_saves(&loads, node, true);
     text_print(body,
                "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
                "&bide_async_%s_points_[%u], &bide_budget_left_);\n"
@@ -526,7 +526,6 @@ const char *lower_generator(struct node *node, struct scope *slot)
 
 void lower_next(struct node *node, const char *awaiter)
 {
-    whole.first = whole.enclosing_first != 0 ? whole.enclosing_first : node->first;
     print_await(node, awaiter, true);
 }
 
@@ -541,15 +540,14 @@ void lower_yield(struct node *node)
                value);
     begin_generated_text(node->first);
     unsigned point = add_point(node->first, "BIDE_AT_YIELD");
-    int first = whole.enclosing_first != 0 ? whole.enclosing_first : node->end;
-    print_saves(body, node->scope, first, node->first, false);
+    print_saves(body, node, false);
     text_print(body,
                "\nbide_frame_->awaiter.ops = &bide_async_%s_points_[%u].ops;\n"
                "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
                "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
                "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",
                function->name, point, point);
-    print_saves(body, node->scope, first, node->first, true);
+    print_saves(body, node, true);
 }
 
 void reset_points(void)

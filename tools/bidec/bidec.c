@@ -454,7 +454,7 @@ static int run_job(const struct job *job)
     temporary_directory = directory;
     handle_signals();
     command_add(&temporary_files, format_text("%s/translated.said", directory));
-    for (unsigned i = 0; i < job->sources.count && status == 0; i++) {
+    for (unsigned i = 0; i < job->sources.count; i++) {
         const char *source = job->sources.words[i];
         const char *from = format_text("%s/%u.in.i", directory, i);
         const char *to = format_text("%s/%u-%s", directory, i, with_suffix(source, ".i", false));
@@ -465,9 +465,11 @@ static int run_job(const struct job *job)
                              ".i", job->saves_beside_output && job->output != NULL);
         else
             command_add(&temporary_files, to);
-        status = preprocess_source(job, source, from);
-        if (status != 0)
-            break;
+        int failed = preprocess_source(job, source, from);
+        if (failed != 0) {
+            status = failed;
+            continue;
+        }
         if (!has_async(from)) {
             command_add(&translated, source);
             any |= strcmp(source, "-") == 0; /* it is read already */
@@ -480,8 +482,9 @@ static int run_job(const struct job *job)
             command_add(&temporary_files, plain_to);
             command_add(&checked, plain_to);
         }
-        status =
+        failed =
             translate_file(from, to, plain_to, emit ? source : NULL, emit || explained_line != 0);
+        status = failed != 0 ? failed : status;
         command_add(&translated, to);
     }
     if (status == 0 && explained_line != 0) {

@@ -4,7 +4,7 @@
  *     preprocessed text --lex.c--> tokens --file.c--> the text between async functions, copied
  *         each async function (function.c):
  *             --declaration.c, expression.c, statement.c--> a tree with resolved names
- *             --frame.c, type.c--> the struct that is its frame
+ *             --frame.c, type.c, live.c--> the struct that is its frame
  *             --step.c, value.c, await.c, cleanup.c, output.c--> the step function that runs it
  *
  * A node of the tree is a range of tokens and what is known about it. Code without an await is
@@ -15,6 +15,7 @@
 #ifndef BIDEC_H
 #define BIDEC_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -100,16 +101,37 @@ static inline bool is_name(int token, const char *text)
 
 const char *spelling_of(int token);
 int closing_bracket(int token); /* the bracket that closes the one at `token` */
+
+/* ---- Errors ---- */
+
+/*
+ * An error is printed with its place, its line and a caret. report_at() returns; reject_at() goes to the
+ * innermost recovery: the next statement, or the next declaration of the file. After MAX_ERRORS of them the
+ * program ends. A function with an error is not written, and translate() ends the program at the end of
+ * the file.
+ */
+enum { MAX_ERRORS = 20 };
+struct recovery {
+    struct recovery *outer;
+    jmp_buf place;
+    struct scope *scope;
+    int nesting;
+};
+extern struct recovery *recovery; /* NULL: the program ends */
+extern unsigned error_count;
+__attribute__((format(printf, 2, 3))) void report_at(int token, const char *format, ...);
 __attribute__((format(printf, 2, 3), noreturn)) void reject_at(int token, const char *format, ...);
+int find_closing_bracket(int token); /* 0: none */
 
 /* ---- Names and scopes of a body ---- */
 
-enum symbol_kind { VARIABLE, TYPE_NAME, ENUMERATOR, TAG, LABEL };
+enum symbol_kind { VARIABLE, TYPE_NAME, ENUMERATOR, TAG };
 
 struct symbol {
     enum symbol_kind kind;
     const char *name;
-    struct symbol *next; /* in its scope, the newest first */
+    struct symbol *next;  /* in its scope, the newest first */
+    struct symbol *older; /* of those that the parser looks up (declaration.c) */
     struct scope *scope;
     struct declarator *declarator; /* of a variable or a type name */
     int token;                     /* where it is declared */
@@ -118,7 +140,7 @@ struct symbol {
     bool is_saved;      /* a local that is saved at an await */
     bool needs_memory;  /* its address is taken, or a deferred statement names it */
     bool is_written;    /* other than by its initialiser */
-    int last_use;       /* the last token at which it can be used */
+    int number;         /* of a local, in the sets of live.c; else 0 */
     const char *member; /* its name in the frame; of a type: its name at file scope */
     bool is_const;      /* its member is written once and read as a constant */
     bool is_kept;       /* a member that shares its memory with no other, to the function's end */
@@ -138,6 +160,7 @@ struct scope {
     struct symbol *symbols;
     bool awaits;
     bool has_no_braces;  /* of an if, a switch or a loop, or its statement */
+    bool is_closed;      /* the parser is behind it */
     int first, last;     /* its tokens; 0: not known */
     struct text members; /* as lines of a struct */
     unsigned member_count;
@@ -214,11 +237,12 @@ struct node {
     struct declarator *declarators;
     struct specifiers *specifiers;
     bool awaits;
-    bool jumps;                 /* a loop with a continue */
-    unsigned number;            /* a loop: of the label that its continues go to; 0: none */
-    struct node *around;        /* break and continue: their loop or switch */
-    struct node *previous_loop; /* a loop: the function's previous one */
-    const char *member;         /* of a literal or an awaited operation in the frame */
+    bool jumps;          /* a loop with a continue */
+    unsigned number;     /* a loop: of the label that its continues go to; 0: none */
+    struct node *around; /* break and continue: their loop or switch */
+    struct node *target; /* goto: its label; NULL: there is none */
+    struct flow *flow;   /* live.c */
+    const char *member;  /* of a literal or an awaited operation in the frame */
 };
 
 struct specifiers {
@@ -279,6 +303,7 @@ struct function {
     /* an async function */
     bool defined;     /* its struct, or the size of its struct, is known */
     bool has_body;    /* defined in this file */
+    bool is_wrong;    /* its parameters have an error */
     bool is_created;  /* its frames are allocated by async_created; it may await itself */
     const char *size; /* of its struct, if the struct is declared without its members */
     bool size_declared;
@@ -334,7 +359,6 @@ extern struct scope *scope;
 extern struct function *function;      /* the function that is parsed, or NULL */
 extern unsigned serial;                /* for names that are unique in a function */
 extern struct definition *definitions; /* of the function, in their order */
-extern bool has_labels;                /* the function has labels */
 extern int deferred;                   /* the depth of deferred statements around the parser */
 
 /*
@@ -375,7 +399,6 @@ struct node *parse_initialiser(void);
 void note_written(const struct node *node); /* a place that is written */
 void awaits_here(void); /* an await: the scopes around it are kept in the frame */
 struct node *parse_statement(void);
-extern struct node *last_loop; /* of the function; previous_loop leads to the others */
 struct node *parse_block(struct scope *its_scope);
 
 /* ---- type.c ---- */
@@ -401,13 +424,18 @@ extern struct text outer; /* the types and probes that precede the struct */
 
 const char *member_name(const char *wanted);
 void print_locals(struct text *out, const struct scope *of);
-void print_saves(struct text *out, const struct scope *from, int first, int await, bool back);
 void add_member(struct scope *to, const char *line);
 void lay_out_frame(struct node *body);
 struct scope *add_inner_scope(struct scope *in);
 const char *frame_tag(void);
 const char *frame_header(void); /* the frame's first member */
 void print_frame(struct text *out);
+
+/* ---- live.c ---- */
+
+void resolve_gotos(struct node *body);
+void find_live_locals(struct node *body);
+void print_saves(struct text *out, const struct node *suspension, bool back);
 
 /* ---- output.c ---- */
 
@@ -422,8 +450,6 @@ void begin_generated_text(int token);      /* the next text is generated: no war
 /* The whole expression that is being decomposed. */
 struct whole_expression {
     struct scope *scope;
-    int first;           /* its first token */
-    int enclosing_first; /* the first token of the whole expression around its block; 0: none */
 };
 extern struct whole_expression whole;
 

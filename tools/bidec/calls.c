@@ -42,10 +42,10 @@ static void check_call(const struct node *node)
     if (f == NULL)
         return;
     if (f->is_async)
-        reject_at(node->first, "%s is async: %s, or start it with async_%s(frame, ...)", f->name,
+        report_at(node->first, "%s is async: %s, or start it with async_%s(frame, ...)", f->name,
                   f->value != NULL ? "iterate it with async_for" : "await it", f->name);
     if (f->makes_awaiter && needs_waiter(f, node))
-        reject_at(node->first,
+        report_at(node->first,
                   "%s is an operation: await it; without an await it takes its %s * as first "
                   "argument",
                   f->shown, f->waiter);
@@ -98,7 +98,7 @@ void check_plain_body(const char *name, int first, int end)
         bool is_each = is_name(i, "async_for") && token_is(i + 1, "(");
         if ((!is_await && !is_each) || tokens[i].system || is_global_name(i))
             continue;
-        reject_at(
+        report_at(
             i,
             "%s is used in %s, which is a plain function: declare that async, or run an async "
             "function from here with bide_sync_wait",

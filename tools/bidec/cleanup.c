@@ -186,21 +186,6 @@ const char *result_ends(void)
 
 /* ---- Jumps ---- */
 
-static struct symbol *find_label(struct scope *in, int name)
-{
-    for (struct symbol *s = in->symbols; s != NULL; s = s->next) {
-        if (s->kind == LABEL && strlen(s->name) == tokens[name].length &&
-            memcmp(s->name, tokens[name].at, tokens[name].length) == 0)
-            return s;
-    }
-    for (struct scope *inner = in->inner; inner != NULL; inner = inner->next) {
-        struct symbol *found = find_label(inner, name);
-        if (found != NULL)
-            return found;
-    }
-    return NULL;
-}
-
 static bool scope_contains(const struct scope *outer_scope, const struct scope *in)
 {
     while (in != NULL && in != outer_scope)
@@ -210,14 +195,16 @@ static bool scope_contains(const struct scope *outer_scope, const struct scope *
 
 static const char *leaving_by_goto(struct node *node)
 {
-    struct symbol *label = find_label(function->scope, node->first + 1);
-    if (label == NULL)
-        reject_at(node->first + 1, "there is no label '%s' in this function",
+    const struct node *label = node->target;
+    if (label == NULL) {
+        report_at(node->first + 1, "there is no label '%s' in this function",
                   spelling_of(node->first + 1));
+        return "";
+    }
     struct scope *common = label->scope;
     while (!scope_contains(common, node->scope))
         common = common->up;
-    return leaving_text(node->scope, common, label->token);
+    return leaving_text(node->scope, common, label->first);
 }
 
 /* The jump goes to the place behind its statement, where it runs the cleanups and goes on. */

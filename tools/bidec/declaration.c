@@ -45,9 +45,23 @@ struct node *finish_node(struct node *node)
 
 /* ---- Scopes ---- */
 
+/* The symbols of the function that is parsed, the newest first in their bucket. */
+enum { SYMBOL_BUCKETS = 1 << 10 };
+static struct symbol *symbols[SYMBOL_BUCKETS];
+
+static struct symbol **bucket_of(int token)
+{
+    unsigned hash = 5381;
+    for (unsigned i = 0; i < tokens[token].length; i++)
+        hash = hash * 33 ^ (unsigned char)tokens[token].at[i];
+    return &symbols[hash % SYMBOL_BUCKETS];
+}
+
 struct scope *open_scope(void)
 {
     struct scope *inner = allocate(sizeof *inner);
+    if (scope == NULL)
+        memset(symbols, 0, sizeof symbols);
     inner->up = scope;
     inner->first = inner->last = at;
     if (scope != NULL) {
@@ -64,31 +78,31 @@ struct scope *open_scope(void)
 void close_scope(void)
 {
     scope->last = at - 1;
+    scope->is_closed = true;
     scope = scope->up;
 }
 
-static bool same_name(const struct symbol *symbol, int token)
-{
-    return strlen(symbol->name) == tokens[token].length &&
-           memcmp(symbol->name, tokens[token].at, tokens[token].length) == 0;
-}
-
-static struct symbol *find_until(int token, bool tags, const struct scope *outside)
+/* The scopes that are open are those around the parser, so the newest symbol is the innermost. */
+static struct symbol *find_in_scopes(int token, bool tags)
 {
     if (tokens[token].kind != NAME)
         return NULL;
-    for (struct scope *s = scope; s != outside; s = s->up) {
-        for (struct symbol *symbol = s->symbols; symbol != NULL; symbol = symbol->next) {
-            if ((symbol->kind == TAG) == tags && symbol->kind != LABEL && same_name(symbol, token))
-                return symbol;
-        }
+    struct symbol **head = bucket_of(token);
+    while (*head != NULL && (*head)->scope->is_closed)
+        *head = (*head)->older;
+    for (struct symbol *symbol = *head; symbol != NULL; symbol = symbol->older) {
+        if (!symbol->scope->is_closed && (symbol->kind == TAG) == tags &&
+            tokens[symbol->token].length == tokens[token].length &&
+            memcmp(symbol->name, tokens[token].at, tokens[token].length) == 0)
+            return symbol;
     }
     return NULL;
 }
 
-static struct symbol *find_in_scopes(int token, bool tags)
+static struct symbol *find_tag_here(int tag)
 {
-    return find_until(token, tags, NULL);
+    struct symbol *symbol = find_in_scopes(tag, true);
+    return symbol != NULL && symbol->scope == scope ? symbol : NULL;
 }
 
 struct symbol *find_symbol(int token)
@@ -106,8 +120,11 @@ struct symbol *declare(enum symbol_kind kind, int token, struct declarator *decl
     symbol->token = token;
     symbol->next = scope->symbols;
     scope->symbols = symbol;
-    if (token != 0)
+    if (token != 0) {
         tokens[token].symbol = symbol;
+        symbol->older = *bucket_of(token);
+        *bucket_of(token) = symbol;
+    }
     return symbol;
 }
 
@@ -317,7 +334,7 @@ static struct symbol *refer_to_tag(int keyword, int tag, bool alone)
     if (token_is(keyword, "enum") || tag < function->close)
         return known;
     if (alone)
-        known = find_until(tag, true, scope->up);
+        known = find_tag_here(tag);
     else if (known == NULL && (is_global_tag(tag) || !is_defined_behind(tag)))
         return NULL;
     return known != NULL ? known : declare_tag(keyword, tag);
@@ -370,7 +387,7 @@ static void parse_tagged(struct specifiers *specifiers)
         return;
     }
     struct definition *definition = allocate(sizeof *definition);
-    struct symbol *declared = tag != 0 ? find_until(tag, true, scope->up) : NULL;
+    struct symbol *declared = tag != 0 ? find_tag_here(tag) : NULL;
     definition->symbol =
         declared != NULL && !declared->has_body ? declared : declare(TAG, tag, NULL);
     definition->symbol->has_body = true;

@@ -7,7 +7,7 @@
 
 void awaits_here(void)
 {
-    for (struct scope *s = scope; s != NULL; s = s->up)
+    for (struct scope *s = scope; s != NULL && !s->awaits; s = s->up)
         s->awaits = true;
 }
 
@@ -212,10 +212,8 @@ static struct node *parse_primary(void)
     tokens[at].symbol = find_symbol(at);
     if (tokens[at].symbol != NULL && tokens[at].symbol->kind == ENUMERATOR)
         node->kind = E_CONSTANT;
-    if (tokens[at].symbol != NULL) {
-        tokens[at].symbol->last_use = at;
+    if (tokens[at].symbol != NULL)
         tokens[at].symbol->needs_memory |= deferred != 0;
-    }
     at++;
     return finish_node(node);
 }

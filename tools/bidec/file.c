@@ -344,8 +344,6 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->close = closing_bracket(d->parameters);
     scope = NULL;
     definitions = NULL;
-    last_loop = NULL;
-    has_labels = false;
     open_scope();
     f->scope = scope;
     at = f->open;
@@ -357,17 +355,22 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     copy_to(out, first);
     size_t begin = out->length;
     if (token_is(at, "{")) {
+        const unsigned errors = error_count;
+        if (find_closing_bracket(at) == 0)
+            reject_at(at, "this block is not closed");
         f->body = parse_block(f->scope);
         f->scope->first = f->body->first;
         f->scope->last = at - 1;
-        check_function();
-        print_function(out);
+        if (error_count == errors) {
+            check_function();
+            print_function(out);
+        }
         f->defined = f->has_body = true;
     } else {
         expect(";");
         print_declaration(out);
     }
-    if (plain != NULL)
+    if (plain != NULL && error_count == 0)
         print_plain_function(specifiers, at);
     function = NULL;
     scope = NULL;
@@ -495,29 +498,71 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
     accept(";");
 }
 
+static void read_next(struct text *out)
+{
+    if (tokens[at].kind == PRAGMA || token_is(at, ";")) {
+        at++;
+    } else if (read_mark()) {
+        return;
+    } else if (token_is(at, "__bide_async_clang")) {
+        copy_to(out, at);
+        for_clang = true;
+        at += 2;
+        copy_after(out, at - 1);
+    } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") || token_is(at, "asm")) {
+        skip_to_end();
+        accept(";");
+    } else {
+        read_declarators(out, parse_specifiers());
+        memset(&marks, 0, sizeof marks);
+    }
+}
+
+/* The token behind the declaration at `start`, which has an error. */
+static int end_of_wrong_declaration(int start)
+{
+    int i = start;
+    for (; tokens[i].kind != END && !token_is(i, ";") && !token_is(i, "}"); i++) {
+        bool is_body = token_is(i, "{");
+        int close = is_body || token_is(i, "(") || token_is(i, "[") ? find_closing_bracket(i) : i;
+        if (is_body && close == 0)
+            return token_count - 1; /* what follows is inside of it */
+        if (close != 0)
+            i = close;
+        if (is_body && !token_is(i + 1, ";") && !token_is(i + 1, ",") && !token_is(i + 1, ")"))
+            return i + 1;
+    }
+    return tokens[i].kind == END ? i : i + 1;
+}
+
+static void read_or_recover(struct text *out)
+{
+    const int start = at;
+    struct recovery here = {.outer = recovery};
+    if (setjmp(here.place) != 0) {
+        if (function != NULL) /* not to add errors of those that await it */
+            function->defined = function->has_body = function->is_wrong = true;
+        function = NULL;
+        scope = NULL;
+        nesting = 0;
+        memset(&whole, 0, sizeof whole);
+        memset(&marks, 0, sizeof marks);
+        at = end_of_wrong_declaration(start);
+    } else {
+        recovery = &here;
+        read_next(out);
+    }
+    recovery = here.outer;
+}
+
 void translate(struct text *out, const char *input)
 {
     copied = input;
     at = 0;
-    while (tokens[at].kind != END) {
-        if (tokens[at].kind == PRAGMA || token_is(at, ";")) {
-            at++;
-        } else if (read_mark()) {
-            continue;
-        } else if (token_is(at, "__bide_async_clang")) {
-            copy_to(out, at);
-            for_clang = true;
-            at += 2;
-            copy_after(out, at - 1);
-        } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") ||
-                   token_is(at, "asm")) {
-            skip_to_end();
-            accept(";");
-        } else {
-            read_declarators(out, parse_specifiers());
-            memset(&marks, 0, sizeof marks);
-        }
-    }
+    while (tokens[at].kind != END)
+        read_or_recover(out);
+    if (error_count != 0)
+        exit(1);
     copy_to(out, at);
     text_add(out, "\n", 1);
     if (plain != NULL)

@@ -179,14 +179,40 @@ static void decompose_parts(struct node *node)
         decompose_parts(part);
 }
 
+/* The names of the file that are used in the function's body: tokens, in a table with room for twice as many. */
+static int *used_names;
+static size_t used_room;
+
+static int *used_place(const char *name, size_t length)
+{
+    unsigned hash = 5381;
+    for (size_t i = 0; i < length; i++)
+        hash = hash * 33 ^ (unsigned char)name[i];
+    size_t place = hash % used_room;
+    while (used_names[place] != 0 && (tokens[used_names[place]].length != length ||
+                                      memcmp(tokens[used_names[place]].at, name, length) != 0))
+        place = (place + 1) % used_room;
+    return &used_names[place];
+}
+
+static void find_used_names(void)
+{
+    const int first = function->body->first, end = function->body->end;
+    size_t count = 0;
+    for (int i = first; i < end; i++)
+        count += tokens[i].kind == NAME && tokens[i].symbol == NULL;
+    used_room = count * 2 + 1;
+    used_names = allocate(used_room * sizeof *used_names);
+    for (int i = first; i < end; i++) {
+        if (tokens[i].kind == NAME && tokens[i].symbol == NULL)
+            *used_place(tokens[i].at, tokens[i].length) = i;
+    }
+}
+
 /* True if no name of the file is used in the function under the variable's name in the step function. */
 static bool is_free(const char *name)
 {
-    for (int i = function->body->first; i < function->body->end; i++) {
-        if (tokens[i].symbol == NULL && is_name(i, name))
-            return false;
-    }
-    return true;
+    return *used_place(name, strlen(name)) == 0;
 }
 
 /*
@@ -229,14 +255,6 @@ static void lay_out_symbols(struct scope *in, struct symbol *symbol)
     symbol->is_const = d->is_const;
     symbol->member = member_name(symbol->name);
     symbol->is_local = may_be_local(symbol);
-    for (const struct node *loop = last_loop; loop != NULL; loop = loop->previous_loop) {
-        bool inside_scope =
-            loop->first > symbol->token || (loop->kind == S_FOR && loop->scope == symbol->scope);
-        if (inside_scope && loop->first <= symbol->last_use && symbol->last_use < loop->end)
-            symbol->last_use = loop->end;
-    }
-    if (has_labels)
-        symbol->last_use = function->body->end;
 }
 
 /* The last token of the operand of a sizeof, which is constant whatever it names. */
@@ -263,9 +281,11 @@ static void check_lengths(int name, int first, int end)
     unsigned depth = 0;
     for (int i = first; i < end; i++) {
         const struct symbol *symbol = tokens[i].symbol;
-        if (symbol != NULL && symbol->kind == VARIABLE && has_variable_rows(symbol->declarator))
-            reject_at(name, "the type of '%s' depends on a length that is not constant",
+        if (symbol != NULL && symbol->kind == VARIABLE && has_variable_rows(symbol->declarator)) {
+            report_at(name, "the type of '%s' depends on a length that is not constant",
                       spelling_of(name));
+            return;
+        }
     }
     for (int i = first; i < end; i++) {
         if (token_is(i, "sizeof") || token_is(i, "_Alignof") || token_is(i, "__alignof__"))
@@ -276,11 +296,13 @@ static void check_lengths(int name, int first, int end)
             depth++;
         else if (token_is(i, "]"))
             depth--;
-        else if (depth != 0 && tokens[i].symbol != NULL && tokens[i].symbol->kind == VARIABLE)
-            reject_at(name,
+        else if (depth != 0 && tokens[i].symbol != NULL && tokens[i].symbol->kind == VARIABLE) {
+            report_at(name,
                       "the length of '%s' is not constant, so it cannot be kept across an await: "
                       "give it a constant length, or allocate it",
                       spelling_of(name));
+            return;
+        }
     }
 }
 
@@ -316,27 +338,6 @@ static void print_locals_of(struct text *out, const struct symbol *symbol)
 void print_locals(struct text *out, const struct scope *of)
 {
     print_locals_of(out, of->symbols);
-}
-
-/*
- * Saves the locals that are used after the await at `token`, or, with `back`, loads them. `first` is
- * the first token of the expression around the await: its names may be read after the await.
- */
-void print_saves(struct text *out, const struct scope *from, int first, int token, bool back)
-{
-    for (; from != NULL; from = from->up) {
-        for (struct symbol *s = from->symbols; s != NULL; s = s->next) {
-            if (!s->is_local || s->last_use < first || (s->token > token && !has_labels))
-                continue; /* (a goto may have come back from behind the declaration) */
-            s->is_saved = true;
-            if (!back && s->declarator->is_parameter && !s->is_written)
-                continue; /* the member has the value still */
-            if (back)
-                text_print(out, "%s = bide_self->%s; ", s->member, s->member);
-            else
-                text_print(out, "bide_self->%s = %s; ", s->member, s->member);
-        }
-    }
 }
 
 static bool is_member(const struct symbol *symbol)
@@ -445,7 +446,10 @@ void lay_out_frame(struct node *node)
     decompose_parts(node);
     find_kept(node);
     function->scope->awaits = true; /* the parameters are always members */
+    find_used_names();
     lay_out_scope(function->scope);
+    resolve_gotos(node);
+    find_live_locals(node);
     hoist_types();
     check_scope(function->scope);
 }

@@ -359,6 +359,8 @@ void print_function(struct text *out)
     lower_block(function->body);
     if (function->draws)
         add_member(function->scope, "uint64_t bide_random;");
+    if (error_count != 0)
+        return;
     verify_translation(points);
     unsigned count = point_count();
     print_declaration(out);

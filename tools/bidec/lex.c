@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 struct token *tokens;
 int token_count;
@@ -134,16 +135,142 @@ const char *format_text(const char *format, ...)
     return memcpy(allocate(text.length + 1), text.at, text.length);
 }
 
-void reject_at(int token, const char *format, ...)
+/* ---- Errors ---- */
+
+struct recovery *recovery;
+unsigned error_count;
+static const char *input_start, *input_end; /* what lex() has read */
+
+static bool is_of_name(char c)
 {
+    return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
+}
+
+/* The line of the token in the preprocessed text. */
+static struct text preprocessed_line(const struct token *t)
+{
+    const char *first = t->at, *end = t->at;
+    while (first > input_start && first[-1] != '\n')
+        first--;
+    while (end < input_end && *end != '\n')
+        end++;
+    struct text line = {0};
+    text_add(&line, first, (size_t)(end - first));
+    return line;
+}
+
+/* The line of the token in the source. False if the source cannot be read. */
+static bool read_source_line(const struct token *t, struct text *line)
+{
+    struct stat status;
+    if (stat(t->file, &status) != 0 || !S_ISREG(status.st_mode))
+        return false;
+    FILE *file = fopen(t->file, "r");
+    if (file == NULL)
+        return false;
+    unsigned number = 1;
+    int c = 0;
+    while (number < t->line && (c = getc(file)) != EOF)
+        number += c == '\n';
+    while (c != EOF && (c = getc(file)) != EOF && c != '\n') {
+        if (c != '\r')
+            text_add(line, &(char){(char)c}, 1);
+    }
+    fclose(file);
+    return number == t->line && line->length != 0;
+}
+
+/*
+ * The preprocessor removes space, so the token may be further right in the source. Returns the place of the
+ * token's spelling there, as often as it stands before; (size_t)-1: it comes from a macro.
+ */
+static size_t place_in_line(int token, const struct text *line)
+{
+    const struct token *t = &tokens[token];
+    size_t found = (size_t)-1;
+    unsigned before = 0;
+    for (int i = token - 1; i >= 0 && tokens[i].line == t->line && tokens[i].file == t->file; i--)
+        before += tokens[i].length == t->length && memcmp(tokens[i].at, t->at, t->length) == 0;
+    for (size_t i = 0; i + t->length <= line->length && t->length != 0; i++) {
+        bool is_part = is_of_name(*t->at) &&
+                       ((i > 0 && is_of_name(line->at[i - 1])) ||
+                        (i + t->length < line->length && is_of_name(line->at[i + t->length])));
+        if (is_part || memcmp(line->at + i, t->at, t->length) != 0)
+            continue;
+        found = i;
+        if (before-- == 0)
+            break;
+        i += t->length - 1;
+    }
+    return found;
+}
+
+static void print_line(unsigned number, const struct text *line, size_t place, unsigned length)
+{
+    enum { LONGEST = 400 };
+    if (line->length == 0 || line->length > LONGEST)
+        return;
+    fprintf(stderr, "%5u | %s\n", number, line->at);
+    if (place >= line->length)
+        return;
+    fputs("      | ", stderr);
+    for (size_t i = 0; i < place; i++)
+        putc(line->at[i] == '\t' ? '\t' : ' ', stderr);
+    putc('^', stderr);
+    for (unsigned i = 1; i < length && place + i < line->length; i++)
+        putc('~', stderr);
+    putc('\n', stderr);
+}
+
+static void print_error(int token, const char *message)
+{
+    const struct token *t = &tokens[token];
+    struct text line = {0};
+    size_t place = t->column - 1u;
+    if (read_source_line(t, &line)) {
+        place = place_in_line(token, &line);
+    } else {
+        line = preprocessed_line(t);
+    }
+    fprintf(stderr, "%s:%u:%u: error: %s\n", t->file, t->line,
+            place < line.length ? (unsigned)place + 1 : t->column, message);
+    print_line(t->line, &line, place, t->length);
+    free(line.at);
+}
+
+static void report(int token, const char *format, va_list arguments)
+{
+    static int last = -1;
     struct text text = {0};
+    if (token == last && error_count != 0)
+        return; /* one error for a token */
+    last = token;
+    text_vprint(&text, format, arguments);
+    print_error(token, text.at);
+    free(text.at);
+    if (++error_count < MAX_ERRORS)
+        return;
+    fputs("bidec: too many errors\n", stderr);
+    exit(1);
+}
+
+void report_at(int token, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    text_vprint(&text, format, arguments);
+    report(token, format, arguments);
     va_end(arguments);
-    struct token *t = &tokens[token];
-    fprintf(stderr, "%s:%u:%u: error: %s\n", t->file, t->line, t->column, text.at);
-    exit(1);
+}
+
+void reject_at(int token, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    report(token, format, arguments);
+    va_end(arguments);
+    if (recovery == NULL)
+        exit(1);
+    longjmp(recovery->place, 1);
 }
 
 const char *spelling_of(int token)
@@ -168,24 +295,42 @@ const struct mark *mark_of(const struct token *token)
 static int *
     closing; /* of each opening bracket: the bracket that closes it; 0: none; NULL: not known yet */
 
+/* A bracket that is not closed ends at the } around it, and one that was not opened is nothing. */
 static void find_closing_brackets(void)
 {
     int *open = check_allocation(malloc((size_t)token_count * sizeof *open)), depth = 0;
     closing = check_allocation(calloc((size_t)token_count, sizeof *closing));
     for (int i = 0; i < token_count; i++) {
-        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "{"))
+        if (token_is(i, "(") || token_is(i, "[") || token_is(i, "{")) {
             open[depth++] = i;
-        else if (depth != 0 && (token_is(i, ")") || token_is(i, "]") || token_is(i, "}")))
-            closing[open[--depth]] = i;
+            continue;
+        }
+        const char *of = token_is(i, ")")   ? "("
+                         : token_is(i, "]") ? "["
+                         : token_is(i, "}") ? "{"
+                                            : NULL;
+        int found = depth - 1;
+        while (of != NULL && found >= 0 && !token_is(open[found], of) &&
+               (*of == '{' || !token_is(open[found], "{")))
+            found--;
+        if (of == NULL || found < 0 || !token_is(open[found], of))
+            continue;
+        closing[open[found]] = i;
+        depth = found;
     }
     free(open);
 }
 
-int closing_bracket(int token)
+int find_closing_bracket(int token)
 {
     if (closing == NULL)
         find_closing_brackets();
-    if (token >= token_count || closing[token] == 0)
+    return token < token_count ? closing[token] : 0;
+}
+
+int closing_bracket(int token)
+{
+    if (find_closing_bracket(token) == 0)
         reject_at(token, "this bracket is not closed");
     return closing[token];
 }
@@ -205,7 +350,7 @@ static struct token *add_token(enum token_kind kind, const char *at)
 
 static bool starts_name(char c)
 {
-    return isalpha((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
+    return is_of_name(c) && !isdigit((unsigned char)c);
 }
 
 static const char *punctuators[] = {
@@ -264,6 +409,8 @@ void lex(const char *input, size_t length)
     bool at_start = true, space = false;
     enum { LENGTH_OF_A_TOKEN = 8 }; /* an average, with the space around it */
     token_count = 0;
+    input_start = input;
+    input_end = end;
     free(closing);
     closing = NULL;
     token_room = (int)(length / LENGTH_OF_A_TOKEN) + 64;

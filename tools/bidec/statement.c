@@ -6,8 +6,6 @@
 #include <string.h>
 
 static struct node *loop, *breakable; /* the targets of continue and break */
-struct node *last_loop;
-bool has_labels;
 int deferred;
 
 /* The statement of an if, a loop or a switch is a block, with or without braces. */
@@ -29,8 +27,6 @@ static struct node *parse_inner(struct node *node, bool is_loop)
     breakable = node;
     if (is_loop) {
         loop = node;
-        node->previous_loop = last_loop;
-        last_loop = node;
     }
     struct node *inner = parse_substatement();
     loop = outer_loop;
@@ -46,6 +42,52 @@ static struct node *parse_parenthesised(void)
     return node;
 }
 
+/* The token behind the statement at `start`, which has an error: it ends at a ; or a }. */
+static int end_of_wrong_statement(int start)
+{
+    const bool is_declaration = is_type_start(start);
+    for (int i = start; tokens[i].kind != END; i++) {
+        if (token_is(i, ";"))
+            return i + 1;
+        if (token_is(i, "}"))
+            return i;
+        if (!token_is(i, "(") && !token_is(i, "[") && !token_is(i, "{"))
+            continue;
+        bool is_block = token_is(i, "{") && !is_declaration;
+        int close = find_closing_bracket(i);
+        if (close == 0)
+            continue;
+        i = close;
+        if (is_block && !token_is(i + 1, ";") && !token_is(i + 1, ",") && !token_is(i + 1, ")") &&
+            !token_is(i + 1, "else") && !token_is(i + 1, "while"))
+            return i + 1;
+    }
+    return token_count - 1;
+}
+
+/* Returns NULL if the statement has an error; the parser is behind it then. */
+static struct node *parse_or_recover(void)
+{
+    struct node *const outer_loop = loop, *const outer_breakable = breakable;
+    const int start = at, outer_deferred = deferred;
+    struct recovery here = {.outer = recovery, .scope = scope, .nesting = nesting};
+    if (setjmp(here.place) != 0) {
+        recovery = here.outer;
+        while (scope != here.scope)
+            close_scope();
+        nesting = here.nesting;
+        loop = outer_loop;
+        breakable = outer_breakable;
+        deferred = outer_deferred;
+        at = end_of_wrong_statement(start);
+        return NULL;
+    }
+    recovery = &here;
+    struct node *node = parse_statement();
+    recovery = here.outer;
+    return node;
+}
+
 /* A block is a scope; the scope of a function's body also holds the parameters. */
 struct node *parse_block(struct scope *its_scope)
 {
@@ -55,9 +97,12 @@ struct node *parse_block(struct scope *its_scope)
     while (!token_is(at, "}")) {
         if (tokens[at].kind == END)
             reject_at(node->first, "this block is not closed");
-        *last = parse_statement();
-        with_part(node, *last);
-        last = &(*last)->next;
+        struct node *statement = parse_or_recover();
+        if (statement == NULL)
+            continue;
+        *last = statement;
+        with_part(node, statement);
+        last = &statement->next;
     }
     at++;
     if (its_scope == NULL)
@@ -317,14 +362,6 @@ static struct node *parse_any_statement(void)
         reject_at(at, "local labels (__label__) are not supported");
     if (tokens[at].kind == NAME && token_is(at + 1, ":") && !token_is(at, "default")) {
         node = new_node(S_LABEL, at);
-        struct symbol *label = allocate(sizeof *label);
-        has_labels = true;
-        label->kind = LABEL;
-        label->name = spelling_of(at);
-        label->scope = scope;
-        label->token = at;
-        label->next = scope->symbols;
-        scope->symbols = label;
         at += 2;
         skip_attributes();
         return parse_labelled(node);

@@ -24,7 +24,7 @@ void keep_literals(struct node *node)
         return;
     }
     struct scope *block = node->scope;
-    while (block->has_no_braces)
+    while (node->kind == E_LITERAL && block->has_no_braces)
         block = block->up; /* programs use them behind an if, as compilers allow */
     if (node->kind == E_LITERAL && block->awaits) {
         node->member = member_name(format_text("literal_%u", ++serial));
@@ -258,6 +258,21 @@ static void lower_return(struct node *node)
     text_print(body, "goto bide_return_;");
 }
 
+/* A statement with an error is left out: the function is not written then. */
+static void lower_or_recover(struct node *node)
+{
+    const struct whole_expression outer_whole = whole;
+    struct recovery here = {.outer = recovery, .scope = scope};
+    if (setjmp(here.place) != 0) {
+        whole = outer_whole;
+        scope = here.scope;
+    } else {
+        recovery = &here;
+        lower_statement(node);
+    }
+    recovery = here.outer;
+}
+
 void lower_block(struct node *node)
 {
     if (node->scope != function->scope) {
@@ -269,7 +284,7 @@ void lower_block(struct node *node)
         text_print(body, "{");
     }
     for (struct node *s = node->list; s != NULL; s = s->next)
-        lower_statement(s);
+        lower_or_recover(s);
     if (node->scope != function->scope)
         lower_cleanups(node->scope);
     begin_user_text(node->end - 1);

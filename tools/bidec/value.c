@@ -241,7 +241,6 @@ static const char *lower_block_value(struct node *node)
         *end = NULL; /* the last statement is the value */
     }
     const struct whole_expression outer_whole = whole;
-    whole.enclosing_first = whole.first;
     text_print(body, "{");
     print_locals(body, node->a->scope);
     for (struct node *s = node->a->list; s != NULL; s = s->next)
@@ -254,7 +253,6 @@ static const char *lower_block_value(struct node *node)
         }
         whole.scope = add_inner_scope(node->a->scope);
         whole.scope->first = whole.scope->last = last->first;
-        whole.first = whole.enclosing_first;
         keep_temporaries(last->a, (unsigned)-1); /* all of them */
         const char *text = lower_value(last->a);
         begin_user_text(last->first);
@@ -561,7 +559,6 @@ void lower_discarded(struct node *node)
         return;
     case E_BLOCK:
         move_into_whole(node->a->scope);
-        whole.enclosing_first = whole.first;
         text_print(body, "{");
         print_locals(body, node->a->scope);
         for (struct node *s = node->a->list; s != NULL; s = s->next) {
@@ -587,7 +584,6 @@ void begin_whole_expression(struct node *node)
         return;
     whole.scope = add_inner_scope(node->scope);
     whole.scope->first = node->first;
-    whole.first = whole.enclosing_first != 0 ? whole.enclosing_first : node->first;
     whole.scope->last = node->end - 1;
     unsigned awaits = count_awaits(node);
     keep_temporaries(node, awaits);

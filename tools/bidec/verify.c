@@ -4,27 +4,27 @@
  * 1. The tokens of a node contain those of its parts.
  * 2. A node with a part that awaits, awaits.
  * 3. A break or continue is inside of its loop or switch.
- * 4. The scope of a node is a scope of the function.
+ * 4. The scope of a node is that of the node around it, or inside of that.
  * 5. Each await, yield and async_for is translated once: it has one suspension point.
  */
 #include "bidec.h"
 
 #include <assert.h>
 
-static bool is_function_scope(const struct scope *in)
+static bool is_inside(const struct scope *in, const struct scope *outer_scope)
 {
-    while (in != NULL && in != function->scope)
+    while (in != NULL && in != outer_scope)
         in = in->up;
     return in != NULL;
 }
 
 /* Returns how many suspension points the node and its parts have. */
-static unsigned verify_node(const struct node *node)
+static unsigned verify_node(const struct node *node, const struct scope *around)
 {
     unsigned points = node->kind == E_AWAIT || node->kind == S_YIELD || node->kind == S_EACH;
     const struct node *const parts[] = {node->a, node->b, node->c, node->d};
     assert(node->first <= node->end && node->end < token_count);
-    assert(is_function_scope(node->scope));
+    assert(is_inside(node->scope, around));
     assert(node->around == NULL ||
            (node->around->first < node->first && node->end <= node->around->end));
     for (size_t i = 0; i < 4; i++) {
@@ -32,17 +32,17 @@ static unsigned verify_node(const struct node *node)
             continue;
         assert(node->first <= parts[i]->first && parts[i]->end <= node->end);
         assert(node->awaits || !parts[i]->awaits);
-        points += verify_node(parts[i]);
+        points += verify_node(parts[i], node->scope);
     }
     for (const struct node *part = node->list; part != NULL; part = part->next) {
         assert(node->first <= part->first && part->end <= node->end);
         assert(node->awaits || !part->awaits);
-        points += verify_node(part);
+        points += verify_node(part, node->scope);
     }
     for (const struct declarator *d = node->declarators; d != NULL; d = d->next) {
         assert(node->first <= d->first && d->end <= node->end);
         assert(node->awaits || d->initialiser == NULL || !d->initialiser->awaits);
-        points += d->initialiser != NULL ? verify_node(d->initialiser) : 0;
+        points += d->initialiser != NULL ? verify_node(d->initialiser, node->scope) : 0;
     }
     return points;
 }
@@ -51,16 +51,15 @@ unsigned verify_tree(void)
 {
     assert(scope == function->scope && deferred == 0);
     assert(function->scope->up == NULL);
-    return verify_node(function->body);
+    return verify_node(function->body, function->scope);
 }
 
 void verify_translation(unsigned points)
 {
     unsigned cleanups = 0;
     assert(point_count() == points);
-    assert(whole.enclosing_first == 0);
     for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
         cleanups++;
     for (const struct cleanup *c = last_cleanup; c != NULL; c = c->previous)
-        assert(c->number == cleanups-- && is_function_scope(c->scope));
+        assert(c->number == cleanups-- && is_inside(c->scope, function->scope));
 }

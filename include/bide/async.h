@@ -24,7 +24,10 @@
  *     await operation(...)          its status, or its count of bytes (bide_recv)
  *     await all(...), any(...)      the status, as of bide_when_all (when.h); also all_ready
  *     await select_any(&w, ...)     the status, as of bide_select_any (select.h); w: the winner's index
- *     async_for, yield, spawn       generators, and functions that run in a scope
+ *     try await f(...)              the value, unless it fails: then this function ends with the error
+ *     async_for, yield, yield_from  generators
+ *     async_select (status) { when (operation) statement ... }
+ *     spawn(scope, f(...))          functions that run in a scope
  *
  * "What an await takes" is below; docs/async.md describes the language.
  */
@@ -43,11 +46,18 @@
  *   status. A result other than an int would be lost: an error, unless the call is cast to void;
  * - select_any(&which, ...) of such operations, as bide_select_any. The value is the status, and
  *   `which` becomes the index of the winner;
+ * - async_select, a statement with the operations of select_any, and a statement for each of them;
  * - select_in_order(&which, ...), the same as bide_select_any_in_order: the first that can be had;
  * - any expression of type bide_awaiter *. The value is the status.
  *
+ * `try await` ends the function if what is awaited ends with a negative status: its deferred statements
+ * run, and the task ends with that status, which is also the result if that is an int, long or long
+ * long. Any other result is zeros. The status of an async function is the error of its task (below).
+ *
  * An async_generator(type) function passes values to its consumer by `yield value;`. The consumer is a
- * loop: `async_for (type value, generator(...)) statement`. spawn(scope, call) starts an async function
+ * loop: `async_for (type value, generator(...)) statement`. A generator(type) or recursive_generator(type)
+ * function does the same without awaits, and is a bide_generator or bide_recursive_generator for plain C.
+ * `yield_from generator(...);` in a recursive one yields all values of another. spawn(scope, call) starts an async function
  * in a bide_scope; its value is 0 or -ENOMEM.
  *
  * If the result is an int, long or long long and a negative errno, the task ends with that error, and
@@ -59,6 +69,8 @@
  */
 #include "bide/async_generator.h"
 #include "bide/create.h"
+#include "bide/generator.h"
+#include "bide/recursive_generator.h"
 #include "bide/scope.h"
 #include "bide/select.h"
 #include "bide/sleep.h"
@@ -82,7 +94,7 @@
 #define async_created
 #define async_sized(size)
 #define await
-/* No yield, async_for and spawn: a plain function cannot stop in the middle. */
+/* No yield, async_for, spawn and try: a plain function cannot stop in the middle. */
 #endif
 
 #ifdef __BIDEC__
@@ -233,6 +245,15 @@ BIDE_INLINE int bide_async_spawn_(bide_scope *scope, void *spawned, bide_awaiter
     return 0;
 }
 
+/* A recursive generator at its start, and the allocator of the frames that it creates. */
+BIDE_INLINE bide_recursive_generator *
+bide_async_generator_from_(bide_recursive_generator *generator, bide_allocator **of,
+                           bide_allocator *allocator)
+{
+    *of = allocator;
+    return generator;
+}
+
 /* The numbers by which a select of the frame draws, begun by its clock. */
 BIDE_INLINE uint64_t *bide_async_random_(uint64_t *random, const bide_frame *frame)
 {
@@ -326,8 +347,20 @@ struct bide_editor_frame_ {
 #define async_created            BIDE_NEEDS_BIDEC_
 #define async_sized(size)        BIDE_NEEDS_BIDEC_
 #define async_generator(type)    BIDE_NEEDS_BIDEC_
+#ifndef __cplusplus
+#define generator(type)           BIDE_NEEDS_BIDEC_
+#define recursive_generator(type) BIDE_NEEDS_BIDEC_
+#define yield_from                (void)
+#endif
 #define async_for(variable, ...) for (variable = {0}; (void)(__VA_ARGS__), 1;)
 #define await
+#ifndef __cplusplus
+#ifdef __clang__
+#define async_select(...) if (__VA_OPT__((__VA_ARGS__) = 0, ) 1)
+#define when(operation)   if ((void)(operation), 1)
+#endif
+#define try
+#endif
 #define yield (void)0,
 #define defer
 #define spawn(scope, call)          ((void)(scope), (void)(call), 0)

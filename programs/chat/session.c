@@ -71,10 +71,7 @@ static int set_close(struct session *self, int status, int code, const char *rea
 async int receive_line(struct session *self)
 {
     bide_websocket_recv_operation receive;
-    int status =
-        await bide_websocket_recv(&receive, &self->websocket, self->input, sizeof self->input);
-    if (status < 0)
-        return status;
+    try await bide_websocket_recv(&receive, &self->websocket, self->input, sizeof self->input);
     if (receive.kind != BIDE_WEBSOCKET_TEXT)
         return set_close(self, -EPROTO, BIDE_WEBSOCKET_UNSUPPORTED, "only text is supported");
     return (int)receive.count;
@@ -82,10 +79,7 @@ async int receive_line(struct session *self)
 
 async int receive_join(struct session *self)
 {
-    int count = await receive_line(self);
-    if (count < 0)
-        return count;
-    size_t size = (size_t)count;
+    size_t size = (size_t)try await receive_line(self);
     const char *room = after_word(self->input, &size, "join");
     const char *name = room != NULL ? memchr(room, '\t', size) : NULL;
     if (name == NULL)
@@ -102,16 +96,11 @@ async int receive_messages(struct session *self)
 {
     unsigned said = 0;
     for (;;) {
-        int count = await receive_line(self);
-        if (count < 0)
-            return count;
-        size_t size = (size_t)count;
+        size_t size = (size_t)try await receive_line(self);
         const char *text = after_word(self->input, &size, "say");
         if (text == NULL)
             return set_close(self, -EPROTO, BIDE_WEBSOCKET_POLICY, "unknown message");
-        int status = await bide_token_bucket_take(&self->bucket, 1); /* the client's rate limit */
-        if (status < 0)
-            return status;
+        try await bide_token_bucket_take(&self->bucket, 1); /* the client's rate limit */
         room_say(&self->member, text, size);
         if (++said % (BACKLOG / 4) ==
             0) /* lets members receive first; one pass of the scheduler is cheap */
@@ -139,19 +128,18 @@ async int send_members(struct session *self)
 async int send_welcome(struct session *self)
 {
     int size = snprintf(self->line.text, MAX_LINE, "welcome\t%s", self->member.name);
-    int status = await send_line(self, self->line.text, (size_t)size);
-    if (status == 0)
-        status = await send_members(self);
+    try await send_line(self, self->line.text, (size_t)size);
+    try await send_members(self);
     unsigned long said_before = self->member.said_before; /* later messages are in `lines` */
-    for (unsigned long i = said_before > HISTORY ? said_before - HISTORY : 0;
-         i < said_before && status == 0; i++) {
+    for (unsigned long i = said_before > HISTORY ? said_before - HISTORY : 0; i < said_before;
+         i++) {
         const struct line *old = room_old(self->member.room, i);
         if (old == NULL)
             continue; /* overwritten meanwhile */
         self->line = *old;
-        status = await send_line(self, self->line.text, self->line.size);
+        try await send_line(self, self->line.text, self->line.size);
     }
-    return status;
+    return 0;
 }
 
 async int send_lines(struct session *self)

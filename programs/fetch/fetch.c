@@ -24,9 +24,7 @@ async int run_transfers(struct fetch *fetch, struct worker *worker)
     defer connection_close(&worker->connection);
     while (fetch->next < fetch->count) {
         struct transfer *transfer = &fetch->transfers[fetch->next++];
-        int status = await transfer_run(fetch, worker, transfer);
-        if (status < 0)
-            return status;
+        try await transfer_run(fetch, worker, transfer);
         progress_report(fetch, transfer);
         if (transfer->state == DONE && fetch->options.prints_sums)
             printf("%s  %s\n", transfer->sum, transfer->name);

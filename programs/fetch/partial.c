@@ -88,21 +88,18 @@ async int partial_save(struct worker *worker, const struct transfer *transfer)
 {
     const struct paths *paths = &worker->paths;
     bide_descriptor file;
-    int status;
     bide_descriptor_init_closed(&file);
     defer bide_close(&file);
     worker->is_saved = is_worth_saving(worker, transfer);
     if (!worker->is_saved) {
-        status = await bide_unlink(paths->origin, 0);
+        int status = await bide_unlink(paths->origin, 0);
         return status == -ENOENT ? 0 : status;
     }
-    status = await bide_open(&file, paths->origin, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (status < 0)
-        return status;
+    try await bide_open(&file, paths->origin, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int size = snprintf(worker->buffer, sizeof worker->buffer, "%s\n%s\n", transfer->url,
                         transfer->validator);
-    long written = await bide_write_at(&file, worker->buffer, (size_t)size, 0);
-    return written < 0 ? (int)written : 0;
+    try await bide_write_at(&file, worker->buffer, (size_t)size, 0);
+    return 0;
 }
 
 /* Removes the file even if the task is cancelled, then synchronously. */
@@ -138,14 +135,12 @@ async int sync_directory_of(const char *path)
 async int partial_commit(struct fetch *fetch, struct worker *worker)
 {
     const struct paths *paths = &worker->paths;
-    int status = 0;
     if (fetch->options.syncs)
-        status = await bide_sync(&worker->file, BIDE_SYNC_ALL);
-    if (status == 0)
-        status = await bide_rename(paths->part, paths->target);
-    if (status == 0 && fetch->options.syncs)
-        status = await sync_directory_of(paths->target);
-    if (status == 0 && worker->is_saved)
+        try await bide_sync(&worker->file, BIDE_SYNC_ALL);
+    try await bide_rename(paths->part, paths->target);
+    if (fetch->options.syncs)
+        try await sync_directory_of(paths->target);
+    if (worker->is_saved)
         await remove_file(paths->origin);
-    return status;
+    return 0;
 }

@@ -257,16 +257,15 @@ async int follow_redirects(struct fetch *fetch, struct worker *worker, struct tr
     for (int redirects = 0;; redirects++) {
         if (bide_http_url_parse(&url, worker->url, strlen(worker->url)) < 0)
             return fail_permanently(worker, transfer, "not an http or https URL");
-        int status = await send_request(fetch, worker, transfer, &url);
-        if (status < 0 || !is_redirect(worker->connection.client.response.status))
-            return status;
+        try await send_request(fetch, worker, transfer, &url);
+        if (!is_redirect(worker->connection.client.response.status))
+            return 0;
         if (redirects == MAX_REDIRECTS)
             return fail_permanently(worker, transfer, "too many redirects");
-        status = resolve_redirect(worker, transfer, &url);
-        if (status == 0)
-            status = await drain_body(fetch, worker);
+        int status = resolve_redirect(worker, transfer, &url);
         if (status < 0)
             return status;
+        try await drain_body(fetch, worker);
         strcpy(worker->url, worker->next);
     }
 }
@@ -395,30 +394,25 @@ async int receive_whole(struct fetch *fetch, struct worker *worker, struct trans
     const bide_http_client *client = &worker->connection.client;
     read_validator(client, transfer->validator, sizeof transfer->validator);
     transfer->size = client->response.length;
-    int status = await empty_part(fetch, worker, transfer);
-    if (status == 0)
-        status = await receive_body(fetch, worker, transfer);
-    return status;
+    try await empty_part(fetch, worker, transfer);
+    return await receive_body(fetch, worker, transfer);
 }
 
 /* Receives the missing rest. */
 async int receive_rest(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     int status = check_part(transfer, &worker->connection.client);
-    if (status == 0)
-        status = await sum_part(fetch, worker, transfer);
     if (status < 0)
         return status;
+    try await sum_part(fetch, worker, transfer);
     transfer->resumed = transfer->present;
-    status = await receive_body(fetch, worker, transfer);
-    if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN && transfer->present < transfer->size) {
-        set_problem(transfer, "the server sent less than the missing rest");
-        status = -ENODATA;
-    } else if (status == 0 && transfer->size != BIDE_HTTP_UNKNOWN &&
-               transfer->present > transfer->size) {
-        status = start_over(transfer, "the server sent more than the missing rest");
-    }
-    return status;
+    try await receive_body(fetch, worker, transfer);
+    if (transfer->size == BIDE_HTTP_UNKNOWN || transfer->present == transfer->size)
+        return 0;
+    if (transfer->present > transfer->size)
+        return start_over(transfer, "the server sent more than the missing rest");
+    set_problem(transfer, "the server sent less than the missing rest");
+    return -ENODATA;
 }
 
 /* Handles 416, which means that nothing is missing, or that the part is of another version. */
@@ -434,10 +428,8 @@ async int check_complete(struct fetch *fetch, struct worker *worker, struct tran
         return start_over(transfer, "the partial file is of another version");
     }
     transfer->size = size;
-    int status = await sum_part(fetch, worker, transfer);
-    if (status == 0)
-        status = await drain_body(fetch, worker);
-    return status;
+    try await sum_part(fetch, worker, transfer);
+    return await drain_body(fetch, worker);
 }
 
 static bool is_transient(int code)
@@ -452,15 +444,10 @@ async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *
 {
     const bide_http_client *client = &worker->connection.client;
     transfer->state = CONNECTING;
-    int status = await follow_redirects(fetch, worker, transfer);
-    if (status < 0)
-        return status;
+    try await follow_redirects(fetch, worker, transfer);
     int code = client->response.status;
-    if (code == 200 || code == 206 || code == 416) {
-        status = await open_part(worker, transfer);
-        if (status < 0)
-            return status;
-    }
+    if (code == 200 || code == 206 || code == 416)
+        try await open_part(worker, transfer);
     if (code == 200)
         return await receive_whole(fetch, worker, transfer);
     if (code == 206 && transfer->present > 0)
@@ -470,8 +457,8 @@ async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *
     set_problem(transfer, "%d %s", code, bide_http_reason(code));
     worker->is_final = !is_transient(code);
     worker->retry_after = read_retry_after(client);
-    status = await drain_body(fetch, worker);
-    return status < 0 ? status : -EIO;
+    try await drain_body(fetch, worker);
+    return -EIO;
 }
 
 static uint64_t retry_delay(const struct fetch *fetch, const struct worker *worker, unsigned tries)
@@ -522,9 +509,7 @@ async int retry_until_done(struct fetch *fetch, struct worker *worker, struct tr
         if (transfer->validator[0] == 0) /* the version is unknown */
             transfer->present = transfer->resumed = 0;
         transfer->state = PAUSED;
-        status = await bide_sleep_for(retry_delay(fetch, worker, transfer->tries));
-        if (status < 0)
-            return status;
+        try await bide_sleep_for(retry_delay(fetch, worker, transfer->tries));
     }
 }
 

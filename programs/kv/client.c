@@ -54,15 +54,10 @@ async int run_requests(struct client *client)
         if (client->has_subscribed) {
             bide_single_consumer_auto_event_set(&client->messages);
         } else if (buffer_used(&client->out) > 0) {
-            if (journal_holds_replies(journal)) {
-                int status = await journal_wait(journal);
-                if (status < 0)
-                    return status;
-            }
-            long sent = await bide_send(client->socket, client->out.data + client->out.begin,
-                                        buffer_used(&client->out));
-            if (sent < 0)
-                return (int)sent;
+            if (journal_holds_replies(journal))
+                try await journal_wait(journal);
+            try await bide_send(client->socket, client->out.data + client->out.begin,
+                                buffer_used(&client->out));
             buffer_clear(&client->out, RETAINED_CAPACITY);
         }
     } while (more && !client->is_broken);
@@ -87,21 +82,18 @@ static bool reserve_input(struct client *client)
  */
 async int receive_requests(struct client *client, bool until_subscribed)
 {
-    int status = 0;
-    while (status == 0 && !client->is_closing && !client->is_broken &&
+    while (!client->is_closing && !client->is_broken &&
            !(until_subscribed && client->has_subscribed)) {
         if (!reserve_input(client))
             return -ENOMEM;
-        long count = await bide_recv(client->socket, client->in.data + client->in.end,
-                                     client->in.capacity - client->in.end);
-        if (count <= 0)
-            status = count < 0 ? (int)count : -EPIPE;
-        else {
-            client->in.end += (size_t)count;
-            status = await run_requests(client);
-        }
+        long count = try await bide_recv(client->socket, client->in.data + client->in.end,
+                                         client->in.capacity - client->in.end);
+        if (count == 0)
+            return -EPIPE;
+        client->in.end += (size_t)count;
+        try await run_requests(client);
     }
-    return status;
+    return 0;
 }
 
 /* ---- Clients that have subscribed ---- */
@@ -130,22 +122,14 @@ async int send_messages(struct client *client)
         while (buffer_used(&client->out) == 0) {
             if (client->is_closing || client->is_broken)
                 return 0;
-            int status = await bide_single_consumer_auto_event_wait(&client->messages);
-            if (status < 0)
-                return status;
+            try await bide_single_consumer_auto_event_wait(&client->messages);
         }
-        if (journal_holds_replies(journal)) {
-            int status = await journal_wait(journal);
-            if (status < 0)
-                return status;
-        }
+        if (journal_holds_replies(journal))
+            try await journal_wait(journal);
         struct buffer filled = client->out;
         client->out = sending;
         sending = filled;
-        long sent =
-            await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
-        if (sent < 0)
-            return (int)sent;
+        try await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
         buffer_clear(&sending, RETAINED_CAPACITY);
     }
 }

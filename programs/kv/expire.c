@@ -42,10 +42,9 @@ async int expire_keys(struct kv *kv)
 async int free_flushed_keys(struct kv *kv)
 {
     for (;;) {
-        int status = keyspace_free_flushed(&kv->keys)
-                         ? await bide_sleep_for(TASKS_PAUSE)
-                         : await bide_single_consumer_auto_event_wait(&kv->flushed);
-        if (status < 0)
-            return status;
+        if (keyspace_free_flushed(&kv->keys))
+            try await bide_sleep_for(TASKS_PAUSE);
+        else
+            try await bide_single_consumer_auto_event_wait(&kv->flushed);
     }
 }

@@ -126,9 +126,7 @@ async int journal_preallocate(struct journal *journal, size_t last)
 async int finish_file(struct journal *journal)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &journal->file_lock);
-    if (status < 0)
-        return status;
+    try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
     if (journal->allocated_size > journal->size || journal->cannot_preallocate)
         await bide_truncate(&journal->file, journal->size);
@@ -138,9 +136,7 @@ async int finish_file(struct journal *journal)
 async int write_group(struct journal *journal)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &journal->file_lock);
-    if (status < 0)
-        return status;
+    try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
     if (journal->error < 0) /* one of these records may be incomplete */
         return journal->error;
@@ -149,16 +145,12 @@ async int write_group(struct journal *journal)
     struct buffer *group = &journal->writing;
     size_t size = buffer_used(group);
     long count =
-        await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
-    if (count < 0)
-        return (int)count;
+        try await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
     bide_assert((size_t)count == size); /* bide_write_at writes everything or fails */
     journal->size += count;
     buffer_clear(group, 4 << 20);
     if (journal->fsync == FSYNC_ALWAYS) {
-        status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
-        if (status < 0)
-            return status;
+        try await bide_sync(&journal->file, BIDE_SYNC_DATA);
         journal->syncs++;
     } else {
         bide_single_consumer_auto_event_set(&journal->grown);
@@ -196,22 +188,16 @@ async int journal_write(struct journal *journal)
 async int journal_sync_each_second(struct journal *journal)
 {
     for (;;) {
-        int status = await bide_single_consumer_auto_event_wait(&journal->grown);
-        if (status < 0)
-            return status;
-        status = await bide_sleep_for(UINT64_C(1000000000));
-        if (status < 0)
-            return status;
+        try await bide_single_consumer_auto_event_wait(&journal->grown);
+        try await bide_sleep_for(UINT64_C(1000000000));
         int64_t size = journal->size;
         if (size == journal->synced_size)
             continue;
         bide_mutex_waiter lock;
-        status = await bide_mutex_lock(&lock, &journal->file_lock);
-        if (status < 0)
-            return status;
+        try await bide_mutex_lock(&lock, &journal->file_lock);
         defer bide_mutex_unlock(&lock);
         size = journal->size;
-        status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
+        int status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
         if (status == -ECANCELED) /* the server stops: the writer has synced all at its end */
             return status;
         if (status < 0) {

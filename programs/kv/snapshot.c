@@ -24,11 +24,8 @@ async int write_records(bide_descriptor *file, struct buffer *buffer, int64_t *s
     writing = *buffer;
     *buffer = (struct buffer){0};
     defer buffer_free(&writing);
-    long count =
-        await bide_write_at(file, writing.data + writing.begin, buffer_used(&writing), *size);
-    if (count < 0)
-        return (int)count;
-    *size += count;
+    *size +=
+        try await bide_write_at(file, writing.data + writing.begin, buffer_used(&writing), *size);
     return 0;
 }
 
@@ -36,21 +33,21 @@ async int write_records(bide_descriptor *file, struct buffer *buffer, int64_t *s
 async int write_keys(struct kv *kv, bide_descriptor *file, int64_t *size)
 {
     struct buffer records = {0};
-    int done = 0, status = 0;
+    int done = 0;
     keyspace_start_snapshot(&kv->keys, &records);
     defer buffer_free(&records);
     defer keyspace_stop_snapshot(&kv->keys);
-    while (status == 0 && (done == 0 || buffer_used(&records) > 0)) {
+    while (done == 0 || buffer_used(&records) > 0) {
         if (done == 0)
             done = keyspace_snapshot_slice(&kv->keys, SLICE_BYTES);
         if (done < 0)
-            status = done;
-        else if (buffer_used(&records) >= SLICE_BYTES || done > 0)
-            status = await write_records(file, &records, size);
+            return done;
+        if (buffer_used(&records) >= SLICE_BYTES || done > 0)
+            try await write_records(file, &records, size);
         else
-            status = await bide_sleep_for(TASKS_PAUSE);
+            try await bide_sleep_for(TASKS_PAUSE);
     }
-    return status;
+    return 0;
 }
 
 async int sync_directory_of(const char *path)
@@ -62,15 +59,15 @@ async int sync_directory_of(const char *path)
     defer bide_close(&directory);
     if (copy == NULL)
         return -ENOMEM;
-    int status = await bide_open(&directory, dirname(copy), O_RDONLY | O_DIRECTORY, 0);
-    return status < 0 ? status : await bide_sync(&directory, BIDE_SYNC_ALL);
+    try await bide_open(&directory, dirname(copy), O_RDONLY | O_DIRECTORY, 0);
+    return await bide_sync(&directory, BIDE_SYNC_ALL);
 }
 
 /* Renames a new file once it is on the disk. */
 async int rename_synced(bide_descriptor *file, const char *from, const char *to)
 {
-    int status = await bide_sync(file, BIDE_SYNC_ALL);
-    return status < 0 ? status : await bide_rename(from, to);
+    try await bide_sync(file, BIDE_SYNC_ALL);
+    return await bide_rename(from, to);
 }
 
 /* The name of the new file. Returns NULL if memory is exhausted. */
@@ -95,12 +92,10 @@ async int write_snapshot(struct kv *kv)
     defer bide_close(&file);
     if (name == NULL)
         return -ENOMEM;
-    int status = await bide_open(&file, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (status < 0)
-        return status;
+    try await bide_open(&file, name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     uint64_t changes = kv->changes;
     int64_t time = kv->keys.now;
-    status = await write_keys(kv, &file, &size);
+    int status = await write_keys(kv, &file, &size);
     if (status == 0)
         status = await rename_synced(&file, name, kv->options.snapshot);
     if (status == 0)
@@ -117,9 +112,7 @@ async int write_snapshot(struct kv *kv)
 async int save_snapshot(struct kv *kv)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &kv->save_lock);
-    if (status < 0)
-        return status;
+    try await bide_mutex_lock(&lock, &kv->save_lock);
     defer bide_mutex_unlock(&lock);
     kv->is_saving = true;
     defer kv->is_saving = false;
@@ -141,24 +134,19 @@ async int replace_journal(struct journal *journal, bide_descriptor *file, const 
                           int64_t size)
 {
     bide_mutex_waiter lock;
-    int status = await bide_mutex_lock(&lock, &journal->file_lock);
-    if (status < 0)
-        return status;
+    try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
-    status = await write_records(file, &journal->tail, &size);
-    if (status == 0)
-        status = journal->tail_error;
-    if (status == 0)
-        status = await rename_synced(file, name, journal->path);
-    if (status < 0)
-        return status;
+    try await write_records(file, &journal->tail, &size);
+    if (journal->tail_error < 0)
+        return journal->tail_error;
+    try await rename_synced(file, name, journal->path);
     int fd = bide_descriptor_release(file);
     bide_close(&journal->file);
     bide_descriptor_init(&journal->file, fd);
     journal->size = journal->base_size = journal->synced_size = journal->allocated_size = size;
     journal->cannot_preallocate = false;
     journal->is_rewriting = false;
-    status = await sync_directory_of(journal->path);
+    int status = await sync_directory_of(journal->path);
     if (status < 0) {
         if (status != -ECANCELED)
             journal->error = status;
@@ -173,9 +161,7 @@ async int write_journal(struct kv *kv, bide_descriptor *file, const char *name)
 {
     struct journal *journal = &kv->journal;
     int64_t size = 0;
-    int status = await bide_open(file, name, O_RDWR | O_CREAT | O_TRUNC, 0644);
-    if (status < 0)
-        return status;
+    try await bide_open(file, name, O_RDWR | O_CREAT | O_TRUNC, 0644);
     if (flock(bide_descriptor_fd(file), LOCK_EX | LOCK_NB) != 0)
         return -errno;
     kv_update_clock(kv);
@@ -184,10 +170,10 @@ async int write_journal(struct kv *kv, bide_descriptor *file, const char *name)
     journal->tail_offset = buffer_used(&journal->filling);
     defer buffer_free(&journal->tail);
     defer journal->is_rewriting = false;
-    status = await write_keys(kv, file, &size);
-    while (status == 0 && buffer_used(&journal->tail) > MAX_TAIL_BYTES)
-        status = await write_records(file, &journal->tail, &size);
-    return status < 0 ? status : await replace_journal(journal, file, name, size);
+    try await write_keys(kv, file, &size);
+    while (buffer_used(&journal->tail) > MAX_TAIL_BYTES)
+        try await write_records(file, &journal->tail, &size);
+    return await replace_journal(journal, file, name, size);
 }
 
 async int rewrite_journal(struct kv *kv)
@@ -200,11 +186,9 @@ async int rewrite_journal(struct kv *kv)
     defer bide_close(&file);
     if (name == NULL)
         return -ENOMEM;
-    int status = await bide_mutex_lock(&lock, &kv->save_lock);
-    if (status < 0)
-        return status;
+    try await bide_mutex_lock(&lock, &kv->save_lock);
     defer bide_mutex_unlock(&lock);
-    status = await write_journal(kv, &file, name);
+    int status = await write_journal(kv, &file, name);
     if (status < 0) {
         await bide_unlink(name, 0);
         if (status != -ECANCELED)

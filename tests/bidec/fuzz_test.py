@@ -33,11 +33,12 @@ def tokens(text):
 with open(source, encoding="utf-8") as file:
     text = file.read()
 # only the async functions: the rest of the file needs headers
-functions = re.findall(r"^(?:static |inline )*async[^;{]*\n\{\n.*?^\}\n", text, re.S | re.M)
+functions = re.findall(r"^(?:static |inline )*(?:async|generator|recursive)[^;{]*\n\{\n.*?^\}\n", text, re.S | re.M)
 if len(functions) < 10:
     sys.exit("the test's program has too few async functions")
 spoilt = [tokens(f) for f in functions]
-words = sorted({word for f in spoilt for word in f} | {"await", "async", "defer", "yield", "(", ")", "{", "}", "({", "})",
+words = sorted({word for f in spoilt for word in f} | {"await", "async", "defer", "yield", "try", "yield_from", "generator",
+                                                        "async_for", "(", ")", "{", "}", "({", "})",
                                                         "static", "typedef", "struct", "goto", "case", "default", "[", "]"})
 
 

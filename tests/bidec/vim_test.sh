@@ -14,9 +14,13 @@ async int f(void);
 async_generator(long) int g(int all)
 {
     defer f();
-    yield await all(f(), f());
+    yield try await all(f(), f());
     async_for (long x, g(1)) spawn(&s, f());
-    return all;
+    return all + try;
+}
+recursive_generator(int) void h(int generator) { yield_from h(generator); }
+async void i(int when) { try async_select () {
+    when (f()) { g(when); } }
 }
 END
 sed 1d "$directory/words.c" >"$directory/plain.c"
@@ -28,7 +32,7 @@ function Group(line, word)
 endfunction
 let first = expand('%:t') == 'words.c' ? 0 : -1
 let seen = []
-for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all']]
+for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'try'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all'], [8, 'try'], [10, 'recursive_generator'], [10, 'generator'], [10, 'yield_from'], [11, 'when'], [11, 'async_select'], [12, 'when']]
   call add(seen, word . ' ' . Group(line + first, word))
 endfor
 call writefile(seen, expand('%') . '.seen')
@@ -44,11 +48,19 @@ async_generator bideAsync
 all 
 defer bideStatement
 yield bideStatement
+try bideStatement
 await bideStatement
 all bideStatement
 async_for bideRepeat
 spawn bideStatement
 all 
+try 
+recursive_generator bideAsync
+generator 
+yield_from bideStatement
+when 
+async_select bideConditional
+when bideConditional
 END
 sed 's/ *$//' "$directory/wanted" >"$directory/words.wanted"
 sed 's/ .*//' "$directory/wanted" >"$directory/plain.wanted"

@@ -173,6 +173,17 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
     return text_finish(&text);
 }
 
+const char *select_case(const char *by, struct node *part, struct scope *slot)
+{
+    const struct function *f = called_function(without_parentheses(part));
+    if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async))
+        reject_at(part->first,
+                  "%s() takes operations that can be attempted without waiting, or undone; use "
+                  "any() to wait for the first of several functions",
+                  by);
+    return inner_awaiter(by, part, slot);
+}
+
 /* select_any(&which, ...) or select_in_order: its value is the status; it stores the index of the case
  * in *which. */
 static const char *select_awaiter(const char *group, struct node *node, struct scope *slot)
@@ -190,16 +201,10 @@ static const char *select_awaiter(const char *group, struct node *node, struct s
     struct text text = {0};
     text_add(&text, "(", 1);
     for (struct node *part = node->list->next; part != NULL; part = part->next, number++) {
-        const struct function *f = called_function(without_parentheses(part));
         if (part->awaits)
             reject_at(part->first,
                       "%s() starts its operations together: await is not allowed inside", group);
-        if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async))
-            reject_at(part->first,
-                      "%s() takes operations that can be attempted without waiting, or undone; use "
-                      "any() to wait for the first of several functions",
-                      group);
-        const char *one = inner_awaiter(group, part, slot);
+        const char *one = select_case(group, part, slot);
         text_print(&text, "bide_select_case_init(&bide_self->%s.cases[%u], %s), ", name, number,
                    one);
     }
@@ -471,6 +476,23 @@ static void print_failed_result(const struct node *node, const char *result)
         result, result, result, result);
 }
 
+/* The error of a try ends the function: function.c has the label. */
+void lower_passed_error(const struct node *node, const char *status)
+{
+    begin_generated_text(node->first);
+    text_print(body,
+               "if (__builtin_expect(%s < 0, 0)) {\n    bide_error_ = %s;\n"
+               "    goto bide_passes_error_;\n}\n",
+               status, status);
+}
+
+/* A frame that is a member keeps its error, which a result that is no number does not show. */
+static const char *status_text(const struct function *f, const struct node *of)
+{
+    bool is_child = f != NULL && f->is_async && !f->is_created;
+    return is_child ? format_text("bide_self->%s.task.frame.error", of->member) : "bide_status_";
+}
+
 const char *lower_await(struct node *node)
 {
     struct node *of = without_parentheses(node->a);
@@ -483,18 +505,26 @@ const char *lower_await(struct node *node)
     print_await(node, awaiter, !is_child || f->is_created);
     struct node *source = value_source(of);
     bool is_passed = source != of;
+    const char *stores = group_of(source) != NULL ? source->member : NULL;
+    if (node->passes_errors && stores != NULL) {
+        begin_user_text(node->first);
+        text_print(body, "%s;", stores);
+        stores = NULL;
+    }
+    if (node->passes_errors)
+        lower_passed_error(node, status_text(f, of));
     f = called_function(source);
     if (f != NULL && f->is_async && f->returns_nothing)
         return is_passed ? "((void)0, bide_status_)" : "(void)0";
     if (f != NULL && f->is_async) {
         const char *result =
             format_text("bide_self->%s%s", source->member, f->is_created ? "" : ".result");
-        if (is_passed)
+        if (is_passed && !node->passes_errors)
             print_failed_result(node, result);
         return format_text("((void)0, %s)", result);
     }
-    if (group_of(source) != NULL && source->member != NULL)
-        return format_text("(%s, bide_status_)", source->member);
+    if (stores != NULL)
+        return format_text("(%s, bide_status_)", stores);
     if (f != NULL && source->member != NULL) {
         struct value *value = find_value(f->waiter);
         size_t length = value != NULL ? strlen(value->expression) : 0;
@@ -508,12 +538,49 @@ const char *lower_await(struct node *node)
     return "((void)0, bide_status_)";
 }
 
+bool is_synchronous(const struct function *f)
+{
+    return f->value != NULL && strcmp(f->generator, "bide_async_generator") != 0;
+}
+
+bool has_budget(const struct function *f)
+{
+    return f->value == NULL || strcmp(f->generator, "bide_generator") != 0;
+}
+
+const char *synchronous_generator(const struct node *each)
+{
+    const struct node *of = each->a;
+    while (of->kind == E_PARENTHESES)
+        of = of->a;
+    const struct function *f = called_function(of);
+    return f != NULL && f->is_async && is_synchronous(f) ? f->generator : NULL;
+}
+
+/*
+ * The generator at the start, whose frame is a member of `slot`. (A created function has a frame of
+ * its own there too, and creates those that it yields from.)
+ */
+static const char *generator_awaiter(struct function *f, struct node *node, struct scope *slot)
+{
+    if (!f->is_created)
+        return async_awaiter(f, node, slot);
+    if (!f->defined || f == function)
+        reject_at(node->first,
+                  "the frame of %s is not known here: define it before the loop over it", f->name);
+    f->is_created = false; /* (as a function that is not) */
+    const char *text = async_awaiter(f, node, slot);
+    f->is_created = true;
+    return format_text("bide_async_generator_from_(%s, &bide_self->%s.bide_allocator, %s)", text,
+                       node->member, allocator_text());
+}
+
 /* Returns the generator of an async_for. Its frame is a member of `slot`. */
 const char *lower_generator(struct node *node, struct scope *slot)
 {
     struct function *f = called_function(without_parentheses(node));
     if (f != NULL && f->value != NULL)
-        return async_awaiter(f, without_parentheses(node), slot);
+        return generator_awaiter(f, without_parentheses(node), slot);
     const char *generator = lower_value(node);
     begin_user_text(node->first);
     text_print(body,
@@ -529,8 +596,42 @@ void lower_next(struct node *node, const char *awaiter)
     print_await(node, awaiter, true);
 }
 
+/* Another recursive generator: what it yields, this one yields, and its error ends this one. */
+static void lower_yield_from(struct node *node)
+{
+    begin_whole_expression(node->a);
+    struct node *of = without_parentheses(node->a);
+    struct scope *slot = add_inner_scope(node->scope);
+    struct function *f = called_function(of);
+    slot->first = node->first;
+    slot->last = node->end - 1;
+    const char *nested, *frame = "->frame.awaiter";
+    if (f != NULL && f->is_async) {
+        if (f->value == NULL || strcmp(f->generator, function->generator) != 0)
+            reject_at(of->first, "yield_from takes a call of a recursive_generator, or a "
+                                 "bide_recursive_generator *");
+        nested = async_awaiter(f, of, slot);
+        frame = f->is_created ? "" : frame;
+    } else {
+        nested = lower_value(of);
+        begin_user_text(of->first);
+        text_print(body,
+                   "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), "
+                   "bide_recursive_generator *), \"yield_from takes a call of a "
+                   "recursive_generator, or a bide_recursive_generator *\");",
+                   nested);
+    }
+    lower_next(node, format_text("bide_recursive_generator_transform_(bide_frame_, %s%s%s)",
+                                 *frame != 0 ? "&" : "", nested, frame));
+    lower_passed_error(node, "bide_status_");
+}
+
 void lower_yield(struct node *node)
 {
+    if (node->passes_errors) {
+        lower_yield_from(node);
+        return;
+    }
     begin_whole_expression(node->a);
     const char *value = lower_value(node->a);
     begin_user_text(node->first);
@@ -543,10 +644,12 @@ void lower_yield(struct node *node)
     print_saves(body, node, false);
     text_print(body,
                "\nbide_frame_->awaiter.ops = &bide_async_%s_points_[%u].ops;\n"
-               "bide_frame_yields_(bide_frame_);\nbide_async_budget_keep_(&bide_budget_left_);\n"
-               "return bide_next_frame(bide_async_generator_yield_(bide_frame_, "
+               "bide_frame_yields_(bide_frame_);\n%s"
+               "return bide_next_frame(%s_yield_(bide_frame_, "
                "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",
-               function->name, point, point);
+               function->name, point,
+               has_budget(function) ? "bide_async_budget_keep_(&bide_budget_left_);\n" : "",
+               function->generator, point);
     print_saves(body, node, true);
 }
 

@@ -166,11 +166,12 @@ static int translate_file(const char *from, const char *to, const char *plain_to
 
 static bool is_clang; /* the compiler, found by async.h */
 
-static bool has_word_await(const char *text)
+static bool has_word(const char *text, const char *word)
 {
-    for (const char *p = text; (p = strstr(p, "await")) != NULL; p += 5) {
+    size_t length = strlen(word);
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p += length) {
         bool begins = p == text || (!isalnum((unsigned char)p[-1]) && p[-1] != '_');
-        if (begins && (p[5] == ' ' || p[5] == '(' || p[5] == '\n'))
+        if (begins && (p[length] == ' ' || p[length] == '(' || p[length] == '\n'))
             return true;
     }
     return false;
@@ -187,7 +188,9 @@ static bool has_async(const char *path)
     is_clang |= strstr(text.at, "__bide_async_clang") != NULL;
     if (strstr(text.at, "__bide_async_") != NULL)
         return true; /* it includes async.h, whose words are translated */
-    if (strstr(text.at, "\"bide: \" \"value ") != NULL && has_word_await(text.at))
+    if (strstr(text.at, "\"bide: \" \"value ") != NULL &&
+        (has_word(text.at, "await") || has_word(text.at, "yield") || has_word(text.at, "defer") ||
+         has_word(text.at, "yield_from")))
         return true; /* it includes async.h, and is told what an await in a plain function is */
     for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
         const char before = *(p == text.at ? " " : p - 1);

@@ -222,6 +222,8 @@ enum node_kind {
     S_DEFER,
     S_YIELD,
     S_EACH,   /* async_for (declarators, a, b) d */
+    S_SELECT, /* async_select (a) { list of S_WHEN } */
+    S_WHEN,   /* when (a) b */
     S_COPIED, /* asm, pragmas, an empty statement: not analysed */
 };
 
@@ -237,6 +239,7 @@ struct node {
     struct declarator *declarators;
     struct specifiers *specifiers;
     bool awaits;
+    bool passes_errors;  /* try await, try async_for */
     bool jumps;          /* a loop with a continue */
     unsigned number;     /* a loop: of the label that its continues go to; 0: none */
     struct node *around; /* break and continue: their loop or switch */
@@ -250,9 +253,10 @@ struct specifiers {
     bool is_typedef, is_static, is_extern, is_const, is_automatic, is_async, is_struct;
     bool is_constexpr;
     bool has_body;
-    bool is_created;      /* async_created */
-    int size, size_end;   /* the tokens in the parentheses of async_sized(...), else 0 */
-    int value, value_end; /* the tokens in the parentheses of async_generator(...), else 0 */
+    bool is_created;       /* async_created */
+    int size, size_end;    /* the tokens in the parentheses of async_sized(...), else 0 */
+    int value, value_end;  /* the tokens in the parentheses of async_generator(...), else 0 */
+    const char *generator; /* the type of its header, as bide_async_generator; else NULL */
 };
 
 /* A struct, union, enum or typedef that is defined in a body. */
@@ -309,10 +313,12 @@ struct function {
     bool size_declared;
     bool is_static;
     bool returns_nothing;
-    bool draws;          /* it has a select_any, which draws random numbers */
-    bool returns_struct; /* or a type that may be one, with const members */
-    const char *result;  /* the result's type, as text */
-    const char *value;   /* of a generator: the type of the yielded values, else NULL */
+    bool draws;            /* it has a select_any, which draws random numbers */
+    bool passes_errors;    /* it has a try, which ends it with an error whatever it returns */
+    bool returns_struct;   /* or a type that may be one, with const members */
+    const char *result;    /* the result's type, as text */
+    const char *value;     /* of a generator: the type of the yielded values, else NULL */
+    const char *generator; /* ... and the type of its header, as bide_async_generator */
     int name_token;
     int open, close; /* the parentheses of the parameters */
     int specifiers_first, specifiers_end, stars_end;
@@ -377,6 +383,8 @@ void close_scope(void);
 struct symbol *find_symbol(int token);
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator);
 bool is_type_start(int token);
+const char *generator_word(int token); /* the header's type for such a specifier, or NULL */
+bool is_word_with_type(int token);     /* a specifier with parentheses: async_sized(...) ... */
 bool is_standard_attribute(int token); /* [[...]] */
 bool is_attribute_of_tag(int token);   /* in struct [[...]] tag; it belongs to the definition */
 int skip_attributes(void);             /* returns the token of a cleanup function, or 0 */
@@ -397,8 +405,10 @@ struct node *parse_assignment(void);
 struct node *parse_condition(void);
 struct node *parse_initialiser(void);
 void note_written(const struct node *node); /* a place that is written */
+bool is_try(int token);                     /* the word before an await or an async_for */
 void awaits_here(void); /* an await: the scopes around it are kept in the frame */
 struct node *parse_statement(void);
+struct node *parse_substatement(void); /* of an if, a loop ...: a block, with or without braces */
 struct node *parse_block(struct scope *its_scope);
 
 /* ---- type.c ---- */
@@ -471,10 +481,16 @@ bool is_here(const struct node *node);
 bool needs_waiter(const struct function *f, const struct node *node);
 const char *await_status_of(const struct node *node);
 const char *lower_await(struct node *node);
+bool has_budget(const struct function *f);     /* it can await */
+bool is_synchronous(const struct function *f); /* a generator that never suspends its consumer */
+/* The header's type of the generator that an async_for iterates, if no await is needed; else NULL. */
+const char *synchronous_generator(const struct node *each);
 const char *lower_spawn(struct node *node);
 const char *lower_generator(struct node *node, struct scope *slot);
 void lower_next(struct node *node, const char *awaiter);
+void lower_passed_error(const struct node *node, const char *status); /* of a try */
 void lower_yield(struct node *node);
+const char *select_case(const char *by, struct node *part, struct scope *slot); /* its awaiter */
 void reset_points(void);
 unsigned point_count(void); /* of the function, so far */
 extern struct text point_table;
@@ -540,6 +556,17 @@ void lower_block(struct node *node);
 
 unsigned verify_tree(void); /* returns how many suspension points the function has */
 void verify_translation(unsigned points);
+
+/* ---- select.c ---- */
+
+struct node *parse_select(void);
+void lower_select(struct node *node);
+
+/* ---- main.c ---- */
+
+bool is_main(void); /* the function is the program's main */
+void check_main(void);
+void print_main(struct text *out);
 
 /* ---- function.c ---- */
 

@@ -42,13 +42,39 @@ static void check_call(const struct node *node)
     if (f == NULL)
         return;
     if (f->is_async)
-        report_at(node->first, "%s is async: %s, or start it with async_%s(frame, ...)", f->name,
+        report_at(node->first, "%s is %s: %s, or start it with async_%s(frame, ...)", f->name,
+                  is_synchronous(f) ? "a generator" : "async",
                   f->value != NULL ? "iterate it with async_for" : "await it", f->name);
     if (f->makes_awaiter && needs_waiter(f, node))
         report_at(node->first,
                   "%s is an operation: await it; without an await it takes its %s * as first "
                   "argument",
                   f->shown, f->waiter);
+}
+
+/* A function without a result that passes errors on: only another try sees them. */
+static void check_errors(const struct node *await)
+{
+    const struct node *of = await->a;
+    while (of->kind == E_PARENTHESES)
+        of = of->a;
+    const struct function *f = called_function(of);
+    if (f != NULL && f->is_async && f->returns_nothing && f->passes_errors && !await->passes_errors)
+        reject_at(
+            await->first,
+            "%s passes errors on and returns nothing, so they would be lost: try await it, or "
+            "cast the await to void",
+            f->name);
+}
+
+/* The await that a cast to void discards, or NULL. */
+static const struct node *discarded_await(const struct node *node)
+{
+    if (!is_discarded(node))
+        return NULL;
+    for (node = node->a; node->kind == E_PARENTHESES;)
+        node = node->a;
+    return node->kind == E_AWAIT ? node : NULL;
 }
 
 static void check_calls(const struct node *node)
@@ -59,11 +85,26 @@ static void check_calls(const struct node *node)
     }
     switch (node->kind) {
     case E_AWAIT:
+        check_errors(node);
         check_awaited(node->a);
+        return;
+    case E_CAST:
+        if (discarded_await(node) == NULL)
+            break;
+        check_awaited(discarded_await(node)->a);
         return;
     case E_SPAWN:
         for (const struct node *part = node->list; part != NULL; part = part->next)
             check_awaited(part);
+        return;
+    case S_WHEN:
+        check_awaited(node->a);
+        check_calls(node->b);
+        return;
+    case S_YIELD:
+        if (!node->passes_errors)
+            break;
+        check_awaited(node->a);
         return;
     case S_EACH:
         check_awaited(node->a);
@@ -90,14 +131,46 @@ void check_function(void)
     check_calls(function->body);
 }
 
-/* A plain function: two names in a row, of which the first is a word of async functions. */
+/* True if the word is declared earlier in the body, or names a tag. */
+static bool is_named_here(int first, int token)
+{
+    static const char *const ends[] = {";", ",", "=", "["};
+    if (token_is(token - 1, "struct") || token_is(token - 1, "union") ||
+        token_is(token - 1, "enum"))
+        return true;
+    for (int i = first; i < token; i++) {
+        for (size_t n = 0; n < sizeof ends / sizeof *ends; n++) {
+            if (is_name(i, spelling_of(token)) && token_is(i + 1, ends[n]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A plain function: two words in a row, of which the first is a word of async functions. */
 void check_plain_body(const char *name, int first, int end)
 {
     for (int i = first; i < end; i++) {
-        bool is_await = is_name(i, "await") && (tokens[i + 1].kind == NAME || token_is(i + 1, "("));
-        bool is_each = is_name(i, "async_for") && token_is(i + 1, "(");
-        if ((!is_await && !is_each) || tokens[i].system || is_global_name(i))
+        enum token_kind next = (enum token_kind)tokens[i + 1].kind;
+        bool is_await = is_name(i, "await") && (next == NAME || token_is(i + 1, "("));
+        bool is_each =
+            (is_name(i, "async_for") || is_name(i, "async_select")) && token_is(i + 1, "(");
+        bool is_yield = is_name(i, "yield") && (next == NAME || next == NUMBER || next == STRING);
+        bool is_defer = is_name(i, "defer") && (next == NAME || token_is(i + 1, "{"));
+        if (!is_await && !is_each && !is_yield && !is_defer)
             continue;
+        if (tokens[i].system || is_global_name(i) || is_named_here(first, i))
+            continue;
+        if (is_yield)
+            report_at(i,
+                      "yield is used in %s, which is a plain function: declare that "
+                      "async_generator(type), and iterate it with async_for",
+                      name);
+        if (is_defer)
+            report_at(i,
+                      "defer is used in %s, which is a plain function: declare that async, or give "
+                      "a variable the attribute cleanup",
+                      name);
         report_at(
             i,
             "%s is used in %s, which is a plain function: declare that async, or run an async "

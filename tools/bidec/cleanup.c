@@ -119,11 +119,16 @@ void find_cleanups(struct node *node)
         return;
     }
     if (node->kind == S_EACH) {
+        const char *type = synchronous_generator(node);
         node->member = member_name(format_text("next_%u", ++serial));
         add_member(node->scope,
-                   format_text("bide_async_generator_next_operation %s;", node->member));
+                   type != NULL
+                       ? format_text("%s *%s;", type, node->member)
+                       : format_text("bide_async_generator_next_operation %s;", node->member));
         add_cleanup(node->scope, node->first)->text =
-            format_text("bide_async_generator_destroy(bide_self->%s.generator)", node->member);
+            type != NULL ? format_text("%s_destroy(bide_self->%s)", type, node->member)
+                         : format_text("bide_async_generator_destroy(bide_self->%s.generator)",
+                                       node->member);
     }
     if (node->kind == S_DECLARATION) {
         for (struct declarator *d = node->declarators; d != NULL; d = d->next) {

@@ -475,9 +475,9 @@ struct specifiers *parse_specifiers(void)
         } else if (function == NULL && !has_type && token_is(at, "async_created")) {
             s->is_async = s->is_created = true;
             at++;
-        } else if (function == NULL && !has_type && token_is(at, "async_generator") &&
-                   token_is(at + 1, "(")) {
+        } else if (function == NULL && !has_type && generator_word(at) != NULL) {
             s->is_async = true;
+            s->generator = generator_word(at);
             s->value = at + 2;
             s->value_end = closing_bracket(at + 1);
             at = s->value_end + 1;
@@ -501,6 +501,29 @@ struct specifiers *parse_specifiers(void)
     return s;
 }
 
+/*
+ * async_generator(type), and generator(type) or recursive_generator(type) before a name: these are
+ * names of other programs too.
+ */
+const char *generator_word(int token)
+{
+    if (tokens[token].kind != NAME || !token_is(token + 1, "("))
+        return NULL;
+    if (token_is(token, "async_generator"))
+        return "bide_async_generator";
+    bool is_recursive = token_is(token, "recursive_generator");
+    if ((!is_recursive && !token_is(token, "generator")) || is_global_name(token) ||
+        !is_type_start(token + 2) || tokens[closing_bracket(token + 1) + 1].kind != NAME)
+        return NULL;
+    return is_recursive ? "bide_recursive_generator" : "bide_generator";
+}
+
+bool is_word_with_type(int token)
+{
+    return (is_name(token, "async_sized") && token_is(token + 1, "(")) ||
+           generator_word(token) != NULL;
+}
+
 bool is_scalar(const struct specifiers *specifiers)
 {
     for (int i = specifiers->first; i < specifiers->end; i++) {
@@ -508,7 +531,7 @@ bool is_scalar(const struct specifiers *specifiers)
             token_is(i, "_Atomic") || token_is(i, "volatile") || token_is(i, "__volatile__") ||
             token_is(i, "__builtin_va_list") || token_is(i, "__auto_type") || is_alignment(i))
             return false;
-        if (token_is(i, "async_sized") || token_is(i, "async_generator"))
+        if (is_word_with_type(i))
             i = closing_bracket(i + 1);
         else if (token_is(i, "async") || token_is(i, "async_created"))
             continue;

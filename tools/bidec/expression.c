@@ -288,6 +288,9 @@ static struct node *parse_postfix(struct node *node)
             expect(")");
             if (node->kind == E_TOKENS && token_is(node->first, "spawn") &&
                 tokens[node->first].symbol == NULL && find_function("spawn", 5) == NULL) {
+                if (is_synchronous(function))
+                    reject_at(next->first, "spawn is not allowed in %s, which is a generator(...)",
+                              function->name);
                 next->kind = E_SPAWN;
                 awaits_here();
                 next->awaits = true;
@@ -365,12 +368,27 @@ static struct node *parse_sizeof(void)
 
 static struct node *parse_await(void)
 {
-    struct node *node = new_node(E_AWAIT, at++);
+    struct node *node = new_node(E_AWAIT, at);
+    if (accept("try"))
+        function->passes_errors = node->passes_errors = true;
+    if (is_synchronous(function))
+        reject_at(at,
+                  "await is not allowed in %s, which is a generator(...): async_generator(...) "
+                  "may await",
+                  function->name);
+    at++;
     awaits_here();
     node->a = parse_unary();
     node->awaits = true;
     mark_at(node->first)->replaced = node;
     return finish_node(node);
+}
+
+/* Two names in a row, of which the first is no name of the program. */
+bool is_try(int token)
+{
+    return is_name(token, "try") && tokens[token + 1].kind == NAME && find_symbol(token) == NULL &&
+           !is_global_name(token);
 }
 
 static struct node *parse_operand(void)
@@ -382,6 +400,12 @@ static struct node *parse_operand(void)
         return parse_cast_or_literal();
     if (token_is(at, "await") && find_symbol(at) == NULL)
         return parse_await();
+    if (is_try(at)) {
+        if (!token_is(at + 1, "await"))
+            reject_at(at, "try stands before an await, whose errors it passes on: try await %s",
+                      spelling_of(at + 1));
+        return parse_await();
+    }
     if (token_is(at, "sizeof") || token_is(at, "_Alignof") || token_is(at, "alignof") ||
         token_is(at, "__alignof__") || token_is(at, "__alignof"))
         return parse_sizeof();

@@ -309,9 +309,6 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     struct function *f = add_function(name);
     if (f->has_body)
         reject_at(name, "redefinition of '%s'", f->name);
-    if (token_is(name, "main"))
-        reject_at(name, "main cannot be async: write a plain main, which runs an async function "
-                        "with bide_sync_wait");
     function = f;
     f->is_async = true;
     f->is_created |= specifiers->is_created;
@@ -319,9 +316,11 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
         f->size = file_scope_text(specifiers->size, specifiers->size_end);
     if (specifiers->value != 0)
         f->value = file_scope_text(specifiers->value, specifiers->value_end);
+    if (specifiers->generator != NULL)
+        f->generator = specifiers->generator;
     if (f->size != NULL && f->is_created)
         reject_at(name, "async_created and async_sized cannot be combined");
-    if (f->value != NULL && f->is_created)
+    if (f->value != NULL && f->is_created && strcmp(f->generator, "bide_recursive_generator") != 0)
         reject_at(name,
                   "a generator cannot be async_created: its frame is a member of its consumer's");
     f->is_static |= specifiers->is_static;
@@ -352,6 +351,8 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     for (struct declarator *p = f->parameters; p != NULL; p = p->next)
         f->parameter_count++;
     skip_attributes();
+    if (is_main())
+        check_main();
     copy_to(out, first);
     size_t begin = out->length;
     if (token_is(at, "{")) {

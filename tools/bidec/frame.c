@@ -511,7 +511,8 @@ const char *frame_tag(void)
 
 const char *frame_header(void)
 {
-    return function->value != NULL ? "bide_async_generator generator" : "bide_task task";
+    return function->value != NULL ? format_text("%s generator", function->generator)
+                                   : "bide_task task";
 }
 
 void print_frame(struct text *out)

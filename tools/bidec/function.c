@@ -31,7 +31,7 @@ static void print_head(struct text *out)
 {
     text_print(out, "%s%s *async_%s(struct async_%s *bide_self",
                function->is_static ? "static inline " : "",
-               function->value != NULL ? "bide_async_generator" : "bide_awaiter", function->name,
+               function->value != NULL ? function->generator : "bide_awaiter", function->name,
                function->name);
     print_init_parameters(out);
     text_print(out, ")");
@@ -57,7 +57,7 @@ static void print_opaque(struct text *out)
     if (!function->returns_nothing)
         text_print(out, "union {\n%s result;\n", function->result);
     text_print(out, "unsigned char bide_room[(%s) - sizeof(%s)];\n", function->size,
-               function->value != NULL ? "bide_async_generator" : "bide_task");
+               function->value != NULL ? function->generator : "bide_task");
     if (!function->returns_nothing)
         text_print(out, "};\n");
     text_print(out, "} __attribute__((__may_alias__, __aligned__(16)));\n");
@@ -70,9 +70,10 @@ static void print_own_declaration(struct text *out)
 {
     const char *name = function->name;
     text_print(out,
-               "extern %s %s(%s) __attribute__((__error__(\"%s is async: %s, or start it with "
+               "extern %s %s(%s) __attribute__((__error__(\"%s is %s: %s, or start it with "
                "async_%s(frame, ...)\")));\n",
                function->result, name, own_parameters(), name,
+               is_synchronous(function) ? "a generator" : "async",
                function->value != NULL ? "iterate it with async_for" : "await it", name);
 }
 
@@ -85,9 +86,9 @@ static void print_declarations(struct text *out)
         print_opaque(out);
     else
         text_print(out, "struct async_%s;\n", name);
-    if (out != plain)
+    if (out != plain && !is_main())
         print_own_declaration(out);
-    else
+    if (out == plain)
         text_print(out, "%s%s %s(%s) __attribute__((__unused__));\n",
                    function->is_static ? "static " : "", function->result, name, own_parameters());
     bool is_static = function->is_static;
@@ -163,10 +164,8 @@ static void print_init(struct text *out)
     if (function->draws)
         text_print(out, "    %s->bide_random = 0;\n", self);
     if (function->value != NULL)
-        text_print(
-            out,
-            "    return bide_async_generator_init(&%s->generator, &bide_async_%s_start_);\n}\n",
-            self, name);
+        text_print(out, "    return %s_init(&%s->generator, &bide_async_%s_start_);\n}\n",
+                   function->generator, self, name);
     else
         text_print(out, "    return bide_frame_init(&%s->task.frame, &bide_async_%s_start_);\n}\n",
                    self, name);
@@ -207,10 +206,9 @@ static void print_constants(struct text *out, unsigned count)
         "static bide_next bide_async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_);\n",
         name);
     text_print(out,
-               "static const bide_coroutine_type *const bide_async_%s_type_ = &%s;\n"
+               "static const bide_coroutine_type *const bide_async_%s_type_ = &%s_type;\n"
                "static const bide_point bide_async_%s_finished_;\n",
-               name, function->value != NULL ? "bide_async_generator_type" : "bide_task_type",
-               name);
+               name, function->value != NULL ? function->generator : "bide_task", name);
     text_print(out,
                "static const bide_coroutine_code bide_async_%s_code_ = {bide_async_%s_step_, "
                "\"%s\", \"%s\", "
@@ -260,15 +258,42 @@ static void print_bound_effects(struct text *out, const struct declarator *d)
     }
 }
 
+/* Where a try ends the function: the result is the error if it is a number, or else zeros. */
+static void print_passed_error(struct text *out)
+{
+    text_print(out, "if (0) {\nbide_passes_error_:\n    ;\n");
+    if (!function->returns_nothing)
+        text_print(out, "    __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
+                        "    _Generic(bide_result_, int: bide_async_fails_int_, long: "
+                        "bide_async_fails_long_, long long: bide_async_fails_long_long_, default: "
+                        "bide_async_fails_)((void *)&bide_result_, bide_error_);\n");
+    text_print(out, "}\n");
+}
+
+/* With what the frame ends. */
+static const char *error_text(void)
+{
+    const char *of_result =
+        "_Generic(bide_self->result, int: bide_async_error_of_int_, "
+        "long: bide_async_error_of_long_, long long: bide_async_error_of_long_long_, "
+        "default: bide_async_no_error_)(&bide_self->result)";
+    if (function->returns_nothing)
+        return function->passes_errors ? "bide_error_" : "0";
+    return function->passes_errors ? format_text("bide_error_ != 0 ? bide_error_ : %s", of_result)
+                                   : of_result;
+}
+
 static void print_step(struct text *out, unsigned count, const struct text *statements)
 {
     const char *name = function->name;
     text_print(
         out,
         "static bide_next bide_async_%s_step_(bide_frame *bide_frame_, unsigned bide_depth_)\n{\n"
-        "    struct %s *const bide_self = (void *)bide_frame_;\n"
-        "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n",
-        name, frame_tag());
+        "    struct %s *const bide_self = (void *)bide_frame_;\n%s",
+        name, frame_tag(),
+        has_budget(function)
+            ? "    bide_async_budget_ bide_budget_left_ = bide_async_budget_take_();\n"
+            : "");
     if (count != 0)
         text_print(
             out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
@@ -279,6 +304,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     if (!function->returns_nothing)
         text_print(out, "    __typeof__(bide_self->result) bide_result_%s;\n",
                    has_deferred() && !function->returns_struct ? " = 0" : "");
+    if (function->passes_errors)
+        text_print(out, "    int bide_error_ = 0;\n");
     if (has_deferred())
         text_print(out, "    unsigned bide_back_ = 0;\n");
     text_print(out, "    ");
@@ -305,16 +332,19 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         print_bound_effects(out, d);
     text_add(out, statements->at, statements->length);
     const struct token *last = &tokens[function->body->end - 1];
-    text_print(out, "\n# %u \"%s\" 3\nbide_return_:\n", last->line, last->file);
+    text_print(out, "\n# %u \"%s\" 3\n", last->line, last->file);
+    if (function->passes_errors)
+        print_passed_error(out);
+    text_print(out, "bide_return_:\n");
     for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
         print_cleanup(out, c);
         text_print(out, "\n");
     }
     text_print(out,
-               "    bide_async_budget_keep_(&bide_budget_left_);\n"
-               "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
+               "%s    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
                "        return bide_next_frame(bide_frame_finish_(bide_frame_, "
                "&bide_async_%s_code_, &bide_async_%s_finished_, -2147483647 - 1));\n",
+               has_budget(function) ? "    bide_async_budget_keep_(&bide_budget_left_);\n" : "",
                name, name);
     if (!function->returns_nothing)
         text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
@@ -326,12 +356,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     text_print(out,
                "    return bide_next_frame(bide_frame_finish_(bide_frame_, &bide_async_%s_code_, "
                "&bide_async_%s_finished_, %s));\n",
-               name, name,
-               function->returns_nothing
-                   ? "0"
-                   : "_Generic(bide_self->result, int: bide_async_error_of_int_, "
-                     "long: bide_async_error_of_long_, long long: bide_async_error_of_long_long_, "
-                     "default: bide_async_no_error_)(&bide_self->result)");
+               name, name, error_text());
     print_deferred_ends(out);
     text_print(out, "}\n");
 }
@@ -387,6 +412,8 @@ void print_function(struct text *out)
     text_add(out, step.at, step.length);
     if (has_deferred())
         text_print(out, "#pragma GCC diagnostic pop\n");
+    if (is_main())
+        print_main(out);
     if (tables)
         print_size_queries(out);
 }

@@ -322,6 +322,23 @@ static void flow_label(struct node *node, live_set live)
     give_back(from);
 }
 
+/* One of its statements runs, or none; its operations and its place are before all of them. */
+static void flow_select(struct node *node, live_set live)
+{
+    live_set after = take_copy(live);
+    for (struct node *part = node->list; part != NULL; part = part->next) {
+        live_set inside = take_copy(after);
+        flow_statement(part->b, inside);
+        add_set(live, inside);
+        give_back(inside);
+    }
+    give_back(after);
+    flow_expression(node->a, live);
+    note_suspension(node, live);
+    for (struct node *part = node->list; part != NULL; part = part->next)
+        flow_expression(part->a, live);
+}
+
 static void flow_statement(struct node *node, live_set live)
 {
     switch (node->kind) {
@@ -371,6 +388,9 @@ static void flow_statement(struct node *node, live_set live)
     case S_YIELD:
         note_suspension(node, live);
         flow_expression(node->a, live);
+        break;
+    case S_SELECT:
+        flow_select(node, live);
         break;
     case S_DEFER: /* what it names is in memory */
         break;
@@ -428,7 +448,8 @@ static void walk(struct node *node, enum task task)
             *label_place(node->first) = node;
     } else if (node->kind == S_GOTO && task == RESOLVE) {
         node->target = *label_place(node->first + 1);
-    } else if (node->kind == E_AWAIT || node->kind == S_YIELD || node->kind == S_EACH) {
+    } else if (node->kind == E_AWAIT || node->kind == S_YIELD || node->kind == S_EACH ||
+               node->kind == S_SELECT) {
         if (task == NOTE)
             suspensions[suspension_count] = node;
         suspension_count += task != RESOLVE;

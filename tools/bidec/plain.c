@@ -51,7 +51,7 @@ static void read_node(const struct node *node);
 
 static const struct node *inner_of(const struct node *node)
 {
-    while (node->kind == E_PARENTHESES)
+    while (node->kind == E_PARENTHESES || is_discarded(node))
         node = node->a;
     return node;
 }
@@ -148,7 +148,8 @@ static void read_parts(const struct node *node)
 static void read_each(const struct node *node)
 {
     const char *name = spelling_of(node->declarators->name);
-    changes[node->first].instead = "for";
+    leave_out(node->first, node->first + node->passes_errors);
+    changes[node->first + node->passes_errors].instead = "for";
     changes[node->a->first - 1].instead = "= ((void)(";
     add_after(node->a->end - 1, format_text("), *(__typeof__(%s) *)bide_plain_pointer_()); "
                                             "bide_plain_more_()",
@@ -157,7 +158,40 @@ static void read_each(const struct node *node)
         changes[node->b->first - 1].instead = " || (";
         add_after(node->b->end - 1, " = bide_plain_status_(), 0)");
     }
-    add_before(closing_bracket(node->first + 1), ";");
+    add_before(closing_bracket(node->first + node->passes_errors + 1), ";");
+}
+
+/*
+ * { (status = ...); { if (...) { (void)(operation); statement } else if (...) ... } }, and with a try the
+ * last one is an else.
+ */
+static void read_select(const struct node *node)
+{
+    bool is_first = true;
+    changes[node->first].instead = "";
+    leave_out(node->first, node->first + 1 + node->passes_errors);
+    add_before(node->first, "{ ");
+    if (node->a != NULL) {
+        read_node(node->a);
+        add_after(node->a->end - 1, " = bide_plain_status_()");
+        add_after(node->a->end, ";");
+    } else { /* try async_select () */
+        leave_out(node->first + 2, node->first + 4);
+    }
+    for (const struct node *part = node->list; part != NULL; part = part->next) {
+        bool is_last = node->passes_errors && part->next == NULL;
+        changes[part->first].instead = format_text("%s%s { (void)", is_first ? "" : "else ",
+                                                   !is_last   ? "if (bide_plain_more_())"
+                                                   : is_first ? "if (1)"
+                                                              : "");
+        if (read_awaited(part->a, NULL))
+            wrap(part->a, "bide_plain_await_(", ")");
+        add_after(part->a->end, ";");
+        read_node(part->b);
+        add_after(part->end - 1, " }");
+        is_first = false;
+    }
+    add_after(node->end - 1, " }");
 }
 
 /* The operands around an await have an order, which the compiler does not know. */
@@ -179,7 +213,7 @@ static void read_node(const struct node *node)
             read_node(mark->operand);
         return;
     case E_AWAIT:
-        changes[node->first].instead = "";
+        leave_out(node->first, node->first + 1 + node->passes_errors);
         if (read_awaited(node->a, node))
             wrap(node->a, "bide_plain_await_(", ")");
         return;
@@ -193,12 +227,18 @@ static void read_node(const struct node *node)
         changes[node->first].moved = node->end;
         break;
     case S_YIELD:
-        changes[node->first].instead = format_text("bide_plain_yield_%s(", function->name);
+        if (node->passes_errors) /* yield_from */
+            changes[node->first].instead = "(void)(";
+        else
+            changes[node->first].instead = format_text("bide_plain_yield_%s(", function->name);
         add_before(node->end - 1, ")");
         break;
     case S_EACH:
         read_each(node);
         break;
+    case S_SELECT:
+        read_select(node);
+        return;
     case S_FOR:
         read_parts(node);
         if (node->a != NULL) /* a part of a statement */
@@ -298,7 +338,7 @@ static void print_plain_range(int first, int end)
 static void leave_out_words(const struct specifiers *specifiers)
 {
     for (int i = specifiers->first; i < specifiers->end; i++) {
-        if (token_is(i, "async_sized") || token_is(i, "async_generator")) {
+        if (is_word_with_type(i)) {
             int close = closing_bracket(i + 1);
             leave_out(i, close + 1);
             i = close;

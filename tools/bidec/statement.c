@@ -9,7 +9,7 @@ static struct node *loop, *breakable; /* the targets of continue and break */
 int deferred;
 
 /* The statement of an if, a loop or a switch is a block, with or without braces. */
-static struct node *parse_substatement(void)
+struct node *parse_substatement(void)
 {
     bool opens = !token_is(at, "{");
     if (opens)
@@ -142,7 +142,10 @@ static struct node *parse_for(void)
 /* async_for (declaration, generator, status) statement */
 static struct node *parse_each(void)
 {
-    struct node *node = new_node(S_EACH, at++);
+    struct node *node = new_node(S_EACH, at);
+    if (accept("try"))
+        function->passes_errors = node->passes_errors = true;
+    at++;
     expect("(");
     node->scope = open_scope();
     awaits_here();
@@ -174,9 +177,16 @@ static struct node *parse_each(void)
 
 static struct node *parse_yield(void)
 {
-    struct node *node = new_node(S_YIELD, at++);
-    if (function->value == NULL)
-        reject_at(node->first, "yield is allowed only in an async_generator");
+    struct node *node = new_node(S_YIELD, at);
+    if (token_is(at++, "yield_from")) {
+        if (function->value == NULL || strcmp(function->generator, "bide_recursive_generator") != 0)
+            reject_at(node->first, "yield_from is allowed only in a recursive_generator");
+        function->passes_errors = node->passes_errors = true;
+    } else if (function->value == NULL) {
+        reject_at(
+            node->first,
+            "yield is allowed only in an async_generator, a generator or a recursive_generator");
+    }
     awaits_here();
     node->a = parse_expression();
     expect(";");
@@ -370,7 +380,12 @@ static struct node *parse_any_statement(void)
         return parse_defer();
     if (token_is(at, "yield") && find_symbol(at) == NULL && !token_is(at + 1, "="))
         return parse_yield();
-    if (token_is(at, "async_for") && token_is(at + 1, "("))
+    if (token_is(at, "yield_from") && find_symbol(at) == NULL &&
+        (tokens[at + 1].kind == NAME || token_is(at + 1, "&") || token_is(at + 1, "*")))
+        return parse_yield();
+    if (token_is(at + is_try(at), "async_select") && token_is(at + is_try(at) + 1, "("))
+        return parse_select();
+    if (token_is(at + is_try(at), "async_for") && token_is(at + is_try(at) + 1, "("))
         return parse_each();
     if (token_is(at, "_Static_assert") || (is_type_start(at) && !token_is(at, "__extension__")) ||
         (token_is(at, "__extension__") && is_type_start(at + 1)))

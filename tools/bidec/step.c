@@ -195,24 +195,36 @@ static void lower_loop(struct node *node)
 static void lower_each(struct node *node)
 {
     const char *next = format_text("bide_self->%s", node->member);
+    const char *type = synchronous_generator(node), *member = type != NULL ? "->" : ".";
     const struct function *f = called_function(node->a);
     const char *value = f != NULL && f->value != NULL
-                            ? format_text("*(__typeof__(%s) *)%s.value", f->value, next)
+                            ? format_text("*(__typeof__(%s) *)%s%svalue", f->value, next, member)
                             : format_text("%s.value", next);
+    if (type == NULL && is_synchronous(function))
+        reject_at(node->first, "%s is a generator(...), and may iterate only those",
+                  function->name);
     text_print(body, "{");
     print_locals(body, node->scope);
     begin_whole_expression(node->a);
     const char *generator = lower_generator(node->a, node->scope);
     begin_user_text(node->first);
-    text_print(body, "%s.generator = %s;", next, generator);
+    text_print(body, "%s%s = %s;", next, type != NULL ? "" : ".generator", generator);
     text_print(body, "bide_self->bide_armed_%u = 1;", cleanup_at(node->scope, node->first)->number);
     text_print(body, "for (;;) {");
-    lower_next(node, format_text("bide_async_generator_next(&%s, %s.generator)", next, next));
-    text_print(body, "if (%s.value == 0) {", next);
+    const char *status = "bide_status_";
+    if (type != NULL) {
+        text_print(body, "if (%s_next(%s) == 0) {", type, next);
+        status = format_text("%s->frame.error", next);
+    } else {
+        lower_next(node, format_text("bide_async_generator_next(&%s, %s.generator)", next, next));
+        text_print(body, "if (%s.value == 0) {", next);
+    }
     if (node->b != NULL) {
         begin_user_text(node->b->first);
-        text_print(body, "%s = bide_status_;", step_text(node->b->first, node->b->end));
+        text_print(body, "%s = %s;", step_text(node->b->first, node->b->end), status);
     }
+    if (node->passes_errors)
+        lower_passed_error(node, status);
     text_print(body, "break; }");
     begin_user_text(node->declarators->name);
     initialise_variable(node->declarators, value);
@@ -322,6 +334,9 @@ static void lower_one_statement(struct node *node)
         break;
     case S_EACH:
         lower_each(node);
+        break;
+    case S_SELECT:
+        lower_select(node);
         break;
     case S_YIELD:
         lower_yield(node);

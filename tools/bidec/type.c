@@ -303,7 +303,7 @@ const char *plain_specifiers(const struct specifiers *specifiers, bool drop_cons
         if (drop_const &&
             (token_is(i, "const") || token_is(i, "__const") || token_is(i, "__const__")))
             skip = true;
-        if (token_is(i, "async_sized") || token_is(i, "async_generator"))
+        if (is_word_with_type(i))
             i = closing_bracket(i + 1);
         if (skip || token_is(i, ")"))
             continue;

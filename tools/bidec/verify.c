@@ -5,7 +5,7 @@
  * 2. A node with a part that awaits, awaits.
  * 3. A break or continue is inside of its loop or switch.
  * 4. The scope of a node is that of the node around it, or inside of that.
- * 5. Each await, yield and async_for is translated once: it has one suspension point.
+ * 5. Each await, yield and async_for that awaits is translated once: it has one suspension point.
  */
 #include "bidec.h"
 
@@ -21,7 +21,8 @@ static bool is_inside(const struct scope *in, const struct scope *outer_scope)
 /* Returns how many suspension points the node and its parts have. */
 static unsigned verify_node(const struct node *node, const struct scope *around)
 {
-    unsigned points = node->kind == E_AWAIT || node->kind == S_YIELD || node->kind == S_EACH;
+    unsigned points = node->kind == E_AWAIT || node->kind == S_YIELD || node->kind == S_SELECT ||
+                      (node->kind == S_EACH && synchronous_generator(node) == NULL);
     const struct node *const parts[] = {node->a, node->b, node->c, node->d};
     assert(node->first <= node->end && node->end < token_count);
     assert(is_inside(node->scope, around));

@@ -8,7 +8,7 @@
 
 ((identifier) @keyword.coroutine
   (#any-of? @keyword.coroutine
-    "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "defer"))
+    "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "yield_from" "defer"))
 
 ; async int f(...): the grammar reports the type as an error
 ((ERROR . (identifier) @type .)
@@ -21,4 +21,4 @@
   (#any-of? @keyword.coroutine "await" "defer"))
 
 ((call_expression function: (identifier) @function.builtin)
-  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "select_in_order" "spawn" "async_frame"))
+  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "select_in_order" "async_select" "when" "spawn" "async_frame"))

@@ -5,6 +5,18 @@
 
 #include <string.h>
 
+/*
+ * The compiler's own words, and, in front of the user's options, that a call of a function that is not declared is
+ * an error: it would be an int.
+ */
+void begin_compiler(struct command *command, const struct job *job, bool is_strict)
+{
+    for (unsigned i = 0; i < job->compiler.count; i++)
+        command_add(command, job->compiler.words[i]);
+    if (is_strict)
+        command_add(command, "-Werror=implicit-function-declaration");
+}
+
 bool has_prefix(const char *word, const char *with)
 {
     return strncmp(word, with, strlen(with)) == 0;

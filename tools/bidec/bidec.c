@@ -166,12 +166,13 @@ static int translate_file(const char *from, const char *to, const char *plain_to
 
 static bool is_clang; /* the compiler, found by async.h */
 
-static bool has_word(const char *text, const char *word)
+/* True if a word of the text begins with `word`, and one of the characters in `behind` follows. */
+static bool text_has_word(const struct text *text, const char *word, const char *behind)
 {
-    size_t length = strlen(word);
-    for (const char *p = text; (p = strstr(p, word)) != NULL; p += length) {
-        bool begins = p == text || (!isalnum((unsigned char)p[-1]) && p[-1] != '_');
-        if (begins && (p[length] == ' ' || p[length] == '(' || p[length] == '\n'))
+    const size_t length = strlen(word);
+    for (const char *p = text->at; (p = strstr(p, word)) != NULL; p += length) {
+        bool begins = p == text->at || (!isalnum((unsigned char)p[-1]) && p[-1] != '_');
+        if (begins && p[length] != 0 && strchr(behind, p[length]) != NULL)
             return true;
     }
     return false;
@@ -189,16 +190,10 @@ static bool has_async(const char *path)
     if (strstr(text.at, "__bide_async_") != NULL)
         return true; /* it includes async.h, whose words are translated */
     if (strstr(text.at, "\"bide: \" \"value ") != NULL &&
-        (has_word(text.at, "await") || has_word(text.at, "yield") || has_word(text.at, "defer") ||
-         has_word(text.at, "yield_from")))
+        (text_has_word(&text, "await", " (\n") || text_has_word(&text, "yield", " (\n") ||
+         text_has_word(&text, "defer", " (\n") || text_has_word(&text, "yield_from", " (\n")))
         return true; /* it includes async.h, and is told what an await in a plain function is */
-    for (const char *p = text.at; (p = strstr(p, "async")) != NULL; p += 5) {
-        const char before = *(p == text.at ? " " : p - 1);
-        if ((before == '\n' || before == ' ' || before == '\t') &&
-            (p[5] == ' ' || p[5] == '\n' || p[5] == '\t' || p[5] == '_'))
-            return true;
-    }
-    return false;
+    return text_has_word(&text, "async", " \n\t_");
 }
 
 /*
@@ -238,8 +233,7 @@ static bool is_left_out(const char *word)
 static int preprocess_source(const struct job *job, const char *source, const char *to)
 {
     struct command c = {0};
-    for (unsigned i = 0; i < job->compiler.count; i++)
-        command_add(&c, job->compiler.words[i]);
+    begin_compiler(&c, job, false);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         unsigned inner = words_of_inner_include(job, i, true);
@@ -289,11 +283,7 @@ static int compile_translated(const struct job *job, const struct command *trans
     struct command c = {0};
     unsigned source = 0;
     const char *language = NULL;
-    for (unsigned i = 0; i < job->compiler.count; i++)
-        command_add(&c, job->compiler.words[i]);
-    /* in front of the user's options: a call of a function that is not declared is an int */
-    if (assembly == NULL)
-        command_add(&c, "-Werror=implicit-function-declaration");
+    begin_compiler(&c, job, assembly == NULL);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         unsigned inner = words_of_inner_include(job, i, false);

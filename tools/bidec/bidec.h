@@ -48,8 +48,9 @@ struct mark {
     const char *named;          /* in place of the token everywhere */
     struct node *replaced;      /* a node that begins here and has another text at file scope */
     int hoisted;                /* at the { of a struct that is defined elsewhere: its } */
-    int unevaluated;            /* at a sizeof of an await, which is not run: its end */
-    struct node *operand;       /* ... and its operand */
+    const struct definition *definition; /* ... and its definition */
+    int unevaluated;                     /* at a sizeof of an await, which is not run: its end */
+    struct node *operand;                /* ... and its operand */
 };
 
 struct token {
@@ -162,6 +163,7 @@ struct scope {
     bool has_no_braces;  /* of an if, a switch or a loop, or its statement */
     bool is_closed;      /* the parser is behind it */
     int first, last;     /* its tokens; 0: not known */
+    unsigned region;     /* its number (poison.c); 0: it has none */
     struct text members; /* as lines of a struct */
     unsigned member_count;
     struct cleanup *cleanups; /* the newest first */
@@ -446,6 +448,15 @@ void print_frame(struct text *out);
 void resolve_gotos(struct node *body);
 void find_live_locals(struct node *body);
 void print_saves(struct text *out, const struct node *suspension, bool back);
+
+/* ---- poison.c ---- */
+
+extern bool poisons; /* the program is compiled for AddressSanitizer */
+void begin_life(struct scope *of);
+void end_life(struct scope *of);
+const char *text_of_entry(struct scope *in, const struct scope *outside);
+void print_frame_life(struct text *out, const char *frame);
+void print_life_functions(struct text *out);
 
 /* ---- output.c ---- */
 

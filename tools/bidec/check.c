@@ -63,11 +63,7 @@ static bool is_of_output(const char *word)
 static void build_check(struct command *c, const struct job *job, const char *source, bool is_clang,
                         bool is_tolerant)
 {
-    for (unsigned i = 0; i < job->compiler.count; i++)
-        command_add(c, job->compiler.words[i]);
-    /* as compile_translated has it, whose warnings are off */
-    if (!is_tolerant)
-        command_add(c, "-Werror=implicit-function-declaration");
+    begin_compiler(c, job, !is_tolerant);
     for (unsigned i = 0; i < job->rest.count; i++) {
         const char *word = job->rest.words[i];
         bool has_value = takes_word(word) && i + 1 < job->rest.count;

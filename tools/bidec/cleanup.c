@@ -209,7 +209,8 @@ static const char *leaving_by_goto(struct node *node)
     struct scope *common = label->scope;
     while (!scope_contains(common, node->scope))
         common = common->up;
-    return leaving_text(node->scope, common, label->first);
+    return format_text("%s%s", leaving_text(node->scope, common, label->first),
+                       text_of_entry(label->scope, common));
 }
 
 /* The jump goes to the place behind its statement, where it runs the cleanups and goes on. */

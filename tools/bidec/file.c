@@ -510,6 +510,12 @@ static void read_next(struct text *out)
         for_clang = true;
         at += 2;
         copy_after(out, at - 1);
+    } else if (token_is(at, "__bide_async_asan")) {
+        copy_to(out, at);
+        poisons = true;
+        print_life_functions(out);
+        at += 2;
+        copy_after(out, at - 1);
     } else if (token_is(at, "_Static_assert") || token_is(at, "__asm__") || token_is(at, "asm")) {
         skip_to_end();
         accept(";");

@@ -435,6 +435,7 @@ static void hoist_types(void)
         if (packs)
             text_print(&outer, "#pragma pack(pop, bide_outer)\n");
         mark_at(d->open)->hoisted = d->end - 1;
+        mark_at(d->open)->definition = d;
         if (tag != d->keyword + 1)
             mark_at(d->keyword + 1)->hoisted = tag - 1;
     }
@@ -458,7 +459,7 @@ void lay_out_frame(struct node *node)
 
 static bool has_members(const struct scope *in)
 {
-    if (in->members.length != 0)
+    if (in->members.length != 0 || in->region != 0)
         return true;
     for (const struct symbol *s = in->symbols; s != NULL; s = s->next) {
         if (is_member(s) && !s->is_kept)
@@ -474,6 +475,8 @@ static bool has_members(const struct scope *in)
 static void print_scope(struct text *out, const struct scope *in)
 {
     unsigned inner_count = 0;
+    if (in->region != 0)
+        text_print(out, "char bide_begin_%u[0];\n", in->region);
     print_members(out, in->symbols, false);
     if (in->members.length != 0)
         text_add(out, in->members.at, in->members.length);
@@ -492,6 +495,8 @@ static void print_scope(struct text *out, const struct scope *in)
     }
     if (inner_count > 1)
         text_print(out, "};\n");
+    if (in->region != 0)
+        text_print(out, "char bide_end_%u[0];\n", in->region);
 }
 
 /* The members that stay until the function ends: behind the others, and clear of the result. */

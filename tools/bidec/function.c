@@ -150,6 +150,7 @@ static void print_init(struct text *out)
     const char *name = function->name, *self = "bide_self";
     print_head(out);
     text_print(out, "\n{\n");
+    print_frame_life(out, "bide_self");
     if (function->size != NULL) {
         self = "bide_inner";
         text_print(out, "    struct bide_async_%s_frame_ *bide_inner = (void *)bide_self;\n", name);
@@ -336,6 +337,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     if (function->passes_errors)
         print_passed_error(out);
     text_print(out, "bide_return_:\n");
+    print_frame_life(out, "bide_self");
     for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
         print_cleanup(out, c);
         text_print(out, "\n");

@@ -133,9 +133,34 @@ static void lower_initialiser(struct declarator *d)
         text_print(body, "bide_self->bide_armed_%u = 1;", cleanup->number);
 }
 
+/* A type that has moved in front of the frame has the size that it has where it stands. */
+static void assert_sizes(const struct specifiers *specifiers)
+{
+    for (int i = specifiers->first; specifiers->has_body && i < specifiers->end; i++) {
+        const struct definition *d = mark_of(&tokens[i])->definition;
+        if (d == NULL || token_is(d->keyword, "enum"))
+            continue;
+        struct text attributes = {0};
+        text_add(&attributes, "", 0);
+        const int hoisted = mark_of(&tokens[d->keyword + 1])->hoisted; /* attributes before a tag */
+        for (int a = d->keyword + 1; hoisted != 0 && a <= hoisted && a < d->open; a++)
+            text_print(&attributes, "%s ", spelling_of(a));
+        const char *word = spelling_of(d->keyword), *moved = d->symbol->member;
+        begin_generated_text(d->keyword);
+        text_print(body,
+                   "{ %s %sbide_plain_ {%s} %s; _Static_assert(sizeof(%s bide_plain_) == sizeof(%s "
+                   "%s) && _Alignof(%s bide_plain_) == _Alignof(%s %s), \"bidec: a local type has "
+                   "another size in front of the frame\"); }",
+                   word, attributes.at, step_text(d->open + 1, d->close),
+                   step_text(d->close + 1, d->end), word, word, moved, word, word, moved);
+        i = d->close;
+    }
+}
+
 static void lower_declaration(struct node *node)
 {
     struct specifiers *specifiers = node->specifiers;
+    assert_sizes(specifiers);
     if (specifiers->is_typedef || specifiers->is_constexpr || node->declarators == NULL)
         return; /* defined before the struct */
     if (specifiers->is_static || specifiers->is_extern) {
@@ -161,6 +186,7 @@ static void lower_loop(struct node *node)
     if (node->kind == S_FOR) {
         text_print(body, "{");
         print_locals(body, node->scope);
+        begin_life(node->scope);
         if (node->a != NULL)
             lower_statement(node->a);
     }
@@ -187,6 +213,7 @@ static void lower_loop(struct node *node)
         text_print(body, "while (%s);", awaits ? "1" : step_text(condition->first, condition->end));
     if (node->kind == S_FOR) {
         lower_cleanups(node->scope);
+        end_life(node->scope);
         text_print(body, "}");
     }
 }
@@ -205,6 +232,7 @@ static void lower_each(struct node *node)
                   function->name);
     text_print(body, "{");
     print_locals(body, node->scope);
+    begin_life(node->scope);
     begin_whole_expression(node->a);
     const char *generator = lower_generator(node->a, node->scope);
     begin_user_text(node->first);
@@ -231,6 +259,7 @@ static void lower_each(struct node *node)
     lower_statement(node->d);
     text_print(body, "}");
     lower_cleanups(node->scope);
+    end_life(node->scope);
     text_print(body, "}");
 }
 
@@ -251,6 +280,8 @@ static void lower_if(struct node *node)
 static void lower_switch(struct node *node)
 {
     const char *value = lower_whole(node->a);
+    if (node->b->kind == S_BLOCK)
+        begin_life(node->b->scope); /* a case is behind the beginning of the block */
     begin_user_text(node->first);
     text_print(body, "switch (%s) {", value);
     lower_statement(node->b);
@@ -291,14 +322,17 @@ void lower_block(struct node *node)
         begin_generated_text(node->first);
         text_print(body, "{");
         print_locals(body, node->scope);
+        begin_life(node->scope);
     } else {
         begin_user_text(node->first);
         text_print(body, "{");
     }
     for (struct node *s = node->list; s != NULL; s = s->next)
         lower_or_recover(s);
-    if (node->scope != function->scope)
+    if (node->scope != function->scope) {
         lower_cleanups(node->scope);
+        end_life(node->scope);
+    }
     begin_user_text(node->end - 1);
     text_print(body, "}");
 }

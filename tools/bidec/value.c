@@ -138,7 +138,7 @@ static bool is_temporary(const struct node *node)
            node->kind == E_CAST;
 }
 
-/* Counts the awaits; the blocks and choices, which are statements of their own, count as many. */
+/* Counts the awaits, up to MANY_AWAITS; the blocks and choices, which are statements of their own, count as so many. */
 enum { MANY_AWAITS = 1 << 10 };
 
 static unsigned count_awaits(const struct node *node)
@@ -151,7 +151,7 @@ static unsigned count_awaits(const struct node *node)
     count += count_awaits(node->a) + count_awaits(node->b) + count_awaits(node->c);
     for (const struct node *part = node->list; part != NULL; part = part->next)
         count += count_awaits(part);
-    return count;
+    return count < MANY_AWAITS ? count : MANY_AWAITS;
 }
 
 static void temporary_text(const char *member, const char **before, const char **after)
@@ -243,6 +243,7 @@ static const char *lower_block_value(struct node *node)
     const struct whole_expression outer_whole = whole;
     text_print(body, "{");
     print_locals(body, node->a->scope);
+    begin_life(node->a->scope);
     for (struct node *s = node->a->list; s != NULL; s = s->next)
         lower_statement(s);
     if (value != NULL) {
@@ -253,6 +254,7 @@ static const char *lower_block_value(struct node *node)
         }
         whole.scope = add_inner_scope(node->a->scope);
         whole.scope->first = whole.scope->last = last->first;
+        begin_life(whole.scope);
         keep_temporaries(last->a, (unsigned)-1); /* all of them */
         const char *text = lower_value(last->a);
         begin_user_text(last->first);
@@ -260,6 +262,7 @@ static const char *lower_block_value(struct node *node)
         *end = whole_last;
     }
     lower_cleanups(node->a->scope);
+    begin_life(node->a->scope); /* what overlaps it in the whole expression may follow */
     text_print(body, "}");
     whole = outer_whole;
     return value != NULL ? value : "(void)0";
@@ -561,6 +564,7 @@ void lower_discarded(struct node *node)
         move_into_whole(node->a->scope);
         text_print(body, "{");
         print_locals(body, node->a->scope);
+        begin_life(node->a->scope);
         for (struct node *s = node->a->list; s != NULL; s = s->next) {
             if (s->next == NULL && s->kind == S_EXPRESSION && !s->awaits)
                 text_print(body, "(void)(%s);", step_text(s->a->first, s->a->end));
@@ -568,6 +572,7 @@ void lower_discarded(struct node *node)
                 lower_statement(s);
         }
         lower_cleanups(node->a->scope);
+        begin_life(node->a->scope);
         text_print(body, "}");
         whole = outer_whole;
         return;
@@ -585,6 +590,7 @@ void begin_whole_expression(struct node *node)
     whole.scope = add_inner_scope(node->scope);
     whole.scope->first = node->first;
     whole.scope->last = node->end - 1;
+    begin_life(whole.scope);
     unsigned awaits = count_awaits(node);
     keep_temporaries(node, awaits);
 }

@@ -37,6 +37,7 @@ struct job {
 };
 
 void read_arguments(struct job *job, char **word);
+void begin_compiler(struct command *command, const struct job *job, bool is_strict);
 bool has_prefix(const char *word, const char *prefix);
 bool takes_word(const char *word);
 bool is_preprocessing(const char *word);

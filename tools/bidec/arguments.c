@@ -3,6 +3,7 @@
  */
 #include "wrapper.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -114,6 +115,21 @@ bool is_source(const char *word, const char *language)
     return has_suffix(word, ".c");
 }
 
+bool read_lint(struct job *job, const char *word)
+{
+    static const char limit[] = "-Wasync-frame-larger-than=";
+    bool is_limit = has_prefix(word, limit), is_on = strcmp(word, "-Wasync-lock-held") == 0,
+         is_off = strcmp(word, "-Wno-async-lock-held") == 0,
+         has_no_limit = strcmp(word, "-Wno-async-frame-larger-than") == 0;
+    if (job != NULL && is_limit)
+        job->frame_limit = strtoul(word + sizeof limit - 1, NULL, 10);
+    if (job != NULL && has_no_limit)
+        job->frame_limit = 0;
+    if (job != NULL && (is_on || is_off))
+        lints_locks = is_on;
+    return is_limit || has_no_limit || is_on || is_off;
+}
+
 void read_arguments(struct job *job, char **word)
 {
     static const char *const launchers[] = {"ccache", "distcc", "sccache", "icecc"};
@@ -127,6 +143,9 @@ void read_arguments(struct job *job, char **word)
         command_add(&job->compiler, *word++);
     }
     for (; *word != NULL; word++) {
+        if (read_lint(job, *word))
+            continue;
+        lints_are_errors |= strcmp(*word, "-Werror") == 0;
         job->only_preprocess |= strcmp(*word, "-E") == 0;
         job->only_assemble |= strcmp(*word, "-S") == 0;
         job->only_compile |= strcmp(*word, "-c") == 0;

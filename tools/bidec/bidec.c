@@ -38,6 +38,9 @@ static const char usage[] =
     "                                      awaiters for clang: bide/detail/editor.h\n"
     "       bidec --version                print the version\n"
     "\n"
+    "Its own warnings, among the ARGUMENTs: -Wasync-frame-larger-than=BYTES (frames of async\n"
+    "functions), -Wasync-lock-held (a lock of the thread at an await). -Werror makes them errors.\n"
+    "\n"
     "With make: CC=\"bidec gcc\". With Meson: CC=\"bidec gcc\" meson setup ... With CMake:\n"
     "-DCMAKE_C_COMPILER_LAUNCHER=bidec. The sources are preprocessed with __BIDEC__ defined, and\n"
     "include bide/async.h.\n";
@@ -132,6 +135,7 @@ static void translate_stream(int from, int to, int to_plain, const char *source,
     }
     lex(input.at, input.length);
     translate(&out, input.at);
+    finish_lint();
     bool is_other = !is_read;
     if (is_other)
         write_pragma(to, &input);
@@ -428,6 +432,41 @@ static void print_tables_of(const char *assembly, const char *source)
     }
 }
 
+/*
+ * Warns of frames that are larger than the limit. Only the compiler knows their sizes, so the source is
+ * translated and compiled once more. (What does not compile is left to the compilation itself.) Returns
+ * false if a warning is an error.
+ */
+static bool check_frames(const struct job *job, unsigned source)
+{
+    const char *to = format_text("%s/frames.i", temporary_directory);
+    const char *assembly = format_text("%s/frames.s", temporary_directory);
+    struct command one = {0};
+    command_add(&temporary_files, to);
+    command_add(&temporary_files, assembly);
+    for (unsigned n = 0; n < job->sources.count; n++)
+        command_add(&one, to);
+    pid_t child = fork_child();
+    if (child == 0) {
+        int nowhere = open("/dev/null", O_WRONLY);
+        dup2(nowhere, STDERR_FILENO);
+        tables = true;
+        lints_locks = false;
+        _exit(translate_file(format_text("%s/%u.in.i", temporary_directory, source), to, NULL, NULL,
+                             false) != 0 ||
+              compile_translated(job, &one, assembly, NOT_CHECKED) != 0);
+    }
+    if (wait_for(child) != 0)
+        return true;
+    int file = open(assembly, O_RDONLY);
+    if (file < 0)
+        return true;
+    struct text text = read_all(file);
+    close(file);
+    return !warn_of_frames(text.at, job->sources.words[source], job->frame_limit) ||
+           !lints_are_errors;
+}
+
 /* The options that replace the compilation. */
 static bool emit;
 static unsigned explained_line; /* 0: none */
@@ -517,8 +556,13 @@ static int run_job(const struct job *job)
                 print_tables_of(assembly, job->sources.words[i]);
         }
     } else if (status == 0 && any) {
+        for (unsigned i = 0; i < translated.count && job->frame_limit != 0; i++) {
+            if (translated.words[i] != job->sources.words[i] && !check_frames(job, i))
+                status = 1;
+        }
         enum check check = check_plain(job, &checked, is_clang, directory);
-        status = compile_translated(job, &translated, NULL, check);
+        if (status == 0)
+            status = compile_translated(job, &translated, NULL, check);
         if (status == 0 && job->database != NULL)
             status = write_database(job);
     }
@@ -587,8 +631,10 @@ int main(int argc, char **argv)
     }
     /* nothing to translate: become the compiler */
     struct command c = {0};
-    for (; *argv != NULL; argv++)
-        command_add(&c, *argv);
+    for (; *argv != NULL; argv++) {
+        if (!read_lint(NULL, *argv))
+            command_add(&c, *argv);
+    }
     if (job.sources.count != 0 || job.makes_header)
         command_add(&c, "-D__BIDEC__=1");
     command_exec(&c);

@@ -526,11 +526,18 @@ const char *result_ends(void);
 extern bool tables; /* --frames: size queries follow each function */
 void print_size_queries(struct text *out);
 void print_frame_tables(const char *assembly, const char *file);
+bool warn_of_frames(const char *assembly, const char *file, unsigned long limit); /* true: of any */
 
 /* ---- calls.c ---- */
 
 void check_function(void);
 void check_plain_body(const char *name, int first, int end);
+
+/* ---- lint.c ---- */
+
+extern bool lints_locks, lints_are_errors; /* -Wasync-lock-held, -Werror */
+void lint_function(void);
+void finish_lint(void); /* exits if a warning is an error */
 
 /* ---- plain.c ---- */
 

@@ -160,6 +160,7 @@ static bool has_sentence(const char *said)
     close(file);
     return strstr(text.at, "static assertion failed") != NULL ||
            strstr(text.at, "static_assert") != NULL || strstr(text.at, " is async: ") != NULL ||
+           strstr(text.at, " is a generator: ") != NULL ||
            strstr(text.at, "_needs_this_size") != NULL;
 }
 

@@ -364,6 +364,7 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
         f->scope->last = at - 1;
         if (error_count == errors) {
             check_function();
+            lint_function();
             print_function(out);
         }
         f->defined = f->has_body = true;

@@ -95,6 +95,26 @@ void print_size_queries(struct text *out)
     text_print(out, "}\n");
 }
 
+bool warn_of_frames(const char *assembly, const char *file, unsigned long limit)
+{
+    bool any = false;
+    for (const char *p = assembly; (p = strstr(p, "#bide frame ")) != NULL; p++) {
+        unsigned long size, alignment;
+        unsigned line;
+        char name[256];
+        if (sscanf(p, "#bide frame %lu %lu %255s %u", &size, &alignment, name, &line) != 4 ||
+            size <= limit)
+            continue;
+        fprintf(stderr,
+                "%s:%u: %s: the frame of %s has %lu bytes, more than %lu "
+                "[-W%sasync-frame-larger-than=]\n",
+                file, line, lints_are_errors ? "error" : "warning", name, size, limit,
+                lints_are_errors ? "error=" : "");
+        any = true;
+    }
+    return any;
+}
+
 void print_frame_tables(const char *assembly, const char *file)
 {
     for (const char *p = assembly; (p = strstr(p, "#bide ")) != NULL; p++) {

@@ -34,8 +34,10 @@ struct job {
     bool only_preprocess, only_assemble, only_compile, only_dependencies;
     bool has_dependencies, names_dependencies, names_target;
     bool saves, saves_beside_output; /* -save-temps, and with =obj */
+    unsigned long frame_limit;       /* of -Wasync-frame-larger-than=; 0: none */
 };
 
+bool read_lint(struct job *job, const char *word); /* a warning of bidec's own; job may be NULL */
 void read_arguments(struct job *job, char **word);
 void begin_compiler(struct command *command, const struct job *job, bool is_strict);
 bool has_prefix(const char *word, const char *prefix);

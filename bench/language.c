@@ -68,6 +68,55 @@ bide_coroutine(children_body)
     bide_end();
 }
 
+struct middle {
+    bide_task task;
+    long argument;
+    long result;
+    struct child inner;
+};
+
+bide_coroutine(middle_body)
+{
+    bide_begin(middle_body, struct middle * self);
+    bide_await(child(&self->inner, self->argument));
+    self->result = self->inner.result + 1;
+    bide_end();
+}
+
+struct outer {
+    bide_task task;
+    long argument;
+    long result;
+    struct middle middle;
+};
+
+bide_coroutine(outer_body)
+{
+    bide_begin(outer_body, struct outer * self);
+    self->middle.argument = self->argument;
+    bide_await(bide_task_init(&self->middle.task, &middle_body));
+    self->result = self->middle.result ^ 3;
+    bide_end();
+}
+
+struct nested {
+    bide_task task;
+    long count, i, sum;
+    struct outer outer;
+};
+
+bide_coroutine(nested_body)
+{
+    bide_begin(nested_body, struct nested * self);
+    self->sum = 0;
+    for (self->i = 0; self->i < self->count; self->i++) {
+        self->outer.argument = self->i;
+        bide_await(bide_task_init(&self->outer.task, &outer_body));
+        self->sum += self->outer.result;
+    }
+    bide_end();
+}
+
 struct events {
     bide_task task;
     long count, i, sum;
@@ -206,6 +255,14 @@ static uint64_t run_children(void)
     return (uint64_t)language_turns;
 }
 
+static uint64_t run_nested(void)
+{
+    struct nested frame = {.count = language_turns};
+    bide_sync_wait(bide_task_init(&frame.task, &nested_body));
+    result += frame.sum;
+    return (uint64_t)language_turns;
+}
+
 static uint64_t run_events(void)
 {
     struct events frame = {.count = language_turns};
@@ -250,6 +307,7 @@ static uint64_t run_walks(void)
 
 const struct language_subject language_by_hand[LANGUAGE_SUBJECTS] = {
     [LANGUAGE_CHILD] = {"child", run_children, sizeof(struct children)},
+    [LANGUAGE_NESTED] = {"nested", run_nested, sizeof(struct nested)},
     [LANGUAGE_READY] = {"ready", run_events, sizeof(struct events)},
     [LANGUAGE_WAITS] = {"waits", run_pings, sizeof(struct pings)},
     [LANGUAGE_BETWEEN] = {"between", run_work, sizeof(struct work)},

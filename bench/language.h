@@ -21,7 +21,8 @@ struct language_subject {
 };
 
 enum {
-    LANGUAGE_CHILD,     /* await of a child that completes at once */
+    LANGUAGE_CHILD, /* await of a child that completes at once */
+    LANGUAGE_NESTED, /* await of a function that awaits one that awaits one, which complete at once */
     LANGUAGE_READY,     /* await of a set event */
     LANGUAGE_WAITS,     /* await of an event that another coroutine sets each time */
     LANGUAGE_BETWEEN,   /* sixteen additions between two awaits of a child */

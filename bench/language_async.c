@@ -22,6 +22,29 @@ async static long children(long count)
     return sum;
 }
 
+async static long inner(long argument)
+{
+    return argument & 0xff;
+}
+
+async static long middle(long argument)
+{
+    return await inner(argument) + 1;
+}
+
+async static long outer(long argument)
+{
+    return await middle(argument) ^ 3;
+}
+
+async static long nested(long count)
+{
+    long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += await outer(i);
+    return sum;
+}
+
 async static long events(long count)
 {
     long sum = 0;
@@ -87,6 +110,14 @@ static uint64_t run_children(void)
     return (uint64_t)language_turns;
 }
 
+static uint64_t run_nested(void)
+{
+    struct async_nested frame;
+    bide_sync_wait(async_nested(&frame, language_turns));
+    result += frame.result;
+    return (uint64_t)language_turns;
+}
+
 static uint64_t run_events(void)
 {
     struct async_events frame;
@@ -133,6 +164,7 @@ static uint64_t run_walks(void)
 
 const struct language_subject language_translated[LANGUAGE_SUBJECTS] = {
     [LANGUAGE_CHILD] = {"child", run_children, sizeof(struct async_children)},
+    [LANGUAGE_NESTED] = {"nested", run_nested, sizeof(struct async_nested)},
     [LANGUAGE_READY] = {"ready", run_events, sizeof(struct async_events)},
     [LANGUAGE_WAITS] = {"waits", run_pings, sizeof(struct async_pings)},
     [LANGUAGE_BETWEEN] = {"between", run_work, sizeof(struct async_work)},

@@ -76,6 +76,7 @@
 #include "bide/sleep.h"
 #include "bide/task.h"
 #include "bide/when.h"
+#include "bide/detail/async_step.h"
 #if !defined BIDE_SYNCHRONOUS
 #include "bide/detail/async_macros.h"
 #endif
@@ -151,10 +152,43 @@ BIDE_INLINE void bide_async_budget_keep_(bide_async_budget_ *budget)
         bide_budget_ = budget->kept = budget->left;
 }
 
+/* Before and after a child is called directly. */
+BIDE_INLINE void bide_async_calls_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
+                                   bide_async_budget_ *budget)
+{
+    bide_async_budget_keep_(budget);
+    BIDE_STORE_ALONE_(((bide_frame *)(void *)awaiter)->context, frame->context);
+#if BIDE_DEBUG
+    bide_check_awaited_(frame, awaiter, here, BIDE_STEP_TOP_);
+#endif
+    frame->awaiter.ops = &here->ops;
+    frame->awaiter.link = awaiter;
+    bide_flight_begins_(awaiter, frame);
+    awaiter->frame = frame;
+}
+
+BIDE_INLINE void bide_async_called_(bide_frame *frame, bide_async_budget_ *budget)
+{
+    *budget = bide_async_budget_take_();
+    bide_frame_continues_(frame);
+}
+
+/* A direct child ends. */
+BIDE_INLINE bide_frame *bide_async_ends_(bide_frame *frame, const bide_coroutine_code *code,
+                                         const bide_point *finished, int error)
+{
+#if BIDE_DEBUG
+    (void)bide_frame_finish_(frame, code, finished, error);
+#else
+    (void)frame, (void)code, (void)finished, (void)error;
+#endif
+    return NULL;
+}
+
 /* What a look at an operation has shown. */
 typedef enum bide_async_looked_ {
     BIDE_ASYNC_GOES_ON_, /* it has ended */
-    BIDE_ASYNC_SPENT_,   /* the budget is spent, and it was not looked at */
+    BIDE_ASYNC_SPENT_,   /* the budget is spent, and it was not looked at; `left` is negative */
     BIDE_ASYNC_WAITS_    /* it has not ended */
 } bide_async_looked_;
 
@@ -181,7 +215,8 @@ BIDE_INLINE bide_async_looked_ bide_async_look_(bide_frame *frame, bide_awaiter 
 }
 
 /*
- * True: the frame is suspended, or has given way, and *next runs next. False: the operation has
+ * bide_async_wait_ inline, for a frame that is not direct and a coroutine that is probably stepped at
+ * once. True: the frame is suspended, or has given way, and *next runs next. False: the operation has
  * ended, the frame goes on, and *ops is the table by which it is resumed.
  */
 BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
@@ -202,6 +237,15 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
         *ops = awaiter->ops;
     bide_frame_continues_(frame);
     return false;
+}
+
+/* Memory for a created frame. */
+BIDE_INLINE void *bide_async_create_(size_t size, size_t alignment, const bide_point *body,
+                                     bide_allocator *allocator)
+{
+    return alignment <= BIDE_ALLOCATOR_ALIGN
+               ? (bide_create)(size, body, allocator)
+               : bide_create_aligned(size, alignment, body, allocator);
 }
 
 /* What spawn() makes, in front of the frame; it is freed where its branch ends. */

@@ -32,7 +32,7 @@ for cc in gcc clang; do
     # (linked with the library of a release)
     # shellcheck disable=SC2086
     $cc $options "$root/bench/language.c" "$root/bench/bench.c" "$directory/async.o" "$library" $BIDE_LIBS -o "$directory/language"
-    for of in child ready waits between generator tree; do
+    for of in child nested ready waits between generator tree; do
         translated=$(each translated $of)
         by_hand=$(each by-hand $of)
         echo "$cc: $of: translated $translated, by hand $by_hand tenths of an instruction"

@@ -66,7 +66,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang clang-19}; do
             fail "$cc: --emit"
         "$bidec" --explain 10 $cc -std=gnu11 $include -c twice.c -o frames.o >said 2>&1 &&
             grep -q '^the step function:$' said && grep -q 'bide_awaiter_ = bide_sleep_for' said &&
-            grep -q 'bide_async_suspends_' said && ! grep -q 'seen \*=' said || fail "$cc: --explain"
+            grep -q 'bide_async_look_' said && ! grep -q 'seen \*=' said || fail "$cc: --explain"
         "$bidec" --explain 1000 $cc -std=gnu11 $include -c twice.c >said 2>&1 && fail "$cc: --explain of no line"
 
         # the files that the compiler saves are of the translated text, and have their usual names

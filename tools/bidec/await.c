@@ -426,29 +426,83 @@ static unsigned add_point(int token, const char *state)
     return point;
 }
 
-static void print_await(const struct node *node, const char *awaiter, bool takes_status)
+/* How an await waits for what it awaits. */
+enum wait {
+    WAITS_AS_CALL,     /* for an async function whose step function is known: by calling it */
+    WAITS_AS_CHILD,    /* for another coroutine, which is stepped at once */
+    WAITS_AS_OPERATION /* through the library */
+};
+
+/* Goes to the end of the step function that all awaits share. The variables are saved first. */
+static void print_departure(const char *label, const struct text *saves, unsigned point)
+{
+    text_print(body, "    %s\n    bide_here_ = &bide_async_%s_points_[%u];\n    goto %s;\n",
+               saves->at, function->name, point, label);
+}
+
+/* `f`: the function that is called. */
+static void print_call(const struct function *f, const struct text *saves, unsigned point)
+{
+    text_print(body,
+               "bide_next_ = bide_async_too_deep_();\n"
+               "if (__builtin_expect(bide_async_depth_(bide_depth_) != 0, 1)) {\n"
+               "    bide_async_calls_(bide_frame_, bide_awaiter_, &bide_async_%s_points_[%u], "
+               "&bide_budget_left_);\n"
+               "    bide_next_ = bide_async_%s_step_((bide_frame *)(void *)bide_awaiter_, "
+               "bide_async_inner_(bide_depth_)).frame;\n}\n"
+               "if (__builtin_expect(bide_next_ != 0, 0)) {\n",
+               function->name, point, f->name);
+    print_departure("bide_pend_", saves, point);
+    text_print(body, "}\nbide_async_called_(bide_frame_, &bide_budget_left_);\n");
+    function->pends = true;
+}
+
+static void print_await(const struct node *node, const char *awaiter, enum wait wait,
+                        const struct function *f, bool takes_status)
 {
     unsigned point = add_point(node->first, "BIDE_AT_AWAIT");
     begin_user_text(node->first);
     text_print(body, "bide_awaiter_ = %s;", awaiter);
     begin_generated_text(node->first);
-    text_print(body, "bide_ops_ = bide_awaiter_->ops;\n");
+    text_print(body, "\n");
     struct text saves = {0}, loads = {0};
     text_add(&saves, "", 0);
     text_add(&loads, "", 0);
     print_saves(&saves, node, false);
     print_saves(&loads, node, true);
-    text_print(body,
-               "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
-               "&bide_async_%s_points_[%u], &bide_budget_left_);\n"
-               "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n    %s\n"
-               "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
-               "&bide_async_%s_points_[%u], "
-               "bide_looked_, bide_depth_, &bide_budget_left_, &bide_next_))\n"
-               "        return bide_next_frame(bide_next_);\n    }\n",
-               function->name, point, saves.at, function->name, point);
-    if (takes_status)
-        text_print(body, "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_ops_);\n");
+    if (wait == WAITS_AS_CALL) {
+        print_call(f, &saves, point);
+    } else {
+        text_print(body,
+                   "bide_ops_ = bide_awaiter_->ops;\n"
+                   "bide_looked_ = bide_async_look_(bide_frame_, bide_awaiter_, bide_ops_, "
+                   "&bide_async_%s_points_[%u], &bide_budget_left_);\n"
+                   "if (bide_looked_ != BIDE_ASYNC_GOES_ON_) {\n",
+                   function->name, point);
+        if (wait == WAITS_AS_OPERATION) {
+            print_departure("bide_wait_", &saves, point);
+            function->waits = true;
+        } else {
+            text_print(body, "    %s\n", saves.at);
+            if (may_be_direct(function)) {
+                text_print(body,
+                           "    if (bide_async_is_direct_(bide_depth_)) {\n"
+                           "        bide_here_ = &bide_async_%s_points_[%u];\n"
+                           "        goto bide_wait_;\n    }\n",
+                           function->name, point);
+                function->waits = true;
+            }
+            text_print(body,
+                       "    if (bide_async_suspends_(bide_frame_, bide_awaiter_, &bide_ops_, "
+                       "&bide_async_%s_points_[%u], bide_looked_, bide_depth_, "
+                       "&bide_budget_left_, &bide_next_))\n"
+                       "        return bide_next_frame(bide_next_);\n",
+                       function->name, point);
+        }
+        text_print(body, "}\n");
+        if (takes_status)
+            text_print(body, "bide_status_ = bide_awaiter_resume(bide_awaiter_, bide_ops_);\n");
+    }
     text_print(body, "if (0) {\nbide_resume_%u:\n", point);
     if (takes_status)
         text_print(body, "bide_awaiter_ = bide_frame_->awaiter.link;\n");
@@ -502,7 +556,10 @@ const char *lower_await(struct node *node)
     const char *awaiter = awaiter_of(of, slot);
     struct function *f = called_function(of);
     bool is_child = f != NULL && f->is_async;
-    print_await(node, awaiter, !is_child || f->is_created);
+    enum wait wait = !is_child                       ? WAITS_AS_OPERATION
+                     : f->has_step && !f->is_created ? WAITS_AS_CALL
+                                                     : WAITS_AS_CHILD;
+    print_await(node, awaiter, wait, f, !is_child || f->is_created);
     struct node *source = value_source(of);
     bool is_passed = source != of;
     const char *stores = group_of(source) != NULL ? source->member : NULL;
@@ -593,7 +650,7 @@ const char *lower_generator(struct node *node, struct scope *slot)
 
 void lower_next(struct node *node, const char *awaiter)
 {
-    print_await(node, awaiter, true);
+    print_await(node, awaiter, WAITS_AS_CHILD, NULL, true);
 }
 
 /* Another recursive generator: what it yields, this one yields, and its error ends this one. */

@@ -307,9 +307,12 @@ struct function {
     const char *kept_for;    /* what needs its waiter afterwards; NULL: nothing */
 
     /* an async function */
-    bool defined;     /* its struct, or the size of its struct, is known */
-    bool has_body;    /* defined in this file */
-    bool is_wrong;    /* its parameters have an error */
+    bool defined;  /* its struct, or the size of its struct, is known */
+    bool has_body; /* defined in this file */
+    bool has_step; /* its step function is declared above, and can be called directly */
+    bool waits; /* the step function has the shared end of awaits that suspend; of calls that do */
+    bool pends;
+    bool is_wrong; /* its parameters have an error */
     bool is_created;  /* its frames are allocated by async_created; it may await itself */
     const char *size; /* of its struct, if the struct is declared without its members */
     bool size_declared;
@@ -590,5 +593,6 @@ void print_main(struct text *out);
 
 void print_function(struct text *out);
 void print_declaration(struct text *out);
+bool may_be_direct(const struct function *f);
 
 #endif

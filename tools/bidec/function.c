@@ -175,7 +175,7 @@ static void print_init(struct text *out)
     print_created_head(out);
     text_print(
         out,
-        "\n{\n    struct async_%s *bide_self = bide_create_aligned(sizeof "
+        "\n{\n    struct async_%s *bide_self = bide_async_create_(sizeof "
         "*bide_self, _Alignof(struct async_%s), &bide_async_%s_start_, bide_allocator);\n    if "
         "(bide_self != 0) {\n"
         "    bide_self->bide_allocator = bide_allocator;\n",
@@ -196,6 +196,12 @@ static void print_init(struct text *out)
                    "bide_async_fails_long_long_, default: "
                    "bide_async_fails_)((void *)bide_result_to, BIDE_ASYNC_NO_MEMORY_);\n    }");
     text_print(out, "\n    return bide_owned(bide_self, &bide_async_%s_start_);\n}\n", name);
+}
+
+/* True if the step function may be called directly (async.h). */
+bool may_be_direct(const struct function *f)
+{
+    return f->value == NULL && !f->is_created;
 }
 
 static void print_constants(struct text *out, unsigned count)
@@ -299,9 +305,10 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(
             out, "    bide_awaiter *bide_awaiter_;\n    const bide_awaiter_ops "
                  "*bide_ops_;\n    bide_frame *bide_next_;\n"
-                 "    int bide_status_;\n    bide_async_looked_ bide_looked_;\n"
+                 "    int bide_status_;\n    const bide_point *bide_here_;\n"
+                 "    bide_async_looked_ bide_looked_;\n"
                  "    (void)bide_awaiter_, (void)bide_ops_, (void)bide_next_, (void)bide_status_, "
-                 "(void)bide_looked_;\n");
+                 "(void)bide_here_, (void)bide_looked_;\n");
     if (!function->returns_nothing)
         text_print(out, "    __typeof__(bide_self->result) bide_result_%s;\n",
                    has_deferred() && !function->returns_struct ? " = 0" : "");
@@ -312,8 +319,12 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     text_print(out, "    ");
     print_locals(out, function->scope);
     /* a frame that is destroyed has no result; this keeps compilers from warning about it */
+    bool is_direct = may_be_direct(function);
+    text_print(out, "\n");
+    if (is_direct)
+        text_print(out, "    if (!bide_async_is_direct_(bide_depth_)) {\n");
     text_print(out,
-               "\n    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n%s"
+               "    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n%s"
                "        goto bide_return_;\n    }\n",
                last_cleanup != NULL && !function->returns_nothing
                    ? "        __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
@@ -324,6 +335,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
             text_print(out, "    case %u: goto bide_resume_%u;\n", i, i);
         text_print(out, "    default: break;\n    }\n");
     }
+    if (is_direct)
+        text_print(out, "    }\n");
     text_print(out, "    bide_frame_runs_(bide_frame_);\n");
     for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
         if (d->symbol != NULL && d->symbol->is_local)
@@ -355,10 +368,25 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(out, "    if (bide_self->bide_result_to != 0)\n"
                         "        __builtin_memcpy((void *)bide_self->bide_result_to, "
                         "&bide_self->result, sizeof bide_self->result);\n");
+    const char *error = error_text();
+    if (is_direct)
+        text_print(out,
+                   "    if (bide_async_is_direct_(bide_depth_))\n"
+                   "        return bide_next_frame(bide_async_ends_(bide_frame_, "
+                   "&bide_async_%s_code_, &bide_async_%s_finished_, %s));\n",
+                   name, name, error);
     text_print(out,
                "    return bide_next_frame(bide_frame_finish_(bide_frame_, &bide_async_%s_code_, "
                "&bide_async_%s_finished_, %s));\n",
-               name, name, error_text());
+               name, name, error);
+    if (function->waits)
+        text_print(out, "bide_wait_:\n    bide_async_budget_keep_(&bide_budget_left_);\n"
+                        "    return bide_next_frame(bide_async_wait_(bide_frame_, bide_awaiter_, "
+                        "bide_here_, bide_depth_));\n");
+    if (function->pends)
+        text_print(out, "bide_pend_:\n"
+                        "    return bide_next_frame(bide_async_pend_(bide_frame_, bide_awaiter_, "
+                        "bide_here_, bide_depth_, bide_next_));\n");
     print_deferred_ends(out);
     text_print(out, "}\n");
 }
@@ -403,6 +431,7 @@ void print_function(struct text *out)
     if (function->size != NULL)
         print_size_check(out);
     print_constants(out, count);
+    function->has_step = true;
     print_init(out);
     print_step(&step, count, &statements);
     /* a deferred statement returns to several places, which looks like a way around each initialiser */

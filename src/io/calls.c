@@ -51,6 +51,8 @@ void bide_io_probe_(bide_descriptor *descriptor)
         descriptor->bits |= IO_IS_BLOCKING;
     if (flags >= 0 && (flags & O_APPEND) != 0)
         descriptor->bits |= IO_APPENDS;
+    if (flags >= 0 && (flags & O_DIRECT) != 0)
+        descriptor->bits |= IO_DIRECT;
     /* (lseek succeeds on some that have no position, an eventfd among them) */
     if (pread(bide_descriptor_fd(descriptor), NULL, 0, 0) >= 0 || errno != ESPIPE)
         descriptor->bits |= IO_SEEKS;

@@ -81,10 +81,11 @@ enum {
     IO_TCP = 1 << 3,         /* a receive that gets less than it asked for has emptied it */
     IO_APPENDS = 1 << 4,     /* each write goes to the end of the file */
     IO_SEEKS = 1 << 5,       /* it has a position: known if IO_PROBED */
-    IO_CALLS_WAIT =
-        1 << 11, /* it polls, and is in blocking mode, and no flag keeps a call from waiting:
-                              * a terminal or another device */
-    IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT,
+    /* It polls and is in blocking mode, and no flag keeps its calls from waiting: a terminal, or another
+     * device. */
+    IO_CALLS_WAIT = 1 << 11,
+    IO_DIRECT = 1 << 12, /* O_DIRECT: past the kernel's cache */
+    IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT | IO_DIRECT,
 
     /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
     IO_REGISTERED = 1 << 6,   /* it is in the set */

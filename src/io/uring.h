@@ -75,8 +75,9 @@ extern const uring_row bide_uring_rows_[]; /* (as many as codes) */
 
 /*
  * A write at a file's own position. If it is short, kernels (6.18 among them) leave the position where
- * it was, and the next part would overwrite the first. So the entry names the position, which is moved
- * here when `moved` bytes were written. A file that each write appends to has its position at its end.
+ * it was, and the next part would overwrite the first. A read by O_DIRECT never moves it. So the entry
+ * names the position, which is moved here when `moved` bytes were written or read. A file that each
+ * write appends to has its position at its end.
  */
 bool bide_uring_moves_position_(const bide_io_operation *operation);
 void bide_uring_move_position_(const bide_io_operation *operation, size_t moved);

@@ -82,24 +82,20 @@ static void prepare_connect(struct io_uring_sqe *entry, const bide_io_operation 
     io_uring_prep_connect(entry, io_fd(operation), &address->any.generic, address->length);
 }
 
-static void prepare_read(struct io_uring_sqe *entry, const bide_io_operation *operation)
-{
-    io_uring_prep_read(entry, io_fd(operation), operation->arguments.bytes.data,
-                       uring_length(operation->arguments.bytes.size),
-                       (uint64_t)operation->arguments.bytes.offset);
-}
-
 bool bide_uring_moves_position_(const bide_io_operation *operation)
 {
     const bide_io_row_ *row = bide_io_row_of_(operation);
-    return row->is_positioned && row->result == IO_RESULT_PART &&
+    uint32_t bits = operation->descriptor != NULL ? operation->descriptor->bits : 0;
+    return row->is_positioned && (row->result == IO_RESULT_PART || (bits & IO_DIRECT) != 0) &&
            operation->arguments.bytes.offset < 0 && /* (or of the vector: operation.h) */
-           (operation->descriptor->bits & (IO_FILE | IO_SEEKS)) == (IO_FILE | IO_SEEKS);
+           (bits & (IO_FILE | IO_SEEKS)) == (IO_FILE | IO_SEEKS);
 }
 
 void bide_uring_move_position_(const bide_io_operation *operation, size_t moved)
 {
-    if ((operation->descriptor->bits & IO_APPENDS) != 0)
+    bool appends = bide_io_row_of_(operation)->direction == BIDE_IO_OUTPUT &&
+                   (operation->descriptor->bits & IO_APPENDS) != 0;
+    if (appends)
         lseek(io_fd(operation), 0, SEEK_END);
     else
         lseek(io_fd(operation), (off_t)moved, SEEK_CUR);
@@ -114,6 +110,12 @@ static uint64_t uring_offset(const bide_io_operation *operation)
     return (uint64_t)(offset >= 0 ? offset + (int64_t)operation->count : offset);
 }
 
+static void prepare_read(struct io_uring_sqe *entry, const bide_io_operation *operation)
+{
+    io_uring_prep_read(entry, io_fd(operation), operation->arguments.bytes.data,
+                       uring_length(operation->arguments.bytes.size), uring_offset(operation));
+}
+
 static void prepare_write(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     size_t size;
@@ -124,8 +126,7 @@ static void prepare_write(struct io_uring_sqe *entry, const bide_io_operation *o
 static void prepare_readv(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     io_uring_prep_readv(entry, io_fd(operation), operation->arguments.vector.vectors,
-                        uring_vectors(operation->arguments.vector.count),
-                        (uint64_t)operation->arguments.vector.offset);
+                        uring_vectors(operation->arguments.vector.count), uring_offset(operation));
 }
 
 static void prepare_writev(struct io_uring_sqe *entry, const bide_io_operation *operation)

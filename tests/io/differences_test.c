@@ -5,6 +5,8 @@
  *
  *     operation × kind of descriptor × size × limit × what lies in it before
  *
+ * A second table ends each operation in each way: operation × kind × size × whether it is full × end.
+ *
  * What would wait has no bare counterpart: the call ends with -EAGAIN, and the operation is stopped. The rest of the
  * file are cases that have no counterpart at all.
  */
@@ -16,7 +18,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -32,6 +36,7 @@ typedef enum kind {
     REGULAR,
     APPENDED,
     UNLINKED,
+    DIRECT,
     IN_MEMORY,
     PIPE_IN,
     PIPE_OUT,
@@ -50,8 +55,8 @@ typedef enum kind {
 } kind;
 
 static const char *const kind_names[KINDS] = {
-    "file",    "appended file", "unlinked file", "memfd",   "pipe to read", "pipe to write", "FIFO",        "Unix stream", "Unix datagrams",
-    "packets", "TCP",           "listener",      "eventfd", "timerfd",      "/proc file",    "directory",   "closed peer",
+    "file",    "appended file", "unlinked file", "file by O_DIRECT", "memfd",   "pipe to read", "pipe to write", "FIFO",        "Unix stream",
+    "Unix datagrams", "packets", "TCP",           "listener",      "eventfd", "timerfd",      "/proc file",    "directory",   "closed peer",
 };
 
 typedef struct subject {
@@ -67,13 +72,18 @@ static void fill_pattern(void)
         pattern[i] = (char)(i * 7 + (i >> 8) * 31);
 }
 
+static const char *directory_of_files = "/tmp";
+
 static int make_file(int flags)
 {
-    char path[] = "/tmp/bide_difference_XXXXXX";
+    char path[100];
+    snprintf(path, sizeof path, "%s/bide_difference_XXXXXX", directory_of_files);
     int first = mkstemp(path);
     assert_true(first >= 0);
     assert_int_equal(write(first, pattern, 5000), 5000);
     int fd = open(path, O_RDWR | O_CLOEXEC | flags);
+    if (fd < 0 && (flags & O_DIRECT) != 0) /* (not all file systems have it) */
+        fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
     close(first);
     unlink(path);
@@ -115,6 +125,9 @@ static subject make(kind kind)
         break;
     case UNLINKED:
         made.fd = make_file(O_NONBLOCK);
+        break;
+    case DIRECT:
+        made.fd = make_file(O_DIRECT);
         break;
     case IN_MEMORY:
         made.fd = memfd_create("difference", MFD_CLOEXEC);
@@ -279,52 +292,46 @@ static void do_bare(outcome *outcome, code code, const subject *it, char *data, 
     } while (code_writes(code) && outcome->count < size);
 }
 
-static void do_operation(world *world, outcome *outcome, code code, const subject *it, char *data, size_t size,
-                         bool would_wait)
+static bide_awaiter *init_operation(bide_file_operation *file, bide_descriptor *descriptor, code code, char *data,
+                                    size_t size)
 {
     static struct iovec vectors[VECTORS];
-    bide_descriptor descriptor;
-    bide_file_operation file;
-    bide_io_operation *operation = &file.operation;
-    struct runner runner;
     int count = (int)lay_out_vectors(vectors, data, size);
-    bide_awaiter *awaiter = NULL;
-    bide_descriptor_init(&descriptor, it->fd);
     switch (code) {
     case READ:
-        awaiter = bide_read(&file, &descriptor, data, size);
-        break;
+        return bide_read(file, descriptor, data, size);
     case READ_AT:
-        awaiter = bide_read_at(&file, &descriptor, data, size, OFFSET);
-        break;
+        return bide_read_at(file, descriptor, data, size, OFFSET);
     case READV:
-        awaiter = bide_readv(&file, &descriptor, vectors, count, -1);
-        break;
+        return bide_readv(file, descriptor, vectors, count, -1);
     case READV_AT:
-        awaiter = bide_readv(&file, &descriptor, vectors, count, OFFSET);
-        break;
+        return bide_readv(file, descriptor, vectors, count, OFFSET);
     case RECV:
-        awaiter = bide_recv(operation, &descriptor, data, size);
-        break;
+        return bide_recv(&file->operation, descriptor, data, size);
     case WRITE:
-        awaiter = bide_write(&file, &descriptor, data, size);
-        break;
+        return bide_write(file, descriptor, data, size);
     case WRITE_AT:
-        awaiter = bide_write_at(&file, &descriptor, data, size, OFFSET);
-        break;
+        return bide_write_at(file, descriptor, data, size, OFFSET);
     case WRITEV:
-        awaiter = bide_writev(&file, &descriptor, vectors, count, -1);
-        break;
+        return bide_writev(file, descriptor, vectors, count, -1);
     case WRITEV_AT:
-        awaiter = bide_writev(&file, &descriptor, vectors, count, OFFSET);
-        break;
+        return bide_writev(file, descriptor, vectors, count, OFFSET);
     case SEND:
-        awaiter = bide_send(operation, &descriptor, data, size);
-        break;
+        return bide_send(&file->operation, descriptor, data, size);
     case CODES:
         break;
     }
-    begin(world, &runner, awaiter);
+    return NULL;
+}
+
+static void do_operation(world *world, outcome *outcome, code code, const subject *it, char *data, size_t size,
+                         bool would_wait)
+{
+    bide_descriptor descriptor;
+    bide_file_operation file;
+    struct runner runner;
+    bide_descriptor_init(&descriptor, it->fd);
+    begin(world, &runner, init_operation(&file, &descriptor, code, data, size));
     if (would_wait) {
         for (int i = 0; i < 3 && !runner.has_ended; i++)
             turn(world);
@@ -333,7 +340,7 @@ static void do_operation(world *world, outcome *outcome, code code, const subjec
     outcome->status = end(world, &runner);
     if (outcome->status == -ECANCELED && would_wait)
         outcome->status = -EAGAIN;
-    outcome->count = operation->count;
+    outcome->count = file.operation.count;
     assert_int_equal(bide_descriptor_release(&descriptor), it->fd);
 }
 
@@ -379,13 +386,57 @@ static void give_before(kind kind, const subject *it, int before)
 }
 
 static outcome bare, own;
-static char bare_data[SIZE], own_data[SIZE];
+static _Alignas(4096) char bare_data[SIZE], own_data[SIZE]; /* (for O_DIRECT) */
+
+/* ---- File systems that are full: one for each way ---- */
+
+enum { UNLIMITED, BY_SIZE, BY_DISK, LIMITS };
+
+static char full_disks[2][40];
+
+/* Mounts them for this process alone, which needs the right to. */
+static bool mount_full_disks(void)
+{
+    if (full_disks[0][0] != '\0')
+        return true;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        char path[] = "/tmp/bide_difference_XXXXXX";
+        assert_non_null(mkdtemp(path));
+        if (mount("none", path, "tmpfs", 0, "size=131072") != 0) {
+            rmdir(path);
+            return false;
+        }
+        memcpy(full_disks[i], path, sizeof path);
+    }
+    return true;
+}
+
+static void unmount_full_disks(void)
+{
+    for (int i = 0; i < 2; i++) {
+        if (full_disks[i][0] != '\0' && umount2(full_disks[i], MNT_DETACH) == 0)
+            rmdir(full_disks[i]);
+        full_disks[i][0] = '\0';
+    }
+}
+
+/* Of two subjects. */
+static void use_disk(int which, int limit)
+{
+    directory_of_files = limit == BY_DISK ? full_disks[which] : "/tmp";
+}
 
 /* True: both did the same. */
-static bool compare(world *world, kind kind, code code, size_t size, int before, bool is_limited)
+static bool compare(world *world, kind kind, code code, size_t size, int before, int limited)
 {
     struct rlimit unlimited, limit;
-    subject one = make(kind), other = make(kind);
+    use_disk(0, limited);
+    subject one = make(kind);
+    use_disk(1, limited);
+    subject other = make(kind);
+    use_disk(0, UNLIMITED);
     memset(bare.bytes, 0, sizeof bare.bytes);
     give_before(kind, &one, before);
     give_before(kind, &other, before);
@@ -393,7 +444,7 @@ static bool compare(world *world, kind kind, code code, size_t size, int before,
     memcpy(own_data, pattern, sizeof own_data);
     getrlimit(RLIMIT_FSIZE, &unlimited);
     limit = unlimited;
-    if (is_limited)
+    if (limited == BY_SIZE)
         limit.rlim_cur = LIMIT;
     setrlimit(RLIMIT_FSIZE, &limit);
     do_bare(&bare, code, &one, bare_data, size);
@@ -404,6 +455,7 @@ static bool compare(world *world, kind kind, code code, size_t size, int before,
     discard(&one);
     discard(&other);
     /* (how much a socket takes at once is the kernel's choice) */
+    static const char *const limits[LIMITS] = {"", ", limited by size", ", full disk"};
     bool takes_some = code_writes(code) && bare.status == -EAGAIN && bare.count != 0;
     bool same = bare.status == own.status && (bare.count == own.count || (takes_some && own.count != 0)) &&
                 bare.position == own.position && memcmp(bare_data, own_data, sizeof own_data) == 0 &&
@@ -411,37 +463,164 @@ static bool compare(world *world, kind kind, code code, size_t size, int before,
                 memcmp(bare.got, own.got, own.got_size < bare.got_size ? own.got_size : bare.got_size) == 0;
     if (!same)
         printf("# %s of %s, %zu bytes, %d before%s: bare %d, %zu, position %ld, there %zu; own %d, %zu, %ld, %zu\n",
-               code_names[code], kind_names[kind], size, before, is_limited ? ", limited" : "", bare.status, bare.count,
+               code_names[code], kind_names[kind], size, before, limits[limited], bare.status, bare.count,
                bare.position, bare.got_size, own.status, own.count, own.position, own.got_size);
     return same;
 }
 
 static void operations_do_what_the_calls_do(void **state)
 {
-    static const size_t sizes[] = {0, 1, 8, 3000, SIZE};
+    static const size_t sizes[] = {0, 8, 3000, 4096, SIZE};
     static const int befores[] = {0, 8, 2000};
     world *world = world_of(state);
     unsigned cells = 0, differ = 0;
+    bool has_full_disks = mount_full_disks();
+    if (!has_full_disks)
+        printf("# no full disks: this process may not mount\n");
     for (kind kind = 0; kind < KINDS; kind++) {
         for (code code = 0; code < CODES; code++) {
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
                 for (size_t j = 0; j < sizeof befores / sizeof *befores; j++) {
-                    for (int is_limited = 0; is_limited < (kind <= IN_MEMORY && code_writes(code) ? 2 : 1); is_limited++) {
-                        bool has_messages = kind == DATAGRAMS || kind == PACKETS;
+                    for (int limit = 0; limit < (kind <= IN_MEMORY && code_writes(code) ? LIMITS : 1); limit++) {
+                        if (limit == BY_DISK && (!has_full_disks || kind == IN_MEMORY || sizes[i] < SIZE))
+                            continue;
+                        bool has_messages = kind == DATAGRAMS || kind == PACKETS || kind == DIRECT;
                         if (has_messages && (code == WRITEV || code == WRITEV_AT) && sizes[i] > IOV_MAX)
                             continue; /* (how the rest is cut again is not the kernel's) */
                         cells++;
                         if (getenv("BIDE_CELLS") != NULL)
                             fprintf(stderr, "%s of %s, %zu bytes, %d before, limited %d\n", code_names[code],
-                                    kind_names[kind], sizes[i], befores[j], is_limited);
-                        differ += !compare(world, kind, code, sizes[i], befores[j], is_limited);
+                                    kind_names[kind], sizes[i], befores[j], limit);
+                        differ += !compare(world, kind, code, sizes[i], befores[j], limit);
                     }
                 }
             }
         }
     }
+    unmount_full_disks();
     printf("# %u cells, %u differ\n", cells, differ);
     assert_int_equal(differ, 0);
+}
+
+/* ---- Ends ---- */
+
+typedef enum way { BEFORE, AFTER, DURING, DURING_OUTSIDE, LATE, DESTROYED, CLOSED, ENDS } way;
+
+static const char *const way_names[ENDS] = {"stopped before", "stopped after", "stopped", "stopped from outside",
+                                            "late",           "destroyed",     "closed"};
+
+/* As much as it takes now. */
+static size_t fill(int fd)
+{
+    size_t filled = 0;
+    ptrdiff_t count;
+    for (size_t part = 4096; part != 0; part /= 8) {
+        while ((count = write(fd, pattern, part)) > 0)
+            filled += (size_t)count;
+    }
+    return filled;
+}
+
+static bool would_wait(kind kind, code code, size_t size, bool is_full)
+{
+    subject it = make(kind);
+    if (is_full && it.peer >= 0)
+        fill(it.fd);
+    do_bare(&bare, code, &it, bare_data, size);
+    discard(&it);
+    return bare.status == -EAGAIN;
+}
+
+/* Takes `expected` bytes from the other end, and whatever is there beyond. */
+static size_t take_all(const subject *it, size_t expected)
+{
+    static char text[SIZE];
+    struct pollfd more = {it->peer, POLLIN, 0};
+    size_t size = 0;
+    ptrdiff_t count;
+    while (poll(&more, 1, size < expected ? 5000 : 1) > 0 && (count = read(it->peer, text, sizeof text)) > 0)
+        size += (size_t)count;
+    return size;
+}
+
+/*
+ * A cell: an operation is ended. What its count says has been moved, and nothing else; the descriptor does what it did
+ * before.
+ */
+static void end_one(world *world, kind kind, code code, size_t size, bool is_full, way way)
+{
+    static const int how[ENDS] = {[DURING] = STOP,       [DURING_OUTSIDE] = STOP_OUTSIDE, [LATE] = TIME_OUT,
+                                  [DESTROYED] = DESTROY, [CLOSED] = CLOSE};
+    struct runner runner;
+    bide_descriptor descriptor;
+    bide_file_operation file;
+    subject it = make(kind);
+    bool has_peer = it.peer >= 0 && kind != PIPE_IN;
+    size_t filled = is_full && it.peer >= 0 ? fill(it.fd) : 0;
+    bide_descriptor_init(&descriptor, it.fd);
+    bide_awaiter *awaiter = init_operation(&file, &descriptor, code, own_data, size);
+    if (way == BEFORE) {
+        begin_stopped(world, &runner, awaiter);
+        assert_int_equal(end(world, &runner), -ECANCELED);
+        assert_int_equal(file.operation.count, 0);
+    } else if (way == AFTER) {
+        begin(world, &runner, awaiter);
+        assert_int_equal(end(world, &runner), bare.status);
+        stop(&runner);
+    } else {
+        begin_by(world, &runner, awaiter, how[way]);
+        if (way != LATE)
+            turn(world);
+        assert_false(runner.has_ended && way != LATE);
+        end_by(world, &runner, &descriptor, how[way]);
+    }
+    size_t count = file.operation.count;
+    if (code_writes(code) && has_peer)
+        assert_int_equal(take_all(&it, filled + count), filled + count);
+    if (way != CLOSED && way > AFTER && !code_writes(code) && it.peer >= 0) { /* nothing is lost */
+        assert_int_equal(count, 0);
+        assert_int_equal(write(it.peer, "abcdefgh", 8), 8);
+        struct pollfd ready = {it.fd, POLLIN, 0};
+        assert_int_equal(poll(&ready, 1, 5000), 1);
+        assert_int_equal(read(it.fd, own_data, 8), 8);
+        assert_memory_equal(own_data, "abcdefgh", 8);
+    }
+    if (way == CLOSED)
+        assert_int_equal(fcntl(it.fd, F_GETFD), -1);
+    else
+        assert_int_equal(bide_descriptor_release(&descriptor), it.fd);
+    if (way == CLOSED)
+        it.fd = -1;
+    discard(&it);
+}
+
+static void operations_end_as_they_are_ended(void **state)
+{
+    static const size_t sizes[] = {8, SIZE};
+    world *world = world_of(state);
+    unsigned cells = 0;
+    int descriptors = count_descriptors();
+    for (kind kind = PIPE_IN; kind < KINDS; kind++) {
+        for (code code = 0; code < CODES; code++) {
+            for (int i = 0; i < (code_writes(code) ? 4 : 2); i++) {
+                if ((kind == DATAGRAMS || kind == PACKETS) && (code == WRITEV || code == WRITEV_AT) && sizes[i % 2] > IOV_MAX)
+                    continue; /* (as above) */
+                bool waits = would_wait(kind, code, sizes[i % 2], i / 2 != 0);
+                bool is_certain = kind != TCP || !code_writes(code); /* (its room changes by itself) */
+                for (way way = 0; way < (waits && is_certain ? ENDS : DURING); way++) {
+                    if (way == AFTER && waits)
+                        continue;
+                    if (getenv("BIDE_CELLS") != NULL)
+                        fprintf(stderr, "%s of %s, %zu bytes, full %d, %s\n", code_names[code], kind_names[kind],
+                                sizes[i % 2], i / 2, way_names[way]);
+                    end_one(world, kind, code, sizes[i % 2], i / 2 != 0, way);
+                    cells++;
+                }
+            }
+        }
+    }
+    assert_in_range(count_descriptors(), descriptors, descriptors + 1); /* (that of the threads, which stay) */
+    printf("# %u cells\n", cells);
 }
 
 /* ---- Cases without a counterpart ---- */
@@ -506,9 +685,8 @@ static void a_poll_sees_what_comes_later(void **state)
         turn(world);
     assert_false(runner.has_ended);
     assert_in_range(completions(world), 0, 100);
-    fcntl(it.peer, F_SETFL, 0);
-    while (!runner.has_ended) {
-        assert_true(recv(it.peer, text, sizeof text, 0) > 0);
+    while (!runner.has_ended) { /* (a blocking receive would hold the loop if all is taken before the poll ends) */
+        (void)!recv(it.peer, text, sizeof text, MSG_DONTWAIT);
         turn(world);
     }
     assert_int_equal(end(world, &runner), 0);
@@ -815,6 +993,14 @@ static void opens_that_wait_can_be_given_up(void **state)
     }
 }
 
+/* (on the loop, so that it does not end in between) */
+static void destroy_unless_ended(void *argument)
+{
+    struct runner *runner = argument;
+    if (!runner->has_ended)
+        destroy_inside(runner);
+}
+
 /* The open and its end by a request meet: there is a descriptor exactly if it succeeds. */
 static void an_open_that_is_interrupted_leaves_no_descriptor(void **state)
 {
@@ -836,7 +1022,7 @@ static void an_open_that_is_interrupted_leaves_no_descriptor(void **state)
         if (how == STOP_OUTSIDE)
             stop(&runner);
         else
-            call_inside(world, how == STOP ? stop : destroy_inside, &runner);
+            call_inside(world, how == STOP ? stop : destroy_unless_ended, &runner);
         if (how != DESTROY) {
             int status = end(world, &runner);
             assert_true(status == 0 || status == -ECANCELED);
@@ -901,8 +1087,8 @@ static void an_operation_leaves_the_middle_of_its_line(void **state)
             for (int i = 0; i < WRITES; i += 3) {
                 if (how == STOP_OUTSIDE)
                     stop(&runners[i]);
-                else if (!runners[i].has_ended)
-                    call_inside(world, how == STOP ? stop : destroy_inside, &runners[i]);
+                else
+                    call_inside(world, how == STOP ? stop : destroy_unless_ended, &runners[i]);
             }
         }
         for (int i = 0; i < WRITES; i++) {
@@ -1061,6 +1247,7 @@ int main(void)
     signal(SIGXFSZ, SIG_IGN);
     const struct CMUnitTest tests[] = {
         world_test(operations_do_what_the_calls_do),
+        world_test(operations_end_as_they_are_ended),
         world_test(a_poll_ends_for_what_was_asked),
         world_test(a_poll_sees_what_comes_later),
         world_test(a_full_connection_whose_peer_sends_no_more_is_waited_for),

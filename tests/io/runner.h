@@ -25,13 +25,26 @@ bide_coroutine(runner_body)
     bide_end();
 }
 
-static inline void begin(world *world, struct runner *runner, bide_awaiter *awaiter)
+static inline void prepare(world *world, struct runner *runner, bide_awaiter *awaiter)
 {
     runner->has_ended = false;
     runner->awaiter = awaiter;
     bide_stop_source_init(&runner->stop);
     runner->context = *world->context;
     runner->context.stop = &runner->stop;
+}
+
+static inline void begin(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    prepare(world, runner, awaiter);
+    bide_spawn(&runner->spawned, &runner->context, bide_task_init(&runner->task, &runner_body));
+}
+
+/* It is asked to stop before it begins. */
+static inline void begin_stopped(world *world, struct runner *runner, bide_awaiter *awaiter)
+{
+    prepare(world, runner, awaiter);
+    bide_stop_request(&runner->stop);
     bide_spawn(&runner->spawned, &runner->context, bide_task_init(&runner->task, &runner_body));
 }
 

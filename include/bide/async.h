@@ -125,6 +125,7 @@ BIDE_VALUE_(bide_writer_operation, long, count);
 BIDE_VALUE_(bide_copy_operation, long, count);
 BIDE_VALUE_(bide_splice_operation, long, count);
 BIDE_VALUE_(bide_send_file_operation, long, count);
+BIDE_VALUE_(bide_copy_file_operation, long, count);
 BIDE_VALUE_(bide_blocking_reader, long, result);
 BIDE_VALUE_(bide_stream_operation, long, bide_stream_value_());
 BIDE_VALUE_(bide_stream_within_operation, long, count);

@@ -668,6 +668,26 @@ static void an_unknown_restriction_is_refused(void **state)
     remove_tree(&tree, "own");
 }
 
+static void a_restricted_name_needs_a_descriptor(void **state)
+{
+    static const code codes[] = {UNLINK, RENAME, LINK, CHMOD, STATX, SYMLINK};
+    world *world = world_of_the_system(state, "it needs none");
+    tree tree;
+    bide_path_root root = {&tree.directory, BIDE_PATH_BENEATH};
+    need_openat2(world);
+    make_tree(&tree, "own");
+    assert_int_equal(call_own(world, STATX, &own, &root, "file", NULL),
+                     0); /* (a thread is there) */
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        world_lack_descriptors(world, true);
+        int status = call_own(world, codes[i], &own, &root, "file", "new");
+        world_lack_descriptors(world, false);
+        assert_int_equal(status, -EMFILE);
+    }
+    assert_int_equal(call_own(world, RENAME, &own, &root, "file", "new"), 0);
+    remove_tree(&tree, "own");
+}
+
 /* ---- Another process that changes names meanwhile ---- */
 
 static bide_atomic(int) race_is_over;
@@ -910,6 +930,7 @@ int main(void)
         path_test(a_root_may_be_the_top),
         path_test(links_may_be_refused),
         path_test(an_unknown_restriction_is_refused),
+        path_test(a_restricted_name_needs_a_descriptor),
         path_test(nothing_leads_out_of_a_root_meanwhile),
         path_test(paths_begin_at_a_directory),
         path_test(a_root_in_every_world_is_not_left),

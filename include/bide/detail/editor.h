@@ -139,7 +139,7 @@ long (bide_rename)(const char *from, const char *to) BIDE_EDITOR_;
 long (bide_unlink)(const char *path, int flags) BIDE_EDITOR_;
 long (bide_make_directory)(const char *path, unsigned mode) BIDE_EDITOR_;
 long (bide_poll)(bide_descriptor *descriptor, uint32_t events) BIDE_EDITOR_;
-int (bide_copy_file)(bide_descriptor *from, int64_t from_offset, bide_descriptor *to, int64_t to_offset, uint64_t max) BIDE_EDITOR_;
+long (bide_copy_file)(bide_descriptor *from, int64_t from_offset, bide_descriptor *to, int64_t to_offset, uint64_t max) BIDE_EDITOR_;
 int (bide_lock_file)(const bide_descriptor *file, bide_file_lock_kind kind, int64_t offset, int64_t size) BIDE_EDITOR_;
 int (bide_connect_any)(bide_descriptor *connection, const bide_address *addresses, unsigned count, uint64_t stagger) BIDE_EDITOR_;
 int (bide_connect_by_name)(bide_descriptor *connection, bide_names *names, const char *host, uint16_t port) BIDE_EDITOR_;

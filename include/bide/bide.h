@@ -41,6 +41,7 @@
 #include "bide/file_copy.h"
 #include "bide/file_lock.h" /* that programs agree on */
 #include "bide/file_watch.h"
+#include "bide/tree_watch.h"
 #include "bide/io_pool.h" /* a loop for each worker of a thread pool */
 #include "bide/pool_server.h"
 #include "bide/loop.h"

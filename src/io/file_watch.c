@@ -25,7 +25,7 @@
  *    watch gets only the changes that it wants. The kernel's watch is removed with the last of them.
  */
 #define _GNU_SOURCE
-#include "bide/file_watch.h"
+#include "file_watch.h"
 
 #include "bide/coroutine.h"
 
@@ -35,6 +35,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <unistd.h>
 
 enum { FILE_WATCH_BUFFER_MIN = sizeof(struct inotify_event) + NAME_MAX + 1 };
 
@@ -253,6 +254,48 @@ static bool file_watch_next_event(bide_file_event_operation *next)
         watcher->is_inside = false;
     }
     return false;
+}
+
+/* True if one of these watches of a number gets the event. */
+static bool file_watch_is_wanted(const bide_file_watch *watch, const struct inotify_event *event)
+{
+    uint32_t ours = file_watch_from_kernel(event->mask);
+    while (watch != NULL && (event->mask & IN_IGNORED) == 0 && (ours & watch->wanted) == 0)
+        watch = watch->same;
+    return watch != NULL;
+}
+
+/* True if an event of the buffer is still to be delivered. */
+static bool file_watch_has_buffered(bide_file_watcher *watcher)
+{
+    bool is_inside = watcher->is_inside;
+    struct inotify_event event;
+    for (size_t at = watcher->begin; at < watcher->end; at += sizeof event + event.len) {
+        memcpy(&event, watcher->buffer + at, sizeof event);
+        if (!is_inside && (event.mask & IN_Q_OVERFLOW) != 0)
+            return true;
+        if (file_watch_is_wanted(is_inside      ? watcher->at
+                                 : event.wd < 0 ? NULL
+                                                : *file_watch_place_of(watcher, event.wd),
+                                 &event))
+            return true;
+        is_inside = false;
+    }
+    return false;
+}
+
+bool bide_file_watch_is_pending_(bide_file_watcher *watcher)
+{
+    while (!file_watch_has_buffered(watcher)) {
+        ssize_t count = read(bide_descriptor_fd(&watcher->inotify), watcher->buffer, watcher->size);
+        watcher->is_inside = false;
+        watcher->reported = watcher->at = NULL;
+        watcher->begin = 0;
+        watcher->end = count > 0 ? (size_t)count : 0;
+        if (count <= 0)
+            return false;
+    }
+    return true;
 }
 
 /* The coroutine is destroyed before it resumes with the event: 2. */

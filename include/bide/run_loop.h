@@ -9,6 +9,10 @@
  * the order in which they were woken: if one wake happened before another, in the sense of C11, its
  * coroutine runs first. Without work the loop looks for some for a while and then sleeps.
  *
+ * A loop that has work looks at its timers and events once in 200 us and a turn, or 32 turns. If turns suddenly
+ * take longer than those before, one look comes later: after up to 32 of them. A coroutine whose operations are
+ * always ready ends its turn after 200 us (bide/stop.h).
+ *
  * Why it is correct: src/schedule/run_loop.c.
  */
 #ifndef BIDE_RUN_LOOP_H
@@ -41,6 +45,8 @@ typedef struct bide_run_loop {
     uint64_t longest;  /* of those, in nanoseconds, if they are timed */
     bool times_runs;
     uint32_t turns; /* resumptions until it looks at the clock, while there is something to run */
+    uint32_t look_turns; /* ... from one look to the next */
+    uint64_t looked;     /* when it looked; 0: it was out of work since */
 
     /* of the holder of the lock */
     pthread_mutex_t timers_lock;

@@ -25,8 +25,9 @@
  *   - Each later wait that is not ready ends at once with the reason.
  *   - Ready operations still complete, except at a give-way: there an operation that can be
  *     cancelled is not begun, and ends with the reason. So a coroutine whose awaits are always
- *     ready meets the request at its first await after it gave way, and again after each
- *     BIDE_BUDGET ready operations (16384), or up to 15 fewer. Each wait of bide_when_all,
+ *     ready meets the request at its first await after it gave way: after 200 us of ready
+ *     operations, or BIDE_BUDGET of them (16384), or up to 15 fewer. It meets it again after
+ *     another BIDE_BUDGET, whatever time they take. Each wait of bide_when_all,
  *     bide_when_any, bide_resume_on and bide_schedule_on is a give-way for what it begins.
  *     bide_schedule ends with the reason, and has moved.
  *   - Operations that must not end like this run in bide_with_stop(operation, NULL, inner).

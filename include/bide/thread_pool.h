@@ -21,6 +21,11 @@
  * as one worker is not held by a coroutine that never suspends. The order of ready coroutines is not
  * specified.
  *
+ * A worker that has work looks at the timers, at what was posted from outside, and at events once in 200 us
+ * and a turn, or 128 turns. If turns suddenly take longer than those before, one look comes later: after up to
+ * 128 of them. Each look moves the oldest coroutines that were posted from outside behind the waiting ones,
+ * or runs the oldest, if there is no room.
+ *
  * Any thread may post. Idle workers poll for a while, and then sleep. While all sleep, the pool takes
  * no processor time.
  *

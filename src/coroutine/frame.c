@@ -24,6 +24,9 @@ typedef struct inline_queue {
     bide_awaiter_chain ready;
     struct inline_queue *outer;
     bool is_spent; /* a coroutine here has spent a budget: one of an outer loop yields next */
+    /* Of the outermost, for the budget of the turn (budget_goes_on): */
+    bool has_portions; /* it has had a second one */
+    bool is_untimed;   /* it has none */
 #if BIDE_REPORTS_BLOCKED_
     const bide_frame *frame; /* that this loop has resumed; NULL: none */
 #endif
@@ -488,30 +491,170 @@ void bide_yield_inline_(void)
 BIDE_STATIC_ASSERT(_Alignof(bide_frame) >= 4, "a frame's address has room for the mark");
 
 /*
- * A budget again; up to 15 less, so that give-ways do not fall on the same operation of a loop for ever: that one may
- * be sheltered from the request, and the others not.
+ * The budget of a turn is a number of operations, and a time. It is handed out in portions, and the clock is
+ * read when one is spent:
+ *
+ *     bide_resume    a first portion, whose time is not measured
+ *     spent          another portion, if the turn has time left and operations (budget_goes_on); or it yields
+ *
+ * 1. The length of an operation is known from the portions before: `first` is about as many as take a quarter
+ *    of the time, by the slowest portion of late. It shrinks at once, and grows by an eighth for each portion that is short.
+ * 2. In a turn the portions grow fourfold while they take little time. A turn of a whole budget of operations
+ *    that take some nanoseconds reads the clock once in BIDE_BUDGET_PORTION_.
+ * 3. So a turn ends within BIDE_BUDGET_TIME_ if its operations take as long as those of late. If they suddenly
+ *    take longer, one portion is too long: at most BIDE_BUDGET_FIRST_ operations from a turn's begin, and
+ *    BIDE_BUDGET_PORTION_ later.
+ *
+ * Not in portions, but as a number of operations only: the budget that a test loop has drawn, in whose turns the
+ * clock is not read; that of a test; and that of a coroutine which was just asked to stop: it cleans up.
  */
-static void refill_budget(void)
+#if BIDE_BUDGET > 2 * BIDE_BUDGET_PORTION_
+#define BUDGET_IS_TIMED 1
+static BIDE_THREAD_LOCAL struct {
+    int32_t first; /* the first portion of a turn */
+    int32_t
+        rest; /* operations that are left for other portions, if the turn has had a second one */
+    int32_t portion; /* the current one; 0: the first, whose begin was not measured */
+    uint64_t begin;  /* of the second portion */
+    uint64_t last;   /* begin of the current one */
+} budget_here = {.first = BIDE_BUDGET_FIRST_};
+#else
+#define BUDGET_IS_TIMED 0
+#endif
+
+/* 0 to 15: yields do not fall on the same operation of a loop for ever. That one may be sheltered from a request, and the
+ * others not. */
+static int32_t budget_noise(void)
 {
     static BIDE_THREAD_LOCAL uint32_t noise;
     noise = noise * 1664525 + 1013904223;
+    return (int32_t)(noise >> 28);
+}
+
+static int32_t budget_full(void)
+{
+    int32_t full = bide_budget_full_;
+    return full > 15 ? full - budget_noise() : full;
+}
+
+/* The budget of a turn that begins. */
+BIDE_INLINE void budget_begin(void)
+{
+#if BUDGET_IS_TIMED
+    int32_t first = budget_here.first;
+    bide_budget_ = first < bide_budget_full_ ? first : bide_budget_full_;
+#else
     bide_budget_ = bide_budget_full_;
-    if (bide_budget_full_ > 15)
-        bide_budget_ -= (int32_t)(noise >> 28);
+#endif
+}
+
+#if BUDGET_IS_TIMED
+/* The outermost queue of the thread, if the turn has portions; or NULL. */
+static inline_queue *budget_turn(void)
+{
+    inline_queue *turn = innermost;
+    while (turn != NULL && turn->outer != NULL)
+        turn = turn->outer;
+    return turn != NULL && !turn->is_untimed && bide_budget_full_ == BIDE_BUDGET - 1 ? turn : NULL;
+}
+
+static void budget_set_rest(inline_queue *turn, int32_t rest)
+{
+    turn->has_portions = true;
+    budget_here.rest = rest;
+    budget_here.portion = 0;
+}
+#endif
+
+/* A budget again, within a turn; `is_told`: for a coroutine that was told that it is asked to stop. */
+static void refill_budget(bool is_told)
+{
+    int32_t full = budget_full();
+    bide_budget_ = full;
+    (void)is_told;
+#if BUDGET_IS_TIMED
+    inline_queue *turn = budget_turn();
+    if (turn == NULL)
+        return;
+    if (!is_told)
+        bide_budget_ = budget_here.first;
+    budget_set_rest(turn, full - bide_budget_);
+#endif
+}
+
+/* The next await yields. */
+static void spend_budget(void)
+{
+#if BUDGET_IS_TIMED
+    inline_queue *turn = budget_turn();
+    if (turn != NULL)
+        budget_set_rest(turn, 0);
+#endif
+    bide_budget_ = 0;
+}
+
+/* Another portion, after one is spent. False: it was the last. */
+static bool budget_goes_on(void)
+{
+#if BUDGET_IS_TIMED
+    enum { SHARE = BIDE_BUDGET_TIME_ / 4 };
+    inline_queue *turn = budget_turn();
+    if (turn == NULL)
+        return false;
+    if (!turn->has_portions)
+        budget_set_rest(turn, BIDE_BUDGET - 1 - budget_here.first);
+    if (budget_here.rest <= 0)
+        return false;
+    uint64_t now = bide_platform.now();
+    int32_t portion = budget_here.portion;
+    if (portion == 0) {
+        portion = budget_here.first;
+        budget_here.begin = now;
+    } else {
+        uint64_t time = now - budget_here.last;
+        if (time > SHARE) {
+            for (; time > SHARE && portion > 1; time /= 2)
+                portion /= 2;
+            if (portion < budget_here.first)
+                budget_here.first = portion;
+        } else {
+            budget_here.first += (budget_here.first + 7) / 8;
+            if (budget_here.first > BIDE_BUDGET_FIRST_)
+                budget_here.first = BIDE_BUDGET_FIRST_;
+            if (time < SHARE / 4)
+                portion = portion < BIDE_BUDGET_PORTION_ / 4 ? 4 * portion : BIDE_BUDGET_PORTION_;
+        }
+        if (now - budget_here.begin > BIDE_BUDGET_TIME_ - 2 * SHARE) {
+            budget_here.rest = 0;
+            return false;
+        }
+    }
+    if (portion > budget_here.rest)
+        portion = budget_here.rest;
+    budget_here.portion = portion - budget_noise() % portion;
+    budget_here.rest -= budget_here.portion;
+    budget_here.last = now;
+    bide_budget_ = budget_here.portion - 1; /* one is this operation */
+    return true;
+#else
+    return false;
+#endif
 }
 
 /* The next await looks at the source, if the coroutine was asked to stop and has not been told. */
 static void look_at_next_await(const bide_frame *frame, bide_yields_ how)
 {
     if (how != BIDE_YIELDS_TOLD_ && bide_stop_requested(frame->context->stop))
-        bide_budget_ = 0;
+        spend_budget();
 }
 
 bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
                         bide_yields_ how)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
-    refill_budget();
+    if (budget_goes_on())
+        return false;
+    refill_budget(how == BIDE_YIELDS_TOLD_);
     if (scheduler == &bide_inline_scheduler) {
         if (innermost != NULL)
             innermost->is_spent = true;
@@ -521,7 +664,7 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
     }
     if (how != BIDE_YIELDS_SUSPENDED_) {
         if (awaiter->ops->withdraw == NULL) { /* it may be a constant */
-            bide_budget_ = 0;
+            spend_budget();
             return false;
         }
         frame->awaiter.ops = &here->ops;
@@ -542,7 +685,7 @@ static bool had_in_spent(bide_frame *frame, bide_awaiter *awaiter, bide_yields_ 
     *how = is_told ? BIDE_YIELDS_TOLD_ : BIDE_YIELDS_READY_;
     if (bide_awaiter_had(awaiter))
         return true;
-    bide_budget_ = 0; /* what it runs is to look, too */
+    spend_budget(); /* what it runs is to look, too */
     return false;
 }
 
@@ -551,6 +694,9 @@ bool bide_await_spent_(bide_frame *frame, bide_awaiter *awaiter, const bide_poin
 {
     bide_yields_ how;
     *next = NULL;
+    if (budget_goes_on())
+        return !bide_awaiter_had(awaiter) &&
+               bide_suspend_(frame, awaiter, awaiter->ops, here, 0, next);
     if (had_in_spent(frame, awaiter, &how))
         return bide_yield_budget_(frame, awaiter, here, how);
     return bide_suspend_(frame, awaiter, awaiter->ops, here, 0, next);
@@ -560,6 +706,8 @@ bide_frame *bide_frame_await_spent_(bide_frame *frame, bide_awaiter *awaiter, co
 {
     bide_yields_ how;
     frame->awaiter.link = awaiter;
+    if (budget_goes_on())
+        return bide_awaiter_had(awaiter) ? frame : bide_frame_await_unready_(frame, awaiter, by);
     if (!had_in_spent(frame, awaiter, &how))
         return bide_frame_await_unready_(frame, awaiter, by);
     return bide_yield_budget_(frame, awaiter, bide_frame_point(frame), how) ? NULL : frame;
@@ -570,7 +718,7 @@ bide_frame *bide_frame_await_in_turn_(bide_frame *frame, bide_awaiter *awaiter,
 {
     if (BIDE_UNLIKELY(bide_stop_requested(frame->context->stop))) {
         if (BIDE_BUDGET > 0)
-            bide_budget_ = 0; /* the await looks, or the first one in what is awaited */
+            spend_budget(); /* the await looks, or the first one in what is awaited */
         else
             bide_stop_cut_(awaiter, frame->context->stop);
     }
@@ -584,7 +732,7 @@ static BIDE_NOINLINE bide_frame *frame_unmark_yielded(bide_frame *marked)
     bide_frame *frame = (bide_frame *)(void *)((char *)marked - how);
     frame->awaiter.link->frame = NULL;
     if (frame->context->scheduler->environment == NULL) /* a test loop draws the budget */
-        refill_budget();
+        refill_budget(how == BIDE_YIELDS_TOLD_);
     look_at_next_await(frame, how);
     return frame;
 }
@@ -629,24 +777,30 @@ static void inline_run(bide_frame *frame, inline_queue *queue)
     bide_assert(innermost == queue); /* inner loops have ended */
     innermost = queue->outer;
     if (BIDE_UNLIKELY(queue->is_spent) && innermost != NULL)
-        bide_budget_ = 0;
+        spend_budget();
+}
+
+static BIDE_NOINLINE void frame_resume(bide_frame *frame)
+{
+    inline_queue queue = {.ready = {NULL, NULL}, .outer = innermost};
+    innermost = &queue;
+    inline_run(posted_frame(frame), &queue);
 }
 
 void bide_resume_with_what_is_left_(bide_frame *frame)
 {
-    frame = posted_frame(frame);
-    inline_queue queue = {.ready = {NULL, NULL}, .outer = innermost};
+    inline_queue queue = {.ready = {NULL, NULL}, .outer = innermost, .is_untimed = true};
     innermost = &queue;
-    inline_run(frame, &queue);
+    inline_run(posted_frame(frame), &queue);
 }
 
 void bide_resume(bide_frame *frame)
 {
 #if BIDE_BUDGET > 0
     if (innermost == NULL) /* a turn of a scheduler's */
-        bide_budget_ = bide_budget_full_;
+        budget_begin();
 #endif
-    bide_resume_with_what_is_left_(frame);
+    frame_resume(frame);
 }
 
 void bide_run_on_(bide_frame *frame)

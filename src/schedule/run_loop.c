@@ -47,7 +47,7 @@
  *    by 2 the loop does not sleep over that. If the hint is posted already, it will be resumed and
  *    take the lock after this, so it finds this timer too.
  * 7. While there is something to run, the clock is read once in CLOCK_TURNS resumptions, because
- *    reading it costs as much as several of them.
+ *    reading it costs as much as several of them. It is read more often if they are long (look_pace.h).
  * 8. A loop with events (run_loop_events.h) sleeps as its events do: on the word, or in the poll of
  *    the descriptor. It parks by the same exchange before, so 2 and 5a hold for it too.
  */
@@ -55,6 +55,7 @@
 #include "bide/run_loop.h"
 
 #include "leak_check.h"
+#include "look_pace.h"
 #include "loop_waiter.h"
 #include "futex_word.h"
 #include "run_loop_events.h"
@@ -74,7 +75,7 @@
 
 enum { LOOP_FD_SHIFT = 2 };
 
-/* Resumptions between two reads of the clock. */
+/* Resumptions between two reads of the clock, at most. */
 enum { CLOCK_TURNS = 32 };
 
 /* The innermost loop that runs on this thread, or NULL. */
@@ -169,6 +170,44 @@ static void run_loop_take_due(bide_run_loop *loop, uint64_t now)
     run_loop_take_timers(loop, now, false);
 }
 
+/* How long turns are is not known. */
+static void run_loop_forget_pace(bide_run_loop *loop)
+{
+    loop->turns = loop->look_turns = BIDE_LOOK_FIRST_;
+    loop->looked = 0;
+}
+
+/* After look_turns resumptions: looks at events and at the clock, and sets the next look. Returns the time. */
+static uint64_t run_loop_look(bide_run_loop *loop)
+{
+    uint64_t now = bide_platform.now();
+    uint64_t time = loop->looked != 0 ? now - loop->looked : 0;
+    /* (looking at events may be a call of the system: not after a few short turns) */
+    if (loop->events != NULL && (loop->look_turns == CLOCK_TURNS || time >= BIDE_LOOK_TIME_ / 4))
+        loop->events->look(loop);
+    if (loop->looked != 0)
+        loop->look_turns = bide_look_turns_(loop->look_turns, CLOCK_TURNS, time);
+    loop->turns = loop->look_turns;
+    loop->looked = now;
+    return now;
+}
+
+/* Timers and, if `is_ready`, events. */
+static BIDE_NOINLINE bool run_loop_poll_all(bide_run_loop *loop, bool is_ready)
+{
+    uint64_t now = 0;
+    if (is_ready) {
+        now = run_loop_look(loop);
+    } else {
+        run_loop_forget_pace(loop);
+        if (loop->deadline != BIDE_FOREVER)
+            now = bide_platform.now();
+    }
+    if (loop->deadline != BIDE_FOREVER && now >= loop->deadline)
+        run_loop_take_due(loop, now);
+    return loop->ready.first != NULL;
+}
+
 /* As run_loop_take; now and then, or if nothing is ready, also checks timers and events. */
 static bool run_loop_poll(bide_run_loop *loop)
 {
@@ -177,15 +216,7 @@ static bool run_loop_poll(bide_run_loop *loop)
     if (BIDE_LIKELY(loop->deadline == BIDE_FOREVER && loop->events == NULL) ||
         (is_ready && --loop->turns != 0))
         return is_ready;
-    loop->turns = CLOCK_TURNS;
-    if (is_ready && loop->events != NULL)
-        loop->events->look(loop);
-    if (loop->deadline == BIDE_FOREVER)
-        return loop->ready.first != NULL;
-    uint64_t now = bide_platform.now();
-    if (now >= loop->deadline)
-        run_loop_take_due(loop, now);
-    return loop->ready.first != NULL;
+    return run_loop_poll_all(loop, is_ready);
 }
 
 static bide_next run_loop_hint_step(bide_frame *frame, unsigned depth)
@@ -447,7 +478,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->events = NULL;
     bide_atomic_init(&loop->stop_posted, 0);
     loop->deadline = BIDE_FOREVER;
-    loop->turns = CLOCK_TURNS;
+    run_loop_forget_pace(loop);
     loop->runs = 0;
     loop->longest = 0;
     loop->times_runs = false;

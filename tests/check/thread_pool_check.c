@@ -306,17 +306,118 @@ MAYBE_UNUSED static const bide_check_scenario set_outside = {
     .never_spurious = true,
 };
 
+/* ---- A ring that is full at each look ---- */
+
+/*
+ * One worker, and as many coroutines that yield as its ring holds. Another thread posts jobs, and a timer
+ * is due. Each look of the worker runs one of each: they wait for no room in the ring.
+ */
+enum {
+    POSTED = 2,
+    YIELDERS = BIDE_RUN_QUEUE_SIZE_,
+    TURNS_MAX = POSTED * BIDE_POOL_MAINTENANCE_TURNS_ /* of all yielders */
+};
+
+typedef struct yielder {
+    bide_frame frame;
+    struct crowd *crowd;
+} yielder;
+
+typedef struct crowd {
+    state base; /* job POSTED is the timer's */
+    yielder yielders[YIELDERS];
+    bide_atomic(uint32_t) posted;
+    unsigned turns, ended;
+} crowd;
+
+static bool crowd_is_served(crowd *c)
+{
+    for (unsigned i = 0; i <= POSTED; i++) {
+        if (bide_atomic_load(&c->base.jobs[i].done, relaxed) == 0)
+            return false;
+    }
+    return true;
+}
+
+static bide_next yielder_step(bide_frame *frame, unsigned depth)
+{
+    yielder *self = bide_container_of(frame, yielder, frame);
+    crowd *c = self->crowd;
+    (void)depth;
+    if (c->turns == 0)
+        await_word(&c->posted, 1);
+    if (crowd_is_served(c)) {
+        if (++c->ended == YIELDERS)
+            bide_pool_end_(c->base.pool);
+        return bide_next_none();
+    }
+    bide_check_assert(++c->turns <= TURNS_MAX);
+    self->frame.awaiter.link = NULL;
+    bide_pool_post_last_(&c->base.pool->scheduler, &self->frame.awaiter);
+    return bide_next_none();
+}
+
+static const bide_coroutine_code yielder_code = {yielder_step, "yielder", __FILE__, NULL, NULL};
+static const bide_point yielder_point = BIDE_POINT_START(&yielder_code);
+
+static void one_worker_with_a_full_ring(void *p)
+{
+    crowd *c = p;
+    set_up(&c->base, 1);
+    bide_atomic_init(&c->posted, 0);
+    for (unsigned i = 0; i < YIELDERS; i++) {
+        yielder *self = &c->yielders[i];
+        self->crowd = c;
+        bide_frame_init_in(&self->frame, &yielder_point, &c->base.context);
+        self->frame.awaiter.frame = &self->frame;
+        bide_check_assert(
+            bide_run_queue_push_(&c->base.pool->workers[0].queue, &self->frame.awaiter));
+    }
+    make(&c->base, POSTED);
+    bide_timer_init(&c->base.timer, 0);
+    c->base.timer.awaiter.ops = &job_point.ops;
+    c->base.timer.awaiter.frame = &c->base.jobs[POSTED].frame;
+    bide_check_assert(bide_pool_set_timer_(&c->base.pool->scheduler, &c->base.timer) == 0);
+}
+
+static void post_to_the_crowd(void *p)
+{
+    crowd *c = p;
+    for (unsigned i = 0; i < POSTED; i++)
+        post(&c->base, i);
+    bide_atomic_store(&c->posted, 1, release);
+    bide_platform.wake(&c->posted, 1);
+}
+
+static void finish_crowd(void *p)
+{
+    crowd *c = p;
+    bide_check_assert(crowd_is_served(c));
+    bide_pool_free_(c->base.pool);
+}
+
+MAYBE_UNUSED static const bide_check_scenario crowded = {
+    .name = "what_is_injected_or_due_runs_while_the_ring_is_full",
+    .size = sizeof(crowd),
+    .cxx20_release_sequences = true,
+    .setup = one_worker_with_a_full_ring,
+    .threads = {post_to_the_crowd, work_0},
+    .finish = finish_crowd,
+    .never_spurious = true,
+};
+
 int main(int argc, char **argv)
 {
 #if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, NULL};
 #else
-    static const bide_check_scenario *const all[] = {&ended,       &posted,         &pushed,
-                                                     &handed_over, &stolen_to_meet, &timed,
-                                                     &created,     &set_outside,    NULL};
+    static const bide_check_scenario *const all[] = {
+        &ended, &posted,  &pushed,      &handed_over, &stolen_to_meet,
+        &timed, &created, &set_outside, &crowded,     NULL};
 #endif
-    static const char *const files[] = {"thread_pool.c", "worker.c", "search.c", "parking.c", "worker.h", "threads.c", NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c",  "search.c", "parking.c",
+                                        "worker.h",      "threads.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_pool_run_one_", "load", "&pool->deque_hooks", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},

@@ -740,6 +740,124 @@ static void after_it_was_told_it_has_a_full_budget(void **state)
     bide_run_loop_destroy(&loop);
 }
 
+/* ---- Budgets and looks go by time ---- */
+
+/* (Each takes at least that long. No time is asserted: operations and turns are counted.) */
+static void spin_for(uint64_t nanoseconds)
+{
+    uint64_t end = bide_platform.now() + nanoseconds;
+    while (bide_platform.now() < end) {
+    }
+}
+
+/* As beginner_body, with work for each operation that is ready. */
+bide_coroutine(laborer_body)
+{
+    bide_begin(laborer_body, struct beginner * self);
+    bide_spawn(&self->spawned, self->others, bide_task_init(&self->setter.task, &flag_setter_body));
+    for (self->rounds = 0; !self->end; self->rounds++) {
+        spin_for(20000);
+        bide_await(bide_event_wait(&self->wait, self->event));
+    }
+    bide_end();
+}
+
+static void operations_that_take_long_are_fewer_in_a_turn(void **state)
+{
+    bide_run_loop loop;
+    bide_event event;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    struct beginner laborer = {.event = &event};
+    (void)state;
+    bide_run_loop_init(&loop);
+    bide_event_init(&event, true);
+    laborer.setter.flag = &laborer.end;
+    laborer.others = &loop.context;
+    bide_spawn(&spawned, &loop.context, bide_task_init(&laborer.task, &laborer_body));
+    assert_int_equal(bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned.ended)), 0);
+    bide_event_waiter other;
+    assert_int_equal(bide_run_loop_wait(&loop, bide_event_wait(&other, &laborer.spawned.ended)), 0);
+    assert_in_range(laborer.rounds, 1, 2 * BIDE_BUDGET_FIRST_ + 1);
+    bide_event_destroy(&event);
+    bide_run_loop_destroy(&loop);
+}
+
+/* Turns of 300 us, until the other's timer has fired; counts those that begin after it was due. */
+struct plodder {
+    bide_task task;
+    bide_schedule_operation yield;
+    uint64_t due;
+    bool has_fired;
+    unsigned late;
+};
+
+bide_coroutine(plodder_body)
+{
+    bide_begin(plodder_body, struct plodder * self);
+    while (!self->has_fired) {
+        if (bide_platform.now() >= self->due)
+            self->late++;
+        spin_for(300000);
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    }
+    bide_end();
+}
+
+struct dozer {
+    bide_task task;
+    bide_sleep sleep;
+    struct plodder *plodder;
+    bide_spawned spawned;
+};
+
+bide_coroutine(dozer_body)
+{
+    bide_begin(dozer_body, struct dozer * self);
+    self->plodder->due = bide_platform.now() + 3 * MILLISECOND;
+    self->plodder->has_fired = false;
+    self->plodder->late = 0;
+    bide_spawn(&self->spawned, bide_this_context(),
+               bide_task_init(&self->plodder->task, &plodder_body));
+    bide_try(bide_sleep_until(&self->sleep, self->plodder->due));
+    self->plodder->has_fired = true;
+    bide_end();
+}
+
+/* Both run on a scheduler with one thread. */
+static unsigned turns_after_a_timer_was_due(const bide_context *context)
+{
+    bide_run_loop *loop = context->scheduler->one_thread
+                              ? bide_container_of(context->scheduler, bide_run_loop, scheduler)
+                              : NULL;
+    struct plodder plodder;
+    struct dozer dozer = {.plodder = &plodder};
+    bide_event_waiter wait;
+    if (loop != NULL) {
+        assert_int_equal(bide_run_loop_wait(loop, bide_task_init(&dozer.task, &dozer_body)), 0);
+        assert_int_equal(bide_run_loop_wait(loop, bide_event_wait(&wait, &dozer.spawned.ended)), 0);
+    } else {
+        assert_int_equal(bide_sync_wait_in(context, bide_task_init(&dozer.task, &dozer_body)), 0);
+        assert_int_equal(bide_event_wait_blocking(&dozer.spawned.ended, BIDE_FOREVER), 0);
+    }
+    return plodder.late;
+}
+
+static void a_timer_is_late_by_few_turns_that_are_long(void **state)
+{
+    enum { LATE_MAX = 8 }; /* of 300 us; by count alone a look comes once in 32, or 128 */
+    bide_run_loop loop;
+    bide_thread_pool *pool;
+    (void)state;
+    bide_run_loop_init(&loop);
+    assert_in_range(turns_after_a_timer_was_due(&loop.context), 0, LATE_MAX);
+    bide_run_loop_destroy(&loop);
+    assert_int_equal(bide_thread_pool_create(&pool, 1), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    assert_in_range(turns_after_a_timer_was_due(&context), 0, LATE_MAX);
+    bide_thread_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -752,6 +870,8 @@ int main(void)
         cmocka_unit_test(in_a_pool_it_goes_on_behind_what_is_ready),
         cmocka_unit_test(a_strand_goes_on_behind_what_is_ready_in_its_pool),
         cmocka_unit_test(what_is_ready_behind_a_wrapper_counts),
+        cmocka_unit_test(operations_that_take_long_are_fewer_in_a_turn),
+        cmocka_unit_test(a_timer_is_late_by_few_turns_that_are_long),
         cmocka_unit_test(inline_it_does_not_give_way),
         cmocka_unit_test(what_it_took_is_given_back_if_it_is_destroyed),
         cmocka_unit_test(a_deadline_ends_it_on_a_run_loop),

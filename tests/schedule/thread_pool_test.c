@@ -1125,6 +1125,117 @@ static void to_destroy_it_while_a_task_or_timer_of_it_waits_is_misuse(void **sta
                                      "bide_event_wait"));
 }
 
+/* ---- Rings that are full at each look ---- */
+
+/*
+ * 256 coroutines a worker yield for ever, so that each ring is full whenever its worker looks at what is
+ * injected and at the timers. Something else is due to run, and the turns from then on are counted.
+ */
+enum { HOUSE_A_WORKER = 256, HOUSE_TURNS_MAX = 1000000 };
+
+typedef struct full_house {
+    bide_atomic(uint32_t) begun;  /* yielders */
+    bide_atomic(uint32_t) is_due; /* the guest was posted */
+    uint64_t time;                /* when it is due, if it waits for a time */
+    bide_atomic(uint32_t) has_run;
+    bide_atomic(uint32_t) turns; /* of the yielders, since it was due */
+} full_house;
+
+struct house_yielder {
+    bide_task task;
+    full_house *house;
+    bide_schedule_operation yield;
+    bide_spawned spawned;
+};
+
+bide_coroutine(house_yielder_body)
+{
+    bide_begin(house_yielder_body, struct house_yielder * self);
+    bide_atomic_fetch_add(&self->house->begun, 1, relaxed);
+    while (bide_atomic_load(&self->house->has_run, relaxed) == 0) {
+        if (bide_atomic_load(&self->house->is_due, acquire) != 0 &&
+            (self->house->time == 0 || bide_platform.now() >= self->house->time) &&
+            bide_atomic_fetch_add(&self->house->turns, 1, relaxed) >= HOUSE_TURNS_MAX)
+            break;
+        bide_await(bide_schedule(&self->yield, bide_this_context()->scheduler));
+    }
+    bide_end();
+}
+
+struct house_guest {
+    bide_task task;
+    full_house *house;
+    bide_event *event; /* or NULL */
+    bide_sleep sleep;
+    bide_event_waiter wait;
+    bide_spawned spawned;
+};
+
+bide_coroutine(house_guest_body)
+{
+    bide_begin(house_guest_body, struct house_guest * self);
+    if (self->event != NULL)
+        bide_try(bide_event_wait(&self->wait, self->event));
+    if (self->house->time != 0)
+        bide_try(bide_sleep_until(&self->sleep, self->house->time));
+    bide_atomic_store(&self->house->has_run, 1, relaxed);
+    bide_end();
+}
+
+typedef enum house_guest_kind { GUEST_POSTED, GUEST_WAITS, GUEST_SLEEPS } house_guest_kind;
+
+static void guest_runs_in_a_full_house(unsigned workers, house_guest_kind kind)
+{
+    unsigned count = workers * HOUSE_A_WORKER;
+    struct house_yielder *yielders = calloc(count, sizeof *yielders);
+    full_house house = {.time = 0};
+    bide_event event;
+    assert_non_null(yielders);
+    bide_event_init(&event, false);
+    struct house_guest guest = {.house = &house, .event = kind == GUEST_WAITS ? &event : NULL};
+    bide_thread_pool *pool = create(workers);
+    bide_context context = context_of(pool);
+    if (kind == GUEST_WAITS) {
+        bide_spawn(&guest.spawned, &context, bide_task_init(&guest.task, &house_guest_body));
+        schedule_until(schedule_is_awaited(&event));
+    }
+    for (unsigned i = 0; i < count; i++) {
+        yielders[i].house = &house;
+        bide_spawn(&yielders[i].spawned, &context,
+                   bide_task_init(&yielders[i].task, &house_yielder_body));
+    }
+    schedule_until(bide_atomic_load(&house.begun, relaxed) == count);
+    if (kind == GUEST_SLEEPS)
+        house.time = bide_platform.now() + 1000000;
+    if (kind == GUEST_WAITS)
+        bide_event_set(&event);
+    else
+        bide_spawn(&guest.spawned, &context, bide_task_init(&guest.task, &house_guest_body));
+    bide_atomic_store(&house.is_due, 1, release);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(wait_for(&yielders[i].spawned), 0);
+    assert_int_equal(wait_for(&guest.spawned), 0);
+    assert_true(bide_atomic_load(&house.turns, relaxed) < HOUSE_TURNS_MAX);
+    bide_thread_pool_destroy(pool);
+    bide_event_destroy(&event);
+    free(yielders);
+}
+
+static void what_is_posted_from_outside_runs_while_all_rings_are_full(void **state)
+{
+    (void)state;
+    guest_runs_in_a_full_house(1, GUEST_POSTED);
+    guest_runs_in_a_full_house(2, GUEST_POSTED);
+    guest_runs_in_a_full_house(3, GUEST_WAITS);
+}
+
+static void a_timer_fires_while_all_rings_are_full(void **state)
+{
+    (void)state;
+    guest_runs_in_a_full_house(1, GUEST_SLEEPS);
+    guest_runs_in_a_full_house(2, GUEST_SLEEPS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1143,6 +1254,8 @@ int main(void)
         cmocka_unit_test(two_that_wake_each_other_for_ever_do_not_starve_a_timer),
         cmocka_unit_test(others_serve_the_wakes_of_one_that_keeps_its_thread),
         cmocka_unit_test(what_one_worker_makes_beyond_its_ring_ends_once),
+        cmocka_unit_test(what_is_posted_from_outside_runs_while_all_rings_are_full),
+        cmocka_unit_test(a_timer_fires_while_all_rings_are_full),
         cmocka_unit_test(tokens_that_go_round_at_random_all_arrive),
         cmocka_unit_test(what_waits_to_run_in_a_pool_can_be_destroyed),
         cmocka_unit_test(what_waits_on_a_busy_worker_can_be_destroyed_on_another),

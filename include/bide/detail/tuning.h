@@ -102,19 +102,34 @@ enum { BIDE_SHORT_SPINS_ = BIDE_CHECK ? 1 : 64 };
  */
 enum { BIDE_TIMERS_FINEST_ = 22, BIDE_TIMERS_DIGIT_ = 6 };
 
+/* ---- Looks ---- */
+
+/*
+ * A scheduler that has work looks at the clock, its timers, events and what other threads have posted after this time,
+ * in nanoseconds, or after a number of turns if that comes earlier (look_pace.h). `latency`.
+ */
+enum { BIDE_LOOK_TIME_ = 200000 };
+
 /* ---- Giving way ---- */
 
 /*
  * How many operations a coroutine's thread finds ready, one after another, before the coroutine lets
- * others run (frame.h, bide_yield_budget_). A ready operation takes 1 to 10 ns, so nothing waits longer
- * for its turn than some hundred microseconds. Giving way costs more than the 30 ns of a post and a
- * turn: a consumer that has caught up on the way to its next turn suspends, and on a ring it pays a
- * heavy fence for that, of 2 us. A ring on one thread, an element at a time, did 307 million a second
- * with none, 95 with 256, 279 with 4096, and 308 with 16384. 0, as on bare metal: never, and no code. `await`, `channel`, `ring`.
+ * others run (frame.h, bide_yield_budget_), if they take little time: 1 to 10 ns each. Giving way costs
+ * more than the 30 ns of a post and a turn: a consumer that has caught up on the way to its next turn
+ * suspends, and on a ring it pays a heavy fence for that, of 2 us. A ring on one thread, an element at a
+ * time, did 307 million a second with none, 95 with 256, 279 with 4096, and 308 with 16384. 0, as on bare
+ * metal: never, and no code. `await`, `channel`, `ring`.
  */
 #ifndef BIDE_BUDGET
 #define BIDE_BUDGET (__STDC_HOSTED__ && !BIDE_CHECK ? 16384 : 0)
 #endif
+
+/*
+ * The time, in nanoseconds, for which a coroutine finds operations ready before it lets others run; and after how many
+ * operations, of a turn's begin and of a portion, the clock is read at the latest (frame.c). `latency`.
+ */
+enum { BIDE_BUDGET_TIME_ = 200000, BIDE_BUDGET_FIRST_ = 512 };
+#define BIDE_BUDGET_PORTION_ 1024
 
 /* What an operation on a descriptor costs of that: a call of the system takes as long as so many. */
 enum { BIDE_BUDGET_OF_IO_ = 256 };

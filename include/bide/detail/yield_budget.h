@@ -2,8 +2,9 @@
  * The budget after which a coroutine yields, a part of bide/frame.h, which includes it: a coroutine whose operations are
  * always ready would hold its thread for ever, and would never notice that it was asked to stop. Floor: coroutine.
  *
- * Each operation that ends without suspending costs its thread one of BIDE_BUDGET. The await that would spend the last
- * one is a give-way:
+ * Each operation that ends without suspending costs its thread one of BIDE_BUDGET, which is also a time: 200 us
+ * (BIDE_BUDGET_TIME_; how it is kept without reading the clock for each: frame.c). The await that would spend the last
+ * one, or comes later, is a give-way:
  *
  *   1. If the coroutine was asked to stop, an operation that can be cancelled is not begun: it ends with the reason.
  *      It took nothing, so nothing is lost.
@@ -13,7 +14,7 @@
  *      next await is a give-way too.
  *
  * So a coroutine that was asked to stop meets that at its first await after a give-way, or at the next give-way. Then it
- * has a full budget again, for its cleaning up.
+ * has a full budget again, for its cleaning up: BIDE_BUDGET operations, whatever time they take.
  *
  * Two cases do not yield: a coroutine of the inline scheduler, which has nothing else to run (but lets the thread keep
  * time: inline_timers.h); and an operation without a `withdraw`, because it may be a constant: the next operation

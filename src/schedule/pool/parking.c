@@ -157,17 +157,31 @@ bool bide_pool_clear_timer_(bide_scheduler *scheduler, bide_timer *timer)
     return cleared;
 }
 
-bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
+static bide_awaiter_chain take_due_timers(bide_thread_pool *pool, uint64_t now)
 {
-    bide_thread_pool *pool = worker->pool;
     bide_awaiter_chain due = {NULL, NULL};
     pthread_mutex_lock(&pool->timers_lock);
     bide_timers_take_due(&pool->timers, now, &due);
     note_timers(pool);
     pthread_mutex_unlock(&pool->timers_lock);
+    return due;
+}
+
+bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now)
+{
+    bide_awaiter_chain due = take_due_timers(worker->pool, now);
     if (due.first != NULL)
         bide_pool_push_(worker, due.first, due.last);
     return due.first != NULL;
+}
+
+bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now)
+{
+    bide_awaiter_chain due = take_due_timers(worker->pool, now);
+    bide_awaiter *first = due.first;
+    if (first != due.last)
+        bide_pool_push_(worker, first->link, due.last);
+    return first;
 }
 
 /* ---- The timekeeper ---- */

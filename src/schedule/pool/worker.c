@@ -11,8 +11,9 @@
  *     `injected`             it was posted from outside the pool, or a ring was full; under the lock
  *
  * A worker takes from its slot, its ring, `injected`, and the other workers' rings, in that order.
- * Once in BIDE_POOL_MAINTENANCE_TURNS_ turns it moves injected coroutines to the end of its ring, and
- * checks the timers.
+ * Once in BIDE_POOL_MAINTENANCE_TURNS_ turns, or more often if they are long (look_pace.h), it looks at
+ * what is injected and at the timers, and moves them to the end of its ring. If that is full, it runs the
+ * oldest injected coroutine, and the timer that is due first.
  *
  *     running --nothing of its own--> searching --nothing anywhere--> sleeping --woken--> searching
  *        ^                                |
@@ -53,11 +54,6 @@
  *    watching, and each worker that falls asleep, passes a heavy fence and checks the slots. So one
  *    of the two sees the other.
  *
- * No coroutine starves: one in a ring has at most BIDE_RUN_QUEUE_SIZE_ before it. Each of these lets
- * at most LIFO_POLLS coroutines run from the slot first, and injected coroutines go behind it. An
- * injected coroutine reaches a ring after all that were injected before it; each maintenance moves a
- * batch. A coroutine that does not suspend delays no ready coroutine of the pool.
- *
  * Timers have a lock of their own. At most one sleeping worker is the timekeeper: it sleeps until the
  * earliest timer is due.
  *
@@ -71,6 +67,18 @@
  *    cause the pool's destruction. So after it has released the lock, the poster uses nothing of the
  *    pool but the address that a worker sleeps on. A driver's `wake` uses more, and is called under
  *    the lock.
+ * 8. No ready coroutine starves, if the turns of at least one worker end (and those of the worker in
+ *    whose ring it is, or some worker is out of work). Let L be the turns between two looks of a
+ *    worker.
+ *    - Injected: each look moves the oldest to the ring or, if that is full, runs it at once. The ring
+ *      may be full at every look. So a coroutine with k injected before it is in a ring, or runs, within
+ *      (k + 1) L turns of any one worker. Only the order of the injections counts: later ones go behind it.
+ *    - A due timer: a look moves all timers that are due to the ring. If it is full, the look runs the
+ *      first at once, and the others are injected.
+ *    - In a ring: at most BIDE_RUN_QUEUE_SIZE_ - 1 are before it. For each of these at most LIFO_POLLS
+ *      run from the slot, and in L turns at most two by a look. If the ring overflows it is injected.
+ *    - In the slot: it runs next, or after the two of a look, or goes to the end of the ring.
+ *    A coroutine that does not suspend delays no ready coroutine of the pool.
  *
  * Workers of a pool with a driver sleep in the driver, whose `wake` ends the current sleep or the
  * next one. A worker that has received an event leaves the idle set before it posts the coroutines
@@ -182,11 +190,17 @@ void bide_pool_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 
 /* ---- Taking work ---- */
 
-/* Moves a batch of injected coroutines to the end of the ring. */
-static void worker_take_injected(bide_pool_worker *worker)
+/*
+ * Moves a batch of injected coroutines to the end of the ring. If `takes_oldest`, returns the oldest
+ * instead, which needs no room (8). NULL: there was none.
+ */
+static bide_awaiter *worker_take_injected(bide_pool_worker *worker, bool takes_oldest)
 {
     bide_thread_pool *pool = worker->pool;
     pthread_mutex_lock(&pool->lock);
+    bide_awaiter *oldest = takes_oldest ? pool->injected.first : NULL;
+    if (oldest != NULL)
+        pool->injected.first = oldest->link;
     for (unsigned i = 0; i < INJECTED_BATCH && pool->injected.first != NULL; i++) {
         bide_awaiter *first = pool->injected.first;
         bide_awaiter *next = first->link; /* once pushed it may run elsewhere */
@@ -197,41 +211,7 @@ static void worker_take_injected(bide_pool_worker *worker)
     if (pool->injected.first == NULL)
         bide_atomic_store(&pool->is_injected, 0, relaxed);
     pthread_mutex_unlock(&pool->lock);
-}
-
-static BIDE_NOINLINE void worker_maintenance(bide_pool_worker *worker)
-{
-    bide_thread_pool *pool = worker->pool;
-    worker->maintenance_countdown = BIDE_POOL_MAINTENANCE_TURNS_;
-    if (pool->driver != NULL)
-        pool->driver->look(pool->driver, worker->index);
-    if (bide_atomic_load(&pool->is_injected, relaxed) != 0) {
-        worker_take_injected(worker);
-        bide_pool_tell_(pool);
-    }
-    if (bide_atomic_load(&pool->has_timers, relaxed) != 0) {
-        uint64_t now = bide_platform.now();
-        if (now >= bide_pool_next_timer_(pool))
-            bide_pool_push_due_timers_(worker, now);
-    }
-}
-
-/* From the worker's own slot and ring; NULL: both are empty. */
-static bide_awaiter *worker_take_own(bide_pool_worker *worker)
-{
-    if (BIDE_UNLIKELY(--worker->maintenance_countdown == 0))
-        worker_maintenance(worker);
-    bide_awaiter *awaiter = bide_pool_slot_take_(&worker->lifo_slot);
-    if (awaiter != NULL) {
-        if (worker->lifo_polls < LIFO_POLLS || bide_run_queue_is_empty_(&worker->queue)) {
-            worker->lifo_polls++;
-            return awaiter;
-        }
-        bide_pool_push_(worker, awaiter, awaiter);
-    }
-    worker->lifo_polls = 0;
-    return worker->pool->count == 1 ? bide_run_queue_take_alone_(&worker->queue)
-                                    : bide_run_queue_take_(&worker->queue);
+    return oldest;
 }
 
 static void worker_run(bide_pool_worker *worker, bide_awaiter *awaiter)
@@ -252,16 +232,84 @@ static void worker_run(bide_pool_worker *worker, bide_awaiter *awaiter)
         bide_atomic_store(&worker->longest, time, relaxed);
 }
 
+void bide_pool_forget_pace_(bide_pool_worker *worker)
+{
+    enum { FIRST = BIDE_CHECK ? BIDE_POOL_MAINTENANCE_TURNS_ : BIDE_LOOK_FIRST_ };
+    worker->maintenance_turns = FIRST;
+    if (worker->maintenance_countdown >
+        FIRST) /* (it comes, however often the worker is out of work) */
+        worker->maintenance_countdown = FIRST;
+    worker->maintained = 0;
+}
+
+/* Sets the next maintenance; true: the driver is due. (That may be a call of the system: not after a few short turns.) */
+static bool worker_keep_pace(bide_pool_worker *worker, uint64_t now)
+{
+    unsigned turns = worker->maintenance_turns;
+    uint64_t time = worker->maintained != 0 ? now - worker->maintained : 0;
+    if (worker->maintained != 0)
+        worker->maintenance_turns = bide_look_turns_(turns, BIDE_POOL_MAINTENANCE_TURNS_, time);
+    worker->maintenance_countdown = worker->maintenance_turns;
+    worker->maintained = now;
+    return turns == BIDE_POOL_MAINTENANCE_TURNS_ || time >= BIDE_LOOK_TIME_ / 4;
+}
+
+/*
+ * Returns a coroutine that runs before those of the slot and the ring, which is full (8); NULL: none. If
+ * there are two, a due timer's and an injected one, it runs the first itself.
+ */
+static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
+{
+    bide_thread_pool *pool = worker->pool;
+    bide_awaiter *due = NULL;
+    uint64_t now = bide_platform.now();
+    if (worker_keep_pace(worker, now) && pool->driver != NULL)
+        pool->driver->look(pool->driver, worker->index);
+    if (bide_atomic_load(&pool->has_timers, relaxed) != 0 && now >= bide_pool_next_timer_(pool)) {
+        if (bide_run_queue_room_(&worker->queue) == 0)
+            due = bide_pool_take_due_timers_(worker, now);
+        else
+            bide_pool_push_due_timers_(worker, now);
+    }
+    if (bide_atomic_load(&pool->is_injected, relaxed) == 0)
+        return due;
+    bide_awaiter *injected =
+        worker_take_injected(worker, bide_run_queue_room_(&worker->queue) == 0);
+    bide_pool_tell_(pool);
+    if (due != NULL && injected != NULL)
+        worker_run(worker, due);
+    return injected != NULL ? injected : due;
+}
+
+/* From the worker's own slot and ring, or what its maintenance gives; NULL: nothing. */
+static bide_awaiter *worker_take_own(bide_pool_worker *worker)
+{
+    bide_awaiter *awaiter;
+    if (BIDE_UNLIKELY(--worker->maintenance_countdown == 0) &&
+        (awaiter = worker_maintenance(worker)) != NULL)
+        return awaiter;
+    awaiter = bide_pool_slot_take_(&worker->lifo_slot);
+    if (awaiter != NULL) {
+        if (worker->lifo_polls < LIFO_POLLS || bide_run_queue_is_empty_(&worker->queue)) {
+            worker->lifo_polls++;
+            return awaiter;
+        }
+        bide_pool_push_(worker, awaiter, awaiter);
+    }
+    worker->lifo_polls = 0;
+    return worker->pool->count == 1 ? bide_run_queue_take_alone_(&worker->queue)
+                                    : bide_run_queue_take_(&worker->queue);
+}
+
 bool bide_pool_run_one_(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
     bide_assert(worker == this_worker);
     bide_awaiter *awaiter = worker_take_own(worker);
     if (awaiter == NULL) {
-        if (bide_atomic_load(&pool->is_injected, relaxed) != 0) {
-            worker_take_injected(worker);
-            awaiter = bide_run_queue_take_(&worker->queue);
-        }
+        bide_pool_forget_pace_(worker);
+        if (bide_atomic_load(&pool->is_injected, relaxed) != 0)
+            awaiter = worker_take_injected(worker, true);
         if (awaiter == NULL)
             awaiter = bide_pool_steal_(worker);
         /* The others that came with it are in this ring only now: a worker that looked earlier may

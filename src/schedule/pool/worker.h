@@ -17,6 +17,7 @@
 #include "run_queue.h"
 #include "slot.h"
 
+#include "../look_pace.h"
 #include "../registry.h"
 #include "../../coroutine/blocked_thread.h"
 
@@ -29,8 +30,8 @@
 
 typedef struct bide_pool_worker bide_pool_worker;
 
-/* Turns between two maintenances of a worker: injected coroutines, timers, the driver. */
-enum { BIDE_POOL_MAINTENANCE_TURNS_ = BIDE_CHECK ? 3 : 61 };
+/* Turns between two maintenances of a worker, at most: injected coroutines, timers, the driver. */
+enum { BIDE_POOL_MAINTENANCE_TURNS_ = BIDE_CHECK ? 3 : 128 };
 
 /* Another kind of work: the halves on the workers' deques (join.c). Constant. */
 typedef struct bide_pool_deque_hooks {
@@ -87,6 +88,8 @@ struct bide_pool_worker {
     unsigned processor;             /* constant: pinned to it, if workers are placed */
     bide_atomic(int) thread;        /* the system's number, for the monitor; 0: not started */
     unsigned maintenance_countdown; /* turns until the next maintenance */
+    unsigned maintenance_turns;     /* from one to the next (look_pace.h) */
+    uint64_t maintained;            /* when the last one was; 0: it was out of work since */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
     uint32_t random;                /* where stealing starts */
@@ -249,6 +252,9 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
 /* The body of a worker's thread; returns when the pool ends. */
 void bide_pool_work_(bide_pool_worker *worker);
 
+/* The worker is out of work of its own: how long turns are is not known. */
+void bide_pool_forget_pace_(bide_pool_worker *worker);
+
 /* Puts a coroutine into the worker's slot; the previous one goes to the ring. */
 void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter);
 
@@ -290,6 +296,9 @@ uint64_t bide_pool_next_timer_(bide_thread_pool *pool);
 
 /* Pushes the coroutines whose timers are due at `now`. False: there were none. */
 bool bide_pool_push_due_timers_(bide_pool_worker *worker, uint64_t now);
+
+/* The same, but returns the first of them instead, for the worker to run it. NULL: there were none. */
+bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now);
 
 /* The scheduler's functions. */
 int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer);

@@ -24,7 +24,7 @@ typedef struct inline_queue {
     bide_awaiter_chain ready;
     struct inline_queue *outer;
     bool is_spent; /* a coroutine here has spent a budget: one of an outer loop yields next */
-    /* Of the outermost, for the budget of the turn (budget_goes_on): */
+    /* Of the outermost, for the budget of the turn (budget_continues): */
     bool has_portions; /* it has had a second one */
     bool is_untimed;   /* it has none */
 #if BIDE_REPORTS_BLOCKED_
@@ -495,7 +495,7 @@ BIDE_STATIC_ASSERT(_Alignof(bide_frame) >= 4, "a frame's address has room for th
  * read when one is spent:
  *
  *     bide_resume    a first portion, whose time is not measured
- *     spent          another portion, if the turn has time left and operations (budget_goes_on); or it yields
+ *     spent          another portion, if the turn has time left and operations (budget_continues); or it yields
  *
  * 1. The length of an operation is known from the portions before: `first` is about as many as take a quarter
  *    of the time, by the slowest portion of late. It shrinks at once, and grows by an eighth for each portion that is short.
@@ -537,6 +537,7 @@ static int32_t budget_full(void)
     return full > 15 ? full - budget_noise() : full;
 }
 
+#if BIDE_BUDGET > 0
 /* The budget of a turn that begins. */
 BIDE_INLINE void budget_begin(void)
 {
@@ -547,6 +548,7 @@ BIDE_INLINE void budget_begin(void)
     bide_budget_ = bide_budget_full_;
 #endif
 }
+#endif
 
 #if BUDGET_IS_TIMED
 /* The outermost queue of the thread, if the turn has portions; or NULL. */
@@ -594,7 +596,7 @@ static void spend_budget(void)
 }
 
 /* Another portion, after one is spent. False: it was the last. */
-static bool budget_goes_on(void)
+static bool budget_continues(void)
 {
 #if BUDGET_IS_TIMED
     enum { SHARE = BIDE_BUDGET_TIME_ / 4 };
@@ -652,7 +654,7 @@ bool bide_yield_budget_(bide_frame *frame, bide_awaiter *awaiter, const bide_poi
                         bide_yields_ how)
 {
     bide_scheduler *scheduler = frame->context->scheduler;
-    if (budget_goes_on())
+    if (budget_continues())
         return false;
     refill_budget(how == BIDE_YIELDS_TOLD_);
     if (scheduler == &bide_inline_scheduler) {
@@ -694,7 +696,7 @@ bool bide_await_spent_(bide_frame *frame, bide_awaiter *awaiter, const bide_poin
 {
     bide_yields_ how;
     *next = NULL;
-    if (budget_goes_on())
+    if (budget_continues())
         return !bide_awaiter_had(awaiter) &&
                bide_suspend_(frame, awaiter, awaiter->ops, here, 0, next);
     if (had_in_spent(frame, awaiter, &how))
@@ -706,7 +708,7 @@ bide_frame *bide_frame_await_spent_(bide_frame *frame, bide_awaiter *awaiter, co
 {
     bide_yields_ how;
     frame->awaiter.link = awaiter;
-    if (budget_goes_on())
+    if (budget_continues())
         return bide_awaiter_had(awaiter) ? frame : bide_frame_await_unready_(frame, awaiter, by);
     if (!had_in_spent(frame, awaiter, &how))
         return bide_frame_await_unready_(frame, awaiter, by);

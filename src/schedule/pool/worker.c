@@ -277,7 +277,7 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
         worker_take_injected(worker, bide_run_queue_room_(&worker->queue) == 0);
     bide_pool_tell_(pool);
     if (due != NULL && injected != NULL)
-        worker_run(worker, due);
+        bide_pool_run_(worker, due);
     return injected != NULL ? injected : due;
 }
 

@@ -290,15 +290,17 @@ static void check_created_name(const struct function *f)
     const struct function *other = find_function(longer, strlen(longer));
     bool both = f->is_created && other != NULL && other->is_async;
     if (length > tail && strcmp(f->name + length - tail, "_created") == 0) {
-        other = find_function(f->name, length - tail);
-        both |= other != NULL && other->is_async && other->is_created;
+        const struct function *shorter = find_function(f->name, length - tail);
+        if (!both && shorter != NULL && shorter->is_async && shorter->is_created) {
+            other = shorter;
+            both = true;
+        }
     }
-    if (both)
+    if (both && other != NULL)
         reject_at(f->name_token,
                   "async_%s_created would have two meanings: rename this function, or the "
                   "async_created one of almost the same name",
-                  f->is_created && other != NULL && strlen(other->name) > length ? f->name
-                                                                                 : other->name);
+                  f->is_created && strlen(other->name) > length ? f->name : other->name);
 }
 
 static void read_async(struct text *out, struct specifiers *specifiers, struct declarator *d)

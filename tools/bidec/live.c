@@ -43,7 +43,7 @@ static live_set new_set(void)
     return allocate((words + 1) * sizeof(uint64_t)); /* one word to link those that are not used */
 }
 
-static live_set take_copy(const live_set of)
+static live_set take_copy(const uint64_t *of)
 {
     live_set set = unused;
     if (set == NULL)
@@ -61,7 +61,7 @@ static void give_back(live_set set)
 }
 
 /* Returns whether the set grew. */
-static bool add_set(live_set to, const live_set from)
+static bool add_set(live_set to, const uint64_t *from)
 {
     uint64_t more = 0;
     for (size_t i = 0; i < words; i++) {
@@ -71,7 +71,7 @@ static bool add_set(live_set to, const live_set from)
     return more != 0;
 }
 
-static bool has(const live_set set, int number)
+static bool has(const uint64_t *set, int number)
 {
     return (set[(size_t)number / BITS] >> ((unsigned)number % BITS) & 1) != 0;
 }
@@ -125,7 +125,7 @@ static void flow_list(struct node *list, live_set live)
     for (struct node *s = list; s != NULL; s = s->next) {
         if (depth == room) {
             room = room * 2 + 64;
-            stack = realloc(stack, room * sizeof *stack);
+            stack = realloc(stack, room * sizeof(void *));
             if (stack == NULL)
                 abort();
         }
@@ -135,7 +135,7 @@ static void flow_list(struct node *list, live_set live)
         flow_statement(stack[--depth], live);
 }
 
-static void note_suspension(struct node *node, const live_set live)
+static void note_suspension(struct node *node, const uint64_t *live)
 {
     if (node->flow == NULL) {
         node->flow = allocate(sizeof *node->flow);
@@ -145,7 +145,7 @@ static void note_suspension(struct node *node, const live_set live)
 }
 
 /* Adds what is live at the beginning of each block in an expression, whose jumps go anywhere. */
-static void flow_blocks(struct node *node, const live_set live, live_set inside_all)
+static void flow_blocks(struct node *node, const uint64_t *live, live_set inside_all)
 {
     if (node == NULL)
         return;
@@ -168,7 +168,7 @@ enum { EXACT_AWAITS = 64 }; /* in a whole expression; the others take all its na
 static unsigned awaits_noted;
 
 /* What an await awaits has been read when it suspends; the other names of the whole expression may be read later. */
-static void note_awaits(struct node *node, const struct node *whole_node, const live_set behind)
+static void note_awaits(struct node *node, const struct node *whole_node, const uint64_t *behind)
 {
     if (node == NULL || !node->awaits || node->kind == E_BLOCK)
         return;
@@ -472,8 +472,8 @@ void resolve_gotos(struct node *node)
     has_hidden_jump = false;
     walk(node, COUNT);
     label_room = label_count * 2 + 1;
-    labels = allocate(label_room * sizeof *labels);
-    suspensions = allocate((suspension_count + 1) * sizeof *suspensions);
+    labels = allocate(label_room * sizeof(void *));
+    suspensions = allocate((suspension_count + 1) * sizeof(void *));
     suspension_count = 0;
     walk(node, NOTE);
     walk(node, RESOLVE);
@@ -492,7 +492,7 @@ static void number_locals(struct scope *in)
         }
         if (local_count + 1 >= local_room) {
             local_room = local_room * 2 + 64;
-            locals = realloc(locals, (size_t)local_room * sizeof(struct symbol *));
+            locals = realloc(locals, (size_t)local_room * sizeof(void *));
             if (locals == NULL)
                 abort();
         }
@@ -527,9 +527,9 @@ static void limit_saves(void)
         for (int i = 1; suspensions[n]->flow != NULL && i <= local_count; i++)
             counts[i] += has(suspensions[n]->flow->before, i);
     }
-    struct symbol **sorted = allocate((size_t)local_count * sizeof(struct symbol *));
-    memcpy(sorted, locals + 1, (size_t)local_count * sizeof(struct symbol *));
-    qsort(sorted, (size_t)local_count, sizeof(struct symbol *), by_count);
+    struct symbol **sorted = allocate((size_t)local_count * sizeof(void *));
+    memcpy(sorted, locals + 1, (size_t)local_count * sizeof(void *));
+    qsort(sorted, (size_t)local_count, sizeof(void *), by_count);
     for (int i = 0; i < local_count && all > limit; i++) {
         sorted[i]->is_local = false;
         all -= counts[sorted[i]->number];

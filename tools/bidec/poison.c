@@ -11,12 +11,12 @@
 #include "bidec.h"
 
 bool poisons;
+static unsigned last_region;
 
 static const char *region_text(const char *what, struct scope *of)
 {
-    static unsigned last;
     if (of->region == 0)
-        of->region = ++last;
+        of->region = ++last_region;
     return format_text("__asan_%s_memory_region(bide_self->bide_begin_%u, "
                        "__builtin_offsetof(struct %s, bide_end_%u) - "
                        "__builtin_offsetof(struct %s, bide_begin_%u));",

@@ -210,7 +210,8 @@ static void lower_loop(struct node *node)
         text_print(body, "if (!(%s)) break;", lower_whole(condition));
     text_print(body, "}");
     if (at_end)
-        text_print(body, "while (%s);", awaits ? "1" : step_text(condition->first, condition->end));
+        text_print(body, "while (%s);",
+                   condition == NULL || awaits ? "1" : step_text(condition->first, condition->end));
     if (node->kind == S_FOR) {
         lower_cleanups(node->scope);
         end_life(node->scope);

@@ -4,7 +4,7 @@
  * ends. The loops perform no operation; completions are posted to them, as by a thread for blocking
  * calls.
  */
-#include "../src/io/loop.h"
+#include "../src/io/offload.h"
 #include "../src/schedule/pool/worker.h"
 
 #include "bide/check.h"
@@ -72,10 +72,9 @@ void bide_loop_destroy(bide_loop *loop)
 }
 
 /* not called: the options provide blocking calls */
-int bide_blocking_create_with(bide_blocking **blocking, const bide_blocking_options *options)
+int bide_loop_create_file_pool_(bide_blocking **files)
 {
-    (void)blocking;
-    (void)options;
+    (void)files;
     return -1;
 }
 

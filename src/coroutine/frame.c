@@ -605,6 +605,8 @@ static bool budget_continues(void)
         return false;
     if (!turn->has_portions)
         budget_set_rest(turn, BIDE_BUDGET - 1 - budget_here.first);
+    if (bide_budget_ < -1) /* an operation that costs more than one has overdrawn the portion */
+        budget_here.rest += bide_budget_ + 1;
     if (budget_here.rest <= 0)
         return false;
     uint64_t now = bide_platform.now();

@@ -247,7 +247,7 @@ static const uint16_t few_values[] = {1,        2,        3,        4,        5,
 enum { FEW_VALUES = sizeof few_values / sizeof *few_values, PAIRS = 50000 };
 
 /* `other` is the plain run: its length is known. */
-static size_t make_single(const explorer *self, uint64_t number, uint16_t *draws)
+static size_t make_one_draw(const explorer *self, uint64_t number, uint16_t *draws)
 {
     size_t at = (size_t)(number % self->other.length);
     memset(draws, 0, (at + 1) * sizeof *draws);
@@ -256,7 +256,7 @@ static size_t make_single(const explorer *self, uint64_t number, uint16_t *draws
 }
 
 /* The second draw is at any place behind the first; the run with the first may be longer than the plain one. */
-static size_t make_pair(const explorer *self, uint64_t number, uint16_t *draws)
+static size_t make_two_draws(const explorer *self, uint64_t number, uint16_t *draws)
 {
     uint64_t state = number;
     size_t length = self->other.length;
@@ -304,9 +304,10 @@ static void simplify_by_few_draws(explorer *self)
     self->other.length = self->shared->draws_count;
     if (self->other.length == 0 || self->other.length > DRAWS_MAX)
         return;
-    if (simplify_search(self, self->other.length * FEW_VALUES, make_single))
+    if (simplify_search(self, self->other.length * FEW_VALUES, make_one_draw))
         return;
-    while (self->best.preemptions > 1 && self->best.nonzero > 2 && simplify_search(self, PAIRS, make_pair)) {
+    while (self->best.preemptions > 1 && self->best.nonzero > 2 &&
+           simplify_search(self, PAIRS, make_two_draws)) {
     }
 }
 

@@ -81,7 +81,7 @@ HEADERS = {
     "monitor": "monitor",
     "simulation": "memory_io sim_loop",
     "check": "check check_pthread",
-    "all": "async bide detail/async_macros detail/editor",
+    "all": "async bide detail/async_macros detail/async_step detail/editor",
 }
 
 # Symbols that a lower floor references although a higher floor defines them: the reason for each.

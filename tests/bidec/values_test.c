@@ -10,10 +10,12 @@
 #include "bide/bide.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 static int rows; /* that were run */
@@ -94,6 +96,23 @@ async int sockets(void)
     return 0;
 }
 
+async int sockets_with_options(void)
+{
+    bide_descriptor listener, client, receiver;
+    bide_address address, any;
+    const bide_socket_options none = {.count = 0};
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    any = address;
+    VALUE(bide_listen_using, 0, &listener, &address, 8, 0, &none);
+    assert_int_equal(bide_local_address(&listener, &address), 0);
+    VALUE(bide_connect_using, 0, &client, &address, &none);
+    VALUE(bide_bind_using, 0, &receiver, &any, 0, &none);
+    bide_close(&receiver);
+    bide_close(&client);
+    bide_close(&listener);
+    return 0;
+}
+
 async int datagrams(void)
 {
     bide_descriptor receiver, sender;
@@ -154,6 +173,41 @@ async int files(void)
     VALUE(bide_open, -ENOENT, &file, path_of("a"), O_RDONLY, 0);
     VALUE(bide_unlink, 0, path_of("b"), 0);
     VALUE(bide_unlink, 0, path_of("d"), AT_REMOVEDIR);
+    return 0;
+}
+
+async int names_of_files(void)
+{
+    bide_descriptor folder, file, copy;
+    bide_path_root here = {.directory = &folder};
+    struct statx about;
+    struct statfs system;
+    char target[64], real[PATH_MAX];
+    const struct timespec times[2] = {{1, 0}, {2, 0}};
+    VALUE(bide_open, 0, &folder, directory, O_PATH | O_DIRECTORY, 0);
+    VALUE(bide_make_directory_at, 0, &here, "d", 0700);
+    VALUE(bide_open_at, 0, &file, &here, "d/a", O_RDWR | O_CREAT, 0600);
+    VALUE(bide_write, 7, &file, "1234567", 7);
+    VALUE(bide_open_temporary, 0, &copy, &here, "d", 0, 0600);
+    VALUE(bide_copy_file, 5, &file, 2, &copy, 0, UINT64_MAX);
+    bide_close(&copy);
+    bide_close(&file);
+    VALUE(bide_statx_at, 0, &here, "d/a", 0, STATX_SIZE, &about);
+    VALUE(bide_statfs_at, 0, &here, "d", &system);
+    VALUE(bide_chmod_at, 0, &here, "d/a", 0640, 0);
+    VALUE(bide_chown_at, 0, &here, "d/a", (uid_t)-1, (gid_t)-1, 0);
+    VALUE(bide_utimes_at, 0, &here, "d/a", times, 0);
+    VALUE(bide_symlink_at, 0, "d/a", &here, "s");
+    VALUE(bide_readlink_at, 3, &here, "s", target, sizeof target);
+    VALUE(bide_realpath_at, (long)strlen(directory) + 4, &here, "s", real, sizeof real);
+    VALUE(bide_link_at, 0, &here, "d/a", &here, "b", 0);
+    VALUE(bide_rename_at, 0, &here, "b", &here, "d/c", 0);
+    VALUE(bide_rename_at, -ENOENT, &here, "b", &here, "d/c", 0);
+    VALUE(bide_unlink_at, 0, &here, "s", 0);
+    VALUE(bide_unlink_at, 0, &here, "d/a", 0);
+    VALUE(bide_unlink_at, 0, &here, "d/c", 0);
+    VALUE(bide_unlink_at, 0, &here, "d", AT_REMOVEDIR);
+    bide_close(&folder);
     return 0;
 }
 
@@ -280,6 +334,8 @@ static bide_loop *loop;
 TEST(sockets)
 TEST(datagrams)
 TEST(files)
+TEST(names_of_files)
+TEST(sockets_with_options)
 TEST(memory_of_files)
 TEST(pipes)
 TEST(streams)
@@ -301,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sockets), cmocka_unit_test(test_datagrams),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_names_of_files), cmocka_unit_test(test_sockets_with_options),
         cmocka_unit_test(test_pipes),   cmocka_unit_test(test_memory_of_files), cmocka_unit_test(test_streams),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

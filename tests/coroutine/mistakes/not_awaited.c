@@ -63,6 +63,7 @@ void awaits_nothing(void)
     bide_send_file(0, 0, 0, 0, 1);                                      // HERE
     bide_next_entry(0, &directory);                                     // HERE
     bide_file_watch_next(0, 0);                                         // HERE
+    bide_tree_watch_next(0, 0);                                         // HERE
     bide_splice(0, 0, 0, 1);                                            // HERE
     bide_copy_between(0);                                               // HERE
     bide_process_wait(0, &process);                                     // HERE
@@ -105,6 +106,8 @@ void awaits_nothing(void)
     bide_stream_shutdown_output(0, stream);                                  // HERE
     bide_stream_read(0, stream, 0, 1);                                  // HERE
     bide_stream_write(0, stream, 0, 1);                                 // HERE
+    bide_stream_read_within(0, stream, 0, 1, 0);                        // HERE
+    bide_stream_write_within(0, stream, 0, 1, 0);                       // HERE
     bide_allocate(0, 0, 0, 0, 0);                                       // HERE
     bide_make_directory(0, 0, 0);                                       // HERE
     bide_open(0, 0, 0, 0, 0);                                           // HERE

@@ -181,7 +181,8 @@ BIDE_INLINE bide_frame *bide_async_ends_(bide_frame *frame, const bide_coroutine
 #if BIDE_DEBUG
     (void)bide_frame_finish_(frame, code, finished, error);
 #else
-    (void)frame, (void)code, (void)finished, (void)error;
+    (void)code, (void)finished;
+    frame->error = error; /* for a `try` */
 #endif
     return NULL;
 }

@@ -36,8 +36,8 @@ typedef struct bide_copy_file_operation {
 /*
  * Copies the bytes of `from` from `from_offset` on, up to `max` (UINT64_MAX: to its end), to `to`,
  * from `to_offset` on. It ends with 0 at the end of `from` too; the rest of `to` stays. The files'
- * own offsets are not used. Both are regular files, or other files that can be read and written at an
- * offset. Two parts of one file may not overlap. `from` stays open until it has ended.
+ * own offsets are not used. Both are regular files. Two parts of one file may not overlap. `from` stays
+ * open until it has ended.
  * Threads: the loop's. Errors: those of copy_file_range(2), pread(2) and pwrite(2); -EBADF (one is
  * closed, or `to` appends), -EINVAL (they overlap; a pipe or a socket), -EPIPE (closed meanwhile),
  * -ECANCELED, -ETIMEDOUT, -ENOTSUP (no loop). Suspends: always, unless `max` is 0. Cancel-safe: yes,

@@ -18,6 +18,7 @@
 #include "operation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,8 @@ ptrdiff_t bide_call_copy_range_(bide_io_operation *operation)
         return io_error();
     if (count < 0 && copy_overlaps(from, to, operation))
         return -EINVAL;
+    if (count < 0 && (fcntl(to, F_GETFL) & O_APPEND) != 0) /* pwrite would ignore the offset */
+        return -EBADF;
     count = copy_by_reading(from, to, operation); /* 3 */
     return count != -ESPIPE ? count : -EINVAL;
 }

@@ -266,6 +266,14 @@ static void operation_take_opened(const bide_io_operation *operation, bide_descr
         bide_io_adopt(operation->io, descriptor);
 }
 
+/* Not an open, nor a call such as mmap(2), whose -EAGAIN is final. */
+static bool operation_waits_for_descriptor(const bide_io_operation *operation)
+{
+    return operation->descriptor != NULL &&
+           (operation->code == BIDE_IO_SPLICE_FROM_FILE ||
+            bide_io_row_of_(operation)->blocks != IO_BLOCKS_ALWAYS);
+}
+
 /*
  * A connect that waits is in its descriptor's line yet, so bide_io_finish_waiting closes its socket.
  * (A thread of the file pool may be here: it reads the state of no operation but a connect.)
@@ -274,7 +282,7 @@ static bool operation_take_error(bide_io_operation *operation, int error, bool *
 {
     if (error == -EINTR)
         return false;
-    if (error == -EAGAIN && operation->descriptor != NULL) { /* (an open is not waited for) */
+    if (error == -EAGAIN && operation_waits_for_descriptor(operation)) {
         *again = true;
         return false;
     }

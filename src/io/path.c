@@ -47,8 +47,8 @@ bide_awaiter *bide_open_temporary(bide_file_operation *file, bide_descriptor *op
                                   unsigned mode)
 {
     static const bide_awaiter_ops ops = BIDE_IO_OPS("bide_open_temporary");
-    return path_open_init(file, &ops, BIDE_IO_OPEN_TEMPORARY, opened, root, path, flags | O_RDWR,
-                          mode);
+    return path_open_init(file, &ops, BIDE_IO_OPEN_TEMPORARY, opened, root, path,
+                          (flags & ~O_ACCMODE) | O_RDWR, mode);
 }
 
 /* ---- On what a path names ---- */

@@ -101,7 +101,7 @@ static int path_open_restricted(const bide_path_root *root, const char *path, in
         how.flags &= ~(uint64_t)O_LARGEFILE;
     for (int i = 0; i < MAX_LOOKUPS; i++) {
         fd = syscall(SYS_openat2, bide_path_fd_(root), path, &how, sizeof how);
-        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+        if (fd >= 0 || errno != EAGAIN) /* (after EINTR the caller looks whether it is to end) */
             break;
     }
     return (int)path_result(fd);

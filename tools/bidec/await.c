@@ -662,6 +662,7 @@ static void lower_yield_from(struct node *node)
     struct function *f = called_function(of);
     slot->first = node->first;
     slot->last = node->end - 1;
+    begin_life(slot);
     const char *nested, *frame = "->frame.awaiter";
     if (f != NULL && f->is_async) {
         if (f->value == NULL || strcmp(f->generator, function->generator) != 0)

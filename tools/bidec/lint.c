@@ -162,7 +162,7 @@ static struct flow walk_loop(const struct node *node, struct flow flow)
         return end.is_dead ? flow : end;
     }
     flow = walk(node->a, flow);
-    if (node->kind == S_EACH)
+    if (node->kind == S_EACH && synchronous_generator(node) == NULL)
         warn(node, flow);
     return meet(flow, walk(node->kind == S_EACH ? node->d : node->b, flow));
 }

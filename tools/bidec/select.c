@@ -65,6 +65,7 @@ void lower_select(struct node *node)
     whole.scope = add_inner_scope(node->scope);
     whole.scope->first = node->first;
     whole.scope->last = node->end - 1;
+    begin_life(whole.scope);
     struct scope *slot = add_inner_scope(whole.scope);
     slot->first = node->first;
     slot->last = node->end - 1;

@@ -162,7 +162,7 @@ static struct node *parse_each(void)
     expect(",");
     node->a = parse_assignment();
     if (accept(","))
-        node->b = parse_assignment();
+        note_written(node->b = parse_assignment());
     if (node->b != NULL && node->b->awaits)
         reject_at(node->b->first, "await is not allowed in the status of async_for");
     expect(")");

@@ -232,7 +232,7 @@ typedef struct bide_sim_options {
     uint64_t first_seed;       /* 0: 1 */
     uint64_t max_turns;        /* a run; 0: 1,000,000 */
     uint64_t max_late;         /* by how much a coroutine may be late; 0: BIDE_SIM_LATE */
-    uint64_t retries;          /* runs to make a failing one simpler, at most; 0: 2,000 */
+    uint64_t retries;          /* processes to make a failing one simpler, at most; 0: 2,000 */
     unsigned seconds;          /* a run; 0: 60 */
     unsigned simplify_seconds; /* to make a failing one simpler, at most; 0: 30 */
     bool isolated; /* each run has a process of its own; some 10 times slower for short runs */

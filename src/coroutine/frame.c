@@ -555,7 +555,7 @@ BIDE_INLINE void budget_begin(void)
 static inline_queue *budget_turn(void)
 {
     inline_queue *turn = innermost;
-    while (turn != NULL && turn->outer != NULL)
+    while (turn != NULL && !turn->is_untimed && turn->outer != NULL)
         turn = turn->outer;
     return turn != NULL && !turn->is_untimed && bide_budget_full_ == BIDE_BUDGET - 1 ? turn : NULL;
 }

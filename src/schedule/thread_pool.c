@@ -66,6 +66,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->index = index;
     bide_atomic_init(&worker->thread, 0);
     worker->maintenance_countdown = BIDE_POOL_MAINTENANCE_TURNS_;
+    worker->looked = 0;
     bide_pool_forget_pace_(worker);
     worker->lifo_polls = 0;
     worker->is_searching = false;

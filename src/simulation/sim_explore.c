@@ -265,8 +265,8 @@ bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
         *number = s->candidate;
         if (s->failure == self->failure && s->status == self->status)
             return true;
-        if (s->failure != BIDE_SIM_PASSED)
-            ++*number; /* it fails otherwise */
+        if (s->failure != BIDE_SIM_PASSED || *number < end)
+            ++*number; /* it fails otherwise, or has ended its process */
     }
     return false;
 }

@@ -1236,6 +1236,63 @@ static void a_timer_fires_while_all_rings_are_full(void **state)
     guest_runs_in_a_full_house(2, GUEST_SLEEPS);
 }
 
+/* More than fit a ring, each of which only gives way: each has its turns. Counts them, and waits for all. */
+enum { CROWD = 300, CROWD_TURNS = 3 };
+
+static bide_atomic(uint32_t) crowd_arrived;
+static bide_event crowd_always, crowd_complete;
+
+struct crowd_member {
+    bide_task task;
+    bide_spawned spawned;
+    bide_event_waiter wait;
+    uint64_t seen, awaits;
+};
+
+static uint64_t crowd_turns_of(const struct crowd_member *self)
+{
+    return self->awaits / 256; /* a turn is a budget of operations, or less of longer ones */
+}
+
+bide_coroutine(crowd_member_body)
+{
+    bide_begin(crowd_member_body, struct crowd_member * self);
+    for (self->awaits = 0; !bide_event_is_set(&crowd_complete); self->awaits++) {
+        bide_await(bide_event_wait(&self->wait, &crowd_always));
+        if (self->seen == 0 && crowd_turns_of(self) >= CROWD_TURNS) {
+            self->seen = 1;
+            if (bide_atomic_fetch_add(&crowd_arrived, 1, relaxed) + 1 == CROWD)
+                bide_event_set(&crowd_complete);
+        }
+    }
+    bide_end();
+}
+
+static void each_of_more_than_a_ring_has_its_turns(void **state)
+{
+    static struct crowd_member members[CROWD];
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        bide_thread_pool *pool;
+        bide_event_init(&crowd_always, true);
+        bide_event_init(&crowd_complete, false);
+        bide_atomic_init(&crowd_arrived, 0);
+        assert_int_equal(bide_thread_pool_create(&pool, threads), 0);
+        bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+        for (unsigned i = 0; i < CROWD; i++) {
+            members[i].seen = 0;
+            bide_spawn(&members[i].spawned, &context,
+                       bide_task_init(&members[i].task, &crowd_member_body));
+        }
+        for (unsigned i = 0; i < CROWD; i++)
+            bide_event_wait_blocking(&members[i].spawned.ended, BIDE_FOREVER);
+        assert_int_equal(bide_atomic_load(&crowd_arrived, relaxed), CROWD);
+        bide_thread_pool_destroy(pool);
+        bide_event_destroy(&crowd_always);
+        bide_event_destroy(&crowd_complete);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1256,6 +1313,7 @@ int main(void)
         cmocka_unit_test(what_one_worker_makes_beyond_its_ring_ends_once),
         cmocka_unit_test(what_is_posted_from_outside_runs_while_all_rings_are_full),
         cmocka_unit_test(a_timer_fires_while_all_rings_are_full),
+        cmocka_unit_test(each_of_more_than_a_ring_has_its_turns),
         cmocka_unit_test(tokens_that_go_round_at_random_all_arrive),
         cmocka_unit_test(what_waits_to_run_in_a_pool_can_be_destroyed),
         cmocka_unit_test(what_waits_on_a_busy_worker_can_be_destroyed_on_another),

@@ -13,6 +13,7 @@
 #include "bide/handle.h"
 #include "bide/interval.h"
 #include "bide/mutex.h"
+#include "bide/run_loop.h"
 #include "bide/schedule.h"
 #include "bide/scope.h"
 #include "bide/spawn.h"
@@ -81,6 +82,66 @@ static void a_seed_gives_the_same_run(void **state)
         crowd_run(&second, seed);
         assert_string_equal(first.order, second.order);
     }
+}
+
+/* Two whose awaits are all ready: their turns are budgets that are drawn, also in a coroutine of another loop. */
+struct ready_one {
+    bide_task task;
+    uint64_t i;
+    bide_event *set;
+    bide_event_waiter wait;
+    bide_spawned spawned;
+};
+
+bide_coroutine(ready_one_body)
+{
+    bide_begin(ready_one_body, struct ready_one * self);
+    for (self->i = 0; self->i < 100000; self->i++)
+        bide_await(bide_event_wait(&self->wait, self->set));
+    bide_end();
+}
+
+static uint64_t count_drawn_turns(uint64_t seed)
+{
+    bide_sim_loop loop;
+    struct ready_one ones[2];
+    bide_event set;
+    bide_event_init(&set, true);
+    bide_sim_loop_init(&loop, seed);
+    for (unsigned i = 0; i < 2; i++) {
+        ones[i].set = &set;
+        bide_spawn(&ones[i].spawned, &loop.context, bide_task_init(&ones[i].task, &ready_one_body));
+    }
+    bide_sim_loop_run_until(&loop, SECOND);
+    uint64_t turns = loop.turns;
+    bide_sim_loop_destroy(&loop);
+    bide_event_destroy(&set);
+    return turns;
+}
+
+struct outer_one {
+    bide_task task;
+    uint64_t turns[8];
+};
+
+bide_coroutine(outer_one_body)
+{
+    bide_begin(outer_one_body, struct outer_one * self);
+    for (uint64_t i = 0; i < 8; i++)
+        self->turns[i] = count_drawn_turns(i + 1);
+    bide_end();
+}
+
+static void a_seed_gives_the_same_run_in_another_loop(void **state)
+{
+    bide_run_loop loop;
+    struct outer_one outer;
+    (void)state;
+    bide_run_loop_init(&loop);
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&outer.task, &outer_one_body)), 0);
+    bide_run_loop_destroy(&loop);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_true(outer.turns[i] == count_drawn_turns(i + 1));
 }
 
 static void seeds_give_different_runs(void **state)
@@ -1198,6 +1259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_seed_gives_the_same_run),
+        cmocka_unit_test(a_seed_gives_the_same_run_in_another_loop),
         cmocka_unit_test(seeds_give_different_runs),
         cmocka_unit_test(a_seed_gives_this_run_on_every_machine),
         cmocka_unit_test(time_jumps_when_nothing_is_ready),

@@ -69,14 +69,17 @@
  *    the lock.
  * 8. No ready coroutine starves, if the turns of at least one worker end (and those of the worker in
  *    whose ring it is, or some worker is out of work). Let L be the turns between two looks of a
- *    worker.
+ *    worker; it is 2 at least.
  *    - Injected: each look moves the oldest to the ring or, if that is full, runs it at once. The ring
  *      may be full at every look. So a coroutine with k injected before it is in a ring, or runs, within
  *      (k + 1) L turns of any one worker. Only the order of the injections counts: later ones go behind it.
  *    - A due timer: a look moves all timers that are due to the ring. If it is full, the look runs the
  *      first at once, and the others are injected.
  *    - In a ring: at most BIDE_RUN_QUEUE_SIZE_ - 1 are before it. For each of these at most LIFO_POLLS
- *      run from the slot, and in L turns at most two by a look. If the ring overflows it is injected.
+ *      run from the slot, and in L turns at most two by a look. If a coroutine is woken while the ring is
+ *      full, the older half of the ring is injected with it, and counts as such from then on: so the
+ *      bound holds as long as no more are woken than there is room for. One that yields with a full ring
+ *      is injected alone.
  *    - In the slot: it runs next, or after the two of a look, or goes to the end of the ring.
  *    A coroutine that does not suspend delays no ready coroutine of the pool.
  *
@@ -182,10 +185,11 @@ void bide_pool_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     bide_pool_worker *worker = bide_pool_worker_of_(pool);
-    if (worker == NULL)
+    if (worker == NULL ||
+        !bide_run_queue_push_(&worker->queue, awaiter)) /* (of a full ring none moves: 8) */
         pool_post_from_outside(pool, awaiter, awaiter);
     else
-        bide_pool_push_(worker, awaiter, awaiter);
+        bide_pool_tell_(pool);
 }
 
 /* ---- Taking work ---- */
@@ -249,14 +253,20 @@ static bool worker_keep_pace(bide_pool_worker *worker, uint64_t now)
     uint64_t time = worker->maintained != 0 ? now - worker->maintained : 0;
     if (worker->maintained != 0)
         worker->maintenance_turns = bide_look_turns_(turns, BIDE_POOL_MAINTENANCE_TURNS_, time);
-    worker->maintenance_countdown = worker->maintenance_turns;
+    /* (at least 2: between two looks, each of which may run an injected coroutine, one of the ring runs; 8) */
+    worker->maintenance_countdown = worker->maintenance_turns > 1 ? worker->maintenance_turns : 2;
     worker->maintained = now;
-    return turns == BIDE_POOL_MAINTENANCE_TURNS_ || time >= BIDE_LOOK_TIME_ / 4;
+    /* (by a time of its own: a worker may be out of work between any two maintenances) */
+    if (now - worker->looked < BIDE_LOOK_TIME_ / 4)
+        return false;
+    worker->looked = now;
+    return true;
 }
 
 /*
  * Returns a coroutine that runs before those of the slot and the ring, which is full (8); NULL: none. If
- * there are two, a due timer's and an injected one, it runs the first itself.
+ * there are two, a due timer's and an injected one, it runs the first itself, before it takes the second:
+ * while the first runs, the other is where all find it.
  */
 static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
 {
@@ -273,12 +283,12 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     }
     if (bide_atomic_load(&pool->is_injected, relaxed) == 0)
         return due;
+    if (due != NULL)
+        bide_pool_run_(worker, due);
     bide_awaiter *injected =
         worker_take_injected(worker, bide_run_queue_room_(&worker->queue) == 0);
     bide_pool_tell_(pool);
-    if (due != NULL && injected != NULL)
-        bide_pool_run_(worker, due);
-    return injected != NULL ? injected : due;
+    return injected;
 }
 
 /* From the worker's own slot and ring, or what its maintenance gives; NULL: nothing. */

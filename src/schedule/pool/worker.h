@@ -90,6 +90,7 @@ struct bide_pool_worker {
     unsigned maintenance_countdown; /* turns until the next maintenance */
     unsigned maintenance_turns;     /* from one to the next (look_pace.h) */
     uint64_t maintained;            /* when the last one was; 0: it was out of work since */
+    uint64_t looked;                /* when the driver was due the last time */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
     uint32_t random;                /* where stealing starts */

@@ -25,12 +25,12 @@
  * read anew, and the differences are the events. So an overflow is no event, and costs a walk over the
  * tree. Changes that follow each other closely may be told as one: a file that is made and removed before
  * the watcher has looked is not told at all, and a move that was not seen as a whole is a removal and
- * a creation.
+ * a creation. So is one that makes a path longer than PATH_MAX.
  *
  * A watcher keeps a record of each entry, some 200 bytes, and one watch of the kernel for each directory
  * (fs.inotify.max_user_watches). Symbolic links are entries, and are not followed. A directory that may
- * not be read is an entry without anything in it. A directory that is mounted twice in the tree is
- * watched at one of its places.
+ * not be read, or not be searched, is an entry without anything in it, until its mode is changed. A
+ * directory that is mounted twice in the tree is watched at one of its places.
  *
  * It uses inotify(7), and /proc: see file_watch.h, which is for single files and directories.
  */

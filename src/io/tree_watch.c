@@ -29,7 +29,8 @@
  * 5. After an overflow all is read again. Events that were queued before it are hints as any others.
  * 6. Each event is right for the set that its predecessors make. Before an entry is added, limbo is
  *    emptied, unless it is that entry, and so is limbo before another one goes there. So a path that is
- *    added to is free, and the path of limbo is still its path.
+ *    added to is free, and the path of limbo is still its path. Each entry of the table has a path: what
+ *    would have none where it was moved to is removed, and added as far as it has one.
  * 7. The time stamp of a file may be too coarse to show a second change. So a file whose status changed
  *    less than TREE_WATCH_RACY before it was looked at counts as changed when the tree is read anew.
  * 8. An event stays at the head of the list until the next one is asked for. If a coroutine is destroyed
@@ -378,7 +379,38 @@ static int tree_watch_detach(bide_tree_watcher *tree, tree_watch_node *node)
     return 0;
 }
 
-/* The entry in limbo has turned up: 4. */
+/* What the longest path below a directory adds to its own. */
+static size_t tree_watch_longest_below(const tree_watch_node *top)
+{
+    const tree_watch_node *node = top;
+    size_t size = 0, longest = 0;
+    for (;;) {
+        if (node->children != NULL) {
+            node = node->children;
+        } else {
+            while (node != top && node->next == NULL) {
+                size -= strlen(node->name) + 1;
+                node = node->parent;
+            }
+            if (node == top)
+                return longest;
+            size -= strlen(node->name) + 1;
+            node = node->next;
+        }
+        size += strlen(node->name) + 1;
+        longest = size > longest ? size : longest;
+    }
+}
+
+/* What is in limbo can be told of at a new place, with all below it. */
+static bool tree_watch_fits(bide_tree_watcher *tree, const tree_watch_node *parent,
+                            const char *name)
+{
+    const char *path = tree_watch_path(tree, parent, name);
+    return path != NULL && strlen(path) + tree_watch_longest_below(tree->limbo) < sizeof tree->path;
+}
+
+/* The entry in limbo has turned up, at a place where it fits: 4. */
 static int tree_watch_reattach(bide_tree_watcher *tree, tree_watch_node *parent, const char *name,
                                const struct stat *about)
 {
@@ -391,22 +423,21 @@ static int tree_watch_reattach(bide_tree_watcher *tree, tree_watch_node *parent,
     tree->limbo = NULL;
     tree_watch_link(tree, node, parent);
     const char *path = tree_watch_path(tree, parent, name);
+    bide_assert(path != NULL);
     bool has_content = node->size == about->st_size &&
                        node->modified.tv_sec == about->st_mtim.tv_sec &&
                        node->modified.tv_nsec == about->st_mtim.tv_nsec;
     bool is_directory = S_ISDIR(about->st_mode);
-    if (path != NULL) {
-        if (strcmp(path, tree->limbo_path) != 0) /* (it may have come back) */
-            tree_watch_emit(tree, BIDE_TREE_MOVED, path, tree->limbo_path, is_directory);
-        if (!is_directory && !has_content)
-            tree_watch_emit(tree, BIDE_TREE_MODIFIED, path, NULL, false);
-    }
+    if (strcmp(path, tree->limbo_path) != 0) /* (it may have come back) */
+        tree_watch_emit(tree, BIDE_TREE_MOVED, path, tree->limbo_path, is_directory);
+    if (!is_directory && !has_content)
+        tree_watch_emit(tree, BIDE_TREE_MODIFIED, path, NULL, false);
     free(tree->limbo_path);
     tree->limbo_path = NULL;
     tree_watch_update(node, about);
     if (is_directory)
         tree_watch_push_todo(tree, node, true);
-    return path != NULL ? 0 : -ENAMETOOLONG;
+    return 0;
 }
 
 static int tree_watch_add(bide_tree_watcher *tree, tree_watch_node *parent, const char *name,
@@ -479,7 +510,8 @@ static int tree_watch_compare(bide_tree_watcher *tree, tree_watch_node *parent, 
     }
     if (about == NULL)
         return 0;
-    if (node == NULL && tree->limbo != NULL && tree_watch_is_same(tree->limbo, about))
+    if (node == NULL && tree->limbo != NULL && tree_watch_is_same(tree->limbo, about) &&
+        tree_watch_fits(tree, parent, name))
         return tree_watch_reattach(tree, parent, name, about);
     if (node == NULL) {
         tree_watch_empty_limbo(tree); /* 6 */
@@ -596,6 +628,20 @@ static int tree_watch_compare_names(bide_tree_watcher *tree, tree_watch_node *no
     return 0;
 }
 
+/*
+ * What to do if a directory cannot be looked into. It may be read, but not searched: no hint of it is of
+ * any use. Without a watch it is read again when its mode has changed, of which the directory above has
+ * an event.
+ */
+static int tree_watch_refused(bide_tree_watcher *tree, tree_watch_node *node, int status)
+{
+    if (status != -EACCES)
+        return status;
+    if (node != &tree->root)
+        tree_watch_unwatch(tree, node);
+    return 0;
+}
+
 /* Watches a directory and reads it. */
 static int tree_watch_read(bide_tree_watcher *tree, tree_watch_node *node, bool is_deep)
 {
@@ -611,7 +657,7 @@ static int tree_watch_read(bide_tree_watcher *tree, tree_watch_node *node, bool 
     }
     status = tree_watch_compare_names(tree, node, directory, is_deep);
     closedir(directory);
-    return status;
+    return tree_watch_refused(tree, node, status);
 }
 
 static int tree_watch_read_all(bide_tree_watcher *tree)
@@ -651,10 +697,10 @@ static int tree_watch_follow_hint(bide_tree_watcher *tree)
     bool is_there = fstatat(fd, tree->hint_name, &about, AT_SYMLINK_NOFOLLOW) == 0;
     int status = is_there || errno == ENOENT ? 0 : -errno;
     close(fd);
-    if (status == 0)
-        status = tree_watch_compare(tree, node, tree->hint_name, is_there ? &about : NULL,
-                                    tree->hint_changes, false);
-    return status;
+    if (status < 0)
+        return tree_watch_refused(tree, node, status);
+    return tree_watch_compare(tree, node, tree->hint_name, is_there ? &about : NULL,
+                              tree->hint_changes, false);
 }
 
 /* The work of one hint, or of reading all: 9. */

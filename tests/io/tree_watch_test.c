@@ -8,10 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bide/tree_watch.h>
@@ -436,6 +439,174 @@ static void a_wait_that_is_cut_short_loses_nothing(void **state)
     end(f);
 }
 
+/* ---- As an ordinary user ---- */
+
+static void a_directory_that_may_not_be_searched_is_empty(void **state)
+{
+    make_root();
+    make("closed");
+    put("closed/file", "1");
+    assert_int_equal(chmod(in_root("closed"), 0400), 0);
+    fixture *f = begin(state, NULL);
+    expect(f, BIDE_TREE_FOUND, "closed");
+    put("one", "1");
+    expect(f, BIDE_TREE_CREATED, "one");
+    assert_int_equal(chmod(in_root("closed"), 0700), 0);
+    expect(f, BIDE_TREE_CREATED, "closed/file");
+    put("closed/more", "1"); /* there is a hint of it, when it cannot be looked at any more */
+    assert_int_equal(chmod(in_root("closed"), 0400), 0);
+    put("two", "1");
+    expect(f, BIDE_TREE_CREATED, "two");
+    assert_int_equal(chmod(in_root("closed"), 0700), 0);
+    expect(f, BIDE_TREE_CREATED, "closed/more");
+    assert_is_the_disk(&told);
+    bide_tree_watcher_stats stats;
+    bide_tree_watcher_get_stats(f->tree, &stats);
+    assert_int_equal(stats.directories, 2);
+    end(f);
+}
+
+enum { ORDINARY_USER = 65534, CANNOT = 77 };
+
+/* The child's whole life. The test is a group of its own, so that it has a world of its own. */
+static void be_an_ordinary_user(void)
+{
+    const struct CMUnitTest tests[] = {world_test(a_directory_that_may_not_be_searched_is_empty)};
+    if (geteuid() == 0 &&
+        (setgroups(0, NULL) != 0 || setgid(ORDINARY_USER) != 0 || setuid(ORDINARY_USER) != 0))
+        _exit(CANNOT);
+    struct stat about;
+    make_root(); /* one may have the right to search all directories without being root */
+    make("closed");
+    put("closed/file", "1");
+    bool may_search =
+        chmod(in_root("closed"), 0400) != 0 || lstat(in_root("closed/file"), &about) == 0;
+    (void)chmod(in_root("closed"), 0700);
+    remove_root();
+    if (may_search)
+        _exit(CANNOT);
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* it has a report of its own */
+    _exit(cmocka_run_group_tests_name("as an ordinary user", tests, NULL, NULL) != 0);
+}
+
+static void a_directory_that_may_not_be_searched_is_empty_for_an_ordinary_user(void **state)
+{
+    int status;
+    (void)state;
+    fflush(stdout);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        be_an_ordinary_user();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT) {
+        printf("# this process cannot be one of an ordinary user\n");
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
+/* ---- Paths that are too long ---- */
+
+static void remove_below(int directory)
+{
+    struct dirent *entry;
+    DIR *listed = fdopendir(directory);
+    assert_non_null(listed);
+    while ((entry = readdir(listed)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        int below =
+            openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+            remove_below(below);
+        assert_int_equal(unlinkat(directory, entry->d_name, below >= 0 ? AT_REMOVEDIR : 0), 0);
+    }
+    closedir(listed);
+}
+
+/* The next event that is no modification. (The set has no room for such paths.) */
+static int take_long(fixture *f)
+{
+    int status;
+    do
+        status = world_wait(f->world, bide_tree_watch_next(&f->next, f->tree));
+    while (status == 0 && f->next.change == BIDE_TREE_MODIFIED);
+    return status;
+}
+
+static void expect_long(fixture *f, bide_tree_change change, const char *path)
+{
+    assert_int_equal(take_long(f), 0);
+    assert_int_equal(f->next.change, change);
+    assert_string_equal(f->next.path, path);
+}
+
+static void name_of(char *name, char letter, size_t size)
+{
+    memset(name, letter, size);
+    name[size] = '\0';
+}
+
+static void a_move_that_makes_paths_too_long_is_a_removal_and_a_creation(void **state)
+{
+    enum { LEVELS = 19, LONG = 200, CHILD = 150 };
+    static char path[PATH_MAX];
+    char name[LONG + 1], top[LONG + 1], child[CHILD + 1], file[CHILD + 1];
+    name_of(name, 'x', LONG);
+    name_of(top, 'y', LONG);
+    name_of(child, 'c', CHILD);
+    name_of(file, 'f', CHILD);
+    make_root();
+    int above = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(above >= 0);
+    assert_int_equal(mkdirat(above, top, 0700), 0);
+    assert_int_equal(mkdirat(above, "a", 0700), 0);
+    int deep = openat(above, "a", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < LEVELS; i++) {
+        assert_int_equal(mkdirat(deep, name, 0700), 0);
+        int next = openat(deep, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(deep);
+        deep = next;
+        assert_true(deep >= 0);
+    }
+    assert_int_equal(mkdirat(deep, child, 0700), 0); /* 3,971 characters below the root */
+    fixture *f = begin(state, NULL);
+    for (int i = 0; i < LEVELS + 3; i++)
+        assert_int_equal(take_long(f), 0);
+    assert_int_equal(f->next.change, BIDE_TREE_FOUND);
+    assert_int_equal(strlen(f->next.path), 1 + LEVELS * (LONG + 1) + 1 + CHILD);
+    /* What is below it does not fit. */
+    int under = openat(above, top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(renameat(above, "a", under, "a"), 0);
+    expect_long(f, BIDE_TREE_REMOVED, "a");
+    size_t size = (size_t)snprintf(path, sizeof path, "%s/a", top);
+    expect_long(f, BIDE_TREE_CREATED, path);
+    for (int i = 0; i < LEVELS; i++) {
+        size += (size_t)snprintf(path + size, sizeof path - size, "/%s", name);
+        expect_long(f, BIDE_TREE_CREATED, path);
+    }
+    assert_int_equal(take_long(f), -ENAMETOOLONG);
+    assert_int_equal(take_long(f), -ENAMETOOLONG);
+    assert_int_equal(unlinkat(deep, child, AT_REMOVEDIR), 0);
+    assert_int_equal(mkdirat(above, file, 0700), 0);
+    expect_long(f, BIDE_TREE_CREATED, file);
+    /* It does not fit itself. */
+    assert_int_equal(renameat(above, file, deep, file), 0);
+    expect_long(f, BIDE_TREE_REMOVED, file);
+    assert_int_equal(take_long(f), -ENAMETOOLONG);
+    assert_int_equal(renameat(deep, file, above, file), 0);
+    expect_long(f, BIDE_TREE_CREATED, file);
+    bide_tree_watcher_stats stats;
+    bide_tree_watcher_get_stats(f->tree, &stats);
+    assert_int_equal(stats.entries, LEVELS + 3);
+    assert_int_equal(stats.directories, LEVELS + 4);
+    close(under);
+    close(deep);
+    remove_below(above);
+    end(f);
+}
+
 /* ---- At random ---- */
 
 enum { NAMES = 4, DEPTH = 4 };
@@ -586,6 +757,8 @@ int main(void)
         world_test(too_many_entries_are_reported),
         world_test(a_failed_creation_leaves_nothing),
         world_test(a_wait_that_is_cut_short_loses_nothing),
+        cmocka_unit_test(a_directory_that_may_not_be_searched_is_empty_for_an_ordinary_user),
+        world_test(a_move_that_makes_paths_too_long_is_a_removal_and_a_creation),
         world_test(a_tree_that_changes_at_random_is_told),
         world_test(a_tree_is_read_on_other_threads),
         world_test(an_overflow_loses_nothing),

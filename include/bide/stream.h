@@ -199,8 +199,9 @@ typedef struct bide_stream_bounds {
     size_t min;        /* a read goes on until so many bytes have come, or the end; 0: as 1 */
     uint64_t deadline; /* -ETIMEDOUT from this time of bide_now() on; 0: never */
     uint64_t pause;    /* nanoseconds: -ETIMEDOUT if nothing moves for so long; 0: no limit */
-    uint64_t *budget;  /* how many bytes may move, in all operations that share it; lowered by those
-                        * that have; NULL: any number */
+    uint64_t *budget;  /* how many bytes may move, in all operations that share it, on one thread at
+                        * a time; lowered by those that have, and until an operation has ended, by
+                        * those that it may still move; NULL: any number */
 } bide_stream_bounds;
 
 /* One read or write within bounds. The caller's memory until it has ended. */
@@ -213,6 +214,7 @@ typedef struct bide_stream_within_operation {
     bide_stream_bounds bounds;
     char *data;
     size_t size;
+    size_t reserved; /* bytes that are out of the budget and have not moved */
     int status;
     char beyond; /* a byte that is not in the budget any more */
     bool is_write, is_moving, is_beyond;
@@ -223,9 +225,10 @@ typedef struct bide_stream_within_operation {
 /*
  * Reads up to `size` bytes, 1 or more, into `data`, within `bounds`, which are copied. A count below
  * bounds->min, or of 0, is the end. When the budget is used up, one more byte is read, which tells the
- * end from too much: the end is a count of 0, and a byte is -EMSGSIZE and is lost. Bytes that need no
- * wait may be read after the deadline. Awaited in an async function without its struct, it gives the
- * count, or its error.
+ * end from too much: the end is a count of 0, and a byte is -EMSGSIZE and is lost. Until the read has
+ * ended, all that it may read is out of the budget, so others may find that used up; then the rest goes
+ * back. Bytes that need no wait may be read after the deadline. Awaited in an async function without its
+ * struct, it gives the count, or its error.
  * Threads: the stream's. Errors: those of the stream; -ETIMEDOUT (the deadline, or a pause that is too
  * long), -EMSGSIZE (more than the budget has come), -EINVAL (`size` is 0, or less than bounds->min),
  * -ENOTSUP (a time, and the scheduler has no timers). Suspends: if the stream's read does.
@@ -237,7 +240,8 @@ bide_awaiter *bide_stream_read_within(bide_stream_within_operation *operation, b
 
 /*
  * Writes all of `size` bytes within `bounds`, of which `min` has no meaning. More than the budget is
- * refused, and nothing is written. With a limit of pauses it goes in pieces of 16 KB, each of which
+ * refused, and nothing is written. All of them are out of the budget from the start, and those that were
+ * not written go back when it has ended. With a limit of pauses it goes in pieces of 16 KB, each of which
  * has to be taken in that time. Awaited in an async function without its struct, it gives the count, or
  * its error.
  * Threads: the stream's. Errors: those of the stream; -ETIMEDOUT, -EMSGSIZE (more than the budget),

@@ -6,6 +6,10 @@
  * times. The bytes that one has moved are counted when it has ended. If the coroutine is destroyed
  * meanwhile, `finally` counts them: the operation of the stream has been withdrawn by then, and its count
  * is final. So `count` and the budget are right whatever it ends with.
+ *
+ * Others may share the budget meanwhile, so what an operation may move is taken out of it first, and the
+ * rest is given back: a read takes what its next operation of the stream may bring, and a write takes all
+ * of its bytes at once, because it is refused as a whole or not at all.
  */
 #include "bide/stream.h"
 
@@ -34,6 +38,24 @@ static uint64_t stream_within_time(const bide_stream_within_operation *within,
     return time;
 }
 
+/* Takes bytes that may move out of the budget. It has so many. */
+static void stream_within_reserve(bide_stream_within_operation *within, size_t size)
+{
+    if (within->bounds.budget == NULL)
+        return;
+    bide_assert(within->reserved == 0 && size <= *within->bounds.budget);
+    *within->bounds.budget -= size;
+    within->reserved = size;
+}
+
+/* The reserved bytes that have not moved go back to the budget. */
+static void stream_within_give_back(bide_stream_within_operation *within)
+{
+    if (within->bounds.budget != NULL)
+        *within->bounds.budget += within->reserved;
+    within->reserved = 0;
+}
+
 static bide_awaiter *stream_within_start(bide_stream_within_operation *within,
                                          const bide_context *context)
 {
@@ -46,8 +68,10 @@ static bide_awaiter *stream_within_start(bide_stream_within_operation *within,
     if (within->is_beyond) {
         data = &within->beyond;
         size = 1;
-    } else if (bounds->budget != NULL && size > *bounds->budget) {
-        size = (size_t)*bounds->budget;
+    } else if (!within->is_write) {
+        if (bounds->budget != NULL && size > *bounds->budget)
+            size = (size_t)*bounds->budget;
+        stream_within_reserve(within, size);
     }
     if (within->is_write && bounds->pause != 0)
         size = size_min(size, STREAM_WITHIN_PIECE);
@@ -64,12 +88,22 @@ static size_t stream_within_finish(bide_stream_within_operation *within)
     size_t moved = bide_stream_count(&within->operation, within->stream);
     bide_assert(within->is_moving);
     within->is_moving = false;
-    if (within->is_beyond)
-        return moved;
+    if (within->is_beyond) {
+        if (moved == 0 || *within->bounds.budget == 0)
+            return moved;
+        /* Another operation has given back meanwhile: the byte is in the budget after all. */
+        within->is_beyond = false;
+        within->data[within->count] = within->beyond;
+        stream_within_reserve(within, moved);
+    }
     bide_assert(moved <= within->size - within->count);
     within->count += moved;
-    if (within->bounds.budget != NULL) /* (another operation may have used it up meanwhile) */
-        *within->bounds.budget -= moved < *within->bounds.budget ? moved : *within->bounds.budget;
+    if (within->bounds.budget != NULL) {
+        bide_assert(moved <= within->reserved);
+        within->reserved -= moved;
+    }
+    if (!within->is_write)
+        stream_within_give_back(within);
     return moved;
 }
 
@@ -98,6 +132,7 @@ bide_coroutine(stream_write_within_body)
     bide_begin(stream_write_within_body, bide_stream_within_operation * self);
     if (self->bounds.budget != NULL && self->size > *self->bounds.budget)
         bide_return(-EMSGSIZE);
+    stream_within_reserve(self, self->size);
     while (self->count < self->size) {
         bide_await_status(self->status, stream_within_start(self, bide_this_context()));
         stream_within_finish(self);
@@ -108,6 +143,7 @@ bide_coroutine(stream_write_within_body)
     bide_finally();
     if (self->is_moving)
         stream_within_finish(self);
+    stream_within_give_back(self);
     bide_end();
 }
 
@@ -119,7 +155,7 @@ static bide_awaiter *stream_within_init(bide_stream_within_operation *within, bi
     within->data = data;
     within->size = size;
     within->bounds = *bounds;
-    within->count = 0;
+    within->count = within->reserved = 0;
     within->is_write = is_write;
     within->is_moving = within->is_beyond = false;
     return bide_task_init(&within->task,

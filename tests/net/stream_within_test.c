@@ -9,6 +9,8 @@
 
 enum { PIPE = 64, MUCH = 100000 };
 
+static char much[MUCH];
+
 typedef struct fixture {
     world *world;
     bide_descriptor sockets[2];
@@ -179,7 +181,6 @@ static void a_write_of_more_than_the_budget_writes_nothing(void **state)
 
 static void a_write_that_nobody_reads_is_timed_out_by_its_count(void **state)
 {
-    static char much[MUCH];
     fixture f;
     open_fixture(&f, state, false);
     const bide_stream_bounds bounds = {.pause = BIDE_MILLISECONDS(1)};
@@ -232,6 +233,205 @@ static void a_destroyed_read_has_counted(void **state)
     close_fixture(&f);
 }
 
+/* A read or a write that runs beside the test. */
+struct mover {
+    bide_task task;
+    fixture *fixture;
+    bide_stream_bounds bounds;
+    size_t size;
+    bool is_write;
+    int status;
+    bide_stream_within_operation within;
+    bide_stop_source stop;
+    bide_context context;
+    bide_spawned spawned;
+};
+
+bide_coroutine(mover_body)
+{
+    bide_begin(mover_body, struct mover * self);
+    fixture *f = self->fixture;
+    bide_await_status(
+        self->status,
+        self->is_write
+            ? bide_stream_write_within(&self->within, f->output, much, self->size, &self->bounds)
+            : bide_stream_read_within(&self->within, f->input, f->text, self->size, &self->bounds));
+    bide_end();
+}
+
+static void turn(fixture *f)
+{
+    bide_sleep sleep;
+    assert_int_equal(world_wait(f->world, bide_sleep_for(&sleep, 20000)), 0);
+}
+
+/* Until it waits. */
+static void move(struct mover *mover)
+{
+    bide_stop_source_init(&mover->stop);
+    mover->context = *mover->fixture->world->context;
+    mover->context.stop = &mover->stop;
+    bide_spawn(&mover->spawned, &mover->context, bide_task_init(&mover->task, &mover_body));
+    turn(mover->fixture);
+}
+
+static int status_of(struct mover *mover)
+{
+    bide_event_waiter wait;
+    assert_int_equal(
+        world_wait(mover->fixture->world, bide_event_wait(&wait, &mover->spawned.ended)), 0);
+    return mover->status;
+}
+
+static void two_reads_at_once_share_a_budget(void **state)
+{
+    for (int of_sockets = 0; of_sockets < 2; of_sockets++) {
+        fixture f, g;
+        open_fixture(&f, state, of_sockets);
+        open_fixture(&g, state, of_sockets);
+        uint64_t budget = 10;
+        const bide_stream_bounds bounds = {.min = 8, .budget = &budget};
+        struct mover one = {.fixture = &f, .bounds = bounds, .size = 8};
+        struct mover other = {.fixture = &g, .bounds = bounds, .size = 8};
+        move(&one);
+        move(&other);
+        assert_int_equal(budget, 0);
+        put(&f, "12345678");
+        put(&g, "12345678");
+        assert_int_equal(status_of(&one), 0);
+        assert_int_equal(one.within.count, 8);
+        assert_int_equal(status_of(&other), -EMSGSIZE);
+        assert_int_equal(other.within.count, 2);
+        assert_int_equal(budget, 0);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+/* The budget was out when the read began, and another read has given it back before a byte came. */
+static void a_read_has_what_another_gave_back(void **state)
+{
+    for (int of_sockets = 0; of_sockets < 2; of_sockets++) {
+        fixture f, g;
+        open_fixture(&f, state, of_sockets);
+        open_fixture(&g, state, of_sockets);
+        uint64_t budget = 10;
+        const bide_stream_bounds bounds = {.min = 3, .budget = &budget};
+        struct mover one = {.fixture = &f, .bounds = bounds, .size = 10};
+        struct mover other = {.fixture = &g, .bounds = bounds, .size = 8};
+        move(&one);
+        move(&other);
+        bide_stop_request(&one.stop);
+        assert_int_equal(status_of(&one), -ECANCELED);
+        assert_int_equal(budget, 10);
+        put(&g, "123");
+        assert_int_equal(status_of(&other), 0);
+        assert_int_equal(other.within.count, 3);
+        assert_memory_equal(g.text, "123", 3);
+        assert_int_equal(budget, 7);
+        close_fixture(&f);
+        close_fixture(&g);
+    }
+}
+
+/* The first goes in pieces. The second would use up what the first has not written yet. */
+static void two_writes_at_once_share_a_budget(void **state)
+{
+    static char large[MUCH], into[MUCH];
+    enum { SIZE = 30000 };
+    fixture f, g;
+    open_fixture(&f, state, false);
+    open_fixture(&g, state, false);
+    bide_memory_pipe_init(&g.pipe, large, MUCH);
+    uint64_t budget = 40000;
+    const bide_stream_bounds bounds = {.budget = &budget, .pause = BIDE_SECONDS(1000)};
+    struct mover one = {.fixture = &f, .bounds = bounds, .size = SIZE, .is_write = true};
+    move(&one);
+    assert_int_equal(
+        world_wait(g.world, bide_stream_write_within(&g.within, g.output, much, SIZE, &bounds)),
+        -EMSGSIZE);
+    assert_int_equal(g.within.count, 0);
+    assert_int_equal(
+        world_wait(g.world, bide_stream_write_within(&g.within, g.output, much, 10000, &bounds)),
+        0);
+    assert_int_equal(budget, 0);
+    const bide_stream_bounds all = {.min = SIZE};
+    assert_int_equal(
+        world_wait(f.world, bide_stream_read_within(&f.within, f.input, into, SIZE, &all)), 0);
+    assert_int_equal(status_of(&one), 0);
+    assert_int_equal(one.within.count, SIZE);
+    assert_int_equal(budget, 0);
+    close_fixture(&f);
+    close_fixture(&g);
+}
+
+enum { COMPLETED, CANCELLED, TIMED_OUT, CLOSED, ENDINGS };
+
+static void end_mover(struct mover *mover, int ending)
+{
+    fixture *f = mover->fixture;
+    const bide_stream_bounds all = {.min = mover->size};
+    if (ending == CANCELLED)
+        bide_stop_request(&mover->stop);
+    else if (ending == CLOSED)
+        assert_int_equal(bide_stream_close(mover->is_write ? f->output : f->input), 0);
+    else if (ending == COMPLETED && mover->is_write)
+        assert_int_equal(read_within(f, mover->size, &all), 0);
+    else if (ending == COMPLETED)
+        assert_int_equal(
+            world_wait(f->world, bide_stream_write(&f->plain, f->output, much, mover->size - 3)),
+            0);
+}
+
+/* It moves 3 bytes, or a pipe full, and waits with the rest out of the budget. */
+static void what_has_not_moved_goes_back_to_the_budget(void **state)
+{
+    static const int statuses[ENDINGS] = {0, -ECANCELED, -ETIMEDOUT, -EPIPE};
+    for (int is_write = 0; is_write < 2; is_write++) {
+        for (int ending = 0; ending < ENDINGS; ending++) {
+            fixture f;
+            open_fixture(&f, state, false);
+            uint64_t budget = 250;
+            struct mover mover = {.fixture = &f,
+                                  .bounds = {.min = 100, .budget = &budget},
+                                  .size = 100,
+                                  .is_write = is_write};
+            if (ending == TIMED_OUT)
+                mover.bounds.deadline = world_now(f.world) + BIDE_MILLISECONDS(2);
+            if (!is_write)
+                put(&f, "abc");
+            move(&mover);
+            if (ending != TIMED_OUT) /* (on a slow machine the time may have come before) */
+                assert_int_equal(budget, 150);
+            end_mover(&mover, ending);
+            assert_int_equal(status_of(&mover), statuses[ending]);
+            assert_int_equal(budget, 250 - mover.within.count);
+            if (ending != TIMED_OUT)
+                assert_int_equal(mover.within.count, ending == COMPLETED ? 100
+                                                     : is_write          ? PIPE
+                                                                         : 3);
+            close_fixture(&f);
+        }
+    }
+}
+
+/* The same of a coroutine that is destroyed. */
+static void a_destroyed_write_gives_back(void **state)
+{
+    fixture f;
+    open_fixture(&f, state, false);
+    uint64_t budget = 250;
+    struct mover mover = {
+        .fixture = &f, .bounds = {.budget = &budget}, .size = 100, .is_write = true};
+    bide_start(&mover.task.frame, &mover_body, f.world->context);
+    bide_resume(&mover.task.frame); /* writes, and waits */
+    assert_int_equal(budget, 150);
+    bide_destroy(&mover.task.frame);
+    assert_int_equal(mover.within.count, PIPE);
+    assert_int_equal(budget, 250 - PIPE);
+    close_fixture(&f);
+}
+
 static void impossible_bounds_are_refused(void **state)
 {
     fixture f;
@@ -251,6 +451,11 @@ int main(void)
         world_test(a_write_of_more_than_the_budget_writes_nothing),
         world_test(a_write_that_nobody_reads_is_timed_out_by_its_count),
         world_test(a_destroyed_read_has_counted),
+        world_test(two_reads_at_once_share_a_budget),
+        world_test(a_read_has_what_another_gave_back),
+        world_test(two_writes_at_once_share_a_budget),
+        world_test(what_has_not_moved_goes_back_to_the_budget),
+        world_test(a_destroyed_write_gives_back),
         world_test(impossible_bounds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

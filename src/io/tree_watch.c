@@ -37,6 +37,8 @@
  *    before it resumes with it, it is told again.
  * 9. A hint is kept, and `needs_scan` set, until the work is done. So nothing is lost if the wait for a
  *    thread is cancelled, or the work fails halfway.
+ * 10. A hint of a directory is dropped if that may not be read or searched, or one above it may not.
+ *    There is an event when that one's mode is changed: it is read again then, with all below it.
  */
 #define _GNU_SOURCE
 #include "bide/tree_watch.h"
@@ -91,6 +93,7 @@ struct tree_watch_node {
     uint64_t seen; /* the reading of its directory in which it was last there */
     bool is_racy;  /* 7 */
     bool is_todo, is_deep;
+    bool is_refused; /* it, or a directory below it, could not be looked into: 10 */
 };
 
 struct tree_watch_event {
@@ -484,13 +487,24 @@ static int tree_watch_replace(bide_tree_watcher *tree, tree_watch_node *node,
     return status;
 }
 
-/* A directory that is still there may have been made anew, or may be readable now: 4. */
+/* A directory that is still there may have been made anew, or may be readable now: 4, 10. */
 static void tree_watch_look_again(bide_tree_watcher *tree, tree_watch_node *node, uint32_t hint)
 {
     const uint32_t structural =
         BIDE_FILE_CREATED | BIDE_FILE_REMOVED | BIDE_FILE_MOVED_FROM | BIDE_FILE_MOVED_TO;
-    if (S_ISDIR(node->mode) && (node->watch == NULL || (hint & structural) != 0))
+    if (S_ISDIR(node->mode) &&
+        (node->watch == NULL || node->is_refused || (hint & structural) != 0))
         tree_watch_push_todo(tree, node, true);
+}
+
+/* A directory cannot be looked into, which is an error unless it may not: 10. */
+static int tree_watch_refuse(tree_watch_node *node, int status)
+{
+    if (status != -EACCES)
+        return status;
+    for (; node != NULL; node = node->parent)
+        node->is_refused = true;
+    return 0;
 }
 
 /*
@@ -628,36 +642,24 @@ static int tree_watch_compare_names(bide_tree_watcher *tree, tree_watch_node *no
     return 0;
 }
 
-/*
- * What to do if a directory cannot be looked into. It may be read, but not searched: no hint of it is of
- * any use. Without a watch it is read again when its mode has changed, of which the directory above has
- * an event.
- */
-static int tree_watch_refused(bide_tree_watcher *tree, tree_watch_node *node, int status)
-{
-    if (status != -EACCES)
-        return status;
-    if (node != &tree->root)
-        tree_watch_unwatch(tree, node);
-    return 0;
-}
-
 /* Watches a directory and reads it. */
 static int tree_watch_read(bide_tree_watcher *tree, tree_watch_node *node, bool is_deep)
 {
+    if (is_deep)
+        node->is_refused = false;
     int fd = tree_watch_open(tree, node);
     if (fd < 0)
-        return fd == -ESTALE || fd == -EACCES ? 0 : fd;
+        return fd == -ESTALE ? 0 : tree_watch_refuse(node, fd);
     int status = tree_watch_directory(tree, node, fd);
     DIR *directory = status == 0 ? fdopendir(fd) : NULL;
     if (directory == NULL) {
         status = status < 0 ? status : -errno;
         close(fd);
-        return status == -EACCES ? 0 : status;
+        return tree_watch_refuse(node, status);
     }
     status = tree_watch_compare_names(tree, node, directory, is_deep);
     closedir(directory);
-    return tree_watch_refused(tree, node, status);
+    return tree_watch_refuse(node, status);
 }
 
 static int tree_watch_read_all(bide_tree_watcher *tree)
@@ -688,17 +690,19 @@ static int tree_watch_follow_hint(bide_tree_watcher *tree)
             tree_watch_end(tree);
         else if ((tree->hint_changes & BIDE_FILE_GONE) != 0)
             tree_watch_unwatch(tree, node);
+        else if (node == &tree->root) /* (there is no other event of its mode) */
+            tree_watch_look_again(tree, node, 0);
         return 0;
     }
     struct stat about;
     int fd = tree_watch_open(tree, node);
     if (fd < 0)
-        return fd == -ESTALE || fd == -EACCES ? 0 : fd; /* 3 */
+        return fd == -ESTALE ? 0 : tree_watch_refuse(node, fd); /* 3 */
     bool is_there = fstatat(fd, tree->hint_name, &about, AT_SYMLINK_NOFOLLOW) == 0;
     int status = is_there || errno == ENOENT ? 0 : -errno;
     close(fd);
     if (status < 0)
-        return tree_watch_refused(tree, node, status);
+        return tree_watch_refuse(node, status);
     return tree_watch_compare(tree, node, tree->hint_name, is_there ? &about : NULL,
                               tree->hint_changes, false);
 }

@@ -466,12 +466,60 @@ static void a_directory_that_may_not_be_searched_is_empty(void **state)
     end(f);
 }
 
+/* Makes a file in a directory while a directory may not be looked into. It is told when that may be. */
+static void expect_after(fixture *f, const char *closed, mode_t mode, const char *path)
+{
+    char name[PATH];
+    snprintf(name, sizeof name, "mode-%o", mode);
+    put(path, "1");
+    put(name, "1");
+    assert_int_equal(chmod(in_root(closed), mode), 0);
+    bool is_root = closed[0] == '\0';
+    if (!is_root)
+        expect(f, BIDE_TREE_CREATED, name);
+    else {
+        bide_with_deadline_operation limited;
+        assert_int_equal(
+            world_wait(f->world, bide_with_deadline(&limited, world_now(f->world) + 1000000,
+                                                    bide_tree_watch_next(&f->next, f->tree))),
+            -ETIMEDOUT);
+    }
+    assert_int_equal(chmod(in_root(closed), 0700), 0);
+    while (!has(&told, path) || !has(&told, name))
+        assert_int_equal(take(f), 0);
+    assert_is_the_disk(&told);
+    assert_int_equal(unlink(in_root(name)), 0);
+    expect(f, BIDE_TREE_REMOVED, name);
+}
+
+static void what_happens_while_a_directory_is_closed_is_told_afterwards(void **state)
+{
+    make_root();
+    make("a");
+    make("a/b");
+    make("a/b/c");
+    fixture *f = begin(state, NULL);
+    expect(f, BIDE_TREE_FOUND, "a");
+    expect(f, BIDE_TREE_FOUND, "a/b");
+    expect(f, BIDE_TREE_FOUND, "a/b/c");
+    expect_after(f, "a/b/c", 0000, "a/b/c/1");
+    expect_after(f, "a/b/c", 0300, "a/b/c/2");
+    expect_after(f, "a/b", 0600, "a/b/c/3");
+    expect_after(f, "a", 0600, "a/b/c/4");
+    expect_after(f, "", 0600, "a/b/c/5");
+    end(f);
+}
+
 enum { ORDINARY_USER = 65534, CANNOT = 77 };
 
 /* The child's whole life. The test is a group of its own, so that it has a world of its own. */
 static void be_an_ordinary_user(void)
 {
-    const struct CMUnitTest tests[] = {world_test(a_directory_that_may_not_be_searched_is_empty)};
+    const struct CMUnitTest tests[] = {
+        world_test(a_directory_that_may_not_be_searched_is_empty),
+        world_test(what_happens_while_a_directory_is_closed_is_told_afterwards),
+    };
+    alarm(60); /* nobody else ends it */
     if (geteuid() == 0 &&
         (setgroups(0, NULL) != 0 || setgid(ORDINARY_USER) != 0 || setuid(ORDINARY_USER) != 0))
         _exit(CANNOT);
@@ -489,7 +537,7 @@ static void be_an_ordinary_user(void)
     _exit(cmocka_run_group_tests_name("as an ordinary user", tests, NULL, NULL) != 0);
 }
 
-static void a_directory_that_may_not_be_searched_is_empty_for_an_ordinary_user(void **state)
+static void an_ordinary_user_may_not_look_into_all_directories(void **state)
 {
     int status;
     (void)state;
@@ -757,7 +805,7 @@ int main(void)
         world_test(too_many_entries_are_reported),
         world_test(a_failed_creation_leaves_nothing),
         world_test(a_wait_that_is_cut_short_loses_nothing),
-        cmocka_unit_test(a_directory_that_may_not_be_searched_is_empty_for_an_ordinary_user),
+        cmocka_unit_test(an_ordinary_user_may_not_look_into_all_directories),
         world_test(a_move_that_makes_paths_too_long_is_a_removal_and_a_creation),
         world_test(a_tree_that_changes_at_random_is_told),
         world_test(a_tree_is_read_on_other_threads),

@@ -21,6 +21,7 @@
  *     several on one descriptor      each direction has its line; operations end in the order in which
  *                                    they reached the home
  *     bide_close elsewhere           waits until the home's coroutine suspends
+ *     bide_close before any use      there is no home yet: by the thread that would use it
  *
  * A server may run here (server.h), and pool_server.h has one for each worker. "Limits" are below.
  */

@@ -338,7 +338,6 @@ struct user {
     bide_descriptor *socket;
     bide_io_operation operation;
     bide_with_deadline_operation limited;
-    bide_atomic(uint32_t) uses;
     int status;
     char byte;
 };
@@ -350,7 +349,6 @@ bide_coroutine(user_body)
         bide_await_status(self->status,
                           bide_with_deadline(&self->limited, bide_platform.now() + 3000,
                                              bide_recv(&self->operation, self->socket, &self->byte, 1)));
-        bide_atomic_fetch_add(&self->uses, 1, relaxed);
     } while (self->status == -ETIMEDOUT);
     bide_end();
 }
@@ -367,7 +365,8 @@ struct closer {
 bide_coroutine(closer_body)
 {
     bide_begin(closer_body, struct closer * self);
-    while (bide_atomic_load(&self->user->uses, relaxed) == 0)
+    /* (before it is in use it belongs to no loop, and to one thread) */
+    while (bide_atomic_load(&self->user->socket->io, relaxed) == NULL)
         bide_await(bide_sleep_for(&self->sleep, 1 + testing_random(&self->random) % 10000));
     self->status = bide_close(self->user->socket);
     bide_end();

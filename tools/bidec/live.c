@@ -553,9 +553,8 @@ void find_live_locals(struct node *node)
         flow_statement(node, live);
     } while (grows && ++pass < MAX_PASSES);
     for (size_t n = 0; (grows || has_hidden_jump) && n < suspension_count; n++) {
-        if (suspensions[n]->flow !=
-            NULL) /* all (print_saves leaves out those that are not visible) */
-            memset(suspensions[n]->flow->before, 0xff, words * sizeof *live);
+        for (int i = 1; suspensions[n]->flow != NULL && i <= local_count; i++)
+            add(suspensions[n]->flow->before, locals[i]); /* print_saves takes the visible ones */
     }
     limit_saves();
 }
@@ -569,9 +568,8 @@ void print_saves(struct text *out, const struct node *at_node, bool back)
     const int token = at_node->first;
     for (size_t i = 0; local_count != 0 && at_node->flow != NULL && i < words; i++) {
         for (uint64_t bits = at_node->flow->before[i]; bits != 0; bits &= bits - 1) {
-            int number = (int)(i * BITS) + __builtin_ctzll(bits);
-            struct symbol *s = number <= local_count ? locals[number] : NULL;
-            if (s == NULL || !s->is_local || s->scope->first > token || s->scope->last < token)
+            struct symbol *s = locals[(int)(i * BITS) + __builtin_ctzll(bits)];
+            if (!s->is_local || s->scope->first > token || s->scope->last < token)
                 continue;
             s->is_saved = true;
             if (!back && s->declarator->is_parameter && !s->is_written)

@@ -206,6 +206,9 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
         break;
     }
     o = walk(c, index + 1, l->inner, reached);
+    if (l->kind == WRAP_ONCE && reached && c->end->act == ACT_DEADLINE && o.status == 0 &&
+        c->setting->gives_way && !place_is_by_hand(at))
+        c->open = "whether its time comes before it begins to run it is open";
     if (l->kind == WRAP_ALL_READY)
         o.status = 0;
     l->ends_at = o.goes_on;

@@ -91,9 +91,13 @@ build() { # FOLDER CC CXX SETUP-OPTION...
     return "$status"
 }
 
-# Runs the tests of a build directory and counts them; shows the output only of failures.
+# Runs the tests of a build directory and counts them; shows the output only of failures. If BIDE_SEEDS_FROM is a
+# number, the tests that draw at random get a seed that follows from it and from the number of the run.
+runs=0
 run() { # NAME FOLDER TEST-OPTION...
     local name=$1 folder=$2 status=0 p=0 f=0 s=0
+    runs=$((runs + 1))
+    [ -z "${BIDE_SEEDS_FROM-}" ] || local -x BIDE_SEED=$((BIDE_SEEDS_FROM + runs))
     local log=$folder/meson-logs/testlog.json
     shift 2
     case $* in

@@ -95,7 +95,7 @@ typedef struct bide_check_scenario {
     /* Explore no more executions (those that are given up included), or no longer: what is found up
      * to then counts, and the result says that it is unfinished. 0: no limit. */
     uint64_t max_executions;
-    unsigned max_seconds;
+    double max_seconds;
 
     /* How often in an execution each thread meets a compare-exchange that fails for no reason, or a
      * sleep that ends for none. 0: once. */
@@ -114,6 +114,7 @@ typedef struct bide_check_result {
     uint64_t executions; /* complete ones */
     uint64_t blocked;    /* given up since a thread would only have waited or spun on */
     bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
+    bool is_bounded;     /* executions with more preemptions than `preemptions` were left out */
     char *message;       /* what was found, in a line; NULL if nothing */
     char *trace;         /* the steps that led there; NULL if nothing */
     char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
@@ -171,16 +172,20 @@ typedef struct bide_check_suite {
 
 /*
  * Checks scenarios, and prints for each what was found, with the number of executions; returns 0 if
- * each found what it expects, 1 if not, 2 for a wrong command line, 3 if one was not finished, but
- * all others found what they expect. On a terminal (stderr) it shows how far it has come, with an
+ * each found what it expects and all its executions were explored ("complete"), 1 if one found
+ * something else, 2 for a wrong command line, 3 if one was not finished, and 4 if one is "bounded"
+ * (executions with more preemptions were left out) and none is unfinished. A finding that is expected
+ * needs no more executions. On a terminal (stderr) it shows how far it has come, with an
  * estimate of what part that is. Its arguments:
  *
  *     (none)                all scenarios
  *     NAME...               those
  *     --list                only their names
  *     --verbose             the trace of expected findings too
+ *     --tap                 a line of TAP for each, for a test harness: what is not finished is
+ *                           skipped, and the status is 0 if no finding is wrong
  *     --replay TEXT NAME    one execution of one, step by step
- *     --time SECONDS        no longer than that for each scenario, and
+ *     --time SECONDS        no longer than that for each scenario (1.5 is one and a half), and
  *     --executions N        no more executions of each: otherwise it is not finished
  *     --preemptions N       explore only executions with at most N preemptions
  *     --weaken              a table: each order is made weaker by one step in turn, and something

@@ -185,7 +185,11 @@ static bool is_newest(const graph *g, const event *store)
 /* True if the decision agrees with the order of seq_cst operations and with the preemption bound. */
 static bool is_allowed(const graph *g, bool is_newest_choice)
 {
-    return (is_newest_choice || is_sc_consistent(g)) && is_within_bound(g);
+    if (!is_newest_choice && !is_sc_consistent(g))
+        return false;
+    bool is_within = is_within_bound(g);
+    the_checker.result->is_bounded |= !is_within;
+    return is_within;
 }
 
 bool decide_apply(graph *g, reference self, const option *o)

@@ -15,10 +15,10 @@
 #include <time.h>
 
 typedef struct main_options {
-    bool list, verbose, weaken;
+    bool list, verbose, weaken, tap;
     const char *replay;
     unsigned preemptions;
-    unsigned seconds;
+    double seconds;
     uint64_t executions;
     char **names;
     int names_count;
@@ -61,31 +61,60 @@ static bide_check_scenario with_limits(const main_options *o, const bide_check_s
     bide_check_scenario s = *given;
     if (o->preemptions != 0)
         s.preemptions = o->preemptions;
-    if (o->seconds != 0)
+    if (o->seconds > 0)
         s.max_seconds = o->seconds;
     if (o->executions != 0)
         s.max_executions = o->executions;
     return s;
 }
 
-/* The result of one scenario, or the worst of several. */
-typedef enum verdict { GOOD, UNFINISHED, BAD } verdict;
+/*
+ * The result of one scenario, or the worst of several. A scenario that found what it expects is
+ * complete, if that is a finding or if each of its executions was explored; or bounded, if those with
+ * more preemptions were left out.
+ */
+typedef enum verdict { COMPLETE, BOUNDED, UNFINISHED, BAD } verdict;
+
+static verdict verdict_of(const bide_check_scenario *s, const bide_check_result *r)
+{
+    if (r->is_unfinished)
+        return UNFINISHED;
+    if (r->finding != s->expected)
+        return BAD;
+    return r->finding == BIDE_CHECK_NOTHING && r->is_bounded ? BOUNDED : COMPLETE;
+}
 
 static void print_found(const bide_check_scenario *s, const bide_check_result *r, verdict v)
 {
     if (v == UNFINISHED) {
-        printf("%-40s not finished: %" PRIu64 " explored", s->name, r->executions + r->blocked);
+        printf("not finished: %" PRIu64 " explored", r->executions + r->blocked);
         return;
     }
-    printf("%-40s %s", s->name, bide_check_finding_name(r->finding));
+    fputs(bide_check_finding_name(r->finding), stdout);
     if (v == BAD)
         printf(" (not %s)", bide_check_finding_name(s->expected));
     printf(": %" PRIu64 " executions", r->executions);
     if (r->blocked != 0)
         printf(" and %" PRIu64 " given up", r->blocked);
+    if (v == BOUNDED)
+        printf(", bounded: at most %u preemption%s", s->preemptions,
+               s->preemptions == 1 ? "" : "s");
+    else if (v == COMPLETE && r->finding == BIDE_CHECK_NOTHING)
+        fputs(", complete", stdout);
 }
 
-static verdict check_scenario(const main_options *o, const bide_check_scenario *given)
+/* As a line of TAP: what is not finished counts as skipped. */
+static void print_tap(unsigned number, const bide_check_scenario *s, const bide_check_result *r,
+                      verdict v)
+{
+    printf("%s %u - %s%s: ", v == BAD ? "not ok" : "ok", number, v == UNFINISHED ? "# SKIP " : "",
+           s->name);
+    print_found(s, r, v);
+    putchar('\n');
+}
+
+static verdict check_scenario(const main_options *o, unsigned number,
+                              const bide_check_scenario *given)
 {
     bide_check_scenario s = with_limits(o, given);
     bide_check_result r;
@@ -97,9 +126,14 @@ static verdict check_scenario(const main_options *o, const bide_check_scenario *
         bide_check_explore(&s, &r);
     progress_show(NULL);
     double seconds = seconds_now() - begun;
-    verdict v = r.is_unfinished ? UNFINISHED : r.finding == s.expected ? GOOD : BAD;
-    print_found(&s, &r, v);
-    printf(", %.2f s\n", seconds);
+    verdict v = o->replay == NULL ? verdict_of(&s, &r) : r.finding == s.expected ? COMPLETE : BAD;
+    if (o->tap) {
+        print_tap(number, &s, &r, v);
+    } else {
+        printf("%-40s ", s.name);
+        print_found(&s, &r, v);
+        printf(", %.2f s\n", seconds);
+    }
     if (r.message != NULL && (v == BAD || o->verbose || o->replay != NULL))
         printf("    %s\n", r.message);
     if (r.trace != NULL && (v == BAD || o->verbose || o->replay != NULL))
@@ -260,6 +294,17 @@ static bool weaken_all(const main_options *o, const bide_check_suite *suite)
 
 /* ---- The command line ---- */
 
+/* Seconds above 0, with or without a fraction. */
+static bool read_seconds(const char *text, double *seconds)
+{
+    size_t length = strlen(text);
+    if (length > 12 || strspn(text, "0123456789.") != length || text[0] == '.')
+        return false;
+    char *end;
+    *seconds = strtod(text, &end);
+    return *end == '\0' && *seconds > 0;
+}
+
 /* A number above 0 with at most `max_digits` digits. */
 static bool is_number(const char *text, size_t max_digits)
 {
@@ -277,12 +322,14 @@ static bool read_options(main_options *o, int argc, char **argv)
             o->verbose = true;
         else if (strcmp(a, "--weaken") == 0)
             o->weaken = true;
+        else if (strcmp(a, "--tap") == 0)
+            o->tap = true;
         else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
             o->replay = argv[++i];
         else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
             o->preemptions = (unsigned)strtoul(argv[++i], NULL, 10);
-        else if (strcmp(a, "--time") == 0 && i + 1 < argc && is_number(argv[i + 1], 7))
-            o->seconds = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(a, "--time") == 0 && i + 1 < argc && read_seconds(argv[i + 1], &o->seconds))
+            i++;
         else if (strcmp(a, "--executions") == 0 && i + 1 < argc && is_number(argv[i + 1], 18))
             o->executions = strtoull(argv[++i], NULL, 10);
         else if (a[0] == '-')
@@ -298,8 +345,8 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
     main_options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
     if (o.names == NULL || !read_options(&o, argc, argv)) {
         fprintf(stderr,
-                "usage: %s [--list] [--verbose] [--weaken] [--preemptions N] [--time SECONDS]\n"
-                "          [--executions N] [NAME...]\n"
+                "usage: %s [--list] [--verbose] [--tap] [--weaken] [--preemptions N]\n"
+                "          [--time SECONDS] [--executions N] [NAME...]\n"
                 "       %s --replay TEXT NAME\n",
                 argv[0], argv[0]);
         free(o.names);
@@ -309,22 +356,27 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         free(o.names);
         return 2;
     }
-    verdict worst = GOOD;
+    verdict worst = COMPLETE;
+    unsigned number = 0;
     if (o.weaken) {
-        worst = weaken_all(&o, suite) ? GOOD : BAD;
+        worst = weaken_all(&o, suite) ? COMPLETE : BAD;
     } else {
         for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
             const bide_check_scenario *s = suite->scenarios[i];
             if (!is_wanted(&o, s))
                 continue;
-            verdict v = GOOD;
+            verdict v = COMPLETE;
+            number++;
             if (o.list)
                 puts(s->name);
             else
-                v = check_scenario(&o, s);
+                v = check_scenario(&o, number, s);
             worst = v > worst ? v : worst;
         }
+        if (o.tap)
+            printf("1..%u\n", number);
     }
     free(o.names);
-    return worst == BAD ? 1 : worst == UNFINISHED ? 3 : 0;
+    static const int statuses[] = {[COMPLETE] = 0, [BOUNDED] = 4, [UNFINISHED] = 3, [BAD] = 1};
+    return o.tap && worst != BAD ? 0 : statuses[worst];
 }

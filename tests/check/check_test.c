@@ -20,7 +20,7 @@
 typedef struct state {
     bide_atomic(uint32_t) x, y;
     bide_event event;
-    uint32_t read[2];
+    uint32_t read[2], seen[3];
     void *block;
 } state;
 
@@ -957,7 +957,7 @@ static void the_status_is_0_if_all_is_as_expected(void **unused)
     (void)unused;
     assert_int_equal(run(&good_suite, (const char *const[]){NULL}), 0);
     assert_said("store_buffering ");
-    assert_said("nothing: 4 executions");
+    assert_said("nothing: 4 executions, complete, ");
     assert_said("fails_as_expected ");
     assert_null(strstr(said, "thread 1"));
 }
@@ -1020,6 +1020,78 @@ static void the_status_is_3_if_it_is_not_finished(void **unused)
     assert_int_equal(RUN(&suite, "--executions", "0"), 2);
     assert_int_equal(RUN(&suite, "--time"), 2);
     assert_int_equal(RUN(&suite, "--time", "soon"), 2);
+    assert_int_equal(RUN(&suite, "--time", "0"), 2);
+    assert_int_equal(RUN(&suite, "--time", "0.0"), 2);
+    assert_int_equal(RUN(&suite, "--time", "1.2.3"), 2);
+    assert_int_equal(RUN(&suite, "--time", "0.25", "endless"), 3);
+}
+
+/* The values that thread 1 gets are 0, 2 and 4 if the threads take turns. */
+static void add_three(void *p)
+{
+    state *s = p;
+    for (unsigned i = 0; i < 3; i++)
+        s->seen[i] = bide_atomic_fetch_add(&s->x, 1, relaxed);
+}
+
+static void add_three_too(void *p)
+{
+    for (unsigned i = 0; i < 3; i++)
+        bide_atomic_fetch_add(&((state *)p)->x, 1, relaxed);
+}
+
+static void see_no_turns(void *p)
+{
+    const uint32_t *seen = ((state *)p)->seen;
+    bide_check_assert(seen[0] != 0 || seen[1] != 2 || seen[2] != 4);
+}
+
+SCENARIO(takes_turns, .threads = {add_three, add_three_too}, .finish = see_no_turns);
+
+static void the_status_is_4_if_a_bound_left_something_out(void **unused)
+{
+    (void)unused;
+    bide_check_scenario bounded = takes_turns;
+    bounded.preemptions = 2;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &takes_turns, NULL}};
+    const bide_check_suite by_itself = {
+        .scenarios = (const bide_check_scenario *const[]){&bounded, &fails_as_expected, NULL}};
+    const bide_check_suite worse = {
+        .scenarios = (const bide_check_scenario *const[]){&bounded, &endless, NULL}};
+    assert_int_equal(RUN(&suite, "takes_turns"), 1);
+    assert_int_equal(RUN(&suite, "--preemptions", "1", "takes_turns"), 4);
+    assert_said(" executions, bounded: at most 1 preemption, ");
+    assert_null(strstr(said, "complete"));
+    assert_int_equal(run(&by_itself, (const char *const[]){NULL}), 4);
+    assert_said(" executions, bounded: at most 2 preemptions, ");
+    assert_int_equal(RUN(&worse, "--executions", "50"), 3);
+    assert_said(" executions, bounded: at most 2 preemptions, ");
+    assert_said("not finished: 50 explored");
+    /* The bound is wide enough to find it, or leaves out nothing. */
+    assert_int_equal(RUN(&suite, "--preemptions", "9", "takes_turns"), 1);
+    assert_int_equal(RUN(&suite, "--preemptions", "9", "store_buffering"), 0);
+    assert_said("nothing: 4 executions, complete, ");
+    bide_check_result r;
+    assert_int_equal(bide_check_explore(&bounded, &r), BIDE_CHECK_NOTHING);
+    assert_true(r.is_bounded);
+    assert_false(r.is_unfinished);
+    bide_check_result_free(&r);
+}
+
+static void tap_has_a_line_for_each(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &endless,
+                                                          &fails_as_expected, NULL}};
+    assert_int_equal(RUN(&suite, "--tap", "--executions", "5"), 0);
+    assert_string_equal(said, "ok 1 - store_buffering: nothing: 4 executions, complete\n"
+                              "ok 2 - # SKIP endless: not finished: 5 explored\n"
+                              "ok 3 - fails_as_expected: failed assertion: 0 executions\n"
+                              "1..3\n");
+    assert_int_equal(RUN(&bad_suite, "--tap"), 1);
+    assert_said("not ok 2 - fails: failed assertion (not nothing): ");
 }
 
 /* Runs it with a terminal as stderr, and keeps the output there. */
@@ -1246,6 +1318,8 @@ int main(void)
         cmocka_unit_test(the_status_is_1_if_not),
         cmocka_unit_test(the_status_is_2_for_a_wrong_command_line),
         cmocka_unit_test(the_status_is_3_if_it_is_not_finished),
+        cmocka_unit_test(the_status_is_4_if_a_bound_left_something_out),
+        cmocka_unit_test(tap_has_a_line_for_each),
         cmocka_unit_test(how_far_it_has_come_is_shown_on_a_terminal),
         cmocka_unit_test(what_is_not_finished_finds_nothing_of_a_weaker_order),
         cmocka_unit_test(list_prints_the_names_only),

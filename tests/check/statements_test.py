@@ -168,7 +168,7 @@ def found_by(program, bound):
             finished = False
     process.stdout.close()
     status = process.wait()
-    if found is None and status not in (0, 3):
+    if found is None and status not in (0, 3, 4):
         found = f"status {status}"
     return found, finished
 

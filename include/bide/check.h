@@ -93,7 +93,8 @@ typedef struct bide_check_scenario {
     unsigned max_steps; /* of one thread, at most 65000; 0: 10000. More is a livelock */
 
     /* Explore no more executions (those that are given up included), or no longer: what is found up
-     * to then counts, and the result says that it is unfinished. 0: no limit. */
+     * to then counts, and the result says that it is unfinished. 0: no limit. A thread that makes no
+     * step for a second or two after the last second is a livelock. */
     uint64_t max_executions;
     double max_seconds;
 

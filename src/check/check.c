@@ -45,7 +45,7 @@ bide_check_finding bide_check_explore(const bide_check_scenario *scenario,
 {
     checker_begin(scenario, result);
     replay_read(NULL);
-    crash_begin();
+    crash_begin(scenario->max_seconds);
     explore_all();
     crash_end();
     memory_restore();
@@ -62,7 +62,7 @@ bide_check_finding bide_check_replay(const bide_check_scenario *scenario, const 
         return result->finding;
     }
     graph *g = graph_new();
-    crash_begin();
+    crash_begin(scenario->max_seconds);
     machine_run(g);
     crash_end();
     graph_free(g);

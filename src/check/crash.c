@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 
 #if defined __has_include
 #if __has_include(<execinfo.h>)
@@ -45,6 +46,10 @@ static int happened = NOTHING;
 static uintptr_t accessed;
 static const void *code; /* its return address, or the address after its instruction; or NULL */
 
+static bool is_timed;
+static struct sigaction alarm_before;
+static uint64_t moves_seen; /* at the last alarm */
+
 /*
  * Returns the return address of the first caller, after `skipped` others, that belongs to the program
  * and not to a library. With `is_exact`, the first one was interrupted at an instruction and did not
@@ -69,6 +74,23 @@ static const void *program_caller(int skipped, bool is_exact)
 static bool is_memory_fault(int signal)
 {
     return signal == SIGSEGV || signal == SIGBUS;
+}
+
+/* False if the thread that runs has made a step since the last alarm, or if none runs. */
+static bool is_stuck(void)
+{
+    bool is_same = moves_seen == the_execution.moves;
+    moves_seen = the_execution.moves;
+    return is_same && execution_is_running();
+}
+
+static void note_alarm(int signal)
+{
+    if (!is_stuck())
+        return;
+    happened = signal;
+    code = program_caller(2, true);
+    fiber_abandon();
 }
 
 static void note_signal(int signal, siginfo_t *info, void *context)
@@ -103,7 +125,28 @@ static void note_exit(void)
     fiber_abandon();
 }
 
-void crash_begin(void)
+/* Begins the alarms, one a second after `seconds`. */
+static void begin_alarms(double seconds)
+{
+    struct itimerval timer = {.it_interval = {1, 0}, .it_value = {(time_t)seconds + 1, 0}};
+    struct sigaction action = {.sa_handler = note_alarm};
+    action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, &alarm_before);
+    moves_seen = the_execution.moves;
+    is_timed = true;
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void end_alarms(void)
+{
+    const struct itimerval never = {0};
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &alarm_before, NULL);
+    is_timed = false;
+}
+
+void crash_begin(double seconds)
 {
     static _Alignas(16) char alternate[ALTERNATE_SIZE];
     if (depth++ != 0)
@@ -122,6 +165,8 @@ void crash_begin(void)
     }
     if (!will_see_exit)
         will_see_exit = atexit(note_exit) == 0;
+    if (seconds > 0)
+        begin_alarms(seconds);
 }
 
 void crash_end(void)
@@ -129,6 +174,8 @@ void crash_end(void)
     bide_assert(depth != 0 && happened == NOTHING);
     if (--depth != 0)
         return;
+    if (is_timed)
+        end_alarms();
     for (unsigned i = 0; i < SIGNALS; i++)
         sigaction(signals[i], &before[i], NULL);
     sigaltstack(&stack_before, NULL);
@@ -163,6 +210,10 @@ bool crash_report(unsigned thread, const bide_check_site_ *at)
     else if (is_memory_fault(what))
         execution_found(BIDE_CHECK_CRASH, "%s crashes: it uses address %#zx, at %s", who,
                         (size_t)accessed, where);
+    else if (what == SIGALRM)
+        execution_found(BIDE_CHECK_LIVELOCK,
+                        "%s does not return: it makes no step that the checker sees, at %s", who,
+                        where);
     else if (what == SIGABRT)
         execution_found(BIDE_CHECK_CRASH, "%s aborts, at %s", who, where);
     else

@@ -47,11 +47,13 @@ void execution_add(reference step)
     bide_assert(execution_has_run(step) && step.index + 1u == execution_running()->position);
     order = grown(order, &order_capacity, order_count + 1, sizeof *order);
     order[order_count++] = step;
+    the_execution.moves++;
 }
 
 void execution_turn_begins(void)
 {
     turn_began = order_count;
+    the_execution.moves++;
 }
 
 bool execution_turn_was_idle(void)

@@ -56,6 +56,7 @@ typedef struct execution {
     thread_record threads[THREADS];
     unsigned running; /* or NOBODY */
     bool given_up;
+    uint64_t moves; /* steps, and turns of threads, since the program began */
 } execution;
 
 extern execution the_execution;

@@ -248,6 +248,55 @@ static void a_program_whose_scenario_crashes_fails_and_tells_how(void **unused)
     }
 }
 
+/* ---- What does not return, with a limit of time ---- */
+
+static void run_for_ever(void *p)
+{
+    for (volatile uint32_t seen_there = load(p); seen_there == 1;)
+        ;
+}
+
+static void read_for_ever(void *p)
+{
+    if (load(p) == 1) {
+        while (((const volatile state *)p)->pointer == NULL)
+            ;
+    }
+}
+
+static void wait_for_the_system(void *p)
+{
+    for (bool waits = load(p) == 1; waits;)
+        pause();
+}
+
+static void what_does_not_return_is_a_finding_if_the_time_is_limited(void **unused)
+{
+    (void)unused;
+    void (*const all[])(void *) = {run_for_ever, read_for_ever, wait_for_the_system};
+    struct sigaction mine = {.sa_handler = see}, now;
+    sigaction(SIGALRM, &mine, NULL);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const bide_check_scenario s = {.name = "endless",
+                                       .size = sizeof(state),
+                                       .threads = {all[i], store_1},
+                                       .max_seconds = 0.1};
+        bide_check_result r, again;
+        assert_int_equal(bide_check_explore(&s, &r), BIDE_CHECK_LIVELOCK);
+        print_message("%s\n%s%s\n", r.message, r.trace, r.replay);
+        assert_non_null(strstr(r.message, "thread 1 does not return: it makes no step"));
+        if (all[i] == run_for_ever) /* (the others may be in the checker, or in the C library) */
+            assert_non_null(strstr(r.message, "crash_test.c:"));
+        assert_int_equal(bide_check_replay(&s, r.replay, &again), BIDE_CHECK_LIVELOCK);
+        assert_string_equal(again.trace, r.trace);
+        bide_check_result_free(&again);
+        bide_check_result_free(&r);
+    }
+    sigaction(SIGALRM, NULL, &now);
+    assert_ptr_equal(now.sa_handler, see);
+    signal(SIGALRM, SIG_DFL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_stack_that_is_used_up_is_a_finding),
         cmocka_unit_test(outside_scenarios_signals_are_the_programs_own),
         cmocka_unit_test(a_program_whose_scenario_crashes_fails_and_tells_how),
+        cmocka_unit_test(what_does_not_return_is_a_finding_if_the_time_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

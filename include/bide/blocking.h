@@ -19,6 +19,10 @@
  * Any thread may make a call. It costs a lock, the waking of a thread, and a post back. For a
  * coroutine on a test loop (sim_loop.h) the loop itself makes the call, after a delay.
  *
+ * A pool belongs to the process that created it. A child of fork has none of its threads. A child that
+ * continues without exec leaves it alone, and creates pools of its own. To make a call there, or to
+ * destroy it, is misuse, and reported.
+ *
  * A call can be cancelled until a thread has begun it. After that it can be interrupted, if its
  * caller allows that (bide_blocking_run_interruptible) and the pool has a signal for it.
  *
@@ -86,7 +90,8 @@ void bide_blocking_get_stats(bide_blocking *blocking, bide_blocking_stats *count
 /*
  * Ends the threads, once what is queued has been done, and frees the set; NULL is left as it is. No
  * call may be under way that a coroutine waits for. On one of its own threads it is misuse, and
- * told; that is also where a coroutine of the inline scheduler goes on after a call.
+ * told; that is also where a coroutine of the inline scheduler goes on after a call. In a child of fork
+ * it is misuse too.
  * Threads: any, except the set's own. Progress: blocks.
  */
 void bide_blocking_destroy(bide_blocking *blocking);
@@ -120,7 +125,11 @@ typedef struct bide_blocking_call {
     int status;
 
     /* of the holder of the pool's lock */
-    struct bide_blocking_thread_ *thread; /* that has begun it, if it may be interrupted */
+    union {
+        struct bide_blocking_call *before;    /* while it is queued; NULL: it is the oldest */
+        struct bide_blocking_thread_ *thread; /* that has begun it, if it may be interrupted */
+    } at;
+    bool is_queued;
     bool interrupted;
 } bide_blocking_call;
 
@@ -130,8 +139,8 @@ typedef struct bide_blocking_call {
  * that is cancelled (stop.h) before a thread has begun it is not made; after that it is not
  * interrupted. A coroutine that waits for a call that has begun cannot be destroyed. A call is no case
  * of a select, which refuses it, because what `function` has done cannot be undone; nor are those
- * below. Await it in a coroutine of its own, and select on that one's end. To cut a call
- * short is linear in the calls that are queued. If no thread is idle and none can be started, it
+ * below. Await it in a coroutine of its own, and select on that one's end. Cancelling a queued call
+ * costs the same no matter how many are queued. If no thread is idle and none can be started, it
  * waits for those that there are; if there are none, it ends with the error. NULL for `function` is
  * misuse, which is detected if BIDE_DEBUG is 1.
  * Threads: any. Errors: -EAGAIN (there are no threads, and the system has none to give),

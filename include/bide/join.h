@@ -138,6 +138,10 @@ BIDE_INLINE void bide_join_in_checked_(bide_thread_pool *pool, void (*first)(voi
  * is another thread's; and the stack grows no deeper than the joins are nested. The worker runs no
  * coroutines in the meantime. A coroutine of the pool may join too: it does not suspend, and keeps
  * its worker until both halves have ended.
+ *
+ * Joins that nest are calls that nest: the depth is bounded by the worker's C stack, whether halves are stolen or
+ * not. For deeper recursion give the pool's threads larger stacks (`stack_size` of bide_thread_pool_options), or
+ * fork coroutines (fork.h), whose frames are not on the C stack.
  */
 
 BIDE_EXTERN_C_END

@@ -17,7 +17,7 @@
  *
  * A loop belongs to the thread that runs it first, and to the process that created it. In a child of
  * fork that continues without exec it does not run, and never touches state that it shares with its
- * parent; there it may be destroyed, and its descriptors closed.
+ * parent; there it may be destroyed, and its descriptors closed, but not by a coroutine that runs on it.
  *
  * Why it is correct: src/io/loop.c.
  */
@@ -65,7 +65,8 @@ int bide_loop_create(bide_loop **loop, const bide_loop_options *options);
 
 /*
  * Frees it; NULL is left as it is. It does not run, and nothing waits in it; if BIDE_DEBUG is 1 it
- * reports misuse otherwise. Descriptors that are open stay open, and belong to no loop.
+ * reports misuse otherwise. If it runs on the calling thread, as when one of its coroutines destroys it, that is
+ * reported always, in a child of fork too. Descriptors that are open stay open, and belong to no loop.
  * Threads: the loop's; any if it never ran. Progress: blocks.
  */
 void bide_loop_destroy(bide_loop *loop);

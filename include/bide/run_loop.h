@@ -13,6 +13,9 @@
  * take longer than those before, one look comes later: after up to 32 of them. A coroutine whose operations are
  * always ready ends its turn after 200 us (bide/stop.h).
  *
+ * A child of fork has a copy of each loop, as the fork found it. It may run the copy if the forking thread ran the
+ * loop, or nobody; it may not if another thread did. Threads that belong to the parent wake nothing in it.
+ *
  * Why it is correct: src/schedule/run_loop.c.
  */
 #ifndef BIDE_RUN_LOOP_H
@@ -32,6 +35,7 @@ typedef struct bide_run_loop {
 
     /* of the thread that runs the loop: what it has taken and is to resume, the oldest first */
     bide_awaiter_chain ready;
+    bide_awaiter *passed; /* before `ready`, the nearest first: a queued coroutine was destroyed */
     uint32_t spins; /* how long to look before it sleeps next time */
     bool may_spin;  /* may it look for a while before a coroutine suspends? */
     bool stopping;

@@ -22,12 +22,16 @@
  * specified.
  *
  * A worker that has work looks at the timers, at what was posted from outside, and at events once in 200 us
- * and a turn, or 128 turns. If turns suddenly take longer than those before, one look comes later: after up to
+ * and a turn, or 128 turns (`event_interval`). If turns suddenly take longer than those before, one look comes later: after up to
  * 128 of them. Each look moves the oldest coroutines that were posted from outside behind the waiting ones,
  * or runs the oldest, if there is no room.
  *
  * Any thread may post. Idle workers poll for a while, and then sleep. While all sleep, the pool takes
  * no processor time.
+ *
+ * A pool belongs to the process that created it. A child of fork has none of its threads: nothing runs on it
+ * there. A child that continues without exec leaves it alone, and creates pools of its own. To destroy it
+ * there is misuse, and reported.
  *
  * Why it is correct: src/schedule/pool/worker.c, and run_queue.h beside it.
  */
@@ -65,6 +69,14 @@ typedef struct bide_thread_pool_options {
 
     /* Find out how long the longest turn was: it costs a look at the clock or two each turn. */
     bool times_runs;
+
+    /* A worker that has work looks at the timers, at what was posted from outside, and at events at least
+     * once in so many turns: 2 to 65536. Fewer turns make looks prompt and turns dear. 0: 128. */
+    unsigned event_interval;
+
+    /* Bytes of each thread's stack, at least; 0: the system's default. Coroutines need little, but
+     * bide_join (join.h) recurses on it. */
+    size_t stack_size;
 } bide_thread_pool_options;
 
 /* What the workers have done since the pool began. Each number may be a moment old. */
@@ -74,6 +86,15 @@ typedef struct bide_thread_pool_stats {
     uint64_t sleeps;      /* how often one fell asleep */
     uint64_t longest_run; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
 } bide_thread_pool_stats;
+
+/* The same of one worker. */
+typedef struct bide_thread_pool_worker_stats {
+    uint64_t runs;
+    uint64_t steals;
+    uint64_t sleeps;
+    uint64_t longest_run;
+    size_t ready; /* coroutines in its own queue; others may take them */
+} bide_thread_pool_worker_stats;
 
 /*
  * Starts a pool of `threads` threads, or of one for each processor if `threads` is 0, and puts it
@@ -88,7 +109,7 @@ int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
  * The same with more to say. What `options` points to is not used after it has returned, but for
  * the functions and their argument.
  * Threads: any. Errors: as bide_thread_pool_create, and -EINVAL (a processor that the process may
- * not use). Progress: blocks.
+ * not use, an interval or a stack that cannot be). Progress: blocks.
  */
 int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool_options *options);
 
@@ -96,7 +117,7 @@ int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool
  * Ends the threads, once what is queued has run, and frees the pool; NULL is left as it is. Nothing
  * that belongs to the pool may be waiting any more: a timer that is still set, or something that
  * was begun on the pool and has not ended, is told as misuse, with the coroutine's name. On one of
- * the pool's own threads it is misuse too, and told.
+ * the pool's own threads it is misuse too, and told; so it is in a child of fork.
  * Threads: any, except the pool's own. Progress: blocks.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
@@ -130,6 +151,14 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool);
  * Threads: any. Progress: wait-free.
  */
 void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *counts);
+
+/*
+ * The same for one worker, from 0 on, also while it runs. A worker whose `runs` stay as they are while its
+ * `ready` is not 0 is held by a coroutine that does not suspend.
+ * Threads: any. Errors: -EINVAL (there is no such worker). Progress: wait-free.
+ */
+int bide_thread_pool_get_worker_stats(bide_thread_pool *pool, unsigned worker,
+                                      bide_thread_pool_worker_stats *counts);
 
 BIDE_EXTERN_C_END
 

@@ -161,6 +161,8 @@ void bide_loop_destroy_in_(bide_loop *loop, const char *function, const char *fi
 {
     if (loop == NULL)
         return;
+    if (loop->run.scheduler.runs_here_only(&loop->run.scheduler))
+        bide_misuse_("a loop is destroyed while it runs on this thread", function, file, line);
     bide_registry_remove_(&loop->live);
     bool is_own = loop->io.generation == bide_generation_;
     bide_io_destroy(&loop->io);

@@ -35,6 +35,7 @@
 #include "blocking_pool.h"
 
 #include "../system/descriptors.h"
+#include "../system/fork.h"
 #include "../system/threads.h"
 
 #include "bide/stop.h"
@@ -99,7 +100,7 @@ static void discard_pending_interrupt(const bide_blocking *blocking)
 static void make_interruptible_call(blocking_thread *self, bide_blocking_call *call)
 {
     bide_blocking *blocking = self->blocking;
-    call->thread = self;
+    call->at.thread = self;
     self->call = call;
     own_call = call;
     pthread_mutex_unlock(&blocking->lock);
@@ -158,7 +159,7 @@ static void join_ended_thread(bide_blocking *blocking)
 }
 
 /* The next call to make; NULL: the thread has to end. */
-static bide_awaiter *next_call(bide_blocking *blocking)
+static bide_blocking_call *next_call(bide_blocking *blocking)
 {
     bool in_time = true;
     while (blocking->calls.first == NULL) {
@@ -171,22 +172,23 @@ static bide_awaiter *next_call(bide_blocking *blocking)
         bide_assert(blocking->idle != 0 && blocking->idle <= blocking->alive);
         blocking->idle--;
     }
-    bide_assert(blocking->queued != 0);
-    blocking->queued--;
-    return bide_awaiter_chain_take(&blocking->calls);
+    bide_blocking_call *call =
+        bide_container_of(blocking->calls.first, bide_blocking_call, awaiter);
+    bide_blocking_dequeue_(blocking, call);
+    return call;
 }
 
 static void *make_calls(void *argument)
 {
     blocking_thread *self = argument;
     bide_blocking *blocking = self->blocking;
-    bide_awaiter *awaiter;
+    bide_blocking_call *call;
     own_pool = blocking;
     if (blocking->name[0] != '\0')
         pthread_setname_np(pthread_self(), blocking->name);
     pthread_mutex_lock(&blocking->lock);
-    while ((awaiter = next_call(blocking)) != NULL)
-        make_call(self, bide_container_of(awaiter, bide_blocking_call, awaiter));
+    while ((call = next_call(blocking)) != NULL)
+        make_call(self, call);
     join_ended_thread(blocking); /* 3 */
     bide_assert(blocking->to_join == NULL && blocking->alive != 0);
     blocking->to_join = self;
@@ -358,6 +360,7 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
     blocking->max = options->max_threads;
     blocking->min = options->min_threads;
     blocking->idle_time = options->idle_timeout != 0 ? options->idle_timeout : BIDE_BLOCKING_IDLE;
+    blocking->generation = bide_generation_;
     blocking->interrupt_signal = options->interrupt_signal;
 }
 
@@ -403,6 +406,10 @@ void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, co
 {
     if (blocking == NULL)
         return;
+    if (blocking->generation != bide_generation_)
+        bide_misuse_(
+            "threads for blocking calls are destroyed in a child of the process that created them",
+            function, file, line);
     if (own_pool == blocking)
         bide_misuse_("threads for blocking calls are destroyed on one of them", function, file,
                      line);

@@ -5,6 +5,9 @@
 #define _GNU_SOURCE
 #include "blocking_pool.h"
 
+#include "../coroutine/internal.h"
+#include "../system/fork.h"
+
 #include "bide/stop.h"
 
 #include <errno.h>
@@ -25,13 +28,12 @@ static bool blocking_ready(bide_awaiter *awaiter)
 }
 
 /* Removes a call from the queue; false: a thread has taken it. Under the lock. */
-static bool dequeue_call(bide_blocking *blocking, bide_awaiter *awaiter)
+static bool dequeue_call(bide_blocking *blocking, bide_blocking_call *call)
 {
-    bool found = bide_awaiter_chain_remove(&blocking->calls, awaiter);
-    bide_assert(!found || blocking->queued != 0);
-    if (found)
-        blocking->queued--;
-    return found;
+    bool is_queued = call->is_queued;
+    if (is_queued)
+        bide_blocking_dequeue_(blocking, call);
+    return is_queued;
 }
 
 static bide_frame *blocking_suspend(bide_awaiter *awaiter, bide_frame *frame)
@@ -44,13 +46,14 @@ static bide_frame *blocking_suspend(bide_awaiter *awaiter, bide_frame *frame)
         scheduler->environment->begin_call(scheduler, awaiter, bide_blocking_make_here_, call);
         return NULL;
     }
+    if (BIDE_UNLIKELY(blocking->generation != bide_generation_))
+        bide_misused_by_("a blocking call in a child of the process that created its threads",
+                         frame, NULL);
     pthread_mutex_lock(&blocking->lock);
-    awaiter->link = NULL;
-    bide_awaiter_chain_append(&blocking->calls, awaiter, awaiter);
-    blocking->queued++;
+    bide_blocking_enqueue_(blocking, call);
     int error = bide_blocking_find_thread_(blocking);
     if (error != 0) {
-        dequeue_call(blocking, awaiter);
+        bide_blocking_dequeue_(blocking, call);
         call->status = error;
     }
     pthread_mutex_unlock(&blocking->lock);
@@ -64,7 +67,7 @@ static bool blocking_withdraw(bide_awaiter *awaiter)
     if (BIDE_UNLIKELY(call->in_place != NULL))
         return call->in_place->environment->take_call_back(call->in_place, awaiter);
     pthread_mutex_lock(&blocking->lock);
-    bool found = dequeue_call(blocking, awaiter);
+    bool found = dequeue_call(blocking, call);
     pthread_mutex_unlock(&blocking->lock);
     return found;
 }
@@ -74,11 +77,12 @@ static bool dequeue_or_interrupt(bide_blocking_call *call)
 {
     bide_blocking *blocking = call->blocking;
     pthread_mutex_lock(&blocking->lock);
-    bool found = dequeue_call(blocking, &call->awaiter);
-    if (!found && call->thread != NULL && call->thread->call == call) {
+    bool found = dequeue_call(blocking, call);
+    blocking_thread *thread = found ? NULL : call->at.thread;
+    if (thread != NULL && thread->call == call) {
         call->interrupted = true; /* 6 */
         pthread_cond_signal(&blocking->to_interrupt);
-        pthread_kill(call->thread->thread, blocking->interrupt_signal);
+        pthread_kill(thread->thread, blocking->interrupt_signal);
     }
     pthread_mutex_unlock(&blocking->lock);
     return found;
@@ -116,7 +120,8 @@ static void init_call(bide_blocking_call *call, const bide_awaiter_ops *ops,
     call->argument = argument;
     call->status = 0;
     call->in_place = NULL;
-    call->thread = NULL;
+    call->at.thread = NULL;
+    call->is_queued = false;
     call->interrupted = false;
 }
 

@@ -1,4 +1,9 @@
-/* A pool for blocking calls, between blocking.c and blocking_call.c. Floor: schedule. */
+/*
+ * A pool for blocking calls, between blocking.c and blocking_call.c. Floor: schedule.
+ *
+ * Queued calls are linked both ways, so that a call is removed in constant time: forward by the
+ * awaiters' `link`, as a chain, backward by `at.before`.
+ */
 #ifndef BIDE_SCHEDULE_BLOCKING_POOL_H
 #define BIDE_SCHEDULE_BLOCKING_POOL_H
 
@@ -36,6 +41,7 @@ struct bide_blocking {
     char name[BLOCKING_NAME_SIZE]; /* or empty */
     unsigned max, min;             /* of threads */
     uint64_t idle_time;
+    uint32_t generation; /* of the process that has its threads (fork.h) */
     int interrupt_signal;
     int interrupt_fd;
     blocking_thread threads[]; /* `max` of them */
@@ -43,6 +49,37 @@ struct bide_blocking {
 
 /* Makes a call on the calling thread, uninterruptibly; `argument` is the bide_blocking_call. */
 void bide_blocking_make_here_(void *argument);
+
+/* Appends a call, of which the lock's holder alone knows. Under the lock. */
+BIDE_INLINE void bide_blocking_enqueue_(bide_blocking *blocking, bide_blocking_call *call)
+{
+    bide_awaiter *last = blocking->calls.first != NULL ? blocking->calls.last : NULL;
+    bide_assert(!call->is_queued);
+    call->at.before = last != NULL ? bide_container_of(last, bide_blocking_call, awaiter) : NULL;
+    call->is_queued = true;
+    call->awaiter.link = NULL;
+    bide_awaiter_chain_append(&blocking->calls, &call->awaiter, &call->awaiter);
+    blocking->queued++;
+}
+
+/* Removes a call that is queued. Under the lock. */
+BIDE_INLINE void bide_blocking_dequeue_(bide_blocking *blocking, bide_blocking_call *call)
+{
+    bide_blocking_call *before = call->at.before;
+    bide_awaiter *next = call->awaiter.link;
+    bide_assert(call->is_queued && blocking->queued != 0);
+    if (before != NULL)
+        before->awaiter.link = next;
+    else
+        blocking->calls.first = next;
+    if (next != NULL)
+        bide_container_of(next, bide_blocking_call, awaiter)->at.before = before;
+    else
+        blocking->calls.last = before != NULL ? &before->awaiter : NULL;
+    call->is_queued = false;
+    call->at.thread = NULL;
+    blocking->queued--;
+}
 
 /*
  * Makes sure that a thread takes the call that was just queued, or returns a negative errno (2). Under

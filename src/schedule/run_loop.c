@@ -54,6 +54,7 @@
 #define _GNU_SOURCE
 #include "bide/run_loop.h"
 
+#include "chain_cursor.h"
 #include "leak_check.h"
 #include "look_pace.h"
 #include "loop_waiter.h"
@@ -141,6 +142,8 @@ static bool run_loop_is_idle(bide_scheduler *scheduler)
  */
 static bool run_loop_take(bide_run_loop *loop)
 {
+    if (BIDE_UNLIKELY(loop->passed != NULL))
+        bide_chain_rewind_(&loop->ready, &loop->passed);
     run_loop_take_posted(loop);
     return loop->ready.first != NULL;
 }
@@ -148,8 +151,8 @@ static bool run_loop_take(bide_run_loop *loop)
 static bool run_loop_take_back(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_run_loop *loop = bide_container_of(scheduler, bide_run_loop, scheduler);
-    run_loop_take(loop);
-    return bide_awaiter_chain_remove(&loop->ready, awaiter);
+    run_loop_take_posted(loop);
+    return bide_chain_remove_(&loop->ready, &loop->passed, awaiter);
 }
 
 /* Queues the timers that are due at `now`. If the hint runs, it may be posted again from here on. */
@@ -274,7 +277,7 @@ static BIDE_NOINLINE void run_loop_run_timed(bide_run_loop *loop, bide_frame *fr
 
 static void run_loop_run_one(bide_run_loop *loop)
 {
-    bide_assert(loop_here == loop);
+    bide_assert(loop_here == loop && loop->passed == NULL);
     bide_awaiter *awaiter = bide_awaiter_chain_take(&loop->ready);
     if (loop->ready.first != NULL)
         bide_awaiter_prefetch(loop->ready.first); /* while this one runs */
@@ -471,6 +474,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->context.on_unhandled_error = NULL;
     loop->context.values = NULL;
     loop->ready.first = NULL;
+    loop->passed = NULL;
     loop->spins = several ? BIDE_LOOP_SPINS_MAX_ / 2 : 0;
     loop->may_spin = true;
     loop->stopping = false;

@@ -10,6 +10,7 @@
 #include "pool/fork_stacks.h"
 #include "pool/worker.h"
 #include "../coroutine/observe.h"
+#include "../system/fork.h"
 #include "../system/processors.h"
 #include "../system/threads.h"
 
@@ -18,6 +19,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+enum { EVENT_INTERVAL_MAX = 65536 };
 
 /* True for the thread of a pool that has one thread. */
 static bool pool_runs_here_only(bide_scheduler *scheduler)
@@ -65,7 +68,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->pool = pool;
     worker->index = index;
     bide_atomic_init(&worker->thread, 0);
-    worker->maintenance_countdown = BIDE_POOL_MAINTENANCE_TURNS_;
+    worker->maintenance_countdown = pool->look_turns_max;
     worker->looked = 0;
     bide_pool_forget_pace_(worker);
     worker->lifo_polls = 0;
@@ -118,14 +121,19 @@ static bide_thread_pool *thread_pool_allocate(unsigned threads)
 static void pool_apply_options(bide_thread_pool *pool, const bide_thread_pool_options *options)
 {
     pool->are_turns_timed = options->times_runs;
+    if (options->event_interval != 0)
+        pool->look_turns_max = options->event_interval;
     pool->hooks = options->hooks;
     if (options->name != NULL) {
         strncpy(pool->name, options->name, sizeof pool->name - 1);
         pool->name[sizeof pool->name - 1] = '\0';
     }
     pool->are_placed = options->processors != NULL;
-    for (unsigned i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->count; i++) {
         pool->workers[i].processor = pool->are_placed ? options->processors[i] : 0;
+        pool->workers[i].maintenance_countdown = pool->look_turns_max;
+        bide_pool_forget_pace_(&pool->workers[i]);
+    }
 }
 
 static void pool_init(bide_thread_pool *pool)
@@ -137,6 +145,8 @@ static void pool_init(bide_thread_pool *pool)
     pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
     pool->name[0] = '\0';
     pool->are_placed = false;
+    pool->look_turns_max = BIDE_POOL_MAINTENANCE_TURNS_;
+    pool->generation = bide_generation_;
     pool->driver = NULL;
     bide_atomic_init(&pool->deque_hooks, NULL);
     bide_atomic_init(&pool->begun, 0);
@@ -147,9 +157,11 @@ static void pool_init(bide_thread_pool *pool)
     bide_atomic_init(&pool->has_timers, 0);
     pthread_mutex_init(&pool->timers_lock, NULL);
     bide_timers_init(&pool->timers);
+    pool->kept = BIDE_FOREVER;
     bide_atomic_init(&pool->is_injected, 0);
     pthread_mutex_init(&pool->lock, NULL);
     pool->injected.first = NULL;
+    pool->passed = NULL;
     pool->first_idle = NULL;
     pool->timekeeper = NULL;
     pool->ending = false;
@@ -188,7 +200,8 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
                       bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler))
 {
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
-    if (threads > BIDE_THREADS_MAX_ || !pool_may_use(options->processors, threads))
+    if (threads > BIDE_THREADS_MAX_ || options->event_interval == 1 ||
+        options->event_interval > EVENT_INTERVAL_MAX || !pool_may_use(options->processors, threads))
         return -EINVAL;
     bide_thread_pool *pool = bide_pool_make_(threads);
     if (pool == NULL)
@@ -196,7 +209,8 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
     pool_apply_options(pool, options);
     pool->driver = driver;
     pool->scheduler.io = io;
-    int error = bide_threads_start_(pool->threads, threads, pool_worker_main, pool, pool_end_all);
+    int error = bide_threads_start_sized_(pool->threads, threads, options->stack_size,
+                                          pool_worker_main, pool, pool_end_all);
     if (error != 0) {
         bide_pool_free_(pool);
         return error;
@@ -225,6 +239,9 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
 {
     if (pool == NULL)
         return;
+    if (pool->generation != bide_generation_)
+        bide_misuse_("a thread pool is destroyed in a child of the process that created it",
+                     function, file, line);
     if (bide_pool_worker_of_(pool) != NULL)
         bide_misuse_("a thread pool is destroyed on one of its threads", function, file, line);
     if (bide_atomic_load(&pool->calls, relaxed) != 0)
@@ -259,6 +276,20 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool)
     return pool->count;
 }
 
+int bide_thread_pool_get_worker_stats(bide_thread_pool *pool, unsigned worker,
+                                      bide_thread_pool_worker_stats *counts)
+{
+    if (worker >= pool->count)
+        return -EINVAL;
+    bide_pool_worker *of = &pool->workers[worker];
+    counts->runs = bide_atomic_load(&of->turns, relaxed);
+    counts->steals = bide_atomic_load(&of->steals, relaxed);
+    counts->sleeps = bide_atomic_load(&of->sleeps, relaxed);
+    counts->longest_run = bide_atomic_load(&of->longest, relaxed);
+    counts->ready = bide_pool_count_ready_(of);
+    return 0;
+}
+
 void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *counts)
 {
     counts->runs = 0;
@@ -266,12 +297,12 @@ void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *
     counts->sleeps = 0;
     counts->longest_run = 0;
     for (unsigned i = 0; i < pool->count; i++) {
-        bide_pool_worker *worker = &pool->workers[i];
-        counts->runs += bide_atomic_load(&worker->turns, relaxed);
-        counts->steals += bide_atomic_load(&worker->steals, relaxed);
-        counts->sleeps += bide_atomic_load(&worker->sleeps, relaxed);
-        uint64_t longest = bide_atomic_load(&worker->longest, relaxed);
-        if (longest > counts->longest_run)
-            counts->longest_run = longest;
+        bide_thread_pool_worker_stats worker;
+        (void)bide_thread_pool_get_worker_stats(pool, i, &worker);
+        counts->runs += worker.runs;
+        counts->steals += worker.steals;
+        counts->sleeps += worker.sleeps;
+        if (worker.longest_run > counts->longest_run)
+            counts->longest_run = worker.longest_run;
     }
 }

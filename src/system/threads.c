@@ -39,16 +39,30 @@ static void block_signals(sigset_t *before)
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *))
 {
+    return bide_threads_start_sized_(threads, count, 0, function, argument, give_up);
+}
+
+int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
+                              void *(*function)(void *), void *argument, void (*give_up)(void *))
+{
     sigset_t before;
-    int error = 0;
+    pthread_attr_t attributes;
     unsigned started = 0;
+    int error = 0;
+    if (stack_size != 0) {
+        pthread_attr_init(&attributes);
+        error = pthread_attr_setstacksize(&attributes, stack_size);
+    }
     block_signals(&before);
     while (started < count && error == 0) {
-        error = pthread_create(&threads[started], NULL, function, argument);
+        error = pthread_create(&threads[started], stack_size != 0 ? &attributes : NULL, function,
+                               argument);
         if (error == 0)
             started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (stack_size != 0)
+        pthread_attr_destroy(&attributes);
     if (error != 0) {
         give_up(argument);
         bide_threads_join_(threads, started);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* A limit that no machine reaches, and by which sizes cannot overflow. */
 enum { BIDE_THREADS_MAX_ = 65536 };
@@ -17,6 +18,10 @@ enum { BIDE_THREADS_MAX_ = 65536 };
  */
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
+
+/* The same with stacks of at least so many bytes, which may be -EINVAL; 0: the system's default. */
+int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
+                              void *(*function)(void *), void *argument, void (*give_up)(void *));
 
 /* Whether the calling thread is one of them, and so cannot join them. */
 bool bide_threads_have_this_(const pthread_t *threads, unsigned count);

@@ -28,7 +28,7 @@ typedef struct state {
     bide_thread_pool *pool;
     bide_context context;
     job jobs[JOBS];
-    bide_timer timer;
+    bide_timer timer, later;
     bide_atomic(uint32_t) begun;
     bide_atomic(uint32_t) ended;
     bide_event event;
@@ -211,6 +211,28 @@ static void set_a_timer(void *p)
     await_and_end(s, 1);
 }
 
+static void set_the_timer(state *s, bide_timer *timer, unsigned index, uint64_t time)
+{
+    make(s, index);
+    bide_timer_init(timer, time);
+    timer->awaiter.ops = &job_point.ops;
+    timer->awaiter.frame = &s->jobs[index].frame;
+    bide_check_assert(bide_pool_set_timer_(&s->pool->scheduler, timer) == 0);
+}
+
+/* The second is not earlier than the first, which a timekeeper may sleep for still. */
+static void set_a_timer_and_another(void *p)
+{
+    state *s = p;
+    set_the_timer(s, &s->timer, 1, LATER);
+    bool is_cleared = bide_pool_clear_timer_(&s->pool->scheduler, &s->timer);
+    set_the_timer(s, &s->later, 0, LATER);
+    await_word(&s->jobs[0].done, 1);
+    if (!is_cleared)
+        await_word(&s->jobs[1].done, 1);
+    bide_pool_end_(s->pool);
+}
+
 /* each of the two programs uses some of these */
 #define MAYBE_UNUSED __attribute__((unused))
 #define SCENARIO(variable, text, before, ...)     \
@@ -238,6 +260,8 @@ SCENARIO(pushed_to_meet, "two_that_a_busy_worker_has_pushed_have_two_workers", t
 SCENARIO(handed_over, "what_stands_in_the_slot_of_a_busy_worker_is_taken", two_workers,
          hand_over_one, work_1);
 SCENARIO(timed, "a_worker_sleeps_until_a_timer_is_due", one_worker, set_a_timer, work_0);
+SCENARIO(timed_again, "a_timer_after_one_that_was_cleared_is_kept", two_workers,
+         set_a_timer_and_another, work_1);
 SCENARIO(timed_by_one, "one_of_two_workers_keeps_the_time", two_workers, set_a_timer, work_0,
          work_1);
 
@@ -410,7 +434,7 @@ int main(int argc, char **argv)
 {
 #if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
-        &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, NULL};
+        &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
 #else
     static const bide_check_scenario *const all[] = {
         &ended, &posted,  &pushed,      &handed_over, &stolen_to_meet,

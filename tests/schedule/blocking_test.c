@@ -165,6 +165,142 @@ static void a_call_that_is_queued_is_cut_short_and_one_that_has_begun_is_not(voi
     bide_blocking_destroy(blocking);
 }
 
+/* ---- Many queued calls ---- */
+
+struct queued {
+    bide_blocking_call call;
+    bide_spawned spawned;
+    bide_stop_source stop;
+    bide_context context;
+    bool is_cancelled;
+    bide_awaiter *link; /* while it is hidden */
+};
+
+struct queue {
+    bide_blocking *blocking;
+    bide_run_loop loop;
+    struct gate gate;
+    bide_blocking_call busy;
+    bide_spawned busy_spawned;
+    size_t count;
+    unsigned made;
+    struct queued *calls;
+};
+
+static void make_queued(void *argument)
+{
+    ++*(unsigned *)argument;
+}
+
+/* The pool's only thread is in a call, and `count` calls are queued. */
+static struct queue *queue_begin(size_t count)
+{
+    static struct queue the_queue;
+    struct queue *queue = &the_queue;
+    memset(queue, 0, sizeof *queue);
+    queue->blocking = create(1);
+    queue->count = count;
+    queue->calls = calloc(count, sizeof *queue->calls);
+    assert_non_null(queue->calls);
+    bide_run_loop_init(&queue->loop);
+    bide_spawn(&queue->busy_spawned, &queue->loop.context,
+               bide_blocking_run(&queue->busy, queue->blocking, pass, &queue->gate));
+    bide_run_loop_run_ready(&queue->loop);
+    schedule_until(bide_atomic_load(&queue->gate.begun, acquire));
+    for (size_t i = 0; i < count; i++) {
+        struct queued *one = &queue->calls[i];
+        bide_stop_source_init(&one->stop);
+        one->context = queue->loop.context;
+        one->context.stop = &one->stop;
+        bide_spawn(&one->spawned, &one->context,
+                   bide_blocking_run(&one->call, queue->blocking, make_queued, &queue->made));
+    }
+    bide_run_loop_run_ready(&queue->loop);
+    bide_blocking_stats stats;
+    bide_blocking_get_stats(queue->blocking, &stats);
+    assert_int_equal(stats.queued, count);
+    return queue;
+}
+
+static void queue_cancel(struct queue *queue, size_t at)
+{
+    struct queued *one = &queue->calls[at];
+    one->is_cancelled = true;
+    bide_stop_request(&one->stop);
+    bide_run_loop_run_ready(&queue->loop);
+    assert_true(bide_event_is_set(&one->spawned.ended));
+    assert_int_equal(one->spawned.root.status, -ECANCELED);
+}
+
+/* The calls that were not cancelled are made, and no other. */
+static void queue_end(struct queue *queue)
+{
+    unsigned left = 0;
+    bide_event_waiter wait;
+    bide_atomic_store(&queue->gate.open, true, release);
+    for (size_t i = 0; i < queue->count; i++) {
+        struct queued *one = &queue->calls[i];
+        bide_run_loop_wait(&queue->loop, bide_event_wait(&wait, &one->spawned.ended));
+        assert_int_equal(one->spawned.root.status, one->is_cancelled ? -ECANCELED : 0);
+        left += !one->is_cancelled;
+    }
+    bide_run_loop_wait(&queue->loop, bide_event_wait(&wait, &queue->busy_spawned.ended));
+    assert_int_equal(queue->made, left);
+    bide_blocking_destroy(queue->blocking);
+    free(queue->calls);
+}
+
+/* Cuts the queue into single calls, all but `at` and its neighbours; or joins it again. */
+static void queue_hide(struct queue *queue, size_t at, bool hides)
+{
+    for (size_t i = 0; i < queue->count; i++) {
+        struct queued *one = &queue->calls[i];
+        if (i + 1 >= at && i <= at + 1)
+            continue;
+        if (hides)
+            one->link = one->call.awaiter.link;
+        one->call.awaiter.link = hides ? NULL : one->link;
+    }
+}
+
+static const size_t queue_sizes[] = {10, 1000, 100000};
+
+/* So the cost of a cancellation is that of two neighbours, however many calls are queued. */
+static void cancelling_a_queued_call_needs_its_neighbours_only(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof queue_sizes / sizeof queue_sizes[0]; i++) {
+        size_t count = queue_sizes[i];
+        const size_t places[] = {count / 2, count - 3, 2, 0, count - 1};
+        struct queue *queue = queue_begin(count);
+        for (size_t j = 0; j < sizeof places / sizeof places[0]; j++) {
+            queue_hide(queue, places[j], true);
+            queue_cancel(queue, places[j]);
+            queue_hide(queue, places[j], false);
+        }
+        queue_end(queue);
+    }
+}
+
+static void many_queued_calls_are_cancelled_in_any_order(void **state)
+{
+    (void)state;
+    enum { OLDEST_FIRST, NEWEST_FIRST, SHUFFLED, ORDERS, MANY = 10000 };
+    uint64_t random = testing_seed();
+    for (int order = 0; order < ORDERS; order++) {
+        struct queue *queue = queue_begin(MANY);
+        size_t count = MANY;
+        for (size_t i = 0; i < count; i++) {
+            size_t at = order == OLDEST_FIRST   ? i
+                        : order == NEWEST_FIRST ? count - 1 - i
+                                                : i * 7919 % count;
+            if (testing_random(&random) % 64 != 0)
+                queue_cancel(queue, at);
+        }
+        queue_end(queue);
+    }
+}
+
 struct order {
     unsigned *next;
     unsigned place;
@@ -606,7 +742,8 @@ static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **s
     (void)state;
     enum { MOST = 3, CALLS = 5 };
     for (unsigned min = 0; min < MOST; min++) {
-        bide_blocking_options options = {.max_threads = MOST, .min_threads = min, .idle_timeout = 1};
+        bide_blocking_options options = {
+            .max_threads = MOST, .min_threads = min, .idle_timeout = 1};
         bide_blocking *blocking = create_with(&options);
         bide_run_loop loop;
         bide_run_loop_init(&loop);
@@ -937,6 +1074,8 @@ int main(void)
         cmocka_unit_test(a_call_is_made_elsewhere_and_the_coroutine_resumes_on_its_loop),
         cmocka_unit_test(as_many_calls_as_threads_run_side_by_side),
         cmocka_unit_test(a_call_that_is_queued_is_cut_short_and_one_that_has_begun_is_not),
+        cmocka_unit_test(cancelling_a_queued_call_needs_its_neighbours_only),
+        cmocka_unit_test(many_queued_calls_are_cancelled_in_any_order),
         cmocka_unit_test(calls_begin_in_the_order_in_which_they_were_awaited),
         cmocka_unit_test(no_thread_at_all_and_far_too_many_are_EINVAL),
         cmocka_unit_test(sets_of_threads_come_and_go),

@@ -5,6 +5,8 @@
 #include "misuse.h"
 #include "schedule_testing.h"
 
+#include "../../src/schedule/pool/worker.h"
+
 #include "bide/channel.h"
 #include "bide/handle.h"
 #include "bide/run_loop.h"
@@ -652,6 +654,91 @@ static void tokens_that_go_round_at_random_all_arrive(void **state)
     }
 }
 
+/* ---- The timekeeper ---- */
+
+/* Started outside the pool: so its timer is set by a thread that is not the pool's, and nobody is posted. */
+struct alarm {
+    bide_task task;
+    uint64_t time;
+    bide_sleep sleep;
+    bide_atomic(bool) rings;
+    bide_atomic(bool) * until; /* the thread is kept until then; or NULL */
+};
+
+bide_coroutine(alarm_body)
+{
+    bide_begin(alarm_body, struct alarm * self);
+    bide_try(bide_sleep_until(&self->sleep, self->time));
+    bide_atomic_store(&self->rings, true, release);
+    if (self->until != NULL)
+        schedule_until(bide_atomic_load(self->until, acquire));
+    bide_end();
+}
+
+static void start_alarm(struct alarm *alarm, const bide_context *context, uint64_t time)
+{
+    alarm->time = time;
+    bide_start(&alarm->task.frame, &alarm_body, context);
+    bide_resume(&alarm->task.frame);
+}
+
+/* The worker that kept the time is busy with the first timer, and another sleeps. */
+static void a_timer_is_kept_while_the_timekeeper_is_busy(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        bide_thread_pool *pool = create(2);
+        bide_context context = context_of(pool);
+        struct alarm first = {.rings = false}, second = {.rings = false};
+        uint64_t time = bide_platform.now() + 2000000;
+        first.until = &second.rings;
+        start_alarm(&first, &context, time);
+        schedule_until(bide_atomic_load(&first.rings, acquire));
+        start_alarm(&second, &context, time + (uint64_t)i * 100000);
+        schedule_until(bide_atomic_load(&second.rings, acquire));
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+static uint64_t kept(bide_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->timers_lock);
+    uint64_t time = pool->kept;
+    pthread_mutex_unlock(&pool->timers_lock);
+    return time;
+}
+
+/* Such as a deadline of an operation that completes in time, again and again. */
+static void timers_that_are_set_and_cleared_wake_the_timekeeper_once(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(1);
+    bide_context context = context_of(pool);
+    bide_scheduler *scheduler = context.scheduler;
+    uint64_t time = bide_platform.now() + UINT64_C(3600000000000);
+    bide_frame frame;
+    bide_timer timer;
+    uint32_t parked = 0;
+    bide_frame_init_in(&frame, &alarm_body, &context);
+    for (uint64_t i = 0; i < 1000; i++) {
+        bide_timer_init(&timer, time + i);
+        timer.awaiter.frame = &frame;
+        assert_int_equal(scheduler->set_timer(scheduler, &timer), 0);
+        if (i == 0) {
+            schedule_until(kept(pool) == time);
+            parked = bide_atomic_load(&pool->workers[0].parked, relaxed);
+        }
+        assert_true(scheduler->clear_timer(scheduler, &timer));
+    }
+    assert_int_equal(bide_atomic_load(&pool->workers[0].parked, relaxed), parked);
+    bide_timer_init(&timer, time - 1); /* an earlier one does */
+    timer.awaiter.frame = &frame;
+    assert_int_equal(scheduler->set_timer(scheduler, &timer), 0);
+    schedule_until(kept(pool) == time - 1);
+    assert_true(scheduler->clear_timer(scheduler, &timer));
+    bide_thread_pool_destroy(pool);
+}
+
 /* ---- Posted coroutines are taken back ---- */
 
 /*
@@ -910,6 +997,175 @@ bide_coroutine(gated_body)
     bide_begin(gated_body, struct gated * self);
     schedule_until(bide_atomic_load(&self->open, relaxed));
     bide_end();
+}
+
+/* Wakes some coroutines, which are ready then, and keeps its worker until it may go. */
+struct warden {
+    bide_task task;
+    bide_event event;
+    bide_atomic(bool) has_woken, may_go;
+};
+
+bide_coroutine(warden_body)
+{
+    bide_begin(warden_body, struct warden * self);
+    bide_event_set(&self->event);
+    bide_atomic_store(&self->has_woken, true, release);
+    schedule_until(bide_atomic_load(&self->may_go, acquire));
+    bide_end();
+}
+
+static void a_workers_stats_are_read_while_it_is_busy(void **state)
+{
+    (void)state;
+    enum { READY = 5 };
+    bide_thread_pool *pool = create(1);
+    bide_context context = context_of(pool);
+    bide_thread_pool_worker_stats stats, later;
+    bide_thread_pool_stats all;
+    struct warden warden = {.has_woken = false};
+    bide_spawned spawned[READY + 1];
+    witness tasks[READY];
+    bide_event_init(&warden.event, false);
+    for (int i = 0; i < READY; i++)
+        bide_spawn(&spawned[i], &context, witness_run(&tasks[i], &warden.event, 0));
+    do
+        assert_int_equal(bide_thread_pool_get_worker_stats(pool, 0, &stats), 0);
+    while (stats.runs < READY || stats.ready != 0);
+    bide_spawn(&spawned[READY], &context, bide_task_init(&warden.task, &warden_body));
+    schedule_until(bide_atomic_load(&warden.has_woken, acquire));
+    assert_int_equal(bide_thread_pool_get_worker_stats(pool, 0, &stats), 0);
+    assert_int_equal(stats.ready, READY);
+    assert_int_equal(bide_thread_pool_get_worker_stats(pool, 0, &later), 0);
+    assert_int_equal(later.runs, stats.runs);
+    assert_int_equal(later.longest_run, 0);
+    bide_atomic_store(&warden.may_go, true, release);
+    for (int i = 0; i <= READY; i++)
+        assert_int_equal(wait_for(&spawned[i]), 0);
+    assert_int_equal(bide_thread_pool_get_worker_stats(pool, 0, &stats), 0);
+    bide_thread_pool_get_stats(pool, &all);
+    assert_int_equal(stats.runs, all.runs);
+    assert_int_equal(stats.ready, 0);
+    assert_int_equal(bide_thread_pool_get_worker_stats(pool, 1, &stats), -EINVAL);
+    bide_event_destroy(&warden.event);
+    bide_thread_pool_destroy(pool);
+}
+
+/* ---- Options ---- */
+
+/* Several that yield for ever; one of them has a thread post a guest from outside, and joins it. */
+struct interval_party {
+    bide_context context;
+    size_t turns, posted, guest; /* turns in all, when the guest was posted, and when it ran */
+    bide_spawned guest_spawned;
+    bide_task guest_task;
+};
+
+struct interval_host {
+    bide_task task;
+    struct interval_party *party;
+    bool invites;
+    bide_schedule_operation turn;
+};
+
+bide_coroutine(interval_guest_body)
+{
+    bide_begin(interval_guest_body, bide_task * self);
+    struct interval_party *party = bide_container_of(self, struct interval_party, guest_task);
+    party->guest = party->turns;
+    bide_end();
+}
+
+static void *post_guest(void *argument)
+{
+    struct interval_party *party = argument;
+    bide_spawn(&party->guest_spawned, &party->context,
+               bide_task_init(&party->guest_task, &interval_guest_body));
+    return NULL;
+}
+
+bide_coroutine(interval_host_body)
+{
+    bide_begin(interval_host_body, struct interval_host * self);
+    while (self->party->guest == 0) {
+        self->party->turns++;
+        if (self->invites && self->party->turns > 2000 && self->party->posted == 0) {
+            self->party->posted = self->party->turns;
+            pthread_t thread;
+            if (pthread_create(&thread, NULL, post_guest, self->party) != 0)
+                bide_return(-EAGAIN);
+            pthread_join(thread, NULL);
+        }
+        bide_await(bide_schedule(&self->turn, bide_this_context()->scheduler));
+    }
+    bide_end();
+}
+
+static void a_post_from_outside_is_seen_within_the_event_interval(void **state)
+{
+    (void)state;
+    enum { HOSTS = 4 };
+    static const unsigned intervals[] = {2, 3, 8, 16};
+    for (unsigned i = 0; i < sizeof intervals / sizeof intervals[0]; i++) {
+        const bide_thread_pool_options options = {.threads = 1, .event_interval = intervals[i]};
+        bide_thread_pool *pool;
+        struct interval_party party = {.turns = 0};
+        struct interval_host hosts[HOSTS];
+        bide_spawned spawned[HOSTS];
+        assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+        party.context = context_of(pool);
+        for (int j = 0; j < HOSTS; j++) {
+            hosts[j].party = &party;
+            hosts[j].invites = j == 0;
+            bide_spawn(&spawned[j], &party.context,
+                       bide_task_init(&hosts[j].task, &interval_host_body));
+        }
+        for (int j = 0; j < HOSTS; j++)
+            assert_int_equal(wait_for(&spawned[j]), 0);
+        assert_int_equal(wait_for(&party.guest_spawned), 0);
+        /* until the look, and then behind the hosts */
+        assert_true(party.guest - party.posted <= intervals[i] + HOSTS);
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+static void note_stack_size(void *argument, unsigned worker)
+{
+    pthread_attr_t attributes;
+    (void)worker;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return;
+    pthread_attr_getstacksize(&attributes, argument);
+    pthread_attr_destroy(&attributes);
+}
+
+static void the_threads_have_stacks_of_the_size_that_was_asked_for(void **state)
+{
+    (void)state;
+    enum { ASKED = 24 << 20, GUARD_MAX = 1 << 20 }; /* more than the default */
+    size_t size = 0;
+    bide_thread_pool *pool;
+    const bide_thread_pool_options options = {
+        .threads = 1,
+        .stack_size = ASKED,
+        .hooks = {.start = note_stack_size, .argument = &size},
+    };
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+    bide_thread_pool_destroy(pool);
+    assert_true(size >= ASKED - GUARD_MAX);
+}
+
+static void intervals_and_stacks_that_cannot_be_are_EINVAL(void **state)
+{
+    (void)state;
+    static const bide_thread_pool_options wrong[] = {
+        {.threads = 2, .event_interval = 1},
+        {.threads = 2, .event_interval = 65537},
+        {.threads = 2, .stack_size = 1},
+    };
+    bide_thread_pool *pool;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(bide_thread_pool_create_with(&pool, &wrong[i]), -EINVAL);
 }
 
 static void destroy_first_runs_what_is_queued(void **state)
@@ -1315,12 +1571,18 @@ int main(void)
         cmocka_unit_test(a_timer_fires_while_all_rings_are_full),
         cmocka_unit_test(each_of_more_than_a_ring_has_its_turns),
         cmocka_unit_test(tokens_that_go_round_at_random_all_arrive),
+        cmocka_unit_test(a_timer_is_kept_while_the_timekeeper_is_busy),
+        cmocka_unit_test(timers_that_are_set_and_cleared_wake_the_timekeeper_once),
         cmocka_unit_test(what_waits_to_run_in_a_pool_can_be_destroyed),
         cmocka_unit_test(what_waits_on_a_busy_worker_can_be_destroyed_on_another),
         cmocka_unit_test(hooks_are_called_on_each_thread),
         cmocka_unit_test(threads_have_a_name_and_a_processor),
         cmocka_unit_test(a_processor_that_is_not_there_is_EINVAL),
         cmocka_unit_test(stats_count_what_the_workers_do),
+        cmocka_unit_test(a_workers_stats_are_read_while_it_is_busy),
+        cmocka_unit_test(a_post_from_outside_is_seen_within_the_event_interval),
+        cmocka_unit_test(the_threads_have_stacks_of_the_size_that_was_asked_for),
+        cmocka_unit_test(intervals_and_stacks_that_cannot_be_are_EINVAL),
         cmocka_unit_test(destroy_first_runs_what_is_queued),
         cmocka_unit_test(pools_come_and_go),
         cmocka_unit_test(the_pool_may_go_while_its_waker_is_still_at_it),

@@ -38,6 +38,12 @@ enum { BIDE_LOOP_EVENTS_SPINS_ = 256 };
 enum { BIDE_POOL_SPINS_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
+ * Of these, at how many rings of other workers each looks, so that they take no longer if there are many
+ * workers; and in how many it reads the clock once, if a timer is set. A ticker on an idle pool.
+ */
+enum { BIDE_POOL_SPIN_VICTIMS_ = 4, BIDE_POOL_SPINS_PER_CLOCK_ = 16 };
+
+/*
  * How many coroutines a run loop resumes before it returns to the foreign loop that it is driven
  * by: so many that the system calls in between cost little beside them.
  */

@@ -45,6 +45,15 @@ static void idle_insert(bide_thread_pool *pool, bide_pool_worker *worker)
     (void)idle;
 }
 
+/* From here on nobody looks at the timers at `kept` (6). */
+static void dismiss_timekeeper(bide_thread_pool *pool)
+{
+    pool->timekeeper = NULL;
+    pthread_mutex_lock(&pool->timers_lock);
+    pool->kept = BIDE_FOREVER;
+    pthread_mutex_unlock(&pool->timers_lock);
+}
+
 /* The worker counts as searching from here on, and has to be woken. */
 static void idle_remove(bide_thread_pool *pool, bide_pool_worker *worker)
 {
@@ -55,7 +64,7 @@ static void idle_remove(bide_thread_pool *pool, bide_pool_worker *worker)
     }
     *place = worker->next_idle;
     if (pool->timekeeper == worker)
-        pool->timekeeper = NULL;
+        dismiss_timekeeper(pool);
     uint32_t idle = bide_atomic_fetch_add(
         &pool->idle, (uint32_t)BIDE_POOL_SEARCHES_ - BIDE_POOL_SLEEPS_, relaxed);
     bide_assert(bide_pool_sleeping_(idle) != 0);
@@ -90,7 +99,7 @@ static bide_pool_worker *kick_timekeeper(bide_thread_pool *pool)
         return bide_pool_pop_sleeper_(pool);
     uint32_t parked = bide_atomic_load(&timekeeper->parked, relaxed);
     bide_assert((parked & WORKER_PARKED) != 0);
-    /* release: 6; partner is the timekeeper's load */
+    /* release: 5; partner is the timekeeper's load */
     bide_atomic_store(&timekeeper->parked, parked + WORKER_KICK, release);
     return timekeeper;
 }
@@ -136,10 +145,11 @@ int bide_pool_set_timer_(bide_scheduler *scheduler, bide_timer *timer)
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
     bide_pool_worker *woken = NULL;
     pthread_mutex_lock(&pool->timers_lock);
+    bool is_kept = timer->time >= pool->kept; /* (once it is inserted it may be posted) */
     bool is_earliest = bide_timers_insert(&pool->timers, timer);
     note_timers(pool);
     pthread_mutex_unlock(&pool->timers_lock);
-    if (!is_earliest)
+    if (!is_earliest || is_kept)
         return 0;
     pthread_mutex_lock(&pool->lock); /* 6 */
     woken = kick_timekeeper(pool);
@@ -197,9 +207,9 @@ static bool is_any_slot_filled(bide_thread_pool *pool)
 
 static uint64_t timekeeper_deadline(bide_thread_pool *pool)
 {
-    uint64_t deadline = BIDE_FOREVER;
-    if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
-        deadline = bide_pool_next_timer_(pool);
+    pthread_mutex_lock(&pool->timers_lock);
+    uint64_t deadline = pool->kept = bide_timers_next(&pool->timers);
+    pthread_mutex_unlock(&pool->timers_lock);
     if (bide_atomic_load(&pool->watched, relaxed) != 0) {
         uint64_t next_watch = bide_platform.now() + BIDE_POOL_WATCH_;
         if (next_watch < deadline)
@@ -290,7 +300,7 @@ static void sleep_in_driver(bide_pool_worker *worker, bool is_timekeeper)
 static void sleep_on_word(bide_pool_worker *worker, bool is_timekeeper)
 {
     for (;;) {
-        /* acquire: 6; partner is the release in kick_timekeeper */
+        /* acquire: 5; partner is the release in kick_timekeeper: it sees `watched` */
         uint32_t parked = bide_atomic_load(&worker->parked, acquire);
         if ((parked & WORKER_PARKED) == 0)
             return;

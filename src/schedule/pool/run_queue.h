@@ -82,6 +82,21 @@ BIDE_INLINE bool bide_run_queue_push_(bide_run_queue_ *queue, bide_awaiter *awai
     return true;
 }
 
+/*
+ * Whether `awaiter` is in the ring. A hint, unless nobody who could run it takes from the ring meanwhile.
+ * Nothing is read through the awaiters.
+ */
+BIDE_INLINE bool bide_run_queue_has_(bide_run_queue_ *queue, const bide_awaiter *awaiter)
+{
+    uint32_t head = bide_atomic_load(&queue->head, relaxed);
+    uint32_t count = bide_atomic_load(&queue->tail, acquire) - head; /* 3; partner: push */
+    for (uint32_t i = 0; i < count && i < BIDE_RUN_QUEUE_SIZE_; i++) {
+        if (bide_atomic_load(bide_run_queue_slot_(queue, head + i), relaxed) == awaiter)
+            return true;
+    }
+    return false;
+}
+
 /* The owner's. Takes the oldest; NULL: the ring is empty. */
 BIDE_INLINE bide_awaiter *bide_run_queue_take_(bide_run_queue_ *queue)
 {

@@ -15,12 +15,12 @@ static void note_steal(bide_pool_worker *worker)
     BIDE_OBSERVE_(thread, (BIDE_OBSERVED_STEAL));
 }
 
-bide_awaiter *bide_pool_steal_(bide_pool_worker *worker)
+bide_awaiter *bide_pool_steal_(bide_pool_worker *worker, unsigned max)
 {
     bide_thread_pool *pool = worker->pool;
     worker->random = worker->random * 1664525 + 1013904223;
     unsigned at = (worker->random >> 8) % pool->count;
-    for (unsigned i = 0; i < pool->count; i++, at = at + 1 == pool->count ? 0 : at + 1) {
+    for (unsigned i = 0; i < max; i++, at = at + 1 == pool->count ? 0 : at + 1) {
         bide_pool_worker *victim = &pool->workers[at];
         if (victim == worker || bide_run_queue_is_empty_(&victim->queue))
             continue;
@@ -125,6 +125,15 @@ void bide_pool_init_blocked_(bide_thread_pool *pool)
 
 /* ---- Searching ---- */
 
+size_t bide_pool_count_ready_(bide_pool_worker *worker)
+{
+    uint32_t head = bide_atomic_load(&worker->queue.head, relaxed);
+    uint32_t count = bide_atomic_load(&worker->queue.tail, relaxed) - head;
+    if (count > BIDE_RUN_QUEUE_SIZE_) /* (the two are of different times) */
+        count = BIDE_RUN_QUEUE_SIZE_;
+    return count + !bide_pool_slot_is_empty_(&worker->lifo_slot);
+}
+
 bool bide_pool_has_work_(bide_thread_pool *pool)
 {
     for (unsigned i = 0; i < pool->count; i++) {
@@ -182,14 +191,17 @@ bool bide_pool_search_(bide_pool_worker *worker)
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = bide_pool_next_timer_(pool);
     int polls = pool->may_spin ? BIDE_POOL_SPINS_ : 0;
+    unsigned victims =
+        pool->count < BIDE_POOL_SPIN_VICTIMS_ ? pool->count : (unsigned)BIDE_POOL_SPIN_VICTIMS_;
     if (pool->driver != NULL) {
         pool->driver->look(pool->driver, worker->index);
         polls = 1; /* new work comes from the system */
+        victims = pool->count;
     }
     for (int i = 0; i < polls; i++) {
-        if (bide_pool_run_one_(worker))
+        if (bide_pool_run_one_(worker, victims))
             return true;
-        if (deadline != BIDE_FOREVER) {
+        if (deadline != BIDE_FOREVER && i % BIDE_POOL_SPINS_PER_CLOCK_ == 0) {
             uint64_t now = bide_platform.now();
             if (now >= deadline && bide_pool_push_due_timers_(worker, now))
                 return true;

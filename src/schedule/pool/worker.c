@@ -11,7 +11,7 @@
  *     `injected`             it was posted from outside the pool, or a ring was full; under the lock
  *
  * A worker takes from its slot, its ring, `injected`, and the other workers' rings, in that order.
- * Once in BIDE_POOL_MAINTENANCE_TURNS_ turns, or more often if they are long (look_pace.h), it looks at
+ * Once in `look_turns_max` turns, or more often if they are long (look_pace.h), it looks at
  * what is injected and at the timers, and moves them to the end of its ring. If that is full, it runs the
  * oldest injected coroutine, and the timer that is due first.
  *
@@ -57,12 +57,18 @@
  * Timers have a lock of their own. At most one sleeping worker is the timekeeper: it sleeps until the
  * earliest timer is due.
  *
- * 6. No timer is missed. The thread that sets the earliest timer has inserted it, and set
- *    `has_timers`, before it takes the lock and looks for a timekeeper. If there is one, the thread
- *    kicks it by a releasing store, which the timekeeper's next load of its word acquires. If there
- *    is none and some worker sleeps, the thread wakes it, or a worker searches. That worker falls
- *    asleep as the timekeeper, later under the lock; or it finds something to run, sees `has_timers`
- *    under the lock, and wakes another. If none sleeps, the workers' maintenance checks the timers.
+ * 6. No timer is missed. `kept`, under the lock of the timers, is the time at which the timekeeper looks at
+ *    them next, or a later one; BIDE_FOREVER if it does not, or if there is none.
+ *    - A thread that sets the earliest timer, for a time before `kept`, has inserted it, and set `has_timers`,
+ *      before it takes the pool's lock and looks for a timekeeper. If there is one, the thread kicks it; it
+ *      looks at the timers before it sleeps again. If there is none and some worker sleeps, the thread wakes
+ *      it, or a worker searches. That worker falls asleep as the timekeeper, later under the lock; or it finds
+ *      something to run, sees `has_timers` under the lock, and wakes another. If none sleeps, the workers'
+ *      maintenance checks the timers.
+ *    - A thread that sets a timer for `kept` or a later time does nothing more. Either the timekeeper looks at
+ *      the timers at `kept`, or it leaves the idle set before. Then it sets `kept` to BIDE_FOREVER first, so it
+ *      sees `has_timers`; it is the worker of the last sentences but one.
+ *    So a deadline that is set and cleared again and again kicks the timekeeper once a deadline, not each time.
  * 7. A post from outside may be what kept the pool alive: the posted coroutine may run at once and
  *    cause the pool's destruction. So after it has released the lock, the poster uses nothing of the
  *    pool but the address that a worker sleeps on. A driver's `wake` uses more, and is called under
@@ -92,6 +98,7 @@
 
 #include "fork_stacks.h"
 
+#include "../chain_cursor.h"
 #include "../../coroutine/internal.h"
 #include "../../coroutine/observe.h"
 
@@ -202,6 +209,7 @@ static bide_awaiter *worker_take_injected(bide_pool_worker *worker, bool takes_o
 {
     bide_thread_pool *pool = worker->pool;
     pthread_mutex_lock(&pool->lock);
+    bide_chain_rewind_(&pool->injected, &pool->passed);
     bide_awaiter *oldest = takes_oldest ? pool->injected.first : NULL;
     if (oldest != NULL)
         pool->injected.first = oldest->link;
@@ -239,10 +247,12 @@ static void worker_run(bide_pool_worker *worker, bide_awaiter *awaiter)
 void bide_pool_forget_pace_(bide_pool_worker *worker)
 {
     enum { FIRST = BIDE_CHECK ? BIDE_POOL_MAINTENANCE_TURNS_ : BIDE_LOOK_FIRST_ };
-    worker->maintenance_turns = FIRST;
+    unsigned max = worker->pool->look_turns_max;
+    unsigned first = FIRST < max ? (unsigned)FIRST : max;
+    worker->maintenance_turns = first;
     if (worker->maintenance_countdown >
-        FIRST) /* (it comes, however often the worker is out of work) */
-        worker->maintenance_countdown = FIRST;
+        first) /* (it comes, however often the worker is out of work) */
+        worker->maintenance_countdown = first;
     worker->maintained = 0;
 }
 
@@ -252,7 +262,7 @@ static bool worker_keep_pace(bide_pool_worker *worker, uint64_t now)
     unsigned turns = worker->maintenance_turns;
     uint64_t time = worker->maintained != 0 ? now - worker->maintained : 0;
     if (worker->maintained != 0)
-        worker->maintenance_turns = bide_look_turns_(turns, BIDE_POOL_MAINTENANCE_TURNS_, time);
+        worker->maintenance_turns = bide_look_turns_(turns, worker->pool->look_turns_max, time);
     /* (at least 2: between two looks, each of which may run an injected coroutine, one of the ring runs; 8) */
     worker->maintenance_countdown = worker->maintenance_turns > 1 ? worker->maintenance_turns : 2;
     worker->maintained = now;
@@ -311,7 +321,7 @@ static bide_awaiter *worker_take_own(bide_pool_worker *worker)
                                     : bide_run_queue_take_(&worker->queue);
 }
 
-bool bide_pool_run_one_(bide_pool_worker *worker)
+bool bide_pool_run_one_(bide_pool_worker *worker, unsigned victims)
 {
     bide_thread_pool *pool = worker->pool;
     bide_assert(worker == this_worker);
@@ -321,7 +331,7 @@ bool bide_pool_run_one_(bide_pool_worker *worker)
         if (bide_atomic_load(&pool->is_injected, relaxed) != 0)
             awaiter = worker_take_injected(worker, true);
         if (awaiter == NULL)
-            awaiter = bide_pool_steal_(worker);
+            awaiter = bide_pool_steal_(worker, victims);
         /* The others that came with it are in this ring only now: a worker that looked earlier may
          * be asleep. */
         if (!worker->is_searching && !bide_run_queue_is_empty_(&worker->queue))
@@ -360,7 +370,7 @@ void bide_pool_work_(bide_pool_worker *worker)
     bide_join_here_ = &worker->join;
     bide_pool_here_set_(&worker->pool->blocked.functions);
     for (;;) {
-        if (bide_pool_run_one_(worker) || bide_pool_search_(worker))
+        if (bide_pool_run_one_(worker, worker->pool->count) || bide_pool_search_(worker))
             continue;
         if (!bide_pool_sleep_(worker))
             break;
@@ -392,6 +402,8 @@ static bool pool_take_back_from_other(bide_pool_worker *victim, const bide_await
     bide_awaiter_chain others = {NULL, NULL};
     bide_pool_worker *woken = NULL;
     bool found = false;
+    if (!bide_run_queue_has_(&victim->queue, awaiter))
+        return false;
     while (!found && !bide_run_queue_is_empty_(&victim->queue)) {
         bide_awaiter *taken = bide_run_queue_steal_one_(&victim->queue);
         found = taken == awaiter;
@@ -414,6 +426,8 @@ static bool pool_take_back_from_own(bide_pool_worker *worker, const bide_awaiter
 {
     bide_awaiter_chain others = {NULL, NULL};
     bool found = false;
+    if (!bide_run_queue_has_(&worker->queue, awaiter))
+        return false;
     for (bide_awaiter *taken; (taken = bide_run_queue_take_(&worker->queue)) != NULL;) {
         found |= taken == awaiter;
         if (taken == awaiter)
@@ -429,7 +443,7 @@ static bool pool_take_back_from_own(bide_pool_worker *worker, const bide_awaiter
 static bool pool_take_back_injected(bide_thread_pool *pool, bide_awaiter *awaiter)
 {
     pthread_mutex_lock(&pool->lock);
-    bool found = bide_awaiter_chain_remove(&pool->injected, awaiter);
+    bool found = bide_chain_remove_(&pool->injected, &pool->passed, awaiter);
     if (pool->injected.first == NULL)
         bide_atomic_store(&pool->is_injected, 0, relaxed);
     pthread_mutex_unlock(&pool->lock);

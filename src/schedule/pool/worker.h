@@ -30,7 +30,10 @@
 
 typedef struct bide_pool_worker bide_pool_worker;
 
-/* Turns between two maintenances of a worker, at most: injected coroutines, timers, the driver. */
+/*
+ * Turns between two maintenances of a worker, at most, if the options do not say: injected coroutines,
+ * timers, the driver.
+ */
 enum { BIDE_POOL_MAINTENANCE_TURNS_ = BIDE_CHECK ? 3 : 128 };
 
 /* Another kind of work: the halves on the workers' deques (join.c). Constant. */
@@ -128,6 +131,8 @@ struct bide_thread_pool {
     bide_thread_pool_hooks hooks;
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
+    unsigned look_turns_max;  /* turns between two maintenances of a worker, at most */
+    uint32_t generation;      /* of the process that has its threads (fork.h) */
     bide_pool_driver *driver; /* or NULL */
     bide_registry_ live;
 
@@ -151,11 +156,14 @@ struct bide_thread_pool {
     bide_atomic(uint32_t) has_timers;
     pthread_mutex_t timers_lock;
     bide_timers timers;
+    uint64_t
+        kept; /* when the timekeeper looks at them next, or earlier; BIDE_FOREVER: it does not */
 
     /* Coroutines that were posted from outside, or that rings had no room for. */
     BIDE_ALIGNAS(128) bide_atomic(uint32_t) is_injected; /* a hint to threads without the lock */
     pthread_mutex_t lock;
     bide_awaiter_chain injected; /* oldest first */
+    bide_awaiter *passed;        /* before `injected`: ../chain_cursor.h */
     bide_pool_worker *first_idle;
     bide_pool_worker *timekeeper; /* one of the idle set, or NULL */
     bool ending;
@@ -221,10 +229,11 @@ BIDE_INLINE void bide_pool_found_(bide_pool_worker *worker)
 /*
  * Runs one coroutine, as the next turn of the worker's loop would, or a piece of the other kind of
  * work. For a worker that helps while it waits for its own work to be done elsewhere. False: there
- * was nothing. Never sleeps. The stack grows by what is run.
+ * was nothing, in its own ring and those of `victims` others, of all at most. Never sleeps. The stack
+ * grows by what is run.
  * Threads: the worker's.
  */
-bool bide_pool_run_one_(bide_pool_worker *worker);
+bool bide_pool_run_one_(bide_pool_worker *worker, unsigned victims);
 
 /*
  * Posts to the pool from one of its own threads: to the end of the worker's ring.
@@ -269,11 +278,17 @@ bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter);
 
 /* ---- search.c; on the worker's thread ---- */
 
-/* Takes half of another worker's ring: returns the oldest, pushes the others. NULL: nothing. */
-bide_awaiter *bide_pool_steal_(bide_pool_worker *worker);
+/*
+ * Takes half of another worker's ring: returns the oldest, pushes the others. Looks at `max` rings, from
+ * a random one on. NULL: nothing.
+ */
+bide_awaiter *bide_pool_steal_(bide_pool_worker *worker, unsigned max);
 
 /* Takes the coroutine in the slot of `victim`. NULL: none. */
 bide_awaiter *bide_pool_steal_slot_(bide_pool_worker *worker, bide_pool_worker *victim);
+
+/* How many coroutines are in its slot and its ring; to other threads than its own, a hint. */
+size_t bide_pool_count_ready_(bide_pool_worker *worker);
 
 /* Whether a ring, or a deque, has work that another worker could take. After a heavy fence. */
 bool bide_pool_has_work_(bide_thread_pool *pool);

@@ -12,6 +12,15 @@
  *     task 0x7f61f0000fa0 store_body in pool: not started
  *     3 tasks
  *
+ * A task that waits for a mutex (mutex.h, barging_mutex.h) says which. After the tasks the first 16 such
+ * mutexes have a line each:
+ *
+ *     lock 0x7ffd5e6a1c40, for which 2 wait: held by task 0x7f61f0000b70, read_body at conn.c:42
+ *
+ * The holder is the coroutine in whose struct the waiter lies that has locked the mutex. If that is no
+ * waiting or running task's struct, or one whose size is not known (of an async function, or a body in C++),
+ * the line ends with "held".
+ *
  * A task is a coroutine without an awaiting one: begun by bide_spawn, bide_sync_wait,
  * bide_run_loop_wait or bide_root_start (root.h), or by bide_scope_spawn in a scope. So each connection
  * of a server is one. It is named by its first coroutine, and by its context if that has a name; below

@@ -23,8 +23,8 @@
  * ready. So a test with time-outs of a second is not cut short by it. Time also jumps, by any length,
  * after 500,000 turns without a jump, for a coroutine that only yields may wait for it. A turn in
  * which a coroutine spends its whole budget counts for 50,000. A coroutine reads the time by
- * bide_now(bide_this_context()), see sleep.h. The loop makes blocking calls (blocking.h) itself, on
- * its thread, at a drawn time.
+ * bide_now(bide_this_context()), see sleep.h; code without a context by bide_test_now(). The loop makes
+ * blocking calls (blocking.h) itself, on its thread, at a drawn time.
  *
  * A test loop and everything on it belong to one thread: waking one of its coroutines on another
  * thread is misuse, and detected. Coroutines interleave at their awaits only. Place a test point
@@ -78,7 +78,8 @@ typedef struct bide_sim_loop {
     /* of the loop */
     uint64_t now;
     uint64_t random;
-    uint64_t style; /* how it draws: from the seed */
+    uint64_t user_random; /* of bide_test_random */
+    uint64_t style;       /* how it draws: from the seed */
     bide_awaiter_chain ready;
     size_t ready_count;
     bide_awaiter *held; /* is ready, but held back for so many turns */
@@ -91,6 +92,7 @@ typedef struct bide_sim_loop {
     bide_io *io;      /* carries input and output out (memory_io.h); NULL: nothing does */
     pthread_t thread; /* that made it */
     bide_sim_record_ *record;
+    uint32_t named[256];         /* how often each stream of names was drawn from */
     struct bide_sim_loop *outer; /* what ran on this thread before */
 } bide_sim_loop;
 
@@ -140,6 +142,14 @@ bool bide_sim_loop_is_empty(const bide_sim_loop *loop);
  */
 uint32_t bide_sim_loop_draw(bide_sim_loop *loop, uint32_t below);
 
+/*
+ * The same from the stream `name`, a string that stays: each name has numbers of its own. So a test that
+ * draws more or less of one name draws the same as before of all others, from the same seed. Different names may
+ * share a stream, with a probability of 1 / 240.
+ * Threads: the loop's. Progress: wait-free, linear in the name.
+ */
+uint32_t bide_sim_loop_draw_named(bide_sim_loop *loop, const char *name, uint32_t below);
+
 void bide_sim_loop_destroy_checked_(bide_sim_loop *loop, const char *what, const char *function,
                                     const char *file, unsigned line);
 
@@ -172,6 +182,28 @@ BIDE_INLINE bool bide_maybe(const char *name)
 {
     return BIDE_UNLIKELY(bide_sim_loop_running_ != NULL) && bide_maybe_(name);
 }
+
+/*
+ * The clock for code under test: in a test loop its virtual time, everywhere else that of
+ * bide_platform.now(). In nanoseconds; it never goes back in one place, and has no relation to the time
+ * of day. A coroutine may as well use bide_now(bide_this_context()): on a test loop both are the same.
+ * Threads: any. Progress: that of bide_platform.now(), wait-free.
+ */
+uint64_t bide_test_now(void);
+
+/*
+ * Random numbers for code under test: 64 bits, evenly distributed. In a test loop they are a sequence that
+ * the seed determines. They are no draws: a failing run has the same ones while it is made simpler, and
+ * asking for one more shifts no draw. For choices that should become simple use bide_sim_loop_draw.
+ * Everywhere else they come from getrandom(2). Under a test loop they can be predicted, so a program that
+ * makes keys of them must not be linked to run on one.
+ *
+ *     uint64_t delay = base + bide_test_random() % jitter;
+ *
+ * Threads: any. Errors: none; a system without getrandom is misuse. Progress: that of getrandom(2), which
+ * blocks until the system has begun to collect entropy.
+ */
+uint64_t bide_test_random(void);
 
 /* A place where others may run. The caller's memory until the wait has ended. */
 typedef struct bide_sim_point_operation {
@@ -211,6 +243,22 @@ typedef enum bide_sim_failure {
                             earlier run has left in a static variable */
 } bide_sim_failure;
 
+/* How the next coroutine to run is drawn. */
+typedef enum bide_sim_strategy {
+    /* Each seed has a style: any that is ready; seldom another than the first; or one is held back. */
+    BIDE_SIM_UNIFORM,
+
+    /*
+     * Probabilistic concurrency testing: each task has a random priority, the highest runs, and `depth` - 1
+     * times the one that would run gets the lowest. So a run has few changes of tasks, at any turns. A
+     * failure that needs certain d - 1 changes, in a run of n tasks and k turns, is found by a seed with a
+     * probability of at least 1 / (n * k^(d - 1)), if `depth` is d and `length` is k. Tasks yield at each
+     * test point and, in half of the seeds, at each operation. Of more than 64 that are ready, the oldest
+     * 64 compete; a task that had 500 turns in a row while others were ready is lowered too.
+     */
+    BIDE_SIM_PCT,
+} bide_sim_strategy;
+
 /* What came of an exploration. */
 typedef struct bide_sim_result {
     bide_sim_failure failure;
@@ -235,7 +283,11 @@ typedef struct bide_sim_options {
     uint64_t retries;          /* processes to make a failing one simpler, at most; 0: 2,000 */
     unsigned seconds;          /* a run; 0: 60 */
     unsigned simplify_seconds; /* to make a failing one simpler, at most; 0: 30 */
-    bool isolated; /* each run has a process of its own; some 10 times slower for short runs */
+    bool as_found;             /* a failing one is not made simpler */
+    bide_sim_strategy strategy;
+    unsigned depth;  /* of BIDE_SIM_PCT, at most 16; 0: from 2 to 4, drawn for each seed */
+    uint64_t length; /* of BIDE_SIM_PCT, in turns; 0: 16, 32 ... 16,384, drawn for each seed */
+    bool isolated;   /* each run has a process of its own; some 10 times slower for short runs */
     const char *const *faults; /* names, with NULL at the end: each must have fired in some run */
     FILE *out;                 /* what failed, and how; NULL: stderr */
     FILE *trace;               /* both whole traces, of 65,536 lines at most; NULL: nowhere */
@@ -248,7 +300,7 @@ typedef struct bide_sim_options {
  * that was found to fail in the same way, and how to run both again. The whole traces go to options.trace.
  *
  *     BIDE_TEST_SEED=n                  runs that seed alone
- *     BIDE_TEST_DRAWS=12:1,40:2         ... with these draws, and 0 for all others
+ *     BIDE_TEST_DRAWS=turn.12:1,own.4:2   ... with these draws, and 0 for all others
  *
  * Those two, from the environment, are run in this process, where a debugger sees them, and print
  * the trace as it comes. Otherwise runs are made in a child of fork, many in a row: what one leaves

@@ -114,6 +114,7 @@ typedef struct known_point {
     bool is_good;
     bool has_texts;
     bide_point point;
+    size_t frame_size;
     walk_text name;
     walk_text file;
 } known_point;
@@ -125,6 +126,7 @@ typedef struct known_ops {
     bool has_name; /* false: its name is no text */
     bide_wrapper_ops wrapper;
     walk_text name; /* empty: it has no name */
+    const bide_lock_layout_ *lock;
 } known_ops;
 
 static known_point points[WALK_KNOWN];
@@ -158,6 +160,11 @@ static void read_point(const bide_point *address, known_point *known)
                      is_constant(known->point.code, sizeof code) &&
                      bide_peek_(known->point.code, &code, sizeof code) &&
                      bide_objects_hold_code_((const void *)(uintptr_t)code.step);
+    bide_point end;
+    known->frame_size = known->is_good && is_constant(code.finished, sizeof end) &&
+                                bide_peek_(code.finished, &end, sizeof end)
+                            ? (size_t)end.number
+                            : 0;
     known->has_texts = known->is_good && read_constant_text(code.name, &known->name) &&
                        read_constant_text(code.file, &known->file);
 }
@@ -185,6 +192,7 @@ static void read_ops(const bide_awaiter_ops *address, known_ops *known)
     known->name.bytes[0] = '\0';
     known->has_name =
         known->is_good && (ops->name == NULL || read_constant_text(ops->name, &known->name));
+    known->lock = known->has_name ? bide_lock_layout_of_(known->name.bytes) : NULL;
 }
 
 /* NULL: not a table of operations. Valid until the next call. */
@@ -235,6 +243,7 @@ typedef struct seen_operation {
     unsigned depth;                /* wrappers around it */
     const bide_awaiter *operation; /* inside of all wrappers */
     bide_awaiter_ops ops;
+    const bide_lock_layout_ *lock;
 } seen_operation;
 
 /* Limits: the size of a wrapper's struct, and nested wrappers. */
@@ -257,6 +266,7 @@ static void read_inner(size_t inner_at, const bide_awaiter *address, seen_operat
     read->child = inside.child;
     read->operation = inside.operation;
     read->ops = inside.ops;
+    read->lock = inside.lock;
     size_t length = strlen(read->name.bytes);
     if (inside.child == NULL)
         snprintf(read->name.bytes + length, WALK_TEXT - length, " of %.*s",
@@ -270,6 +280,7 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
     const known_ops *known;
     read->child = NULL;
     read->operation = address;
+    read->lock = NULL;
     walk_note(address);
     strcpy(read->name.bytes, "an operation");
     if (!is_aligned(address, sizeof(void *)) || !walk_read(address, &awaiter, sizeof awaiter) ||
@@ -277,6 +288,7 @@ static bool read_operation(const bide_awaiter *address, seen_operation *read)
         return false;
     walk_note(awaiter.ops);
     read->ops = known->wrapper.ops;
+    read->lock = known->lock;
     if (read->ops.withdraw == bide_frame_withdraw_) {
         read->child = (const bide_frame *)(const void *)address;
     } else if (awaiter.ops == &bide_owned_ops_.ops) {
@@ -310,11 +322,13 @@ static bool read_waiting(const bide_frame *address, snapshot *frame, seen_operat
 
 /* ---- Tasks ---- */
 
-static bool add_level(walk_task *task, const known_point *at)
+static bool add_level(walk_task *task, const bide_frame *frame, const known_point *at)
 {
     walk_level *level = &task->levels[task->depth % WALK_SHOWN];
     if (!at->has_texts)
         return false;
+    level->frame = frame;
+    level->size = at->frame_size;
     level->line = at->point.line;
     level->name = at->name;
     level->file = at->file;
@@ -328,6 +342,7 @@ static void note_wait(walk_task *task, const seen_operation *operation)
     task->waiting_for = operation->name;
     task->operation = operation->operation;
     task->ops = operation->ops;
+    task->lock = operation->lock;
 }
 
 /*
@@ -344,7 +359,7 @@ static void walk_follow_chain(walk_task *task, const bide_frame *address)
         if (!read_waiting(address, &frame, &operation))
             return;
         bide_state state = frame.at->point.state;
-        if (state == BIDE_AT_END || !add_level(task, frame.at))
+        if (state == BIDE_AT_END || !add_level(task, address, frame.at))
             return;
         task->innermost = address;
         if (state != BIDE_AT_AWAIT || frame.frame.awaiter.link == &bide_running_)
@@ -450,6 +465,7 @@ static bool read_task(bide_root_list_ *list, const bide_root_links_ *links, walk
     task->scheduler = head.scheduler;
     task->depth = 0;
     task->operation = NULL;
+    task->lock = NULL;
     task->innermost = NULL;
     name_task(task, &awaited);
     name_context(task, head.context);
@@ -479,6 +495,22 @@ void bide_walk_describe_(const walk_task *task, bide_described_ *described)
     described->descriptor = -1;
     if (describe != NULL && task->doing == WALK_WAITING)
         describe(&task->ops, task->operation, described);
+}
+
+bool bide_walk_lock_of_(const walk_task *task, walk_lock *lock)
+{
+    const bide_lock_layout_ *layout = task->lock;
+    uintptr_t state;
+    if (layout == NULL ||
+        !bide_peek_((const char *)task->operation + layout->lock_at, &lock->lock,
+                    sizeof lock->lock) ||
+        !bide_peek_((const char *)lock->lock + layout->state_at, &state, sizeof state) ||
+        !bide_peek_((const char *)lock->lock + layout->holder_at, &lock->holder,
+                    sizeof lock->holder))
+        return false;
+    if ((state & layout->locked) == 0)
+        lock->holder = NULL;
+    return true;
 }
 
 /* ---- The lists ---- */

@@ -8,6 +8,7 @@
 #define BIDE_INSPECT_WALK_H
 
 #include "../coroutine/observe.h"
+#include "lock_holder.h"
 
 #include "bide/coroutine.h"
 
@@ -20,10 +21,18 @@ typedef struct walk_text {
 
 /* A coroutine of a chain. */
 typedef struct walk_level {
+    const bide_frame *frame;
+    size_t size; /* of the frame's struct; 0: it is not known */
     walk_text name;
     walk_text file;
     unsigned line;
 } walk_level;
+
+/* A lock that a task waits for. */
+typedef struct walk_lock {
+    const void *lock;
+    const void *holder; /* the waiter that has locked it; NULL: it is free */
+} walk_lock;
 
 typedef enum walk_doing { WALK_NOT_STARTED, WALK_WAITING, WALK_RUNNING } walk_doing;
 
@@ -40,6 +49,7 @@ typedef struct walk_task {
     /* Of a waiting task: the operation inside all wrappers, and its table; for bide_walk_describe_. */
     const bide_awaiter *operation;
     bide_awaiter_ops ops;
+    const bide_lock_layout_ *lock; /* of the lock that it waits for; or NULL */
 
     const bide_frame *innermost; /* that was read, or NULL */
     size_t depth; /* coroutines in the chain; the last WALK_SHOWN of them are in `levels` */
@@ -55,6 +65,12 @@ const walk_level *bide_walk_level_of_(const walk_task *task, size_t number);
  * operation may have ended since the task was read: then this is nothing, or a later object.
  */
 void bide_walk_describe_(const walk_task *task, bide_described_ *described);
+
+/*
+ * The lock that a task waits for, inside `visit` of bide_walk_tasks_; false: it waits for none whose holder
+ * can be known. The operation may have ended since the task was read: then it is any addresses.
+ */
+bool bide_walk_lock_of_(const walk_task *task, walk_lock *lock);
 
 /*
  * Calls `visit` with each task that lives during the whole call, and with some that start or end

@@ -247,6 +247,10 @@ static ptrdiff_t sim_copy_range(sim_environment *environment, memory_node *to,
         return -EBADF;
     if (!from->kind->is_file)
         return -EINVAL;
+    int error = bide_sim_file_check_copy_(from, operation->arguments.copy.from, to,
+                                          operation->arguments.copy.to, size);
+    if (error != 0)
+        return error;
     while (moved < size) {
         message_in_memory_init(&message, &vector, chunk,
                                size - moved < CHUNK ? size - moved : CHUNK, 0);

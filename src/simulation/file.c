@@ -211,6 +211,22 @@ ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t o
     return result;
 }
 
+int bide_sim_file_check_copy_(const memory_node *from, int64_t from_offset, const memory_node *to,
+                              int64_t to_offset, size_t size)
+{
+    const memory_file *source = memory_file_of(from);
+    const memory_file *target = memory_file_of(to);
+    if (!may_read(source) || !may_write(target) || (target->flags & O_APPEND) != 0)
+        return -EBADF;
+    if (source->inode != target->inode || from_offset >= source->inode->size)
+        return 0;
+    /* no more than what the file has */
+    uint64_t left = (uint64_t)(source->inode->size - from_offset);
+    uint64_t distance = to_offset > from_offset ? (uint64_t)(to_offset - from_offset)
+                                                : (uint64_t)(from_offset - to_offset);
+    return distance < (size < left ? size : left) ? -EINVAL : 0;
+}
+
 int bide_sim_seek_(memory_node *node, int64_t offset)
 {
     memory_file_of(node)->position = offset;

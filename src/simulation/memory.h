@@ -343,6 +343,10 @@ int bide_sim_seek_(memory_node *node, int64_t offset);
 ptrdiff_t bide_sim_file_read_(memory_node *node, memory_bytes *bytes, int64_t offset);
 ptrdiff_t bide_sim_file_write_(memory_node *node, memory_bytes *bytes, int64_t offset);
 
+/* Whether bytes may be copied from one file to another, as copy_file_range(2) checks it: 0, -EBADF or -EINVAL. */
+int bide_sim_file_check_copy_(const memory_node *from, int64_t from_offset, const memory_node *to,
+                              int64_t to_offset, size_t size);
+
 /*
  * How the io in memory carries an operation out: a result or a negative errno; -EAGAIN: not yet.
  * `node` is that of the operation's descriptor; NULL: it has none.

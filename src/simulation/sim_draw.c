@@ -2,14 +2,18 @@
  * Draws of a test loop: the numbers of its seed, the record of a run, and what code under test asks
  * for: faults, delays, test points. One thread does all of it.
  *
- * A draw is the seed's number, or, for a record with a list, the list's next. Each draw is recorded
- * with its kind; each that is not 0 has a line in the trace.
+ * A draw is the seed's number, or, for a record with a list, the list's next of its stream. Each draw is
+ * recorded with its kind and its stream; each that is not 0 has a line in the trace. The seed's numbers are one
+ * sequence, except those of bide_sim_loop_draw_named: each name has one of its own.
  */
+#define _GNU_SOURCE
 #include "sim_loop.h"
 
 #include "../coroutine/internal.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* ---- Numbers ---- */
 
@@ -52,23 +56,57 @@ void bide_test_note_line_(bide_sim_loop *loop, test_line line)
         bide_sim_line_print_(stderr, to);
 }
 
-uint32_t bide_test_draw_(bide_sim_loop *loop, test_draw kind, uint32_t number, uint32_t below)
+/* The stream of a name, by FNV-1a. */
+static uint8_t stream_named(test_draw kind, const char *name)
+{
+    uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)kind;
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT32_C(16777619);
+    return (uint8_t)(TEST_NAMED + hash % (TEST_STREAMS - TEST_NAMED));
+}
+
+/* The next of the list, of this stream; 0: there is none. */
+static uint32_t next_given(bide_sim_record_ *record, uint8_t stream)
+{
+    size_t at = record->given_next[stream];
+    while (at < record->given_count && record->given_streams[at] != stream)
+        at++;
+    record->given_next[stream] = at + 1;
+    return at < record->given_count ? record->given[at] : 0;
+}
+
+static uint32_t draw_from_stream(bide_sim_loop *loop, test_draw kind, uint8_t stream,
+                                 uint32_t number, uint32_t below)
 {
     bide_sim_record_ *record = loop->record;
     bide_assert(number < below);
     if (record == NULL)
         return number;
     if (record->given != NULL) {
-        number = record->count < record->given_count ? record->given[record->count] : 0;
+        number = next_given(record, stream);
         if (number >= below)
             number = 0;
     }
     if (record->count < record->capacity) {
         record->draws[record->count] = (uint16_t)number;
         record->kinds[record->count] = (uint8_t)kind;
+        record->streams[record->count] = stream;
     }
     record->count++;
+    if (record->made != NULL)
+        *record->made = record->count;
     return number;
+}
+
+uint32_t bide_test_draw_(bide_sim_loop *loop, test_draw kind, uint32_t number, uint32_t below)
+{
+    return draw_from_stream(loop, kind, (uint8_t)kind, number, below);
+}
+
+uint32_t bide_test_draw_from_(bide_sim_loop *loop, test_draw kind, const char *name,
+                              uint32_t number, uint32_t below)
+{
+    return draw_from_stream(loop, kind, stream_named(kind, name), number, below);
 }
 
 uint32_t bide_sim_loop_draw(bide_sim_loop *loop, uint32_t below)
@@ -76,6 +114,19 @@ uint32_t bide_sim_loop_draw(bide_sim_loop *loop, uint32_t below)
     uint32_t number = bide_test_draw_(loop, DRAW_OWN, bide_test_number_below_(loop, below), below);
     if (number != 0)
         bide_test_note_line_(loop, (test_line){.kind = DRAW_OWN, .value = number, .of = below});
+    return number;
+}
+
+uint32_t bide_sim_loop_draw_named(bide_sim_loop *loop, const char *name, uint32_t below)
+{
+    uint8_t stream = stream_named(DRAW_OWN, name);
+    uint64_t state = loop->seed ^ (uint64_t)stream << 56 ^ (uint64_t)loop->named[stream]++ << 24;
+    state = bide_test_next_number_(&state);
+    uint32_t number = (uint32_t)(((bide_test_next_number_(&state) >> 32) * below) >> 32);
+    number = draw_from_stream(loop, DRAW_OWN, stream, number, below);
+    if (number != 0)
+        bide_test_note_line_(
+            loop, (test_line){.kind = DRAW_OWN, .what = name, .value = number, .of = below});
     return number;
 }
 
@@ -107,12 +158,12 @@ bool bide_sim_loop_fault_(bide_sim_loop *loop, const char *name, uint32_t rate)
     fault->asked++;
     if (rate == TEST_RATE_DRAWN) {
         if (fault->rate_ == UINT64_MAX)
-            fault->rate_ = rates[bide_test_draw_(loop, DRAW_RATE,
-                                                 bide_test_number_below_(loop, RATES), RATES)];
+            fault->rate_ = rates[bide_test_draw_from_(loop, DRAW_RATE, name,
+                                                      bide_test_number_below_(loop, RATES), RATES)];
         rate = (uint32_t)fault->rate_;
     }
-    if (rate == 0 ||
-        bide_test_draw_(loop, DRAW_FAULT, bide_test_number_below_(loop, rate) == 0, 2) == 0)
+    if (rate == 0 || bide_test_draw_from_(loop, DRAW_FAULT, name,
+                                          bide_test_number_below_(loop, rate) == 0, 2) == 0)
         return false;
     fault->fired++;
     bide_test_note_line_(
@@ -125,13 +176,34 @@ bool bide_maybe_(const char *name)
     return bide_sim_loop_fault_(bide_sim_loop_running_, name, TEST_RATE_DRAWN);
 }
 
+uint64_t bide_test_now(void)
+{
+    const bide_sim_loop *loop = bide_sim_loop_running_;
+    return loop != NULL ? loop->now : bide_platform.now();
+}
+
+uint64_t bide_test_random(void)
+{
+    uint64_t number = 0;
+    if (bide_sim_loop_running_ != NULL)
+        return bide_test_next_number_(&bide_sim_loop_running_->user_random);
+    while (getrandom(&number, sizeof number, 0) != sizeof number) {
+        if (errno != EINTR) {
+            bide_platform.misuse("the system has no getrandom", "bide_test_random", __FILE__,
+                                 __LINE__);
+            break;
+        }
+    }
+    return number;
+}
+
 uint64_t bide_sim_loop_delay_(bide_sim_loop *loop, const char *what, uint64_t max)
 {
     enum { DELAYS = 5 }; /* 0, and four delays, each eight times the previous one */
     if (max == 0)
         return 0;
     uint32_t number =
-        bide_test_draw_(loop, DRAW_DELAY, bide_test_number_below_(loop, DELAYS), DELAYS);
+        bide_test_draw_from_(loop, DRAW_DELAY, what, bide_test_number_below_(loop, DELAYS), DELAYS);
     if (number == 0)
         return 0;
     uint64_t delay = max >> (3 * (DELAYS - 1 - number));
@@ -150,9 +222,11 @@ static bool test_point_ready(bide_awaiter *awaiter)
 static bide_frame *test_point_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_sim_loop *loop = bide_sim_loop_running_;
-    if (loop == NULL || frame->context->scheduler != &loop->scheduler ||
-        bide_test_draw_(loop, DRAW_POINT, bide_test_chance_(loop, 1 + test_turn_exponent(loop) / 2),
-                        2) == 0)
+    if (loop == NULL || frame->context->scheduler != &loop->scheduler)
+        return frame;
+    bool yields =
+        test_has_priorities(loop) || bide_test_chance_(loop, 1 + test_turn_exponent(loop) / 2);
+    if (bide_test_draw_(loop, DRAW_POINT, yields, 2) == 0)
         return frame;
     bide_test_note_line_(loop, (test_line){.kind = DRAW_POINT, .value = 1, .of = 2});
     bide_wake_one(awaiter);

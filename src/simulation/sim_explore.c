@@ -49,7 +49,6 @@ static void explorer_child_fails(bide_sim_loop *loop, bide_sim_failure failure, 
     shared *s = exploring->shared;
     s->failure = failure;
     s->status = status;
-    s->draws_count = loop->record->count;
     explorer_note_fired(s, loop);
     fflush(NULL);
     _exit(EXIT_FAILED);
@@ -74,9 +73,12 @@ static bide_sim_failure explorer_run(explorer *self, bide_sim_loop *loop, int *s
         loop->max_turns = self->options->max_turns;
     if (self->options->max_late != 0)
         loop->max_late = self->options->max_late;
+    if (self->options->strategy == BIDE_SIM_PCT)
+        bide_test_priorities_begin_(loop, self->options->depth, self->options->length);
     bide_sim_loop_running_ = loop;
     *status = explorer_call_body(self, loop);
     bide_sim_loop_running_ = NULL;
+    bide_test_priorities_end_(loop->record);
     if (*status == -EDEADLK || *status == -ELOOP)
         return *status == -EDEADLK ? BIDE_SIM_DEADLOCK : BIDE_SIM_LIVELOCK;
     if (*status < 0)
@@ -104,8 +106,7 @@ static void explorer_add_faults(bide_sim_fault *to, size_t *count, const bide_si
 }
 
 /* Runs a seed in the child; returns if it passes. */
-static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *given,
-                              size_t given_count, bool with_trace)
+static void explorer_run_seed(explorer *self, uint64_t seed, const recipe *given, bool with_trace)
 {
     static bide_sim_loop loop;
     static bide_sim_record_ record;
@@ -114,9 +115,15 @@ static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *giv
     memset(&record, 0, sizeof record);
     record.draws = s->draws;
     record.kinds = s->kinds;
+    record.streams = s->streams;
     record.capacity = DRAWS_MAX;
-    record.given = given;
-    record.given_count = given_count;
+    record.made = &s->draws_count;
+    if (given != NULL) {
+        record.given = given->draws;
+        record.given_streams = given->streams;
+        record.given_count = given->count;
+    }
+    s->draws_count = 0;
     record.lines = with_trace ? s->lines : NULL;
     record.lines_count = &s->lines_count;
     record.lines_capacity = LINES_MAX;
@@ -134,7 +141,6 @@ static void explorer_run_seed(explorer *self, uint64_t seed, const uint16_t *giv
     if (failure != BIDE_SIM_PASSED)
         explorer_child_fails(&loop, failure, status);
     explorer_add_faults(s->faults, &s->faults_count, &loop);
-    s->draws_count = record.count;
     s->runs++;
 }
 
@@ -164,7 +170,6 @@ static void explorer_read_status(shared *s, int status)
                  : WTERMSIG(status) == SIGALRM ? BIDE_SIM_HANGS
                                                : BIDE_SIM_CRASH;
     s->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
-    s->draws_count = 0;
 }
 
 /*
@@ -203,7 +208,7 @@ static int explorer_run_seeds(explorer *self, uint64_t first, uint64_t seeds)
     if (made != 0)
         return made;
     for (uint64_t i = 0; i < seeds; i++)
-        explorer_run_seed(self, first + i, NULL, 0, false);
+        explorer_run_seed(self, first + i, NULL, false);
     fflush(NULL);
     _exit(0);
 }
@@ -220,34 +225,38 @@ static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
 }
 
 /* Runs the failing seed with these draws. */
-static int explorer_try_draws(explorer *self, const uint16_t *draws, size_t count, bool with_trace)
+static int explorer_try_draws(explorer *self, const recipe *r, bool with_trace)
 {
     int made = explorer_fork(self);
     if (made != 0)
         return made;
-    explorer_run_seed(self, self->seed, draws, count, with_trace);
+    explorer_run_seed(self, self->seed, r, with_trace);
     fflush(NULL);
     _exit(0);
 }
 
+/* Makes `r` the draws of the last run. */
+static void recipe_take_run(recipe *r, const shared *s)
+{
+    r->length = s->draws_count < DRAWS_MAX ? s->draws_count : DRAWS_MAX;
+    r->count = r->length;
+    memcpy(r->draws, s->draws, r->length * sizeof *r->draws);
+    memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
+    memcpy(r->streams, s->streams, r->length * sizeof *r->streams);
+}
+
 bool bide_sim_fails_alike_(explorer *self, recipe *r)
 {
-    shared *s = self->shared;
-    memset(s->kinds, DRAW_OWN, r->count); /* of a shorter run the last kinds stay */
-    if (explorer_try_draws(self, r->draws, r->count, false) < 0 || s->failure != self->failure ||
+    const shared *s = self->shared;
+    if (explorer_try_draws(self, r, false) < 0 || s->failure != self->failure ||
         s->status != self->status)
         return false;
-    /* A crashed run has not counted its draws. */
-    r->length = s->draws_count > r->count ? s->draws_count : r->count;
-    if (r->length > DRAWS_MAX)
-        r->length = DRAWS_MAX;
-    memcpy(r->kinds, s->kinds, r->length * sizeof *r->kinds);
+    recipe_take_run(r, s);
     return true;
 }
 
 bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
-                              size_t (*make)(const explorer *self, uint64_t number,
-                                             uint16_t *draws))
+                              size_t (*make)(explorer *self, uint64_t number))
 {
     shared *s = self->shared;
     while (*number < end && bide_platform.now() < self->until) {
@@ -256,9 +265,10 @@ bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
         if (made < 0)
             return false;
         if (made == 0) {
-            for (; s->candidate < end && bide_platform.now() < self->until; s->candidate++)
-                explorer_run_seed(self, self->seed, self->trial.draws,
-                                  make(self, s->candidate, self->trial.draws), false);
+            for (; s->candidate < end && bide_platform.now() < self->until; s->candidate++) {
+                self->trial.count = make(self, s->candidate);
+                explorer_run_seed(self, self->seed, &self->trial, false);
+            }
             fflush(NULL);
             _exit(0);
         }
@@ -352,7 +362,7 @@ static void explorer_trace(explorer *self, const recipe *r, bool is_simplest)
     FILE *trace = self->options->trace;
     if (trace == NULL && !is_simplest)
         return;
-    explorer_try_draws(self, r->draws, r->count, true);
+    explorer_try_draws(self, r, true);
     if (trace != NULL) {
         fprintf(trace, "seed %" PRIu64 "%s:\n", self->seed,
                 is_simplest ? ", the simplest run" : "");
@@ -366,40 +376,100 @@ static void explorer_trace(explorer *self, const recipe *r, bool is_simplest)
     explorer_print_trace(self, self->out, false);
 }
 
+/* The names of the streams of kinds. Those of names have numbers. */
+static const char *const stream_names[] = {
+    [DRAW_TURN] = "turn",   [DRAW_LATE] = "late",   [DRAW_BUDGET] = "budget",
+    [DRAW_POINT] = "point", [DRAW_RATE] = "rate",   [DRAW_FAULT] = "fault",
+    [DRAW_CALL] = "call",   [DRAW_DELAY] = "delay", [DRAW_OWN] = "own",
+};
+enum { STREAM_NAMES = sizeof stream_names / sizeof *stream_names };
+
 static void explorer_print_reproduction(explorer *self)
 {
     bool first = true;
-    fprintf(self->out,
-            "run it again:   BIDE_TEST_SEED=%" PRIu64 "\nthe simpler one: BIDE_TEST_SEED=%" PRIu64
-            " BIDE_TEST_DRAWS=",
-            self->seed, self->seed);
+    fprintf(self->out, "run it again:   BIDE_TEST_SEED=%" PRIu64 "\n", self->seed);
+    if (self->options->as_found)
+        return;
+    fprintf(self->out, "the simpler one: BIDE_TEST_SEED=%" PRIu64 " BIDE_TEST_DRAWS=", self->seed);
+    size_t numbers[TEST_STREAMS] = {0};
     for (size_t i = 0; i < self->best.count; i++) {
+        uint8_t stream = self->best.streams[i];
+        size_t number = numbers[stream]++;
         if (self->best.draws[i] == 0)
             continue;
-        fprintf(self->out, "%s%zu:%u", first ? "" : ",", i, self->best.draws[i]);
+        fputs(first ? "" : ",", self->out);
+        if (stream < STREAM_NAMES)
+            fputs(stream_names[stream], self->out);
+        else
+            fprintf(self->out, "%u", stream);
+        fprintf(self->out, ".%zu:%u", number, self->best.draws[i]);
         first = false;
     }
-    fputs(first ? "0:0\n" : "\n", self->out);
+    fputs(first ? "0\n" : "\n", self->out);
 }
 
 /* ---- From the environment ---- */
 
-/* "12:1,40:2": these draws; all others are 0. Returns the number of the last, plus 1. */
-static size_t parse_draws(const char *text, uint16_t *draws)
+/* The stream that a text begins with; TEST_STREAMS: none. *end is behind it. */
+static unsigned parse_stream(const char *text, const char **end)
 {
-    size_t count = 0;
-    while (*text != '\0') {
-        char *end;
-        uint64_t number = strtoull(text, &end, 10);
-        uint64_t value = *end == ':' ? strtoull(end + 1, &end, 10) : 0;
-        if (end == text || number >= DRAWS_MAX || value > UINT16_MAX)
-            break;
-        draws[number] = (uint16_t)value;
-        if (number + 1 > count)
-            count = (size_t)number + 1;
-        text = *end == ',' ? end + 1 : end;
+    char *behind;
+    for (unsigned i = 0; i < STREAM_NAMES; i++) {
+        size_t length = strlen(stream_names[i]);
+        if (strncmp(text, stream_names[i], length) == 0 && text[length] == '.') {
+            *end = text + length;
+            return i;
+        }
     }
-    return count;
+    unsigned long number = strtoul(text, &behind, 10);
+    *end = behind;
+    return behind != text && *behind == '.' && number < TEST_STREAMS ? (unsigned)number
+                                                                     : TEST_STREAMS;
+}
+
+/* Sets draw `number` of a stream; those before it are 0 if they are not there. False: there are too many. */
+static bool recipe_set(recipe *r, uint8_t stream, size_t number, uint16_t value)
+{
+    size_t at = 0;
+    for (size_t seen = 0;; at++) {
+        if (at == DRAWS_MAX)
+            return false;
+        if (at == r->count) {
+            r->draws[at] = 0;
+            r->streams[at] = stream;
+            r->count++;
+        }
+        if (r->streams[at] == stream && seen++ == number)
+            break;
+    }
+    r->draws[at] = value;
+    return true;
+}
+
+/* "turn.12:1,own.4:2": these draws; all others are 0. Returns the first item that is none; NULL: all are read. */
+static const char *parse_draws(const char *text, recipe *r)
+{
+    r->count = 0;
+    if (strcmp(text, "0") == 0)
+        return NULL;
+    for (;;) {
+        const char *at;
+        char *end;
+        unsigned stream = parse_stream(text, &at);
+        if (stream == TEST_STREAMS)
+            return text;
+        uint64_t number = strtoull(at + 1, &end, 10);
+        if (end == at + 1 || *end != ':' || number >= DRAWS_MAX)
+            return text;
+        at = end + 1;
+        uint64_t value = strtoull(at, &end, 10);
+        if (end == at || value > UINT16_MAX || (*end != '\0' && *end != ',') ||
+            !recipe_set(r, (uint8_t)stream, (size_t)number, (uint16_t)value))
+            return text;
+        if (*end == '\0')
+            return NULL;
+        text = end + 1;
+    }
 }
 
 static int explorer_error(bide_sim_failure failure, int status)
@@ -422,10 +492,17 @@ static int explorer_run_here(explorer *self, const char *seed, const char *draws
     record.lines = self->shared->lines;
     record.draws = self->shared->draws;
     record.kinds = self->shared->kinds;
+    record.streams = self->shared->streams;
     record.capacity = DRAWS_MAX;
     if (draws != NULL) {
-        record.given_count = parse_draws(draws, self->best.draws);
+        const char *wrong = parse_draws(draws, &self->best);
+        if (wrong != NULL) {
+            fprintf(self->out, "bide: BIDE_TEST_DRAWS is not of draws, from \"%s\" on\n", wrong);
+            return -EINVAL;
+        }
         record.given = self->best.draws;
+        record.given_streams = self->best.streams;
+        record.given_count = self->best.count;
     }
     self->seed = strtoull(seed, NULL, 0);
     bide_sim_loop_init(&loop, self->seed);
@@ -461,28 +538,12 @@ static int explorer_check_faults(explorer *self)
     return explorer_error(self->failure, 0);
 }
 
-/* Finds the draws of the failing seed. True: a run with them fails in the same way. */
+/* Takes the draws of the failing seed. True: a run with them fails in the same way. */
 static bool explorer_find_draws(explorer *self)
 {
-    shared *s = self->shared;
-    size_t count = s->draws_count;
-    /* A crashed run has recorded its draws, but not their count: runs it again over zeroes. */
-    if (self->failure >= BIDE_SIM_CRASH) {
-        memset(s->draws, 0, sizeof s->draws);
-        self->is_quiet = true;
-        int made = explorer_fork(self);
-        if (made == 0) {
-            explorer_run_seed(self, self->seed, NULL, 0, false);
-            _exit(0);
-        }
-        self->is_quiet = false;
-        count = DRAWS_MAX;
-    }
-    if (count > DRAWS_MAX)
-        count = DRAWS_MAX;
-    memcpy(self->best.draws, s->draws, count * sizeof *s->draws);
+    recipe_take_run(&self->best, self->shared);
     self->is_quiet = true;
-    bool alike = bide_sim_best_is_(self, count);
+    bool alike = bide_sim_best_is_(self, self->best.count);
     self->is_quiet = false;
     return alike;
 }
@@ -521,14 +582,20 @@ static int explorer_explain(explorer *self, uint64_t first)
     result->preemptions = self->best.preemptions;
     self->is_quiet = true;
     explorer_trace(self, &self->best, false);
-    bide_sim_simplify_(self);
+    if (!self->options->as_found)
+        bide_sim_simplify_(self);
     self->is_quiet = false;
     result->draws_left = self->best.nonzero;
     result->preemptions_left = self->best.preemptions;
-    fprintf(self->out,
-            "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
-            "preempt %zu, of %zu\n",
-            result->draws_left, result->draws, result->preemptions_left, result->preemptions);
+    if (self->options->as_found)
+        fprintf(self->out,
+                "the run that failed: %zu draws that are not plain; of these preempt %zu\n",
+                result->draws, result->preemptions);
+    else
+        fprintf(self->out,
+                "the simplest run that fails alike: %zu draws that are not plain, of %zu; of these "
+                "preempt %zu, of %zu\n",
+                result->draws_left, result->draws, result->preemptions_left, result->preemptions);
     explorer_trace(self, &self->best, true);
     explorer_print_reproduction(self);
     fflush(self->out);
@@ -576,11 +643,13 @@ int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds, const bide_s
     self.shared = map_zeroed(sizeof *self.shared);
     uint16_t(*draws)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *draws);
     uint8_t(*kinds)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *kinds);
-    if (self.shared != NULL && draws != NULL && kinds != NULL) {
+    uint8_t(*streams)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *streams);
+    if (self.shared != NULL && draws != NULL && kinds != NULL && streams != NULL) {
         recipe *recipes[RECIPES] = {&self.best, &self.trial, &self.found, &self.other};
         for (int i = 0; i < RECIPES; i++) {
             recipes[i]->draws = draws[i];
             recipes[i]->kinds = kinds[i];
+            recipes[i]->streams = streams[i];
         }
         error = explorer_explore(&self, seeds);
     }
@@ -593,6 +662,8 @@ int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds, const bide_s
         munmap(draws, RECIPES * sizeof *draws);
     if (kinds != NULL)
         munmap(kinds, RECIPES * sizeof *kinds);
+    if (streams != NULL)
+        munmap(streams, RECIPES * sizeof *streams);
     return error;
 }
 

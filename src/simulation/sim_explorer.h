@@ -20,7 +20,7 @@ typedef struct shared {
     uint64_t runs; /* that passed */
     bide_sim_failure failure;
     int status;
-    size_t draws_count;
+    size_t draws_count; /* also of a run that has crashed */
     uint64_t candidate; /* the one that runs, of bide_sim_run_candidates_ */
     size_t lines_count;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of runs that passed */
@@ -29,19 +29,24 @@ typedef struct shared {
     char text[TEXT_MAX];
     uint16_t draws[DRAWS_MAX];
     uint8_t kinds[DRAWS_MAX];
+    uint8_t streams[DRAWS_MAX];
     test_line lines[LINES_MAX];
 } shared;
 
-/* Draws that fail; all after the first `count` are 0. */
+/*
+ * Draws, with their streams; all after the first `count` are 0. Once it has been run and fails, it is the draws that
+ * the run made, in their order, and `kinds` and `streams` are those of all of them.
+ */
 typedef struct recipe {
     uint16_t *draws;
+    uint8_t *streams;
+    uint8_t *kinds;
     size_t count;
     size_t nonzero;
     uint64_t sum;
 
     /* Of its last run. */
-    uint8_t *kinds;
-    size_t length; /* draws that were made, as far as known; at least count */
+    size_t length; /* draws that were made; at least count */
     size_t preemptions;
 } recipe;
 
@@ -57,7 +62,7 @@ typedef struct explorer {
     int status;
     uint64_t seed;
     uint64_t max_retries;
-    uint64_t until; /* of the system's clock: then it is not simplified further */
+    uint64_t until;   /* of the system's clock: then it is not simplified further */
     bool draws_first; /* fewer draws count as simpler than fewer preemptions */
     recipe best;
     recipe trial;
@@ -65,19 +70,19 @@ typedef struct explorer {
     recipe other; /* of the other order */
 } explorer;
 
-/* Runs the draws of `r` in a child. True: it fails in the same way, and `r` has the run's kinds. */
+/* Runs the draws of `r` in a child. True: it fails in the same way, and `r` is that run. */
 bool bide_sim_fails_alike_(explorer *self, recipe *r);
 
-/* Runs the first `count` of best.draws again. False: they do not fail in the same way. */
+/* Runs the first `count` of the best draws again. False: they do not fail in the same way. */
 bool bide_sim_best_is_(explorer *self, size_t count);
 
 /*
  * Runs candidates in one child, from *number on, until one fails, `end` is reached, or the time is over.
- * `make` writes the draws of a candidate, and returns how many they are. Returns true if one failed in the
- * same way, which *number is then; otherwise *number is where it stopped.
+ * `make` writes the draws of a candidate and their streams to the trial, and returns how many they are. Returns
+ * true if one failed in the same way, which *number is then; otherwise *number is where it stopped.
  */
 bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
-                              size_t (*make)(const explorer *self, uint64_t number, uint16_t *draws));
+                              size_t (*make)(explorer *self, uint64_t number));
 
 /* Makes `best` simpler. */
 void bide_sim_simplify_(explorer *self);

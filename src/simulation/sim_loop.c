@@ -47,6 +47,8 @@ static void sim_loop_append(bide_sim_loop *loop, bide_awaiter *first, bide_await
 {
     for (const bide_awaiter *awaiter = first; awaiter != NULL; awaiter = awaiter->link)
         loop->ready_count++;
+    if (loop->record != NULL)
+        bide_test_priorities_post_(&loop->record->priorities, first);
     bide_awaiter_chain_append(&loop->ready, first, last);
 }
 
@@ -177,7 +179,8 @@ const char *bide_test_turn_name_(const bide_frame *frame)
         return bide_container_of(frame, const bide_sim_call_, frame)->is_made
                    ? "a blocking call has ended"
                    : "a blocking call is made";
-    if (point->code != NULL && point->code->type != NULL && *point->code->type == &bide_asks_to_stop_)
+    if (point->code != NULL && point->code->type != NULL &&
+        *point->code->type == &bide_asks_to_stop_)
         return "a deadline passes";
     return point->code != NULL && point->code->file == NULL ? point->code->name : NULL;
 }
@@ -326,10 +329,12 @@ static bide_awaiter *sim_loop_choose(bide_sim_loop *loop, uint32_t *value, uint3
         loop->held = NULL;
         return held;
     }
+    uint32_t number = test_has_priorities(loop) ? bide_test_priorities_choose_(loop) : 0;
     if (loop->ready_count > 1) {
-        uint32_t choices = test_turn_choices(loop);
+        if (!test_has_priorities(loop))
+            number = test_turn_number(loop, test_turn_choices(loop));
         *of = loop->ready_count < HOLD ? (uint32_t)loop->ready_count : HOLD;
-        *value = bide_test_draw_(loop, DRAW_TURN, test_turn_number(loop, choices), HOLD + HOLDS);
+        *value = bide_test_draw_(loop, DRAW_TURN, number, HOLD + HOLDS);
         if (*value >= HOLD && held == NULL) {
             loop->held = sim_loop_take_at(loop, 0);
             loop->held_for = 2u << (*value - HOLD);
@@ -351,6 +356,8 @@ static void test_draw_budget(bide_sim_loop *loop)
     if (!test_may_yield_early(loop))
         return;
     uint32_t number = bide_test_chance_(loop, 2) ? bide_test_number_below_(loop, SMALL) : 0;
+    if (test_has_priorities(loop))
+        number = 1; /* at each operation the one with the highest priority goes on */
     uint32_t budget = bide_test_draw_(loop, DRAW_BUDGET, number, SMALL);
     if (budget == 0)
         return;
@@ -444,6 +451,7 @@ void bide_sim_loop_init(bide_sim_loop *loop, uint64_t seed)
     loop->seed = seed;
     loop->random = seed;
     loop->style = bide_test_next_number_(&loop->random);
+    loop->user_random = ~loop->style; /* a sequence apart from that of the draws */
     loop->now = TEST_SECOND;
     loop->max_turns = 1000000;
     loop->max_late = BIDE_SIM_LATE;

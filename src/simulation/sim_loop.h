@@ -17,6 +17,13 @@ typedef enum test_draw {
     DRAW_OWN,   /* the test's */
 } test_draw;
 
+/*
+ * Each draw belongs to a stream: that of its kind, or one of its name. A list of draws is read by streams. So a
+ * draw that is left out, or one more, shifts no draws of other streams. Names are hashed; those with the same
+ * hash share a stream.
+ */
+enum { TEST_STREAMS = 256, TEST_NAMED = 16 };
+
 /* Whether such a draw, if it is not 0, delays a coroutine behind another. */
 BIDE_INLINE bool test_draw_preempts(test_draw kind)
 {
@@ -39,28 +46,79 @@ typedef struct test_line {
     uint32_t value;
     uint32_t of;
     test_draw kind;
+    uint16_t lock;       /* a lock that the turn goes on with; 0: none */
+    uint16_t its_holder; /* the task that had it before; 0: not known */
 } test_line;
 
-enum { TASKS = 256 };
+enum {
+    TASKS = 256,
+    LOCKS = 256,
+    LOOKS = 1 << 24, /* at tasks, to find holders of locks for the lines of a trace */
+};
+
+/* The state of BIDE_SIM_PCT in a run: sim_priorities.c. */
+typedef struct test_numbered {
+    const void *address; /* NULL: the slot is free */
+    uint64_t number;
+} test_numbered;
+
+enum { TEST_DEPTH_MAX = 16, TEST_LOWERED = 64 };
+
+typedef struct test_change {
+    uint64_t turn;
+    uint64_t priority;
+} test_change;
+
+typedef struct test_lowered {
+    uint64_t task;
+    uint64_t priority;
+} test_lowered;
+
+typedef struct test_priorities {
+    unsigned depth; /* 0: priorities choose nothing */
+    uint64_t seed;
+    test_change changes[TEST_DEPTH_MAX]; /* by turn, in descending order */
+    size_t changes_count;                /* those that are to come */
+    test_lowered lowered[TEST_LOWERED];  /* in the order in which they were */
+    size_t lowered_count;
+    uint64_t last; /* the task that was chosen last */
+    uint64_t in_a_row;
+    uint64_t lowest; /* the next priority for one that had too many turns in a row */
+
+    /* A hash table by address. */
+    test_numbered *slots;
+    size_t capacity;
+    size_t count;
+    uint64_t last_number;
+} test_priorities;
 
 struct bide_sim_record_ {
-    /* The draws and their kinds. Draws past the capacity are only counted. */
+    /* The draws, their kinds and their streams. Draws past the capacity are only counted. */
     uint16_t *draws;
     uint8_t *kinds;
+    uint8_t *streams;
     size_t count;
     size_t capacity;
+    size_t *made; /* `count`, for a process that outlives this one; or NULL */
 
-    /* The draws to make, then 0; NULL: the seed's. */
+    /* The draws to make: of each stream in their order, then 0. NULL: the seed's. */
     const uint16_t *given;
+    const uint8_t *given_streams;
     size_t given_count;
+    size_t given_next[TEST_STREAMS]; /* of each stream: the place to look for its next */
 
     /* The trace, if it is kept: the last lines, each at its number modulo the capacity. */
     test_line *lines;
     size_t *lines_count; /* of all */
     size_t lines_capacity;
-    bool is_live; /* each line is written to stderr at once too */
-    const bide_frame *tasks[TASKS];
+    bool is_live;             /* each line is written to stderr at once too */
+    const void *tasks[TASKS]; /* their outermost frames */
     uint32_t tasks_count;
+    const void *locks[LOCKS];
+    uint32_t locks_count;
+    uint64_t looks;
+
+    test_priorities priorities;
 
     /* The text of a failure, with a terminating zero. */
     char *text;
@@ -102,8 +160,30 @@ bool bide_test_chance_(bide_sim_loop *loop, unsigned exponent);
 /* Draws below `below`. `number` is the seed's draw, made before; it is replaced if there is a list. */
 uint32_t bide_test_draw_(bide_sim_loop *loop, test_draw kind, uint32_t number, uint32_t below);
 
+/* The same from the stream of a name. */
+uint32_t bide_test_draw_from_(bide_sim_loop *loop, test_draw kind, const char *name,
+                              uint32_t number, uint32_t below);
+
 /* Adds a line to the trace, if it is kept. */
 void bide_test_note_line_(bide_sim_loop *loop, test_line line);
+
+/* ---- sim_priorities.c ---- */
+
+/* Before a run of BIDE_SIM_PCT, and after it; 0: it is drawn. The loop has a record. */
+void bide_test_priorities_begin_(bide_sim_loop *loop, unsigned depth, uint64_t length);
+void bide_test_priorities_end_(bide_sim_record_ *record);
+
+/* These are posted. */
+void bide_test_priorities_post_(test_priorities *self, const bide_awaiter *first);
+
+/* The place among the ready ones of the next to run; there is one. */
+uint32_t bide_test_priorities_choose_(bide_sim_loop *loop);
+
+/* Whether priorities choose in this run. */
+BIDE_INLINE bool test_has_priorities(const bide_sim_loop *loop)
+{
+    return loop->record != NULL && loop->record->priorities.depth != 0;
+}
 
 /* ---- sim_report.c ---- */
 

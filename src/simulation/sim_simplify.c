@@ -28,7 +28,7 @@ enum { SECONDS = 30 };
 
 /* ---- The order of simplicity ---- */
 
-/* Zeroes at the end do not count: a crashed run has not reported how many draws it made. */
+/* Zeroes at the end do not count. */
 static void recipe_measure(recipe *r)
 {
     while (r->count != 0 && r->draws[r->count - 1] == 0)
@@ -50,6 +50,7 @@ static bool recipe_fails_alike(explorer *self, recipe *r)
 {
     if (!bide_sim_fails_alike_(self, r))
         return false;
+    recipe_measure(r);
     r->preemptions = 0;
     for (size_t i = 0; i < r->count; i++)
         r->preemptions += recipe_preempts(r, i);
@@ -76,9 +77,11 @@ static void recipe_copy(recipe *to, const recipe *from)
     recipe room = *to;
     memcpy(room.draws, from->draws, from->count * sizeof *room.draws);
     memcpy(room.kinds, from->kinds, from->length * sizeof *room.kinds);
+    memcpy(room.streams, from->streams, from->length * sizeof *room.streams);
     *to = *from;
     to->draws = room.draws;
     to->kinds = room.kinds;
+    to->streams = room.streams;
 }
 
 bool bide_sim_best_is_(explorer *self, size_t count)
@@ -90,7 +93,7 @@ bool bide_sim_best_is_(explorer *self, size_t count)
 
 /* ---- One attempt ---- */
 
-/* Copies the best draws to the trial, and fills it with 0 up to `count`. */
+/* Copies the best draws to the trial, and fills it with 0 up to `count`, which is at most the best one's length. */
 static void simplify_copy_best(explorer *self, size_t count)
 {
     const recipe *best = &self->best;
@@ -98,6 +101,7 @@ static void simplify_copy_best(explorer *self, size_t count)
     memcpy(draws, best->draws, best->count * sizeof *draws);
     if (count > best->count)
         memset(draws + best->count, 0, (count - best->count) * sizeof *draws);
+    memcpy(self->trial.streams, best->streams, best->length * sizeof *best->streams);
 }
 
 /*
@@ -153,7 +157,43 @@ static bool simplify_zero_chunks(explorer *self, bool preemptions)
     return any;
 }
 
-/* Leaves draws out; the later ones move forward. */
+/*
+ * Zeroes all draws of one value in a stream together: choices that have to agree, such as a key that several tasks
+ * draw.
+ */
+static bool simplify_zero_equal(explorer *self)
+{
+    enum { VALUES_MAX = 64 };
+    struct {
+        uint8_t stream;
+        uint16_t value;
+    } tried[VALUES_MAX];
+    size_t tried_count = 0;
+    bool any = false;
+    for (size_t i = 0; i < self->best.count && simplify_may_try(self); i++) {
+        uint8_t stream = self->best.streams[i];
+        uint16_t value = self->best.draws[i];
+        size_t known = 0;
+        while (known < tried_count &&
+               (tried[known].stream != stream || tried[known].value != value))
+            known++;
+        if (value == 0 || known < tried_count)
+            continue;
+        if (tried_count == VALUES_MAX)
+            break;
+        tried[tried_count].stream = stream;
+        tried[tried_count++].value = value;
+        simplify_copy_best(self, 0);
+        for (size_t j = i; j < self->best.count; j++) {
+            if (self->best.streams[j] == stream && self->best.draws[j] == value)
+                self->trial.draws[j] = 0;
+        }
+        any |= simplify_try(self, self->best.count, self->best.preemptions);
+    }
+    return any;
+}
+
+/* Leaves draws out; the later ones of their streams move forward. */
 static bool simplify_leave_out(explorer *self)
 {
     bool any = false;
@@ -162,6 +202,8 @@ static bool simplify_leave_out(explorer *self)
             simplify_copy_best(self, 0);
             memmove(self->trial.draws + at, self->trial.draws + at + size,
                     (self->best.count - at - size) * sizeof *self->trial.draws);
+            memmove(self->trial.streams + at, self->trial.streams + at + size,
+                    (self->best.count - at - size) * sizeof *self->trial.streams);
             if (simplify_try(self, self->best.count - size, self->best.preemptions))
                 any = true;
             else
@@ -246,38 +288,50 @@ static const uint16_t few_values[] = {1,        2,        3,        4,        5,
                                       HOLD + 4, HOLD + 5, HOLD + 6, HOLD + 7};
 enum { FEW_VALUES = sizeof few_values / sizeof *few_values, PAIRS = 50000 };
 
-/* `other` is the plain run: its length is known. */
-static size_t make_one_draw(const explorer *self, uint64_t number, uint16_t *draws)
+/* `other` is the plain run. Zeroes the draws of the trial up to `count`. */
+static void make_plain(explorer *self, size_t count)
+{
+    memset(self->trial.draws, 0, count * sizeof *self->trial.draws);
+    memcpy(self->trial.streams, self->other.streams, count * sizeof *self->trial.streams);
+}
+
+static size_t make_one_draw(explorer *self, uint64_t number)
 {
     size_t at = (size_t)(number % self->other.length);
-    memset(draws, 0, (at + 1) * sizeof *draws);
-    draws[at] = few_values[number / self->other.length];
+    make_plain(self, at + 1);
+    self->trial.draws[at] = few_values[number / self->other.length];
     return at + 1;
 }
 
-/* The second draw is at any place behind the first; the run with the first may be longer than the plain one. */
-static size_t make_two_draws(const explorer *self, uint64_t number, uint16_t *draws)
+/*
+ * The second draw is at any place behind the first. The run with the first may be longer than the plain one: then it
+ * is one draw more of a stream than that has.
+ */
+static size_t make_two_draws(explorer *self, uint64_t number)
 {
     uint64_t state = number;
     size_t length = self->other.length;
     size_t first = (size_t)(bide_test_next_number_(&state) % length);
     size_t second = first + 1 + (size_t)(bide_test_next_number_(&state) % (length + length / 4));
     uint64_t values = bide_test_next_number_(&state);
-    if (second >= DRAWS_MAX)
-        second = DRAWS_MAX - 1;
-    memset(draws, 0, (second + 1) * sizeof *draws);
-    draws[first] = few_values[values % FEW_VALUES];
-    draws[second] = few_values[values / FEW_VALUES % FEW_VALUES];
+    bool is_longer = second >= length && length < DRAWS_MAX;
+    if (second >= length)
+        second = is_longer ? length : length - 1;
+    make_plain(self, is_longer ? length : second + 1);
+    if (is_longer)
+        self->trial.streams[length] = self->other.streams[bide_test_next_number_(&state) % length];
+    self->trial.draws[first] = few_values[values % FEW_VALUES];
+    self->trial.draws[second] = few_values[values / FEW_VALUES % FEW_VALUES];
     return second + 1;
 }
 
 /* Takes the first of the candidates that is simpler than the best. */
 static bool simplify_search(explorer *self, uint64_t candidates,
-                            size_t (*make)(const explorer *self, uint64_t number, uint16_t *draws))
+                            size_t (*make)(explorer *self, uint64_t number))
 {
     uint64_t number = 0;
     while (bide_sim_run_candidates_(self, &number, candidates, make)) {
-        self->trial.count = make(self, number, self->trial.draws);
+        self->trial.count = make(self, number);
         recipe_measure(&self->trial);
         self->result->retries++;
         if (recipe_fails_alike(self, &self->trial) &&
@@ -297,13 +351,15 @@ static void simplify_by_few_draws(explorer *self)
         return;
     self->other.count = 0;
     recipe_measure(&self->other);
-    if (bide_sim_fails_alike_(self, &self->other)) {
+    if (recipe_fails_alike(self, &self->other)) {
         recipe_copy(&self->best, &self->other);
         return;
     }
-    self->other.length = self->shared->draws_count;
+    const shared *s = self->shared;
+    self->other.length = s->draws_count;
     if (self->other.length == 0 || self->other.length > DRAWS_MAX)
         return;
+    memcpy(self->other.streams, s->streams, self->other.length * sizeof *s->streams);
     if (simplify_search(self, self->other.length * FEW_VALUES, make_one_draw))
         return;
     while (self->best.preemptions > 1 && self->best.nonzero > 2 &&
@@ -317,7 +373,8 @@ static void simplify_until_stable(explorer *self)
 {
     bool any = true;
     while (any && simplify_may_try(self)) {
-        any = simplify_leave_out(self);
+        any = simplify_zero_equal(self);
+        any |= simplify_leave_out(self);
         any |= simplify_reduce_values(self);
         any |= simplify_zero_chunks(self, true);
         any |= simplify_zero_chunks(self, false);

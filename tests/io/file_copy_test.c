@@ -227,6 +227,39 @@ static void a_part_is_copied(void **state)
     bide_close(&to);
 }
 
+/* What copy_file_range(2) refuses. */
+static void ranges_that_overlap_and_files_that_append_are_refused(void **state)
+{
+    world *world = world_of(state);
+    bide_descriptor from, to;
+    bide_file_operation operation;
+    bide_copy_file_operation copy;
+    open_two(world, &from, &to);
+    /* in one file: behind, before and on itself */
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 0, &from, 4096, 4097)),
+                     -EINVAL);
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 4096, &from, 0, 4097)),
+                     -EINVAL);
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 100, &from, 100, 1)), -EINVAL);
+    assert_int_equal(copy.count, 0);
+    assert_int_equal(world_wait(world, bide_read_at(&operation, &from, one, sizeof one, 0)), 0);
+    assert_memory_equal(one, pattern, sizeof pattern);
+    /* beside each other */
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 0, &from, 4096, 4096)), 0);
+    assert_int_equal(copy.count, 4096);
+    /* at its end there is nothing that could overlap */
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, sizeof pattern, &from, 0, 5)),
+                     0);
+    assert_int_equal(copy.count, 0);
+    bide_close(&to);
+    assert_int_equal(
+        world_wait(world, bide_open_temporary(&operation, &to, NULL, "/tmp", O_APPEND, 0600)), 0);
+    assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 0, &to, 0, 5)), -EBADF);
+    assert_int_equal(copy.count, 0);
+    bide_close(&from);
+    bide_close(&to);
+}
+
 static void begin_large(world *world, bide_descriptor *from, bide_descriptor *to)
 {
     bide_file_operation operation;
@@ -313,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(copies_are_those_of_the_call),
         world_test(a_part_is_copied),
+        world_test(ranges_that_overlap_and_files_that_append_are_refused),
         world_test(a_copy_of_several_parts_is_whole),
         world_test(a_copy_that_ends_early_says_how_far_it_has_got),
         world_test(a_copy_may_be_destroyed),

@@ -5,8 +5,10 @@
 #define _GNU_SOURCE
 #include "schedule_testing.h"
 
+#include "bide/barging_mutex.h"
 #include "bide/create.h"
 #include "bide/dump.h"
+#include "bide/mutex.h"
 #include "bide/run_loop.h"
 #include "bide/scope.h"
 #include "bide/spawn.h"
@@ -205,8 +207,7 @@ static void what_runs_in_a_scope_is_shown_as_tasks(void **state)
         char expected[300];
         bide_event_init(&event, false);
         bide_event_init(&childrens, false);
-        struct scoped self = {
-            .event = &event, .childrens = &childrens, .destroys = destroys != 0};
+        struct scoped self = {.event = &event, .childrens = &childrens, .destroys = destroys != 0};
         bide_spawn(&spawned, &bide_default_context, bide_task_init(&self.task, &scoped_body));
         char *text = dump();
         for (int i = 0; i < 2; i++) {
@@ -312,6 +313,119 @@ static void every_one_of_many_tasks_is_shown_once(void **state)
     bide_event_set(&event);
     free(frames);
     free(spawned);
+}
+
+/* ---- Locks ---- */
+
+/* Locks, and waits for an event with the lock. Its own struct is a member of another coroutine's. */
+struct locking {
+    bide_task task;
+    bool is_barging;
+    bide_mutex *mutex;
+    bide_barging_mutex *barging;
+    bide_event *event;
+    bide_mutex_waiter key;
+    bide_barging_mutex_waiter barging_key;
+    bide_event_waiter wait;
+};
+
+enum { LOCKED_LINE = __LINE__ + 10 };
+
+bide_coroutine(locking_body)
+{
+    bide_begin(locking_body, struct locking * self);
+    if (self->is_barging)
+        bide_await(bide_barging_mutex_lock(&self->barging_key, self->barging));
+    else
+        bide_await(bide_mutex_lock(&self->key, self->mutex));
+
+    bide_await(bide_event_wait(&self->wait, self->event));
+    if (self->is_barging)
+        bide_barging_mutex_unlock(&self->barging_key);
+    else
+        bide_mutex_unlock(&self->key);
+    bide_end();
+}
+
+struct calling {
+    bide_task task;
+    struct locking inner;
+};
+
+bide_coroutine(calling_body)
+{
+    bide_begin(calling_body, struct calling * self);
+    bide_await(bide_task_init(&self->inner.task, &locking_body));
+    bide_end();
+}
+
+static void a_lock_is_shown_with_its_holder(void **state)
+{
+    enum { TASKS = 3 };
+    (void)state;
+    for (int is_barging = 0; is_barging < 2; is_barging++) {
+        bide_mutex mutex;
+        bide_barging_mutex barging;
+        bide_event event;
+        bide_spawned spawned[TASKS];
+        struct calling tasks[TASKS];
+        const void *lock = is_barging != 0 ? (const void *)&barging : (const void *)&mutex;
+        const char *name = is_barging != 0 ? "bide_barging_mutex_lock" : "bide_mutex_lock";
+        char expected[1000];
+        bide_mutex_init(&mutex);
+        bide_barging_mutex_init(&barging);
+        bide_event_init(&event, false);
+        for (int i = 0; i < TASKS; i++) {
+            struct locking *inner = &tasks[i].inner;
+            inner->is_barging = is_barging != 0;
+            inner->mutex = &mutex;
+            inner->barging = &barging;
+            inner->event = &event;
+            bide_spawn(&spawned[i], &bide_default_context,
+                       bide_task_init(&tasks[i].task, &calling_body));
+        }
+        char *text = dump();
+        snprintf(expected, sizeof expected, "task %p calling_body: waiting for %s of lock %p\n",
+                 (void *)&spawned[1].root, name, lock);
+        assert_contains(text, expected);
+        snprintf(expected, sizeof expected,
+                 "lock %p, for which 2 wait: held by task %p, locking_body at %s:%d\n3 tasks\n",
+                 lock, (void *)&spawned[0].root, __FILE__, LOCKED_LINE);
+        assert_contains(text, expected);
+        free(text);
+        bide_event_set(&event);
+        text = dump();
+        assert_string_equal(text, "0 tasks\n");
+        free(text);
+    }
+}
+
+/* A waiter that is in no task's struct; and more locks than are listed. */
+static void locks_without_a_known_holder_are_shown(void **state)
+{
+    enum { LOCKS = 20 };
+    bide_mutex mutexes[LOCKS];
+    bide_mutex_waiter keys[LOCKS], waiters[LOCKS];
+    bide_spawned spawned[LOCKS];
+    char expected[100];
+    (void)state;
+    for (int i = 0; i < LOCKS; i++) {
+        bide_mutex_init(&mutexes[i]);
+        assert_true(bide_mutex_try_lock(&keys[i], &mutexes[i]));
+        bide_spawn(&spawned[i], &bide_default_context, bide_mutex_lock(&waiters[i], &mutexes[i]));
+    }
+    char *text = dump();
+    assert_contains(text, "\n4 wait for other locks\n20 tasks\n");
+    assert_contains(text, ", for which 1 waits: held\n");
+    free(text);
+    for (int i = 1; i < LOCKS; i++)
+        bide_mutex_unlock(&keys[i]);
+    text = dump();
+    snprintf(expected, sizeof expected, "lock %p, for which 1 waits: held\n1 task\n",
+             (void *)&mutexes[0]);
+    assert_contains(text, expected);
+    free(text);
+    bide_mutex_unlock(&keys[0]);
 }
 
 static void an_error_of_the_file_is_told(void **state)
@@ -565,6 +679,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(owned_frames_are_shown),
         cmocka_unit_test(of_a_deep_chain_the_innermost_are_shown),
         cmocka_unit_test(every_one_of_many_tasks_is_shown_once),
+        cmocka_unit_test(a_lock_is_shown_with_its_holder),
+        cmocka_unit_test(locks_without_a_known_holder_are_shown),
         cmocka_unit_test(an_error_of_the_file_is_told),
         cmocka_unit_test(whatever_frames_hold_nothing_faults),
         cmocka_unit_test(nothing_stops_while_others_are_shown),

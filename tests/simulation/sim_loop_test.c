@@ -6,6 +6,7 @@
 #include "misuse.h"
 #include "testing.h"
 
+#include "bide/barging_mutex.h"
 #include "bide/blocking.h"
 #include "bide/channel.h"
 #include "bide/deadline.h"
@@ -202,6 +203,77 @@ static void time_jumps_when_nothing_is_ready(void **state)
     assert_true(sleeper.woke == 3601 * (uint64_t)SECOND);
     assert_true(bide_now(&loop.context) == sleeper.woke);
     bide_sim_loop_destroy(&loop);
+}
+
+/* The clock and the random numbers of code that has no context. */
+struct asker {
+    bide_task task;
+    uint64_t pause, began, woke, of_context, numbers[4];
+    bide_sleep sleep;
+};
+
+bide_coroutine(asker_body)
+{
+    bide_begin(asker_body, struct asker * self);
+    self->began = bide_test_now();
+    for (unsigned i = 0; i < 4; i++)
+        self->numbers[i] = bide_test_random();
+    bide_try(bide_sleep_for(&self->sleep, self->pause));
+    self->woke = bide_test_now();
+    self->of_context = bide_now(bide_this_context());
+    bide_end();
+}
+
+static void asker_run(struct asker *self, uint64_t seed)
+{
+    bide_sim_loop loop;
+    bide_sim_loop_init(&loop, seed);
+    self->pause = 3600 * (uint64_t)SECOND;
+    assert_int_equal(bide_sim_loop_wait(&loop, bide_task_init(&self->task, &asker_body)), 0);
+    bide_sim_loop_destroy(&loop);
+}
+
+static void the_clock_of_code_under_test_is_the_loops(void **state)
+{
+    struct asker asker;
+    bide_run_loop loop;
+    (void)state;
+    asker_run(&asker, 1);
+    assert_int_equal(asker.began, SECOND);
+    assert_true(asker.woke == 3601 * (uint64_t)SECOND);
+    assert_true(asker.woke == asker.of_context);
+    /* in another loop, and in none, it is the system's */
+    uint64_t before = bide_platform.now();
+    uint64_t now = bide_test_now();
+    assert_in_range(now, before, bide_platform.now());
+    bide_run_loop_init(&loop);
+    asker.pause = 0;
+    before = bide_platform.now();
+    assert_int_equal(bide_run_loop_wait(&loop, bide_task_init(&asker.task, &asker_body)), 0);
+    bide_run_loop_destroy(&loop);
+    assert_in_range(asker.began, before, bide_platform.now());
+}
+
+static void random_numbers_of_code_under_test_are_the_seeds(void **state)
+{
+    /* (the same on all machines) */
+    static const uint64_t first[] = {
+        UINT64_C(0xa562df66c82c649a),
+        UINT64_C(0x2d811509609d7c43),
+        UINT64_C(0x6dcc9be25c651d1c),
+        UINT64_C(0xaf9462c83ce837d6),
+    };
+    struct asker one, other;
+    (void)state;
+    asker_run(&one, 1);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(one.numbers[i] == first[i]);
+    asker_run(&other, 1);
+    assert_memory_equal(one.numbers, other.numbers, sizeof one.numbers);
+    asker_run(&other, 2);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(one.numbers[i] != other.numbers[i]);
+    assert_true(bide_test_random() != bide_test_random());
 }
 
 static void run_until_stops_before_what_is_later(void **state)
@@ -780,6 +852,107 @@ static void mutexes_locked_in_two_orders_are_a_deadlock_that_is_named(void **sta
     assert_said("#0 locker_body at ");
     assert_said("waiting for bide_mutex_lock");
     assert_said("BIDE_TEST_SEED=");
+    /* each waits for a lock that the other holds */
+    assert_said("    lock 1 is held by task 1: locker_body at ");
+    assert_said("    lock 2 is held by task 2: locker_body at ");
+}
+
+/* ... through a deadline that is far, with mutexes of both kinds, in a trace and outside of an exploration. */
+struct holder {
+    bide_task task;
+    bool is_barging, keeps_it;
+    bide_mutex *mutex;
+    bide_barging_mutex *barging;
+    bide_mutex_waiter key;
+    bide_barging_mutex_waiter barging_key;
+    bide_sleep sleep;
+    bide_with_deadline_operation limited;
+    bide_event never;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(holder_body)
+{
+    bide_begin(holder_body, struct holder * self);
+    bide_try(bide_with_deadline(&self->limited, BIDE_FOREVER,
+                                self->is_barging
+                                    ? bide_barging_mutex_lock(&self->barging_key, self->barging)
+                                    : bide_mutex_lock(&self->key, self->mutex)));
+    bide_try(bide_sleep_for(&self->sleep, MILLISECOND));
+    if (self->keeps_it)
+        bide_try(bide_event_wait(&self->wait, &self->never));
+    if (self->is_barging)
+        bide_barging_mutex_unlock(&self->barging_key);
+    else
+        bide_mutex_unlock(&self->key);
+    bide_try(bide_sleep_for(&self->sleep, MILLISECOND)); /* it is still there in the other's turn */
+    bide_end();
+}
+
+static struct holders {
+    bide_mutex mutex;
+    bide_barging_mutex barging;
+    bool is_barging, is_passed_on;
+    struct holder holders[2];
+    bide_spawned spawned;
+} holders;
+
+static int hold_one_lock(bide_sim_loop *loop, void *argument)
+{
+    struct holders *self = argument;
+    bide_event_waiter wait;
+    bide_mutex_init(&self->mutex);
+    bide_barging_mutex_init(&self->barging);
+    for (unsigned i = 0; i < 2; i++) {
+        struct holder *holder = &self->holders[i];
+        holder->is_barging = self->is_barging;
+        holder->keeps_it = !self->is_passed_on;
+        holder->mutex = &self->mutex;
+        holder->barging = &self->barging;
+        bide_event_init(&holder->never, false);
+    }
+    bide_spawn(&self->spawned, &loop->context,
+               bide_task_init(&self->holders[0].task, &holder_body));
+    int status = bide_sim_loop_wait(loop, bide_task_init(&self->holders[1].task, &holder_body));
+    int other = bide_sim_loop_wait(loop, bide_event_wait(&wait, &self->spawned.ended));
+    return status < 0 ? status : other < 0 ? other : -EINVAL;
+}
+
+static void a_lock_is_named_with_its_holder(void **state)
+{
+    bide_sim_result result;
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        holders.is_barging = i != 0;
+        bide_sim_options options = {.argument = &holders};
+        holders.is_passed_on = false;
+        assert_int_equal(explore(hold_one_lock, 1, options, &result), -EDEADLK);
+        assert_said("    lock 1 is held by task 1: holder_body at ");
+        holders.is_passed_on = true;
+        assert_int_equal(explore(hold_one_lock, 1, options, &result), -EINVAL);
+        assert_said(i != 0 ? "goes on after bide_barging_mutex_lock of lock 1, which task 1 had"
+                           : "goes on after bide_mutex_lock of lock 1, which task 1 had");
+    }
+}
+
+/* The struct of one that has ended has no holder in it; nor has one that is no coroutine's. */
+static int lock_and_end(bide_sim_loop *loop, void *argument)
+{
+    static bide_mutex_waiter key;
+    struct holders *self = argument;
+    bide_mutex_waiter other;
+    bide_mutex_init(&self->mutex);
+    assert_true(bide_mutex_try_lock(&key, &self->mutex));
+    return bide_sim_loop_wait(loop, bide_mutex_lock(&other, &self->mutex));
+}
+
+static void a_lock_whose_holder_is_not_known_is_named(void **state)
+{
+    bide_sim_result result;
+    (void)state;
+    assert_int_equal(explore(lock_and_end, 1, (bide_sim_options){.argument = &holders}, &result),
+                     -EDEADLK);
+    assert_said("    lock 1 is held, by no task that waits here\n");
 }
 
 static void a_deadlock_outside_an_exploration_is_a_status(void **state)
@@ -1045,6 +1218,150 @@ static int move_in_a_crowd(bide_sim_loop *loop, void *argument)
     return is_wrong ? -EINVAL : 0;
 }
 
+/* It fails by a draw, whatever its random numbers are; these are the same however it is made simpler, and no draws. */
+static int fail_by_a_number(bide_sim_loop *loop, void *numbers)
+{
+    uint64_t *seen = numbers; /* shared with the parent */
+    uint64_t number = bide_test_random();
+    for (unsigned i = 0; i < 100; i++)
+        number ^= bide_test_random();
+    seen[1] += seen[0] != 0 && seen[0] != number;
+    seen[0] = number;
+    seen[2]++;
+    return bide_sim_loop_draw(loop, 4) + bide_sim_loop_draw(loop, 4) > 2 ? -EINVAL : 0;
+}
+
+static void random_numbers_stay_when_a_run_is_made_simpler(void **state)
+{
+    uint64_t *seen =
+        mmap(NULL, sizeof(uint64_t[3]), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    bide_sim_result result;
+    (void)state;
+    assert_true(seen != MAP_FAILED);
+    assert_int_equal(explore(fail_by_a_number, 100, (bide_sim_options){.argument = seen}, &result),
+                     -EINVAL);
+    uint64_t failing = result.seed;
+    seen[0] = seen[1] = seen[2] = 0;
+    bide_sim_options alone = {.argument = seen, .first_seed = failing};
+    assert_int_equal(explore(fail_by_a_number, 1, alone, &result), -EINVAL);
+    assert_in_range(seen[2], 3, 10000); /* it was made simpler */
+    assert_int_equal(seen[1], 0);       /* with one number in all runs */
+    assert_int_equal(result.draws_left, 1);
+    munmap(seen, sizeof(uint64_t[3]));
+}
+
+/* It yields as often as it draws first, and then fails by one draw. */
+struct shifting {
+    bide_task task;
+    uint32_t points;
+    bool fails;
+    bide_sim_point_operation point;
+};
+
+bide_coroutine(shifting_body)
+{
+    bide_begin(shifting_body, struct shifting * self);
+    for (self->points = bide_sim_loop_draw(bide_sim_loop_running_, 50); self->points != 0;
+         self->points--)
+        bide_await(bide_sim_point(&self->point));
+    self->fails = bide_sim_loop_draw(bide_sim_loop_running_, 1000) / 100 == 7;
+    bide_end();
+}
+
+static int yield_and_draw(bide_sim_loop *loop, void *argument)
+{
+    struct shifting self = {.fails = false};
+    (void)argument;
+    int status = bide_sim_loop_wait(loop, bide_task_init(&self.task, &shifting_body));
+    return status < 0 ? status : self.fails ? -EINVAL : 0;
+}
+
+static void draws_that_are_left_out_shift_no_other_streams(void **state)
+{
+    bide_sim_result result;
+    unsigned simpler = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed < 200; seed = result.seed + 1) {
+        bide_sim_options options = {.first_seed = seed};
+        assert_int_equal(explore(yield_and_draw, 1000, options, &result), -EINVAL);
+        assert_int_equal(result.draws_left, 1);
+        assert_said("BIDE_TEST_DRAWS=own.1:700\n");
+        simpler += result.draws > 1;
+    }
+    assert_in_range(simpler, 5, 200);
+}
+
+/* Draws of a name, and between them some of another. */
+static void draw_two_names(uint64_t seed, unsigned between, uint32_t *drawn, size_t count)
+{
+    bide_sim_loop loop;
+    bide_sim_loop_init(&loop, seed);
+    for (size_t i = 0; i < count; i++) {
+        drawn[i] = bide_sim_loop_draw_named(&loop, "ours", 10);
+        assert_in_range(drawn[i], 0, 9);
+        for (unsigned j = 0; j < between; j++)
+            bide_sim_loop_draw_named(&loop, "others", 1000);
+    }
+    bide_sim_loop_destroy(&loop);
+}
+
+static void a_name_has_draws_of_its_own(void **state)
+{
+    enum { COUNT = 20 };
+    /* (the same on all machines) */
+    static const uint32_t expected[COUNT] = {2, 6, 8, 9, 6, 3, 4, 8, 8, 3,
+                                             1, 8, 3, 2, 8, 4, 8, 7, 2, 2};
+    uint32_t alone[COUNT], beside[COUNT];
+    unsigned seen[10] = {0};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        draw_two_names(seed, 0, alone, COUNT);
+        draw_two_names(seed, (unsigned)seed % 4, beside, COUNT);
+        assert_memory_equal(alone, beside, sizeof alone);
+        if (seed == 1)
+            assert_memory_equal(alone, expected, sizeof alone);
+        for (unsigned i = 0; i < COUNT; i++)
+            seen[alone[i]]++;
+    }
+    for (unsigned i = 0; i < 10; i++) /* 200 are expected */
+        assert_in_range(seen[i], 140, 260);
+}
+
+static int fail_by_a_named_draw(bide_sim_loop *loop, void *argument)
+{
+    uint32_t sum = 0;
+    (void)argument;
+    for (unsigned i = 0; i < 5; i++) {
+        sum += bide_sim_loop_draw_named(loop, "summand", 3);
+        bide_sim_loop_draw(loop, 1 + bide_sim_loop_draw_named(loop, "another", 10));
+    }
+    return sum == 8 ? -EINVAL : 0;
+}
+
+static void named_draws_are_in_the_trace_and_in_the_environment(void **state)
+{
+    bide_sim_result result;
+    char draws[200];
+    (void)state;
+    assert_int_equal(explore(fail_by_a_named_draw, 1000, (bide_sim_options){0}, &result), -EINVAL);
+    assert_in_range(result.draws_left, 4, 5); /* of a sum of 8 */
+    assert_said("draws \"summand\" 2 of 3");
+    const char *simpler = strstr(said, "BIDE_TEST_DRAWS=");
+    snprintf(draws, sizeof draws, "%.*s", (int)strcspn(simpler + 16, "\n"), simpler + 16);
+    setenv("BIDE_TEST_SEED", "1", 1);
+    setenv("BIDE_TEST_DRAWS", draws, 1);
+    assert_int_equal(explore(fail_by_a_named_draw, 1, (bide_sim_options){0}, &result), -EINVAL);
+    static const char *const wrong[] = {"12:1",   "turn",     "turn.",    "turn.x:1", "own.1:70000",
+                                        "own.1:", "own.1:1,", "own.1:1;", "256.1:1",  ""};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("BIDE_TEST_DRAWS", wrong[i], 1);
+        assert_int_equal(explore(fail_by_a_number, 1, (bide_sim_options){0}, &result), -EINVAL);
+        assert_said("BIDE_TEST_DRAWS is not of draws");
+    }
+    unsetenv("BIDE_TEST_DRAWS");
+    unsetenv("BIDE_TEST_SEED");
+}
+
 static void one_draw_is_found_where_it_is_enough(void **state)
 {
     (void)state;
@@ -1082,7 +1399,7 @@ static void runs_from_the_environment_fail_as_was_said(void **state)
     assert_true(again.seed == result.seed);
     setenv("BIDE_TEST_DRAWS", draws, 1);
     assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &again), -EINVAL);
-    setenv("BIDE_TEST_DRAWS", "0:0", 1); /* all plain */
+    setenv("BIDE_TEST_DRAWS", "0", 1); /* all plain */
     assert_int_equal(explore(add_up, 1000, (bide_sim_options){0}, &again), 0);
     unsetenv("BIDE_TEST_DRAWS");
     unsetenv("BIDE_TEST_SEED");
@@ -1263,6 +1580,8 @@ int main(void)
         cmocka_unit_test(seeds_give_different_runs),
         cmocka_unit_test(a_seed_gives_this_run_on_every_machine),
         cmocka_unit_test(time_jumps_when_nothing_is_ready),
+        cmocka_unit_test(the_clock_of_code_under_test_is_the_loops),
+        cmocka_unit_test(random_numbers_of_code_under_test_are_the_seeds),
         cmocka_unit_test(run_until_stops_before_what_is_later),
         cmocka_unit_test(deadlines_are_of_the_loops_time),
         cmocka_unit_test(intervals_are_of_the_loops_time),
@@ -1280,6 +1599,8 @@ int main(void)
         cmocka_unit_test(faults_fire_in_test_loops_alone_and_are_counted),
         cmocka_unit_test(a_fault_that_never_fires_fails_the_exploration_if_it_must),
         cmocka_unit_test(mutexes_locked_in_two_orders_are_a_deadlock_that_is_named),
+        cmocka_unit_test(a_lock_is_named_with_its_holder),
+        cmocka_unit_test(a_lock_whose_holder_is_not_known_is_named),
         cmocka_unit_test(each_fault_that_has_a_name_fires),
         cmocka_unit_test(a_deadline_that_passes_is_in_the_trace),
         cmocka_unit_test(a_deadlock_names_each_of_a_group),
@@ -1287,6 +1608,10 @@ int main(void)
         cmocka_unit_test(a_lost_update_is_found_and_made_simple),
         cmocka_unit_test(fewer_preemptions_are_simpler_than_fewer_draws),
         cmocka_unit_test(a_draw_that_is_as_good_as_a_preemption_takes_its_place),
+        cmocka_unit_test(random_numbers_stay_when_a_run_is_made_simpler),
+        cmocka_unit_test(draws_that_are_left_out_shift_no_other_streams),
+        cmocka_unit_test(a_name_has_draws_of_its_own),
+        cmocka_unit_test(named_draws_are_in_the_trace_and_in_the_environment),
         cmocka_unit_test(one_draw_is_found_where_it_is_enough),
         cmocka_unit_test(a_crash_is_found_and_made_simple),
         cmocka_unit_test(runs_from_the_environment_fail_as_was_said),

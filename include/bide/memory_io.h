@@ -118,6 +118,16 @@ int bide_memory_io_pipe(bide_memory_io *io, bide_descriptor *input, bide_descrip
 int bide_memory_io_set_host(bide_memory_io *io, const char *host,
                             const struct bide_address *addresses, unsigned count);
 
+/*
+ * Gives `name` `count` records of a kind, which bide_resolve_records finds from now on; they replace
+ * those of that kind that it had. 0 records: it has none. All is copied.
+ * Threads: the loop's. Errors: -EINVAL (`name` is empty or longer than 253 bytes, `kind` is neither
+ * BIDE_RECORD_SRV nor BIDE_RECORD_TXT, or there are more than BIDE_RECORDS_MAX records, or texts of more
+ * than BIDE_RECORDS_TEXT bytes), -ENOMEM. Progress: that of malloc, linear in the names.
+ */
+int bide_memory_io_set_records(bide_memory_io *io, const char *name, unsigned kind,
+                               const struct bide_name_record *records, unsigned count);
+
 /* What there is in one. */
 typedef struct bide_memory_io_stats {
     uint64_t started;       /* operations, ever */
@@ -154,7 +164,9 @@ bide_loop_back_end bide_memory_io_back_end(const bide_memory_io *io);
  *     files     one tree, kept until the end. At first it has "/tmp" and "/dev/null". Paths that do not
  *               begin with "/" begin at its root. There are no permissions.
  *     pipes     bide_memory_io_pipe
- *     names     bide_resolve finds those of bide_memory_io_set_host, whatever its bide_names is
+ *     names     bide_resolve finds those of bide_memory_io_set_host, whatever its bide_names is, and
+ *               bide_resolve_reverse the first host that has the address; records are those of
+ *               bide_memory_io_set_records
  *
  * Not simulated: maps of files (-ENOTSUP), symbolic links, and options that only a kernel can
  * implement: they are stored and have no effect. A write to a pipe without a reader is -EPIPE

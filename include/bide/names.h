@@ -10,14 +10,25 @@
  *     for (unsigned i = 0; i < self->resolve.count; i++)
  *         use(&self->resolve.addresses[i]);
  *
+ *     bide_try(bide_resolve_records(&self->servers, names, "_ldap._tcp.example.org", BIDE_RECORD_SRV));
+ *     bide_try(bide_resolve_reverse(&self->reverse, names, &peer));
+ *
  * The system looks names up (getaddrinfo, with its files and resolvers), which blocks. So the calls
  * are made on threads of their own: a resolver that does not answer delays no file, and no loop. A
  * cancelled look-up ends at once; its call continues on its thread, and the answer is dropped.
  *
  * Alternatively c-ares looks names up on the loop, if the library was built with it: without threads,
  * and with any number of look-ups at once. It queries name servers and reads /etc/hosts, and ignores
- * other system configuration (nsswitch.conf: mDNS, LDAP and the like). Starting a look-up reads a few
- * small files, such as /etc/resolv.conf, on the loop's thread.
+ * other system configuration (nsswitch.conf: mDNS, LDAP and the like). Starting a look-up reads
+ * /etc/hosts on the loop's thread, and the first also /etc/resolv.conf and the like. When that file
+ * has changed, it is read again.
+ *
+ * Answers of c-ares are kept, in memory, for as long as the name servers say, and at most a day. That a
+ * name has no address is kept too, for at most three hours, if its server says for how long. A look-up
+ * that finds its answer there makes no system call and does not suspend. When the cache is full, the
+ * least recently used name makes room. Nothing is kept of a look-up that
+ * failed in another way or was cancelled, and nothing in a child of fork whose parent made the
+ * bide_names. bide_names_forget is for a program that knows that the network has changed.
  *
  * On a test loop neither is asked: the world in memory answers, see bide_memory_io_set_host.
  *
@@ -60,6 +71,8 @@ typedef struct bide_names_options {
     const char *servers; /* "1.2.3.4,[::1]:53"; copied; NULL: those of /etc/resolv.conf */
     unsigned timeout;    /* of a server's first try, in milliseconds; 0: what c-ares takes */
     unsigned tries;      /* of each server; 0: what c-ares takes */
+    unsigned cached;     /* so many names are kept at most; 0: 256 */
+    bool is_uncached;    /* no answer is kept */
 } bide_names_options;
 
 /*
@@ -76,6 +89,12 @@ int bide_names_create(bide_names **names, const bide_names_options *options);
  * Threads: any, but not in a look-up's. Progress: blocks for as long as the system's calls.
  */
 void bide_names_destroy(bide_names *names);
+
+/*
+ * Forgets all answers that are kept. Look-ups in flight may still keep theirs.
+ * Threads: any. Progress: blocks for as long as another thread uses the cache; linear in what is kept.
+ */
+void bide_names_forget(bide_names *names);
 
 /* A look-up has at most so many addresses; the system's first ones. */
 enum { BIDE_RESOLVE_MAX = 16 };
@@ -116,13 +135,82 @@ enum { BIDE_ANSWERED_V4_ = 1, BIDE_ANSWERED_V6_ = 2 };
  * its answer is invalid), -EACCES (by c-ares: all servers refuse to answer), -EINVAL (`host`
  * is NULL, empty or longer than 253 bytes), -ENOMEM, other errors of the system, -ENOTSUP (by
  * c-ares, and the coroutine is not a loop's of the system; or on a test loop without input and output); -ECANCELED, -ETIMEDOUT. Suspends: unless
- * it is an IP address, or, by c-ares, in /etc/hosts. Cancel-safe: yes. Progress: that of the system's
+ * it is an IP address, or, by c-ares, in /etc/hosts, or its answer is kept. Cancel-safe: yes. Progress: that of the system's
  * call, on another thread; by c-ares, that of the system's calls.
  */
 BIDE_KEY_SCOPED(addresses);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_resolve(bide_resolve_operation *operation, bide_names *names, const char *host,
                            uint16_t port);
+
+/* The kind of records that a name has. */
+typedef enum bide_record_kind {
+    BIDE_RECORD_SRV = 1, /* the servers of a service, such as "_ldap._tcp.example.org" (RFC 2782) */
+    BIDE_RECORD_TXT,     /* texts */
+    BIDE_RECORD_PTR_,    /* names of an address. Of the operation: bide_resolve_reverse */
+} bide_record_kind;
+
+/* One record. */
+typedef struct bide_name_record {
+    const char
+        *text;   /* SRV: the server; TXT: its strings, joined; of an address: a name. And a zero. */
+    size_t size; /* of the text, without the zero. A TXT record may hold any bytes. */
+    uint16_t priority, weight, port; /* of SRV */
+} bide_name_record;
+
+/* A look-up of records has at most so many, with texts of so many bytes. */
+enum { BIDE_RECORDS_MAX = 32, BIDE_RECORDS_TEXT = 4096 };
+
+/* One look-up. The caller's memory until it has ended; then what it found, while the memory stays. */
+typedef struct bide_resolve_records_operation {
+    bide_task task;
+    bide_name_record records[BIDE_RECORDS_MAX];
+    unsigned count;
+    unsigned omitted; /* further records, for which there was no room */
+
+    /* of the operation */
+    bide_names *names;
+    const char *name;
+    bide_record_kind kind;
+    bide_address address;
+    char reverse[80]; /* the name that the records of an address have */
+    struct bide_resolve_request_ *request;
+    struct bide_cares_resolve_ *cares;
+    union {
+        bide_event_waiter answer;
+        bide_sleep sleep; /* under a test loop, for `delay` */
+    } waits;
+    uint64_t delay;
+    int status;
+    size_t used; /* of `text` */
+    char text[BIDE_RECORDS_TEXT];
+} bide_resolve_records_operation;
+
+/*
+ * Looks up the records of `name`, which is not completed by a search list, and stays until the look-up
+ * has ended. Records of SRV are sorted by priority, the lowest number first; choosing by weight is left
+ * to the caller. The server "." means that the service is not offered. Answers are kept as addresses
+ * are. Only BIDE_NAMES_CARES looks records up.
+ * Threads: any. Errors: those of bide_resolve; also -EINVAL (`kind` is none of the above), -ENOTSUP
+ * (by the system), -EREMOTEIO (a server's name is no host name). Suspends: unless the answer is kept.
+ * Cancel-safe: yes. Progress: that of the system's calls. Source: RFC 1035, RFC 2782.
+ */
+BIDE_KEY_SCOPED(records);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_resolve_records(bide_resolve_records_operation *operation, bide_names *names,
+                                   const char *name, bide_record_kind kind);
+
+/*
+ * Looks up the names of an address, as texts of `records`: by the system (getnameinfo) at most one; by
+ * c-ares all of the PTR records, without /etc/hosts. Whoever runs the address's zone chooses these
+ * names: look up the addresses of a name before you trust it.
+ * Threads: any. Errors: those of bide_resolve; -EINVAL: it is no IP address. Suspends: as
+ * bide_resolve_records. Cancel-safe: yes. Progress: as bide_resolve.
+ */
+BIDE_KEY_SCOPED(records);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_resolve_reverse(bide_resolve_records_operation *operation, bide_names *names,
+                                   const bide_address *address);
 
 /* One address that is tried. Of the operation. */
 typedef struct bide_connect_attempt_ {

@@ -32,16 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_THREADS = 4, NAMES_HOST_MAX = 253 };
-
-struct bide_resolve_request_ {
-    bide_event done;
-    bide_atomic(uint32_t) holders; /* 3 */
-    int status;                    /* this and the rest: the call's, then the operation's: 2 */
-    unsigned count;
-    bide_address addresses[BIDE_RESOLVE_MAX];
-    char host[NAMES_HOST_MAX + 1];
-};
+enum { NAMES_THREADS = 4, NAMES_CACHED = 256 };
 
 typedef struct bide_resolve_request_ names_request;
 
@@ -55,7 +46,11 @@ static int names_use_cares(bide_names *names, const bide_names_options *options)
     memcpy(names->servers, servers, strlen(servers) + 1);
     names->timeout = options->timeout;
     names->tries = options->tries;
-    return bide_names_cares_check_(names);
+    int error = bide_names_cares_check_(names);
+    if (error != 0 || options->is_uncached)
+        return error;
+    names->cache = bide_names_cache_create_(options->cached != 0 ? options->cached : NAMES_CACHED);
+    return names->cache != NULL ? 0 : -ENOMEM;
 }
 
 int bide_names_create(bide_names **created, const bide_names_options *options)
@@ -65,6 +60,8 @@ int bide_names_create(bide_names **created, const bide_names_options *options)
     bide_names *names = calloc(1, sizeof *names);
     if (names == NULL)
         return -ENOMEM;
+    for (int i = 0; i < NAMES_IDLE_MAX; i++)
+        bide_atomic_init(&names->idle[i], (struct bide_cares_resolve_ *)NULL);
     int error = options == NULL || options->kind == BIDE_NAMES_SYSTEM
                     ? bide_blocking_create_with(&names->blocking, &with)
                     : names_use_cares(names, options);
@@ -82,10 +79,18 @@ void bide_names_destroy(bide_names *names)
         return;
     if (names->blocking != NULL)
         bide_blocking_destroy(names->blocking);
+    else
+        bide_names_cares_end_(names);
+    bide_names_cache_destroy_(names->cache);
     free(names);
 }
 
-static void names_request_release(names_request *it)
+void bide_names_forget(bide_names *names)
+{
+    bide_names_cache_clear_(names->cache);
+}
+
+void bide_names_request_release_(names_request *it)
 {
     uint32_t before = bide_atomic_fetch_sub(&it->holders, 1, acq_rel); /* 3 */
     bide_assert(before == 1 || before == 2);
@@ -114,6 +119,10 @@ static int names_error_of_getaddrinfo(int error)
         return -EREMOTEIO;
     case EAI_MEMORY:
         return -ENOMEM;
+#ifdef EAI_OVERFLOW
+    case EAI_OVERFLOW: /* a name of more bytes than any host's */
+        return -EREMOTEIO;
+#endif
     case EAI_SYSTEM:
         return errno != 0 ? -errno : -EREMOTEIO;
     default:
@@ -154,6 +163,15 @@ static void names_call_getaddrinfo(void *argument)
         it->status = -ENOENT;
 }
 
+static void names_call_getnameinfo(void *argument)
+{
+    names_request *it = argument;
+    errno = 0;
+    it->status = names_error_of_getaddrinfo(getnameinfo(&it->addresses[0].any.generic,
+                                                        it->addresses[0].length, it->host,
+                                                        sizeof it->host, NULL, 0, NI_NAMEREQD));
+}
+
 /* ---- The call's coroutine: 1 ---- */
 
 static bide_frame *names_call_initial_suspend(bide_frame *frame)
@@ -187,17 +205,19 @@ bide_coroutine_of(names_call_type, names_call_body)
     bide_begin(names_call_body, struct names_call * self);
     int status;
     bide_await_status(status, bide_blocking_run(&self->call, self->names->blocking,
-                                                names_call_getaddrinfo, self->request));
+                                                self->request->is_reverse ? names_call_getnameinfo
+                                                                          : names_call_getaddrinfo,
+                                                self->request));
     if (status < 0)
         self->request->status = status;
     bide_event_set(&self->request->done); /* 2 */
     bide_finally();
-    names_request_release(self->request);
+    bide_names_request_release_(self->request);
     bide_end();
 }
 
-/* Starts a look-up. A negative errno: nothing was started. */
-static int names_request_start(bide_resolve_operation *operation)
+int bide_names_request_start_(bide_names *names, const char *host, const bide_address *address,
+                              names_request **request)
 {
     names_request *it = calloc(1, sizeof *it);
     struct names_call *call =
@@ -208,10 +228,14 @@ static int names_request_start(bide_resolve_operation *operation)
     }
     bide_event_init(&it->done, false);
     bide_atomic_init(&it->holders, 2);
-    memcpy(it->host, operation->host, strlen(operation->host) + 1);
-    operation->request = it;
+    it->is_reverse = host == NULL;
+    if (host != NULL)
+        memcpy(it->host, host, strlen(host) + 1);
+    else
+        it->addresses[0] = *address;
+    *request = it;
     call->request = it;
-    call->names = operation->names;
+    call->names = names;
     call->context = bide_default_context;
     bide_start(&call->frame, &names_call_body, &call->context);
     return 0;
@@ -260,8 +284,9 @@ static int names_resolve_start(bide_resolve_operation *operation, const bide_con
     }
     if (context->scheduler->environment != NULL)
         return names_ask_world(operation, context); /* 5 */
-    return operation->names->blocking != NULL ? names_request_start(operation)
-                                              : bide_names_cares_create_(operation, context);
+    if (operation->names->blocking == NULL)
+        return bide_names_cares_create_(operation, context);
+    return bide_names_request_start_(operation->names, host, NULL, &operation->request);
 }
 
 static void names_resolve_finish(bide_resolve_operation *operation)
@@ -303,6 +328,9 @@ bide_coroutine(resolve_body)
         bide_await_status(self->status, bide_names_cares_run_(self->cares));
         if (self->status == 0 && self->news == NULL)
             names_sort_v6_first(self);
+    } else if (self->answered != 0) { /* from the cache */
+        names_sort_v6_first(self);
+        names_set_port(self);
     }
     if (self->delay != 0) {
         int status;
@@ -315,7 +343,7 @@ bide_coroutine(resolve_body)
     bide_return(self->status);
     bide_finally();
     if (self->request != NULL)
-        names_request_release(self->request);
+        bide_names_request_release_(self->request);
     if (self->cares != NULL)
         bide_names_cares_destroy_(self->cares);
     bide_end();

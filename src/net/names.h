@@ -4,22 +4,65 @@
 
 #include "bide/names.h"
 
-enum { NAMES_SERVERS_MAX = 512 };
+#include "bide/event.h"
+
+#include "names_cache.h"
+
+enum { NAMES_SERVERS_MAX = 512, NAMES_IDLE_MAX = 8, NAMES_HOST_MAX = 253 };
 
 struct bide_names {
     bide_blocking *blocking; /* NULL: the look-ups use c-ares */
     unsigned tries, timeout;
     char servers[NAMES_SERVERS_MAX]; /* empty: those of the system */
+
+    /* of c-ares */
+    names_cache *cache;                                             /* NULL: nothing is kept */
+    bide_atomic(struct bide_cares_resolve_ *) idle[NAMES_IDLE_MAX]; /* names_cares.c, 7 */
 };
+
+/* A call on a thread, which the operation that waits for it shares: names.c. */
+struct bide_resolve_request_ {
+    bide_event done;
+    bide_atomic(uint32_t) holders;
+    int status;      /* this and the rest: the call's, then the operation's */
+    bool is_reverse; /* `addresses` has one, and `host` is the result */
+    unsigned count;
+    bide_address addresses[BIDE_RESOLVE_MAX];
+    char host[NAMES_HOST_MAX + 1];
+};
+
+/*
+ * Starts a call: for a host, or, if that is NULL, for the name of an address. A negative errno: nothing was
+ * started.
+ */
+int bide_names_request_start_(bide_names *names, const char *host, const bide_address *address,
+                              struct bide_resolve_request_ **request);
+void bide_names_request_release_(struct bide_resolve_request_ *request);
+
+/* The number of a kind of records in messages. */
+unsigned bide_names_record_type_(bide_record_kind kind);
+
+/*
+ * Adds a record, in the order of the operation, and copies its text; the text may be where the free part of
+ * the operation's begins. Without room, it counts the record as omitted.
+ */
+void bide_names_add_record_(bide_resolve_records_operation *operation,
+                            const bide_name_record *record);
 
 /* Checks that c-ares is available and accepts the servers. 0 or a negative errno. */
 int bide_names_cares_check_(const bide_names *names);
 
+/* Destroys the channels that are idle. No look-up is in flight. */
+void bide_names_cares_end_(bide_names *names);
+
 /*
  * Creates a look-up that belongs to the operation, and that adds the addresses it finds to the
- * operation's. 0 or a negative errno. Destroying it at any time cancels it.
+ * operation's. 0 or a negative errno. Destroying it at any time cancels it. If the answer is in the
+ * cache, it is that of the operation, and no look-up is created.
  */
 int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context);
+int bide_names_cares_create_query_(bide_resolve_records_operation *operation,
+                                   const bide_context *context);
 bide_awaiter *bide_names_cares_run_(struct bide_cares_resolve_ *resolve);
 void bide_names_cares_destroy_(struct bide_cares_resolve_ *resolve);
 

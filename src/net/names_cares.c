@@ -1,13 +1,14 @@
 /*
  * Looking up names with c-ares, on the loop.
  *
- *     channel    of c-ares, one for each look-up: its queries, its sockets, their timeouts
+ *     channel    of c-ares: its queries, its sockets, their timeouts. A look-up takes an idle one, or
+ *                opens one; when it has ended the channel is idle again.
  *     polled     an epoll descriptor with the channel's sockets; the loop polls it
  *
  * A look-up belongs to its loop's thread.
  *
  * 1. One coroutine owns the channel and is the only caller of c-ares for it. So the channel needs no
- *    lock. Destroying the channel cancels the look-up and affects no other look-up.
+ *    lock. Cancelling its queries cancels the look-up and affects no other look-up.
  * 2. Before c-ares returns to the coroutine, it has reported which sockets it waits for, and for
  *    which events. So whenever the coroutine waits, `polled` contains exactly those. A socket is
  *    removed from `polled` before it is closed.
@@ -25,9 +26,19 @@
  *    opened here, and the system's error is kept.
  * 6. If all servers respond with an error, 1.18 too reports only that none was reached. So the response
  *    codes of the messages are noted. They choose the error, and nothing else.
+ * 7. An idle channel has no query, no socket and no epoll descriptor, and belongs to no loop, so a loop
+ *    may end before it. It is in a slot of the names object. Storing it there releases, and the
+ *    exchange that takes it acquires. A channel whose sockets are not all closed, that was opened
+ *    before a fork, or before /etc/resolv.conf was replaced, is destroyed instead. In the child of a
+ *    fork it would repeat the numbers that its parent gives to queries.
+ * 8. An answer is kept in the cache for the shortest time to live of its records. Names without an
+ *    address are kept for the time that the servers' SOA records give (RFC 2308), and not at all if a
+ *    message without an answer has none. c-ares does not report those records, so the datagrams are
+ *    searched for them as they arrive. A forged datagram can thus shorten that time, and not extend it.
+ *    Nothing is kept of /etc/hosts, nor of an answer with an error for one family.
  *
- * Blocking: when a look-up starts, c-ares reads /etc/resolv.conf, /etc/hosts and the like, which are
- * small local files. No call waits for a server.
+ * Blocking: when a channel is opened, c-ares reads /etc/resolv.conf and the like, and when a look-up
+ * starts, /etc/hosts. These are small local files. No call waits for a server.
  */
 #define _GNU_SOURCE
 #include "names.h"
@@ -36,6 +47,8 @@
 
 #if BIDE_HAS_CARES
 
+#include "dns_message.h"
+
 #include "bide/coroutine.h"
 #include "bide/file.h"
 #include "bide/handle.h"
@@ -43,6 +56,7 @@
 #include "bide/stop.h"
 
 #include "../io/operation.h"
+#include "../system/fork.h"
 
 #include <ares.h>
 #include <poll.h>
@@ -51,6 +65,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -68,22 +83,37 @@ struct cares_answer {
     bool has_come;
     struct ares_addrinfo *found; /* not used so far; or NULL: 4 */
     unsigned rank;               /* of its name, if status is 0 */
+    uint32_t life;               /* the shortest of its records, if status is 0: 8 */
+};
+
+/* Identifies a version of /etc/resolv.conf. */
+struct cares_configuration {
+    struct timespec changed;
+    uint64_t size, number;
 };
 
 struct bide_cares_resolve_ {
     bide_task task;
-    bide_resolve_operation *operation; /* NULL while the look-up is destroyed: 3 */
-    ares_channel channel;              /* NULL: not opened */
+    bide_names *names;
+    bide_resolve_operation *operation; /* of addresses; NULL while the look-up is destroyed: 3 */
+    bide_resolve_records_operation *records; /* of records, and `operation` is NULL; likewise */
+    ares_channel channel;                    /* NULL: not opened */
+    uint32_t generation;                     /* when it was opened: 7 */
+    struct cares_configuration configuration;
+    unsigned sockets; /* open ones */
     bide_descriptor polled;
     bide_io_operation poll;
     bide_with_deadline_operation limited;
-    struct cares_answer answers[2]; /* version 4, version 6 */
+    struct cares_answer answers[2]; /* version 4, version 6; of records the first alone */
     int error;                      /* the system's, for a socket: 5; or 0 */
     int refusal;                    /* what the last error of a server means: 6; or 0 */
     bool is_starting;               /* what is answered now is of /etc/hosts and the like */
     int broken;                     /* the error of a failed update of `polled`, or 0 */
     int status;
     uint64_t now;
+    uint32_t absence;      /* the shortest life of messages without an answer: 8 */
+    bool has_absence;      /* there was one with a life */
+    bool has_bare_absence; /* there was one without */
 };
 
 /* ---- Sockets: 5 ---- */
@@ -92,14 +122,17 @@ static ares_socket_t cares_open_socket(int family, int type, int protocol, void 
 {
     cares_resolve *it = argument;
     int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    if (fd < 0 && errno != EAFNOSUPPORT)
+    if (fd >= 0)
+        it->sockets++;
+    else if (errno != EAFNOSUPPORT)
         it->error = -errno;
     return fd;
 }
 
 static int cares_close_socket(ares_socket_t fd, void *argument)
 {
-    (void)argument;
+    cares_resolve *it = argument;
+    it->sockets--;
     return close(fd);
 }
 
@@ -111,14 +144,38 @@ static int cares_connect_socket(ares_socket_t fd, const struct sockaddr *address
 }
 
 /* Notes the response code of a message that is an error of the server: 6. */
-static void cares_note_refusal(cares_resolve *it, const unsigned char *message, ares_ssize_t size)
+static void cares_note_refusal(cares_resolve *it, unsigned code)
 {
-    enum { FLAGS = 3, CODE = 15, SERVER_FAILS = 2, NOT_IMPLEMENTED = 4, REFUSED = 5 };
-    unsigned code = size > FLAGS ? message[FLAGS] & (unsigned)CODE : 0;
+    enum { SERVER_FAILS = 2, NOT_IMPLEMENTED = 4, REFUSED = 5 };
     if (code == SERVER_FAILS)
         it->refusal = -EREMOTEIO;
     else if (code == NOT_IMPLEMENTED || code == REFUSED)
         it->refusal = -EACCES;
+}
+
+/* Notes for how long a message says that something is absent: 8. */
+static void cares_note_absence(cares_resolve *it, const unsigned char *message, size_t size,
+                               unsigned code)
+{
+    enum { NO_SUCH_NAME = 3 };
+    uint32_t life;
+    if ((code != 0 && code != NO_SUCH_NAME) || bide_dns_is_truncated_(message))
+        return;
+    if (bide_dns_absence_(message, size, &life)) {
+        it->absence = it->has_absence && it->absence < life ? it->absence : life;
+        it->has_absence = true;
+    } else if (code == NO_SUCH_NAME || !bide_dns_has_answer_(message)) {
+        it->has_bare_absence = true;
+    }
+}
+
+static void cares_note_message(cares_resolve *it, const unsigned char *message, ares_ssize_t size)
+{
+    if (size < BIDE_DNS_HEADER_)
+        return;
+    unsigned code = bide_dns_code_(message);
+    cares_note_refusal(it, code);
+    cares_note_absence(it, message, (size_t)size, code);
 }
 
 static ares_ssize_t cares_receive(ares_socket_t fd, void *buffer, size_t size, int flags,
@@ -126,7 +183,7 @@ static ares_ssize_t cares_receive(ares_socket_t fd, void *buffer, size_t size, i
 {
     ares_ssize_t count = recvfrom(fd, buffer, size, flags, address, length);
     if (address != NULL) /* (only for datagrams, which are whole messages) */
-        cares_note_refusal(argument, buffer, count);
+        cares_note_message(argument, buffer, count);
     return count;
 }
 
@@ -157,9 +214,9 @@ static void cares_update_polled(void *argument, ares_socket_t fd, int input, int
         (void)epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_DEL, fd, NULL);
         return;
     }
-    if (epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_MOD, fd, &event) != 0 &&
-        (errno != ENOENT ||
-         epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_ADD, fd, &event) != 0))
+    if (epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_ADD, fd, &event) != 0 &&
+        (errno != EEXIST ||
+         epoll_ctl(bide_descriptor_fd(&it->polled), EPOLL_CTL_MOD, fd, &event) != 0))
         it->broken = -errno;
 }
 
@@ -265,6 +322,19 @@ static void cares_drop(struct cares_answer *answer)
     answer->found = NULL;
 }
 
+/* The shortest time to live of an answer's records: 8. */
+static uint32_t cares_life(const struct ares_addrinfo *found)
+{
+    int life = found != NULL && found->nodes != NULL ? found->nodes->ai_ttl : 0;
+    const struct ares_addrinfo_node *node = found != NULL ? found->nodes : NULL;
+    const struct ares_addrinfo_cname *alias = found != NULL ? found->cnames : NULL;
+    for (; node != NULL; node = node->ai_next)
+        life = node->ai_ttl < life ? node->ai_ttl : life;
+    for (; alias != NULL; alias = alias->next)
+        life = alias->ttl < life ? alias->ttl : life;
+    return life > 0 ? (uint32_t)life : 0;
+}
+
 /* Adds the addresses of an answer to the operation's. */
 static void cares_use(struct cares_answer *answer)
 {
@@ -278,6 +348,7 @@ static void cares_use(struct cares_answer *answer)
         cares_add_address(operation, at);
     if (answer->status == 0 && operation->count == before)
         answer->status = -ENOENT;
+    answer->life = cares_life(answer->found);
     operation->answered |= which;
     if (answer == &it->answers[0])
         operation->answered_at = it->now;
@@ -328,6 +399,8 @@ static void cares_on_answer(void *argument, int status, int timeouts, struct are
 
 static bool cares_is_answered(const cares_resolve *it)
 {
+    if (it->records != NULL)
+        return it->answers[0].has_come;
     return it->operation->answered == (BIDE_ANSWERED_V4_ | BIDE_ANSWERED_V6_);
 }
 
@@ -335,7 +408,204 @@ static bool cares_is_answered(const cares_resolve *it)
 static int cares_outcome(const cares_resolve *it)
 {
     int v4 = it->answers[0].status, v6 = it->answers[1].status;
+    if (it->records != NULL)
+        return v4;
     return it->operation->count != 0 ? 0 : v6 == -ENOENT ? v4 : v6;
+}
+
+/* ---- The cache: 8 ---- */
+
+/* The answers are kept by kind: that of records, or of addresses. */
+enum { CARES_KEPT_ADDRESSES = 0 };
+
+/* An IP address that is kept: of 4 or 16 bytes. */
+struct cares_kept_address {
+    uint8_t size;
+    uint8_t bytes[16];
+};
+
+/* For how many seconds the outcome is valid; 0: it is not kept. */
+static uint32_t cares_outcome_life(const cares_resolve *it)
+{
+    enum { ABSENT_MAX = 3 * 3600, FOUND_MAX = 24 * 3600 };
+    uint32_t life = FOUND_MAX;
+    bool is_found = false;
+    for (int i = 0; i < (it->records != NULL ? 1 : 2); i++) {
+        const struct cares_answer *answer = &it->answers[i];
+        if (answer->status == -ENOENT)
+            continue;
+        if (answer->status != 0 || answer->rank == CARES_OF_FILES)
+            return 0;
+        is_found = true;
+        life = answer->life < life ? answer->life : life;
+    }
+    if (!is_found && (!it->has_absence || it->has_bare_absence))
+        return 0;
+    if (!is_found)
+        life = ABSENT_MAX;
+    return it->has_absence && it->absence < life ? it->absence : life;
+}
+
+static uint64_t cares_outcome_end(const cares_resolve *it)
+{
+    return it->now + (uint64_t)cares_outcome_life(it) * 1000000000;
+}
+
+static void cares_keep_addresses(const cares_resolve *it)
+{
+    struct cares_kept_address kept[BIDE_RESOLVE_MAX];
+    const bide_resolve_operation *operation = it->operation;
+    uint64_t end = cares_outcome_end(it);
+    memset(kept, 0, sizeof kept);
+    for (unsigned i = 0; i < operation->count; i++) {
+        const bide_address *address = &operation->addresses[i];
+        bool is_v4 = address->any.generic.sa_family == AF_INET;
+        kept[i].size = is_v4 ? sizeof address->any.v4.sin_addr : sizeof address->any.v6.sin6_addr;
+        memcpy(kept[i].bytes,
+               is_v4 ? (const void *)&address->any.v4.sin_addr
+                     : (const void *)&address->any.v6.sin6_addr,
+               kept[i].size);
+    }
+    if (end != it->now)
+        bide_names_cache_keep_(it->names->cache, CARES_KEPT_ADDRESSES, operation->host, end,
+                               (const uint8_t *)kept, operation->count * sizeof *kept);
+}
+
+static void cares_read_kept_addresses(void *argument, const uint8_t *data, size_t size)
+{
+    bide_resolve_operation *operation = argument;
+    struct cares_kept_address kept;
+    for (; size != 0; size -= sizeof kept, data += sizeof kept) {
+        bide_assert(size >= sizeof kept && operation->count < BIDE_RESOLVE_MAX);
+        memcpy(&kept, data, sizeof kept);
+        (void)bide_address_bytes(&operation->addresses[operation->count++], kept.bytes, kept.size,
+                                 0);
+    }
+}
+
+/* Looks for an answer in the cache. True: it is the operation's. */
+static bool cares_find_addresses(bide_resolve_operation *operation, const bide_context *context)
+{
+    operation->count = 0;
+    if (!bide_names_cache_find_(operation->names->cache, CARES_KEPT_ADDRESSES, operation->host,
+                                bide_now(context), cares_read_kept_addresses, operation))
+        return false;
+    operation->answered = BIDE_ANSWERED_V4_ | BIDE_ANSWERED_V6_;
+    return true;
+}
+
+/* The message is kept; none, that there are no records. */
+static void cares_keep_records(const cares_resolve *it, const uint8_t *message, size_t size)
+{
+    enum { SIZE_MAX_KEPT = 8192 };
+    uint64_t end = cares_outcome_end(it);
+    if (end != it->now && size <= SIZE_MAX_KEPT)
+        bide_names_cache_keep_(it->names->cache, it->records->kind, it->records->name, end, message,
+                               it->answers[0].status == 0 ? size : 0);
+}
+
+static void cares_read_kept_records(void *argument, const uint8_t *data, size_t size)
+{
+    uint32_t life;
+    if (size != 0)
+        (void)bide_dns_records_(argument, data, size, &life);
+}
+
+static bool cares_find_records(bide_resolve_records_operation *operation,
+                               const bide_context *context)
+{
+    return bide_names_cache_find_(operation->names->cache, operation->kind, operation->name,
+                                  bide_now(context), cares_read_kept_records, operation);
+}
+
+/* ---- Answers of records ---- */
+
+static void cares_on_message(void *argument, int status, int timeouts, unsigned char *message,
+                             int size)
+{
+    cares_resolve *it = argument;
+    struct cares_answer *answer = &it->answers[0];
+    (void)timeouts;
+    if (it->records == NULL)
+        return;
+    answer->status = cares_error_of(it, status);
+    answer->rank = CARES_FIRST;
+    if (answer->status == 0) {
+        int count = bide_dns_records_(it->records, message, (size_t)size, &answer->life);
+        answer->status = count < 0 ? count : count == 0 ? -ENOENT : 0;
+    }
+    answer->has_come = true;
+    if (answer->status == 0 || answer->status == -ENOENT)
+        cares_keep_records(it, message, size > 0 ? (size_t)size : 0);
+}
+
+/* ---- Idle channels: 7 ---- */
+
+static struct cares_configuration cares_read_configuration(void)
+{
+    struct stat found;
+    if (stat("/etc/resolv.conf", &found) != 0)
+        return (struct cares_configuration){.size = UINT64_MAX};
+    return (struct cares_configuration){.changed = found.st_ctim,
+                                        .size = (uint64_t)found.st_size,
+                                        .number = (uint64_t)found.st_ino};
+}
+
+static void cares_free(cares_resolve *it)
+{
+    it->operation = NULL; /* 3 */
+    it->records = NULL;
+    if (it->channel != NULL)
+        ares_destroy(it->channel);
+    free(it);
+}
+
+static bool cares_is_current(const cares_resolve *it, const bide_names *names)
+{
+    struct cares_configuration now = cares_read_configuration();
+    if (it->generation != bide_generation_)
+        return false;
+    if (now.changed.tv_sec == it->configuration.changed.tv_sec &&
+        now.changed.tv_nsec == it->configuration.changed.tv_nsec &&
+        now.size == it->configuration.size && now.number == it->configuration.number)
+        return true;
+    bide_names_cache_clear_(names->cache); /* it may have another search list */
+    return false;
+}
+
+/* Takes a look-up with an idle channel. NULL: there is none. */
+static cares_resolve *cares_take_idle(bide_names *names)
+{
+    for (int i = 0; i < NAMES_IDLE_MAX; i++) {
+        cares_resolve *it = NULL;
+        if (bide_atomic_load(&names->idle[i], relaxed) != NULL)      /* relaxed: only a hint */
+            it = bide_atomic_exchange(&names->idle[i], it, acquire); /* 7 */
+        if (it != NULL && cares_is_current(it, names))
+            return it;
+        if (it != NULL)
+            cares_free(it);
+    }
+    return NULL;
+}
+
+/* Makes the channel of a look-up that has ended idle, or frees it. */
+static void cares_give_back(cares_resolve *it, bide_names *names)
+{
+    for (int i = 0; i < NAMES_IDLE_MAX && it->channel != NULL && it->sockets == 0; i++) {
+        cares_resolve *none = NULL;
+        if (bide_atomic_compare_exchange(&names->idle[i], &none, it, release, relaxed)) /* 7 */
+            return;
+    }
+    cares_free(it);
+}
+
+void bide_names_cares_end_(bide_names *names)
+{
+    for (int i = 0; i < NAMES_IDLE_MAX; i++) {
+        cares_resolve *it = bide_atomic_load(&names->idle[i], acquire); /* 7 */
+        if (it != NULL)
+            cares_free(it);
+    }
 }
 
 /* ---- The look-up ---- */
@@ -360,6 +630,9 @@ static int cares_open_channel(ares_channel *channel, const bide_names *names, ca
         options.sock_state_cb_data = it;
         mask |= ARES_OPT_SOCK_STATE_CB;
     }
+#ifdef ARES_OPT_QUERY_CACHE /* c-ares has a cache of its own since 1.31: off, the maximum is 0 */
+    mask |= ARES_OPT_QUERY_CACHE;
+#endif
     if (names->timeout != 0)
         mask |= ARES_OPT_TIMEOUTMS;
     if (names->tries != 0)
@@ -385,6 +658,18 @@ int bide_names_cares_check_(const bide_names *names)
     return status;
 }
 
+static int cares_need_channel(cares_resolve *it)
+{
+    if (it->channel != NULL)
+        return 0;
+    it->configuration = cares_read_configuration();
+    it->generation = bide_generation_;
+    int status = cares_open_channel(&it->channel, it->names, it);
+    if (status == 0)
+        ares_set_socket_functions(it->channel, &cares_socket_functions, it);
+    return status;
+}
+
 static int cares_start(cares_resolve *it, const bide_context *context)
 {
     static const int families[2] = {AF_INET, AF_INET6};
@@ -392,11 +677,16 @@ static int cares_start(cares_resolve *it, const bide_context *context)
     if (fd < 0)
         return -errno;
     bide_descriptor_init(&it->polled, fd);
-    int status = cares_open_channel(&it->channel, it->operation->names, it);
+    int status = cares_need_channel(it);
     if (status != 0)
         return status;
-    ares_set_socket_functions(it->channel, &cares_socket_functions, it);
     it->now = bide_now(context);
+    if (it->records != NULL) {
+        enum { CLASS_IN = 1 };
+        ares_query(it->channel, it->records->name, CLASS_IN,
+                   (int)bide_names_record_type_(it->records->kind), cares_on_message, it);
+        return it->broken;
+    }
     it->is_starting = true;
     for (int i = 1; i >= 0; i--) { /* version 6 is queried first: RFC 8305, section 3 */
         struct ares_addrinfo_hints wanted = {.ai_family = families[i], .ai_socktype = SOCK_STREAM};
@@ -445,7 +735,8 @@ bide_coroutine(cares_body)
     bide_begin(cares_body, cares_resolve * self);
     self->status = cares_start(self, bide_this_context());
     while (self->status == 0 && !cares_is_answered(self)) {
-        if (self->operation->answered != 0 && self->operation->news != NULL)
+        if (self->records == NULL && self->operation->answered != 0 &&
+            self->operation->news != NULL)
             bide_auto_event_set(self->operation->news);
         bide_await_status(self->status, cares_wait(self, bide_this_context()));
         if (bide_stop_requested(bide_this_context()->stop))
@@ -453,22 +744,63 @@ bide_coroutine(cares_body)
         if (self->status == 0 || self->status == -ETIMEDOUT)
             self->status = cares_process(self, bide_this_context());
     }
+    if (self->status == 0 && self->records == NULL)
+        cares_keep_addresses(self);
     bide_return(self->status != 0 ? self->status : cares_outcome(self));
     bide_end();
 }
 
-int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context)
+/* Creates a look-up. 0, or a negative errno. */
+static int cares_create(cares_resolve **created, bide_names *names)
 {
-    bide_io *io = io_of_context(context);
-    if (io == NULL || io_calls(io) != NULL) /* a simulated loop cannot poll the system's sockets */
-        return -ENOTSUP;
-    cares_resolve *it = calloc(1, sizeof *it);
+    cares_resolve *it = cares_take_idle(names);
+    if (it == NULL)
+        it = calloc(1, sizeof *it);
     if (it == NULL)
         return -ENOMEM;
+    /* Everything but the channel is as in a new one. */
     bide_descriptor_init_closed(&it->polled);
-    it->operation = operation;
-    operation->cares = it;
+    memset(it->answers, 0, sizeof it->answers);
+    it->names = names;
+    it->operation = NULL;
+    it->records = NULL;
+    it->error = it->refusal = it->broken = it->status = 0;
+    it->is_starting = it->has_absence = it->has_bare_absence = false;
+    it->absence = 0;
+    *created = it;
     return 0;
+}
+
+/* A simulated loop cannot poll the system's sockets. */
+static bool cares_may_run_in(const bide_context *context)
+{
+    const bide_io *io = io_of_context(context);
+    return io != NULL && io_calls(io) == NULL;
+}
+
+int bide_names_cares_create_(bide_resolve_operation *operation, const bide_context *context)
+{
+    if (!cares_may_run_in(context))
+        return -ENOTSUP;
+    if (cares_find_addresses(operation, context))
+        return operation->count != 0 ? 0 : -ENOENT;
+    int error = cares_create(&operation->cares, operation->names);
+    if (error == 0)
+        operation->cares->operation = operation;
+    return error;
+}
+
+int bide_names_cares_create_query_(bide_resolve_records_operation *operation,
+                                   const bide_context *context)
+{
+    if (!cares_may_run_in(context))
+        return -ENOTSUP;
+    if (cares_find_records(operation, context))
+        return operation->count != 0 || operation->omitted != 0 ? 0 : -ENOENT;
+    int error = cares_create(&operation->cares, operation->names);
+    if (error == 0)
+        operation->cares->records = operation;
+    return error;
 }
 
 bide_awaiter *bide_names_cares_run_(cares_resolve *it)
@@ -479,12 +811,13 @@ bide_awaiter *bide_names_cares_run_(cares_resolve *it)
 void bide_names_cares_destroy_(cares_resolve *it)
 {
     it->operation = NULL; /* 3 */
+    it->records = NULL;
     if (it->channel != NULL)
-        ares_destroy(it->channel);
+        ares_cancel(it->channel);
     cares_drop(&it->answers[0]);
     cares_drop(&it->answers[1]);
     bide_close(&it->polled);
-    free(it);
+    cares_give_back(it, it->names);
 }
 
 #else
@@ -502,6 +835,14 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
     return -ENOTSUP;
 }
 
+int bide_names_cares_create_query_(bide_resolve_records_operation *operation,
+                                   const bide_context *context)
+{
+    (void)operation;
+    (void)context;
+    return -ENOTSUP;
+}
+
 bide_awaiter *bide_names_cares_run_(struct bide_cares_resolve_ *resolve)
 {
     (void)resolve;
@@ -511,6 +852,11 @@ bide_awaiter *bide_names_cares_run_(struct bide_cares_resolve_ *resolve)
 void bide_names_cares_destroy_(struct bide_cares_resolve_ *resolve)
 {
     (void)resolve;
+}
+
+void bide_names_cares_end_(bide_names *names)
+{
+    (void)names;
 }
 
 #endif

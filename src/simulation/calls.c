@@ -647,4 +647,5 @@ const bide_io_calls bide_sim_calls_ = {
     .tee = sim_tee,
     .lseek = sim_lseek,
     .resolve = bide_sim_resolve_,
+    .resolve_records = bide_sim_resolve_records_,
 };

@@ -35,6 +35,7 @@
 typedef struct bide_memory_io sim_environment;
 typedef struct memory_node memory_node;
 typedef struct memory_host memory_host;
+typedef struct memory_records memory_records;
 
 /* ---- Events: something that happens at a time (node.c) ---- */
 
@@ -415,11 +416,15 @@ struct bide_memory_io {
     struct memory_datagram *travelling;
     memory_tree *tree;
     memory_host *hosts;
+    memory_records *records;
 };
 
-/* hosts.c: the answer of bide_io_calls.resolve; and the end of all hosts. */
+/* hosts.c: the answers of resolve and resolve_records of bide_io_calls; and the end of all hosts. */
 int bide_sim_resolve_(bide_io *io, const char *host, bide_address *addresses, unsigned max,
                       uint64_t *delay);
+int bide_sim_resolve_records_(bide_io *io, const char *name, const struct bide_address *address,
+                              unsigned kind, const struct bide_name_record **records,
+                              uint64_t *delay);
 void bide_sim_hosts_end_(sim_environment *environment);
 
 BIDE_INLINE sim_environment *sim_environment_of(bide_io *io)

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "../io/runner.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -80,7 +81,7 @@ static void stand_still(bool stands)
 
 /* ---- The name server ---- */
 
-enum { MESSAGE = 1024, A = 1, AAAA = 28, SEARCHED = 3 };
+enum { MESSAGE = 1024, A = 1, CNAME = 5, PTR = 12, TXT = 16, AAAA = 28, SRV = 33, SEARCHED = 3 };
 
 typedef struct query {
     uint8_t bytes[MESSAGE];
@@ -106,6 +107,7 @@ typedef struct server {
     query query, over_tcp;
     uint8_t header[2];
     unsigned queries, tcp_queries, noises, searched;
+    uint32_t soa_life, soa_minimum;
     query held; /* the last query that is not answered at once */
     unsigned holds;
     bide_auto_event news;
@@ -125,10 +127,13 @@ static void parse(query *it)
     it->size = rest + 5;
 }
 
+static uint8_t lives[2] = {60, 60}; /* of records of version 4 and 6, in seconds */
+
 static size_t put_record(const query *it, uint8_t *at, uint8_t last)
 {
     size_t size = it->type == A ? 4 : 16;
-    const uint8_t begin[] = {0xc0, 12, 0, (uint8_t)it->type, 0, 1, 0, 0, 0, 60, 0, (uint8_t)size};
+    uint8_t life = lives[it->type != A];
+    const uint8_t begin[] = {0xc0, 12, 0, (uint8_t)it->type, 0, 1, 0, 0, 0, life, 0, (uint8_t)size};
     memcpy(at, begin, sizeof begin);
     memset(at + sizeof begin, 0, size);
     if (it->type == A)
@@ -150,6 +155,32 @@ static size_t make_reply(const query *it, uint8_t *reply, int code, bool truncat
     for (unsigned i = 1; i <= count; i++)
         size += put_record(it, reply + size, (uint8_t)i);
     return size;
+}
+
+static void put_32(uint8_t *at, uint32_t number)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(number >> (24 - 8 * i));
+}
+
+/* An answer without a record, and with the SOA record of the zone. */
+static void reply_absent(server *s, const query *it, int code)
+{
+    uint8_t reply[MESSAGE];
+    const uint8_t begin[] = {0xc0, 12, 0, 6, 0, 1}, names[] = {0xc0, 12, 1, 'r', 0xc0, 12};
+    size_t size = make_reply(it, reply, code, false, 0);
+    reply[9] = 1; /* records of the authority section */
+    memcpy(reply + size, begin, sizeof begin);
+    put_32(reply + size + 6, s->soa_life);
+    reply[size + 10] = 0;
+    reply[size + 11] = sizeof names + 20;
+    memcpy(reply + size + 12, names, sizeof names);
+    size += 12 + sizeof names;
+    for (int i = 0; i < 5; i++) /* serial, refresh, retry, expire, minimum */
+        put_32(reply + size + 4 * i, i < 4 ? 86400 : s->soa_minimum);
+    size += 20;
+    (void)!sendto(bide_descriptor_fd(&s->udp), reply, size, 0, &it->from.any.generic,
+                  it->from.length);
 }
 
 static void reply_to(server *s, const query *it, int code, bool truncated, unsigned count)
@@ -176,6 +207,89 @@ static void send_noise(server *s, const query *it)
                   it->from.length);
 }
 
+/* ---- Records other than addresses ---- */
+
+typedef struct reply {
+    uint8_t bytes[MESSAGE];
+    size_t size;
+} reply;
+
+static void put_bytes(reply *to, const void *bytes, size_t size)
+{
+    assert_in_range(size, 0, MESSAGE - to->size);
+    memcpy(to->bytes + to->size, bytes, size);
+    to->size += size;
+}
+
+static void put_answer(reply *to, uint16_t type, const void *data, size_t size)
+{
+    const uint8_t begin[] = {0xc0, 12, 0, (uint8_t)type, 0, 1, 0, 0, 0, 60, 0, (uint8_t)size};
+    put_bytes(to, begin, sizeof begin);
+    put_bytes(to, data, size);
+    to->bytes[7]++;
+}
+
+/* A record whose data is the bytes of an array. */
+#define put_data(to, type, ...) \
+    put_answer(to, type, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+static void put_servers(reply *to)
+{
+    put_data(to, SRV, 0, 10, 0, 5, 0x1f, 0x90, 1, 'b', 4, 't', 'e', 's', 't', 0);
+    put_data(to, A, 192, 0, 2, 1); /* is not asked for */
+    put_data(to, SRV, 0, 5, 1, 0, 0, 80, 2, 'a', '-', 0xc0, 12);
+    put_data(to, SRV, 0, 5, 0, 0, 0, 81, 0);
+}
+
+static void put_many_texts(reply *to)
+{
+    for (int i = 0; i < BIDE_RECORDS_MAX + 2; i++) /* in 512 bytes */
+        put_data(to, TXT, 0);
+}
+
+static void put_records(reply *to, const char *name)
+{
+    if (strcmp(name, "servers") == 0) {
+        put_servers(to);
+    } else if (strcmp(name, "alias") == 0) {
+        put_data(to, CNAME, 5, 'o', 't', 'h', 'e', 'r', 0);
+        put_data(to, SRV, 0, 0, 0, 0, 0, 1, 1, 'x', 0);
+    } else if (strcmp(name, "texts") == 0) {
+        put_data(to, TXT, 3, 'o', 'n', 'e', 3, 't', 'w', 'o');
+        put_data(to, TXT, 0);
+        put_data(to, TXT, 3, 'a', 0, 0xff);
+    } else if (strcmp(name, "many") == 0) {
+        put_many_texts(to);
+    } else if (strcmp(name, "1") == 0 || strcmp(name, "7") == 0) {
+        put_data(to, PTR, 4, 'h', 'o', 's', 't', 4, 't', 'e', 's', 't', 0);
+        put_data(to, PTR, 3, 'w', 'w', 'w', 0);
+    } else if (strcmp(name, "space") == 0) {
+        put_data(to, SRV, 0, 0, 0, 0, 0, 1, 3, 'a', ' ', 'b', 0);
+    } else if (strcmp(name, "loops") == 0) { /* the pointer leads to itself */
+        put_data(to, SRV, 0, 0, 0, 0, 0, 1, 1, 'a', 0xc0, (uint8_t)(to->size + 20));
+    } else if (strcmp(name, "cut") == 0) {
+        put_data(to, SRV, 0, 0, 0, 0, 0);
+    } else if (strcmp(name, "beyond") == 0) {
+        put_data(to, TXT, 9, 'a');
+    }
+}
+
+static void answer_with_records(server *s, const query *it)
+{
+    reply made;
+    bool is_none = strcmp(it->label, "none") == 0;
+    if (strcmp(it->label, "absent") == 0) {
+        reply_absent(s, it, 3);
+    } else if (strcmp(it->label, "fails") == 0 || is_none) {
+        reply_to(s, it, is_none ? 3 : 2, false, 0);
+    } else if (strcmp(it->label, "silent") != 0) {
+        made.size = make_reply(it, made.bytes, 0, false, 0);
+        put_records(&made, it->label);
+        (void)!sendto(bide_descriptor_fd(&s->udp), made.bytes, made.size, 0, &it->from.any.generic,
+                      it->from.length);
+    }
+}
+
 static void hold(server *s, const query *it)
 {
     s->held = *it;
@@ -196,10 +310,12 @@ static void answer_4_before_6(server *s, const query *it)
 static void answer(server *s, const query *it)
 {
     const char *name = it->label;
-    if (it->is_searched) {
+    if (it->type != A && it->type != AAAA) {
+        answer_with_records(s, it);
+    } else if (it->is_searched) {
         s->searched++;
         reply_to(s, it, 0, false, SEARCHED);
-    } else if (strcmp(name, "both") == 0) {
+    } else if (strcmp(name, "both") == 0 || strncmp(name, "any-", 4) == 0) {
         reply_to(s, it, 0, false, 1);
     } else if (strcmp(name, "many") == 0) {
         reply_to(s, it, 0, false, 12);
@@ -209,6 +325,14 @@ static void answer(server *s, const query *it)
         reply_to(s, it, 0, false, 0);
     } else if (strcmp(name, "none") == 0 || strcmp(name, "short") == 0) {
         reply_to(s, it, 3, false, 0);
+    } else if (strcmp(name, "absent") == 0) {
+        reply_absent(s, it, 3);
+    } else if (strcmp(name, "no-data") == 0) {
+        reply_absent(s, it, 0);
+    } else if (strcmp(name, "no-six") == 0 && it->type == AAAA) {
+        reply_absent(s, it, 0);
+    } else if (strcmp(name, "no-six") == 0) {
+        reply_to(s, it, 0, false, 1);
     } else if (strcmp(name, "fails") == 0) {
         reply_to(s, it, 2, false, 0);
     } else if (strcmp(name, "refuses") == 0) {
@@ -339,11 +463,23 @@ static void wait_for(server *s, const unsigned *count, unsigned number)
         assert_int_equal(world_wait(s->world, bide_auto_event_wait(&wait, &s->news)), 0);
 }
 
+/* Without a cache. */
 static bide_names *make_names(const server *s, unsigned timeout, unsigned tries)
 {
     bide_names *names;
-    bide_names_options options = {
-        .kind = BIDE_NAMES_CARES, .servers = s->text, .timeout = timeout, .tries = tries};
+    bide_names_options options = {.kind = BIDE_NAMES_CARES,
+                                  .servers = s->text,
+                                  .timeout = timeout,
+                                  .tries = tries,
+                                  .is_uncached = true};
+    assert_int_equal(bide_names_create(&names, &options), 0);
+    return names;
+}
+
+static bide_names *make_keeping_names(const server *s, unsigned cached)
+{
+    bide_names *names;
+    bide_names_options options = {.kind = BIDE_NAMES_CARES, .servers = s->text, .cached = cached};
     assert_int_equal(bide_names_create(&names, &options), 0);
     return names;
 }
@@ -595,16 +731,495 @@ static void a_lack_of_resources_is_reported(void **state)
     fail.add = ENOSPC;
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), -ENOSPC);
     fail.add = 0;
+    bide_names *fresh = make_names(s, 0, 0); /* that has no idle channel */
     fail.calloc = true;
-    int status = world_wait(w, bide_resolve(&it, names, "both.test", 80));
+    int status = world_wait(w, bide_resolve(&it, fresh, "both.test", 80));
     int created = bide_names_create(&none, &options);
     fail.calloc = false;
     assert_int_equal(status, -ENOMEM);
     assert_int_equal(created, -ENOMEM);
+    bide_names_destroy(fresh);
     assert_int_equal(count_descriptors(), before);
     assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), 0);
     bide_names_destroy(names);
     end_server(s);
+}
+
+static void a_channel_is_used_again(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    bide_resolve_operation it;
+    int before = count_descriptors();
+    assert_int_equal(world_wait(w, bide_resolve(&it, names, "both.test", 80)), 0);
+    assert_int_equal(count_descriptors(), before);
+    fail.calloc = true;
+    int status = world_wait(w, bide_resolve(&it, names, "both.test", 80));
+    fail.calloc = false;
+    assert_int_equal(status, 0);
+    assert_int_equal(it.count, 2);
+    assert_int_equal(s->queries, 4);
+    assert_int_equal(count_descriptors(), before);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* A channel whose look-up ended early answers the next one, and its late answers go nowhere. */
+static void a_channel_of_a_cancelled_look_up_is_used_again(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    for (int how = 0; how < CLOSE; how++) {
+        struct runner runner;
+        bide_resolve_operation it;
+        unsigned holds = s->holds;
+        begin_by(w, &runner, bide_resolve(&it, names, "late-six.test", 80), how);
+        if (how != TIME_OUT)
+            wait_for(s, &s->holds, holds + 1);
+        end_by(w, &runner, NULL, how);
+        if (s->holds != holds)
+            reply_to(s, &s->held, 0, false, 3);
+        assert_int_equal(world_wait(w, bide_resolve(&it, names, "four.test", 80)), 0);
+        assert_int_equal(it.count, 1);
+        check(&it.addresses[0], "127.0.0.1");
+    }
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* ---- Answers that are kept ---- */
+
+/* A look-up and the queries that the server had for it. */
+static unsigned queries_of(server *s, bide_resolve_operation *it, bide_names *names,
+                           const char *host, int status)
+{
+    unsigned before = s->queries;
+    assert_int_equal(world_wait(s->world, bide_resolve(it, names, host, 80)), status);
+    return s->queries - before;
+}
+
+static void an_answer_is_kept_for_its_time_to_live(void **state)
+{
+    static const uint8_t all[3][2] = {{60, 60}, {200, 60}, {60, 200}};
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_resolve_operation it;
+    for (int i = 0; i < 3; i++) {
+        bide_names *names = make_keeping_names(s, 0);
+        memcpy(lives, all[i], sizeof lives);
+        stand_still(true);
+        unsigned counts[4];
+        counts[0] = queries_of(s, &it, names, "both.test", 0);
+        now.at.tv_sec += 59;
+        counts[1] = queries_of(s, &it, names, "BOTH.test", 0);
+        check(&it.addresses[0], "::1");
+        check(&it.addresses[1], "127.0.0.1");
+        assert_int_equal(it.count, 2);
+        counts[2] = queries_of(s, &it, names, "both.test.", 0); /* another name */
+        now.at.tv_sec += 1;
+        counts[3] = queries_of(s, &it, names, "both.test", 0);
+        stand_still(false);
+        assert_int_equal(counts[0], 2);
+        assert_int_equal(counts[1], 0);
+        assert_int_equal(counts[2], 2);
+        assert_int_equal(counts[3], 2);
+        bide_names_destroy(names);
+    }
+    lives[0] = lives[1] = 0;
+    bide_names *names = make_keeping_names(s, 0);
+    assert_int_equal(queries_of(s, &it, names, "both.test", 0), 2);
+    assert_int_equal(queries_of(s, &it, names, "both.test", 0), 2);
+    lives[0] = lives[1] = 60;
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* By the smaller number of the SOA record; without one it is not kept. */
+static void that_there_is_no_address_is_kept(void **state)
+{
+    static const struct {
+        const char *host;
+        uint32_t life, minimum;
+        unsigned kept;
+    } cases[] = {
+        {"absent.test", 30, 100, 30},
+        {"absent.test", 100, 30, 30},
+        {"no-data.test", 30, 30, 30},
+        {"no-six.test", 30, 100, 30},
+        {"no-six.test", 100, 100, 60},
+        {"absent.test", 0, 100, 0},
+        {"absent.test", 100, 0x80000001, 0},
+        {"absent.test", 200000, 200000, 3 * 3600},
+        {"none.test", 0, 0, 0},
+        {"empty.test", 0, 0, 0},
+    };
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_resolve_operation it;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bide_names *names = make_keeping_names(s, 0);
+        int status = strcmp(cases[i].host, "no-six.test") == 0 ? 0 : -ENOENT;
+        s->soa_life = cases[i].life;
+        s->soa_minimum = cases[i].minimum;
+        stand_still(true);
+        unsigned first = queries_of(s, &it, names, cases[i].host, status), again = 0;
+        if (cases[i].kept != 0) {
+            now.at.tv_sec += cases[i].kept - 1;
+            again = queries_of(s, &it, names, cases[i].host, status);
+            now.at.tv_sec += 1;
+        }
+        unsigned last = queries_of(s, &it, names, cases[i].host, status);
+        stand_still(false);
+        assert_int_equal(first, 2);
+        assert_int_equal(again, 0);
+        assert_int_equal(last, 2);
+        bide_names_destroy(names);
+    }
+    end_server(s);
+}
+
+static void failures_are_not_kept(void **state)
+{
+    static const char *const hosts[] = {"fails.test", "refuses.test", "partly.test"};
+    static const int statuses[] = {-EREMOTEIO, -EACCES, 0};
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    bide_resolve_operation it;
+    for (int i = 0; i < 3; i++) {
+        assert_true(queries_of(s, &it, names, hosts[i], statuses[i]) >= 2);
+        assert_true(queries_of(s, &it, names, hosts[i], statuses[i]) >= 2);
+    }
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* The name that was used the longest time ago is forgotten. */
+static void a_limited_number_of_names_is_kept(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 2);
+    bide_resolve_operation it;
+    assert_int_equal(queries_of(s, &it, names, "any-1.test", 0), 2);
+    assert_int_equal(queries_of(s, &it, names, "any-2.test", 0), 2);
+    assert_int_equal(queries_of(s, &it, names, "any-1.test", 0), 0);
+    assert_int_equal(queries_of(s, &it, names, "any-3.test", 0), 2);
+    assert_int_equal(queries_of(s, &it, names, "any-1.test", 0), 0);
+    assert_int_equal(queries_of(s, &it, names, "any-3.test", 0), 0);
+    assert_int_equal(queries_of(s, &it, names, "any-2.test", 0), 2);
+    bide_names_forget(names);
+    assert_int_equal(queries_of(s, &it, names, "any-2.test", 0), 2);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void each_name_of_many_has_its_own_answer(void **state)
+{
+    enum { MANY = 300, KEPT = 200 };
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, KEPT);
+    bide_resolve_operation it;
+    char host[32];
+    for (int round = 0; round < 2; round++) {
+        for (int i = MANY; i-- > 0;) {
+            snprintf(host, sizeof host, "%s-%d.test", i % 3 == 0 ? "any" : "any-longer", i);
+            unsigned queries = queries_of(s, &it, names, host, 0);
+            assert_int_equal(it.count, 2);
+            assert_int_equal(queries, 2); /* each was forgotten before its turn came again */
+        }
+    }
+    for (int i = 0; i < KEPT; i++) { /* the last ones, in the other order */
+        snprintf(host, sizeof host, "%s-%d.test", i % 3 == 0 ? "any" : "any-longer", i);
+        assert_int_equal(queries_of(s, &it, names, host, 0), 0);
+    }
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void a_cancelled_look_up_is_not_kept(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    struct runner runner;
+    bide_resolve_operation it;
+    begin(w, &runner, bide_resolve(&it, names, "late-six.test", 80));
+    wait_for(s, &s->holds, 1);
+    call_inside(w, stop, &runner);
+    assert_int_equal(end(w, &runner), -ECANCELED);
+    begin(w, &runner, bide_resolve(&it, names, "late-six.test", 80));
+    wait_for(s, &s->holds, 2);
+    reply_to(s, &s->held, 0, false, 1);
+    assert_int_equal(end(w, &runner), 0);
+    assert_int_equal(queries_of(s, &it, names, "late-six.test", 0), 0);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* ---- Records ---- */
+
+static int look_up_records(server *s, bide_resolve_records_operation *it, bide_names *names,
+                           const char *name, bide_record_kind kind)
+{
+    return world_wait(s->world, bide_resolve_records(it, names, name, kind));
+}
+
+static void servers_are_sorted_by_priority(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    bide_resolve_records_operation it;
+    assert_int_equal(look_up_records(s, &it, names, "servers.test", BIDE_RECORD_SRV), 0);
+    assert_int_equal(it.count, 3);
+    assert_int_equal(it.omitted, 0);
+    assert_string_equal(it.records[0].text, "a-.servers.test");
+    assert_int_equal(it.records[0].size, strlen("a-.servers.test"));
+    assert_int_equal(it.records[0].priority, 5);
+    assert_int_equal(it.records[0].weight, 256);
+    assert_int_equal(it.records[0].port, 80);
+    assert_string_equal(it.records[1].text, ".");
+    assert_int_equal(it.records[1].port, 81);
+    assert_string_equal(it.records[2].text, "b.test");
+    assert_int_equal(it.records[2].priority, 10);
+    assert_int_equal(it.records[2].weight, 5);
+    assert_int_equal(it.records[2].port, 8080);
+    assert_int_equal(look_up_records(s, &it, names, "alias.test", BIDE_RECORD_SRV), 0);
+    assert_int_equal(it.count, 1);
+    assert_string_equal(it.records[0].text, "x");
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void texts_may_have_any_bytes(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    bide_resolve_records_operation it;
+    assert_int_equal(look_up_records(s, &it, names, "texts.test", BIDE_RECORD_TXT), 0);
+    assert_int_equal(it.count, 3);
+    assert_string_equal(it.records[0].text, "onetwo");
+    assert_int_equal(it.records[0].size, 6);
+    assert_string_equal(it.records[1].text, "");
+    assert_int_equal(it.records[1].size, 0);
+    assert_int_equal(it.records[2].size, 3);
+    assert_memory_equal(it.records[2].text, "a\0\xff", 4);
+    assert_int_equal(look_up_records(s, &it, names, "many.test", BIDE_RECORD_TXT), 0);
+    assert_int_equal(it.count, BIDE_RECORDS_MAX);
+    assert_int_equal(it.omitted, 2);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void an_address_has_names(void **state)
+{
+    static const char *const addresses[] = {"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::7"};
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    bide_resolve_records_operation it;
+    bide_address address;
+    for (int i = 0; i < 3; i++) {
+        bide_address_ip(&address, addresses[i], 80);
+        assert_int_equal(world_wait(w, bide_resolve_reverse(&it, names, &address)), 0);
+        assert_int_equal(it.count, 2);
+        assert_string_equal(it.records[0].text, "host.test");
+        assert_string_equal(it.records[1].text, "www");
+        assert_string_equal(
+            it.name, i < 2 ? "1.2.0.192.in-addr.arpa"
+                           : "7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2."
+                             "ip6.arpa");
+    }
+    bide_address_unix(&address, "/x");
+    assert_int_equal(world_wait(w, bide_resolve_reverse(&it, names, &address)), -EINVAL);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void each_failure_of_records_has_its_error(void **state)
+{
+    static const struct {
+        const char *name;
+        bide_record_kind kind;
+        int status;
+    } cases[] = {
+        {"none.test", BIDE_RECORD_SRV, -ENOENT},
+        {"empty.test", BIDE_RECORD_SRV, -ENOENT},
+        {"fails.test", BIDE_RECORD_SRV, -EREMOTEIO},
+        {"space.test", BIDE_RECORD_SRV, -EREMOTEIO},
+        {"loops.test", BIDE_RECORD_SRV, -EREMOTEIO},
+        {"cut.test", BIDE_RECORD_SRV, -EREMOTEIO},
+        {"beyond.test", BIDE_RECORD_TXT, -EREMOTEIO},
+        {"texts.test", BIDE_RECORD_SRV, -ENOENT},
+        {"", BIDE_RECORD_SRV, -EINVAL},
+        {NULL, BIDE_RECORD_SRV, -EINVAL},
+        {"a.test", (bide_record_kind)0, -EINVAL},
+        {"a.test", BIDE_RECORD_PTR_, -EINVAL},
+        {"a..test", BIDE_RECORD_SRV, -ENOENT},
+    };
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0), *hasty = make_names(s, 1, 1);
+    bide_resolve_records_operation it;
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(look_up_records(s, &it, names, cases[i].name, cases[i].kind),
+                         cases[i].status);
+        assert_int_equal(it.count, 0);
+    }
+    assert_int_equal(look_up_records(s, &it, hasty, "silent.test", BIDE_RECORD_SRV), -EAGAIN);
+    assert_int_equal(
+        bide_sync_wait(bide_resolve_records(&it, names, "servers.test", BIDE_RECORD_SRV)),
+        -ENOTSUP);
+    bide_names_destroy(names);
+    bide_names_destroy(hasty);
+    end_server(s);
+}
+
+static void records_are_kept(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    bide_resolve_records_operation it;
+    unsigned queries[4];
+    s->soa_life = s->soa_minimum = 60;
+    stand_still(true);
+    for (int i = 0; i < 4; i++) {
+        unsigned before = s->queries;
+        int first = look_up_records(s, &it, names, "servers.test", BIDE_RECORD_SRV);
+        unsigned count = it.count;
+        int second = look_up_records(s, &it, names, "servers.test", BIDE_RECORD_TXT);
+        int third = look_up_records(s, &it, names, "absent.test", BIDE_RECORD_TXT);
+        queries[i] = s->queries - before;
+        assert_int_equal(first, 0);
+        assert_int_equal(count, 3);
+        assert_int_equal(second, -ENOENT); /* (without an SOA record: it is not kept) */
+        assert_int_equal(third, -ENOENT);
+        now.at.tv_sec += i == 1 ? 60 : 0;
+    }
+    stand_still(false);
+    assert_int_equal(queries[0], 3);
+    assert_int_equal(queries[1], 1);
+    assert_int_equal(queries[2], 3);
+    assert_int_equal(queries[3], 1);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void a_look_up_of_records_ends_early(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_names(s, 0, 0);
+    for (int how = 0; how < CLOSE; how++) {
+        struct runner runner;
+        bide_resolve_records_operation it;
+        int before = count_descriptors();
+        begin_by(w, &runner, bide_resolve_records(&it, names, "silent.test", BIDE_RECORD_SRV), how);
+        if (how != TIME_OUT)
+            wait_for(s, &s->queries, s->queries + 1);
+        end_by(w, &runner, NULL, how);
+        assert_int_equal(count_descriptors(), before);
+    }
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* ---- Loops on several threads ---- */
+
+enum { LOOPS = 3, LOOK_UPS = 60 };
+
+struct asking {
+    bide_task task;
+    bide_names *names;
+    unsigned first, number;
+    char host[32];
+    bide_resolve_operation resolve;
+    int status;
+    unsigned failures;
+};
+
+bide_coroutine(asking_body)
+{
+    bide_begin(asking_body, struct asking * self);
+    for (self->number = 0; self->number < LOOK_UPS; self->number++) {
+        snprintf(self->host, sizeof self->host, "any-%u.test", (self->first + self->number) % 7);
+        bide_await_status(self->status, bide_resolve(&self->resolve, self->names, self->host, 80));
+        if (self->status != 0 || self->resolve.count != 2)
+            self->failures++;
+        if (self->number % 16 == 15)
+            bide_names_forget(self->names);
+    }
+    bide_end();
+}
+
+static void *ask_on_a_loop(void *asking)
+{
+    struct asking *it = asking;
+    bide_loop_options options = {.kind = world_is("epoll") ? BIDE_LOOP_EPOLL : BIDE_LOOP_ANY};
+    bide_loop *loop;
+    it->failures = LOOK_UPS;
+    if (bide_loop_create(&loop, &options) != 0)
+        return NULL;
+    it->failures = 0;
+    int status = bide_loop_wait(loop, bide_task_init(&it->task, &asking_body));
+    it->failures += status != 0;
+    bide_loop_destroy(loop);
+    return NULL;
+}
+
+/* A name server on a thread of its own. A message of one byte ends it. */
+static void *serve_names(void *socket)
+{
+    const int *fd = socket;
+    uint8_t reply[MESSAGE];
+    for (;;) {
+        query it;
+        it.from.length = sizeof it.from.any;
+        ssize_t size =
+            recvfrom(*fd, it.bytes, sizeof it.bytes, 0, &it.from.any.generic, &it.from.length);
+        if (size == 1)
+            return NULL;
+        if (size < 17)
+            continue;
+        it.size = (size_t)size;
+        parse(&it);
+        size_t length = make_reply(&it, reply, 0, false, 1);
+        (void)!sendto(*fd, reply, length, 0, &it.from.any.generic, it.from.length);
+    }
+}
+
+static void loops_on_several_threads_share_one(void **state)
+{
+    static struct asking asking[LOOPS];
+    server s = {.world = NULL};
+    pthread_t serving, threads[LOOPS];
+    (void)state;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bide_address_ip(&s.address, "127.0.0.1", 0), 0);
+    assert_int_equal(bind(fd, &s.address.any.generic, s.address.length), 0);
+    assert_int_equal(getsockname(fd, &s.address.any.generic, &s.address.length), 0);
+    bide_address_print(&s.address, s.text, sizeof s.text);
+    bide_names *names = make_keeping_names(&s, 4);
+    assert_int_equal(pthread_create(&serving, NULL, serve_names, &fd), 0);
+    for (unsigned i = 0; i < LOOPS; i++) {
+        asking[i] = (struct asking){.names = names, .first = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_on_a_loop, &asking[i]), 0);
+    }
+    for (unsigned i = 0; i < LOOPS; i++)
+        pthread_join(threads[i], NULL);
+    sendto(fd, "x", 1, 0, &s.address.any.generic, s.address.length);
+    pthread_join(serving, NULL);
+    for (unsigned i = 0; i < LOOPS; i++)
+        assert_int_equal(asking[i].failures, 0);
+    bide_names_destroy(names);
+    close(fd);
 }
 
 static void options_are_checked(void **state)
@@ -791,6 +1406,25 @@ static void version_4_waits_for_version_6(void **state)
     end_fixture(f);
 }
 
+/* A kept answer has both families, and version 6 is tried first. */
+static void a_kept_answer_is_connected_to(void **state)
+{
+    fixture *f = begin_fixture(world_of(state), true, true);
+    bide_names *names = f->names;
+    f->names = make_keeping_names(f->server, 0);
+    bide_names_destroy(names);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(queries_of(f->server, &f->connect.resolve, f->names, "both.test", 0),
+                         i == 0 ? 2 : 0);
+        assert_int_equal(world_wait(f->world, connect_to(f, "both.test")), 0);
+        check_connection(f, 1);
+        bide_close(&f->connection);
+        bide_close(&f->accepted);
+    }
+    assert_int_equal(f->server->queries, 2);
+    end_fixture(f);
+}
+
 static void version_6_does_not_wait_for_version_4(void **state)
 {
     fixture *f = begin_fixture(world_of(state), true, true);
@@ -867,6 +1501,22 @@ int main(void)
         world_test(an_earlier_stop_request_cancels_it),
         world_test(many_look_ups_run_at_once),
         world_test(a_lack_of_resources_is_reported),
+        world_test(a_channel_is_used_again),
+        world_test(a_channel_of_a_cancelled_look_up_is_used_again),
+        world_test(an_answer_is_kept_for_its_time_to_live),
+        world_test(that_there_is_no_address_is_kept),
+        world_test(failures_are_not_kept),
+        world_test(a_limited_number_of_names_is_kept),
+        world_test(each_name_of_many_has_its_own_answer),
+        world_test(a_cancelled_look_up_is_not_kept),
+        world_test(a_kept_answer_is_connected_to),
+        world_test(servers_are_sorted_by_priority),
+        world_test(texts_may_have_any_bytes),
+        world_test(an_address_has_names),
+        world_test(each_failure_of_records_has_its_error),
+        world_test(records_are_kept),
+        world_test(a_look_up_of_records_ends_early),
+        cmocka_unit_test(loops_on_several_threads_share_one),
         world_test(options_are_checked),
         world_test(version_6_is_waited_for_no_longer_than_its_delay),
         world_test(version_6_is_first_if_it_comes_within_its_delay),

@@ -3,6 +3,7 @@
  * connecting to the first of several addresses that answers. The test replaces the system's getaddrinfo.
  */
 #define _GNU_SOURCE
+#include "../../src/net/dns_message.h"
 #include "../io/runner.h"
 
 #include <netdb.h>
@@ -70,6 +71,29 @@ void __wrap_freeaddrinfo(struct addrinfo *found)
         free(found);
         found = next;
     }
+}
+
+int __wrap_getnameinfo(const struct sockaddr *address, socklen_t length, char *host,
+                       socklen_t host_size, char *service, socklen_t service_size, int flags);
+int __wrap_getnameinfo(const struct sockaddr *address, socklen_t length, char *host,
+                       socklen_t host_size, char *service, socklen_t service_size, int flags)
+{
+    (void)service;
+    (void)service_size;
+    pthread_mutex_lock(&resolver.lock);
+    resolver.begun++;
+    pthread_cond_broadcast(&resolver.changed);
+    while (resolver.is_held)
+        pthread_cond_wait(&resolver.changed, &resolver.lock);
+    int error = (flags & NI_NAMEREQD) == 0 ? EAI_BADFLAGS : resolver.error;
+    if (error == 0)
+        snprintf(host, host_size, "%s.%u.test", address->sa_family == AF_INET ? "four" : "six",
+                 (unsigned)length);
+    resolver.ended++;
+    pthread_cond_broadcast(&resolver.changed);
+    pthread_mutex_unlock(&resolver.lock);
+    errno = ENFILE;
+    return error;
 }
 
 static void hold(bool held)
@@ -442,6 +466,139 @@ static void connecting_by_name_ends_early(void **state)
     }
 }
 
+/* ---- Names of addresses, and records ---- */
+
+static void an_address_has_a_name(void **state)
+{
+    static const int errors[] = {EAI_NONAME, EAI_AGAIN,  EAI_FAIL,
+                                 EAI_MEMORY, EAI_SYSTEM, EAI_OVERFLOW};
+    static const int statuses[] = {-ENOENT, -EAGAIN, -EREMOTEIO, -ENOMEM, -ENFILE, -EREMOTEIO};
+    static const char *const names_of[] = {"four.16.test", "six.28.test"};
+    world *w = world_of(state);
+    bide_names *names = make_names(1);
+    bide_resolve_records_operation it;
+    bide_address address;
+    for (int i = 0; i < 2; i++) {
+        bide_address_ip(&address, both[1 - i], 80);
+        answer(0, NULL);
+        assert_int_equal(world_wait(w, bide_resolve_reverse(&it, names, &address)), 0);
+        assert_int_equal(it.count, 1);
+        assert_string_equal(it.records[0].text, names_of[i]);
+        assert_int_equal(it.records[0].size, strlen(names_of[i]));
+    }
+    for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++) {
+        answer(errors[i], NULL);
+        assert_int_equal(world_wait(w, bide_resolve_reverse(&it, names, &address)), statuses[i]);
+        assert_int_equal(it.count, 0);
+    }
+    bide_address_unix(&address, "/x");
+    assert_int_equal(world_wait(w, bide_resolve_reverse(&it, names, &address)), -EINVAL);
+    assert_int_equal(world_wait(w, bide_resolve_records(&it, names, "a.test", BIDE_RECORD_SRV)),
+                     -ENOTSUP);
+    bide_names_destroy(names);
+}
+
+static void a_look_up_of_a_name_ends_early(void **state)
+{
+    world *w = world_of(state);
+    bide_address address;
+    bide_address_ip(&address, "::1", 80);
+    for (int how = 0; how < CLOSE; how++) {
+        bide_names *names = make_names(1);
+        bide_resolve_records_operation it;
+        struct runner runner;
+        answer(0, NULL);
+        hold(true);
+        begin_by(w, &runner, bide_resolve_reverse(&it, names, &address), how);
+        turn(w);
+        end_by(w, &runner, NULL, how);
+        hold(false);
+        bide_names_destroy(names);
+    }
+}
+
+/* ---- Messages of name servers ---- */
+
+/* A message with a question, an SRV record, a TXT record, a PTR record and an SOA record. */
+static const uint8_t
+    whole_message[] = {0x12, 0x34, 0x81, 0x80, 0,   1,   0, 3,   0,   1,    0,  0, /* the header */
+                       4,    't',  'e',  's',  't', 0,   0, 33,  0,   1, /* the question, at 12 */
+                       0xc0, 12,   0,    33,   0,   1,   0, 0,   0,   60,   0,  11,
+                       0,    1,    0,    2,    0,   3,   2, 'a', 'b', 0xc0, 12, /* SRV */
+                       0xc0, 12,   0,    16,   0,   1,   0, 0,   0,   50,   0,  6,
+                       2,    'x',  'y',  2,    'z', '!', /* TXT */
+                       0xc0, 12,   0,    12,   0,   1,   0, 0,   0,   40,   0,  4,
+                       1,    'p',  0xc0, 40, /* PTR; at 40 is "ab.test" */
+                       0xc0, 12,   0,    6,    0,   1,   0, 0,   0,   30,   0,  24,
+                       0xc0, 12,   0xc0, 12, /* SOA */
+                       0,    0,    0,    1,    0,   0,   0, 2,   0,   0,    0,  3,
+                       0,    0,    0,    4,    0,   0,   0, 20};
+
+/* Reads it as records of a kind, from memory of exactly its size. */
+static int read_message(bide_resolve_records_operation *it, const uint8_t *message, size_t size,
+                        bide_record_kind kind, uint32_t *life)
+{
+    uint8_t *exact = malloc(size != 0 ? size : 1);
+    uint32_t absence;
+    assert_non_null(exact);
+    memcpy(exact, message, size);
+    it->kind = kind;
+    it->count = it->omitted = 0;
+    it->used = 0;
+    int count = bide_dns_records_(it, exact, size, life);
+    if (bide_dns_absence_(exact, size, &absence))
+        assert_in_range(absence, 0, INT32_MAX);
+    free(exact);
+    return count;
+}
+
+static void a_message_has_records(void **state)
+{
+    static bide_resolve_records_operation it;
+    uint32_t life, absence;
+    (void)state;
+    assert_int_equal(read_message(&it, whole_message, sizeof whole_message, BIDE_RECORD_SRV, &life),
+                     1);
+    assert_string_equal(it.records[0].text, "ab.test");
+    assert_int_equal(it.records[0].priority, 1);
+    assert_int_equal(life, 40);
+    assert_int_equal(read_message(&it, whole_message, sizeof whole_message, BIDE_RECORD_TXT, &life),
+                     1);
+    assert_string_equal(it.records[0].text, "xyz!");
+    assert_int_equal(
+        read_message(&it, whole_message, sizeof whole_message, BIDE_RECORD_PTR_, &life), 1);
+    assert_string_equal(it.records[0].text, "p.ab.test");
+    assert_true(bide_dns_absence_(whole_message, sizeof whole_message, &absence));
+    assert_int_equal(absence, 20);
+}
+
+/* Whatever the bytes are, nothing outside of the message is read, and each text is within its memory. */
+static void a_message_may_have_any_bytes(void **state)
+{
+    static bide_resolve_records_operation it;
+    uint64_t random = testing_seed() | 1;
+    (void)state;
+    for (uint32_t round = 0; round < rounds_of(20000); round++) {
+        uint8_t message[sizeof whole_message];
+        uint32_t life;
+        memcpy(message, whole_message, sizeof message);
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        size_t size = (random & 7) != 0 ? sizeof message : (size_t)(random >> 8) % sizeof message;
+        for (unsigned i = 0; i < (random >> 32 & 3); i++)
+            message[(random >> (8 * i)) % sizeof message] = (uint8_t)(random >> (40 + 4 * i));
+        bide_record_kind kind = (bide_record_kind)(BIDE_RECORD_SRV + round % 3);
+        int count = read_message(&it, message, size, kind, &life);
+        assert_true(count == -EREMOTEIO || count >= 0);
+        assert_in_range(it.count, 0, BIDE_RECORDS_MAX);
+        for (unsigned i = 0; i < it.count; i++) {
+            assert_in_range(it.records[i].text - it.text, 0, BIDE_RECORDS_TEXT - 1);
+            assert_int_equal(it.records[i].text[it.records[i].size], '\0');
+        }
+    }
+}
+
 #if !HAS_CARES
 static void c_ares_is_said_to_be_missing(void **state)
 {
@@ -467,6 +624,10 @@ int main(void)
         world_test(no_address_is_an_error),
         world_test(a_name_is_connected_to),
         world_test(connecting_by_name_ends_early),
+        world_test(an_address_has_a_name),
+        world_test(a_look_up_of_a_name_ends_early),
+        cmocka_unit_test(a_message_has_records),
+        cmocka_unit_test(a_message_may_have_any_bytes),
 #if !HAS_CARES
         cmocka_unit_test(c_ares_is_said_to_be_missing),
 #endif

@@ -184,6 +184,66 @@ static int look_up_in_memory(bide_sim_loop *loop, void *argument)
     return 0;
 }
 
+/* Records, and the names of addresses. */
+static int look_up_records_in_memory(bide_sim_loop *loop, void *argument)
+{
+    static bide_resolve_records_operation it;
+    static const bide_name_record servers[] = {
+        {.text = "b.test", .size = 6, .priority = 2, .weight = 3, .port = 4},
+        {.text = "a.test", .size = 6, .priority = 1, .port = 5},
+    };
+    static char long_text[BIDE_RECORDS_TEXT];
+    const bide_name_record too_long = {.text = long_text, .size = sizeof long_text};
+    bide_memory_io *io;
+    bide_address addresses[2];
+    bide_with_deadline_operation limited;
+    (void)argument;
+    bide_address_ip(&addresses[0], "192.0.2.7", 1);
+    bide_address_ip(&addresses[1], "2001:db8::7", 2);
+    assert_int_equal(bide_sim_loop_wait(
+                         loop, bide_resolve_records(&it, names, "s.test", BIDE_RECORD_SRV)),
+                     -ENOTSUP);
+    bide_memory_io_create(&io, loop, &(bide_memory_io_options){.delay = 50000000});
+    assert_int_equal(bide_memory_io_set_records(io, "s.test", BIDE_RECORD_SRV, servers, 2), 0);
+    assert_int_equal(bide_memory_io_set_host(io, "host.test", addresses, 2), 0);
+    assert_int_equal(bide_sim_loop_wait(
+                         loop, bide_resolve_records(&it, names, "S.test.", BIDE_RECORD_SRV)),
+                     0);
+    assert_int_equal(it.count, 2);
+    assert_string_equal(it.records[0].text, "a.test");
+    assert_int_equal(it.records[0].port, 5);
+    assert_string_equal(it.records[1].text, "b.test");
+    assert_int_equal(it.records[1].weight, 3);
+    assert_int_equal(bide_sim_loop_wait(
+                         loop, bide_resolve_records(&it, names, "s.test", BIDE_RECORD_TXT)),
+                     -ENOENT);
+    assert_int_equal(it.count, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(
+            bide_sim_loop_wait(loop, bide_resolve_reverse(&it, names, &addresses[i])), 0);
+        assert_string_equal(it.records[0].text, "host.test");
+    }
+    bide_address_ip(&addresses[0], "192.0.2.8", 1);
+    assert_int_equal(bide_sim_loop_wait(loop, bide_resolve_reverse(&it, names, &addresses[0])),
+                     -ENOENT);
+    int limit = bide_sim_loop_wait(
+        loop, bide_with_deadline(&limited, bide_now(&loop->context) + 1,
+                                 bide_resolve_reverse(&it, names, &addresses[1])));
+    assert_true(limit == 0 || limit == -ETIMEDOUT);
+    assert_int_equal(it.count, limit == 0);
+    assert_int_equal(bide_memory_io_set_records(io, "s.test", BIDE_RECORD_SRV, NULL, 0), 0);
+    assert_int_equal(bide_sim_loop_wait(
+                         loop, bide_resolve_records(&it, names, "s.test", BIDE_RECORD_SRV)),
+                     -ENOENT);
+    assert_int_equal(bide_memory_io_set_records(io, "", BIDE_RECORD_SRV, servers, 1), -EINVAL);
+    assert_int_equal(bide_memory_io_set_records(io, "a", BIDE_RECORD_PTR_, servers, 1), -EINVAL);
+    assert_int_equal(bide_memory_io_set_records(io, "a", BIDE_RECORD_TXT, &too_long, 1), -EINVAL);
+    assert_int_equal(
+        bide_memory_io_set_records(io, "a", BIDE_RECORD_SRV, servers, BIDE_RECORDS_MAX + 1), -EINVAL);
+    bide_memory_io_destroy(io);
+    return 0;
+}
+
 /* A connection by name reaches the server of that name; a deadline cuts a look-up short. */
 static int connect_by_name(bide_sim_loop *loop, void *no_answers)
 {
@@ -225,6 +285,7 @@ static void names_are_those_of_the_world(void **state)
         if (bide_names_create(&names, &kind) == -ENOTSUP)
             continue;
         assert_int_equal(bide_sim_loop_explore(look_up_in_memory, 20), 0);
+        assert_int_equal(bide_sim_loop_explore(look_up_records_in_memory, 20), 0);
         assert_int_equal(bide_sim_loop_explore(connect_by_name, 100), 0);
         bide_sim_options options = {.argument = &kind, .faults = faults};
         assert_int_equal(bide_sim_loop_explore_with(connect_by_name, 200, &options), 0);

@@ -39,6 +39,7 @@ BIDE_EXTERN_C_BEGIN
 
 struct bide_acceptor;
 struct bide_address;
+struct bide_name_record;
 struct bide_buffer_pool;
 struct bide_described_;
 struct bide_message;
@@ -255,6 +256,13 @@ typedef struct bide_io_calls {
      */
     int (*resolve)(bide_io *io, const char *host, struct bide_address *addresses, unsigned max,
                    uint64_t *delay);
+
+    /*
+     * Looks up the records of a name, or those of an address if `name` is NULL (bide_record_kind). Returns
+     * their number, or a negative errno, and in *records where they are, until the next call.
+     */
+    int (*resolve_records)(bide_io *io, const char *name, const struct bide_address *address,
+                           unsigned kind, const struct bide_name_record **records, uint64_t *delay);
 } bide_io_calls;
 
 /* A back end: it carries operations out. */

@@ -84,6 +84,8 @@ void awaits_nothing(void)
     bide_connect_using(0, 0, 0, 0);                                     // HERE
     bide_listen_using(0, 0, 0, 0, 0, 0);                                // HERE
     bide_resolve(0, 0, 0, 0);                                           // HERE
+    bide_resolve_records(0, 0, 0, BIDE_RECORD_SRV);                     // HERE
+    bide_resolve_reverse(0, 0, 0);                                      // HERE
     bide_recv(0, 0, 0, 0);                                              // HERE
     bide_recv_from(0, 0, 0, 0, 0);                                      // HERE
     bide_recvmsg(0, 0, 0, 0);                                           // HERE

@@ -28,6 +28,7 @@
  *     async_for, yield, yield_from  generators
  *     async_select (status) { when (operation) statement ... }
  *     spawn(scope, f(...))          functions that run in a scope
+ *     async_block({ ... })          a function for one place; async_capture T name = value; begins it
  *
  * "What an await takes" is below; docs/async.md describes the language.
  */
@@ -59,6 +60,9 @@
  * function does the same without awaits, and is a bide_generator or bide_recursive_generator for plain C.
  * `yield_from generator(...);` in a recursive one yields all values of another. spawn(scope, call) starts an async function
  * in a bide_scope; its value is 0 or -ENOMEM.
+ *
+ * async_block({ captures, statements }) stands for the call of an async function that returns an int. It begins with
+ * copies of values from the function around it, `async_capture int n = count;`, and sees no other names of that function.
  *
  * If the result is an int, long or long long and a negative errno, the task ends with that error, and
  * otherwise with 0. If the function is destroyed, its deferred statements run.
@@ -416,6 +420,8 @@ struct bide_editor_frame_ {
 #endif
 #define yield (void)0,
 #define defer
+#define async_capture
+#define async_block(...)            (({ __VA_ARGS__ 0; }))
 #define spawn(scope, call)          ((void)(scope), (void)(call), 0)
 #define all(...)                    ((void)(__VA_ARGS__), 0)
 #define any(...)                    ((void)(__VA_ARGS__), 0)

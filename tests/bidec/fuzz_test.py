@@ -38,7 +38,7 @@ if len(functions) < 10:
     sys.exit("the test's program has too few async functions")
 spoilt = [tokens(f) for f in functions]
 words = sorted({word for f in spoilt for word in f} | {"await", "async", "defer", "yield", "try", "yield_from", "generator",
-                                                        "async_for", "(", ")", "{", "}", "({", "})",
+                                                        "async_for", "async_block", "async_capture", "(", ")", "{", "}", "({", "})",
                                                         "static", "typedef", "struct", "goto", "case", "default", "[", "]"})
 
 

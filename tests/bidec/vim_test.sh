@@ -21,6 +21,8 @@ async_generator(long) int g(int all)
 recursive_generator(int) void h(int generator) { yield_from h(generator); }
 async void i(int when) { try async_select () {
     when (f()) { g(when); } }
+    await async_block({ async_capture int n = when; f(); });
+    int async_block = async_capture;
 }
 END
 sed 1d "$directory/words.c" >"$directory/plain.c"
@@ -32,7 +34,7 @@ function Group(line, word)
 endfunction
 let first = expand('%:t') == 'words.c' ? 0 : -1
 let seen = []
-for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'try'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all'], [8, 'try'], [10, 'recursive_generator'], [10, 'generator'], [10, 'yield_from'], [11, 'when'], [11, 'async_select'], [12, 'when']]
+for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'try'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all'], [8, 'try'], [10, 'recursive_generator'], [10, 'generator'], [10, 'yield_from'], [11, 'when'], [11, 'async_select'], [12, 'when'], [13, 'async_block'], [13, 'async_capture'], [14, 'async_block'], [14, 'async_capture']]
   call add(seen, word . ' ' . Group(line + first, word))
 endfor
 call writefile(seen, expand('%') . '.seen')
@@ -61,6 +63,10 @@ yield_from bideStatement
 when 
 async_select bideConditional
 when bideConditional
+async_block bideAsync
+async_capture bideAsync
+async_block 
+async_capture 
 END
 sed 's/ *$//' "$directory/wanted" >"$directory/words.wanted"
 sed 's/ .*//' "$directory/wanted" >"$directory/plain.wanted"

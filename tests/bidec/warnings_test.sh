@@ -123,6 +123,26 @@ async int deferred(char *p, unsigned n, int m)
 }
 END
 
+cat >block.c <<'END'
+#include <bide/async.h>
+#include <bide/sleep.h>
+async int block(bide_scope *scope, int n, unsigned u)
+{
+    spawn(scope, async_block({
+        async_capture int number = n, unused = n;
+        async_capture unsigned other = u;
+        int never, sum = number + never;
+        if (number < other)
+            return sum;
+        try await bide_sleep_for(1);
+    }));
+    return await async_block({
+        async_capture char *text = &u;
+        return text != 0;
+    });
+}
+END
+
 cat >errors.c <<'END'
 #include <bide/async.h>
 #include <bide/sleep.h>
@@ -199,6 +219,18 @@ async_sized(4096) int all_forms(bide_event *event, int n)
     bide_scope scope;
     bide_scope_init(&scope, bide_this_frame());
     spawn(&scope, once(n));
+    spawn(&scope, async_block({
+        async_capture const char *const text = memory;
+        async_capture int n = i++, m = i++, *to = &status;
+        int length = 0;
+        defer *to += length;
+        if (text == NULL)
+            return 5;
+        try await once(m);
+        for (length = n; length < 3; length++)
+            await once(length);
+    }));
+    n += await async_block({ return 2; });
     await bide_scope_join(&scope);
     bide_sleep timer;
     await bide_sleep_for(&timer, 1);
@@ -239,6 +271,13 @@ for cc in ${BIDE_COMPILERS:-gcc clang clang-19}; do
         "$bidec" "$cc" -std=gnu11 $warnings "-I$root/include" -c deferred.c -o deferred.o >said 2>&1 || fail "$cc: in defer"
         grep -q '^deferred.c:6:[0-9]*: warning.*format' said || fail "$cc: no warning in a deferred statement"
         grep -q '^deferred.c:8:15: warning' said || fail "$cc: no warning in a deferred block"
+
+        "$bidec" "$cc" -std=gnu11 -O1 $warnings -Wno-error "-I$root/include" -c block.c -o block.o >said 2>&1
+        for place in 6:[0-9]* 8:[0-9]* 9:20; do
+            grep -qE "^block.c:$place: warning: .*(unused|sign|uninitialized)" said || fail "$cc: no warning in a block at $place"
+        done
+        grep -qE '^block.c:14:[0-9]*: (warning|error): .*pointer' said || fail "$cc: no warning of a capture"
+        [ "$(grep -cE ' (warning|error): ' said)" = 4 ] || fail "$cc: other warnings of blocks"
 
         "$bidec" "$cc" -std=gnu11 "-I$root/include" -c errors.c -o errors.o >said 2>&1 && fail "$cc: errors are none"
         for place in 11:1 12:10 13:25; do

@@ -16,6 +16,8 @@
 
 struct function *called_function(const struct node *node)
 {
+    if (node->block != NULL)
+        return node->block;
     if (node->kind != E_CALL || node->a->kind != E_TOKENS ||
         tokens[node->a->first].symbol != NULL || node->a->end != node->a->first + 1)
         return NULL;
@@ -124,13 +126,18 @@ static const char *inner_awaiter(const char *by, struct node *node, struct scope
     return awaiter_of(node, slot);
 }
 
-/* Returns the arguments as text. The waiters of arguments that are awaiters are in `slot` too. */
+/*
+ * Returns the arguments as text. The waiters of arguments that are awaiters are in `slot` too. `captured` is given the
+ * locals, as statements, that have the values of a block's captures, where the order of these is of consequence; it may
+ * be NULL for other calls.
+ */
 static const char *awaiter_arguments(const struct function *f, struct node *list, int first,
-                                     struct scope *slot)
+                                     struct scope *slot, struct text *captured)
 {
     struct text text = {0};
     struct node *last = last_awaiting(list);
     int number = first;
+    const bool has_order = captured != NULL && f->is_block && captures_have_order(list);
     text_add(&text, "", 0);
     for (struct node *node = list; node != NULL; node = node->next, number++) {
         const char *one;
@@ -146,9 +153,23 @@ static const char *awaiter_arguments(const struct function *f, struct node *list
             one = lower_value(node);
         if (node == last)
             last = NULL;
+        if (has_order && last == NULL) {
+            const char *local = format_text("bide_capture_%u_", ++serial);
+            text_print(captured, "__typeof__(((void)0, (%s))) %s = (%s); ", one, local, one);
+            one = local;
+        }
         text_print(&text, "%s%s", one, comma_after(node));
     }
     return text_finish(&text);
+}
+
+/* A call of the function that puts a frame at its start, behind the locals of captures. */
+static const char *start_text(const struct text *captured, const char *name, const char *frame,
+                              bool has_arguments, const char *arguments)
+{
+    const char *call =
+        format_text("async_%s(%s%s%s)", name, frame, has_arguments ? ", " : "", arguments);
+    return captured->length == 0 ? call : format_text("({ %s%s; })", captured->at, call);
 }
 
 static const char *group_awaiter(const char *group, struct node *node, struct scope *slot)
@@ -256,14 +277,15 @@ static const char *async_awaiter(struct function *f, struct node *node, struct s
     if ((int)list_length(node->list) != f->parameter_count && !f->is_wrong)
         reject_at(node->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
                   list_length(node->list));
-    const char *arguments = awaiter_arguments(f, node->list, 0, slot);
+    struct text captured = {0};
+    const char *arguments = awaiter_arguments(f, node->list, 0, slot, &captured);
     if (f->is_created)
         return created_awaiter(f, node, arguments, slot);
     const char *name = member_name(f->name);
     add_member(slot, format_text("struct async_%s %s;", f->name, name));
     node->member = name;
-    return format_text("async_%s(&bide_self->%s%s%s)", f->name, name,
-                       node->list != NULL ? ", " : "", arguments);
+    return start_text(&captured, f->name, format_text("&bide_self->%s", name), node->list != NULL,
+                      arguments);
 }
 
 /*
@@ -324,7 +346,7 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
     if (f != NULL && f->makes_awaiter) {
         bool needs = needs_waiter(f, node);
         struct node *list = is_here(node->list) ? node->list->next : node->list;
-        const char *arguments = awaiter_arguments(f, list, needs ? 1 : 0, slot);
+        const char *arguments = awaiter_arguments(f, list, needs ? 1 : 0, slot, NULL);
         if (!needs)
             return with_waiter(f, node, arguments);
         if (f->kept_for != NULL)
@@ -363,9 +385,13 @@ const char *lower_spawn(struct node *node)
     if ((int)list_length(call->list) != f->parameter_count && !f->is_wrong)
         reject_at(call->first, "%s takes %d arguments, not %u", f->name, f->parameter_count,
                   list_length(call->list));
+    if (call->block != NULL)
+        check_spawned_block(node->list, call);
     const char *value = add_local("int");
     const char *to = call->awaits ? keep_value(node->list) : lower_value(node->list);
-    const char *arguments = awaiter_arguments(f, call->list, 0, add_inner_scope(whole.scope));
+    struct text captured = {0};
+    const char *arguments =
+        awaiter_arguments(f, call->list, 0, add_inner_scope(whole.scope), &captured);
     text_print(body, "{");
     if (file_packs())
         text_print(body, "\n#pragma pack(push)\n#pragma pack()\n");
@@ -378,10 +404,9 @@ const char *lower_spawn(struct node *node)
     if (file_packs())
         text_print(body, "\n#pragma pack(pop)\n");
     begin_user_text(node->first);
-    text_print(body,
-               "bide_awaiter *bide_spawns_ = bide_spawned_ == 0 ? 0 : "
-               "async_%s(&bide_spawned_->frame%s%s);",
-               f->name, call->list != NULL ? ", " : "", arguments);
+    text_print(
+        body, "bide_awaiter *bide_spawns_ = bide_spawned_ == 0 ? 0 : %s;",
+        start_text(&captured, f->name, "&bide_spawned_->frame", call->list != NULL, arguments));
     if (f->is_created)
         text_print(body, "if (bide_spawned_ != 0) bide_spawned_->frame.bide_allocator = %s;",
                    allocator_text());
@@ -638,6 +663,8 @@ const char *lower_generator(struct node *node, struct scope *slot)
     struct function *f = called_function(without_parentheses(node));
     if (f != NULL && f->value != NULL)
         return generator_awaiter(f, without_parentheses(node), slot);
+    if (f != NULL && f->is_block)
+        reject_at(node->first, "an async block is no generator: iterate an async_generator");
     const char *generator = lower_value(node);
     begin_user_text(node->first);
     text_print(body,

@@ -51,6 +51,7 @@ struct mark {
     const struct definition *definition; /* ... and its definition */
     int unevaluated;                     /* at a sizeof of an await, which is not run: its end */
     struct node *operand;                /* ... and its operand */
+    struct function *block;              /* at the word of an async block: its function */
 };
 
 struct token {
@@ -65,6 +66,7 @@ struct token {
     unsigned short column; /* at most USHRT_MAX */
     unsigned char kind;    /* a token_kind */
     bool system;           /* in a system header */
+    bool is_outside;       /* in an async block: a name that the block does not declare */
     bool space;            /* preceded by space */
 };
 
@@ -248,6 +250,7 @@ struct node {
     struct node *target; /* goto: its label; NULL: there is none */
     struct flow *flow;   /* live.c */
     const char *member;  /* of a literal or an awaited operation in the frame */
+    struct function *block; /* of an async block, which is the E_CALL of it: its function */
 };
 
 struct specifiers {
@@ -331,6 +334,12 @@ struct function {
     struct scope *scope;
     struct scope *kept; /* members that share their memory with no other, to the function's end */
     struct node *body;
+
+    /* an async block (block.c): its parameters are its captures */
+    bool is_block;
+    int first_statement; /* behind the captures */
+    const char *around;  /* the function that it stands in */
+    unsigned last_block; /* of a function: the number of the last block in it */
 };
 
 /* The value of an await, in place of a status, for the operations with a given type of waiter. */
@@ -343,6 +352,7 @@ struct value {
 
 extern struct function *first_function; /* in the order of their first declarations */
 struct function *find_function(const char *name, size_t length);
+bool is_name_of_file(const char *name);
 struct value *find_value(const char *waiter);
 bool is_kept_waiter(int token); /* the type of a coroutine-scoped operation's waiter */
 bool is_global_name(int token); /* declared in the file: a type, a function */
@@ -386,6 +396,7 @@ bool accept(const char *text);
 struct scope *open_scope(void);
 void close_scope(void);
 struct symbol *find_symbol(int token);
+struct symbol *find_tag(int token);
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator);
 bool is_type_start(int token);
 const char *generator_word(int token); /* the header's type for such a specifier, or NULL */
@@ -401,10 +412,12 @@ struct node *parse_declaration(void);
 bool is_scalar(const struct specifiers *specifiers); /* false if it may be no number */
 struct node *new_node(enum node_kind kind, int first);
 struct node *finish_node(struct node *node);
+void note_outside(int token); /* a name that is not declared in the function */
 
 /* ---- expression.c, statement.c ---- */
 
 struct node *with_part(struct node *node, const struct node *part);
+void append_part(struct node *node, struct node *part);
 struct node *parse_expression(void);
 struct node *parse_assignment(void);
 struct node *parse_condition(void);
@@ -415,6 +428,16 @@ void awaits_here(void); /* an await: the scopes around it are kept in the frame 
 struct node *parse_statement(void);
 struct node *parse_substatement(void); /* of an if, a loop ...: a block, with or without braces */
 struct node *parse_block(struct scope *its_scope);
+
+/* ---- block.c ---- */
+
+bool is_async_block(int token);
+bool has_blocks(int first, int end);
+void read_blocks(struct text *out, struct function *around, int first, int end);
+struct node *parse_async_block(void);
+bool captures_have_order(const struct node *list);
+void check_spawned_block(const struct node *to, const struct node *block);
+const char *captures_text(void);
 
 /* ---- type.c ---- */
 
@@ -546,7 +569,7 @@ void finish_lint(void); /* exits if a warning is an error */
 
 extern struct text *plain; /* the file as the compiler's warnings need it; NULL: not wanted */
 extern bool for_clang;     /* which compiles nothing there */
-void print_plain_function(const struct specifiers *specifiers, int end);
+void print_plain_function(const struct specifiers *specifiers, int end); /* NULL: of a block */
 
 /* ---- emit.c, explain.c, editor.c ---- */
 

@@ -41,6 +41,9 @@ static void check_call(const struct node *node)
     const struct function *f = called_function(node);
     if (f == NULL)
         return;
+    if (f->is_block)
+        reject_at(node->first, "an async block is begun by await, by spawn(), or by an "
+                               "operation that is awaited and takes it");
     if (f->is_async)
         report_at(node->first, "%s is %s: %s, or start it with async_%s(frame, ...)", f->name,
                   is_synchronous(f) ? "a generator" : "async",
@@ -157,7 +160,7 @@ void check_plain_body(const char *name, int first, int end)
             (is_name(i, "async_for") || is_name(i, "async_select")) && token_is(i + 1, "(");
         bool is_yield = is_name(i, "yield") && (next == NAME || next == NUMBER || next == STRING);
         bool is_defer = is_name(i, "defer") && (next == NAME || token_is(i + 1, "{"));
-        if (!is_await && !is_each && !is_yield && !is_defer)
+        if (!is_await && !is_each && !is_yield && !is_defer && !is_async_block(i))
             continue;
         if (tokens[i].system || is_global_name(i) || is_named_here(first, i))
             continue;

@@ -110,6 +110,16 @@ struct symbol *find_symbol(int token)
     return find_in_scopes(token, false);
 }
 
+struct symbol *find_tag(int token)
+{
+    return find_in_scopes(token, true);
+}
+
+void note_outside(int token)
+{
+    tokens[token].is_outside = function != NULL && function->is_block;
+}
+
 struct symbol *declare(enum symbol_kind kind, int token, struct declarator *declarator)
 {
     struct symbol *symbol = allocate(sizeof *symbol);
@@ -366,6 +376,8 @@ static void parse_tagged(struct specifiers *specifiers)
             reject_at(at, "expected a tag or '{', not '%s'", spelling_of(at));
         if (function != NULL)
             tokens[tag].symbol = refer_to_tag(keyword, tag, is_first && token_is(at, ";"));
+        if (tokens[tag].symbol == NULL)
+            note_outside(tag);
         return;
     }
     int open = at, close = closing_bracket(at);
@@ -490,6 +502,8 @@ struct specifiers *parse_specifiers(void)
         } else if (!has_type && is_type_name(at)) {
             if (function != NULL)
                 tokens[at].symbol = find_symbol(at);
+            if (tokens[at].symbol == NULL)
+                note_outside(at);
             has_type = s->is_struct = true;
             at++;
         } else {

@@ -31,7 +31,7 @@ void nest(void)
         reject_at(at, "this is nested more deeply than the translator can follow");
 }
 
-static void append_part(struct node *node, struct node *part)
+void append_part(struct node *node, struct node *part)
 {
     struct node **last = &node->list;
     while (*last != NULL)
@@ -214,6 +214,8 @@ static struct node *parse_primary(void)
         node->kind = E_CONSTANT;
     if (tokens[at].symbol != NULL)
         tokens[at].symbol->needs_memory |= deferred != 0;
+    else
+        note_outside(at);
     at++;
     return finish_node(node);
 }
@@ -400,6 +402,8 @@ static struct node *parse_operand(void)
         return parse_cast_or_literal();
     if (token_is(at, "await") && find_symbol(at) == NULL)
         return parse_await();
+    if (is_async_block(at))
+        return parse_async_block();
     if (is_try(at)) {
         if (!token_is(at + 1, "await"))
             reject_at(at, "try stands before an await, whose errors it passes on: try await %s",

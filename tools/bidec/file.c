@@ -112,6 +112,11 @@ struct function *find_function(const char *text, size_t length)
     return name != NULL ? name->function : NULL;
 }
 
+bool is_name_of_file(const char *name)
+{
+    return find_name(name, strlen(name), false) != NULL;
+}
+
 static struct function *add_function(int token)
 {
     struct name *name = find_name(tokens[token].at, tokens[token].length, true);
@@ -303,6 +308,21 @@ static void check_created_name(const struct function *f)
                   f->is_created && strlen(other->name) > length ? f->name : other->name);
 }
 
+static void read_parameters(struct function *f)
+{
+    function = f;
+    scope = NULL;
+    definitions = NULL;
+    open_scope();
+    f->scope = scope;
+    at = f->open;
+    f->parameters = parse_parameters();
+    f->parameter_count = 0;
+    for (struct declarator *p = f->parameters; p != NULL; p = p->next)
+        f->parameter_count++;
+    skip_attributes();
+}
+
 static void read_async(struct text *out, struct specifiers *specifiers, struct declarator *d)
 {
     int name = d->name, first = specifiers->first;
@@ -343,20 +363,20 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
     f->returns_struct = stars_between(d->first, name) == 0 && !is_scalar(specifiers);
     f->open = d->parameters;
     f->close = closing_bracket(d->parameters);
-    scope = NULL;
-    definitions = NULL;
-    open_scope();
-    f->scope = scope;
-    at = f->open;
-    f->parameters = parse_parameters();
-    f->parameter_count = 0;
-    for (struct declarator *p = f->parameters; p != NULL; p = p->next)
-        f->parameter_count++;
-    skip_attributes();
+    read_parameters(f);
+    copy_to(out, first);
+    copied = tokens[first].at;
+    size_t begin = out->length;
+    if (token_is(at, "{") && find_closing_bracket(at) != 0 &&
+        has_blocks(at, find_closing_bracket(at))) {
+        const int open = at;
+        if (f->is_created)
+            print_declaration(out); /* the blocks may await it */
+        read_blocks(out, f, open, closing_bracket(open));
+        read_parameters(f);
+    }
     if (is_main())
         check_main();
-    copy_to(out, first);
-    size_t begin = out->length;
     if (token_is(at, "{")) {
         const unsigned errors = error_count;
         if (find_closing_bracket(at) == 0)

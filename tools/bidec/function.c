@@ -21,6 +21,8 @@ static void print_init_parameters(struct text *out)
 static const char *own_parameters(void)
 {
     struct text text = {0};
+    if (function->is_block)
+        return captures_text();
     text_add(&text, "", 0);
     for (int i = function->open + 1; i < function->close; i++)
         text_print(&text, " %s", spelling_of(i));
@@ -86,7 +88,7 @@ static void print_declarations(struct text *out)
         print_opaque(out);
     else
         text_print(out, "struct async_%s;\n", name);
-    if (out != plain && !is_main())
+    if (out != plain && !is_main() && !function->is_block)
         print_own_declaration(out);
     if (out == plain)
         text_print(out, "%s%s %s(%s) __attribute__((__unused__));\n",
@@ -347,6 +349,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     text_add(out, statements->at, statements->length);
     const struct token *last = &tokens[function->body->end - 1];
     text_print(out, "\n# %u \"%s\" 3\n", last->line, last->file);
+    if (function->is_block) /* where its end is reached */
+        text_print(out, "    bide_result_ = 0;\n");
     if (function->passes_errors)
         print_passed_error(out);
     text_print(out, "bide_return_:\n");

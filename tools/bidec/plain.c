@@ -48,6 +48,7 @@ static void leave_out(int first, int end)
 /* ---- Awaits ---- */
 
 static void read_node(const struct node *node);
+static void read_block_call(const struct node *node);
 
 static const struct node *inner_of(const struct node *node)
 {
@@ -107,6 +108,10 @@ static bool read_awaited(const struct node *node, const struct node *await)
         read_node(of);
         return true;
     }
+    if (f->is_block) {
+        read_block_call(of);
+        return false;
+    }
     bool needs = !f->is_async && needs_waiter(f, of), is_first = true;
     int number = needs ? 1 : 0;
     if (needs)
@@ -128,6 +133,26 @@ static bool read_awaited(const struct node *node, const struct node *await)
 }
 
 /* ---- The tree ---- */
+
+/* The call of the block's function, with the captures' initialisers. */
+static void read_block_call(const struct node *node)
+{
+    for (int i = node->first; i < node->end; i++) {
+        struct change *c = &changes[i];
+        if (i > node->first && i < node->end - 1)
+            *c = (struct change){0};
+        c->instead = "";
+    }
+    changes[node->first].instead = format_text("%s(", node->block->name);
+    changes[node->end - 1].instead = ")";
+    for (const struct node *part = node->list; part != NULL; part = part->next) {
+        for (int i = part->first; i < part->end; i++)
+            changes[i].instead = NULL;
+        read_node(part);
+        if (part->next != NULL)
+            add_after(part->end - 1, ", ");
+    }
+}
 
 static void read_parts(const struct node *node)
 {
@@ -223,6 +248,11 @@ static void read_node(const struct node *node)
             wrap(part, "(void)(", ")");
         add_before(node->end - 1, ", bide_plain_status_()");
         break;
+    case E_CALL:
+        if (node->block == NULL)
+            break;
+        read_block_call(node);
+        return;
     case S_DEFER:
         changes[node->first].moved = node->end;
         break;
@@ -356,7 +386,8 @@ void print_plain_function(const struct specifiers *specifiers, int end)
         changes = allocate((size_t)token_count * sizeof *changes);
     operations.length = 0;
     text_add(&operations, "", 0);
-    leave_out_words(specifiers);
+    if (specifiers != NULL)
+        leave_out_words(specifiers);
     outer.length = 0; /* what is printed already */
     if (function->body != NULL)
         read_node(function->body);
@@ -376,5 +407,20 @@ void print_plain_function(const struct specifiers *specifiers, int end)
     if (function->value != NULL)
         text_print(plain, "extern void bide_plain_yield_%s(%s);\n", function->name,
                    function->value);
-    print_plain_range(specifiers->first, end);
+    if (specifiers != NULL) {
+        print_plain_range(specifiers->first, end);
+        return;
+    }
+    begin_line(t); /* (clang looks into no functions of system headers) */
+    text_print(plain, "static int %s(%s", function->name,
+               function->parameters == NULL ? "void" : "");
+    for (const struct declarator *d = function->parameters; d != NULL; d = d->next) {
+        begin_line(&tokens[d->specifiers->first]);
+        text_print(plain, "%s%s", member_declaration(d, d->symbol->name),
+                   d->next != NULL ? "," : "");
+    }
+    text_print(plain, ")\n");
+    leave_out(function->open + 1, function->first_statement);
+    add_before(end - 1, "return 0; ");
+    print_plain_range(function->open, end);
 }

@@ -94,6 +94,8 @@ struct node *parse_block(struct scope *its_scope)
     struct node *node = new_node(S_BLOCK, at), **last = &node->list;
     expect("{");
     node->scope = its_scope != NULL ? its_scope : open_scope();
+    if (its_scope != NULL && function->is_block)
+        at = function->first_statement;
     while (!token_is(at, "}")) {
         if (tokens[at].kind == END)
             reject_at(node->first, "this block is not closed");
@@ -383,6 +385,8 @@ static struct node *parse_any_statement(void)
     if (token_is(at, "yield_from") && find_symbol(at) == NULL &&
         (tokens[at + 1].kind == NAME || token_is(at + 1, "&") || token_is(at + 1, "*")))
         return parse_yield();
+    if (is_name(at, "async_capture") && tokens[at + 1].kind == NAME && find_symbol(at) == NULL)
+        reject_at(at, "async_capture stands at the beginning of an async block");
     if (token_is(at + is_try(at), "async_select") && token_is(at + is_try(at) + 1, "("))
         return parse_select();
     if (token_is(at + is_try(at), "async_for") && token_is(at + is_try(at) + 1, "("))

@@ -4,11 +4,11 @@
 ; know these words: it parses each as a type or a name.
 
 ((type_identifier) @keyword.coroutine
-  (#any-of? @keyword.coroutine "async" "async_created" "await" "yield" "defer"))
+  (#any-of? @keyword.coroutine "async" "async_created" "await" "yield" "defer" "async_capture"))
 
 ((identifier) @keyword.coroutine
   (#any-of? @keyword.coroutine
-    "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "yield_from" "defer"))
+    "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "yield_from" "defer" "async_capture"))
 
 ; async int f(...): the grammar reports the type as an error
 ((ERROR . (identifier) @type .)
@@ -21,4 +21,4 @@
   (#any-of? @keyword.coroutine "await" "defer"))
 
 ((call_expression function: (identifier) @function.builtin)
-  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "select_in_order" "async_select" "when" "spawn" "async_frame"))
+  (#any-of? @function.builtin "all" "any" "all_ready" "select_any" "select_in_order" "async_select" "when" "spawn" "async_block" "async_frame"))

@@ -8,6 +8,8 @@ if get(g:, 'bide_async', 0) || search('\v^\s*#\s*include\s+[<"]bide/async\.h[>"]
   syntax match bideConditional '\v%(^|\{)\s*\zs<when>\ze\s*\('
   syntax match bideAsync '\v<(recursive_)?generator>\ze\s*\([^()]*\)\s*\h'
   syntax keyword bideStatement await yield yield_from defer
+  syntax match bideAsync '\v<async_block>\ze\s*\(\_s*\{'
+  syntax match bideAsync '\v<async_capture>\ze\s+\h'
   syntax match bideStatement '\v<try>\ze\_s+<(await|async_for|async_select)>'
   syntax match bideStatement '\v<spawn>\ze\s*\('
   syntax match bideStatement '\v%(<await>\_s*)@<=<(all|any|all_ready|select_any|select_in_order)>\ze\s*\('

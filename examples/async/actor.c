@@ -1,6 +1,6 @@
 /* An account that only one coroutine accesses: the others send it messages and wait for replies. */
 #include <bide/async.h>
-#include <bide/run_loop.h>
+#include <bide/loop.h>
 #include <stdio.h>
 
 typedef bide_oneshot(long) reply;
@@ -33,10 +33,9 @@ async long ask(mailbox *mail, long amount)
     long balance;
     bide_oneshot_init(&answer);
     struct message message = {amount, &answer};
-    int status = await bide_channel_send(mail, &message);
-    if (status == 0)
-        status = await bide_oneshot_recv(&answer, &balance);
-    return status < 0 ? status : balance;
+    try await bide_channel_send(mail, &message);
+    try await bide_oneshot_recv(&answer, &balance);
+    return balance;
 }
 
 async int client(mailbox *mail, long amount, int *refused)
@@ -46,7 +45,7 @@ async int client(mailbox *mail, long amount, int *refused)
     return 0;
 }
 
-async int bank(void)
+async int main(void)
 {
     mailbox_slot slots[8];
     mailbox mail;
@@ -57,19 +56,10 @@ async int bank(void)
     defer bide_scope_destroy(&scope);
     if (spawn(&scope, account(&mail)) < 0)
         return -ENOMEM;
-    await all(client(&mail, 3, &refused), client(&mail, 2, &refused), client(&mail, 1, &refused));
-    await all(client(&mail, -4, &refused), client(&mail, -4, &refused));
+    try await all(client(&mail, 3, &refused), client(&mail, 2, &refused),
+                  client(&mail, 1, &refused));
+    try await all(client(&mail, -4, &refused), client(&mail, -4, &refused));
     printf("balance %ld, %d refused\n", await ask(&mail, 0), refused);
     bide_channel_close(&mail);
     return await bide_scope_join(&scope);
-}
-
-int main(void)
-{
-    async_frame(bank) frame;
-    bide_run_loop loop;
-    bide_run_loop_init(&loop);
-    int status = bide_run_loop_wait(&loop, async_bank(&frame));
-    bide_run_loop_destroy(&loop);
-    return -status;
 }

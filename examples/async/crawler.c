@@ -1,6 +1,6 @@
 /* Visits the pages of a small web: all links of a page concurrently, and each page once. */
 #include <bide/async.h>
-#include <bide/run_loop.h>
+#include <bide/loop.h>
 #include <bide/sleep.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static struct page *find(const char *url)
 
 async int fetch(struct page *page)
 {
-    int status = await bide_sleep_for(1000000);
-    return status < 0 ? status : page->missing ? -ENOENT : 0;
+    try await bide_sleep_for(BIDE_MILLISECONDS(1));
+    return page->missing ? -ENOENT : 0;
 }
 
 async_created int crawl(const char *url)
@@ -53,17 +53,13 @@ async_created int crawl(const char *url)
     return await bide_scope_join(&scope);
 }
 
-int main(void)
+async int main(void)
 {
-    async_frame(crawl) frame;
-    bide_run_loop loop;
-    bide_run_loop_init(&loop);
-    int status = bide_run_loop_wait(&loop, async_crawl(&frame, "/"));
-    bide_run_loop_destroy(&loop);
+    try await crawl("/");
     for (int i = 0; i < PAGES; i++)
         printf("%s%s\n", web[i].url,
                !web[i].seen     ? ": not seen"
                : web[i].missing ? ": not found"
                                 : "");
-    return -status;
+    return 0;
 }

@@ -1,8 +1,8 @@
 /* A market's ticks pass through a ring: one stage checks and prices them, then two readers see each, in order. */
 #include <bide/async.h>
+#include <bide/loop.h>
 #include <bide/ring.h>
 #include <bide/single_producer_sequencer.h>
-#include <bide/sync_wait.h>
 #include <stdio.h>
 
 enum { SIZE = 64, TICKS = 100000 };
@@ -22,10 +22,8 @@ async int publish(void)
     defer bide_single_producer_sequencer_close(&sequencer);
     for (long n = 0; n < TICKS;) {
         bide_claim claim;
-        int status = await bide_single_producer_sequencer_claim_up_to(&claim, &sequencer,
-                                                                      (size_t)(TICKS - n));
-        if (status < 0)
-            return status;
+        try await bide_single_producer_sequencer_claim_up_to(&claim, &sequencer,
+                                                             (size_t)(TICKS - n));
         for (size_t i = 0; i < claim.count; i++, n++)
             *bide_ring_at(&ring, claim.first + i) = (struct tick){100 + n % 7, 1 + n % 3, 0};
         bide_single_producer_sequencer_publish_range(&sequencer, claim.first, claim.count);
@@ -50,21 +48,26 @@ async_generator(struct tick *) int ticks(bide_sequence_barrier *behind, bide_seq
 
 async void price(void)
 {
-    async_for(struct tick * tick, ticks(&published, &priced)) tick->value =
-        tick->price * tick->quantity;
+    try async_for(struct tick * tick, ticks(&published, &priced))
+    {
+        tick->value = tick->price * tick->quantity;
+    }
 }
 
 async void sum(void)
 {
     long total = 0;
-    async_for(struct tick * tick, ticks(&priced, &summed)) total += tick->value;
+    try async_for(struct tick * tick, ticks(&priced, &summed))
+    {
+        total += tick->value;
+    }
     printf("turnover %ld\n", total);
 }
 
 async void watch(void)
 {
     long highest = 0, count = 0;
-    async_for(struct tick * tick, ticks(&priced, &watched))
+    try async_for(struct tick * tick, ticks(&priced, &watched))
     {
         highest = tick->price > highest ? tick->price : highest;
         count++;
@@ -72,20 +75,14 @@ async void watch(void)
     printf("%ld ticks, highest %ld\n", count, highest);
 }
 
-async int market(void)
-{
-    return await all(publish(), price(), sum(), watch());
-}
-
-int main(void)
+async int main(void)
 {
     static bide_sequence_barrier *last[] = {&summed, &watched};
     bide_sequence_barrier *all_of[] = {&published, &priced, &summed, &watched};
-    async_frame(market) frame;
     for (int i = 0; i < 4; i++)
         bide_sequence_barrier_init(all_of[i], bide_sequence_initial());
     bide_ring_init(&ring, memory, SIZE);
     bide_sequence_group_init(&gate, last, 2);
     bide_single_producer_sequencer_init(&sequencer, &published, &gate, SIZE);
-    return -bide_sync_wait(async_market(&frame));
+    return await all(publish(), price(), sum(), watch());
 }

@@ -1,6 +1,6 @@
 /* Generators: the words of a text that arrives in pieces, the primes, and the nodes of a tree. */
 #include <bide/async.h>
-#include <bide/run_loop.h>
+#include <bide/loop.h>
 #include <bide/sleep.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -9,9 +9,7 @@
 async_generator(char) int characters(const char *const *pieces)
 {
     for (; *pieces != NULL; pieces++) {
-        int status = await bide_sleep_for(1000);
-        if (status < 0)
-            return status;
+        try await bide_sleep_for(1000);
         for (const char *c = *pieces; *c != 0; c++)
             yield *c;
     }
@@ -22,8 +20,7 @@ async_generator(const char *) int words(const char *const *pieces)
 {
     char word[32];
     size_t length = 0;
-    int status = 0;
-    async_for(char c, characters(pieces), status)
+    try async_for(char c, characters(pieces))
     {
         if (!isspace((unsigned char)c) && length < sizeof word - 1) {
             word[length++] = c;
@@ -36,10 +33,10 @@ async_generator(const char *) int words(const char *const *pieces)
     word[length] = 0;
     if (length > 0)
         yield word;
-    return status;
+    return 0;
 }
 
-async_generator(int) void primes(void)
+generator(int) void primes(void)
 {
     int found[100], count = 0;
     for (int n = 2;; n++) {
@@ -59,26 +56,21 @@ struct node {
     int value;
 };
 
-/* In order, with an explicit stack: a generator's frame cannot contain a frame of its own type. */
-async_generator(int) void in_order(const struct node *node)
+async_created recursive_generator(int) void in_order(const struct node *node)
 {
-    const struct node *above[32];
-    int depth = 0;
-    while (node != NULL || depth > 0) {
-        for (; node != NULL; node = node->left)
-            above[depth++] = node;
-        node = above[--depth];
-        yield node->value;
-        node = node->right;
-    }
+    if (node == NULL)
+        return;
+    yield_from in_order(node->left);
+    yield node->value;
+    yield_from in_order(node->right);
 }
 
-async int show(void)
+async int main(void)
 {
     static const char *const pieces[] = {"to b", "e or not ", "to be", NULL};
     static const struct node one = {NULL, NULL, 1}, three = {NULL, NULL, 3},
                              top = {&one, &three, 2};
-    async_for(const char *word, words(pieces)) printf("%s.", word);
+    try async_for(const char *word, words(pieces)) printf("%s.", word);
     async_for(int prime, primes())
     {
         if (prime > 20)
@@ -88,14 +80,4 @@ async int show(void)
     async_for(int value, in_order(&top)) printf(" <%d>", value);
     printf("\n");
     return 0;
-}
-
-int main(void)
-{
-    async_frame(show) frame;
-    bide_run_loop loop;
-    bide_run_loop_init(&loop);
-    int status = bide_run_loop_wait(&loop, async_show(&frame));
-    bide_run_loop_destroy(&loop);
-    return -status;
 }

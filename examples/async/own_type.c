@@ -1,6 +1,6 @@
 /* A custom awaitable: a turnstile that admits its waiters in the order of their numbers. */
 #include <bide/async.h>
-#include <bide/run_loop.h>
+#include <bide/loop.h>
 #include <bide/sleep.h>
 #include <stdio.h>
 
@@ -35,6 +35,12 @@ static bide_frame *turn_suspend(bide_awaiter *awaiter, bide_frame *frame)
     return NULL;
 }
 
+static int turn_resume(bide_awaiter *awaiter)
+{
+    (void)awaiter;
+    return 0;
+}
+
 /* Removes a turn from the waiters. */
 static bool turn_withdraw(bide_awaiter *awaiter)
 {
@@ -51,6 +57,7 @@ static bide_awaiter *turnstile_wait(struct turn *turn, struct turnstile *turnsti
 {
     static const bide_awaiter_ops ops = {.ready = turn_ready,
                                          .suspend = turn_suspend,
+                                         .resume = turn_resume,
                                          .withdraw = turn_withdraw,
                                          .name = "turnstile_wait"};
     turn->awaiter.ops = &ops;
@@ -73,14 +80,14 @@ static void turnstile_pass(struct turnstile *turnstile)
 
 async int visitor(struct turnstile *turnstile, int number)
 {
-    await bide_sleep_for((uint64_t)(number * 7 % 5) * 100000);
-    await turnstile_wait(turnstile, number);
+    try await bide_sleep_for((uint64_t)(number * 7 % 5) * 100000);
+    try await turnstile_wait(turnstile, number);
     printf("%d ", number);
     turnstile_pass(turnstile);
     return 0;
 }
 
-async int museum(void)
+async int main(void)
 {
     struct turnstile turnstile = {NULL, 0};
     bide_scope scope;
@@ -89,17 +96,7 @@ async int museum(void)
     for (int i = 9; i >= 0; i--)
         if (spawn(&scope, visitor(&turnstile, i)) < 0)
             return -ENOMEM;
-    int status = await bide_scope_join(&scope);
+    try await bide_scope_join(&scope);
     printf("closed\n");
-    return status;
-}
-
-int main(void)
-{
-    async_frame(museum) frame;
-    bide_run_loop loop;
-    bide_run_loop_init(&loop);
-    int status = bide_run_loop_wait(&loop, async_museum(&frame));
-    bide_run_loop_destroy(&loop);
-    return -status;
+    return 0;
 }

@@ -105,18 +105,17 @@ static bool is_plain_literal(const struct node *node, const struct node *parent)
 
 static void bare_call(struct node *node, const struct node *parent)
 {
-    const struct tortured *of =
-        node->a->kind == E_TOKENS && tokens[node->a->first].symbol == NULL
-            ? find_tortured(node->a->first)
-            : NULL;
+    const struct tortured *of = node->a->kind == E_TOKENS && tokens[node->a->first].symbol == NULL
+                                    ? find_tortured(node->a->first)
+                                    : NULL;
     unsigned count = 0;
     for (const struct node *part = node->list; part != NULL; part = part->next)
         count++;
     if (of == NULL || of->parameters != count)
         return;
     bool is_base = parent != NULL && parent->a == node &&
-                   (parent->kind == E_INDEX || parent->kind == E_MEMBER ||
-                    parent->kind == E_CALL || parent->kind == E_POSTFIX);
+                   (parent->kind == E_INDEX || parent->kind == E_MEMBER || parent->kind == E_CALL ||
+                    parent->kind == E_POSTFIX);
     wrap(node->first, node->end, is_base ? "(await tortured_" : "await tortured_",
          is_base ? ")" : "");
 }
@@ -126,10 +125,11 @@ static void bare_node(struct node *node, const struct node *parent)
     if (node == NULL || node->kind == S_DEFER || node->kind == E_TOKENS)
         return;
     if (node->kind == E_CONSTANT && is_plain_literal(node, parent) && chance(2))
-        mark_at(node->first)->instead = format_text("await tortured_k(%s)", spelling_of(node->first));
+        mark_at(node->first)->instead =
+            format_text("await bide_tortured_literal(%s)", spelling_of(node->first));
     if (node->kind == E_CALL) {
-        bool is_builtin = tokens[node->a->first].length > 2 &&
-                          memcmp(tokens[node->a->first].at, "__", 2) == 0;
+        bool is_builtin =
+            tokens[node->a->first].length > 2 && memcmp(tokens[node->a->first].at, "__", 2) == 0;
         if (is_builtin)
             return;
         bare_call(node, parent);
@@ -292,7 +292,9 @@ static bool torture(struct text *out, struct specifiers *specifiers, struct decl
         type = "int";
     bool returns_nothing = strcmp(type + strspn(type, " "), "void") == 0 && d->first == name;
     if (bare && all_tortured == NULL)
-        text_print(out, "async int tortured_k(int n) { await bide_torture_pause(0); return n; }\n");
+        text_print(
+            out,
+            "async int bide_tortured_literal(int n) { await bide_torture_pause(0); return n; }\n");
     note_tortured(name, parameters);
     print_range(out, first, closing_bracket(open) + 1);
     text_print(out, ";\n%s %s ", bare ? "async_created" : "async", type);

@@ -449,6 +449,7 @@ bool literal_may_be_shorter(const struct node *node);
 bool is_scalar_value(const struct node *node);
 bool has_variable_rows(const struct declarator *d); /* a parameter: int a[n][m], int (*a)[n] */
 void check_variable_rows(const struct declarator *d);
+void check_row_effects(const struct declarator *d);
 const char *cast_to_rows(const struct declarator *d);
 const char *plain_specifiers(const struct specifiers *specifiers, bool drop_const);
 const char *declared_as(const struct symbol *symbol, const char *name, bool as_member);

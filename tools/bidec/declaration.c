@@ -586,6 +586,8 @@ struct declarator *parse_parameters(void)
             if (tokens[i].symbol != NULL)
                 tokens[i].symbol->needs_memory = true; /* read where the parameter is */
         }
+        if (function != NULL)
+            check_row_effects(parameter);
         *last = parameter;
         last = &parameter->next;
         if (!accept(","))

@@ -164,6 +164,23 @@ void check_variable_rows(const struct declarator *d)
     }
 }
 
+/* No constant has these words, so the length would be evaluated. */
+void check_row_effects(const struct declarator *d)
+{
+    int depth = 0;
+    if (!d->is_parameter || d->name == 0 || d->is_function)
+        return;
+    for (int i = first_row(d); i < d->end; i++) {
+        depth += token_is(i, "[");
+        depth -= token_is(i, "]");
+        if (depth > 0 && (token_is(i, "++") || token_is(i, "--")))
+            reject_at(i,
+                      "the length of the rows of '%s' has a side effect: give them a length that "
+                      "is a parameter",
+                      spelling_of(d->name));
+    }
+}
+
 const char *cast_to_rows(const struct declarator *d)
 {
     return format_text("(%s %s%s%s)", step_text(d->specifiers->first, d->specifiers->end),

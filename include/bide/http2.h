@@ -38,13 +38,15 @@ extern const char *const bide_http2_protocols[]; /* {"h2", "http/1.1", NULL} */
 
 /* What is 0 is as it says. */
 typedef struct bide_http2_options {
-    bool is_plain; /* connections that nobody has said the protocol of may begin with the preface */
+    bool is_plain; /* connections without a negotiated protocol may begin with the preface */
     uint32_t max_streams; /* of a connection at a time. 0: 100 */
     uint32_t window; /* bytes of a stream's body that may come before the handler reads. 0: 65535 */
     uint32_t connection_window; /* of all bodies of a connection. 0: 1 MiB; 65535 at least */
     uint32_t
         max_resets; /* streams that a client may reset, beside as many as it lets end. 0: 200 */
     uint32_t max_idle_frames;  /* that may come without a request, or a part of a body. 0: 1000 */
+    size_t max_all_streams; /* of all connections together: beyond it a connection has one. 0: no limit */
+    size_t all_windows;     /* bytes of bodies of all connections that hold back no other request. 0: 64 MiB */
     size_t max_memory;         /* bytes of all connections. 0: without a limit */
     bide_allocator *allocator; /* NULL: the heap */
 } bide_http2_options;
@@ -76,6 +78,7 @@ typedef struct bide_http2 {
     /* of the library */
     size_t sessions; /* connections that there are */
     size_t waiting;  /* requests whose coroutines have not run yet */
+    size_t lent;     /* bytes that are not read, whose part of a connection's window was opened */
     bide_mutex turn; /* of taking in requests */
     bide_http2_spare_ streams;
     bide_http2_spare_ outputs;
@@ -91,7 +94,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
 
 /*
  * Serves one connection over a stream, as bide_http_serve: by HTTP/2 if `protocol` is "h2", by
- * HTTP/1.1 if it is another, or NULL.
+ * HTTP/1.1 if it is another. If it is NULL, no protocol was negotiated: by HTTP/2 if options.is_plain
+ * and the connection begins with the preface, otherwise by HTTP/1.1.
  * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,
  * the requests that are under way are cancelled. Progress: as bide_http_serve.
  */
@@ -109,13 +113,20 @@ bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *htt
 /*
  * Limits are those of bide_http_options, for each request; `first` and `idle` apply to a connection
  * without requests. Other costs of a connection are bounded too: streams that the client resets,
- * PING, SETTINGS, PRIORITY and empty frames. A request that a next hop could interpret differently
+ * PING, SETTINGS, PRIORITY, empty and
+ * unknown frames, and frames of streams that have ended. A request that a next hop could interpret differently
  * (names in upper case, "Connection", two lengths, control characters, a "Host" that differs from
  * ":authority") is a reset stream or a 400.
  *
  * Connections take turns of 16 requests, and the requests run between them. So a connection that
  * requests without end leaves the others their share, and requests that are answered at once reuse
  * the same little memory.
+ *
+ * A body that is not read fills the window of its stream, and holds back no other request: the
+ * connection's window is opened when bytes arrive, up to `all_windows` bytes for all connections of the
+ * server. Beyond that it is opened when bytes are read. If there are `max_all_streams` requests, a
+ * connection may have one only: its other streams are reset with REFUSED_STREAM, and a client may try
+ * again. So a few connections cannot use up what each request needs, such as descriptors.
  *
  * An HTTP/2 connection allocates: its session, for each stream as much as an HTTP/1.1 connection
  * has, and up to `window` bytes for a request's body. All of it is counted, and bounded if the

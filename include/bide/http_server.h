@@ -27,7 +27,8 @@
  *
  * A server belongs to one loop. Its connections are those of bide_server (server.h), or any stream
  * (bide_http_serve). If the library was built without llhttp, bide_http_server_init returns
- * -ENOTSUP. "Errors" and "Memory" are below.
+ * -ENOTSUP. "Clients that leave", "Errors" and "Memory" are
+ * below.
  */
 #ifndef BIDE_HTTP_SERVER_H
 #define BIDE_HTTP_SERVER_H
@@ -83,6 +84,7 @@ struct bide_http_exchange {
     bide_http_server *server;
     bide_http_request request;
     int status; /* of the response; 200 at first. The handler may set it until the head is sent */
+    int error;  /* that the handler ended with; or 0. For options.ended */
     void *argument; /* the options', or the route's */
     size_t count;   /* bytes that the last bide_http_read has read; 0: the body has ended */
 
@@ -99,6 +101,9 @@ typedef struct bide_http_options {
      * exchange->argument. `max_frame_size` is then the size of the largest handler's frame. */
     const bide_http_handler *(*select_handler)(bide_http_exchange *exchange);
     size_t max_frame_size;
+
+    /* A client that has ended its output is still there: see "Clients that leave". */
+    bool allows_half_close;
 
     void *argument; /* the user's: what exchange->argument is at first */
 
@@ -118,12 +123,15 @@ typedef struct bide_http_options {
     uint64_t body_idle_timeout;  /* between two bytes of a body, in and out. 0: 30 s */
     uint64_t keepalive_timeout; /* from a response to the first byte of the next request. 0: 60 s */
     uint64_t request_timeout;   /* from the end of the head to the end of the response. 0: 300 s */
-    uint64_t linger_timeout;    /* after the last response, for the client to read it. 0: 2 s */
+    uint64_t linger_timeout;    /* after the last response, and between two bytes that are dropped. 0: 2 s */
 
     /* What time is it, in seconds since 1970? NULL: the system's clock. For "Date". */
     int64_t (*clock)(void);
 
-    /* An exchange has ended, with 0 or what cut it short: for logs, and counts of the user's. NULL: none. */
+    /*
+     * An exchange has ended: with 0, with the error of its handler, also if the response reports that, or with
+     * the error that cut it short. For logs, and counts of the user's. NULL: none.
+     */
     void (*ended)(bide_http_exchange *exchange, int error);
 
     struct bide_http_log *log; /* of requests (http_log.h). NULL: none */
@@ -208,6 +216,23 @@ typedef struct bide_http_watcher_ {
     bide_with_deadline_operation limited;
 } bide_http_watcher_;
 
+/* Reads while a handler waits, so that it is cancelled when the client leaves. Of a connection. */
+typedef struct bide_http_guard_ {
+    bide_task task;
+    bide_http_connection *connection;
+    bide_branch branch;
+    bide_auto_event start; /* a handler has started, or has read its body to the end */
+    bide_auto_event_waiter wait;
+    bide_auto_event filled; /* for the connection loop, if it has joined */
+    bide_auto_event_waiter join;
+    bide_stop_source stop; /* of the read */
+    bide_with_stop_operation phase;
+    size_t before; /* bytes that were buffered when it joined */
+    int status;    /* of the last read */
+    bool is_reading;
+    bool is_joined; /* the connection loop waits for the read */
+} bide_http_guard_;
+
 /* What writes bytes of a file. Of a connection. */
 typedef struct bide_http_sender_ {
     bide_task task;
@@ -247,6 +272,9 @@ struct bide_http_connection {
     bool is_old;                    /* the request is of HTTP/1.0 */
     bool closes;                    /* after the response */
     bool is_upgraded;               /* it is no more HTTP's */
+    bool is_handled;                /* a handler has started, and has not ended */
+    bool allows_half_close;         /* the exchange */
+    bool has_left;                  /* the client has, and the handler was cancelled */
     uint8_t transport;              /* by the server's carrier, or may it be? */
     void *protocols;                /* the carrier's own */
     bide_http_talk_ other_protocol; /* for the frame of the carrier's coroutine */
@@ -261,6 +289,7 @@ struct bide_http_connection {
     bide_with_stop_operation phase;
     bide_scope scope;
     bide_http_watcher_ watcher;
+    bide_http_guard_ guard;
 };
 
 /*
@@ -377,6 +406,14 @@ BIDE_MUST_AWAIT
 bide_awaiter *bide_http_flush(bide_http_exchange *exchange);
 
 /*
+ * Sets for this exchange what options.allows_half_close sets for all: whether its client may end its
+ * output and still wait for the response. If it has ended its output already, and may not, the handler is
+ * cancelled at once. Without an effect with HTTP/2, whose streams end their input by themselves.
+ * Threads: the loop's. Suspends: never. Progress: as bide_stop_request.
+ */
+void bide_http_set_half_close(bide_http_exchange *exchange, bool is_allowed);
+
+/*
  * The connection ends after this response, which says so. Before its head ends.
  * Threads: the loop's. Progress: wait-free.
  */
@@ -459,9 +496,30 @@ BIDE_INLINE bide_stream bide_http_stream(const bide_http_exchange *exchange)
  */
 
 /*
+ * Clients that leave. While a handler waits for something else than its client, the server reads from the
+ * connection. If that fails, or if the input ends, the client has left: the handler is cancelled, its
+ * exchange ends with -ECONNRESET and is logged with status 499, and the connection ends. Bytes of later requests stay
+ * in the connection's buffer. This begins when the request's body has been read, or is buffered to its
+ * end; it pauses while the buffer is full. Requests that ask for an upgrade, and CONNECT, are not watched.
+ *
+ * The end of the input cannot be told from a client that has ended its output alone, and still waits for
+ * the response (shutdown(2) with SHUT_WR). By default such a client has left, as it has for nginx and Go's
+ * net/http. It still receives the response of a handler that does not wait, or that completes in spite of
+ * its cancellation. With options.allows_half_close, or bide_http_set_half_close for one exchange, the
+ * handler runs on at the end of the input, and only an error of the connection cancels it.
+ *
+ * The end of a connection. After the last response, further input would make the system reset the connection,
+ * and the client might lose the response. So the output is ended first, and up to `max_body` bytes of input
+ * are dropped, until the client ends its output, pauses for `linger_timeout`, or has taken
+ * `body_idle_timeout` in all. With HTTP/2 the same holds for the body of a request that was answered early;
+ * then its stream is reset.
+ *
  * Errors. If a handler ends with an error before it has sent anything, the response reports it:
- * -ENOENT is 404, -EACCES 403; of a handler that requests from other servers -EREMOTEIO is 502,
- * -EHOSTDOWN 503, -ETIMEDOUT 504; most others are 500.
+ * -ENOENT is 404, -EACCES and -EPERM 403; of a handler that requests from other servers -EREMOTEIO is 502,
+ * -EHOSTDOWN 503, -ETIMEDOUT 504; -ENOMEM, -ENOBUFS, -EMFILE and -ENFILE are 503; all others are 500.
+ * -EBADMSG (400), -EFBIG (413) and -EMSGSIZE (431) blame the client only if bide_http_read has returned
+ * them. A response that is complete stays: one of bide_http_respond, or whose announced length was written.
+ * So a handler may respond with a status of its choice, and end with its error, which options.ended receives.
  *
  * The server rejects these requests itself, and then closes the connection:
  *

@@ -55,6 +55,7 @@ static int init_servers(struct worker *worker)
         &worker->http,
         &(bide_http_options){.select_handler = select_handler,
                              .max_frame_size = bide_http_files_handler.size,
+                             .allows_half_close = true, /* a handler waits for a disk at most */
                              .argument = worker,
                              .write_buffer_size = worker->secure != NULL ? SECURE_OUTPUT : OUTPUT,
                              .first_byte_timeout = options->header_timeout,
@@ -65,17 +66,19 @@ static int init_servers(struct worker *worker)
                              .log = options->log != NULL ? &worker->log : NULL});
 #if HTTPD_HAS_HTTP2
     if (status == 0)
-        status = bide_http2_init(&worker->http2, &worker->http,
-                                 &(bide_http2_options){.is_plain = worker->secure == NULL});
+        status = bide_http2_init(
+            &worker->http2, &worker->http,
+            &(bide_http2_options){.is_plain = worker->secure == NULL,
+                                  .max_all_streams = worker->site->connections / 4 + 1});
 #endif
     if (status == 0)
-        status = bide_server_init(&worker->server,
-                                  &(bide_server_options){.body = &session_body,
-                                                         .size = session_size(worker),
-                                                         .max_connections = worker->site->connections,
-                                                         .allocator = &bide_heap,
-                                                         .spare_connections = SPARE_CONNECTIONS,
-                                                         .accept_retry_delay = ACCEPT_RETRY_DELAY});
+        status = bide_server_init(
+            &worker->server, &(bide_server_options){.body = &session_body,
+                                                    .size = session_size(worker),
+                                                    .max_connections = worker->site->connections,
+                                                    .allocator = &bide_heap,
+                                                    .spare_connections = SPARE_CONNECTIONS,
+                                                    .accept_retry_delay = ACCEPT_RETRY_DELAY});
     worker->server.argument = worker;
     return status;
 }

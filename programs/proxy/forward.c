@@ -14,6 +14,9 @@
  *     written. So the slower side paces the faster. Buffered output is flushed when the input has no
  *     more data at hand.
  *  4. `finally` releases everything that a request holds, also after a cancellation.
+ *  5. A request whose client has closed its connection, or ended its output, is not sent: it is
+ *     cancelled while it waits for a connection to a server. Once it is sent, a client that has ended
+ *     its output gets its response.
  *
  * All of it runs on the program's loop.
  */
@@ -155,6 +158,18 @@ static bide_awaiter *reject_tunnel(struct forward *self)
     return bide_http_respond(&self->exchange, text, sizeof text - 1);
 }
 
+/* The request cannot be written to a server: its head is too long, or has fields of framing. */
+static bide_awaiter *reject_request(struct forward *self)
+{
+    static const char bad[] = "400 Bad Request\n";
+    static const char large[] = "431 Request Header Fields Too Large\n";
+    bool is_large = self->status == -EMSGSIZE;
+    self->exchange.status = is_large ? 431 : 400;
+    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
+    return bide_http_respond(&self->exchange, is_large ? large : bad,
+                             (is_large ? sizeof large : sizeof bad) - 1);
+}
+
 /* ---- A connection ---- */
 
 static bool choose_server(struct forward *self)
@@ -179,6 +194,7 @@ static uint64_t connect_deadline(const struct forward *self)
 static bide_awaiter *acquire_connection(struct forward *self)
 {
     struct pool *pool = pool_of(self->server);
+    bide_http_set_half_close(&self->exchange, false);
     self->scratch->taking.connection = NULL;
     if (pool == NULL)
         return bide_stream_ended(&self->scratch->stream, -ENOMEM);
@@ -192,6 +208,7 @@ static void use_connection(struct forward *self)
     if (self->status < 0)
         return;
     self->connection = self->scratch->taking.connection;
+    bide_http_set_half_close(&self->exchange, true); /* 5 */
     self->is_fresh = !self->connection->was_idle;
     if (self->is_fresh)
         (void)bide_set_no_delay(&self->connection->socket, true);
@@ -215,9 +232,9 @@ static bide_awaiter *forward_start_tls(struct forward *self)
         return bide_stream_ended(&self->scratch->stream, -ENOMEM);
     return bide_with_deadline(
         &self->scratch->limited, connect_deadline(self),
-        secure_connect(
-            *secure, self->backend->tls, bide_socket_stream(&self->connection->socket),
-            self->backend->tls_name != NULL ? self->backend->tls_name : self->server->tls_name));
+        secure_connect(*secure, self->backend->tls, bide_socket_stream(&self->connection->socket),
+                       self->backend->tls_name != NULL ? self->backend->tls_name
+                                                       : self->server->tls_name));
 }
 
 /* Returns the connection to the pool and releases the server. */
@@ -497,8 +514,12 @@ bide_declared_coroutine(forward_body)
             bide_await_status(self->status, forward_start_tls(self));
         if (self->status >= 0) {
             self->status = write_head(self);
-            if (self->status < 0) /* the request itself is at fault */
-                bide_return(self->status == -EINVAL ? -EBADMSG : self->status);
+            if (self->status == -EINVAL || self->status == -EMSGSIZE) {
+                bide_try(reject_request(self));
+                bide_return(0);
+            }
+            if (self->status < 0)
+                bide_return(self->status);
             if (expects_continue(self)) {
                 bide_await_status(self->status, wait_for_continue(self));
                 self->has_response_data = self->status == 0 && !self->scratch->client.continues;
@@ -516,7 +537,9 @@ bide_declared_coroutine(forward_body)
                     bide_await_status(self->status, flush_request(self));
             }
             /* (a server that stops reading may have responded) */
-            if (!bide_stop_requested(bide_this_context()->stop) && self->status != -ETIMEDOUT)
+            if (bide_stop_requested(bide_this_context()->stop))
+                self->status = self->status < 0 ? self->status : -ECANCELED;
+            else if (self->status != -ETIMEDOUT)
                 bide_await_status(self->status, receive_head(self));
             if (self->status >= 0)
                 break;
@@ -561,6 +584,10 @@ void forward_ended(bide_http_exchange *exchange, int error)
     struct session *session = self->session;
     struct log *log = &session->program->log;
     char client[BIDE_ADDRESS_TEXT];
+    const char *reason = error == -ECONNRESET && self->status == -ECANCELED ? "the client has left"
+                         : self->status < 0                                 ? session_reason(self->status)
+                         : error < 0 && self->backend != NULL               ? session_reason(error)
+                                                                            : "";
     forward_add_counts(self);
     if (!log_is_on(log))
         return;
@@ -570,8 +597,5 @@ void forward_ended(bide_http_exchange *exchange, int error)
              self->last != NULL ? self->last->name : "-", self->method, (int)self->target_size,
              self->target, exchange->status, (unsigned long long)self->in,
              (unsigned long long)self->out, (double)(forward_now(self) - self->started_at) / 1e6,
-             self->retries, error < 0 || self->status < 0 ? " " : "",
-             self->status < 0 ? session_reason(self->status)
-             : error < 0      ? session_reason(error)
-                              : "");
+             self->retries, reason[0] != '\0' ? " " : "", reason);
 }

@@ -8,7 +8,8 @@
  *
  * Why it is correct:
  * 1. Until the head of the response ends, nothing of it is sent, so the status line can be replaced
- *    in the buffer. As long as nothing is sent, an error can replace the whole response.
+ *    in the buffer. As long as nothing is sent, an error can replace the whole response. An error does not
+ *    replace a response that is complete.
  * 2. The end of a body in chunks needs room in the buffer. If there is none, bide_http_end_exchange_
  *    returns -EAGAIN, and its caller flushes and calls it again.
  * 3. If the request's body will not be read to its end, the next head cannot be found. The response
@@ -48,6 +49,7 @@ static void exchange_set_request(bide_http_exchange *exchange, const http_head *
     exchange->argument = exchange->server->options.argument;
     exchange->route = NULL;
     exchange->count = 0;
+    exchange->error = 0;
 }
 
 static int exchange_start(bide_http_connection *connection, const http_head *head)
@@ -62,7 +64,7 @@ static int exchange_start(bide_http_connection *connection, const http_head *hea
     input->max_fields = server->options.max_fields;
     input->max = server->options.max_body;
     bide_http_input_start_(input, head->is_chunked ? HTTP_FRAMING_CHUNKED : HTTP_FRAMING_LENGTH,
-                     request->length);
+                           request->length);
     input->must_continue = head->expects && head->minor == 1 && request->length != 0;
     bide_assert(head->field_count <= input->max_fields);
     connection->requests++;
@@ -163,13 +165,14 @@ static bool exchange_start_head(bide_http_exchange *exchange)
     char line[64];
     bool started;
     if (exchange->status == 200)
-        started = bide_http_output_start_line_(output, exchange_ok_line, sizeof exchange_ok_line - 1);
+        started =
+            bide_http_output_start_line_(output, exchange_ok_line, sizeof exchange_ok_line - 1);
     else
         started = bide_http_output_start_line_(output, line,
-                                         exchange_print_status_line(line, exchange->status));
+                                               exchange_print_status_line(line, exchange->status));
     connection->started = exchange->status;
-    return started &&
-           bide_http_output_put_(output, exchange_date_line(exchange->server), BIDE_HTTP_DATE_SIZE + 8);
+    return started && bide_http_output_put_(output, exchange_date_line(exchange->server),
+                                            BIDE_HTTP_DATE_SIZE + 8);
 }
 
 /* Replaces the status line: the handler changed the status after the head was started. */
@@ -247,7 +250,8 @@ bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, 
 {
     bide_http_output *output = &exchange->connection->output;
     int status = exchange_end_head(exchange, size);
-    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
+    return status < 0 ? bide_http_output_fail_(output, status)
+                      : bide_http_output_write_(output, data, size);
 }
 
 bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size)
@@ -255,7 +259,8 @@ bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, si
     bide_http_output *output = &exchange->connection->output;
     int status =
         output->state < HTTP_OUTPUT_BODY ? exchange_end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
-    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_write_(output, data, size);
+    return status < 0 ? bide_http_output_fail_(output, status)
+                      : bide_http_output_write_(output, data, size);
 }
 
 bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
@@ -275,7 +280,7 @@ void bide_http_close_after(bide_http_exchange *exchange)
 int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value)
 {
     return bide_http_output_add_trailer_(&exchange->connection->output, http_text_of(name),
-                                   http_text_of(value));
+                                         http_text_of(value));
 }
 
 static int exchange_read_resume(bide_awaiter *awaiter)
@@ -284,6 +289,8 @@ static int exchange_read_resume(bide_awaiter *awaiter)
         bide_container_of(awaiter, bide_http_connection, reading.awaiter);
     int status = bide_forward_take(&connection->reading);
     connection->exchange->count = connection->input.count;
+    if (http_input_has_ended(&connection->input))
+        bide_auto_event_set(&connection->guard.start);
     return status;
 }
 
@@ -314,6 +321,14 @@ void bide_http_set_deadline(bide_http_exchange *exchange, uint64_t time)
     http_watch_until(watch, time);
 }
 
+void bide_http_set_half_close(bide_http_exchange *exchange, bool is_allowed)
+{
+    bide_http_connection *connection = exchange->connection;
+    connection->allows_half_close = is_allowed;
+    if (!is_allowed && connection->is_handled && connection->reader.has_ended)
+        bide_http_abandon_(connection);
+}
+
 /* ---- Upgrades ---- */
 
 static bool exchange_put_upgrade(bide_http_exchange *exchange, const char *protocol)
@@ -335,9 +350,9 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
     bide_http_connection *connection = exchange->connection;
     bide_http_output *output = &connection->output;
     const bide_http_request *request = &exchange->request;
-    bool is_asked = protocol == NULL
-                        ? request->method == BIDE_HTTP_CONNECT
-                        : request->upgrade.size != 0 && bide_http_is_value_(protocol, strlen(protocol));
+    bool is_asked = protocol == NULL ? request->method == BIDE_HTTP_CONNECT
+                                     : request->upgrade.size != 0 &&
+                                           bide_http_is_value_(protocol, strlen(protocol));
     if (!is_asked || output->state > HTTP_OUTPUT_HEAD || !http_input_has_ended(&connection->input))
         return bide_http_output_fail_(output, -EINVAL);
     exchange->status = protocol == NULL ? 200 : 101;
@@ -351,16 +366,18 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
 
 /* ---- The end ---- */
 
-/* The status that reports an error of the handler. */
+/* The status that reports an error of reading the request; 0 if the handler's error is another. */
+static int exchange_status_of_input(const bide_http_input *input, int error)
+{
+    if (error != input->error && error != input->status)
+        return 0;
+    return error == -EBADMSG ? 400 : error == -EFBIG ? 413 : error == -EMSGSIZE ? 431 : 0;
+}
+
+/* The status that reports an error of the handler. It never blames the client for a message. */
 static int exchange_status_of_error(int error)
 {
     switch (error) {
-    case -EBADMSG:
-        return 400;
-    case -EFBIG:
-        return 413;
-    case -EMSGSIZE:
-        return 431;
     case -ENOENT:
         return 404;
     case -EACCES:
@@ -420,19 +437,34 @@ void bide_http_write_rejection_(bide_http_connection *connection, int status)
         output->error = -EMSGSIZE;
 }
 
+bool bide_http_is_complete_(const bide_http_connection *connection)
+{
+    const bide_http_output *output = &connection->output;
+    return output->error == 0 &&
+           (output->state == HTTP_OUTPUT_ENDED ||
+            (output->state == HTTP_OUTPUT_BODY && output->framing == HTTP_FRAMING_LENGTH &&
+             (output->left == 0 || output->is_bare)));
+}
+
 int bide_http_end_exchange_(bide_http_connection *connection, int error)
 {
     bide_http_exchange *exchange = connection->exchange;
     bide_http_output *output = &connection->output;
     bide_assert(connection->state == HTTP_CONNECTION_EXCHANGE && !connection->is_upgraded);
+    if (error < 0)
+        exchange->error = error;
     if (output->error != 0)
         return output->error;
+    if (bide_http_is_complete_(connection)) /* 1 */
+        return bide_http_output_end_(output);
     if (error == -ENODATA && connection->input.error == -ENODATA) /* the client has disconnected */
         return error;
     if (error < 0 && !output->is_sent) {
         if (connection->input.error != 0)
             output->closes = true;
-        error = exchange_put_status(exchange, exchange_status_of_error(error));
+        int status = exchange_status_of_input(&connection->input, error);
+        error = exchange_put_status(exchange,
+                                    status != 0 ? status : exchange_status_of_error(error));
     } else if (error == 0 && output->state < HTTP_OUTPUT_BODY) {
         error = exchange_end_head(exchange, 0);
     }

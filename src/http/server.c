@@ -4,6 +4,7 @@
  *     body       runs `loop` under the connection's own stop source, and then closes the connection
  *     loop       parses a head, runs the handler, ends the response; repeats
  *     watcher    requests a stop of that source when the deadline has passed (watch.h)
+ *     guard      reads while a handler waits, and requests a stop of that source when the client leaves
  *
  *     FRESH --first byte--> HEAD --its end--> EXCHANGE --its end--> IDLE --first byte--> HEAD
  *     FRESH, HEAD --preface--> CARRIED (extend/http.h)
@@ -18,10 +19,23 @@
  * 2. A timeout and a rejected request end the connection. The stop source is therefore requested only
  *    once, and the last response is sent outside of it, under a deadline of its own.
  * 3. If a connection is closed with unread bytes, the system resets it, and the client may lose the
- *    response. The output is therefore ended first, and the input is read and dropped for a while.
+ *    response. The output is therefore ended first, and the input is read and dropped: up to `max_body`
+ *    bytes, as long as no pause exceeds `linger_timeout`, for at most `body_idle_timeout`, or `linger_timeout` after a client
+ *    that was too slow. An upgraded connection ends the same way, so that the client of a WebSocket sees the close frame.
  * 4. A shutdown requests a stop of IDLE and FRESH connections only. These wait for a first byte, so no
  *    accepted request is lost. Other connections end when they would become IDLE.
- * 5. The server's list contains exactly the connections between the start and the end of their body;
+ * 5. One coroutine reads at a time. The guard reads only while a handler runs and the handler does not
+ *    read: the body has been read, or the rest of it is buffered. It reads into the connection's buffer,
+ *    so no byte of a later request is lost. The guard runs after the handler has suspended for the first
+ *    time, because it was posted before; a handler that never waits costs no read. If the handler ends
+ *    first, `loop` does not start a second read: it waits for that of the guard (`is_joined`). A head
+ *    may move in the buffer when it is parsed, and its handler may read: so `loop` cancels the guard's
+ *    read before it parses buffered bytes, and waits until it has ended. Trailers are in the free part
+ *    of the buffer, and an upgraded connection is read by the handler: in both cases the guard does not
+ *    read.
+ * 6. A full buffer stops the guard. The end of the input behind a buffer full of requests is therefore
+ *    found later.
+ * 7. The server's list contains exactly the connections between the start and the end of their body;
  *    counts.live is its length.
  */
 #define _GNU_SOURCE
@@ -42,6 +56,9 @@
 
 /* The slots that are kept for later connections. A heap might return their pages to the system. */
 enum { HTTP_SERVER_CACHED_SLOTS = 64 };
+
+/* The status that is logged for an exchange whose client has left; the number is that of nginx. */
+enum { HTTP_CLIENT_LEFT = 499 };
 
 /* ---- The server ---- */
 
@@ -97,7 +114,8 @@ size_t bide_http_memory_size(const bide_http_server *server)
     const bide_http_options *options = &server->options;
     return http_server_align(options->max_frame_size) +
            http_server_align(options->max_fields * sizeof(bide_http_field)) +
-           http_server_align(options->read_buffer_size) + http_server_align(options->write_buffer_size);
+           http_server_align(options->read_buffer_size) +
+           http_server_align(options->write_buffer_size);
 }
 
 /* One connection of bide_server. Its buffers follow. */
@@ -138,7 +156,8 @@ int bide_http_server_init(bide_http_server *server, const bide_http_options *opt
     http_server_set_defaults(&server->options);
     options = &server->options;
     if ((options->select_handler == NULL && options->handler.body == NULL) ||
-        options->max_frame_size < sizeof(bide_http_exchange) || options->read_buffer_size < HTTP_MIN_INPUT ||
+        options->max_frame_size < sizeof(bide_http_exchange) ||
+        options->read_buffer_size < HTTP_MIN_INPUT ||
         options->write_buffer_size < HTTP_MIN_OUTPUT ||
         options->max_head > options->read_buffer_size - HTTP_ROOM_BEHIND_HEAD)
         return -EINVAL;
@@ -228,11 +247,132 @@ static void http_watch_exchange(bide_http_connection *connection, const bide_con
     http_watch_until(watch, watch->whole);
 }
 
+/* ---- The guard: 5 ---- */
+
+void bide_http_abandon_(bide_http_connection *connection)
+{
+    bide_assert(connection->is_handled && !connection->is_upgraded);
+    if (connection->has_left)
+        return;
+    connection->has_left = true;
+    connection->closes = true;
+    bide_stop_request(&connection->stop);
+}
+
+static bool http_guard_is_needed(const bide_http_connection *connection)
+{
+    const bide_http_request *request = &connection->exchange->request;
+    return request->upgrade.size == 0 && request->method != BIDE_HTTP_CONNECT;
+}
+
+/* The handler will read no more from the stream. */
+static bool http_guard_has_body(const bide_http_connection *connection)
+{
+    const bide_http_input *input = &connection->input;
+    return input->error == 0 && input->trailer_count == 0 &&
+           (http_input_has_ended(input) ||
+            (input->state == HTTP_INPUT_LENGTH && !input->is_bounded &&
+             input->left <= bide_reader_buffered(&connection->reader)));
+}
+
+static bool http_guard_may_read(const bide_http_connection *connection)
+{
+    const bide_reader *reader = &connection->reader;
+    return connection->is_handled && !connection->is_upgraded && !connection->has_left &&
+           !reader->has_ended && http_guard_is_needed(connection) &&
+           http_guard_has_body(connection) &&
+           (reader->end < reader->size || reader->begin > connection->input.base); /* 6 */
+}
+
+static void http_guard_on_end(bide_http_guard_ *self)
+{
+    bide_http_connection *connection = self->connection;
+    if (connection->is_handled && !connection->is_upgraded &&
+        (self->status < 0 || (connection->reader.has_ended && !connection->allows_half_close)))
+        bide_http_abandon_(connection);
+}
+
+static void http_guard_on_filled(bide_http_guard_ *self)
+{
+    bide_http_connection *connection = self->connection;
+    self->is_reading = false;
+    bide_http_input_filled_(&connection->input, self->status);
+    if (self->is_joined)
+        bide_auto_event_set(&self->filled);
+    self->is_joined = false;
+}
+
+static void http_guard_open(bide_http_guard_ *self, const bide_context *context)
+{
+    bide_stop_source_init(&self->stop);
+    bide_stop_source_attach(&self->stop, context->stop);
+}
+
+static void http_guard_close(bide_http_guard_ *self)
+{
+    bide_stop_source_detach(&self->stop);
+}
+
+static bide_awaiter *http_guard_read(bide_http_guard_ *self)
+{
+    self->is_reading = true;
+    return bide_with_stop(&self->phase, &self->stop,
+                          bide_http_input_fill_(&self->connection->input));
+}
+
+bide_coroutine(http_guard_body)
+{
+    bide_begin(http_guard_body, bide_http_guard_ * self);
+    http_guard_open(self, bide_this_context());
+    while (!bide_stop_requested(bide_this_context()->stop)) {
+        bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->start));
+        if (self->status < 0)
+            break;
+        while (self->status == 0 && http_guard_may_read(self->connection)) {
+            bide_await_status(self->status, http_guard_read(self));
+            http_guard_on_filled(self);
+        }
+        if (bide_stop_requested(&self->stop)) { /* the connection loop has cancelled the read */
+            http_guard_close(self);
+            http_guard_open(self, bide_this_context());
+        }
+        if (!bide_stop_requested(bide_this_context()->stop))
+            http_guard_on_end(self);
+    }
+    bide_return(0);
+    bide_finally();
+    self->is_reading = false;
+    http_guard_close(self);
+    bide_end();
+}
+
+/* The guard reads, and there are bytes to parse: 5 */
+static bool http_guard_is_in_the_way(const bide_http_connection *connection)
+{
+    return connection->guard.is_reading && bide_reader_buffered(&connection->reader) != 0;
+}
+
+/* Cancels the guard's read and waits for its end. */
+static bide_awaiter *http_guard_cancel(bide_http_connection *connection)
+{
+    bide_http_guard_ *guard = &connection->guard;
+    guard->is_joined = true;
+    bide_stop_request(&guard->stop);
+    return bide_auto_event_wait(&guard->join, &guard->filled);
+}
+
 /* ---- The connection loop ---- */
 
-/* Reads once into the buffer, between two exchanges. */
+/* Reads once into the buffer, between two exchanges; or waits until the guard has. */
 static bide_awaiter *http_connection_fill(bide_http_connection *connection)
 {
+    bide_http_guard_ *guard = &connection->guard;
+    if (guard->is_reading) { /* 5 */
+        guard->is_joined = true;
+        guard->before = bide_reader_buffered(&connection->reader);
+        return bide_auto_event_wait(&guard->join, &guard->filled);
+    }
+    guard->before = SIZE_MAX;
     connection->input.base = 0;
     return bide_http_input_fill_(&connection->input);
 }
@@ -240,9 +380,40 @@ static bide_awaiter *http_connection_fill(bide_http_connection *connection)
 /* Adds the bytes of a read. Returns false at the end of the input or on an error. */
 static bool http_connection_on_filled(bide_http_connection *connection)
 {
-    size_t before = bide_reader_buffered(&connection->reader);
-    bide_http_input_filled_(&connection->input, connection->status);
+    size_t before = connection->guard.before;
+    if (before != SIZE_MAX) { /* the guard has added them */
+        if (connection->status == 0)
+            connection->status = connection->guard.status;
+    } else {
+        before = bide_reader_buffered(&connection->reader);
+        bide_http_input_filled_(&connection->input, connection->status);
+    }
     return bide_reader_buffered(&connection->reader) != before;
+}
+
+/* Reads once, of a body that nobody reads. */
+static bide_awaiter *http_connection_fill_body(bide_http_connection *connection)
+{
+    bide_assert(!connection->guard.is_reading); /* 5 */
+    connection->guard.before = SIZE_MAX;
+    return bide_http_input_fill_(&connection->input);
+}
+
+static bide_awaiter *http_connection_run_handler(bide_http_connection *connection)
+{
+    connection->is_handled = true;
+    connection->allows_half_close = connection->server->options.allows_half_close;
+    if (http_guard_is_needed(connection))
+        bide_auto_event_set(&connection->guard.start);
+    return bide_http_begin_handler_(connection);
+}
+
+/* The handler was cancelled because its client has left. */
+static void http_connection_on_left(bide_http_connection *connection)
+{
+    if (connection->output.state < HTTP_OUTPUT_BODY)
+        connection->exchange->status = HTTP_CLIENT_LEFT;
+    connection->status = -ECONNRESET;
 }
 
 /* The status of a connection whose input has ended: 0 unless a read failed or a request is partial. */
@@ -286,7 +457,7 @@ void bide_http_report_end_(bide_http_connection *connection, int error)
     if (options->log != NULL)
         bide_http_log_exchange(options->log, connection->exchange);
     if (options->ended != NULL)
-        options->ended(connection->exchange, error);
+        options->ended(connection->exchange, error != 0 ? error : connection->exchange->error);
 }
 
 /*
@@ -296,7 +467,7 @@ void bide_http_report_end_(bide_http_connection *connection, int error)
 static bool http_connection_drop_body(bide_http_connection *connection)
 {
     bide_http_input *input = &connection->input;
-    if (http_input_has_ended(input))
+    if (http_input_has_ended(input) || connection->closes)
         return true;
     if (input->must_continue) {
         connection->closes = true;
@@ -367,6 +538,10 @@ bide_coroutine(http_connection_loop)
     bide_begin(http_connection_loop, bide_http_talk_ * self);
     bide_http_connection *connection = self->connection;
     for (;;) {
+        if (http_guard_is_in_the_way(connection)) {
+            bide_try(http_guard_cancel(connection));
+            connection = self->connection;
+        }
         while ((connection->rejection = http_connection_parse_next_head(connection)) == -EAGAIN) {
             /* the connection may end in one of the waits below */
             connection->rejection = 0;
@@ -395,13 +570,20 @@ bide_coroutine(http_connection_loop)
             bide_try(bide_http_output_flush_(&connection->output));
             connection = self->connection;
         }
-        bide_await_status(self->connection->status, bide_http_begin_handler_(connection));
+        bide_await_status(self->connection->status, http_connection_run_handler(connection));
         connection = self->connection;
+        connection->is_handled = false;
         if (connection->is_upgraded) {
             bide_http_report_end_(connection, connection->status);
             bide_return(connection->status);
         }
-        if (bide_stop_requested(bide_this_context()->stop) && connection->status < 0) {
+        if (connection->has_left && connection->status < 0 && !bide_http_is_complete_(connection)) {
+            http_connection_on_left(connection);
+            bide_http_report_end_(connection, connection->status);
+            bide_return(connection->status);
+        }
+        if (bide_stop_requested(bide_this_context()->stop) && connection->status < 0 &&
+            !bide_http_is_complete_(connection)) {
             connection->rejection = connection->input.status == -ETIMEDOUT ? 408 : 503;
             bide_http_report_end_(connection, connection->status);
             bide_return(connection->status);
@@ -415,7 +597,7 @@ bide_coroutine(http_connection_loop)
         bide_http_report_end_(connection, connection->status);
         if (connection->status < 0)
             bide_return(connection->status);
-        if (connection->output.closes)
+        if (connection->output.closes || bide_stop_requested(bide_this_context()->stop))
             connection->closes = true;
         for (connection->dropped = 0; !http_connection_drop_body(connection);) {
             if (bide_writer_buffered(&connection->writer) != 0) {
@@ -423,7 +605,7 @@ bide_coroutine(http_connection_loop)
                 connection = self->connection;
             }
             http_watch_start_wait(&connection->watch, bide_this_context());
-            bide_await_status(self->connection->status, bide_http_input_fill_(&connection->input));
+            bide_await_status(self->connection->status, http_connection_fill_body(connection));
             connection = self->connection;
             if (!http_connection_on_filled(connection))
                 bide_return(connection->status);
@@ -456,7 +638,8 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->input.watch = &connection->watch;
     connection->input.output = &connection->output;
     connection->input.status = 0;
-    bide_http_input_start_(&connection->input, HTTP_FRAMING_LENGTH, 0); /* a rejected head has no body */
+    bide_http_input_start_(&connection->input, HTTP_FRAMING_LENGTH,
+                           0); /* a rejected head has no body */
     connection->output.writer = &connection->writer;
     connection->output.watch = &connection->watch;
     connection->output.is_framed = false;
@@ -474,12 +657,22 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->state = HTTP_CONNECTION_FRESH;
     connection->closes = false;
     connection->is_upgraded = false;
+    connection->is_handled = false;
+    connection->allows_half_close = false;
+    connection->has_left = false;
     connection->protocols = NULL;
     connection->rejection = 0;
     connection->talk.connection = connection;
     connection->sender.connection = connection;
     connection->peer[0] = '\0';
     connection->watcher.connection = connection;
+    connection->guard.connection = connection;
+    connection->guard.before = SIZE_MAX;
+    connection->guard.status = 0;
+    connection->guard.is_reading = false;
+    connection->guard.is_joined = false;
+    bide_auto_event_init(&connection->guard.start, false);
+    bide_auto_event_init(&connection->guard.filled, false);
     bide_stop_source_init(&connection->stop);
 }
 
@@ -490,7 +683,7 @@ static void http_connection_link(bide_http_connection *connection)
     connection->before = &server->connections;
     if (connection->next != NULL)
         connection->next->before = &connection->next;
-    bide_assert((server->connections == NULL) == (server->stats.live == 0)); /* 5 */
+    bide_assert((server->connections == NULL) == (server->stats.live == 0)); /* 7 */
     server->connections = connection;
     server->stats.connections++;
     server->stats.live++;
@@ -499,13 +692,23 @@ static void http_connection_link(bide_http_connection *connection)
 static void http_connection_unlink(bide_http_connection *connection)
 {
     bide_http_server *server = connection->server;
-    bide_assert(server->stats.live != 0 && *connection->before == connection); /* 5 */
+    bide_assert(server->stats.live != 0 && *connection->before == connection); /* 7 */
     bide_assert(connection->next == NULL || connection->next->before == &connection->next);
     *connection->before = connection->next;
     if (connection->next != NULL)
         connection->next->before = connection->before;
     server->stats.live--;
     bide_assert((server->connections == NULL) == (server->stats.live == 0));
+}
+
+/* The input contains, or may yet contain, bytes that will not be read: 3 */
+static bool http_connection_has_unread(const bide_http_connection *connection)
+{
+    return !connection->reader.has_ended &&
+           (connection->rejection != 0 || connection->is_upgraded ||
+            connection->transport != HTTP_PROTOCOL_NO ||
+            bide_reader_buffered(&connection->reader) != 0 ||
+            !http_input_has_ended(&connection->input));
 }
 
 /*
@@ -519,9 +722,10 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         connection->state == HTTP_CONNECTION_IDLE || connection->state == HTTP_CONNECTION_FRESH;
     int status = connection->status;
     bide_assert(connection->state != HTTP_CONNECTION_CLOSING);
-    if (bide_stop_requested(context->stop) || connection->is_upgraded ||
-        connection->output.error != 0)
+    if (bide_stop_requested(context->stop) || connection->output.error != 0)
         return false;
+    if (connection->is_upgraded)
+        return true;
     if (status == -ETIMEDOUT && connection->state == HTTP_CONNECTION_HEAD)
         connection->rejection = 408;
     if (status == -ECANCELED && was_waiting) {
@@ -536,32 +740,72 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
         bide_http_write_rejection_(connection, connection->rejection);
         return connection->output.error == 0;
     }
-    return status == 0 && bide_writer_buffered(&connection->writer) != 0;
+    return status == 0 && (bide_writer_buffered(&connection->writer) != 0 ||
+                           http_connection_has_unread(connection));
 }
 
-/* The input contains, or may yet contain, bytes that will not be read: 3 */
-static bool http_connection_has_unread(const bide_http_connection *connection)
+/* A step of the close has `linger_timeout`; all of them together have `watch.whole`. */
+static bide_awaiter *http_connection_limit(bide_http_connection *connection,
+                                           const bide_context *context, bide_awaiter *step)
 {
-    return !connection->reader.has_ended &&
-           (connection->rejection != 0 || connection->transport != HTTP_PROTOCOL_NO ||
-            bide_reader_buffered(&connection->reader) != 0 ||
-            !http_input_has_ended(&connection->input));
+    uint64_t until = http_later(bide_now(context), connection->server->options.linger_timeout);
+    if (until > connection->watch.whole)
+        until = connection->watch.whole;
+    return bide_with_deadline(&connection->watcher.limited, until, step);
 }
 
-/* Flushes the output, ends it, and drops the remaining input. */
+static void http_connection_start_close(bide_http_connection *connection,
+                                        const bide_context *context)
+{
+    const bide_http_options *options = &connection->server->options;
+    bool was_slow = connection->status == -ETIMEDOUT;
+    uint64_t whole = was_slow || options->body_idle_timeout < options->linger_timeout
+                         ? options->linger_timeout
+                         : options->body_idle_timeout;
+    connection->state = HTTP_CONNECTION_CLOSING;
+    connection->dropped = 0;
+    connection->watch.whole = http_later(bide_now(context), whole);
+}
+
+static bide_awaiter *http_connection_flush_last(bide_http_connection *connection)
+{
+    if (connection->is_upgraded) /* the handler has flushed */
+        return bide_stream_ended(&connection->writer.operation, 0);
+    return bide_writer_flush(&connection->output.write, &connection->writer);
+}
+
+static bide_awaiter *http_connection_drop_input(bide_http_connection *connection)
+{
+    connection->reader.begin = 0;
+    connection->reader.end = 0;
+    connection->input.base = 0;
+    return bide_http_input_fill_(&connection->input);
+}
+
+/* Counts the dropped bytes. Returns false at the end of the input, or if it is too long. */
+static bool http_connection_drops_more(bide_http_connection *connection)
+{
+    size_t count = bide_stream_count(&connection->reader.operation, connection->stream);
+    connection->dropped += count;
+    return count != 0 && connection->dropped <= connection->server->options.max_body;
+}
+
+/* Flushes the output, ends it, and drops the remaining input: 3 */
 bide_coroutine(http_connection_close_body)
 {
     bide_begin(http_connection_close_body, bide_http_talk_ * self);
-    bide_try(bide_writer_flush(&self->connection->output.write, &self->connection->writer));
+    http_connection_start_close(self->connection, bide_this_context());
+    bide_try(http_connection_limit(self->connection, bide_this_context(),
+                                   http_connection_flush_last(self->connection)));
     if (!http_connection_has_unread(self->connection))
         bide_return(0);
-    bide_try(bide_stream_shutdown_output(&self->connection->writer.operation, self->connection->stream));
+    bide_try(http_connection_limit(self->connection, bide_this_context(),
+                                   bide_stream_shutdown_output(&self->connection->writer.operation,
+                                                               self->connection->stream)));
     do {
-        self->connection->reader.begin = 0;
-        self->connection->reader.end = 0;
-        self->connection->input.base = 0;
-        bide_try(bide_http_input_fill_(&self->connection->input));
-    } while (bide_stream_count(&self->connection->reader.operation, self->connection->stream) != 0);
+        bide_try(http_connection_limit(self->connection, bide_this_context(),
+                                       http_connection_drop_input(self->connection)));
+    } while (http_connection_drops_more(self->connection));
     bide_end();
 }
 
@@ -576,19 +820,16 @@ bide_coroutine(http_connection_body)
         bide_stop_request(&self->stop);
     bide_scope_spawn(&self->scope, &self->watcher.branch,
                      bide_task_init(&self->watcher.task, &http_watcher_body));
+    bide_scope_spawn(&self->scope, &self->guard.branch,
+                     bide_task_init(&self->guard.task, &http_guard_body));
     bide_await_status(self->status,
                       bide_with_stop(&self->phase, &self->stop,
                                      bide_task_init(&self->talk.task, &http_connection_loop)));
     bide_stop_source_detach(&self->stop);
     bide_scope_stop(&self->scope);
     bide_await(bide_scope_join(&self->scope));
-    if (http_connection_prepare_close(self, bide_this_context())) {
-        self->state = HTTP_CONNECTION_CLOSING;
-        bide_await(bide_with_deadline(
-            &self->watcher.limited,
-            http_later(bide_now(bide_this_context()), self->server->options.linger_timeout),
-            bide_task_init(&self->talk.task, &http_connection_close_body)));
-    }
+    if (http_connection_prepare_close(self, bide_this_context()))
+        bide_await(bide_task_init(&self->talk.task, &http_connection_close_body));
     bide_return(self->status);
     bide_finally();
     bide_scope_destroy(&self->scope);
@@ -604,7 +845,7 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
     connection->stream = stream;
     bide_http_init_connection_(connection, memory);
     connection->transport = server->protocol != NULL && server->protocol->preface.size != 0
-                              ? HTTP_PROTOCOL_MAYBE
-                              : HTTP_PROTOCOL_NO;
+                                ? HTTP_PROTOCOL_MAYBE
+                                : HTTP_PROTOCOL_NO;
     return bide_task_init(&connection->task, &http_connection_body);
 }

@@ -46,6 +46,12 @@ int bide_http_take_head_(bide_http_connection *connection);
  */
 int bide_http_end_exchange_(bide_http_connection *connection, int error);
 
+/* The client has left: cancels the handler. The connection ends after it. */
+void bide_http_abandon_(bide_http_connection *connection);
+
+/* The handler has written a whole response: all of its announced length. */
+bool bide_http_is_complete_(const bide_http_connection *connection);
+
 /* Replaces the unsent response by a response that contains only a status. */
 void bide_http_write_rejection_(bide_http_connection *connection, int status);
 

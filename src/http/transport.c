@@ -110,6 +110,7 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     exchange->argument = server->options.argument;
     exchange->route = NULL;
     exchange->count = 0;
+    exchange->error = 0;
     request->major = head->major;
     request->minor = 1;
     request->upgrade = (bide_slice){"", 0};
@@ -155,6 +156,8 @@ int bide_http_transport_finish(bide_http_connection *connection, int error)
 int bide_http_transport_reject(bide_http_connection *connection, int status)
 {
     bide_http_output *output = &connection->output;
+    if (bide_http_is_complete_(connection))
+        return bide_http_output_end_(output);
     if (output->is_sent || output->error != 0)
         return -EALREADY;
     bide_http_write_rejection_(connection, status);

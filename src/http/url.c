@@ -113,18 +113,12 @@ static bool url_parse_authority(bide_http_url *url, bide_slice authority)
     return url_parse_port(url, (bide_slice){authority.data + 1, authority.size - 1});
 }
 
-int bide_http_url_parse(bide_http_url *url, const char *text, size_t size)
+/* Parses the text behind "http://" or "https://". */
+static int url_parse_rest(bide_http_url *url, bool is_secure, bide_slice rest)
 {
-    bide_slice rest = {text, size};
     memset(url, 0, sizeof *url);
-    if (size != 0 && memchr(text, '\0', size) != NULL)
-        return -EINVAL;
-    url->is_secure = http_text_starts_with(rest, "https://");
-    if (!url->is_secure && !http_text_starts_with(rest, "http://"))
-        return -EINVAL;
-    url->port = url->is_secure ? 443 : 80;
-    rest.data += url->is_secure ? 8 : 7;
-    rest.size -= url->is_secure ? 8 : 7;
+    url->is_secure = is_secure;
+    url->port = is_secure ? 443 : 80;
     if (!url_parse_authority(url, url_split_before(&rest, "/?#")))
         return -EINVAL;
     url->target = url_split_before(&rest, "#");
@@ -135,6 +129,18 @@ int bide_http_url_parse(bide_http_url *url, const char *text, size_t size)
     if (parts.size != 0)
         url->query = (bide_slice){parts.data + 1, parts.size - 1};
     return url_are_path_bytes(url->target) && url_are_path_bytes(url->fragment) ? 0 : -EINVAL;
+}
+
+int bide_http_url_parse(bide_http_url *url, const char *text, size_t size)
+{
+    bide_slice all = {text, size};
+    bool is_secure = http_text_starts_with(all, "https://");
+    size_t scheme = is_secure ? 8 : 7;
+    memset(url, 0, sizeof *url);
+    if ((size != 0 && memchr(text, '\0', size) != NULL) ||
+        (!is_secure && !http_text_starts_with(all, "http://")))
+        return -EINVAL;
+    return url_parse_rest(url, is_secure, (bide_slice){text + scheme, size - scheme});
 }
 
 /* ---- Printing and resolving ---- */
@@ -149,12 +155,12 @@ typedef struct url_builder {
 
 static void url_put(url_builder *to, const char *data, size_t size)
 {
-    if (size >= to->size - to->used) {
+    if (to->full || size >= to->size - to->used) {
         to->full = true;
         return;
     }
     if (size != 0)
-        memmove(to->out + to->used, data, size);
+        memcpy(to->out + to->used, data, size);
     to->used += size;
     to->out[to->used] = '\0';
 }
@@ -197,118 +203,159 @@ int bide_http_url_authority(const bide_http_url *url, char *out, size_t size)
     return to.full ? -EMSGSIZE : 0;
 }
 
-/* Removes the last segment and its slash, but nothing before `root`. */
-static void url_remove_segment(url_builder *to, size_t root)
+/* Removes the last segment from *text and returns true. text->data is NULL if there is none left. */
+static bool url_take_last_segment(bide_slice *text, bide_slice *segment)
 {
-    while (to->used > root && to->out[to->used - 1] != '/')
-        to->used--;
-    if (to->used > root)
-        to->used--;
-}
-
-/* Appends a path that begins with "/" and removes its dot segments: RFC 3986, 5.2.4. */
-static void url_put_path(url_builder *to, bide_slice path)
-{
-    size_t root = to->used;
-    while (path.size != 0) {
-        path.data++; /* the slash */
-        path.size--;
-        bide_slice segment = url_split_before(&path, "/");
-        bool is_up = segment.size == 2 && memcmp(segment.data, "..", 2) == 0;
-        bool is_here = segment.size == 1 && *segment.data == '.';
-        if (is_up)
-            url_remove_segment(to, root);
-        if (!is_up && !is_here) {
-            url_put(to, "/", 1);
-            url_put(to, segment.data, segment.size);
-        } else if (path.size == 0) {
-            url_put(to, "/", 1);
-        }
+    if (text->data == NULL)
+        return false;
+    const char *slash = text->size != 0 ? memrchr(text->data, '/', text->size) : NULL;
+    *segment = *text;
+    text->size = 0;
+    if (slash == NULL) {
+        text->data = NULL;
+        return true;
     }
+    segment->data = slash + 1;
+    segment->size -= (size_t)(slash + 1 - text->data);
+    text->size = (size_t)(slash - text->data);
+    return true;
 }
 
+static bool url_is_segment(bide_slice segment, const char *dots)
+{
+    return segment.size == strlen(dots) && memcmp(segment.data, dots, segment.size) == 0;
+}
+
+/*
+ * Writes the segments of `directory` and `path`, in this order, without dot segments, so that they end
+ * at `end`. If `end` is NULL, nothing is written. Returns the number of bytes. It walks from the last
+ * segment to the first: a segment is dropped if a later ".." refers to it (RFC 3986, 5.2.4).
+ */
+static size_t url_write_segments(bide_slice directory, bide_slice path, char *end)
+{
+    size_t size = 0, ups = 0;
+    bide_slice segment;
+    while (url_take_last_segment(&path, &segment) || url_take_last_segment(&directory, &segment)) {
+        bool is_up = url_is_segment(segment, "..");
+        bool is_dots = is_up || url_is_segment(segment, ".");
+        bool is_kept = !is_dots && ups == 0;
+        if (is_up)
+            ups++;
+        else if (!is_dots && ups != 0)
+            ups--;
+        if (is_dots && size == 0) { /* the last segment: the path ends with a slash */
+            is_kept = true;
+            segment.size = 0;
+        }
+        if (!is_kept)
+            continue;
+        size += segment.size + 1;
+        if (end == NULL)
+            continue;
+        end[-(ptrdiff_t)size] = '/';
+        if (segment.size != 0)
+            memcpy(end - size + 1, segment.data, segment.size);
+    }
+    return size;
+}
+
+/*
+ * Appends a path without dot segments. `path` has no leading slash. It is relative to `directory`, which
+ * has neither a leading nor a trailing slash; data is NULL: the root.
+ */
+static void url_put_path(url_builder *to, bide_slice directory, bide_slice path)
+{
+    size_t size = url_write_segments(directory, path, NULL);
+    if (to->full || size >= to->size - to->used) {
+        to->full = true;
+        return;
+    }
+    to->used += size;
+    (void)url_write_segments(directory, path, to->out + to->used);
+    to->out[to->used] = '\0';
+}
+
+/* Appends a path that is empty or begins with a slash. */
+static void url_put_whole_path(url_builder *to, bide_slice path)
+{
+    bide_slice rest = {"", 0};
+    if (path.size != 0)
+        rest = (bide_slice){path.data + 1, path.size - 1};
+    url_put_path(to, (bide_slice){NULL, 0}, rest);
+}
+
+/* The text begins with a scheme and a colon. Otherwise a colon belongs to the first segment. */
 static bool url_has_scheme(bide_slice reference)
 {
     for (size_t i = 0; i < reference.size; i++) {
-        if (reference.data[i] == ':')
+        char byte = http_lower(reference.data[i]);
+        bool is_letter = byte >= 'a' && byte <= 'z';
+        if (byte == ':')
             return i != 0;
-        if (!http_is_of(reference.data[i], HTTP_TOKEN))
+        if (!is_letter && (i == 0 || (!http_is_of(byte, HTTP_DIGIT) && byte != '+' && byte != '-' &&
+                                      byte != '.')))
             return false;
     }
     return false;
 }
 
-static int url_resolve_absolute(const char *scheme, bide_slice rest, char *out, size_t size)
+/* Resolves a reference that has an authority, and a scheme unless it begins with "//". */
+static int url_resolve_absolute(const bide_http_url *base, bide_slice reference, char *out,
+                                size_t size)
 {
     bide_http_url url;
     url_builder to = url_builder_of(out, size);
-    /* The text is written unchanged first, and then once more by its parts. */
-    url_put(&to, scheme, strlen(scheme));
-    url_put(&to, rest.data, rest.size);
-    if (to.full)
-        return -EMSGSIZE;
-    int status = bide_http_url_parse(&url, out, to.used);
+    bool is_secure = http_text_starts_with(reference, "https://") ||
+                     (base->is_secure && http_text_starts_with(reference, "//"));
+    size_t scheme = http_text_starts_with(reference, "//")         ? 2
+                    : http_text_starts_with(reference, "http://")  ? 7
+                    : http_text_starts_with(reference, "https://") ? 8
+                                                                   : 0;
+    if (scheme == 0)
+        return -EINVAL;
+    const char *authority = reference.data + scheme;
+    int status = url_parse_rest(&url, is_secure, (bide_slice){authority, reference.size - scheme});
     if (status < 0)
         return status;
-    to.used = (size_t)(url.target.data - out);
-    if (url.path.size == 0) {
-        if (url.target.size + 1 >= size - to.used)
-            return -EMSGSIZE;
-        memmove(out + to.used + 1, url.target.data, url.target.size);
-        out[to.used] = '/';
-        out[to.used + 1 + url.target.size] = '\0';
-        return 0;
-    }
-    bide_slice query = {url.path.data + url.path.size, url.target.size - url.path.size};
-    url_put_path(&to,
-                 url.path); /* (the result is never longer than its source, and lies before it) */
-    if (query.size != 0)
-        memmove(out + to.used, query.data, query.size);
-    out[to.used + query.size] = '\0';
-    return 0;
+    url_put(&to, is_secure ? "https://" : "http://", is_secure ? 8 : 7);
+    url_put(&to, authority, (size_t)(url.target.data - authority));
+    url_put_whole_path(&to, url.path);
+    url_put(&to, url.path.data + url.path.size, url.target.size - url.path.size);
+    return to.full ? -EMSGSIZE : 0;
 }
 
-int bide_http_url_resolve(const bide_http_url *base, bide_slice reference, char *out,
-                          size_t size)
+int bide_http_url_resolve(const bide_http_url *base, bide_slice reference, char *out, size_t size)
 {
     const char *scheme = base->is_secure ? "https://" : "http://";
-    url_builder to = url_builder_of(out, size);
     bide_slice rest = reference;
     if (reference.size != 0 && memchr(reference.data, '\0', reference.size) != NULL)
         return -EINVAL;
-    if (url_has_scheme(reference))
-        return url_resolve_absolute("", reference, out, size);
-    if (http_text_starts_with(reference, "//"))
-        return url_resolve_absolute(base->is_secure ? "https:" : "http:", reference, out, size);
+    if (url_has_scheme(reference) || http_text_starts_with(reference, "//"))
+        return url_resolve_absolute(base, reference, out, size);
+    url_builder to = url_builder_of(out, size);
     bide_slice whole = url_split_before(&rest, "#");
+    if (!url_are_path_bytes(whole) ||
+        (rest.size != 0 && !url_are_path_bytes((bide_slice){rest.data + 1, rest.size - 1})))
+        return -EINVAL;
     rest = whole;
     bide_slice path = url_split_before(&rest, "?");
-    if (!url_are_path_bytes(whole))
-        return -EINVAL;
     url_put(&to, scheme, strlen(scheme));
     url_put_authority(&to, base);
-    if (path.size != 0 && path.data[0] == '/') {
-        url_put_path(&to, path);
-    } else if (path.size == 0) {
-        url_put_path(&to, base->path.size != 0 ? base->path : (bide_slice){"/", 1});
+    if (path.size == 0) {
+        url_put_whole_path(&to, base->path);
         if (rest.size == 0 && base->query.data != NULL) {
             url_put(&to, "?", 1);
             url_put(&to, base->query.data, base->query.size);
         }
+    } else if (path.data[0] == '/') {
+        url_put_whole_path(&to, path);
     } else {
-        /* relative to the last segment of the base's path */
-        char merged[4096];
-        url_builder joined = url_builder_of(merged, sizeof merged);
+        bide_slice directory = {NULL, 0};
         const char *slash =
             base->path.size != 0 ? memrchr(base->path.data, '/', base->path.size) : NULL;
-        if (slash != NULL)
-            url_put(&joined, base->path.data, (size_t)(slash - base->path.data) + 1);
-        else
-            url_put(&joined, "/", 1);
-        url_put(&joined, path.data, path.size);
-        if (joined.full)
-            return -EMSGSIZE;
-        url_put_path(&to, (bide_slice){merged, joined.used});
+        if (slash != NULL && slash != base->path.data)
+            directory = (bide_slice){base->path.data + 1, (size_t)(slash - base->path.data) - 1};
+        url_put_path(&to, directory, path);
     }
     url_put(&to, rest.data, rest.size);
     return to.full ? -EMSGSIZE : 0;

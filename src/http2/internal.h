@@ -68,6 +68,10 @@ struct http2_stream {
     bool is_submitted; /* the head of the response was given to nghttp2 */
     bool is_finished;  /* the response is complete: nothing is appended */
 
+    /* the rest of its request, after the handler has ended: */
+    bool is_draining; /* the response was sent, and the request has not ended */
+    uint64_t dropped; /* bytes */
+
     /* the head and the trailers of the request: */
     bide_slice method, path, authority;
     size_t head_size;
@@ -80,6 +84,7 @@ struct http2_stream {
     size_t ring_size;
     size_t ring_begin;
     size_t ring_count;
+    size_t lent;      /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
     bool input_ended; /* the whole request was received */
     bide_single_consumer_auto_event readable;
 
@@ -120,6 +125,11 @@ struct http2_connection {
     /* budgets (session.c, 2), and times: */
     uint32_t resets_left;
     uint32_t idle_frames_left;
+    uint64_t frames_earned;   /* by useful frames; not yet added to idle_frames_left */
+    size_t preface_left;      /* bytes of the preface that were not received */
+    size_t frame_left;        /* bytes of the current frame's payload that were not received */
+    size_t frame_head_size;   /* bytes of the next frame's head that were received */
+    unsigned char frame_head[3]; /* the first of them: the size */
     uint32_t started_in_turn; /* requests that started in this turn. */
     uint64_t idle_deadline;   /* the end of a connection without streams */
     uint64_t write_deadline;  /* the end of the write in progress */
@@ -168,6 +178,13 @@ size_t bide_http2_stream_size_(const bide_http2 *http2);
 /* Opens the session. Returns 0 or a negative errno. */
 int bide_http2_open_session_(http2_connection *connection);
 
+/*
+ * Charges for the frames that begin in bytes which nghttp2 has taken: session.c, 2. Before that,
+ * bide_http2_settle_frames_ adds what earlier frames, and frames that were sent, have earned.
+ */
+void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge);
+void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data, size_t size);
+
 /* Translates nghttp2's errors. */
 int bide_http2_errno_(int error);
 
@@ -193,6 +210,15 @@ void bide_http2_take_leave_(
 void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice value);
 void bide_http2_take_trailer_(http2_stream *stream, bide_slice name, bide_slice value);
 void bide_http2_end_head_(http2_stream *stream, bool has_ended);
+
+/* The response was sent before the request has ended: the rest of the request is dropped. */
+void bide_http2_drain_stream_(http2_stream *stream);
+
+/* Drops received bytes of the body, whose handler has ended. */
+void bide_http2_drop_body_(http2_stream *stream, size_t size);
+
+/* Removes all bytes from the ring. Returns how many of them still take part of the connection's window. */
+size_t bide_http2_empty_ring_(http2_stream *stream);
 
 /* Stores received bytes of the body. Returns 0 or -ENOMEM. */
 int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size);

@@ -76,9 +76,9 @@ void bide_http2_free_stream_(http2_stream *stream)
     *stream->link = stream->next;
     if (stream->next != NULL)
         stream->next->link = stream->link;
-    if (!connection->is_stopping && stream->ring_count != 0)
-        bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session,
-                                                                        stream->ring_count));
+    size_t held = bide_http2_empty_ring_(stream);
+    if (!connection->is_stopping && held != 0)
+        bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
     bide_http2_deallocate_(http2, stream->ring, stream->ring_size);
     bide_http2_deallocate_(http2, stream->trailers, HTTP2_TRAILERS);
     bide_http2_give_piece_(http2, &http2->streams, stream, bide_http2_stream_size_(http2));
@@ -98,7 +98,7 @@ void bide_http2_free_stream_(http2_stream *stream)
 
 void bide_http2_stop_stream_(http2_stream *stream, int error)
 {
-    bide_assert(!stream->is_closed || stream->owner->is_stopping); /* session.c, 3 */
+    bide_assert(!stream->is_closed || stream->owner->is_stopping); /* session.c, 4 */
     stream->is_closed = true;
     if (stream->error == 0)
         stream->error = error;
@@ -118,7 +118,7 @@ void bide_http2_expire_stream_(http2_stream *stream)
     if (stream->has_started && !stream->has_ended)
         bide_stop_request_with(&stream->branch.stop, -ETIMEDOUT);
     else
-        bide_http2_reset_stream_(stream, NGHTTP2_CANCEL);
+        bide_http2_reset_stream_(stream, stream->is_draining ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
 }
 
 /* Completes the response after the handler, or instead of it. */

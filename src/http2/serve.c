@@ -143,6 +143,7 @@ static int http2_input_feed(http2_connection *connection)
     bide_assert(connection->has_turn && !connection->is_stopping); /* 3, 7 */
     connection->started_in_turn = 0;
     connection->is_paused = false;
+    bide_http2_settle_frames_(connection, 0);
     ssize_t taken = nghttp2_session_mem_recv(connection->session,
                                              (const uint8_t *)bide_reader_peek(reader), size);
     bide_auto_event_set(&connection->output_needed);
@@ -152,6 +153,8 @@ static int http2_input_feed(http2_connection *connection)
         connection->http2->stats.floods++;
     if (taken < 0)
         return bide_http2_errno_((int)taken);
+    bide_http2_charge_frames_(connection, (const unsigned char *)bide_reader_peek(reader),
+                              (size_t)taken);
     /* (after the session has ended, nghttp2 ignores the rest) */
     bide_reader_consume(reader, connection->is_paused ? (size_t)taken : size);
     return 0;
@@ -235,7 +238,7 @@ static int http2_expire_due(http2_connection *connection, uint64_t now)
     for (http2_stream *stream = connection->streams; stream != NULL; stream = next) {
         next = stream->next;
         if (stream->http.watch.until <= now) {
-            connection->http->server->stats.timed_out++;
+            connection->http->server->stats.timed_out += !stream->is_draining;
             bide_http2_expire_stream_(stream);
         }
     }
@@ -307,7 +310,7 @@ static void http2_free_connection(http2_connection *connection)
     bide_http2_free_pieces_(http2, &http2->streams, bide_http2_stream_size_(http2));
     bide_http2_free_pieces_(http2, &http2->outputs, HTTP2_OUTPUT);
     bide_assert(http2->stats.memory == 0 && http2->stats.live == 0); /* memory.c, 1 */
-    bide_assert(http2->waiting == 0);
+    bide_assert(http2->waiting == 0 && http2->lent == 0);
 }
 
 static int http2_connection_status(int status)
@@ -363,6 +366,7 @@ static int http2_make_connection(bide_http2 *http2, bide_http_connection *http)
     connection->http = http;
     connection->resets_left = http2->options.max_resets;
     connection->idle_frames_left = http2->options.max_idle_frames;
+    connection->preface_left = sizeof NGHTTP2_CLIENT_MAGIC - 1;
     connection->write_deadline = BIDE_FOREVER;
     connection->armed = BIDE_FOREVER;
     bide_auto_event_init(&connection->output_needed, false);
@@ -413,6 +417,7 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     static const char preface[] = NGHTTP2_CLIENT_MAGIC;
     enum {
         WHOLE_WINDOW = 1 << 20,
+        ALL_WINDOWS = 64 << 20,
         WINDOW = 65535,
         STREAMS = 100,
         RESETS = 200,
@@ -429,6 +434,10 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
         options.max_resets = RESETS;
     if (options.max_idle_frames == 0)
         options.max_idle_frames = IDLE_FRAMES;
+    if (options.max_all_streams == 0)
+        options.max_all_streams = SIZE_MAX;
+    if (options.all_windows == 0)
+        options.all_windows = ALL_WINDOWS;
     if (options.max_memory == 0)
         options.max_memory = SIZE_MAX;
     if (options.allocator == NULL)
@@ -445,6 +454,7 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     memset(&http2->stats, 0, sizeof http2->stats);
     http2->sessions = 0;
     http2->waiting = 0;
+    http2->lent = 0;
     bide_mutex_init(&http2->turn);
     http2->streams = http2->outputs = (bide_http2_spare_){NULL, 0};
     server->protocol = &http2->protocol;
@@ -454,6 +464,8 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
 bide_awaiter *bide_http2_serve(bide_http_connection *connection, bide_http2 *http2,
                                bide_stream stream, void *memory, const char *protocol)
 {
+    if (protocol == NULL) /* the first bytes decide, if options.is_plain */
+        return bide_http_serve(connection, http2->server, stream, memory);
     return bide_http_transport_serve(connection, http2->server, stream, memory,
-                                     protocol != NULL && strcmp(protocol, "h2") == 0);
+                                     strcmp(protocol, "h2") == 0);
 }

@@ -4,11 +4,14 @@
  *
  * Why it is correct:
  * 1. A rejected stream has no memory of ours. nghttp2 knows it for a while, without user data.
- * 2. Frames that cost the client nothing have a budget: frames that need an answer, frames without an
- *    effect, and streams that the client resets before they are answered. Requests and bytes of bodies
- *    refill it. A client that exhausts it gets ENHANCE_YOUR_CALM. nghttp2 itself limits the answers that
+ * 2. Each frame is charged to a budget, by its head, before nghttp2 decides what it is: nghttp2 passes
+ *    frames of unknown types, and of streams that have ended, to no callback. Requests and bytes of bodies,
+ *    in both directions, refill the budget. Streams that the client resets before they are answered have
+ *    a budget of their own. A client that exhausts it gets ENHANCE_YOUR_CALM. nghttp2 itself limits the answers that
  *    wait to be sent, the frames of a head, and the settings of a frame.
- * 3. nghttp2 closes a stream once: the callback removes the user data.
+ * 3. nghttp2 remembers some ended streams, as many as it allows to run, to tell a frame of an ended stream
+ *    (STREAM_CLOSED) from one that was under way when the stream was reset (ignored).
+ * 4. nghttp2 closes a stream once: the callback removes the user data.
  */
 #include "internal.h"
 
@@ -56,20 +59,51 @@ static int http2_abort(http2_connection *connection)
     return 0;
 }
 
-static int http2_spend_frame(http2_connection *connection)
+void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge)
 {
-    if (connection->idle_frames_left == 0)
-        return http2_abort(connection);
-    connection->idle_frames_left--;
-    return 0;
+    uint32_t max = connection->http2->options.max_idle_frames;
+    uint64_t all = connection->idle_frames_left + connection->frames_earned;
+    connection->frames_earned = 0;
+    if (charge > all)
+        (void)http2_abort(connection);
+    uint64_t left = charge > all ? 0 : all - charge;
+    connection->idle_frames_left = left < max ? (uint32_t)left : max;
+}
+
+static size_t http2_at_most(size_t size, size_t max)
+{
+    return size < max ? size : max;
+}
+
+void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data, size_t size)
+{
+    enum { HEAD = 9 };
+    uint64_t frames = 0;
+    size_t at = http2_at_most(size, connection->preface_left);
+    connection->preface_left -= at;
+    while (at != size) {
+        size_t payload = http2_at_most(size - at, connection->frame_left);
+        connection->frame_left -= payload;
+        at += payload;
+        for (; at != size && connection->frame_left == 0 && connection->frame_head_size < HEAD;
+             at++) {
+            if (connection->frame_head_size < sizeof connection->frame_head)
+                connection->frame_head[connection->frame_head_size] = data[at];
+            connection->frame_head_size++;
+        }
+        if (connection->frame_head_size != HEAD)
+            continue;
+        connection->frame_head_size = 0;
+        connection->frame_left = (size_t)connection->frame_head[0] << 16 |
+                                 (size_t)connection->frame_head[1] << 8 | connection->frame_head[2];
+        frames++;
+    }
+    bide_http2_settle_frames_(connection, frames);
 }
 
 static void http2_earn_frames(http2_connection *connection, uint32_t frames)
 {
-    uint32_t max = connection->http2->options.max_idle_frames;
-    bide_assert(connection->idle_frames_left <= max);
-    connection->idle_frames_left =
-        connection->idle_frames_left + frames < max ? connection->idle_frames_left + frames : max;
+    connection->frames_earned += frames;
 }
 
 static void http2_earn_reset(http2_connection *connection)
@@ -88,12 +122,13 @@ static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame 
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     /* (streams that the client has reset may still be running) */
-    bool is_full = connection->stream_count >= 2 * (size_t)http2->options.max_streams;
+    bool is_full =
+        connection->stream_count >= 2 * (size_t)http2->options.max_streams ||
+        (connection->stream_count != 0 && http2->stats.live >= http2->options.max_all_streams);
     http2_stream *stream =
         is_full ? NULL : bide_http2_make_stream_(connection, frame->hd.stream_id);
     if (stream == NULL) { /* 1 */
         http2->stats.refused++;
-        (void)http2_spend_frame(connection);
         bide_http2_note_(connection,
                          nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
                                                    NGHTTP2_REFUSED_STREAM));
@@ -135,49 +170,23 @@ static int http2_on_frame(nghttp2_session *session, const nghttp2_frame *frame, 
         if (stream == NULL || stream->is_closed)
             return 0;
         if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-            http2_earn_frames(connection, 8);
+            http2_earn_frames(connection, 9);
             bide_http2_end_head_(stream, has_ended);
             bide_http2_begin_stream_(stream);
         }
         break;
     case NGHTTP2_DATA:
-        if (frame->hd.length == 0 && !has_ended)
-            return http2_spend_frame(connection);
         stream = http2_find_stream(session, frame->hd.stream_id);
         break;
-    case NGHTTP2_RST_STREAM:
-    case NGHTTP2_WINDOW_UPDATE:
-        return 0; /* (RST_STREAM has a budget of its own; WINDOW_UPDATE is paid for by the data that we send) */
     default:
-        return http2_spend_frame(connection);
+        return 0;
     }
     if (stream != NULL && has_ended) {
+        http2_earn_frames(connection, 1);
         stream->input_ended = true;
         bide_single_consumer_auto_event_set(&stream->readable);
     }
     return 0;
-}
-
-/*
- * Charges for frames that nghttp2 passes to no other callback: DATA of a stream that is gone, and
- * WINDOW_UPDATE. (nghttp2 skips frames of unknown types.)
- */
-static int http2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
-{
-    if (head->type == NGHTTP2_WINDOW_UPDATE ||
-        (head->type == NGHTTP2_DATA && http2_find_stream(session, head->stream_id) == NULL))
-        return http2_spend_frame(user);
-    return 0;
-}
-
-/* nghttp2 has reset the stream of an invalid frame. */
-static int http2_on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error,
-                                  void *user)
-{
-    (void)session;
-    (void)frame;
-    (void)error;
-    return http2_spend_frame(user);
 }
 
 static int http2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
@@ -186,8 +195,12 @@ static int http2_on_data(nghttp2_session *session, uint8_t flags, int32_t id, co
     http2_connection *connection = user;
     http2_stream *stream = http2_find_stream(session, id);
     (void)flags;
-    http2_earn_frames(connection, 1 + (uint32_t)(size / 1024));
-    int status = stream == NULL || stream->has_ended || stream->is_closed
+    http2_earn_frames(connection, 2 + (uint32_t)(size / 1024));
+    if (stream != NULL && stream->has_ended && !stream->is_closed) {
+        bide_http2_drop_body_(stream, size);
+        return 0;
+    }
+    int status = stream == NULL || stream->is_closed
                      ? -EPIPE
                      : bide_http2_take_body_(stream, (const char *)data, size);
     if (status == 0)
@@ -216,11 +229,12 @@ static int http2_on_reset(http2_connection *connection, const nghttp2_frame *fra
 {
     http2_stream *stream = http2_find_stream(connection->session, frame->hd.stream_id);
     if (stream != NULL && stream->is_finished && stream->left == 0)
-        return http2_spend_frame(connection);
+        return 0;
     connection->http2->stats.resets++;
     if (connection->resets_left == 0)
         return http2_abort(connection);
     connection->resets_left--;
+    http2_earn_frames(connection, 1);
     return 0;
 }
 
@@ -230,7 +244,7 @@ static int http2_on_frame_received(nghttp2_session *session, const nghttp2_frame
                                                 : http2_on_frame(session, frame, user);
 }
 
-/* If a response has ended before its request, the rest of the request is not needed. */
+/* If a response has ended before its request, the rest of the request is dropped. */
 static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     http2_connection *connection = user;
@@ -241,7 +255,7 @@ static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *fr
         return 0;
     http2_stream *stream = http2_find_stream(session, frame->hd.stream_id);
     if (stream != NULL && !stream->input_ended)
-        bide_http2_reset_stream_(stream, NGHTTP2_NO_ERROR);
+        bide_http2_drain_stream_(stream);
     return 0;
 }
 
@@ -251,9 +265,7 @@ static void http2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, http2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback2(callbacks, http2_on_header);
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, http2_on_begin_frame);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, http2_on_frame_received);
-    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, http2_on_invalid_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, http2_on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, http2_on_stream_close);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, http2_on_frame_sent);
@@ -290,7 +302,6 @@ int bide_http2_open_session_(http2_connection *connection)
         http2_set_callbacks(callbacks);
         nghttp2_option_set_no_auto_window_update(option, 1);
         nghttp2_option_set_max_outbound_ack(option, HTTP2_MAX_ACKS);
-        nghttp2_option_set_no_closed_streams(option, 1);
         connection->memory = bide_http2_memory_(connection->http2);
         status = nghttp2_session_server_new3(&connection->session, callbacks, connection, option,
                                              &connection->memory);

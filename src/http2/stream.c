@@ -7,12 +7,17 @@
  * 1. Received data goes into a ring that is as large as the stream's window; nghttp2 accepts no more.
  *    Until the client has acknowledged the settings, it may use the default window. All data that it
  *    sends before that is received before that, so the ring has the larger of both sizes.
- *    A read opens the windows of the stream and of the connection again. For data that will never be
- *    read, only the connection's window is opened again.
+ *    A read opens the window of the stream again. The window of the connection is opened as soon as data
+ *    arrives, so a request that is not read holds back no other; `lent` bytes of a ring, and of all rings
+ *    of the server, are such. If these exceed `all_windows`, a read opens the connection's window for the
+ *    rest. For data that will never be read, only the connection's window is opened.
  * 2. Output stays in the exchange's memory. nghttp2 requests as much as the client's windows allow, and
  *    that part is copied behind the frame's header into the connection's output. A write that is
  *    cancelled or destroyed withdraws its vectors, so nothing refers to them afterwards.
  * 3. Callbacks of nghttp2 set events, which post. No coroutine of a stream runs inside a callback.
+ * 4. A response may end before its request. Some clients lose the response if the stream is reset then.
+ *    The rest of the request is therefore dropped, up to `max_body` bytes, with the deadlines of a
+ *    connection of HTTP/1.1 that ends (../http/server.c, 3). After that the stream is reset.
  */
 #include "internal.h"
 
@@ -59,6 +64,42 @@ static size_t http2_stream_window(const http2_stream *stream)
     return current > 0 && (size_t)current > window ? (size_t)current : window;
 }
 
+/* Opens the connection's window for received bytes, if the server's budget allows it. */
+static void http2_lend(http2_stream *stream, size_t size)
+{
+    http2_connection *connection = stream->owner;
+    bide_http2 *http2 = connection->http2;
+    bide_assert(http2->lent <= http2->options.all_windows);
+    if (size > http2->options.all_windows - http2->lent)
+        return;
+    http2->lent += size;
+    stream->lent += size;
+    bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, size));
+}
+
+/*
+ * `count` bytes leave the ring. Returns for how many of them the connection's window is still to be
+ * opened. These are counted first, whichever bytes they were.
+ */
+static size_t http2_give_back(http2_stream *stream, size_t count)
+{
+    bide_http2 *http2 = stream->owner->http2;
+    bide_assert(stream->lent <= stream->ring_count && count <= stream->ring_count);
+    size_t held = http2_min(count, stream->ring_count - stream->lent);
+    bide_assert(count - held <= stream->lent && stream->lent <= http2->lent);
+    stream->lent -= count - held;
+    http2->lent -= count - held;
+    return held;
+}
+
+size_t bide_http2_empty_ring_(http2_stream *stream)
+{
+    size_t held = http2_give_back(stream, stream->ring_count);
+    stream->ring_count = 0;
+    bide_assert(stream->lent == 0);
+    return held;
+}
+
 int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size)
 {
     if (stream->ring == NULL) {
@@ -77,6 +118,7 @@ int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size)
     memcpy(stream->ring + end, data, first);
     memcpy(stream->ring, data + first, size - first);
     stream->ring_count += size;
+    http2_lend(stream, size);
     bide_single_consumer_auto_event_set(&stream->readable);
     return 0;
 }
@@ -102,9 +144,11 @@ static int http2_try_read(http2_operation *operation)
         return stream->error;
     if (stream->ring_count == 0)
         return stream->input_ended ? 0 : -EAGAIN;
+    size_t held = http2_give_back(stream, http2_min(operation->size, stream->ring_count));
     operation->count = http2_ring_read(stream, operation->data, operation->size);
-    bide_http2_note_(connection,
-                     nghttp2_session_consume(connection->session, stream->id, operation->count));
+    bide_http2_note_(connection, nghttp2_session_consume_stream(connection->session, stream->id,
+                                                                operation->count));
+    bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
     return 0;
 }
 
@@ -342,6 +386,56 @@ void bide_http2_reset_stream_(http2_stream *stream, uint32_t code)
         bide_http2_note_(
             stream->owner,
             nghttp2_submit_rst_stream(stream->owner->session, NGHTTP2_FLAG_NONE, stream->id, code));
+}
+
+/* The deadline for the next byte of a request that is dropped. */
+static void http2_watch_drain(http2_stream *stream)
+{
+    bide_http_watch *watch = &stream->http.watch;
+    uint64_t until = http_later(stream->owner->now, stream->http.server->options.linger_timeout);
+    http_watch_until(watch, until < watch->whole ? until : watch->whole);
+}
+
+/* 4 */
+void bide_http2_drain_stream_(http2_stream *stream)
+{
+    http2_connection *connection = stream->owner;
+    const bide_http_options *options = &stream->http.server->options;
+    uint64_t whole = options->body_idle_timeout > options->linger_timeout
+                         ? options->body_idle_timeout
+                         : options->linger_timeout;
+    if (stream->is_closed || stream->is_draining)
+        return;
+    if (stream->http.input.must_continue) { /* the client does not send the body */
+        bide_http2_reset_stream_(stream, NGHTTP2_NO_ERROR);
+        return;
+    }
+    stream->is_draining = true;
+    stream->http.watch.whole = http_later(connection->now, whole);
+    size_t unread = stream->ring_count;
+    size_t held = bide_http2_empty_ring_(stream);
+    bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
+    bide_http2_note_(connection,
+                     nghttp2_session_consume_stream(connection->session, stream->id, unread));
+    stream->dropped += unread;
+    http2_watch_drain(stream);
+}
+
+void bide_http2_drop_body_(http2_stream *stream, size_t size)
+{
+    http2_connection *connection = stream->owner;
+    uint64_t max = stream->http.server->options.max_body;
+    stream->dropped += size;
+    if (stream->dropped <= max) {
+        bide_http2_note_(connection,
+                         nghttp2_session_consume(connection->session, stream->id, size));
+        if (stream->is_draining)
+            http2_watch_drain(stream);
+        return;
+    }
+    bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, size));
+    if (stream->is_draining)
+        bide_http2_reset_stream_(stream, NGHTTP2_NO_ERROR);
 }
 
 /*

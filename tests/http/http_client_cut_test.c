@@ -199,8 +199,9 @@ static void cut(const struct row *row, int how)
     assert_false(bide_http_client_is_reusable(&f.client));
     if (how != CLOSE && row->place == WRITES) {
         /* part of the body may have been sent: nothing may follow */
-        assert_true(world_wait(f.world, bide_http_client_write(&f.client, "x", 1)) < 0);
-        assert_true(world_wait(f.world, bide_http_client_flush(&f.client)) < 0);
+        int reason = how == TIME_OUT ? -ETIMEDOUT : -ECANCELED;
+        assert_int_equal(world_wait(f.world, bide_http_client_write(&f.client, "x", 1)), reason);
+        assert_int_equal(world_wait(f.world, bide_http_client_flush(&f.client)), reason);
     } else if (how != CLOSE) {
         goes_on(row);
     }

@@ -110,6 +110,10 @@ static void references_are_resolved(void **state)
         {"/../g", "http://a/g"}, {"g.", "http://a/b/c/g."}, {"..g", "http://a/b/c/..g"}, {"./../g", "http://a/b/g"},
         {"g/./h", "http://a/b/c/g/h"}, {"g/../h", "http://a/b/c/h"}, {"https://x:1/y/../z?w", "https://x:1/z?w"},
         {"http://x", "http://x/"}, {"http://x?q", "http://x/?q"},
+        {"http://o.example/a/b?q", "http://o.example/a/b?q"}, {"//o.example/x", "http://o.example/x"},
+        {"https://o.example/a#f", "https://o.example/a"}, {"http://o/y/../z", "http://o/z"},
+        {"HTTP://O:80/a", "http://O:80/a"}, {"https://u@[::1]:8443/a/./b?c/../d", "https://u@[::1]:8443/a/b?c/../d"},
+        {"http://o/a/..", "http://o/"}, {"http://o/a//../b", "http://o/a/b"}, {"/..//a/.", "http://a//a/"},
     };
     bide_http_url base;
     char out[64];
@@ -119,9 +123,139 @@ static void references_are_resolved(void **state)
         assert_string_equal(out, pairs[i][1]);
         for (size_t size = 0; size < strlen(pairs[i][1]) + 1; size++)
             assert_int_equal(bide_http_url_resolve(&base, text(pairs[i][0]), out, size), -EMSGSIZE);
+        assert_int_equal(bide_http_url_resolve(&base, text(pairs[i][0]), out, strlen(pairs[i][1]) + 1), 0);
+        assert_string_equal(out, pairs[i][1]);
     }
     assert_int_equal(bide_http_url_resolve(&base, text("mailto:x"), out, sizeof out), -EINVAL);
     assert_int_equal(bide_http_url_resolve(&base, text("a b"), out, sizeof out), -EINVAL);
+}
+
+/*
+ * A second implementation, by the pseudocode of RFC 3986, 5.2. `base` has a scheme, an authority and a path.
+ */
+struct parts {
+    bide_slice scheme, authority, path, query, fragment; /* data is NULL: undefined */
+};
+
+/* The regular expression of RFC 3986, appendix B, with the grammar of a scheme: others are a part of the path. */
+static struct parts split_by_the_rfc(const char *at)
+{
+    struct parts parts = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    size_t size = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    if (size != 0 && at[size] == ':' && *at >= 'a' && *at <= 'z') {
+        parts.scheme = (bide_slice){at, size};
+        at += size + 1;
+    }
+    if (strncmp(at, "//", 2) == 0) {
+        parts.authority = (bide_slice){at + 2, strcspn(at + 2, "/?#")};
+        at += 2 + parts.authority.size;
+    }
+    parts.path = (bide_slice){at, strcspn(at, "?#")};
+    at += parts.path.size;
+    if (*at == '?') {
+        parts.query = (bide_slice){at + 1, strcspn(at + 1, "#")};
+        at += 1 + parts.query.size;
+    }
+    if (*at == '#')
+        parts.fragment = text(at + 1);
+    return parts;
+}
+
+/* 5.2.4: moves segments from an input buffer to an output buffer. */
+static void remove_dot_segments_by_the_rfc(char *path)
+{
+    char in[2000], out[2000] = "";
+    const char *at = strcpy(in, path);
+    while (*at != '\0') {
+        if (strncmp(at, "../", 3) == 0) {
+            at += 3;
+        } else if (strncmp(at, "./", 2) == 0 || strncmp(at, "/./", 3) == 0) {
+            at += 2;
+        } else if (strcmp(at, "/.") == 0) {
+            at = "/";
+        } else if (strncmp(at, "/../", 4) == 0 || strcmp(at, "/..") == 0) {
+            at = at[3] == '/' ? at + 3 : "/";
+            char *slash = strrchr(out, '/');
+            *(slash != NULL ? slash : out) = '\0';
+        } else if (strcmp(at, ".") == 0 || strcmp(at, "..") == 0) {
+            at = "";
+        } else {
+            size_t size = strcspn(at + 1, "/") + 1;
+            strncat(out, at, size);
+            at += size;
+        }
+    }
+    strcpy(path, out);
+}
+
+static void resolve_by_the_rfc(const char *base_text, const char *reference_text, char *out)
+{
+    struct parts base = split_by_the_rfc(base_text), r = split_by_the_rfc(reference_text);
+    bide_slice scheme = r.scheme.data != NULL ? r.scheme : base.scheme, authority = r.authority, query = r.query;
+    char path[2000];
+    snprintf(path, sizeof path, "%.*s", (int)r.path.size, r.path.data);
+    if (r.scheme.data == NULL && r.authority.data == NULL) {
+        authority = base.authority;
+        if (r.path.size == 0) {
+            snprintf(path, sizeof path, "%.*s", (int)base.path.size, base.path.data);
+            query = r.query.data != NULL ? r.query : base.query;
+        } else if (*r.path.data != '/') {
+            size_t size = base.path.size; /* 5.2.3: up to the last slash of the base */
+            while (size != 0 && base.path.data[size - 1] != '/')
+                size--;
+            snprintf(path, sizeof path, "%.*s%.*s", size != 0 ? (int)size : 1, size != 0 ? base.path.data : "/",
+                     (int)r.path.size, r.path.data);
+        }
+    }
+    remove_dot_segments_by_the_rfc(path);
+    sprintf(out, "%.*s://%.*s%s%s%.*s", (int)scheme.size, scheme.data, (int)authority.size, authority.data,
+            *path == '\0' ? "/" : path, query.data != NULL ? "?" : "", (int)query.size, query.data != NULL ? query.data : "");
+}
+
+static void append_random(char *to, const char *const *pieces, size_t count, size_t max, uint64_t *random)
+{
+    for (size_t n = (size_t)(testing_random(random) % (max + 1)); n != 0; n--)
+        strcat(to, pieces[testing_random(random) % count]);
+}
+
+static void resolution_agrees_with_a_second_implementation(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"/", "/", "/", ".", "..", "../", "./", "a", "b;c", "%2e", "g=", "...", "//", ":", "@"};
+    static const char *const authorities[] = {"http://o.example", "https://o:8443", "//[::1]:1", "http://u:p@o", "//o", "https://o"};
+    static const char *const ends[] = {"", "", "?", "?q", "?q/../r?s", "#", "#f", "?q#f/../g"};
+    uint64_t random = testing_seed(), compared = 0;
+    uint32_t rounds = rounds_of(20000);
+    for (uint32_t round = rounds; round != 0; round--) {
+        char base_text[500] = "http://a", reference[500] = "", out[2000], expected[2000];
+        bide_http_url base;
+        strcat(base_text, testing_random(&random) % 8 == 0 ? "" : "/");
+        if (base_text[8] != '\0')
+            append_random(base_text, pieces, sizeof pieces / sizeof *pieces, 8, &random);
+        strcat(base_text, ends[testing_random(&random) % 8]);
+        if (testing_random(&random) % 3 == 0) {
+            strcpy(reference, authorities[testing_random(&random) % 6]);
+            if (testing_random(&random) % 8 != 0)
+                strcat(reference, "/");
+        }
+        if (*reference == '\0' || reference[strlen(reference) - 1] == '/')
+            append_random(reference, pieces, sizeof pieces / sizeof *pieces, 10, &random);
+        strcat(reference, ends[testing_random(&random) % 8]);
+        assert_int_equal(bide_http_url_parse(&base, base_text, strlen(base_text)), 0);
+        int status = bide_http_url_resolve(&base, text(reference), out, sizeof out);
+        if (status == -EINVAL) /* "a:b" has another scheme, and "//a@b@c" is no authority */
+            continue;
+        assert_int_equal(status, 0);
+        resolve_by_the_rfc(base_text, reference, expected);
+        if (strcmp(out, expected) != 0)
+            printf("# %s + %s: %s\n", base_text, reference, out);
+        assert_string_equal(out, expected);
+        compared++;
+        assert_int_equal(bide_http_url_resolve(&base, text(reference), out, strlen(expected) + 1), 0);
+        assert_string_equal(out, expected);
+        assert_int_equal(bide_http_url_resolve(&base, text(reference), out, strlen(expected)), -EMSGSIZE);
+    }
+    assert_true(rounds < 1000 || compared > rounds / 2);
 }
 
 /* ---- Routes ---- */
@@ -466,6 +600,7 @@ int main(void)
         cmocka_unit_test(urls_are_parsed),
         cmocka_unit_test(invalid_urls_are_rejected),
         cmocka_unit_test(references_are_resolved),
+        cmocka_unit_test(resolution_agrees_with_a_second_implementation),
         cmocka_unit_test(requests_find_their_routes),
         cmocka_unit_test(invalid_patterns_are_rejected),
         cmocka_unit_test(escapes_are_decoded),

@@ -39,6 +39,8 @@ struct peer_handler {
 static struct {
     unsigned begun;
     unsigned ended;
+    uint64_t counted_at; /* when "/count-and-note" had read its body, since the loop's start */
+    int slept; /* the status of the last wait of "/slow" and its like */
     int error; /* the status of the last body */
     size_t read;
     char body[4096]; /* the start of the bytes that were read */
@@ -77,6 +79,19 @@ bide_coroutine(http_peer_body)
         bide_return(-EHOSTDOWN);
     } else if (path_is(&self->exchange, "/fails-in-time")) {
         bide_return(-ETIMEDOUT);
+    } else if (path_is(&self->exchange, "/fails-by")) { /* with the error of the query */
+        bide_return(-atoi(self->exchange.request.query.data));
+    } else if (path_is(&self->exchange, "/responds-and-fails")) {
+        self->exchange.status = 426;
+        bide_try(bide_http_respond(&self->exchange, "complete", 8));
+        bide_return(-EINVAL);
+    } else if (path_is(&self->exchange, "/responds-and-waits")) {
+        bide_try(bide_http_respond(&self->exchange, "complete", 8));
+        bide_try(bide_sleep_for(&self->sleep, 5 * SECOND));
+    } else if (path_is(&self->exchange, "/unchanged-and-fails")) {
+        self->exchange.status = 304;
+        bide_try(bide_http_flush(&self->exchange));
+        bide_return(-EIO);
     } else if (path_is(&self->exchange, "/last")) {
         bide_http_close_after(&self->exchange);
     } else if (path_is(&self->exchange, "/fails-late")) {
@@ -102,8 +117,31 @@ bide_coroutine(http_peer_body)
         memset(large, 'x', sizeof large);
         bide_try(bide_http_respond(&self->exchange, large, sizeof large));
     } else if (path_is(&self->exchange, "/slow")) {
-        bide_try(bide_sleep_for(&self->sleep, 5 * SECOND));
+        bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
+        if (handled.slept < 0)
+            bide_return(handled.slept);
         bide_try(bide_http_respond(&self->exchange, "slow", 4));
+    } else if (path_is(&self->exchange, "/stays")) { /* completes although it is cancelled */
+        bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
+        bide_try(bide_http_respond(&self->exchange, "stayed", 6));
+    } else if (path_is(&self->exchange, "/half")) { /* waits twice, the second time for a client that must be there */
+        bide_http_set_half_close(&self->exchange, true);
+        bide_try(bide_sleep_for(&self->sleep, 5 * SECOND));
+        bide_http_set_half_close(&self->exchange, false);
+        bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
+        if (handled.slept < 0)
+            bide_return(handled.slept);
+        bide_try(bide_http_respond(&self->exchange, "half", 4));
+    } else if (path_is(&self->exchange, "/reads-slowly")) { /* waits, reads the body, waits */
+        bide_try(bide_sleep_for(&self->sleep, SECOND));
+        do {
+            bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+            keep_body(self->buffer, self->exchange.count);
+        } while (self->exchange.count != 0);
+        bide_await_status(handled.slept, bide_sleep_for(&self->sleep, 5 * SECOND));
+        if (handled.slept < 0)
+            bide_return(handled.slept);
+        bide_try(bide_http_respond(&self->exchange, "read", 4));
     } else if (path_is(&self->exchange, "/late-status")) {
         bide_http_add(&self->exchange, "X-One", "1");
         self->exchange.status = 404;
@@ -122,6 +160,11 @@ bide_coroutine(http_peer_body)
                                        read.count));
             bide_try(bide_writer_flush(&write, bide_http_writer(&self->exchange)));
         }
+    } else if (path_is(&self->exchange, "/upgrade-and-ends")) {
+        bide_try(bide_http_upgrade(&self->exchange, "echo"));
+        static bide_writer_operation write;
+        bide_try(bide_writer_write(&write, bide_http_writer(&self->exchange), "bye", 3));
+        bide_try(bide_writer_flush(&write, bide_http_writer(&self->exchange)));
     } else if (path_is(&self->exchange, "/echo")) {
         for (;;) {
             bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
@@ -133,13 +176,15 @@ bide_coroutine(http_peer_body)
         bide_slice trailer = bide_http_request_trailer(&self->exchange, "x-trailer");
         if (trailer.size != 0 && trailer.size < sizeof handled.trailer)
             memcpy(handled.trailer, trailer.data, trailer.size);
-    } else if (path_is(&self->exchange, "/count")) {
+    } else if (path_is(&self->exchange, "/count") || path_is(&self->exchange, "/count-and-note")) {
         for (;;) {
             bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
             if (self->exchange.count == 0)
                 break;
             keep_body(self->buffer, self->exchange.count);
         }
+        if (!path_is(&self->exchange, "/count"))
+            handled.counted_at = bide_now(bide_this_context());
         bide_try(bide_http_respond(&self->exchange, "counted", 7));
     } else {
         bide_return(-ENOENT);
@@ -321,7 +366,8 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->seed = 0;
     peer->piece = 0;
     peer->cut = 0;
-    peer->ends = true;
+    peer->ends = true; /* and waits for the responses: */
+    peer->server.options.allows_half_close = true;
     peer->reads_not = false;
     peer->pause = 0;
     peer->stop_after = 0;

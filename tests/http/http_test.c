@@ -352,6 +352,8 @@ static void shutting_down_ends_the_idle_and_says_so_to_the_others(void **state)
 static const char mixed[] = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n"
                             "3\r\nabc\r\n0\r\nX: y\r\n\r\nGET /chunks" HOST "GET /large" HOST
                             "POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /hello" HOST "\001";
+static const char waiting[] = "GET /slow" HOST "POST /reads-slowly HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+                              "GET /hello" HOST "GET /slow" HOST "GET /hello" HOST;
 
 static void it_can_be_cancelled_at_each_place(void **state)
 {
@@ -370,9 +372,8 @@ static void it_can_be_cancelled_at_each_place(void **state)
     }
 }
 
-static void it_may_be_destroyed_at_each_place(void **state)
+static void destroy_at_each_place(const char *input, uint64_t enough)
 {
-    (void)state;
     FILE *before = stderr; /* the loop reports its waiters. */
     stderr = fopen("/dev/null", "w");
     assert_non_null(stderr);
@@ -380,7 +381,7 @@ static void it_may_be_destroyed_at_each_place(void **state)
     uint64_t turns = 0;
     while (status == -ELOOP) {
         one.piece = 7;
-        bide_awaiter *awaiter = peer_begin(&one, mixed, strlen(mixed));
+        bide_awaiter *awaiter = peer_begin(&one, input, strlen(input));
         turns += 1 + turns / 100; /* (most of the later ones are similar) */
         one.loop.max_turns = turns;
         status = bide_sim_loop_wait(&one.loop, awaiter);
@@ -390,7 +391,215 @@ static void it_may_be_destroyed_at_each_place(void **state)
     fclose(stderr);
     stderr = before;
     assert_int_equal(status, 0);
-    assert_true(turns > 100);
+    assert_true(turns > enough);
+}
+
+static void it_may_be_destroyed_at_each_place(void **state)
+{
+    (void)state;
+    destroy_at_each_place(mixed, 100);
+    destroy_at_each_place(waiting, 40);
+    one.server.options.allows_half_close = false;
+    destroy_at_each_place(waiting, 40);
+}
+
+/* ---- Early ends ---- */
+
+/* A request with a body that the handler does not read. Returns the size. */
+static size_t long_request(char *request, const char *head, size_t body)
+{
+    size_t size = (size_t)sprintf(request, "%sContent-Length: %zu\r\n\r\n", head, body);
+    memset(request + size, 'x', body);
+    return size + body;
+}
+
+static void a_body_is_dropped_before_the_connection_ends(void **state)
+{
+    static const struct {
+        const char *head, *status;
+        size_t body;
+        int end;
+    } rows[] = {
+        {"POST /hello HTTP/1.1\r\nHost: a\r\n", "HTTP/1.1 200 ", 900000, 0},
+        {"POST /fails HTTP/1.1\r\nHost: a\r\n", "HTTP/1.1 500 ", 900000, 0},
+        {"POST /hello HTTP/1.1\r\nHost: a\r\n", "HTTP/1.1 413 ", 1048577, -EBADMSG},
+        {"POST /hello HTTP/1.1\r\n", "HTTP/1.1 400 ", 900000, -EBADMSG},
+    };
+    static char request[3 << 20];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t size = long_request(request, rows[i].head, rows[i].body);
+        one.piece = 60000;
+        one.pause = SECOND; /* (shorter than linger_timeout, and much longer in all) */
+        assert_int_equal(peer_say_bytes(&one, request, size), rows[i].end);
+        assert_memory_equal(one.output, rows[i].status, strlen(rows[i].status));
+        assert_int_equal(one.fed, size);
+        between(15 * SECOND, one.took, 20 * SECOND);
+    }
+    /* too much */
+    size_t size = long_request(request, rows[0].head, 3000000);
+    one.pause = 0;
+    assert_int_equal(peer_say_bytes(&one, request, size), -EBADMSG);
+    assert_memory_equal(one.output, "HTTP/1.1 413 ", 13);
+    assert_in_range(one.fed, 1048576, 1048576 + 2 * PEER_PIPE);
+    /* too slow */
+    size = long_request(request, rows[0].head, 900000);
+    one.pause = 3 * SECOND;
+    assert_int_equal(peer_say_bytes(&one, request, size), 0);
+    between(2 * SECOND, one.took, 4 * SECOND);
+    one.piece = 1000;
+    one.pause = SECOND;
+    assert_int_equal(peer_say_bytes(&one, request, size), 0);
+    between(30 * SECOND, one.took, 31 * SECOND);
+}
+
+static void an_upgraded_connection_lingers(void **state)
+{
+    static char request[300000];
+    (void)state;
+    int size = sprintf(request, "GET /upgrade-and-ends HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+    memset(request + size, 'x', 200000);
+    one.piece = 20000;
+    one.pause = SECOND;
+    assert_int_equal(peer_say_bytes(&one, request, (size_t)size + 200000), 0);
+    assert_string_equal(strstr(one.output, "\r\n\r\n"), "\r\n\r\nbye");
+    assert_int_equal(one.fed, size + 200000);
+    /* the client neither sends nor ends its output */
+    one.ends = false;
+    request[size] = '\0';
+    assert_int_equal(peer_say(&one, request), 0);
+    between(2 * SECOND, one.took, 4 * SECOND);
+}
+
+/* ---- Clients that leave ---- */
+
+static int ended_status, ended_error;
+
+static void note_end(bide_http_exchange *exchange, int error)
+{
+    ended_status = exchange->status;
+    ended_error = error;
+}
+
+static void use_leaving(void)
+{
+    ended_status = ended_error = 0;
+    use(&(bide_http_options){.ended = note_end});
+    one.server.options.allows_half_close = false;
+}
+
+static void a_handler_that_waits_is_cancelled_when_its_client_leaves(void **state)
+{
+    (void)state;
+    use_leaving();
+    assert_int_equal(peer_say(&one, "GET /slow" HOST), -ECONNRESET);
+    assert_int_equal(handled.slept, -ECANCELED);
+    assert_string_equal(one.output, "");
+    assert_int_equal(ended_status, 499);
+    assert_int_equal(ended_error, -ECONNRESET);
+    between(0, one.took, SECOND);
+    /* a response that was complete before, or is complete nevertheless, is sent */
+    assert_int_equal(peer_say(&one, "GET /hello" HOST "GET /stays" HOST), 0);
+    assert_string_equal(one.output, HELLO HEAD("200 OK") "Content-Length: 6\r\n\r\nstayed");
+    assert_int_equal(handled.slept, -ECANCELED);
+    between(0, one.took, SECOND);
+    assert_int_equal(ended_status, 200);
+    assert_int_equal(peer_say(&one, "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HELLO);
+    /* a client that leaves later */
+    one.pause = 2 * SECOND;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST), -ECONNRESET);
+    between(2 * SECOND, one.took, 3 * SECOND);
+    assert_int_equal(handled.slept, -ECANCELED);
+    /* one that stays is served, and may leave then */
+    one.pause = 8 * SECOND;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST), 0);
+    assert_int_equal(handled.slept, 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 4\r\n\r\nslow");
+    between(8 * SECOND, one.took, 9 * SECOND);
+}
+
+static void bytes_that_come_while_a_handler_waits_are_the_next_request(void **state)
+{
+    static const char both[] = "POST /reads-slowly HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+                               "POST /count HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\ndefGET /hello" HOST;
+    (void)state;
+    use_leaving();
+    one.ends = false;
+    for (size_t cut = 1; cut < sizeof both - 1; cut++)
+        for (int how = 0; how < 3; how++) {
+            one.cut = cut; /* (the first handler waits for six seconds) */
+            one.piece = how == 1 ? 1 : 0;
+            one.pause = how == 2 ? 7 * SECOND : 0;
+            assert_int_equal(peer_say(&one, both), -ETIMEDOUT); /* idle at last */
+            assert_string_equal(one.output,
+                                HEAD("200 OK") "Content-Length: 4\r\n\r\nread"
+                                HEAD("200 OK") "Content-Length: 7\r\n\r\ncounted" HELLO);
+            assert_int_equal(handled.read, 6);
+            assert_memory_equal(handled.body, "abcdef", 6);
+        }
+}
+
+/* More requests than the buffer holds arrive while the first handler waits. */
+static void a_full_buffer_pauses_the_guard(void **state)
+{
+    static char requests[30000] = "GET /slow" HOST;
+    (void)state;
+    use_leaving();
+    for (int i = 0; i < 500; i++)
+        strcat(requests, "GET /hello" HOST);
+    one.ends = false;
+    assert_int_equal(peer_say(&one, requests), -ETIMEDOUT);
+    assert_int_equal(handled.begun, 501);
+    assert_int_equal(handled.slept, 0);
+}
+
+static void a_body_is_read_before_its_client_is_watched(void **state)
+{
+    static const char *const requests[] = {
+        "POST /reads-slowly HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
+        "POST /reads-slowly HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        use_leaving();
+        one.pause = 2 * SECOND;
+        assert_int_equal(peer_say(&one, requests[i]), -ECONNRESET);
+        assert_int_equal(handled.slept, -ECANCELED);
+        assert_int_equal(handled.read, 3);
+        between(2 * SECOND, one.took, 3 * SECOND);
+        one.server.options.allows_half_close = true;
+        assert_int_equal(peer_say(&one, requests[i]), 0);
+        assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 4\r\n\r\nread");
+    }
+}
+
+static void a_client_that_has_ended_its_output_may_be_served(void **state)
+{
+    (void)state;
+    use_leaving();
+    one.server.options.allows_half_close = true;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /slow" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 4\r\n\r\nslow" HEAD("200 OK") "Content-Length: 4\r\n\r\nslow");
+    between(10 * SECOND, one.took, 11 * SECOND);
+    for (int allowed = 0; allowed < 2; allowed++) { /* one handler allows it for a while */
+        one.server.options.allows_half_close = allowed;
+        one.pause = 2 * SECOND;
+        assert_int_equal(peer_say(&one, "GET /half" HOST), -ECONNRESET);
+        assert_int_equal(handled.slept, -ECANCELED);
+        between(5 * SECOND, one.took, 6 * SECOND);
+    }
+}
+
+static void a_cancelled_connection_does_not_look_as_if_its_client_had_left(void **state)
+{
+    (void)state;
+    use_leaving();
+    one.ends = false;
+    one.stop_after = 5;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST), -ECANCELED);
+    assert_int_equal(handled.slept, -ECANCELED);
+    assert_int_equal(ended_error, -ECANCELED);
 }
 
 /* If a handler's upstream fails, the status says how. */
@@ -403,6 +612,61 @@ static void each_upstream_error_has_a_status(void **state)
     assert_non_null(strstr(one.output, "HTTP/1.1 502 Bad Gateway\r\n"));
     assert_non_null(strstr(one.output, "HTTP/1.1 503 Service Unavailable\r\n"));
     assert_non_null(strstr(one.output, "HTTP/1.1 504 Gateway Timeout\r\n"));
+}
+
+static void a_complete_response_is_not_replaced(void **state)
+{
+    (void)state;
+    use_leaving();
+    one.server.options.allows_half_close = true;
+    assert_int_equal(peer_say(&one, "GET /responds-and-fails" HOST), 0);
+    assert_string_equal(one.output, HEAD("426 Upgrade Required") "Content-Length: 8\r\n\r\ncomplete");
+    assert_int_equal(ended_status, 426);
+    assert_int_equal(ended_error, -EINVAL);
+    assert_int_equal(peer_say(&one, "HEAD /responds-and-fails" HOST "GET /responds-and-fails" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("426 Upgrade Required") "Content-Length: 8\r\n\r\n"
+                        HEAD("426 Upgrade Required") "Content-Length: 8\r\n\r\ncomplete" HELLO);
+    assert_int_equal(ended_error, 0);
+    assert_int_equal(peer_say(&one, "GET /unchanged-and-fails" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("304 Not Modified") "\r\n" HELLO);
+    /* the handler's time is over */
+    use(&(bide_http_options){.request_timeout = 3 * SECOND});
+    assert_int_equal(peer_say(&one, "GET /responds-and-waits" HOST "GET /hello" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 8\r\n\r\ncomplete");
+    between(3 * SECOND, one.took, 6 * SECOND);
+    /* the client has left */
+    use_leaving();
+    assert_int_equal(peer_say(&one, "GET /responds-and-waits" HOST), 0);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 8\r\n\r\ncomplete");
+    assert_int_equal(ended_error, -ECANCELED);
+}
+
+static void an_error_of_a_handler_does_not_blame_the_client(void **state)
+{
+    static const struct {
+        int error, status;
+    } rows[] = {{ENOENT, 404}, {EACCES, 403}, {EPERM, 403}, {EREMOTEIO, 502}, {EHOSTDOWN, 503}, {ENOMEM, 503}, {EMFILE, 503},
+                {ETIMEDOUT, 504}, {EBADMSG, 500}, {EFBIG, 500}, {EMSGSIZE, 500}, {EINVAL, 500}, {ENODATA, 500}, {EIO, 500},
+                {EPIPE, 500}, {ECONNRESET, 500}, {ECANCELED, 500}, {EAGAIN, 500}, {4095, 500}};
+    (void)state;
+    use_leaving();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int reads = 0; reads < 2; reads++) {
+            char request[200];
+            snprintf(request, sizeof request, "%sGET /fails-by?%d" HOST "GET /hello" HOST,
+                     reads ? "POST /nothing HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc" : "", rows[i].error);
+            assert_int_equal(peer_say(&one, request), 0);
+            const char *first = reads ? strstr(one.output, "\r\n\r\n") + 4 : one.output;
+            assert_int_equal(atoi(first + 9), rows[i].status);
+            assert_non_null(strstr(one.output, HELLO));
+        }
+    (void)peer_say(&one, "GET /fails-by?5" HOST);
+    assert_int_equal(ended_status, 500);
+    assert_int_equal(ended_error, -EIO);
+    /* the same errors, of the request */
+    (void)peer_say(&one, "POST /count HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n");
+    assert_int_equal(ended_status, 400);
+    assert_int_equal(ended_error, -EBADMSG);
 }
 
 static void a_handler_may_end_the_connection(void **state)
@@ -443,6 +707,16 @@ int main(void)
         TEST(shutting_down_ends_the_idle_and_says_so_to_the_others),
         TEST(it_can_be_cancelled_at_each_place),
         TEST(it_may_be_destroyed_at_each_place),
+        TEST(a_body_is_dropped_before_the_connection_ends),
+        TEST(an_upgraded_connection_lingers),
+        TEST(a_complete_response_is_not_replaced),
+        TEST(an_error_of_a_handler_does_not_blame_the_client),
+        TEST(a_handler_that_waits_is_cancelled_when_its_client_leaves),
+        TEST(bytes_that_come_while_a_handler_waits_are_the_next_request),
+        TEST(a_full_buffer_pauses_the_guard),
+        TEST(a_body_is_read_before_its_client_is_watched),
+        TEST(a_client_that_has_ended_its_output_may_be_served),
+        TEST(a_cancelled_connection_does_not_look_as_if_its_client_had_left),
         cmocka_unit_test_setup_teardown(each_upstream_error_has_a_status, begin_peer, end_peer),
         cmocka_unit_test_setup_teardown(a_handler_may_end_the_connection, begin_peer, end_peer),
     };

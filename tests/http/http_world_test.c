@@ -1,6 +1,6 @@
 /*
  * A server and clients over sockets, in each world: one request after another and many at once, bodies in
- * both directions, and shutdown.
+ * both directions, clients that leave while a handler waits, and shutdown.
  */
 #define _GNU_SOURCE
 #include "../io/world.h"
@@ -53,6 +53,18 @@ static struct {
     bide_descriptor file; /* BODY bytes */
     bide_file_operation write;
     char *body;
+    bide_event has_begun, goes, has_ended; /* of the handler of "/waits" */
+    int waited;                            /* its status */
+    struct leaver {
+        bide_task task;
+        bide_spawned spawned;
+        bide_descriptor socket;
+        bide_io_operation operation;
+        bide_event_waiter wait;
+        enum { CLOSES, RESETS, ENDS_ITS_OUTPUT } how;
+        char answer[1000];
+        size_t size;
+    } leaver;
     struct client {
         bide_task task;
         bide_spawned spawned;
@@ -76,6 +88,53 @@ bide_coroutine(file_body)
         bide_return(status);
     bide_try(bide_http_write_file(&self->exchange, &f.file, 0, 100));
     bide_try(bide_http_write_file(&self->exchange, &f.file, 100, BODY - 100));
+    bide_end();
+}
+
+struct waits {
+    bide_http_exchange exchange;
+    bide_event_waiter wait;
+};
+
+bide_coroutine(waits_body)
+{
+    bide_begin(waits_body, struct waits * self);
+    bide_http_set_half_close(&self->exchange, f.leaver.how == ENDS_ITS_OUTPUT);
+    bide_event_set(&f.has_begun);
+    bide_await_status(f.waited, bide_event_wait(&self->wait, &f.goes));
+    if (f.waited == 0)
+        bide_try(bide_http_respond(&self->exchange, "went", 4));
+    bide_finally();
+    bide_event_set(&f.has_ended);
+    bide_end();
+}
+
+/* Sends a request, and leaves when the handler has begun. */
+bide_coroutine(leaver_body)
+{
+    static const char request[] = "GET /waits HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    bide_begin(leaver_body, struct leaver * self);
+    bide_descriptor_init_closed(&self->socket);
+    bide_try(bide_connect(&self->operation, &self->socket, &f.address));
+    bide_try(bide_send(&self->operation, &self->socket, request, sizeof request - 1));
+    bide_try(bide_event_wait(&self->wait, &f.has_begun));
+    if (self->how == RESETS && f.world->memory == NULL) {
+        struct linger hard = {1, 0};
+        (void)setsockopt(bide_descriptor_fd(&self->socket), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    }
+    if (self->how == ENDS_ITS_OUTPUT) {
+        (void)bide_shutdown(&self->socket, BIDE_HALF_OUTPUT);
+        bide_event_set(&f.goes);
+        for (;;) {
+            bide_try(bide_recv(&self->operation, &self->socket, self->answer + self->size,
+                               sizeof self->answer - 1 - self->size));
+            if (self->operation.count == 0)
+                break;
+            self->size += self->operation.count;
+        }
+    }
+    bide_finally();
+    bide_close(&self->socket);
     bide_end();
 }
 
@@ -115,13 +174,17 @@ static void begin(void **state)
         {"GET", "/hello", {&hello_body, sizeof(struct hello)}, NULL},
         {"POST", "/echo", {&echo_body, sizeof(struct echo)}, NULL},
         {"GET", "/file", {&file_body, sizeof(struct file)}, NULL},
+        {"GET", "/waits", {&waits_body, sizeof(struct waits)}, NULL},
     };
     memset(&f, 0, sizeof f);
     f.world = world_of(state);
+    bide_event_init(&f.has_begun, false);
+    bide_event_init(&f.goes, false);
+    bide_event_init(&f.has_ended, false);
     f.body = malloc(BODY);
     for (int i = 0; i < BODY; i++)
         f.body[i] = (char)(i * 31 + i / 251);
-    assert_int_equal(bide_http_router_init(&f.router, routes, 3), 0);
+    assert_int_equal(bide_http_router_init(&f.router, routes, 4), 0);
     assert_int_equal(bide_http_server_init(&f.server, &(bide_http_options){.select_handler = bide_http_route_request,
                                                                            .argument = &f.router,
                                                                            .max_frame_size = f.router.frame,
@@ -213,6 +276,37 @@ static void many_clients_at_once(void **state)
     end();
 }
 
+static void leave(void **state, int how)
+{
+    bide_event_waiter wait;
+    begin(state);
+    f.leaver.how = how;
+    bide_spawn(&f.leaver.spawned, f.world->context, bide_task_init(&f.leaver.task, &leaver_body));
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.has_ended)), 0);
+    wait_for(&f.leaver.spawned);
+    assert_int_equal(f.leaver.spawned.root.status, 0);
+    end();
+}
+
+static void a_handler_is_cancelled_when_its_client_closes(void **state)
+{
+    leave(state, CLOSES);
+    assert_int_equal(f.waited, -ECANCELED);
+}
+
+static void a_handler_is_cancelled_when_its_client_resets(void **state)
+{
+    leave(state, RESETS);
+    assert_int_equal(f.waited, -ECANCELED);
+}
+
+static void a_client_may_end_its_output_and_be_served(void **state)
+{
+    leave(state, ENDS_ITS_OUTPUT);
+    assert_int_equal(f.waited, 0);
+    assert_non_null(strstr(f.leaver.answer, "\r\n\r\nwent"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +314,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(bodies_go_both_ways, world_begin, world_end),
         cmocka_unit_test_setup_teardown(files_are_sent, world_begin, world_end),
         cmocka_unit_test_setup_teardown(many_clients_at_once, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(a_handler_is_cancelled_when_its_client_closes, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(a_handler_is_cancelled_when_its_client_resets, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(a_client_may_end_its_output_and_be_served, world_begin, world_end),
     };
     return cmocka_run_group_tests_name("http_world", tests, NULL, NULL);
 }

@@ -211,6 +211,8 @@ static void put_frame(uint8_t type, uint8_t flags, uint32_t stream, const void *
 
 /* GET /slow, in HPACK: indexed :method GET, :scheme http, literals for :authority and :path */
 static const char slow_head[] = "\x82\x86\x01\x01" "a" "\x04\x05" "/slow";
+static const char upper_head[] = "\x82\x86\x01\x01" "a" "\x04\x05" "/slow" "\x40\x01" "X" "\x01" "b";
+static const char hello_head[] = "\x82\x86\x01\x01" "a" "\x04\x06" "/hello";
 static const char post_head[] = "\x83\x86\x01\x01" "a" "\x04\x06" "/count";
 
 static int say_flood(void)
@@ -281,12 +283,20 @@ static void frames_that_say_nothing_are_bounded(void **state)
         {"WINDOW_UPDATE", NGHTTP2_WINDOW_UPDATE, 0, 0, "\0\0\0\x01", 4},
         {"WINDOW_UPDATE of a stream", NGHTTP2_WINDOW_UPDATE, 0, 1, "\0\0\0\x01", 4},
         {"empty DATA", NGHTTP2_DATA, 0, 1, "", 0},
+        {"DATA of padding only", NGHTTP2_DATA, NGHTTP2_FLAG_PADDED, 1, "\3\0\0\0", 4},
+        {"an unknown frame", 0x42, 0, 0, "x", 1},
+        {"an unknown frame of a stream", 0xff, 0, 1, "", 0},
+        {"ALTSVC", 0x0a, 0, 1, "\0\0a", 3},
+        {"DATA of a stream that the server has reset", NGHTTP2_DATA, 0, 3, "x", 1},
+        {"HEADERS of a stream that the server has reset", NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 3, "\x88", 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         begin_flood();
         one.http2.stats.floods = 0;
         put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, post_head, sizeof post_head - 1);
+        if (rows[i].stream == 3 && rows[i].type <= NGHTTP2_HEADERS) /* (a name in upper case) */
+            put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 3, upper_head, sizeof upper_head - 1);
         for (int n = 0; n < 20000; n++)
             put_frame(rows[i].type, rows[i].flags, rows[i].stream, rows[i].data, rows[i].size);
         (void)say_flood();
@@ -294,6 +304,116 @@ static void frames_that_say_nothing_are_bounded(void **state)
             printf("# %s\n", rows[i].what);
         was_told_to_calm_down();
     }
+}
+
+/* Useful frames are not charged: much more of them than of the budget. */
+static void frames_that_say_something_are_free(void **state)
+{
+    (void)state;
+    use(NULL, &(bide_http2_options){.max_idle_frames = 20});
+    begin_flood();
+    put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, post_head, sizeof post_head - 1);
+    for (int n = 0; n < 5000; n++)
+        put_frame(NGHTTP2_DATA, 0, 1, "x", 1);
+    put_frame(NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, "", 0);
+    for (uint32_t i = 1; i < 1000; i++)
+        put_frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, 2 * i + 1, hello_head, sizeof hello_head - 1);
+    (void)say_flood();
+    assert_int_equal(one.http2.stats.floods, 0);
+    assert_int_equal(handled.read, 5000);
+    assert_int_equal(handled.begun, 1000);
+}
+
+/* RFC 9113, 5.1 and 5.1.1. Each frame arrives by itself, so the response to an earlier one has been sent. */
+static void frames_of_ended_streams_are_errors(void **state)
+{
+    enum { END = NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM };
+    static const struct {
+        const char *what;
+        uint32_t first, reset, id; /* the stream of a request; of a RST_STREAM, or 0; of the last frame */
+        uint8_t type, flags;
+        uint32_t code;
+    } rows[] = {
+        {"DATA after the end", 1, 0, 1, NGHTTP2_DATA, 0, NGHTTP2_STREAM_CLOSED},
+        {"HEADERS after the end", 1, 0, 1, NGHTTP2_HEADERS, END, NGHTTP2_STREAM_CLOSED},
+        {"CONTINUATION after the end", 1, 0, 1, NGHTTP2_CONTINUATION, END, NGHTTP2_PROTOCOL_ERROR},
+        {"DATA after a reset", 1, 1, 1, NGHTTP2_DATA, 0, NGHTTP2_STREAM_CLOSED},
+        {"HEADERS after a reset", 1, 1, 1, NGHTTP2_HEADERS, END, NGHTTP2_STREAM_CLOSED},
+        {"DATA of an idle stream", 1, 0, 3, NGHTTP2_DATA, 0, NGHTTP2_PROTOCOL_ERROR},
+        {"RST_STREAM of an idle stream", 1, 3, 1, NGHTTP2_PING, 0, NGHTTP2_PROTOCOL_ERROR},
+        {"an even stream", 1, 0, 2, NGHTTP2_HEADERS, END, NGHTTP2_PROTOCOL_ERROR},
+        {"WINDOW_UPDATE after the end", 1, 0, 1, NGHTTP2_WINDOW_UPDATE, 0, UINT32_MAX},
+        {"PRIORITY after the end", 1, 0, 1, NGHTTP2_PRIORITY, 0, UINT32_MAX},
+        {"the next stream", 1, 0, 3, NGHTTP2_HEADERS, END, UINT32_MAX},
+    };
+    (void)state;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bool has_body = rows[i].reset == 1;
+        begin_flood();
+        put_frame(NGHTTP2_HEADERS, has_body ? NGHTTP2_FLAG_END_HEADERS : END, rows[i].first, has_body ? post_head : hello_head,
+                  (has_body ? sizeof post_head : sizeof hello_head) - 1);
+        for (int n = 0; n < 20; n++) /* (time for the response) */
+            put_frame(NGHTTP2_PING, 0, 0, "12345678", 8);
+        if (rows[i].reset != 0)
+            put_frame(NGHTTP2_RST_STREAM, 0, rows[i].reset, "\0\0\0\x08", 4);
+        if (rows[i].type == NGHTTP2_HEADERS)
+            put_frame(rows[i].type, rows[i].flags, rows[i].id, hello_head, sizeof hello_head - 1);
+        else if (rows[i].type == NGHTTP2_PRIORITY)
+            put_frame(rows[i].type, rows[i].flags, rows[i].id, "\0\0\0\0\x10", 5);
+        else if (rows[i].type == NGHTTP2_PING)
+            put_frame(rows[i].type, rows[i].flags, 0, "12345678", 8);
+        else
+            put_frame(rows[i].type, rows[i].flags, rows[i].id, "\0\0\0\1", 4);
+        one.client.piece = 1;
+        (void)say_flood();
+        /* (without an error, the connection ends because it is idle) */
+        uint32_t code = one.client.goaway == NGHTTP2_NO_ERROR ? UINT32_MAX : one.client.goaway;
+        if (code != rows[i].code) {
+            printf("# %s: %u\n", rows[i].what, code);
+            wrong++;
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* Handlers that wait and do not read their bodies hold back no other request. */
+static void waiting_uploads_leave_others_their_window(void **state)
+{
+    static char body[200000];
+    (void)state;
+    for (size_t windows = 0; windows < 2; windows++) {
+        use(NULL, &(bide_http2_options){.all_windows = windows == 0 ? 0 : 1});
+        for (int i = 0; i < 40; i++)
+            talk2_post(&one, "/slow", body, sizeof body);
+        ask *last = talk2_post(&one, "/count-and-note", body, sizeof body);
+        assert_int_equal(talk2_run(&one), 0);
+        assert_int_equal(last->status, 200);
+        for (int i = 0; i < 40; i++)
+            assert_int_equal(one.asks[i].status, 200);
+        if (windows == 0)
+            assert_true(handled.counted_at < 2 * SECOND); /* (the loop's time starts at 1 s) */
+        else
+            assert_true(handled.counted_at >= 5 * SECOND); /* (it waits until the others have ended) */
+    }
+}
+
+/* A connection has one stream at least, and others if the server's budget allows it. */
+static void all_connections_share_a_number_of_streams(void **state)
+{
+    (void)state;
+    use(NULL, &(bide_http2_options){.max_all_streams = 3});
+    for (int i = 0; i < 10; i++)
+        talk2_ask(&one, "/slow");
+    assert_int_equal(talk2_run(&one), 0);
+    int served = 0, refused = 0;
+    for (int i = 0; i < 10; i++) {
+        served += one.asks[i].status == 200;
+        refused += one.asks[i].code == NGHTTP2_REFUSED_STREAM;
+    }
+    assert_int_equal(served, 3);
+    assert_int_equal(refused, 7);
+    assert_int_equal(one.http2.stats.refused, 7);
 }
 
 static void a_head_without_an_end_is_bounded(void **state)
@@ -423,6 +543,10 @@ int main(void)
         TEST(streams_that_are_reset_at_once_are_bounded),
         TEST(requests_that_are_none_are_bounded),
         TEST(frames_that_say_nothing_are_bounded),
+        TEST(frames_that_say_something_are_free),
+        TEST(frames_of_ended_streams_are_errors),
+        TEST(waiting_uploads_leave_others_their_window),
+        TEST(all_connections_share_a_number_of_streams),
         TEST(a_head_without_an_end_is_bounded),
         TEST(upper_case_names_are_rejected),
         TEST(excess_streams_are_rejected),

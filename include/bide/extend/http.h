@@ -92,7 +92,7 @@ bide_awaiter *bide_http_transport_run(bide_http_connection *connection);
 int bide_http_transport_finish(bide_http_connection *connection, int error);
 
 /*
- * The same with a response that says no more than `status`.
+ * The same with a response that says no more than `status`. A response that is complete stays.
  * Threads: the loop's. Errors: -EALREADY (some of another response was sent), -EMSGSIZE (there is
  * no room). Progress: wait-free.
  */

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 
-from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, run, tests_of)
+from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, run, speaks_http2, tests_of)
 from programs import Beside
 
 TEXT = b"0123456789"
@@ -110,13 +110,15 @@ def shrinks(httpd, path, *arguments):
             size += len(piece)
         curl.wait(PATIENCE)
         check(size < LARGE, arguments, "it has got", size)
-        check(curl.returncode != 0, arguments, "curl takes it for whole")
+        # (18: the body is shorter than announced; 92: the stream was reset)
+        equal(curl.returncode, 92 if any("http2" in argument for argument in arguments) else 18, arguments)
 
 
 def files_shrink_while_they_are_sent():
     lacking = missing("curl", "openssl")
     if lacking:
         return lacking
+    with_http2 = speaks_http2()
     for tls in (False, True):
         with Httpd({"a": TEXT, "large": b""}, tls=tls) as httpd:
             path = httpd.path("large")
@@ -125,8 +127,8 @@ def files_shrink_while_they_are_sent():
             shrinks(httpd, path, "--http1.1")
             httpd.idle()
             descriptors = httpd.descriptors()
-            for arguments in (["--http1.1"], ["--http1.1", "--range", "1000-"],
-                              ["--http2"] if tls else ["--http2-prior-knowledge"]):
+            for arguments in [["--http1.1"], ["--http1.1", "--range", "1000-"]] + (
+                    [["--http2"] if tls else ["--http2-prior-knowledge"]] if with_http2 else []):
                 shrinks(httpd, path, *arguments)
                 equal(httpd.curl("URL/a"), TEXT)
             patience = time.monotonic() + PATIENCE

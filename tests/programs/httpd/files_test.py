@@ -10,7 +10,7 @@ import sys
 import urllib.parse
 
 from harness import (PATIENCE, Httpd, Response, ask, check, equal, held, missing, read_all, read_exactly, run,
-                     tests_of, wait_until_closed)
+                     speaks_http2, tests_of, wait_until_closed)
 
 TEXT = b"0123456789"
 LARGE = os.urandom(1 << 20) * 3
@@ -351,6 +351,16 @@ def misuse_is_reported():
         fails(1, "Address already in use", "--port", str(httpd.port), "/")
     done = subprocess.run([Httpd.program, "--help"], capture_output=True, text=True, check=True)
     check(done.stdout.startswith("usage: httpd ") and done.stderr == "")
+
+
+def http2_without_tls_by_prior_knowledge():
+    if not speaks_http2():
+        return "curl or httpd was built without HTTP/2"
+    with Httpd({"1k": b"x" * 1024}, ["--log", "-"]) as httpd:
+        equal(httpd.curl("--http2-prior-knowledge", "-w", " %{http_code} %{http_version}", "URL/1k"), b"x" * 1024 + b" 200 2")
+        httpd.out.expect(r'^127\.0\.0\.1 .* "GET /1k HTTP/2\S*" 200 1024 ')
+        equal(httpd.curl("--http1.1", "-w", " %{http_code} %{http_version}", "URL/1k"), b"x" * 1024 + b" 200 1.1")
+        equal(httpd.curl("--http2", "-w", " %{http_version}", "URL/1k"), b"x" * 1024 + b" 1.1", "an upgrade is not offered:")
 
 
 run(tests_of(dict(globals())), sys.argv[1:])

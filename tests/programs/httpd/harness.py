@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -166,6 +167,20 @@ def certificate(name):
 
 
 # ---- Clients ----
+
+
+def speaks_http2():
+    """Whether curl has HTTP/2, and httpd was built with it: then it is negotiated over TLS."""
+    version = subprocess.run(["curl", "--version"], capture_output=True, text=True, check=True).stdout
+    if "HTTP2" not in version.split():
+        return False
+    context = ssl.create_default_context(cafile=certificate("authority"))
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    try:
+        with Httpd(tls=True) as httpd, context.wrap_socket(httpd.client(), server_hostname="localhost") as client:
+            return client.selected_alpn_protocol() == "h2"
+    except Failure:  # it was built without TLS
+        return False
 
 
 class Response:

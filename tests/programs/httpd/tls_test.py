@@ -129,7 +129,8 @@ def plain_text_is_rejected():
     with Httpd({"a": TEXT}, tls=True) as httpd:
         with httpd.client() as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            read_all(client)
+            said = read_all(client)
+            check(said == b"" or said[:1] == b"\x15", "it answers neither with nothing nor with an alert:", said)
         equal(httpd.idle()["requests"], 0)
         equal(httpd.curl("URL/a"), TEXT)
 

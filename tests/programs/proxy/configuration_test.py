@@ -60,9 +60,13 @@ def errors_are_reported_with_their_line():
         file.flush()
         done = subprocess.run([Proxy.program, "--check", file.name], capture_output=True, text=True, check=False)
         equal((done.returncode, done.stdout, done.stderr), (0, "", ""))
-    for arguments in ((), ("--nonsense",), ("--check", "/nowhere/at/all"), ("a", "b"), ("--http", "a")):
+    for arguments, status, message in (
+            ((), 2, "expected a FILE or a --server"), (("--nonsense",), 2, "nonsense"),
+            (("--check", "/nowhere/at/all"), 1, "/nowhere/at/all: No such file or directory"),
+            (("a", "b"), 2, "expected one FILE"), (("--http", "a"), 2, "expected one FILE")):
         done = subprocess.run([Proxy.program, *arguments], capture_output=True, text=True, check=False)
-        check(done.returncode != 0 and done.stderr, arguments)
+        equal(done.returncode, status, arguments, done.stderr)
+        check(message in done.stderr, arguments, done.stderr)
     done = subprocess.run([Proxy.program, "--help"], capture_output=True, text=True, check=False)
     check(done.returncode == 0 and done.stdout.startswith("usage: proxy"))
 

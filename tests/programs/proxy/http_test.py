@@ -453,6 +453,49 @@ def a_request_waits_for_a_full_server():
                 equal(Message(second).body, b"two")
 
 
+def a_request_whose_client_has_left_is_not_sent():
+    with Server() as server, Proxy(configuration(f"{server.name} max 1")) as proxy:
+        with proxy.client() as first, proxy.client() as last:
+            ask(first, "/first")
+            with server.accept() as other:
+                equal(Message(other).line, "GET /first HTTP/1.1")
+                for number in range(6):
+                    with proxy.client() as gone:
+                        ask(gone, f"/gone{number}")
+                        if number % 2:
+                            reset(gone)
+                for _ in range(6):
+                    proxy.out.expect(r'"GET /gone\d" 499 in=0 out=0 .* the client has left$')
+                ask(last, "/last")
+                respond(other, body=b"one")
+                equal(Message(first).body, b"one")
+                equal(Message(other).line, "GET /last HTTP/1.1")
+                respond(other, body=b"two")
+                equal(Message(last).body, b"two")
+
+
+def a_client_that_has_ended_its_output_gets_its_response():
+    with Server() as server, Proxy(configuration(server.name)) as proxy:
+        with proxy.client() as client:
+            ask(client, "/")
+            with server.accept() as other:
+                equal(Message(other).line, "GET / HTTP/1.1")
+                client.shutdown(socket.SHUT_WR)
+                respond(other, body=b"one")
+                equal(Message(client).body, b"one")
+
+
+def a_request_is_given_up_when_its_client_resets_the_connection():
+    with Server() as server, Proxy(configuration(server.name)) as proxy:
+        client = proxy.client()
+        ask(client, "/")
+        with server.accept() as other:
+            equal(Message(other).line, "GET / HTTP/1.1")
+            reset(client)
+            equal(read_all(other), b"")
+        proxy.out.expect(r'"GET /" 499 .* the client has left$')
+
+
 # ---- Shutdown and reloads ----
 
 

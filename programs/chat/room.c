@@ -17,6 +17,8 @@ struct room {
     struct line history[HISTORY];
 };
 
+enum { MAX_NAMESAKES = 99999 }; /* in a room: a member's name has space for the number */
+
 static struct room *rooms[MAX_ROOMS];
 static unsigned long departures;
 static bide_event closed_event;
@@ -128,12 +130,52 @@ char *room_member_list(const struct room *room, size_t *size)
 
 /* ---- Joining and leaving ---- */
 
-static bool has_member(const struct room *room, const char *name)
+/* The number N of a name "WANTED N" as choose_name prints it; 1 for WANTED itself; 0 for another name. */
+static unsigned number_of(const char *name, const char *wanted, size_t size)
 {
-    const struct member *member = room->members;
-    while (member != NULL && strcmp(member->name, name) != 0)
-        member = member->next;
-    return member != NULL;
+    unsigned number = 0;
+    if (strncmp(name, wanted, size) != 0)
+        return 0;
+    if (name[size] == '\0')
+        return 1;
+    if (name[size] != ' ' || name[size + 1] == '0')
+        return 0;
+    for (const char *at = name + size + 1; *at != '\0'; at++) {
+        if (*at < '0' || *at > '9' || number > MAX_NAMESAKES)
+            return 0;
+        number = 10 * number + (unsigned)(*at - '0');
+    }
+    return number >= 2 ? number : 0;
+}
+
+/*
+ * Gives the member the wanted name, or with the smallest number of 2 or more that makes it unique. One
+ * pass over the members, however many namesakes there are: N members have at most N of the numbers 1
+ * to N + 1. Returns 0, -ENOMEM, or -EMFILE if there are too many namesakes.
+ */
+static int choose_name(struct member *member, const struct room *room, const char *wanted)
+{
+    size_t count = 0, size = strlen(wanted);
+    for (const struct member *at = room->members; at != NULL; at = at->next)
+        count++;
+    unsigned char *is_taken = calloc(count + 2, 1);
+    if (is_taken == NULL)
+        return -ENOMEM;
+    for (const struct member *at = room->members; at != NULL; at = at->next) {
+        unsigned number = number_of(at->name, wanted, size);
+        if (number <= count)
+            is_taken[number] = 1;
+    }
+    unsigned free_number = 1;
+    while (free_number <= count && is_taken[free_number])
+        free_number++;
+    free(is_taken);
+    if (free_number > MAX_NAMESAKES)
+        return -EMFILE;
+    strcpy(member->name, wanted);
+    if (free_number > 1)
+        snprintf(member->name + size, sizeof member->name - size, " %u", free_number);
+    return 0;
 }
 
 /*
@@ -185,13 +227,13 @@ int room_enter(struct member *member, const char *room, size_t room_size, const 
     if (link == NULL)
         return -EMFILE;
     if (*link == NULL || strcmp((*link)->name, room_name) != 0) {
-        int status = create_room(link, room_name);
-        if (status < 0)
-            return status;
+        int created = create_room(link, room_name);
+        if (created < 0)
+            return created;
     }
-    strcpy(member->name, wanted);
-    for (unsigned i = 2; has_member(*link, member->name); i++)
-        snprintf(member->name, sizeof member->name, "%s %u", wanted, i % 100000);
+    int status = choose_name(member, *link, wanted);
+    if (status < 0)
+        return status;
     member->room = *link;
     member->next = member->room->members;
     member->link = &member->room->members;

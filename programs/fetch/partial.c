@@ -65,7 +65,7 @@ async int partial_load(struct worker *worker, struct transfer *transfer)
     struct stat about;
     bide_descriptor_init_closed(&file);
     defer bide_close(&file);
-    int status = await bide_open(&file, paths->origin, O_RDONLY, 0);
+    int status = await bide_open(&file, paths->origin, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (status < 0)
         return status == -ECANCELED ? status : 0;
     long count = await bide_read_at(&file, worker->buffer, MAX_URL + sizeof transfer->validator, 0);
@@ -91,11 +91,13 @@ async int partial_save(struct worker *worker, const struct transfer *transfer)
     bide_descriptor_init_closed(&file);
     defer bide_close(&file);
     worker->is_saved = is_worth_saving(worker, transfer);
-    if (!worker->is_saved) {
-        int status = await bide_unlink(paths->origin, 0);
-        return status == -ENOENT ? 0 : status;
-    }
-    try await bide_open(&file, paths->origin, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    /* A new file, so that nothing is written through a link that another user has put there. */
+    int status = await bide_unlink(paths->origin, 0);
+    if (status == -ENOENT)
+        status = 0;
+    if (status < 0 || !worker->is_saved)
+        return status;
+    try await bide_open(&file, paths->origin, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     int size = snprintf(worker->buffer, sizeof worker->buffer, "%s\n%s\n", transfer->url,
                         transfer->validator);
     try await bide_write_at(&file, worker->buffer, (size_t)size, 0);

@@ -186,11 +186,15 @@ static void list_clients(struct client *client)
 {
     size_t begin = buffer_used(&client->out);
     for (struct client *at = client->kv->clients; at != NULL; at = at->next) {
-        char line[160];
-        int size = snprintf(line, sizeof line, "id=%llu name=%.*s sub=%zu qbuf=%zu obl=%zu\n",
-                            (unsigned long long)at->id, (int)buffer_used(&at->name) % 100,
-                            at->name.data != NULL ? at->name.data : "", at->subscription_count,
-                            buffer_used(&at->in), at == client ? 0 : buffer_used(&at->out));
+        enum { MAX_NAME = 100 };
+        char line[256];
+        size_t name = buffer_used(&at->name) < MAX_NAME ? buffer_used(&at->name) : MAX_NAME;
+        int size =
+            snprintf(line, sizeof line, "id=%llu name=%.*s sub=%zu qbuf=%zu obl=%zu\n",
+                     (unsigned long long)at->id, (int)name,
+                     name > 0 ? at->name.data + at->name.begin : "", at->subscription_count,
+                     buffer_used(&at->in), at == client ? 0 : buffer_used(&at->out) + at->sending);
+        bide_assert(size > 0 && (size_t)size < sizeof line);
         reply_raw(client, line, (size_t)size);
     }
     /* (the text becomes a bulk string: copied out, and appended again behind its head) */
@@ -247,7 +251,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n\r\n"
         "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
         "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
-        "aof_enabled:%d\r\naof_rewrite_in_progress:%d\r\naof_current_size:%lld\r\n"
+        "aof_enabled:%d\r\naof_last_write_status:%s\r\naof_rewrite_in_progress:%d\r\naof_current_"
+        "size:%lld\r\n"
         "aof_groups:%llu\r\naof_syncs:%llu\r\n\r\n"
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_commands_processed:%llu\r\n"
         "expired_keys:%llu\r\nkeyspace_hits:%llu\r\nkeyspace_misses:%llu\r\npubsub_channels:%zu\r\n"
@@ -258,12 +263,13 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count, kv->options.clients,
         (unsigned long long)kv->changes, kv->is_saving, (long long)kv->last_save / 1000,
-        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on, kv->journal.is_rewriting,
-        (long long)kv->journal.size, (unsigned long long)kv->journal.groups,
-        (unsigned long long)kv->journal.syncs, (unsigned long long)kv->connections,
-        (unsigned long long)kv->commands, (unsigned long long)keys->expirations,
-        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
-        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
+        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
+        kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
+        (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
+        (unsigned long long)kv->connections, (unsigned long long)kv->commands,
+        (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
+        (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
+        (unsigned long long)kv->pubsub.cut_off,
         (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
         (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
         keys->keys.expiry_count);

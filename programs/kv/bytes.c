@@ -102,11 +102,20 @@ static bool match_character(char c, struct bytes pattern, size_t *at)
 bool bytes_match(struct bytes bytes, struct bytes pattern)
 {
     size_t i = 0, at = 0, star = SIZE_MAX, from = 0;
+    uint64_t steps = (uint64_t)MATCH_STEPS * (bytes.size + pattern.size);
     while (i < bytes.size) {
+        size_t before = at;
         if (at < pattern.size && pattern.data[at] == '*') {
             star = ++at;
             from = i;
-        } else if (at < pattern.size && match_character(bytes.data[i], pattern, &at)) {
+            continue;
+        }
+        bool matches = at < pattern.size && match_character(bytes.data[i], pattern, &at);
+        size_t taken = at > before ? at - before : 1;
+        if (steps < taken)
+            return false;
+        steps -= taken;
+        if (matches) {
             i++;
         } else if (star != SIZE_MAX) {
             at = star;

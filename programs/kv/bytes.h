@@ -35,7 +35,12 @@ size_t number_print(char *text, int64_t number);
  */
 bool number_read(struct bytes text, int64_t *number);
 
-/* Matches a glob pattern of *, ?, [a-z], [^a-z] and \c. */
+/*
+ * Matches a glob pattern of *, ?, [a-z], [^a-z] and \c. If it takes more than MATCH_STEPS steps for
+ * each byte of the text and the pattern, it does not match. A pattern of up to half as many bytes
+ * never does.
+ */
+enum { MATCH_STEPS = 128 };
 bool bytes_match(struct bytes bytes, struct bytes pattern);
 
 /* ---- Growing buffers ---- */

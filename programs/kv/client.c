@@ -41,8 +41,27 @@ async int run_control_request(struct client *client)
     return 0;
 }
 
-/* Runs the complete requests and sends the replies. */
-async int run_requests(struct client *client)
+/*
+ * Waits until the changes that the replies report are in the file. If they are not, for lack of room,
+ * the replies become errors.
+ */
+async int settle_replies(struct journal *journal, struct buffer *out, struct buffer *changes)
+{
+    int status = 0;
+    if (journal_holds_replies(journal, buffer_used(changes) > 0)) {
+        status = await journal_wait(journal);
+        if (journal_is_full_error(status))
+            status = replies_refuse_changes(out, changes, status) ? 0 : -ENOMEM;
+    }
+    buffer_clear(changes, RETAINED_CAPACITY);
+    return status;
+}
+
+/*
+ * Runs the complete requests and sends the replies. Those of a subscriber are sent by its other
+ * coroutine; with `until_subscribed`, that one does not run yet.
+ */
+async int run_requests(struct client *client, bool until_subscribed)
 {
     struct journal *journal = &client->kv->journal;
     bool more;
@@ -53,14 +72,20 @@ async int run_requests(struct client *client)
             await run_control_request(client);
         if (client->has_subscribed) {
             bide_single_consumer_auto_event_set(&client->messages);
+            while (!until_subscribed && buffer_used(&client->out) >= CLIENT_MAX_REPLIES &&
+                   !client->is_broken)
+                try await bide_single_consumer_auto_event_wait(&client->taken);
         } else if (buffer_used(&client->out) > 0) {
-            if (journal_holds_replies(journal))
-                try await journal_wait(journal);
+            try await settle_replies(journal, &client->out, &client->changes);
             try await bide_send(client->socket, client->out.data + client->out.begin,
                                 buffer_used(&client->out));
             buffer_clear(&client->out, RETAINED_CAPACITY);
         }
-    } while (more && !client->is_broken);
+        if (client->work >= CLIENT_MAX_WORK) {
+            client->work = 0;
+            try await bide_sleep_for(TASKS_PAUSE);
+        }
+    } while (more && !client->is_broken && !(until_subscribed && client->has_subscribed));
     return 0;
 }
 
@@ -82,8 +107,11 @@ static bool reserve_input(struct client *client)
  */
 async int receive_requests(struct client *client, bool until_subscribed)
 {
-    while (!client->is_closing && !client->is_broken &&
-           !(until_subscribed && client->has_subscribed)) {
+    for (;;) {
+        /* (the first time, those that a subscriber sent together with its first subscription) */
+        try await run_requests(client, until_subscribed);
+        if (client->is_closing || client->is_broken || (until_subscribed && client->has_subscribed))
+            return 0;
         if (!reserve_input(client))
             return -ENOMEM;
         long count = try await bide_recv(client->socket, client->in.data + client->in.end,
@@ -91,9 +119,7 @@ async int receive_requests(struct client *client, bool until_subscribed)
         if (count == 0)
             return -EPIPE;
         client->in.end += (size_t)count;
-        try await run_requests(client);
     }
-    return 0;
 }
 
 /* ---- Clients that have subscribed ---- */
@@ -116,21 +142,26 @@ async int receive_subscriber_requests(struct client *client)
 async int send_messages(struct client *client)
 {
     struct journal *journal = &client->kv->journal;
-    struct buffer sending = {0};
+    struct buffer sending = {0}, changes = {0};
     defer buffer_free(&sending);
+    defer buffer_free(&changes);
     for (;;) {
         while (buffer_used(&client->out) == 0) {
             if (client->is_closing || client->is_broken)
                 return 0;
             try await bide_single_consumer_auto_event_wait(&client->messages);
         }
-        if (journal_holds_replies(journal))
-            try await journal_wait(journal);
-        struct buffer filled = client->out;
+        struct buffer filled = client->out, filled_changes = client->changes;
         client->out = sending;
+        client->changes = changes;
         sending = filled;
+        changes = filled_changes;
+        bide_single_consumer_auto_event_set(&client->taken);
+        client->sending = buffer_used(&sending);
+        try await settle_replies(journal, &sending, &changes);
         try await bide_send(client->socket, sending.data + sending.begin, buffer_used(&sending));
         buffer_clear(&sending, RETAINED_CAPACITY);
+        client->sending = 0;
     }
 }
 
@@ -145,6 +176,7 @@ static void client_init(struct client *client, bide_connection *connection)
                               .next = kv->clients,
                               .link = &kv->clients};
     bide_single_consumer_auto_event_init(&client->messages, false);
+    bide_single_consumer_auto_event_init(&client->taken, false);
     if (client->next != NULL)
         client->next->link = &client->next;
     kv->clients = client;
@@ -163,6 +195,7 @@ static void client_destroy(struct client *client)
     client->kv->client_count--;
     buffer_free(&client->in);
     buffer_free(&client->out);
+    buffer_free(&client->changes);
     buffer_free(&client->name);
     free(client->request.more);
 }

@@ -14,8 +14,19 @@
 struct kv;
 struct subscription;
 
+enum {
+    /* Bytes of replies that are made before some are sent. */
+    CLIENT_MAX_REPLIES = 1 << 20,
+    /* Work before others have their turn: arguments, and keys, patterns and subscribers visited. */
+    CLIENT_MAX_WORK = 8192
+};
+
 /* An action that a request leaves to its client's coroutine, because it takes time. */
 enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_SAVE_LATER, CONTROL_REWRITE, CONTROL_STOP };
+
+struct reply_range {
+    size_t begin, end; /* from out.begin on */
+};
 
 struct client {
     struct kv *kv;
@@ -27,14 +38,19 @@ struct client {
     struct buffer in;
     struct request request;
     struct buffer out;
+    struct buffer
+        changes; /* struct reply_range of the replies in `out` that report changes of keys */
     enum control control;
+    size_t work;         /* since others had their turn */
     bool is_closing;     /* disconnect when `out` has been sent */
     bool is_broken;      /* disconnect at once: no memory for a reply, or too slow */
     bool has_subscribed; /* at any time */
+    size_t sending;      /* bytes that a subscriber's other coroutine has taken from `out` */
 
     struct subscription *subscriptions; /* newest first */
     size_t subscription_count;
     bide_single_consumer_auto_event messages; /* `out` has data, for a client that has subscribed */
+    bide_single_consumer_auto_event taken;    /* that data is being sent */
 };
 
 /* An argument of the request. Argument 0 is the command's name. */
@@ -45,6 +61,18 @@ static inline struct bytes client_argument(const struct client *client, size_t i
 }
 
 /* ---- Replies ---- */
+
+/* Notes that the replies from `begin` on report a change. Without memory, the client is disconnected. */
+void reply_note_change(struct client *client, size_t begin);
+
+/*
+ * Replaces the replies that report changes by an error. Returns false if memory is exhausted, and then
+ * `out` is unchanged.
+ */
+bool replies_refuse_changes(struct buffer *out, const struct buffer *changes, int error);
+
+/* Replies that a change is refused, since the append-only file cannot be written. */
+void reply_refused(struct client *client, int error);
 
 /* Appends bytes unchanged. */
 void reply_raw(struct client *client, const char *data, size_t size);

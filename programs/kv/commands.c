@@ -116,13 +116,34 @@ static const struct command *find_command(struct bytes bytes)
 
 /* ---- Running one ---- */
 
+/* Runs a command that may change keys, and notes which replies report a change. */
+static void run_change(struct client *client, const struct command *command)
+{
+    struct journal *journal = &client->kv->journal;
+    size_t records = buffer_used(&journal->filling), replies = buffer_used(&client->out);
+    if (journal->full < 0) {
+        reply_refused(client, journal->full);
+        return;
+    }
+    command->run(client);
+    if (buffer_used(&journal->filling) > records)
+        reply_note_change(client, replies);
+}
+
+/*
+ * A request that begins like HTTP ends the connection, since any web page can make a browser send one
+ * to a server on the same machine, with commands in its body.
+ */
 void command_run(struct client *client)
 {
     struct bytes name = client_argument(client, 0);
     const struct command *command = find_command(name);
     int count = client->request.count < INT32_MAX ? (int)client->request.count : INT32_MAX;
     client->kv->commands++;
-    if (command == NULL) {
+    client->kv->work += client->request.count;
+    if (command == NULL && (bytes_are(name, "POST") || bytes_are(name, "HOST:"))) {
+        client->is_broken = true;
+    } else if (command == NULL) {
         reply_error(client, "-ERR unknown command '%.*s'", name.size < 128 ? (int)name.size : 128,
                     name.data);
     } else if (count < command->min_arguments ||
@@ -134,6 +155,8 @@ void command_run(struct client *client)
                     "-ERR Can't execute '%.*s': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT "
                     "are allowed in this context",
                     (int)name.size, name.data);
+    } else if (command->kind == WRITES && client->kv->journal.is_on) {
+        run_change(client, command);
     } else {
         command->run(client);
     }
@@ -141,8 +164,8 @@ void command_run(struct client *client)
 
 bool client_run(struct client *client)
 {
-    enum { MAX_REPLY_BYTES = 1 << 20 };
     struct kv *kv = client->kv;
+    uint64_t begun = kv->work;
     kv_update_clock(kv);
     while (!client->is_closing && !client->is_broken) {
         if (buffer_used(&client->in) == 0)
@@ -161,7 +184,10 @@ bool client_run(struct client *client)
         command_run(client);
         client->in.begin += client->request.size;
         request_clear(&client->request);
-        if (buffer_used(&client->out) >= MAX_REPLY_BYTES || client->control != CONTROL_NONE)
+        client->work += kv->work - begun;
+        begun = kv->work;
+        if (buffer_used(&client->out) >= CLIENT_MAX_REPLIES || client->work >= CLIENT_MAX_WORK ||
+            client->control != CONTROL_NONE)
             return true;
     }
     return false;
@@ -212,4 +238,20 @@ void reply_finish_array(struct client *client, size_t begin, size_t count)
     memcpy(at + begin, head, size);
     client->out.end -= size;
     reply_drop(client, begin + size, begin + HEAD_SIZE);
+}
+
+void reply_too_large(struct client *client)
+{
+    reply_error(client, "-ERR the reply would be larger than %zu bytes", client->kv->options.reply);
+}
+
+bool finish_listing(struct client *client, size_t begin, size_t count)
+{
+    if (client_refuses_reply(client)) {
+        reply_drop(client, begin, buffer_used(&client->out));
+        reply_too_large(client);
+        return false;
+    }
+    reply_finish_array(client, begin, count);
+    return true;
 }

@@ -58,4 +58,22 @@ void reply_drop(struct client *client, size_t from, size_t to);
 size_t reply_start_array(struct client *client);
 void reply_finish_array(struct client *client, size_t begin, size_t count);
 
+/*
+ * True if the replies of the client are too large to be continued: an array of several values is an
+ * error instead. Or its memory is exhausted.
+ */
+static inline bool client_refuses_reply(const struct client *client)
+{
+    return client->is_broken ||
+           buffer_used(&client->out) > client->kv->options.reply + CLIENT_MAX_REPLIES;
+}
+
+/* Replies that several values are too large for one reply. */
+void reply_too_large(struct client *client);
+
+/*
+ * As reply_finish_array; but if the array is too large, an error replaces it. Returns false then.
+ */
+bool finish_listing(struct client *client, size_t begin, size_t count);
+
 #endif

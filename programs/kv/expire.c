@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+enum { FULL_PAUSE = 100000000 }; /* nanoseconds, while there is no room for records */
+
 enum {
     MAX_KEYS = 256, /* removed at a time */
     MAX_PENDING_BYTES =
@@ -32,7 +34,10 @@ async int expire_keys(struct kv *kv)
             journal_wake_writer(&kv->journal);
             status = await bide_sleep_for(TASKS_PAUSE);
             if (status == 0 && buffer_used(&kv->journal.filling) > MAX_PENDING_BYTES)
-                status = await journal_next_group(&kv->journal);
+                status = kv->journal.full < 0 ? await bide_sleep_for(FULL_PAUSE)
+                                              : await journal_next_group(&kv->journal);
+            if (journal_is_full_error(status))
+                status = 0;
         }
         if (status < 0 && status != -ETIMEDOUT)
             return status;

@@ -4,8 +4,6 @@
  */
 #include "tasks.h"
 
-#include <errno.h>
-
 /* A group waits this fraction of a sync's time for all clients that have just received replies. */
 enum { GATHER_DIVISOR = 4 };
 
@@ -18,19 +16,22 @@ enum { PREALLOCATION = 256 << 10, MIN_PREALLOCATED = 64 << 10 };
 async int journal_wait(struct journal *journal)
 {
     bide_sequence target = journal->last_group;
-    if (journal->error < 0)
-        return journal->error;
+    if (journal->error < 0 || journal->full < 0)
+        return journal->error < 0 ? journal->error : journal->full;
     if (buffer_used(&journal->filling) > 0) {
         target++;
         journal->waiting_clients++;
         if (journal->expected_clients != 0 && journal->waiting_clients >= journal->expected_clients)
             bide_single_consumer_auto_event_set(&journal->writer_wakeup);
     }
-    return await bide_sequence_barrier_wait_until_published(&journal->written, target);
+    try await bide_sequence_barrier_wait_until_published(&journal->written, target);
+    return journal->full;
 }
 
 async int journal_next_group(struct journal *journal)
 {
+    if (journal->full < 0)
+        return journal->full;
     return await bide_sequence_barrier_wait_until_published(&journal->written,
                                                             journal->last_group + 1);
 }
@@ -80,7 +81,8 @@ static bool start_group(struct journal *journal)
             journal->tail_error = -ENOMEM;
         journal->tail_offset = 0;
     }
-    if (!record_group(&journal->filling))
+    if (!format_seal_group(&journal->filling, &journal->identity, journal->size,
+                           journal->synced_size))
         return false;
     group = journal->filling;
     journal->filling = journal->writing;
@@ -120,43 +122,118 @@ async int journal_preallocate(struct journal *journal, size_t last)
 }
 
 /*
- * Truncates the file to its records, where a failure does no harm, and syncs it. A rewrite may still be
- * running, so `file_lock` keeps it from closing the file meanwhile.
+ * Writes a mark, which says that everything before `synced` is on the disk: so damage there is never
+ * taken for a torn tail. The caller holds `file_lock`. A failure does no harm.
+ */
+async int mark_synced(struct journal *journal, int64_t synced)
+{
+    char mark[FORMAT_HEAD];
+    format_make_mark(mark, &journal->identity, journal->size, synced);
+    long count = await bide_write_at(&journal->file, mark, sizeof mark, journal->size);
+    if (count < 0)
+        return (int)count;
+    if (synced == journal->size)
+        journal->marked_size = synced + count;
+    journal->size += count;
+    return 0;
+}
+
+/*
+ * Truncates the file to its frames, where a failure does no harm, syncs and marks it. A rewrite may
+ * still be running, so `file_lock` keeps it from closing the file meanwhile.
  */
 async int finish_file(struct journal *journal)
 {
-    bide_mutex_waiter lock;
+    bide_mutex_waiter sync_lock, lock;
+    try await bide_mutex_lock(&sync_lock, &journal->sync_lock);
+    defer bide_mutex_unlock(&sync_lock);
     try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
     if (journal->allocated_size > journal->size || journal->cannot_preallocate)
         await bide_truncate(&journal->file, journal->size);
-    return journal->fsync != FSYNC_NO ? await bide_sync(&journal->file, BIDE_SYNC_ALL) : 0;
+    if (journal->fsync == FSYNC_NO)
+        return 0;
+    try await bide_sync(&journal->file, BIDE_SYNC_ALL);
+    if (journal->size == journal->marked_size || await mark_synced(journal, journal->size) < 0)
+        return 0;
+    return await bide_sync(&journal->file, BIDE_SYNC_ALL);
 }
 
+/* Refuses changes from now on, since there is no room for the group. The caller holds `file_lock`. */
+async int refuse_changes(struct journal *journal, int error)
+{
+    format_unseal_group(&journal->writing);
+    /* (what was written of the group may take the room that others need) */
+    if (await bide_truncate(&journal->file, journal->size) == 0)
+        journal->allocated_size = journal->size;
+    if (journal->full == 0) {
+        kv_report("%s: %s; changes are refused", journal->path, strerror(-error));
+        journal->full = error;
+        journal->last_group++;
+        journal->waiting_clients = 0;
+        bide_sequence_barrier_publish(&journal->written, journal->last_group);
+    }
+    return error;
+}
+
+/* Accepts changes again. */
+void journal_accept_changes(struct journal *journal)
+{
+    if (journal->full < 0)
+        kv_report("%s: changes are accepted again", journal->path);
+    journal->full = 0;
+}
+
+/*
+ * Writes the next group, or the one that had no room. If there is no room, the status is that error,
+ * and the group stays in `writing`.
+ */
 async int write_group(struct journal *journal)
 {
     bide_mutex_waiter lock;
     try await bide_mutex_lock(&lock, &journal->file_lock);
     defer bide_mutex_unlock(&lock);
+    struct buffer *group = &journal->writing;
     if (journal->error < 0) /* one of these records may be incomplete */
         return journal->error;
-    if (!start_group(journal))
+    bool had_no_room = buffer_used(group) > 0;
+    if (!had_no_room && buffer_used(&journal->filling) == 0)
+        return 0; /* a rewrite has written it meanwhile */
+    if (had_no_room
+            ? !format_seal_group(group, &journal->identity, journal->size, journal->synced_size)
+            : !start_group(journal))
         return -ENOMEM;
-    struct buffer *group = &journal->writing;
     size_t size = buffer_used(group);
     long count =
-        try await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
+        await bide_write_at(&journal->file, group->data + group->begin, size, journal->size);
+    if (journal_is_full_error((int)count))
+        return await refuse_changes(journal, (int)count);
+    if (count < 0)
+        return (int)count;
     bide_assert((size_t)count == size); /* bide_write_at writes everything or fails */
     journal->size += count;
     buffer_clear(group, 4 << 20);
     if (journal->fsync == FSYNC_ALWAYS) {
         try await bide_sync(&journal->file, BIDE_SYNC_DATA);
         journal->syncs++;
+        journal->synced_size = journal->size;
     } else {
         bide_single_consumer_auto_event_set(&journal->grown);
     }
+    journal_accept_changes(journal);
     bide_sequence_barrier_publish(&journal->written, journal->last_group);
     return journal->fsync == FSYNC_ALWAYS ? await journal_preallocate(journal, size) : 0;
+}
+
+/* Waits a moment, or until the server stops. */
+async int wait_for_room(struct journal *journal)
+{
+    const uint64_t pause = 100000000;
+    int status = journal->is_stopping
+                     ? journal->full
+                     : await bide_with_timeout(
+                           pause, bide_single_consumer_auto_event_wait(&journal->writer_wakeup));
+    return status == -ETIMEDOUT ? 0 : status;
 }
 
 async int journal_write(struct journal *journal)
@@ -165,6 +242,12 @@ async int journal_write(struct journal *journal)
     int status = 0;
     defer bide_sequence_barrier_close(&journal->written);
     while (status == 0 && journal->error == 0) {
+        if (journal->full < 0) {
+            status = await write_group(journal);
+            if (journal_is_full_error(status))
+                status = await wait_for_room(journal);
+            continue;
+        }
         if (buffer_used(&journal->filling) == 0) {
             if (journal->is_stopping)
                 break;
@@ -175,6 +258,8 @@ async int journal_write(struct journal *journal)
             await gather_group(journal, released, took);
         begun = bide_now(bide_this_context());
         status = await write_group(journal);
+        if (journal_is_full_error(status))
+            status = await wait_for_room(journal);
         released = bide_now(bide_this_context());
         took = released - begun;
     }
@@ -185,19 +270,31 @@ async int journal_write(struct journal *journal)
     return journal->error;
 }
 
+/* Syncs and marks the file if it has grown. Groups are written meanwhile. */
+async int sync_file(struct journal *journal)
+{
+    bide_mutex_waiter sync_lock, lock;
+    try await bide_mutex_lock(&sync_lock, &journal->sync_lock);
+    defer bide_mutex_unlock(&sync_lock);
+    int64_t size = journal->size;
+    if (size == journal->synced_size || size == journal->marked_size)
+        return 0;
+    try await bide_sync(&journal->file, BIDE_SYNC_DATA);
+    journal->syncs++;
+    journal->synced_size = size;
+    try await bide_mutex_lock(&lock, &journal->file_lock);
+    defer bide_mutex_unlock(&lock);
+    if (journal->full == 0)
+        await mark_synced(journal, size);
+    return 0;
+}
+
 async int journal_sync_each_second(struct journal *journal)
 {
     for (;;) {
         try await bide_single_consumer_auto_event_wait(&journal->grown);
         try await bide_sleep_for(UINT64_C(1000000000));
-        int64_t size = journal->size;
-        if (size == journal->synced_size)
-            continue;
-        bide_mutex_waiter lock;
-        try await bide_mutex_lock(&lock, &journal->file_lock);
-        defer bide_mutex_unlock(&lock);
-        size = journal->size;
-        int status = await bide_sync(&journal->file, BIDE_SYNC_DATA);
+        int status = await sync_file(journal);
         if (status == -ECANCELED) /* the server stops: the writer has synced all at its end */
             return status;
         if (status < 0) {
@@ -205,7 +302,5 @@ async int journal_sync_each_second(struct journal *journal)
             bide_single_consumer_auto_event_set(&journal->writer_wakeup);
             return status;
         }
-        journal->syncs++;
-        journal->synced_size = size;
     }
 }

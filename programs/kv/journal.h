@@ -4,15 +4,22 @@
  *
  *     filling   records of new changes     --the writer is idle-->     one group, written at once
  *
- * With FSYNC_ALWAYS, a reply waits until all earlier changes are on the disk. Changes that are made
- * while a group is written and synced form the next group, so they share one fdatasync. The loop
- * serves clients meanwhile.
+ * A reply waits until all earlier changes are in the file and, with FSYNC_ALWAYS, on the disk. So a
+ * server that is killed loses nothing that it has acknowledged. Changes that are made while a group
+ * is written and synced form the next group, so they share one fdatasync. The loop serves clients
+ * meanwhile.
  *
  * With FSYNC_ALWAYS, the file is preallocated: zeros behind its records are already on the disk.
  * Syncing a write there needs neither a new size nor new blocks on the disk. If preallocation fails
  * for any reason, everything works as before, but slower.
  *
- * If the file cannot be written, the server reports the error and exits.
+ * If there is no room for a group, `full` has the error. The clients of the group get it in place of
+ * their replies, and so does each later command that changes keys. Others are served. The group
+ * stays in `writing`, and the writer tries it again until it succeeds: then changes are accepted
+ * again. What an error has reported may so be in the file later, but nothing that was acknowledged
+ * is missing.
+ *
+ * If the file cannot be written for another reason, the server reports the error and exits.
  *
  * The argument, all on the loop's thread:
  *  1. `file_lock` is held by the only coroutine that writes or replaces the file. Its holder owns
@@ -21,13 +28,19 @@
  *     the group is in the file (and, with FSYNC_ALWAYS, on the disk).
  *  3. A change is in `filling`, in the group being written, or in the file. So a client waits for
  *     group last_group + 1 if `filling` is not empty, and for last_group otherwise.
+ *  4. When a group fails, `full` is set first, and then the group and the one that `filling` would
+ *     have been are published, which wakes all waiters. They find `full`, or, when they are resumed
+ *     after a later success, their changes in the file.
  */
 #ifndef KV_JOURNAL_H
 #define KV_JOURNAL_H
 
 #include "bytes.h"
+#include "format.h"
 
 #include <bide/bide.h>
+
+#include <errno.h>
 
 enum fsync { FSYNC_ALWAYS, FSYNC_EACH_SECOND, FSYNC_NO };
 
@@ -36,21 +49,27 @@ struct journal {
     enum fsync fsync;
     const char *path;
     bide_descriptor file;
-    int64_t size;            /* of the records */
-    int64_t allocated_size;  /* with the zeros behind the records; may be less than `size` */
+    int64_t size;            /* of the frames */
+    int64_t allocated_size;  /* with the zeros behind the frames; may be less than `size` */
     bool cannot_preallocate; /* preallocation failed, and is not retried */
     int64_t base_size;       /* when the file was last rewritten or read */
-    int64_t synced_size;
+    int64_t synced_size;     /* everything before it is on the disk */
+    int64_t marked_size;     /* if it is `size`, only a mark follows what is on the disk */
     uint64_t groups, syncs;
 
+    struct file_identity identity;
+
     struct buffer filling, writing;
-    bide_mutex file_lock;          /* held while a group is written or the file is replaced */
-    bide_sequence last_group;      /* the last group whose write was started */
-    bide_sequence_barrier written; /* or synced, with FSYNC_ALWAYS */
+    bide_mutex sync_lock; /* held by journal_sync_each_second, and while the file is replaced; it is
+                             locked before file_lock */
+    bide_mutex file_lock; /* held while a group is written or the file is replaced */
+    bide_sequence last_group;                      /* the last group whose write was started */
+    bide_sequence_barrier written;                 /* or synced, with FSYNC_ALWAYS */
     bide_single_consumer_auto_event writer_wakeup; /* wakes the writer */
     bide_single_consumer_auto_event grown;         /* wakes journal_sync_each_second */
     bool is_stopping;
-    int error;
+    int error; /* the server stops */
+    int full;  /* there was no room for the group in `writing`; 0: there was */
 
     /* gathering */
     const size_t *clients;   /* the number of clients */
@@ -68,7 +87,8 @@ struct journal {
 /* Wakes the writer if it has work. May be called whether or not records were appended. */
 static inline void journal_wake_writer(struct journal *journal)
 {
-    if ((buffer_used(&journal->filling) > 0 && journal->expected_clients == 0) ||
+    if ((buffer_used(&journal->filling) > 0 && journal->expected_clients == 0 &&
+         journal->full == 0) ||
         journal->error < 0)
         bide_single_consumer_auto_event_set(&journal->writer_wakeup);
 }
@@ -80,11 +100,23 @@ static inline void journal_check_append(struct journal *journal, bool was_append
         journal->error = -ENOMEM;
 }
 
-/* True if a reply has to wait for the journal. */
-static inline bool journal_holds_replies(const struct journal *journal)
+/*
+ * True if replies have to wait for the journal, or to become errors. `has_changes`: some of them
+ * report changes. The others only wait with FSYNC_ALWAYS: they may report what another has changed.
+ */
+static inline bool journal_holds_replies(struct journal *journal, bool has_changes)
 {
-    return journal->is_on &&
-           (journal->fsync == FSYNC_ALWAYS || buffer_used(&journal->filling) > 64 << 20);
+    if (!journal->is_on || (!has_changes && journal->fsync != FSYNC_ALWAYS))
+        return false;
+    bide_sequence published = bide_sequence_barrier_last_published(&journal->written);
+    return buffer_used(&journal->filling) > 0 || journal->full < 0 || journal->error < 0 ||
+           bide_sequence_precedes(published, journal->last_group);
+}
+
+/* True for errors of a write that pass when there is room again. */
+static inline bool journal_is_full_error(int status)
+{
+    return status == -ENOSPC || status == -EDQUOT || status == -EFBIG;
 }
 
 #endif

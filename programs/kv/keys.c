@@ -150,6 +150,9 @@ static void reply_matching_key(void *argument, struct entry *entry)
 {
     struct search *search = argument;
     struct keyspace *keys = &search->client->kv->keys;
+    search->client->kv->work++;
+    if (client_refuses_reply(search->client))
+        return;
     if (entry->expiry != 0 && keyspace_expiry(keys, entry) <= keys->now)
         return;
     if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
@@ -166,8 +169,8 @@ void command_keys(struct client *client)
         search.pattern.data = NULL;
     do
         cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
-    while (cursor != 0 && !client->is_broken);
-    reply_finish_array(client, begin, search.count);
+    while (cursor != 0 && !client_refuses_reply(client));
+    finish_listing(client, begin, search.count);
 }
 
 void command_scan(struct client *client)
@@ -203,8 +206,10 @@ void command_scan(struct client *client)
     int64_t buckets = count < INT32_MAX ? 10 * count : INT64_MAX;
     do
         cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
-    while (cursor != 0 && (int64_t)search.count < count && --buckets > 0);
-    reply_finish_array(client, begin, search.count);
+    while (cursor != 0 && (int64_t)search.count < count && --buckets > 0 &&
+           !client_refuses_reply(client));
+    if (!finish_listing(client, begin, search.count))
+        return;
     struct buffer keys = {0};
     size_t size = buffer_used(&client->out) - begin;
     if (client->is_broken || !buffer_reserve(&keys, size)) {

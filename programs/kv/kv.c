@@ -2,6 +2,7 @@
  * A key-value server that speaks the redis protocol.
  *
  *     kv [--port N] [--append-only FILE --fsync always|everysec|no] [--snapshot FILE] ...
+ *     kv --check FILE
  *
  * All of it runs on one thread, which has a loop:
  *
@@ -20,6 +21,7 @@
 #include "tasks.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,6 +30,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -141,29 +144,42 @@ static void exit_with_error(const char *what, int status)
     exit(1);
 }
 
-/* Loads one of the files. Returns false if it does not exist. */
-static bool load_file(struct kv *kv, const char *path, bool may_be_torn)
+/* Reports why a file is refused. It has not been changed. */
+static _Noreturn void reject_file(const char *path, const struct replayed *replayed)
 {
-    struct extent extent;
-    int status = replay(kv, path, &extent);
-    if (status == -ENOENT)
+    char text[160];
+    kv_report("%s: %s; the file is left as it is", path,
+              replay_explain(replayed, text, sizeof text));
+    exit(1);
+}
+
+static void sync_directory(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy != NULL ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd < 0 || fsync(fd) != 0)
+        exit_with_error(path, copy != NULL ? -errno : -ENOMEM);
+    close(fd);
+    free(copy);
+}
+
+/* Loads the snapshot. Returns false if it does not exist. */
+static bool load_snapshot(struct kv *kv, const char *path)
+{
+    struct replayed replayed;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
         return false;
-    if (status == -EBADMSG || (status == 0 && extent.good < extent.size && !may_be_torn)) {
-        kv_report("%s: damaged at byte %lld of %lld; everything before it is intact, so "
-                  "'truncate -s %lld %s' would keep that part",
-                  path, (long long)extent.good, (long long)extent.size, (long long)extent.good,
-                  path);
-        exit(1);
-    }
+    int status = fd < 0 ? -errno : replay_file(&kv->keys, fd, FILE_SNAPSHOT, &replayed);
     if (status < 0)
         exit_with_error(path, status);
-    if (extent.good < extent.used)
-        kv_report("%s: removed the last %lld bytes, which belong to incomplete changes", path,
-                  (long long)(extent.used - extent.good));
-    if (extent.good < extent.size && truncate(path, (off_t)extent.good) != 0)
-        exit_with_error(path, -errno);
+    close(fd);
+    if (replayed.state != REPLAY_INTACT)
+        reject_file(path, &replayed);
     return true;
 }
+
+/* ---- The append-only file ---- */
 
 /*
  * Locks the file for this process. A server that was just killed may still have a write in
@@ -184,25 +200,156 @@ static void lock_file(const char *path, int fd)
     }
 }
 
-static void open_journal(struct kv *kv, bool is_empty)
+/* Opens and locks the existing file. Returns -1 if there is none. */
+static int open_locked(const char *path)
+{
+    for (;;) {
+        struct stat named, opened;
+        int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            return -1;
+        if (fd < 0)
+            exit_with_error(path, -errno);
+        lock_file(path, fd);
+        if (fstat(fd, &opened) != 0)
+            exit_with_error(path, -errno);
+        if (stat(path, &named) == 0 && named.st_dev == opened.st_dev &&
+            named.st_ino == opened.st_ino)
+            return fd;
+        close(fd); /* replaced before it was locked */
+    }
+}
+
+/* Creates a file beside `path`, PATH.torn or PATH.torn.N, and returns its name. */
+static char *create_beside(const char *path, int *fd)
+{
+    enum { MAX_FILES = 10000, NAME_SPACE = sizeof ".torn.9999" };
+    size_t size = strlen(path) + NAME_SPACE;
+    char *name = malloc(size);
+    if (name == NULL)
+        exit_with_error(path, -ENOMEM);
+    *fd = -1;
+    for (int i = 0; i < MAX_FILES && *fd < 0; i++) {
+        int length = snprintf(name, size, "%s.torn", path);
+        if (i > 0)
+            snprintf(name + length, size - (size_t)length, ".%d", i);
+        *fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (*fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (*fd < 0)
+        exit_with_error(name, -errno);
+    return name;
+}
+
+static int copy_range(int from, int64_t begin, int64_t end, int to)
+{
+    static char piece[65536];
+    while (begin < end) {
+        size_t size = end - begin < (int64_t)sizeof piece ? (size_t)(end - begin) : sizeof piece;
+        ssize_t count = pread(from, piece, size, (off_t)begin);
+        if (count == 0)
+            return -EIO; /* the file has become shorter */
+        if (count > 0)
+            count = write(to, piece, (size_t)count);
+        if (count < 0 && errno != EINTR)
+            return -errno;
+        begin += count > 0 ? count : 0;
+    }
+    return fsync(to) == 0 ? 0 : -errno;
+}
+
+/* Copies a torn tail to a file beside, so that nothing is lost when it is cut off. */
+static void keep_torn_tail(const char *path, int fd, const struct replayed *replayed)
+{
+    int to;
+    char *name = create_beside(path, &to);
+    int status = copy_range(fd, replayed->good, replayed->used, to);
+    close(to);
+    if (status < 0) {
+        unlink(name);
+        exit_with_error(name, status);
+    }
+    sync_directory(name);
+    kv_report("%s: moved the last %lld bytes, which belong to incomplete changes, to %s", path,
+              (long long)(replayed->used - replayed->good), name);
+    free(name);
+}
+
+/*
+ * Loads the file, cuts off what is behind its intact frames, and syncs it: what a killed server had
+ * written is then on the disk as well.
+ */
+static void load_journal(struct kv *kv, int fd)
+{
+    struct journal *journal = &kv->journal;
+    struct replayed replayed;
+    int status = replay_file(&kv->keys, fd, FILE_JOURNAL, &replayed);
+    if (status == -EINVAL) {
+        kv_report("%s: not a regular file", journal->path);
+        exit(1);
+    }
+    if (status < 0)
+        exit_with_error(journal->path, status);
+    if (replayed.state == REPLAY_TORN)
+        keep_torn_tail(journal->path, fd, &replayed);
+    else if (replayed.state != REPLAY_INTACT)
+        reject_file(journal->path, &replayed);
+    if ((replayed.good < replayed.size && ftruncate(fd, (off_t)replayed.good) != 0) ||
+        fsync(fd) != 0)
+        exit_with_error(journal->path, -errno);
+    journal->identity = replayed.identity;
+    journal->size = journal->base_size = journal->synced_size = journal->allocated_size =
+        replayed.good;
+    journal->marked_size = replayed.ends_with_mark ? replayed.good : 0;
+}
+
+/* Opens the file. A new one begins with the keys of the snapshot, if there is one. */
+static void open_journal(struct kv *kv)
 {
     struct journal *journal = &kv->journal;
     async_frame(rewrite_journal) rewriting;
-    int fd = open(journal->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0)
-        exit_with_error(journal->path, -errno);
-    bide_descriptor_init(&journal->file, fd);
-    lock_file(journal->path, fd);
-    if (!is_empty)
-        load_file(kv, journal->path, true);
-    journal->size = journal->base_size = journal->synced_size = lseek(fd, 0, SEEK_END);
-    journal->allocated_size = journal->size;
+    int status = 0;
+    do {
+        int fd = open_locked(journal->path);
+        if (fd >= 0) {
+            bide_descriptor_init(&journal->file, fd);
+            load_journal(kv, fd);
+        } else {
+            if (kv->options.snapshot != NULL)
+                load_snapshot(kv, kv->options.snapshot);
+            status = bide_loop_wait(kv->loop, async_rewrite_journal(&rewriting, kv));
+        }
+    } while (status == -EEXIST); /* another server has just begun it */
+    if (status < 0)
+        exit_with_error(journal->path, status);
     journal->is_on = true;
-    if (is_empty) { /* writes the snapshot's keys to it, and syncs its name to the disk */
-        int status = bide_loop_wait(kv->loop, async_rewrite_journal(&rewriting, kv));
-        if (status < 0)
-            exit_with_error(journal->path, status);
+}
+
+/* Checks a file and prints what is in it, and changes nothing. Returns the exit status. */
+static int check_file(const char *path)
+{
+    struct replayed replayed;
+    char text[160];
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int status = fd < 0 ? -errno : replay_file(NULL, fd, 0, &replayed);
+    if (status == -EINVAL) {
+        kv_report("%s: not a regular file", path);
+        return 1;
     }
+    if (status < 0)
+        exit_with_error(path, status);
+    close(fd);
+    if (replayed.state == REPLAY_INTACT || replayed.state == REPLAY_TORN ||
+        (replayed.state == REPLAY_DAMAGED && replayed.good > 0))
+        printf("%s: %s, version %u: %lld bytes are intact, with %llu records in %llu groups\n",
+               path, replayed.kind == FILE_SNAPSHOT ? "snapshot" : "append-only file",
+               replayed.version, (long long)replayed.good, (unsigned long long)replayed.records,
+               (unsigned long long)replayed.groups);
+    if (replayed.state == REPLAY_INTACT)
+        return 0;
+    kv_report("%s: %s", path, replay_explain(&replayed, text, sizeof text));
+    return 1;
 }
 
 static void journal_init(struct journal *journal, const struct options *options,
@@ -216,6 +363,7 @@ static void journal_init(struct journal *journal, const struct options *options,
     bide_sequence_barrier_init(&journal->written, journal->last_group);
     bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
     bide_single_consumer_auto_event_init(&journal->grown, false);
+    bide_mutex_init(&journal->sync_lock);
     bide_mutex_init(&journal->file_lock);
 }
 
@@ -243,12 +391,10 @@ static void kv_init(struct kv *kv)
 
 static void load_files(struct kv *kv)
 {
-    const struct options *options = &kv->options;
-    bool has_journal = options->append_only != NULL && access(options->append_only, F_OK) == 0;
-    if (!has_journal && options->snapshot != NULL)
-        load_file(kv, options->snapshot, false);
-    if (options->append_only != NULL)
-        open_journal(kv, !has_journal);
+    if (kv->options.append_only != NULL)
+        open_journal(kv);
+    else if (kv->options.snapshot != NULL)
+        load_snapshot(kv, kv->options.snapshot);
     kv->changes = 0;
 }
 
@@ -302,6 +448,8 @@ int main(int argc, char **argv)
     static async_frame(run_server) frame;
     bide_signal terminate, interrupt;
     options_read(&kv.options, argc, argv);
+    if (kv.options.check != NULL)
+        return check_file(kv.options.check);
     raise_limits();
     keep_memory();
     signal(SIGPIPE, SIG_IGN);

@@ -23,6 +23,7 @@ struct kv {
     struct client *clients;
     size_t client_count;
     uint64_t last_id, commands, connections;
+    uint64_t work;   /* of all commands, in the unit of CLIENT_MAX_WORK */
     int64_t started; /* milliseconds since 1970 */
     bool is_stopping;
     bide_single_consumer_auto_event stop; /* a client has requested a shutdown */

@@ -23,7 +23,10 @@ static const char help[] =
     "  --clients N            the maximum of connections (10000)\n"
     "  --bulk BYTES           the largest key or value (536870912)\n"
     "  --request BYTES        the largest request (1073741824)\n"
+    "  --reply BYTES          the largest reply of several values (67108864)\n"
     "  --backlog BYTES        the most that is buffered for a subscriber (33554432)\n"
+    "  --check FILE           check an append-only file or a snapshot, and do nothing else: 0 if\n"
+    "                         it is intact, 1 if not\n"
     "  --help                 print this\n"
     "\n"
     "The first line of output ends with the port. SIGTERM and SIGINT stop the server: requests "
@@ -48,6 +51,7 @@ void options_read(struct options *options, int argc, char **argv)
                                 .clients = 10000,
                                 .bulk = 512 << 20,
                                 .request = largest,
+                                .reply = 64 << 20,
                                 .backlog = 32 << 20};
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -63,6 +67,8 @@ void options_read(struct options *options, int argc, char **argv)
             options->port = (unsigned)command_line_number(name, value, 0, UINT16_MAX);
         else if (strcmp(name, "--bind") == 0)
             options->address = value;
+        else if (strcmp(name, "--check") == 0)
+            options->check = value;
         else if (strcmp(name, "--append-only") == 0)
             options->append_only = value;
         else if (strcmp(name, "--fsync") == 0)
@@ -77,6 +83,8 @@ void options_read(struct options *options, int argc, char **argv)
             options->bulk = command_line_number(name, value, 64, 512 << 20);
         else if (strcmp(name, "--request") == 0)
             options->request = command_line_number(name, value, 1024, largest);
+        else if (strcmp(name, "--reply") == 0)
+            options->reply = command_line_number(name, value, 1024, largest);
         else if (strcmp(name, "--backlog") == 0)
             options->backlog = command_line_number(name, value, 1024, largest);
         else

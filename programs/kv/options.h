@@ -7,6 +7,7 @@
 struct options {
     const char *address;
     unsigned port;
+    const char *check;       /* a file to be checked, instead of serving; or NULL */
     const char *append_only; /* a file; or NULL */
     enum fsync fsync;
     const char *snapshot; /* a file; or NULL */
@@ -14,6 +15,7 @@ struct options {
     size_t clients;       /* limit of connections */
     size_t bulk;          /* limit of bytes in an argument */
     size_t request;       /* limit of bytes in a request */
+    size_t reply;         /* limit of bytes in a reply of several values */
     size_t backlog;       /* limit of bytes buffered for a subscriber */
 };
 

@@ -27,6 +27,7 @@ void pubsub_init(struct pubsub *pubsub, const uint64_t key[2])
 {
     *pubsub = (struct pubsub){0};
     table_init(&pubsub->channels, key);
+    table_init(&pubsub->pattern_names, key);
     table_init(&pubsub->subscriptions, key);
 }
 
@@ -35,6 +36,8 @@ void pubsub_free(struct pubsub *pubsub)
     bide_assert(pubsub->patterns == NULL && pubsub->pattern_count == 0);
     bide_assert(pubsub->channels.count == 0); /* no client, so no channel */
     while (!table_free_some(&pubsub->channels, 1024))
+        continue;
+    while (!table_free_some(&pubsub->pattern_names, 1024))
         continue;
     while (!table_free_some(&pubsub->subscriptions, 1024))
         continue;
@@ -92,13 +95,7 @@ static struct bytes channel_name(const struct channel *channel)
 
 static struct channel *find_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
 {
-    if (!is_pattern)
-        return pointer_at(&pubsub->channels, name);
-    struct channel *channel = pubsub->patterns;
-    while (channel != NULL &&
-           (channel->name_size != name.size || memcmp(channel->name, name.data, name.size) != 0))
-        channel = channel->next;
-    return channel;
+    return pointer_at(is_pattern ? &pubsub->pattern_names : &pubsub->channels, name);
 }
 
 static struct channel *create_channel(struct pubsub *pubsub, bool is_pattern, struct bytes name)
@@ -108,6 +105,10 @@ static struct channel *create_channel(struct pubsub *pubsub, bool is_pattern, st
         return NULL;
     *channel = (struct channel){.is_pattern = is_pattern, .name_size = name.size};
     memcpy(channel->name, name.data, name.size);
+    if (!add_pointer(is_pattern ? &pubsub->pattern_names : &pubsub->channels, name, channel)) {
+        free(channel);
+        return NULL;
+    }
     if (is_pattern) {
         channel->next = pubsub->patterns;
         channel->link = &pubsub->patterns;
@@ -115,9 +116,6 @@ static struct channel *create_channel(struct pubsub *pubsub, bool is_pattern, st
             channel->next->link = &channel->next;
         pubsub->patterns = channel;
         pubsub->pattern_count++;
-    } else if (!add_pointer(&pubsub->channels, name, channel)) {
-        free(channel);
-        return NULL;
     }
     return channel;
 }
@@ -127,13 +125,13 @@ static void release_channel(struct pubsub *pubsub, struct channel *channel)
     if (channel->subscriptions != NULL)
         return;
     bide_assert(channel->count == 0);
+    remove_pointer(channel->is_pattern ? &pubsub->pattern_names : &pubsub->channels,
+                   channel_name(channel));
     if (channel->is_pattern) {
         *channel->link = channel->next;
         if (channel->next != NULL)
             channel->next->link = channel->link;
         pubsub->pattern_count--;
-    } else {
-        remove_pointer(&pubsub->channels, channel_name(channel));
     }
     free(channel);
 }
@@ -334,11 +332,13 @@ void command_publish(struct client *client)
          at = at->next, count++)
         deliver_message(at->client, NULL, name, message);
     for (channel = pubsub->patterns; channel != NULL; channel = channel->next) {
+        client->kv->work++;
         if (!bytes_match(name, channel_name(channel)))
             continue;
         for (struct subscription *at = channel->subscriptions; at != NULL; at = at->next, count++)
             deliver_message(at->client, channel, name, message);
     }
+    client->kv->work += (uint64_t)count;
     reply_number(client, count);
 }
 
@@ -351,6 +351,9 @@ struct channel_search {
 static void visit_channel(void *argument, struct entry *entry)
 {
     struct channel_search *search = argument;
+    search->client->kv->work++;
+    if (client_refuses_reply(search->client))
+        return;
     if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
         return;
     reply_bulk(search->client, entry_key(entry));
@@ -377,8 +380,8 @@ void command_pubsub(struct client *client)
             search.pattern = client_argument(client, 2);
         do
             cursor = table_scan(&pubsub->channels, cursor, visit_channel, &search);
-        while (cursor != 0);
-        reply_finish_array(client, begin, search.count);
+        while (cursor != 0 && !client_refuses_reply(client));
+        finish_listing(client, begin, search.count);
     } else {
         REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'pubsub'");
     }

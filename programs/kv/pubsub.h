@@ -13,6 +13,7 @@ struct channel;
 struct pubsub {
     struct table channels;      /* by name: a struct channel * */
     struct table subscriptions; /* by client, kind and name: a struct subscription * */
+    struct table pattern_names; /* by pattern: a struct channel * */
     struct channel *patterns;   /* all patterns */
     size_t pattern_count;
     uint64_t cut_off; /* subscribers that were disconnected */

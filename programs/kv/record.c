@@ -1,8 +1,6 @@
 /* Appends records of changes, in the form of requests, to a buffer. One thread for each buffer. */
 #include "record.h"
 
-#include <stdio.h>
-
 static void append_bulk(struct buffer *buffer, struct bytes bytes)
 {
     char head[NUMBER_SIZE + 3];
@@ -71,22 +69,4 @@ bool record_persist(struct buffer *buffer, struct bytes key)
 bool record_flush(struct buffer *buffer)
 {
     return append_record(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
-}
-
-bool record_group(struct buffer *buffer)
-{
-    char record[RECORD_GROUP_SIZE + 1];
-    uint64_t sum = record_sum((struct bytes){buffer->data + buffer->begin, buffer_used(buffer)});
-    snprintf(record, sizeof record, "*2\r\n$5\r\nGROUP\r\n$16\r\n%016llx\r\n",
-             (unsigned long long)sum);
-    if (!buffer_reserve(buffer, RECORD_GROUP_SIZE))
-        return false;
-    buffer_append(buffer, record, RECORD_GROUP_SIZE);
-    return true;
-}
-
-uint64_t record_sum(struct bytes group)
-{
-    static const uint64_t key[2] = {0, 0};
-    return bytes_hash(group, key);
 }

@@ -1,9 +1,10 @@
-/* Maps a file of records, checks each group's checksum, and applies the records to the keyspace. */
-#define _GNU_SOURCE
+/* Maps a file, checks each frame, and applies the records to the keyspace. */
 #include "replay.h"
 
+#include "request.h"
+
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -84,66 +85,22 @@ static int replay_record(struct keyspace *keys, const struct request *request, c
     return -EBADMSG;
 }
 
-/* ---- Groups ---- */
+/* ---- Frames ---- */
 
-/* The size of the intact group at `data`, including its checksum; 0 if there is none. */
-static size_t read_group(struct request *request, char *data, size_t size)
+/* Applies the records of a group, or only parses them if `keys` is NULL. */
+static int replay_group(struct keyspace *keys, struct request *request, char *data, size_t size,
+                        uint64_t *records)
 {
-    for (size_t at = 0; at < size; at += request->size) {
-        if (!read_record(request, data + at, size - at))
-            return 0;
-        struct bytes name = record_word(request, data + at, 0);
-        if (!bytes_are(name, "GROUP"))
-            continue;
-        struct bytes sum = request->count == 2 ? record_word(request, data + at, 1) : name;
-        char text[17] = "", *end = text;
-        if (sum.size != 16)
-            return 0;
-        memcpy(text, sum.data, 16);
-        return strtoull(text, &end, 16) == record_sum((struct bytes){data, at}) && end == text + 16
-                   ? at + request->size
-                   : 0;
-    }
-    return 0;
-}
-
-/*
- * True if the rest of the file has an intact group. Each group begins behind the checksum of
- * another.
- */
-static bool has_group(struct request *request, char *data, size_t size)
-{
-    static const char end[] = "*2\r\n$5\r\nGROUP\r\n$16\r\n";
-    char *at = memmem(data, size, end, sizeof end - 1);
-    for (; at != NULL; at = memmem(at + 1, (size_t)(data + size - at - 1), end, sizeof end - 1)) {
-        size_t behind = (size_t)(at - data) + RECORD_GROUP_SIZE;
-        if (behind < size && read_group(request, data + behind, size - behind) > 0)
-            return true;
-    }
-    return false;
-}
-
-static int replay_data(struct kv *kv, char *data, size_t size, int64_t *good)
-{
-    struct request request = {0};
-    size_t begin = 0, group;
     int status = 0;
-    while (status == 0 && begin < size &&
-           (group = read_group(&request, data + begin, size - begin)) > 0) {
-        size_t end = begin + group - RECORD_GROUP_SIZE;
-        for (size_t at = begin; status == 0 && at < end; at += request.size) {
-            read_record(&request, data + at, end - at);
-            status = replay_record(&kv->keys, &request, data + at);
-        }
-        if (status == 0)
-            begin += group;
-        while (keyspace_free_flushed(&kv->keys))
-            continue;
+    for (size_t at = 0; status == 0 && at < size; at += request->size) {
+        if (!read_record(request, data + at, size - at))
+            return -EBADMSG;
+        if (keys != NULL)
+            status = replay_record(keys, request, data + at);
+        ++*records;
     }
-    *good = (int64_t)begin;
-    if (status == 0 && begin < size && has_group(&request, data + begin, size - begin))
-        status = -EBADMSG;
-    free(request.more);
+    while (keys != NULL && keyspace_free_flushed(keys))
+        continue;
     return status;
 }
 
@@ -154,30 +111,128 @@ static size_t size_without_zeros(const char *data, size_t size)
     return size;
 }
 
-int replay(struct kv *kv, const char *path, struct extent *extent)
+/* The state of a file whose intact frames end at replayed->good. */
+static enum replay_state judge_end(const struct replayed *replayed, const char *data, size_t size)
+{
+    if (replayed->kind == FILE_SNAPSHOT)
+        return replayed->ends_with_mark && replayed->good == replayed->size ? REPLAY_INTACT
+                                                                            : REPLAY_DAMAGED;
+    if (replayed->good >= replayed->used)
+        return REPLAY_INTACT;
+    return format_find_synced(data, size, (size_t)replayed->good, &replayed->identity) >
+                   replayed->good
+               ? REPLAY_DAMAGED
+               : REPLAY_TORN;
+}
+
+static int replay_frames(struct keyspace *keys, char *data, size_t size, struct replayed *replayed)
+{
+    const struct file_identity *identity = &replayed->identity;
+    struct request request = {0};
+    struct frame frame;
+    size_t at = FORMAT_HEADER;
+    int status = 0;
+    while (status == 0 && format_read_head(data, size, at, identity, &frame) &&
+           format_is_intact(data, size, &frame, identity)) {
+        replayed->ends_with_mark = frame.kind == FRAME_MARK;
+        if (!replayed->ends_with_mark) {
+            status = replay_group(keys, &request, data + at + FORMAT_HEAD, (size_t)frame.size,
+                                  &replayed->records);
+            replayed->groups++;
+        }
+        if (status == 0)
+            at += FORMAT_HEAD + (size_t)frame.size;
+    }
+    free(request.more);
+    replayed->good = (int64_t)at;
+    /* (zeros behind the frames may also be the last bytes of an intact frame) */
+    if (replayed->used < replayed->good)
+        replayed->used = replayed->good;
+    replayed->state = status == -EBADMSG ? REPLAY_DAMAGED : judge_end(replayed, data, size);
+    return status == -EBADMSG ? 0 : status;
+}
+
+int replay_data(struct keyspace *keys, char *data, size_t size, unsigned kind,
+                struct replayed *replayed)
+{
+    static const enum replay_state states[] = {
+        [HEADER_FOREIGN] = REPLAY_FOREIGN,
+        [HEADER_OLD] = REPLAY_OLD,
+        [HEADER_NEWER] = REPLAY_NEWER,
+        [HEADER_DAMAGED] = REPLAY_DAMAGED,
+    };
+    *replayed = (struct replayed){.size = (int64_t)size};
+    if (size == 0) {
+        replayed->state = REPLAY_EMPTY;
+        return 0;
+    }
+    enum header_state header =
+        format_read_header(data, size, &replayed->kind, &replayed->version, &replayed->identity);
+    replayed->state = states[header];
+    if (header != HEADER_GOOD)
+        return 0;
+    if ((kind != 0 && replayed->kind != kind) ||
+        (replayed->kind != FILE_JOURNAL && replayed->kind != FILE_SNAPSHOT)) {
+        replayed->state = REPLAY_OTHER_KIND;
+        return 0;
+    }
+    replayed->used = (int64_t)size_without_zeros(data, size);
+    if (keys != NULL)
+        keys->is_loading = true;
+    int status = replay_frames(keys, data, size, replayed);
+    if (keys != NULL)
+        keys->is_loading = false;
+    return status;
+}
+
+int replay_file(struct keyspace *keys, int fd, unsigned kind, struct replayed *replayed)
 {
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC), status = 0;
-    *extent = (struct extent){0};
-    if (fd < 0)
-        return -errno;
-    char *data = MAP_FAILED;
+    *replayed = (struct replayed){0};
     if (fstat(fd, &about) != 0)
-        status = -errno;
-    else if (about.st_size > 0) {
-        extent->size = about.st_size;
-        data = mmap(NULL, (size_t)about.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
-        if (data == MAP_FAILED)
-            status = -errno;
-    }
-    close(fd);
+        return -errno;
+    if (!S_ISREG(about.st_mode))
+        return -EINVAL;
+    if (about.st_size == 0)
+        return replay_data(keys, NULL, 0, kind, replayed);
+    if ((uint64_t)about.st_size > SIZE_MAX)
+        return -EFBIG;
+    size_t size = (size_t)about.st_size;
+    char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
-        return status;
-    kv->keys.is_loading = true;
-    size_t used = size_without_zeros(data, (size_t)about.st_size);
-    extent->used = (int64_t)used;
-    status = replay_data(kv, data, used, &extent->good);
-    kv->keys.is_loading = false;
-    munmap(data, (size_t)about.st_size);
+        return -errno;
+    int status = replay_data(keys, data, size, kind, replayed);
+    munmap(data, size);
     return status;
+}
+
+const char *replay_explain(const struct replayed *replayed, char *buffer, size_t size)
+{
+    switch (replayed->state) {
+    case REPLAY_EMPTY:
+        return "an empty file, which this server never leaves; remove it to begin a new one";
+    case REPLAY_FOREIGN:
+        return "not a file of this server: its signature is not at byte 0";
+    case REPLAY_OLD:
+        return "commands without this server's signature, as redis and versions before 0.1 write "
+               "them; 'redis-cli --pipe' can send them to a server that has a new file";
+    case REPLAY_NEWER:
+        snprintf(buffer, size, "a file of version %u; this server reads version %d",
+                 replayed->version, FORMAT_VERSION);
+        break;
+    case REPLAY_OTHER_KIND:
+        return replayed->kind == FILE_SNAPSHOT  ? "a snapshot, not an append-only file"
+               : replayed->kind == FILE_JOURNAL ? "an append-only file, not a snapshot"
+                                                : "a kind of file that this server does not know";
+    case REPLAY_TORN:
+        snprintf(buffer, size,
+                 "the last %lld bytes, from byte %lld on, belong to incomplete changes",
+                 (long long)(replayed->used - replayed->good), (long long)replayed->good);
+        break;
+    default:
+        snprintf(buffer, size, "damaged at byte %lld of %lld", (long long)replayed->good,
+                 (long long)replayed->size);
+        break;
+    }
+    return buffer;
 }

@@ -57,6 +57,53 @@ void reply_array(struct client *client, size_t count)
         client->out.end += print_line(client->out.data + client->out.end, '*', (int64_t)count);
 }
 
+void reply_note_change(struct client *client, size_t begin)
+{
+    const struct reply_range range = {begin, buffer_used(&client->out)};
+    if (buffer_reserve(&client->changes, sizeof range))
+        buffer_append(&client->changes, &range, sizeof range);
+    else
+        client->is_broken = true;
+}
+
+enum { REFUSED_SIZE = 160 };
+
+/* The line for clients, as redis has it. Returns its size. */
+static size_t print_refused(char text[REFUSED_SIZE], int error)
+{
+    int size = snprintf(text, REFUSED_SIZE, "-MISCONF Errors writing to the AOF file: %.80s\r\n",
+                        strerror(-error));
+    bide_assert(size > 0 && size < REFUSED_SIZE);
+    return (size_t)size;
+}
+
+void reply_refused(struct client *client, int error)
+{
+    char text[REFUSED_SIZE];
+    reply_raw(client, text, print_refused(text, error));
+}
+
+bool replies_refuse_changes(struct buffer *out, const struct buffer *changes, int error)
+{
+    char text[REFUSED_SIZE];
+    size_t size = print_refused(text, error), at = 0;
+    size_t count = buffer_used(changes) / sizeof(struct reply_range);
+    struct buffer refused = {0};
+    if (!buffer_reserve(&refused, buffer_used(out) + count * size))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct reply_range range;
+        memcpy(&range, changes->data + changes->begin + i * sizeof range, sizeof range);
+        buffer_append(&refused, out->data + out->begin + at, range.begin - at);
+        buffer_append(&refused, text, size);
+        at = range.end;
+    }
+    buffer_append(&refused, out->data + out->begin + at, buffer_used(out) - at);
+    buffer_free(out);
+    *out = refused;
+    return true;
+}
+
 /* Text from the client may contain newlines, which would break the protocol: they become spaces. */
 void reply_error(struct client *client, const char *format, ...)
 {

@@ -182,8 +182,21 @@ void command_getdel(struct client *client)
     }
 }
 
+/*
+ * The values are not copied before their sum is known: a short request may name a large value many
+ * times.
+ */
 void command_mget(struct client *client)
 {
+    size_t size = 0, limit = client->kv->options.reply;
+    for (size_t i = 1; i < client->request.count && size <= limit; i++) {
+        struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, i));
+        size += link != NULL ? (*link)->value_size + NUMBER_SIZE : NUMBER_SIZE;
+    }
+    if (size > limit && client->request.count > 2) {
+        reply_too_large(client);
+        return;
+    }
     reply_array(client, client->request.count - 1);
     for (size_t i = 1; i < client->request.count; i++) {
         struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, i));

@@ -20,8 +20,14 @@ async_sized(768) int journal_write(struct journal *journal);
 /* Syncs the file in each second in which it has grown. */
 async_sized(768) int journal_sync_each_second(struct journal *journal);
 
-/* Waits until all changes so far are in the file. */
+/*
+ * Waits until all changes so far are in the file. Errors: journal->error; journal->full, if they may
+ * not be.
+ */
 async_sized(160) int journal_wait(struct journal *journal);
+
+/* There is room again: the file has all changes. */
+void journal_accept_changes(struct journal *journal);
 
 /*
  * The same for a caller that is not urgent: the writer does not gather for it. `filling` must not

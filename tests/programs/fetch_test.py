@@ -236,6 +236,29 @@ def test_resumed_by_another_run(directory):
     assert content(directory, "a") == CONTENT
 
 
+def test_nothing_is_written_through_a_link(directory):
+    """Another user of the directory puts links where files are created."""
+    with tempfile.TemporaryDirectory() as elsewhere:
+        precious = os.path.join(elsewhere, "precious")
+        with open(precious, "wb") as file:
+            file.write(b"precious")
+        for link in (os.symlink, os.link):
+            def behave(self, path, turn):
+                self.cut(CONTENT, 300_000, ETag='"1"')
+            with Server(behave) as server:
+                origin = os.path.join(directory, "a.part.from")
+                link(precious, origin)
+                fetch(directory, server.url("/a"), "--tries", "1", status=1)
+                holds(directory, "a.part", "a.part.from")
+                assert not os.path.islink(origin) and os.stat(origin).st_mode & 0o7777 == 0o600
+                with open(origin, encoding="ascii") as file:
+                    assert file.read() == server.url("/a") + '\n"1"\n'
+            for name in ("a.part", "a.part.from"):
+                os.unlink(os.path.join(directory, name))
+        with open(precious, "rb") as file:
+            assert file.read() == b"precious"
+
+
 def test_resumed_when_whole(directory):
     with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
         with open(os.path.join(directory, "a.part"), "wb") as part:

@@ -339,6 +339,37 @@ def what_a_server_says_moves_no_cursor():
 
 
 @test
+def no_control_character_reaches_the_terminal_as_it_is():
+    """C1, DEL and the marks of direction, not escaped by the server, and bytes that are no UTF-8."""
+    bad = "a\x9b31m\x7f\x85\u061c\u200f\u202e\u2028\u2066b\u20ac"
+    group = {"is": "group", "group": "1", "tasks": 7, "name": bad, "at": bad, "file": bad, "line": 1, "context": bad,
+             "state": bad, "waiting_for": bad, "longest_ms": 1}
+    records = [{"is": "look", "tasks": 1}, group, {"is": "frame", "task": "1"}, {"is": "end", "left_out": 0}]
+    answer = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+    greeting = json.loads(hello())
+    greeting["program"] = bad
+    greeting = (json.dumps(greeting, ensure_ascii=False) + "\n").encode()
+
+    def is_clean(text):
+        return not any(ord(c) < 32 and c != "\n" or 0x7f <= ord(c) < 0xa0 or
+                       c in "\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" for c in text)
+
+    with Server(greeting, answer) as server:
+        text = run("--once", server.path).stdout
+        assert "a.31m......." in text and is_clean(text), repr(text)
+    with Server(greeting, answer) as server:
+        text = run("--json", server.path).stdout
+        assert is_clean(text), repr(text)
+        assert json.loads(text)["groups"][0]["name"] == bad and json.loads(text)["program"]["program"] == bad
+    with Server(greeting, answer.replace(b"a\xc2\x9b", b"a\x9b\xff")) as server:
+        text = run("--json", server.path).stdout
+        assert json.loads(text)["groups"][0]["name"].startswith("a\ufffd\ufffd31m")
+    problem = (json.dumps({"is": "error", "what": bad}, ensure_ascii=False) + "\n").encode()
+    with Server(greeting, problem) as server:
+        assert is_clean(run("--once", server.path).stderr)
+
+
+@test
 def a_server_that_is_none_is_told_of():
     cases = [
         (hello(version=2), "speaks version 2"),

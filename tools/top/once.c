@@ -1,6 +1,7 @@
 /*
  * One look, which is printed as text or as JSON, and the list of programs with a monitor. JSON is
- * printed from the records as the monitor sent them.
+ * printed from the records as the monitor sent them, but for characters that a terminal may act upon,
+ * which are escaped.
  */
 #include "once.h"
 
@@ -117,6 +118,21 @@ static bool is_of_kind(const char *line, size_t length, const char *kind)
     return record_read(&record, copy, length) && record_is(&record, kind);
 }
 
+/* Prints a valid record. What a terminal may act upon is escaped: it can only be part of a text. */
+static void print_record(const char *line, size_t length)
+{
+    for (size_t at = 0, size; at < length; at += size) {
+        uint32_t code;
+        size = record_character(line + at, length - at, &code);
+        if (code == RECORD_INVALID)
+            printf("\\ufffd");
+        else if (record_is_control(code) && code >= 0x7f)
+            printf("\\u%04x", (unsigned)code);
+        else
+            fwrite(line + at, 1, size, stdout);
+    }
+}
+
 /* Prints the records of a kind, separated by commas. */
 static void print_kind(const kept *kept, const char *kind, const char *indent)
 {
@@ -125,7 +141,8 @@ static void print_kind(const kept *kept, const char *kind, const char *indent)
         const char *line = kept->lines + at;
         size_t length = (size_t)((const char *)memchr(line, '\n', kept->length - at) - line);
         if (is_of_kind(line, length, kind)) {
-            printf("%s%s%.*s", separator, indent, (int)length, line);
+            printf("%s%s", separator, indent);
+            print_record(line, length);
             separator = ",";
         }
         at += length + 1;
@@ -188,7 +205,8 @@ static void list_one(bide_loop *loop, int process, bool as_json, size_t *count)
     }
     canvas_begin(&canvas, 0);
     if (as_json && status == 0) {
-        printf("%s\n%.*s", *count != 0 ? "," : "", (int)kept.length - 1, kept.lines);
+        printf("%s\n", *count != 0 ? "," : "");
+        print_record(kept.lines, kept.length - 1);
     } else if (!as_json) {
         if (*count == 0)
             printf("    PID  BIDE    PROGRAM\n");

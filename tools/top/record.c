@@ -79,6 +79,62 @@ static char *write_escaped(record_reader *reader, char *to)
     return to;
 }
 
+size_t record_character(const char *text, size_t length, uint32_t *code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char lead = (unsigned char)*text;
+    size_t size = lead < 0x80   ? 1
+                  : lead < 0xc0 ? 0
+                  : lead < 0xe0 ? 2
+                  : lead < 0xf0 ? 3
+                  : lead < 0xf8 ? 4
+                                : 0;
+    *code = RECORD_INVALID;
+    if (size == 0 || size > length)
+        return 1;
+    uint32_t value = size == 1 ? lead : lead & (0x7fU >> size);
+    for (size_t i = 1; i < size; i++) {
+        unsigned char next = (unsigned char)text[i];
+        if ((next & 0xc0) != 0x80)
+            return 1;
+        value = value << 6 | (next & 0x3f);
+    }
+    if (value < least[size] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+        return 1;
+    *code = value;
+    return size;
+}
+
+bool record_is_control(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {
+        {0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+        {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return true;
+    }
+    return false;
+}
+
+/* Replaces what a terminal may act upon by dots, in place. */
+static void replace_controls(char *text, size_t length)
+{
+    char *to = text;
+    for (size_t at = 0, size; at < length; at += size) {
+        uint32_t code;
+        size = record_character(text + at, length - at, &code);
+        if (code == RECORD_INVALID || record_is_control(code)) {
+            *to++ = '.';
+        } else {
+            memmove(to, text + at, size);
+            to += size;
+        }
+    }
+    *to = '\0';
+}
+
 /* Returns a text, decoded in place; NULL: it is invalid. */
 static const char *parse_text(record_reader *reader)
 {
@@ -93,12 +149,12 @@ static const char *parse_text(record_reader *reader)
         if (c == '\\')
             to = write_escaped(reader, to);
         else
-            *to++ = (char)(c == 0x7f ? '.' : c);
+            *to++ = (char)c;
         if (to == NULL)
             return NULL;
     }
     reader->at++;
-    *to = '\0';
+    replace_controls(text, (size_t)(to - text));
     return text;
 }
 

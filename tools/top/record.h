@@ -25,9 +25,23 @@ typedef struct record {
 
 /*
  * Reads a line of `length` bytes, in place; the buffer has room for a zero after it. False: the line
- * is not a valid record. Control characters become dots.
+ * is not a valid record. Characters that a terminal may act upon, and bytes that are no UTF-8, become
+ * dots.
  */
 bool record_read(record *record, char *line, size_t length);
+
+/*
+ * Reads the character of UTF-8 at `text`, which is not at its end, and returns its length. The code is
+ * RECORD_INVALID for a byte that begins none.
+ */
+size_t record_character(const char *text, size_t length, uint32_t *code);
+#define RECORD_INVALID UINT32_MAX
+
+/*
+ * True for a character that a terminal may act upon: a control character (C0, DEL, C1), or one that
+ * changes the direction of text or ends a line.
+ */
+bool record_is_control(uint32_t code);
 
 /* The text of a field, or ""; the number of a field, or 0. */
 const char *record_text(const record *record, const char *name);

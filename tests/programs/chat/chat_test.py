@@ -149,6 +149,17 @@ async def a_name_is_one_persons():
             await first.next("left")
             async with Client(server, name="ana") as again:
                 assert again.name == "ana 2"
+        async with Client(server, name="bo 1") as literal, Client(server, name="bo") as first, Client(server, name="bo 3") as third, \
+                Client(server, name="bo 02"), Client(server, name="bo 2x"), Client(server, name="bob 2"):
+            assert [literal.name, first.name, third.name] == ["bo 1", "bo", "bo 3"]
+            async with Client(server, name="bo") as second, Client(server, name="bo") as fourth, Client(server, name="bo 2") as other:
+                assert [second.name, fourth.name, other.name] == ["bo 2", "bo 4", "bo 2 2"]
+            crowd = [Client(server, name="many") for _ in range(60)]
+            for client in crowd:
+                await client.__aenter__()
+            assert [client.name for client in crowd] == ["many"] + [f"many {i}" for i in range(2, 61)]
+            for client in crowd:
+                await client.__aexit__(None, None, None)
         async with Client(server, name="é" * 40) as client:
             assert client.name == "é" * 16
 

@@ -2,7 +2,7 @@
 kv_clients_test.py PROGRAM [NAME...]."""
 import random
 
-from client import Error, Server, encoded, run_rejected, run, until
+from client import Error, Server, encoded, held, run_rejected, run, until
 
 
 def test_clients_that_vanish():
@@ -65,6 +65,91 @@ def test_no_descriptors_left():
             client = server.client()
             assert client.call("PING") == "PONG"
             client.close()
+
+
+def test_a_client_that_does_not_receive_is_not_read_from():
+    """Whether or not it has ever subscribed, no more than some replies wait for it."""
+    for first in ([], [("SUBSCRIBE", "c"), ("UNSUBSCRIBE", "c")]):
+        with Server() as server:
+            client, other = server.client(), server.client()
+            value = b"x" * 1000000
+            client.call("SET", "large", value)
+            client.call("CLIENT", "SETNAME", "lazy")
+            for words in first:
+                client.call(*words)
+            client.send(encoded("GET", "large") * 100)
+
+            def waiting():
+                """Bytes of requests, and of replies, that wait."""
+                line = [line for line in other.call("CLIENT", "LIST").split(b"\n") if b"name=lazy" in line][0]
+                fields = dict(field.split(b"=") for field in line.split())
+                return int(fields[b"qbuf"]), int(fields[b"obl"])
+
+            until(lambda: waiting()[1] > 0)
+            requests, replies = waiting()
+            assert requests > 0 and replies <= 5000000, (requests, replies)
+            for _ in range(100):
+                assert client.read() == value
+            assert client.call("PING") == "PONG"
+
+
+def test_a_pipeline_gives_others_their_turn():
+    """Counted in commands that are run before another client's: not in time."""
+    with Server() as server:
+        greedy, other = server.client(), server.client()
+        other.call("MSET", *[word for i in range(5000) for word in (f"key{i}", "x")])
+        assert greedy.call("PING") == "PONG"
+        for words in (("KEYS", "none*"), ("EXISTS", *["none"] * 5000), ("DEL", *["none"] * 5000)):
+            other.call("CONFIG", "RESETSTAT")
+            count = 100 if words[0] == "KEYS" else 1
+            with held(server.process): # so that both have arrived
+                greedy.send(encoded(*words) * count)
+                other.send(encoded("INFO"))
+            info = other.read().decode()
+            before = int(info.split("total_commands_processed:")[1].split()[0])
+            assert before <= 30, (words[0], before)
+            for _ in range(count):
+                assert greedy.read() in ([], 0)
+
+
+def test_a_reply_of_several_values_has_a_limit():
+    with Server("--reply", 100000) as server:
+        client = server.client()
+        client.call("SET", "large", "x" * 200000)
+        client.call("MSET", *[word for i in range(20000) for word in (f"{i:0100}", "x" * 10)])
+        too_large = Error("ERR the reply would be larger than 100000 bytes")
+        assert client.call("GET", "large") == client.call("MGET", "large")[0] == b"x" * 200000
+        assert client.call("MGET", "large", "none") == too_large
+        assert client.call("MGET", *["large"] * 1000) == too_large
+        assert client.call("MGET", *[f"{i:0100}" for i in range(1000)]) == [b"x" * 10] * 1000
+        assert client.call("KEYS", "*") == too_large
+        assert client.call("SCAN", 0, "COUNT", 100000) == too_large
+        client.send(encoded("PING") + encoded("KEYS", "*") + encoded("PING"))
+        assert [client.read() for _ in range(3)] == ["PONG", too_large, "PONG"]
+        assert client.call("KEYS", "large") == [b"large"]
+
+
+def test_patterns_are_found_and_bounded():
+    with Server() as server:
+        client, other = server.client(), server.client()
+        names = [f"{i}*" for i in range(5000)]
+        client.send(encoded("PSUBSCRIBE", *names, *names[:10]))
+        for i, name in enumerate(names + names[:10]):
+            assert client.read() == [b"psubscribe", name.encode(), min(i + 1, 5000)]
+        assert other.call("PUBSUB", "NUMPAT") == 5000
+        assert other.call("PUBLISH", "4999-", "hello") == 4 # 4*, 49*, 499*, 4999*
+        assert sorted(client.read()[1] for _ in range(4)) == [b"4*", b"49*", b"499*", b"4999*"]
+        client.send(encoded("PUNSUBSCRIBE", *names[:4990]))
+        for i, name in enumerate(names[:4990]):
+            assert client.read() == [b"punsubscribe", name.encode(), 4999 - i]
+        assert other.call("PUBSUB", "NUMPAT") == 10
+        client.close()
+        until(lambda: other.call("PUBSUB", "NUMPAT") == 0)
+        # a pattern that would take the product of both sizes
+        other.call("SET", "a" * 200000, "1")
+        for pattern in ("*" + "a" * 100000 + "b", "*[" + "b" * 100000 + "]"):
+            assert other.call("KEYS", pattern) == []
+        assert other.call("KEYS", "*" + "a" * 64) == other.call("KEYS", "a*a*a*") == [b"a" * 200000]
 
 
 def test_sigterm_answers_what_has_come():

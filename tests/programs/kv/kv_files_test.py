@@ -5,10 +5,11 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 
-from client import Error, Server, encoded, held, rounds_of, run_rejected, run
+from client import Error, Server, encoded, held, rounds_of, run_rejected, run, until
 
 DIRECTORY = None
 
@@ -161,9 +162,9 @@ def test_keys_that_ended_stay_ended():
 
 def write_and_note(server, name, acknowledged, enough, killed):
     """A client that writes increasing numbers under its name, in pipelines, and records the acknowledged ones."""
-    client = server.client()
     number = 0
     try:
+        client = server.client()
         while True:
             count = random.randrange(1, 20)
             client.send(b"".join(encoded("SET", name, number + i) for i in range(count)))
@@ -182,7 +183,7 @@ def test_what_was_acknowledged_survives_a_kill():
     with append_only():
         pass
     for round_ in range(6):
-        with append_only(says=True) as server:
+        with append_only(("always", "everysec", "no")[round_ % 3], says=True) as server:
             acknowledged, killed = {}, threading.Event()
             enough = random.randrange(200, 1500)
             names = [f"{round_}:{i}" for i in range(8)]
@@ -217,8 +218,29 @@ def test_syncs_are_shared():
         assert 50 <= int(info["aof_syncs"]) <= 200, info["aof_syncs"]
 
 
+def kill(server):
+    server.end(signal.SIGKILL)
+    server.process.returncode = 0
+
+
+def read_file(name):
+    with open(path(name), "rb") as file:
+        return file.read()
+
+
+def write_file(name, data):
+    with open(path(name), "wb") as file:
+        file.write(data)
+
+
+def check(name):
+    """The exit status of --check, and its output."""
+    done = subprocess.run([Server.program, "--check", path(name)], capture_output=True, timeout=60, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
 @in_a_directory
-def test_a_torn_tail_is_cut_off():
+def test_a_torn_tail_is_moved_to_a_file_beside():
     with append_only() as server:
         client = server.client()
         client.call("SET", "a", "first")
@@ -226,24 +248,117 @@ def test_a_torn_tail_is_cut_off():
     whole = os.path.getsize(path("file"))
     with append_only() as server:
         server.client().call("MSET", "a", "second", "b", "\0" * 10)
-    data = open(path("file"), "rb").read()
+        kill(server)
+    data = read_file("file").rstrip(b"\0")
     tails = [data[:cut] for cut in range(whole, len(data))]
     tails += [data[:cut] + bytes(len(data) - cut) for cut in range(whole, len(data), 7)]
     for at in range(whole, len(data), 5):
         tails.append(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    # (a write of the killed server may still be under way in its own file)
     for tail in random.sample(tails, min(rounds_of(len(tails)), len(tails))):
-        with open(path("file"), "wb") as file:
-            file.write(tail)
-        with append_only(says=True) as server:
+        write_file("copy", tail)
+        torn = tail.rstrip(b"\0")[whole:]
+        assert check("copy")[0] == (1 if torn else 0)
+        assert read_file("copy") == tail
+        with append_only(name="copy", says=True) as server:
             assert contents(server.client()) == {b"a": b"first+"}
-            torn = max(len(tail.rstrip(b"\0")) - whole, 0)
-            assert f"removed the last {torn} bytes, which belong to incomplete changes" in server.said() if torn else server.said() == ""
-        assert open(path("file"), "rb").read() == data[:whole]
+            kept = path("copy.torn")
+            said = f"moved the last {len(torn)} bytes, which belong to incomplete changes, to {kept}\n"
+            assert server.said() == (f"kv: {path('copy')}: {said}" if torn else ""), server.said()
+        assert read_file("copy") == data[:whole]
+        if torn:
+            assert read_file("copy.torn") == torn
+            assert os.stat(kept).st_mode & 0o777 == 0o600
+            os.unlink(kept)
     # records written behind a removed tail can be read again
-    with append_only() as server:
+    with append_only(name="copy") as server:
         server.client().call("SET", "c", "third")
-    with append_only() as server:
+    with append_only(name="copy") as server:
         assert contents(server.client()) == {b"a": b"first+", b"c": b"third"}
+
+
+@in_a_directory
+def test_an_earlier_torn_tail_is_kept():
+    with append_only() as server:
+        server.client().call("SET", "a", "1")
+    whole = read_file("file")
+    write_file("file.torn", b"mine")
+    write_file("file", whole + b"other")
+    with append_only(says=True) as server:
+        assert f"to {path('file.torn.1')}\n" in server.said()
+    assert (read_file("file.torn"), read_file("file.torn.1"), read_file("file")) == (b"mine", b"other", whole)
+
+
+@in_a_directory
+def test_a_file_of_another_is_left_as_it_is():
+    with Server("--append-only", path("journal")) as server:
+        server.client().call("SET", "a", "1")
+    with Server("--snapshot", path("snapshot")) as server:
+        server.client().call("SET", "a", "1")
+    journal, snapshot = read_file("journal"), read_file("snapshot")
+    foreign = "not a file of this server"
+    for option, data, why in (
+        ("--append-only", b"important notes\nline 2\n", foreign), ("--append-only", b"", "an empty file"),
+        ("--append-only", b"\0" * 100, foreign), ("--append-only", encoded("SET", "a", "1"), "commands without"),
+        ("--append-only", journal[:12], "damaged at byte 0 of 12"), ("--append-only", journal[:5], foreign),
+        ("--append-only", b"REDIS0010\xfa" + bytes(50), foreign), ("--append-only", snapshot, "a snapshot, not"),
+        ("--append-only", journal[:12] + b"\2" + journal[13:], "damaged at byte 0"),
+        ("--snapshot", journal, "an append-only file, not"), ("--snapshot", b"notes", foreign), ("--snapshot", b"", "an empty file"),
+        ("--snapshot", encoded("SET", "a", "1"), "commands without"),
+    ):
+        write_file("other", data)
+        status, text = run_rejected(option, path("other"))
+        assert status == 1 and why in text and "the file is left as it is" in text, (option, data, text)
+        assert read_file("other") == data
+        if "not" not in why or why == foreign:
+            assert check("other")[0] == 1
+        assert sorted(os.listdir(DIRECTORY)) == ["journal", "other", "snapshot"]
+    for special in (DIRECTORY, "/dev/full", "/dev/null"):
+        assert run_rejected("--append-only", special)[0] == 1
+        assert check(special)[0] == 1
+    assert check("journal") == (0, f"{path('journal')}: append-only file, version 1: {len(journal)} bytes are intact, "
+                                "with 1 records in 1 groups\n")
+    assert check("snapshot")[0] == 0
+    assert check("none")[0] == 1
+
+
+@in_a_directory
+def test_nothing_is_written_through_a_link():
+    """Another user of the directory puts links and files where new files are created."""
+    write_file("precious", b"precious")
+    for name in ("snapshot.new", "file.new"):
+        os.symlink(path("precious"), path(name))
+    with Server("--snapshot", path("snapshot"), "--append-only", path("file")) as server:
+        client = server.client()
+        assert client.call("SET", "a", "1") == "OK"
+        assert client.call("SAVE") == "OK"
+        os.symlink(path("precious"), path("snapshot.new"))
+        os.link(path("precious"), path("file.new"))
+        assert client.call("SAVE") == "OK"
+        old = os.stat(path("file")).st_ino
+        client.call("BGREWRITEAOF")
+        until(lambda: os.stat(path("file")).st_ino != old)
+    assert read_file("precious") == b"precious"
+    assert sorted(os.listdir(DIRECTORY)) == ["file", "precious", "snapshot"]
+    for name in ("file", "snapshot"):
+        assert os.lstat(path(name)).st_mode & 0o7777 == 0o600
+
+
+@in_a_directory
+def test_a_copy_of_the_file_as_a_value_is_no_group():
+    """Neither damage nor a torn tail is judged by bytes that a client has sent."""
+    with append_only() as server:
+        server.client().call("SET", "a", "1")
+    before = read_file("file")
+    with append_only() as server:
+        client = server.client()
+        client.call("SET", "copy", before)
+        client.call("SET", "copies", before * 3)
+        kill(server)
+    data = read_file("file").rstrip(b"\0")
+    write_file("other", data[:-1])
+    with append_only(name="other", says=True) as server:
+        assert contents(server.client()) == {b"a": b"1", b"copy": before}
 
 
 @in_a_directory
@@ -272,7 +387,7 @@ def test_zeros_behind_the_records_are_no_damage():
                 assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
                 assert "which belong to incomplete changes" in server.said()
         else:
-            assert data.endswith(b"\r\n")
+            assert data[-48:].startswith(b"kvFr")
         with append_only() as server:
             assert {**contents(server.client()), b"last": None} == {**before, b"last": None}
 
@@ -294,20 +409,25 @@ def test_a_file_may_lack_room():
 
 
 @in_a_directory
-def test_damage_in_the_middle_is_rejected():
-    with append_only() as server:
-        client = server.client()
-        for i in range(3):
-            client.call("SET", f"key{i}", "*2\r\n$5\r\nGROUP\r\n$16\r\n0123456789abcdef\r\n")
-    data = open(path("file"), "rb").read()
-    group = len(data) // 3
-    for at in (0, 10, group - 3, group, 2 * group - 1):
-        with open(path("file"), "wb") as file:
-            file.write(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
-        good = at // group * group
-        assert run_rejected("--append-only", path("file")) == (
-            1, f"kv: {path('file')}: damaged at byte {good} of {len(data)}; everything before it is intact, so "
-            f"'truncate -s {good} {path('file')}' would keep that part\n")
+def test_damage_to_what_was_synced_is_rejected():
+    for end in (signal.SIGKILL, signal.SIGTERM):
+        with append_only(name=f"file{end}") as server:
+            client = server.client()
+            sizes = []
+            for i in range(3):
+                sizes.append(int(server.info(client)["aof_current_size"]))
+                client.call("SET", f"key{i}", "value\r\n" * 10)
+            server.end(end)
+            server.process.returncode = 0
+        data = read_file(f"file{end}")
+        for group in range(3 if end == signal.SIGTERM else 2):
+            for at in (sizes[group], sizes[group] + 10, sizes[group] + 50, sizes[group] + 100):
+                changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+                write_file("file", changed)
+                message = f"kv: {path('file')}: damaged at byte {sizes[group]} of {len(data)}"
+                assert run_rejected("--append-only", path("file")) == (1, f"{message}; the file is left as it is\n")
+                assert check("file")[0] == 1 and f"{message}\n" in check("file")[1]
+                assert read_file("file") == changed
 
 
 @in_a_directory
@@ -315,20 +435,6 @@ def test_one_process_has_a_file():
     with append_only():
         status, text = run_rejected("--append-only", path("file"))
         assert status == 1 and "locked by another process" in text, text
-
-
-def test_a_full_disk_ends_it_and_acknowledges_nothing():
-    for fsync in ("always", "everysec", "no"):
-        with Server("--append-only", "/dev/full", "--fsync", fsync, says=True) as server:
-            client = server.client()
-            assert client.call("GET", "a") is None
-            client.send(encoded("SET", "a", "b"))
-            if fsync == "always":
-                assert client.is_at_end()
-            status = server.wait()
-            assert status == 1
-            assert server.said() == "kv: /dev/full: No space left on device; the server has stopped\n"
-            server.process.returncode = 0
 
 
 # ---- Snapshots and rewrites while clients write ----
@@ -483,29 +589,99 @@ def test_when_snapshots_are_written():
         client.call("SET", "a", 4)
     with Server("--snapshot", snapshot) as server:
         assert server.client().call("GET", "a") == b"4"
-    with open(snapshot, "r+b") as file:
-        file.truncate(os.path.getsize(snapshot) - 1)
-    status, text = run_rejected("--snapshot", snapshot)
-    assert status == 1 and "damaged at byte 0" in text, text
+    data = read_file("snapshot")
+    for cut in (1, 40, 48, 60):  # the last two end behind a group: only the mark is missing, or it and some of the group
+        write_file("snapshot", data[:-cut])
+        status, text = run_rejected("--snapshot", snapshot)
+        assert status == 1 and re.search(f"damaged at byte [0-9]+ of {len(data) - cut};", text), text
+        assert read_file("snapshot") == data[:-cut]
 
 
 def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
+
+
+def give_room(server):
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+REFUSED = Error("MISCONF Errors writing to the AOF file: File too large")
 
 
 @in_a_directory
-def test_a_file_without_room_ends_the_server():
-    story = Story(random.randrange(1 << 30))
-    for fsync in ("always", "everysec"):
+def test_without_room_changes_are_refused_and_reads_served():
+    for fsync in ("always", "everysec", "no"):
         name = f"file-{fsync}"
         with append_only(fsync, name, says=True, first=limit_files) as server:
-            done = tell_story(server, story, 0, threading.Event())
-            assert server.wait() == 1
-            assert server.said() == f"kv: {path(name)}: File too large; the server has stopped\n", server.said()
-            server.process.returncode = 0
-        with append_only(fsync, name, says=True) as server:
-            at = story.is_at(contents(server.client()), done if fsync == "always" else 0, done + 50)
-            assert fsync != "always" or at >= done
+            client, other = server.client(), server.client()
+            done = 0
+            while (reply := client.call("SET", done, "x" * 1000)) == "OK":
+                done += 1
+            assert reply == REFUSED and done > 50, (reply, done)
+            assert contents(other).items() >= {b"%d" % i: b"x" * 1000 for i in range(done)}.items()
+            for words in (("SET", "a", "b"), ("MSET", "a", "b"), ("DEL", "1"), ("EXPIRE", "1", 10), ("FLUSHALL",), ("INCR", "n")):
+                assert other.call(*words) == REFUSED, words
+            client.send(encoded("GET", 1) + encoded("SET", 1, "y") + encoded("PING") + encoded("GET", 1))
+            assert [client.read() for _ in range(4)] == [b"x" * 1000, REFUSED, "PONG", b"x" * 1000]
+            assert server.info(client)["aof_last_write_status"] == "err"
+            give_room(server)
+            until(lambda: other.call("SET", "again", "1") == "OK")
+            assert server.info(client)["aof_last_write_status"] == "ok"
+            assert client.call("APPEND", "again", "2") == 2
+            kill(server)
+            assert server.said() == (f"kv: {path(name)}: File too large; changes are refused\n"
+                                     f"kv: {path(name)}: changes are accepted again\n")
+        with append_only(fsync, name) as server:
+            state = contents(server.client())
+            assert state.items() >= {b"%d" % i: b"x" * 1000 for i in range(done)}.items()
+            assert state[b"again"] == b"12"
+
+
+@in_a_directory
+def test_replies_of_a_group_without_room_are_errors():
+    """Reads in the same pipeline are answered; changes that came before the group was written are refused too."""
+    with append_only("everysec", says=True, first=limit_files) as server:
+        client = server.client()
+        client.call("MSET", "a", "1", "room", "x" * 95000)
+        with held(server.process): # so that it arrives as a whole
+            client.send(encoded("GET", "a") + encoded("SET", "b", "y" * 6000) + encoded("GET", "a") + encoded("STRLEN", "b") +
+                        encoded("SET", "c", "2", "NX") + encoded("DEL", "none") + encoded("PING"))
+        assert [client.read() for _ in range(7)] == [b"1", REFUSED, b"1", 6000, REFUSED, 0, "PONG"]
+        give_room(server)
+        until(lambda: client.call("SET", "d", "3") == "OK")
+    with append_only() as server: # the group was kept, and is in the file in its place
+        state = contents(server.client())
+        assert len(state.pop(b"room")) == 95000
+        assert state == {b"a": b"1", b"b": b"y" * 6000, b"c": b"2", b"d": b"3"}
+
+
+@in_a_directory
+def test_a_rewrite_makes_room():
+    with append_only("everysec", says=True, first=limit_files) as server:
+        client = server.client()
+        client.call("SET", "a", "")
+        while client.call("APPEND", "n", "x" * 40) != REFUSED:
+            assert client.call("SET", "a", "x" * 5000) in ("OK", REFUSED)
+        size = client.call("STRLEN", "n")
+        assert client.call("BGREWRITEAOF") == "Background append only file rewriting started"
+        until(lambda: client.call("SET", "b", "1") == "OK")
+        assert client.call("STRLEN", "n") == size
+    with append_only() as server: # the part that had no room is not appended twice
+        assert server.client().call("STRLEN", "n") == size
+
+
+@in_a_directory
+def test_a_stop_without_room_is_reported():
+    with append_only("everysec", says=True, first=limit_files) as server:
+        client = server.client()
+        assert client.call("SET", "a", "x" * 50000) == "OK"
+        assert client.call("SET", "b", "x" * 100000) == REFUSED
+        assert server.end() == 1
+        assert server.said() == (f"kv: {path('file')}: File too large; changes are refused\n"
+                                 f"kv: {path('file')}: File too large; the server has stopped\n"), server.said()
+        server.process.returncode = 0
+    with append_only() as server:
+        assert contents(server.client()) == {b"a": b"x" * 50000}
 
 
 @in_a_directory

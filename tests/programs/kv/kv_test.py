@@ -329,6 +329,33 @@ def test_wrong_requests_are_reported_and_close_the_connection():
         assert server.client().call("GET", "a") == b"b"
 
 
+def test_a_web_pages_request_ends_the_connection():
+    with Server() as server:
+        stays = server.client()
+        stays.call("SET", "precious", "1")
+        body = b"FLUSHALL\r\nSET owned by-a-page\r\n"
+        for head in (b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"post /\r\n", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+                     b"host: x\r\n", encoded("POST", "/"), encoded("Host:", "x")):
+            client = server.client()
+            assert client.call("ECHO", "before") == b"before"
+            client.send(head + body)
+            while not client.is_at_end(): # (GET with too many arguments has had its error)
+                pass
+            assert stays.call("GET", "precious") == b"1" and stays.call("GET", "owned") is None
+        assert stays.call("GET", "post") is None
+
+
+def test_the_list_of_clients_has_whole_lines():
+    with Server() as server:
+        client, other = server.client(), server.client()
+        for size in (1, 99, 100, 101, 200, 100000):
+            assert other.call("CLIENT", "SETNAME", "n" * size) == "OK"
+            lines = client.call("CLIENT", "LIST").split(b"\n")
+            assert len(lines) == 3 and lines[2] == b"", lines
+            assert any(b" name=" + b"n" * min(size, 100) + b" sub=0 " in line for line in lines), lines
+            assert all(line.startswith(b"id=") and b" obl=" in line for line in lines[:2]), lines
+
+
 def test_random_bytes():
     with Server() as server:
         pieces = [b"*", b"$", b"\r\n", b"1", b"3", b"GET", b"SET", b"\0", b'"', b" ", b"-1", b"\xff"]

@@ -297,7 +297,7 @@ static void priorities_keep_their_bound(void **state)
 {
     (void)state;
     for (unsigned bug = 0; bug < BUGS; bug++) {
-        enum { SEEDS = 1000 };
+        enum { SEEDS = 300 };
         bide_sim_options options = {
             .strategy = BIDE_SIM_PCT, .depth = bugs[bug].depth, .length = length_of(bug)};
         double bound = 1.0 / bugs[bug].tasks;

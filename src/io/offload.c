@@ -13,7 +13,9 @@
  *    interruption counts: the operation ends with its result. So an open gives its descriptor to the
  *    operation, or there is none.
  * 4. If the coroutine is destroyed, or the descriptor closed, the loop's thread interrupts the call and
- *    sleeps until the thread has posted the relay, which it takes back.
+ *    sleeps until the thread has posted the relay, which it takes back. By 3 a call that is done then
+ *    counts: a close ends its operation with its result, as on the ring, and a destroyed coroutine's is
+ *    undone.
  * 5. Operations of a line run one after the other: only the first of a line is in the file pool.
  */
 #include "offload.h"
@@ -177,29 +179,30 @@ static void offload_take_back(bide_loop *loop, bide_awaiter *call)
     }
 }
 
-/* Takes an operation out of its line, when nothing refers to it. */
-static void offload_forget(bide_loop *loop, bide_io_operation *operation)
+/*
+ * Takes an operation out of its line, when nothing refers to it. True: its call is done, with a result;
+ * false: it was interrupted, or did not start.
+ */
+static bool offload_forget(bide_loop *loop, bide_io_operation *operation)
 {
     bide_awaiter *call = &offload_of(operation)->call.awaiter;
     bide_assert(bide_loop_is_offloaded_(operation));
-    if (!call->ops->withdraw(call)) {
+    bool has_started = !call->ops->withdraw(call);
+    if (has_started)
         offload_take_back(loop, call);
-        if (operation->status == 0)
-            bide_io_release(operation);
-    }
     bide_io_remove(&loop->io, operation);
+    return has_started && operation->status != -EINTR;
 }
 
 void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
-    offload_forget(loop, operation);
+    if (offload_forget(loop, operation) && operation->status == 0)
+        bide_io_release(operation);
     offload_continue_line(&loop->io, operation->descriptor, io_direction(operation));
 }
 
 void bide_loop_release_offloaded_(bide_loop *loop, bide_io_operation *operation)
 {
-    offload_forget(loop, operation);
-    bide_io_finish_waiting(operation, operation->status != -EINTR && operation->count != 0
-                                          ? BIDE_IO_DONE
-                                          : BIDE_IO_CLOSED);
+    bool is_done = offload_forget(loop, operation);
+    bide_io_finish_waiting(operation, is_done ? BIDE_IO_DONE : BIDE_IO_CLOSED);
 }

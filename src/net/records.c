@@ -102,17 +102,21 @@ static int records_ask_world(bide_resolve_records_operation *operation, const bi
     return count < 0 ? count : count == 0 ? -ENOENT : 0;
 }
 
+static int records_check_name(const bide_resolve_records_operation *operation)
+{
+    size_t length = operation->name != NULL ? strnlen(operation->name, NAMES_HOST_MAX + 1) : 0;
+    bool is_kind = operation->kind == BIDE_RECORD_SRV || operation->kind == BIDE_RECORD_TXT;
+    return length == 0 || length > NAMES_HOST_MAX || !is_kind ? -EINVAL : 0;
+}
+
 static int records_start(bide_resolve_records_operation *operation, const bide_context *context)
 {
     bool is_reverse = operation->kind == BIDE_RECORD_PTR_;
     operation->count = operation->omitted = 0;
     operation->used = 0;
-    if (is_reverse && records_name_address(operation) != 0)
-        return -EINVAL;
-    size_t length = operation->name != NULL ? strnlen(operation->name, NAMES_HOST_MAX + 1) : 0;
-    if (length == 0 || length > NAMES_HOST_MAX ||
-        (!is_reverse && operation->kind != BIDE_RECORD_SRV && operation->kind != BIDE_RECORD_TXT))
-        return -EINVAL;
+    int error = is_reverse ? records_name_address(operation) : records_check_name(operation);
+    if (error != 0)
+        return error;
     if (context->scheduler->environment != NULL)
         return records_ask_world(operation, context);
     if (operation->names->blocking == NULL)

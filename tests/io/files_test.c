@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 /* ---- Files ---- */
@@ -202,6 +203,56 @@ static void close_pipe(struct ends *ends)
 
 static const int modes[] = {0, O_NONBLOCK};
 
+/* ---- A call that is done when its file is closed ---- */
+
+static _Atomic(unsigned) synced;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd)
+{
+    int result = __real_fsync(fd);
+    synced++;
+    return result;
+}
+
+struct closing {
+    struct runner runner;
+    bide_descriptor file;
+};
+
+/* On the loop, which does not learn in between that the call has returned. */
+static void sync_and_close(void *closing)
+{
+    struct closing *it = closing;
+    unsigned before = synced;
+    start_inside(&it->runner);
+    while (synced == before)
+        sched_yield();
+    assert_int_equal(bide_close(&it->file), 0);
+}
+
+/* As on a ring, where the kernel reports the result. */
+static void a_call_that_is_done_keeps_its_result_when_its_file_is_closed(void **state)
+{
+    world *w = world_with_directory(state);
+    static struct closing it;
+    static bide_file_operation operation;
+    if (!world_is("epoll")) {
+        printf("# not here: no thread makes the call\n");
+        skip();
+    }
+    for (int i = 0; i < 4; i++) {
+        open_new(w, &it.file);
+        it.runner = (struct runner){.awaiter = bide_sync(&operation, &it.file, BIDE_SYNC_ALL),
+                                    .context = *w->context};
+        call_inside(w, sync_and_close, &it);
+        turn(w);
+        assert_true(it.runner.has_ended);
+        assert_int_equal(it.runner.status, 0);
+    }
+}
+
 static void a_read_of_a_pipe_waits(void **state)
 {
     world *w = world_of(state);
@@ -372,6 +423,7 @@ int main(void)
         world_test(errors_are_those_of_the_system),
         world_test(reads_at_offsets_run_side_by_side),
         world_test(an_open_whose_coroutine_is_destroyed_leaves_nothing),
+        world_test(a_call_that_is_done_keeps_its_result_when_its_file_is_closed),
         world_test(a_read_of_a_pipe_waits),
         world_test(a_read_of_a_pipe_ends_early),
         world_test(a_write_of_more_than_a_pipe_holds_waits),

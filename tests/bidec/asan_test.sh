@@ -69,6 +69,40 @@ inside:
         goto again;
     if (times++ < 4)
         goto inside;
+    for (int i = 0; i < 4; i++) {
+        int h[6] = {i};
+        kept = h;
+        defer sum += h[0];
+        await later(8);
+        if (i == 1) {
+            int copied = h[0];
+            if (copied != 0)
+                continue;
+        }
+        {
+            int j[12] = {i};
+            kept = j;
+            defer { for (int k = 0; k < 2; k++) { if (k == 1) break; sum += j[0]; } }
+            sum += await later(9) + ({ int m[3] = {1}; kept = m; await later(10); if (i == 2) goto over; *kept; });
+            if (i == 3)
+                break;
+        }
+        sum += h[0];
+    over:
+        sum += h[5];
+        kept = h;
+        sum += await later(kept[0]);
+    }
+    while (n > 0) {
+        int o[4] = {n--};
+        kept = o;
+        await later(11);
+        switch (kept[0]) {
+        case 1: { int p[7] = {1}; kept = p; await later(12); if (p[0] == 1) continue; break; }
+        case 2: { char q[90]; kept = (int *)(void *)q; q[89] = 3; await later(13); sum += q[89]; break; }
+        }
+        sum += o[0];
+    }
     return n;
 }
 
@@ -109,6 +143,56 @@ async int wrong(int n)
     }
     free(malloc(1));
     behind += *kept; /* HERE4 */
+#elif FAULT == 5
+    for (;;) {
+        int a[4] = {n};
+        kept = a;
+        await later(1);
+        if (n != 0)
+            break;
+    }
+    behind += *kept; /* HERE5 */
+#elif FAULT == 6
+    for (int i = 0; i < 2; i++, behind += *kept) { /* HERE6 */
+        int a[4] = {n};
+        {
+            int b[40] = {n};
+            kept = b + 30;
+            await later(1);
+            if (n != 0) {
+                behind++;
+                continue;
+            }
+        }
+        await later(a[0]);
+    }
+#elif FAULT == 7
+    {
+        int a[4] = {n};
+        kept = a;
+        await later(1);
+        goto out;
+    }
+out:
+    behind += *kept; /* HERE7 */
+#elif FAULT == 8
+    while (n > 0) {
+        switch (await later(n)) {
+            int a[4];
+        default:
+            a[1] = n;
+            kept = a + 1;
+            await later(1);
+            break;
+        }
+        behind += *kept; /* HERE8 */
+        n = 0;
+    }
+#elif FAULT == 9
+    do {
+        behind += ({ int a[4] = {n}; kept = a; await later(1); if (n != 0) break; a[0]; });
+    } while (n != 0);
+    behind += *kept; /* HERE9 */
 #endif
     return behind;
 }
@@ -151,7 +235,7 @@ for cc in ${BIDE_COMPILERS:-gcc clang-14 clang-19}; do
             head -20 said
             failed=1
         fi
-        for fault in 1 2 3 4; do
+        for fault in 1 2 3 4 5 6 7 8 9; do
             line=$(grep -n "HERE$fault" dead.c | cut -d: -f1)
             if ! build $level -fsanitize=address -DFAULT=$fault; then
                 echo "$cc $level $fault: does not compile"

@@ -3,6 +3,7 @@
  * made twice: where nothing suspends, and where each turn does. Translated by bidec, as a debug build and as a
  * release.
  */
+#include "journal.h"
 #include "testing.h"
 
 #include "bide/async.h"
@@ -16,20 +17,6 @@
 
 static bide_auto_event gate;
 static bool waits;
-static char journal[512];
-
-static void note(const char *what)
-{
-    strcat(journal, what);
-    strcat(journal, " ");
-}
-
-static void note_number(long value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%ld", value);
-    note(text);
-}
 
 /* Waits in every other run. */
 async void turn(void)

@@ -2,6 +2,7 @@
  * async_select: the statement of the operation that could be had runs, and no other one; exits from
  * the statements; waits that end without a winner. Translated by bidec.
  */
+#include "journal.h"
 #include "testing.h"
 
 #include "bide/async.h"
@@ -10,21 +11,6 @@
 #include "bide/handle.h"
 #include "bide/mutex.h"
 #include "bide/stop.h"
-
-static char journal[512];
-
-static void note(const char *what)
-{
-    strcat(journal, what);
-    strcat(journal, " ");
-}
-
-static void note_number(long value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%ld", value);
-    note(text);
-}
 
 typedef bide_channel(int) numbers;
 

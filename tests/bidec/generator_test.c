@@ -2,6 +2,7 @@
  * Generators: their values; each exit from a loop over a generator; destruction and cancellation of
  * generator and consumer at each await. Translated by bidec.
  */
+#include "journal.h"
 #include "testing.h"
 
 #include "bide/async.h"
@@ -11,21 +12,6 @@
 #include "bide/sync_wait.h"
 
 static bide_auto_event gate;
-static char journal[512];
-
-static void note(const char *what)
-{
-    strcat(journal, what);
-    strcat(journal, " ");
-}
-
-static void note_number(long value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%ld", value);
-    note(text);
-}
-
 async int later(int value)
 {
     int status = await bide_auto_event_wait(&gate);

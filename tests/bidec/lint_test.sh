@@ -2,13 +2,8 @@
 # shellcheck disable=SC2015 # fail() ends nothing
 # bidec's own warnings: each line that ends with HELD is warned of by -Wasync-lock-held, and no other one; frames that are
 # too large by -Wasync-frame-larger-than=: lint_test.sh BIDEC ROOT
-set -u
-bidec=$(realpath "$1")
-root=$(realpath "$2")
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-cd "$directory" || exit 1
-failed=0
+# shellcheck source=tests/bidec/opening.sh
+. "$(dirname "$0")/opening.sh"
 
 fail() {
     echo "$1"

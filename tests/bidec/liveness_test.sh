@@ -151,6 +151,8 @@ write() {
     else) seq "$2" | sed 's/.*/if (c == &) use(await g(&)); else/'; echo ';' ;;
     cleanups) seq "$2" | sed 's/.*/{ defer use(&); use(await g(&)); if (c) return 1; }/' ;;
     cases) echo 'switch (c) {'; seq "$2" | sed 's/.*/case &: use(await g(&)); break;/'; echo '}' ;;
+    sum) echo 'use('; seq "$2" | sed 's/.*/await g(c + &) +/'; echo 'c);' ;;
+    choices) echo 'use('; seq "$2" | sed 's/.*/c == & ? await g(&) :/'; echo 'c);' ;;
     parentheses) seq "$2" | sed 's/.*/(/'; echo 'await g(1)'; seq "$2" | sed 's/.*/)/'; echo ';' ;;
     blocks) seq "$2" | sed 's/.*/{/'; echo 'await g(1);'; seq "$2" | sed 's/.*/}/' ;;
     loops) seq "$2" | sed 's/.*/while (c)/'; echo 'await g(1);' ;;
@@ -164,7 +166,7 @@ translate() { # KIND COUNT: the output in `out`, and its saves in `saves`
     "$bidec" <many.i >out 2>said
 }
 
-for kind in locals chain labels else cleanups cases; do
+for kind in locals chain labels else cleanups cases sum choices; do
     for count in 500 1000 5000; do
         translate $kind $count || { echo "$kind $count:"; cat said; failed=1; }
         size=$(($(wc -c <out) - $(wc -c <many.i)))

@@ -2,27 +2,13 @@
  * generator and recursive_generator: their values are those of the same loops in plain C; each exit
  * from a loop over them; errors, frames that are created, consumers in plain C. Translated by bidec.
  */
+#include "journal.h"
 #include "testing.h"
 
 #include "bide/async.h"
 #include "bide/auto_event.h"
 #include "bide/handle.h"
 #include "bide/sync_wait.h"
-
-static char journal[1024];
-
-static void note(const char *what)
-{
-    strcat(journal, what);
-    strcat(journal, " ");
-}
-
-static void note_number(long value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%ld", value);
-    note(text);
-}
 
 /* ---- Generators ---- */
 

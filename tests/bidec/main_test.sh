@@ -1,13 +1,7 @@
 #!/bin/sh
 # Programs whose main is async: they run on a loop, and end with the result of main: main_test.sh BIDEC ROOT LIBRARY
-set -u
-bidec=$(realpath "$1")
-root=$(realpath "$2")
-library=$(realpath "$3")
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-cd "$directory" || exit 1
-failed=0
+# shellcheck source=tests/bidec/opening.sh
+. "$(dirname "$0")/opening.sh"
 
 fail() {
     echo "$1"

@@ -528,12 +528,57 @@ static void test_cleanups(void **state)
     assert_int_equal(RUN(deferred_static, 5), 3);
 }
 
+/* ---- Long expressions: the types of their parts ---- */
+
+/* The same text with awaits and without, of operands of several types. */
+#define TERMS(value)                                                                                                \
+    (small + value(1) - letter * value(2) + (wide << value(3)) / 7 + (number - value(9)) / 2u) * 3 +                \
+        (value(4) > 2 ? real * value(5) : small) - (value(0) ? 1 : text[value(1)] + (table + value(2))[1]) +        \
+        (long)(number - value(8) - 1u > 1000u) * value(6) + (value(1) ? pairs[0] : pairs[1]).b * value(7)
+#define MORE(value) ((TERMS(value)) / 4 + (TERMS(value)) * 2)
+#define MOST(value) ((MORE(value)) - (MORE(value)) / 8 + (value(1) < 0 ? MORE(value) : 0.5 + TERMS(value)))
+
+static const char *const text = "abc";
+static const int table[] = {1, 2, 3, 4};
+static const struct two pairs[] = {{1, 2}, {3, 4}};
+
+async double long_expression(short small, char letter, long long wide, unsigned number, double real)
+{
+#define AWAITED(n) await id(n)
+    return MOST(AWAITED);
+}
+
+async int long_choice(int n)
+{
+    unsigned char letter = 200;
+    return n == 1   ? await id(1) + letter
+           : n == 2 ? letter * await id(2)
+           : n == 3 ? (await id(1) != 0 ? await id(2) : letter) + (await id(1) != 0 ? await id(2) : letter) + (await id(1) != 0 ? await id(2) : letter)
+           : n == 4 ? 1u - await id(2) > 5 ? await id(40) : await id(41)
+                    : await id(letter) - (n == 5 ? await id(letter + 5) : n == 6 ? await id(letter + 6) : await id(n));
+}
+
+static void test_long_expressions(void **state)
+{
+#define PLAIN(n) (n)
+    short small = -5;
+    char letter = 'q';
+    long long wide = 123456789012;
+    unsigned number = 3;
+    double real = 1.25; /* all values are exact, so that it does not matter how they are rounded */
+    (void)state;
+    assert_true(RUN(long_expression, small, letter, wide, number, real) == MOST(PLAIN));
+    static const int results[] = {201, 400, 6, 40, -5, -6, 193};
+    for (int n = 1; n <= 7; n++)
+        assert_int_equal(RUN(long_choice, n), results[n - 1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commas),  cmocka_unit_test(test_types),
         cmocka_unit_test(test_locals),  cmocka_unit_test(test_temporaries),
-        cmocka_unit_test(test_cleanups),
+        cmocka_unit_test(test_cleanups), cmocka_unit_test(test_long_expressions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * try await: values pass, errors end the function, whatever its result is and wherever the await
  * stands. Each function of BODIES is compared with the same text as plain C. Translated by bidec.
  */
+#include "journal.h"
 #include "testing.h"
 
 #include "bide/async.h"
@@ -16,20 +17,6 @@
 
 static bide_auto_event gate;
 static bool waits;
-static char journal[1024];
-
-static void note(const char *what)
-{
-    strcat(journal, what);
-    strcat(journal, " ");
-}
-
-static void note_number(long value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%ld", value);
-    note(text);
-}
 
 static void note_end(int *number)
 {

@@ -42,7 +42,7 @@ static bool is_in(const char *const list[], size_t count, const char *word)
 #define IS_IN(list, word) is_in((list), sizeof(list) / sizeof *(list), (word))
 
 /* The options of gcc and clang whose value is the next word. */
-bool takes_word(const char *word)
+static bool takes_word(const char *word)
 {
     static const char *const options[] = {
         /* of the driver */
@@ -67,7 +67,7 @@ bool takes_word(const char *word)
 }
 
 /* The options that only the preprocessor uses. */
-bool is_preprocessing(const char *word)
+static bool is_preprocessing(const char *word)
 {
     static const char *const prefixes[] = {"-I",
                                            "-D",
@@ -93,6 +93,30 @@ bool is_preprocessing(const char *word)
             return true;
     }
     return false;
+}
+
+bool is_of_preprocessor(const char *word)
+{
+    return is_preprocessing(word) && strcmp(word, "-Wp,") != 0;
+}
+
+bool next_option(const struct job *job, struct option *option)
+{
+    option->at = option->end;
+    if (option->at >= job->rest.count)
+        return false;
+    option->word = job->rest.words[option->at];
+    const bool has_value = takes_word(option->word) && option->at + 1 < job->rest.count;
+    option->value = has_value ? job->rest.words[option->at + 1] : NULL;
+    option->end = option->at + 1 + has_value;
+    return true;
+}
+
+void add_option(struct command *command, const struct option *option)
+{
+    command_add(command, option->word);
+    if (option->value != NULL)
+        command_add(command, option->value);
 }
 
 /* The language that -x gives in one word or two, at `word`; or NULL. */

@@ -238,19 +238,12 @@ static int preprocess_source(const struct job *job, const char *source, const ch
 {
     struct command c = {0};
     begin_compiler(&c, job, false);
-    for (unsigned i = 0; i < job->rest.count; i++) {
-        const char *word = job->rest.words[i];
-        unsigned inner = words_of_inner_include(job, i, true);
-        bool has_value = takes_word(word) && i + 1 < job->rest.count;
-        if (inner != 0) {
-            i += inner - 1;
-        } else if (is_left_out(word) || word[0] != '-' || word[1] == 0) {
-            i += has_value;
-        } else {
-            command_add(&c, word);
-            if (has_value)
-                command_add(&c, job->rest.words[++i]);
-        }
+    for (struct option o = {0}; next_option(job, &o);) {
+        unsigned inner = words_of_inner_include(job, o.at, true);
+        if (inner != 0)
+            o.end = o.at + inner;
+        else if (!is_left_out(o.word) && o.word[0] == '-' && o.word[1] != 0)
+            add_option(&c, &o);
     }
     if (job->has_dependencies) {
         const char *object = job->output != NULL && (job->only_compile || job->only_assemble)
@@ -288,28 +281,20 @@ static int compile_translated(const struct job *job, const struct command *trans
     unsigned source = 0;
     const char *language = NULL;
     begin_compiler(&c, job, assembly == NULL);
-    for (unsigned i = 0; i < job->rest.count; i++) {
-        const char *word = job->rest.words[i];
-        unsigned inner = words_of_inner_include(job, i, false);
-        bool has_value = takes_word(word) && i + 1 < job->rest.count;
-        bool is_output =
-            has_prefix(word, "-o") || strcmp(word, "-c") == 0 || has_prefix(word, "-save-temps");
-        const char *given = language_of(&job->rest.words[i]);
-        if (assembly != NULL && is_output) {
-            i += strcmp(word, "-o") == 0;
+    for (struct option o = {0}; next_option(job, &o);) {
+        unsigned inner = words_of_inner_include(job, o.at, false);
+        bool is_output = has_prefix(o.word, "-o") || strcmp(o.word, "-c") == 0 ||
+                         has_prefix(o.word, "-save-temps");
+        const char *given = language_of(&job->rest.words[o.at]);
+        if ((assembly != NULL && is_output) || is_of_preprocessor(o.word)) {
+            continue;
         } else if (inner != 0) {
-            i += inner - 1;
+            o.end = o.at + inner;
         } else if (given != NULL) {
             language = given; /* a translated source has a suffix that says what it is */
             command_add(&c, "-x");
             command_add(&c, strcmp(given, "c") == 0 ? "none" : given);
-            i += has_value;
-        } else if (is_preprocessing(word) && strcmp(word, "-Wp,") != 0) {
-            i += has_value;
-        } else if (has_value) {
-            command_add(&c, word);
-            command_add(&c, job->rest.words[++i]);
-        } else if (is_source(word, language)) {
+        } else if (o.value == NULL && is_source(o.word, language)) {
             /* a source without async functions is preprocessed too, as the preprocessor's options are
              * left out here */
             bool is_plain = translated->words[source] == job->sources.words[source];
@@ -317,7 +302,7 @@ static int compile_translated(const struct job *job, const struct command *trans
                                      : translated->words[source]);
             source++;
         } else {
-            command_add(&c, word);
+            add_option(&c, &o);
         }
     }
     if (assembly != NULL) {

@@ -52,6 +52,7 @@ struct mark {
     int unevaluated;                     /* at a sizeof of an await, which is not run: its end */
     struct node *operand;                /* ... and its operand */
     struct function *block;              /* at the word of an async block: its function */
+    struct node *probed;                 /* the largest node that begins here and has a probe */
 };
 
 struct token {
@@ -251,6 +252,10 @@ struct node {
     struct flow *flow;   /* live.c */
     const char *member;  /* of a literal or an awaited operation in the frame */
     struct function *block; /* of an async block, which is the E_CALL of it: its function */
+    bool knows_rows;        /* type.c: `rows` is known */
+    int rows;
+    const char *probe;      /* the name of its probe at file scope (type.c), or NULL */
+    struct node *probed;    /* a smaller node that begins at the same token and has one */
 };
 
 struct specifiers {
@@ -442,7 +447,7 @@ const char *captures_text(void);
 /* ---- type.c ---- */
 
 const char *file_scope_text(int first, int end); /* tokens as they are written at file scope */
-const char *type_of(const struct node *node);    /* as a type at file scope, of a value */
+const char *type_of(struct node *node);          /* as a type at file scope, of a value */
 const char *open_bound(const struct node *initialiser, const char *type); /* an array's length */
 const char *type_of_literal(const struct node *node);
 bool literal_may_be_shorter(const struct node *node);
@@ -481,6 +486,7 @@ void print_saves(struct text *out, const struct node *suspension, bool back);
 extern bool poisons; /* the program is compiled for AddressSanitizer */
 void begin_life(struct scope *of);
 void end_life(struct scope *of);
+const char *text_of_exit(struct scope *from, const struct scope *stop);
 const char *text_of_entry(struct scope *in, const struct scope *outside);
 void print_frame_life(struct text *out, const char *frame);
 void print_life_functions(struct text *out);

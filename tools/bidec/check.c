@@ -64,18 +64,10 @@ static void build_check(struct command *c, const struct job *job, const char *so
                         bool is_tolerant)
 {
     begin_compiler(c, job, !is_tolerant);
-    for (unsigned i = 0; i < job->rest.count; i++) {
-        const char *word = job->rest.words[i];
-        bool has_value = takes_word(word) && i + 1 < job->rest.count;
-        if ((is_preprocessing(word) && strcmp(word, "-Wp,") != 0) || is_of_output(word)) {
-            i += has_value;
-        } else if (is_tolerant && has_prefix(word, "-Werror")) {
-            continue;
-        } else {
-            command_add(c, word);
-            if (has_value)
-                command_add(c, job->rest.words[++i]);
-        }
+    for (struct option o = {0}; next_option(job, &o);) {
+        if (!is_of_preprocessor(o.word) && !is_of_output(o.word) &&
+            !(is_tolerant && has_prefix(o.word, "-Werror")))
+            add_option(c, &o);
     }
     if (isatty(STDERR_FILENO) && !has_word(job, "-fdiagnostics-color"))
         command_add(c, "-fdiagnostics-color=always");

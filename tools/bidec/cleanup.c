@@ -172,6 +172,8 @@ static const char *leaving_text(struct scope *from, const struct scope *stop, in
         if (c->token > label)
             print_cleanup(&text, c);
     }
+    const char *exit_text = text_of_exit(from, stop);
+    text_add(&text, exit_text, strlen(exit_text));
     return text_finish(&text);
 }
 

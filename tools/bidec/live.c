@@ -168,23 +168,25 @@ enum { EXACT_AWAITS = 64 }; /* in a whole expression; the others take all its na
 static unsigned awaits_noted;
 
 /* What an await awaits has been read when it suspends; the other names of the whole expression may be read later. */
-static void note_awaits(struct node *node, const struct node *whole_node, const uint64_t *behind)
+static void note_awaits(struct node *node, const struct node *whole_node, const uint64_t *behind,
+                        const uint64_t *all)
 {
     if (node == NULL || !node->awaits || node->kind == E_BLOCK)
         return;
-    if (node->kind == E_AWAIT) {
+    if (node->kind == E_AWAIT && ++awaits_noted > EXACT_AWAITS) {
+        note_suspension(node, all);
+    } else if (node->kind == E_AWAIT) {
         live_set live = take_copy(behind);
-        bool is_exact = ++awaits_noted <= EXACT_AWAITS;
-        use_tokens(live, whole_node->first, is_exact ? node->first : whole_node->end);
-        use_tokens(live, node->end, is_exact ? whole_node->end : node->end);
+        use_tokens(live, whole_node->first, node->first);
+        use_tokens(live, node->end, whole_node->end);
         note_suspension(node, live);
         give_back(live);
     }
-    note_awaits(node->a, whole_node, behind);
-    note_awaits(node->b, whole_node, behind);
-    note_awaits(node->c, whole_node, behind);
+    note_awaits(node->a, whole_node, behind, all);
+    note_awaits(node->b, whole_node, behind, all);
+    note_awaits(node->c, whole_node, behind, all);
     for (struct node *part = node->list; part != NULL; part = part->next)
-        note_awaits(part, whole_node, behind);
+        note_awaits(part, whole_node, behind, all);
 }
 
 static void flow_expression(struct node *node, live_set live)
@@ -195,7 +197,10 @@ static void flow_expression(struct node *node, live_set live)
     use_tokens(with_names, node->first, node->end);
     flow_blocks(node, with_names, behind);
     awaits_noted = 0;
-    note_awaits(node, node, behind);
+    live_set all = take_copy(behind);
+    add_set(all, with_names);
+    note_awaits(node, node, behind, all);
+    give_back(all);
     add_set(live, behind);
     add_set(live, with_names);
     give_back(behind);

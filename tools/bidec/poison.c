@@ -4,8 +4,8 @@
  *
  * The members of a scope are a region of the frame, between two members without a size; the regions of
  * inner scopes are inside of it. Siblings overlap, so a scope begins by unpoisoning its region: a block,
- * a whole expression with an await, what a switch or a goto enters. Where a block ends its region is
- * poisoned. A jump out of a block leaves the region as it is, which hides a fault and reports none. The
+ * a whole expression with an await, the target of a switch or a goto. Where a block ends its region is
+ * poisoned, and so it is by a jump out of the block. The
  * whole frame is unpoisoned when it is made, and before it ends: its memory is used for other things then.
  */
 #include "bidec.h"
@@ -44,6 +44,18 @@ const char *text_of_entry(struct scope *in, const struct scope *outside)
             outermost = in;
     }
     return outermost != NULL ? region_text("unpoison", outermost) : "";
+}
+
+/* What a jump does that leaves scopes: `from`, and those around it up to `stop`, in which it stays. */
+const char *text_of_exit(struct scope *from, const struct scope *stop)
+{
+    struct scope *outermost = NULL;
+    for (; poisons && from != NULL && from != stop; from = from->up) {
+        if (from->awaits)
+            outermost = from;
+    }
+    return outermost != NULL && outermost != function->scope ? region_text("poison", outermost)
+                                                             : "";
 }
 
 void print_frame_life(struct text *out, const char *frame)

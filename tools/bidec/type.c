@@ -80,6 +80,14 @@ static void print_file_scope_text(struct text *out, int first, int end)
         }
         if (i > first && (t->space || (t->kind == NAME && tokens[i - 1].kind == NAME)))
             text_add(out, " ", 1);
+        const struct node *probed = mark_of(t)->probed;
+        while (probed != NULL && probed->end > end)
+            probed = probed->probed;
+        if (probed != NULL) {
+            text_print(out, "%s", probed->probe);
+            i = probed->end - 1;
+            continue;
+        }
         if (mark_of(t)->replaced != NULL) {
             const struct node *node = mark_of(t)->replaced;
             const char *text = node->kind == E_BLOCK ? type_of_block(node)
@@ -189,7 +197,9 @@ const char *cast_to_rows(const struct declarator *d)
 }
 
 /* How many rows of such a length are in what the value points at; 0: its type is that of the probe. */
-static int variable_rows(const struct node *node)
+static int variable_rows(struct node *node);
+
+static int count_variable_rows(const struct node *node)
 {
     int a = node->a != NULL ? variable_rows(node->a) : 0;
     int b = node->b != NULL ? variable_rows(node->b) : 0;
@@ -232,6 +242,14 @@ static int variable_rows(const struct node *node)
     }
 }
 
+static int variable_rows(struct node *node)
+{
+    if (!node->knows_rows)
+        node->rows = count_variable_rows(node);
+    node->knows_rows = true;
+    return node->rows;
+}
+
 /* Their lengths as 1, for a probe. */
 static const char *rows_of_one(const struct declarator *d)
 {
@@ -248,11 +266,48 @@ static const char *rows_of_one(const struct declarator *d)
     return text_finish(&text);
 }
 
-const char *type_of(const struct node *node)
+/*
+ * The type of each part of a long expression may be asked for, and the text of a part contains those of its own
+ * parts. So that all of them together are no longer than the expression, a long part gets a probe, a variable of its
+ * type, and its probe stands for it in what is around it. Only for operators and choices, whose values are no objects.
+ */
+enum { LONG_PART = 100 }; /* tokens */
+
+static void probe_parts(struct node *node);
+
+static void probe_part(struct node *node)
+{
+    if (node == NULL || node->probe != NULL || node->end - node->first < LONG_PART)
+        return;
+    probe_parts(node);
+    if (node->kind != E_BINARY && node->kind != E_CONDITION)
+        return;
+    const char *value = file_scope_text(node->first, node->end);
+    node->probe = format_text("bide_part_of_%s_%u", function->name, ++serial);
+    text_print(&outer, "extern __typeof__(0 ? (%s) : (%s)) %s;\n", value, value, node->probe);
+    struct node **place = &mark_at(node->first)->probed;
+    while (*place != NULL && (*place)->end > node->end)
+        place = &(*place)->probed;
+    node->probed = *place;
+    *place = node;
+}
+
+static void probe_parts(struct node *node)
+{
+    if (node->kind != E_PARENTHESES && node->kind != E_BINARY && node->kind != E_CONDITION)
+        return;
+    probe_part(node->a);
+    probe_part(node->b);
+    probe_part(node->c);
+}
+
+const char *type_of(struct node *node)
 {
     if (variable_rows(node) != 0)
         reject_at(node->first,
                   "a pointer at rows whose length is not constant cannot be kept across an await");
+    if (node->end - node->first >= LONG_PART)
+        probe_parts(node);
     const char *value = file_scope_text(node->first, node->end);
     return format_text("__typeof__(0 ? (%s) : (%s))", value, value);
 }

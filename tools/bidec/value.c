@@ -16,6 +16,8 @@ struct whole_expression whole;
 
 static bool is_constant(const struct node *node)
 {
+    if (node->awaits)
+        return false;
     if (node->kind == E_CONSTANT || node->kind == E_STRING || node->kind == E_SIZEOF)
         return true;
     if (node->kind == E_PARENTHESES || node->kind == E_CAST ||

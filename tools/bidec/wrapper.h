@@ -41,8 +41,15 @@ bool read_lint(struct job *job, const char *word); /* a warning of bidec's own; 
 void read_arguments(struct job *job, char **word);
 void begin_compiler(struct command *command, const struct job *job, bool is_strict);
 bool has_prefix(const char *word, const char *prefix);
-bool takes_word(const char *word);
-bool is_preprocessing(const char *word);
+bool is_of_preprocessor(const char *word);
+
+/* A walk over the words of `rest`: for (struct option o = {0}; next_option(job, &o);) */
+struct option {
+    const char *word, *value; /* the option, and its value if that is a word of its own; else NULL */
+    unsigned at, end;         /* the words' numbers, the end not included; to skip more, increase `end` */
+};
+bool next_option(const struct job *job, struct option *option);
+void add_option(struct command *command, const struct option *option);
 const char *language_of(const char *const *word);
 bool is_source(const char *word, const char *language);
 const char *with_suffix(const char *path, const char *suffix, bool keep_directory);

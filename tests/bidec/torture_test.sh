@@ -34,12 +34,13 @@ left_out=' 20001011-1 return-addr 980608-1 bcp-1 fprintf-2 printf-2 '
 # The program without awaits: its status in $status, its output in `expected`, and its text in `in.i`. Once for all
 # consecutive seeds.
 prepared=
+patience=60 # seconds
 prepare() { # PROGRAM OPTIONS
     prepared=
     rm -f "$directory"/*
     # shellcheck disable=SC2086
     $cc -std=gnu17 -w $2 $flags "$1" -o "$directory/plain" -lm 2>/dev/null || return 1
-    timeout 60 "$directory/plain" >"$directory/expected" 2>/dev/null
+    timeout "$patience" "$directory/plain" >"$directory/expected" 2>/dev/null
     status=$?
     # shellcheck disable=SC2086
     [ $status -lt 124 ] &&
@@ -119,6 +120,7 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
         seed=${BIDE_SEED:-$(date +%s)}
         echo "BIDE_SEED=$seed"
         made=$(mktemp -d)
+        patience=5 # (some of them never end)
         for n in $(seq 1 "${BIDE_CSMITH:-10}"); do
             csmith --seed $((seed + n)) --no-packed-struct --max-funcs 4 --max-block-depth 3 >"$made/csmith.c"
             C_INCLUDE_PATH=$(dirname "$(find /usr/include -name csmith.h 2>/dev/null | head -1)")
@@ -133,6 +135,7 @@ if [ "${BIDE_TORTURE:-}" = long ]; then
             cc=$compiled_by
         done
         rm -rf "$made"
+        patience=60
     fi
     archive=$(ls /usr/src/gcc-*/gcc-*.tar.xz 2>/dev/null | head -1)
     if [ -n "$archive" ]; then

@@ -1,7 +1,9 @@
 /*
  * What an await of an operation gives without its struct: the count of bytes, or of datagrams, that its header
  * speaks of; 0 for an operation of the same struct that moves none; its error if it failed. One row for each
- * operation that gives more than a status: values_test.sh looks that none is left out. Translated by bidec.
+ * operation that gives more than a status: values_test.sh looks that none is left out. Behind each await follows
+ * a large one, which takes over its memory; and operations with structs of their own stand in functions whose
+ * result takes over the memory of their variables. Translated by bidec.
  */
 #define _GNU_SOURCE
 #include "testing.h"
@@ -12,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,12 +23,55 @@
 
 static int rows; /* that were run */
 
+/* Suspends with a frame full of a pattern. */
+async void large(void)
+{
+    unsigned char pattern[2000];
+    memset(pattern, 0xa5, sizeof pattern);
+    await bide_sleep_for(1);
+    for (size_t byte = 0; byte < sizeof pattern; byte++)
+        assert_int_equal(pattern[byte], 0xa5);
+}
+
 /* A row: the operation, called without its struct, and its value. */
 #define VALUE(name, value, ...)                    \
     do {                                           \
         assert_int_equal(await name(__VA_ARGS__), value); \
+        await large();                             \
         rows++;                                    \
     } while (0)
+
+/* The same with a struct, which has what the operation has found, also behind a large await. */
+#define NAMED(type, name, expression, value, ...)         \
+    do {                                                  \
+        type own;                                         \
+        assert_int_equal(await name(&own, __VA_ARGS__), 0); \
+        await large();                                    \
+        assert_int_equal(expression, value);              \
+        rows++;                                           \
+    } while (0)
+
+/* What lies over the variables of a function with named structs when it has ended. */
+struct big {
+    long a[80]; /* 640 bytes */
+};
+
+static struct big filled(void)
+{
+    struct big big;
+    for (int i = 0; i < 80; i++)
+        big.a[i] = ~(long)i;
+    return big;
+}
+
+static bool is_filled(const struct big *big)
+{
+    for (int i = 0; i < 80; i++) {
+        if (big->a[i] != ~(long)i)
+            return false;
+    }
+    return true;
+}
 
 /* The same of a call in a wrapper. */
 #define WITHIN(name, value, ...) \
@@ -246,6 +292,130 @@ async int pipes(void)
     return 0;
 }
 
+/* ---- Locks of files, processes, signals, and addresses ---- */
+
+#define SHELL(text)                               \
+    .program = "/bin/sh", .arguments = (char *[]) \
+    {                                             \
+        "sh", "-c", text, NULL                    \
+    }
+
+async int others(void)
+{
+    bide_descriptor file, one, other, listener, client, server;
+    bide_process process;
+    bide_signal signal;
+    bide_address address;
+    bide_names *names;
+    VALUE(bide_open, 0, &file, path_of("l"), O_RDWR | O_CREAT, 0600);
+    VALUE(bide_lock_file, 0, &file, BIDE_FILE_EXCLUSIVE, 0, 10);
+    bide_close(&file);
+    VALUE(bide_lock_file, -EBADF, &file, BIDE_FILE_EXCLUSIVE, 0, 10);
+    VALUE(bide_unlink, 0, path_of("l"), 0);
+    VALUE(bide_socket_pair, 0, &one, &other);
+    int passed = bide_descriptor_fd(&one);
+    VALUE(bide_send_fds, 0, &one, "a", 1, &passed, 1);
+    VALUE(bide_send_fds, -EINVAL, &one, "a", 0, &passed, 1);
+    bide_close(&one);
+    bide_close(&other);
+    assert_int_equal(bide_process_start(&process, &(bide_process_options){SHELL("exit 7")}), 0);
+    VALUE(bide_process_wait, 0, &process);
+    assert_int_equal(process.exit_code, 7);
+    VALUE(bide_process_wait, 0, &process);
+    bide_process_destroy(&process);
+    assert_int_equal(bide_signal_listen(&signal, SIGUSR2), 0);
+    kill(getpid(), SIGUSR2);
+    VALUE(bide_signal_wait, 0, &signal);
+    assert_int_equal(bide_signal_destroy(&signal), 0);
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    VALUE(bide_listen, 0, &listener, &address, 8);
+    assert_int_equal(bide_local_address(&listener, &address), 0);
+    VALUE(bide_connect_any, 0, &client, &address, 1, 0);
+    VALUE(bide_accept, 0, &listener, &server, NULL);
+    bide_close(&client);
+    bide_close(&server);
+    VALUE(bide_connect_any, -EINVAL, &client, &address, 0, 0);
+    assert_int_equal(bide_names_create(&names, NULL), 0);
+    VALUE(bide_connect_by_name, 0, &client, names, "127.0.0.1", bide_address_port(&address));
+    VALUE(bide_accept, 0, &listener, &server, NULL);
+    bide_names_destroy(names);
+    bide_close(&client);
+    bide_close(&server);
+    bide_close(&listener);
+    return 0;
+}
+
+async struct big named_files(void)
+{
+    bide_descriptor file, folder;
+    struct stat about;
+    char bytes[16], entries[1024];
+    bide_directory reading;
+    NAMED(bide_file_operation, bide_make_directory, own.operation.count, 0, path_of("n"), 0700);
+    NAMED(bide_file_operation, bide_open, own.operation.count, 0, &file, path_of("n/a"), O_RDWR | O_CREAT, 0600);
+    NAMED(bide_file_operation, bide_write, own.operation.count, 7, &file, "1234567", 7);
+    NAMED(bide_file_operation, bide_read_at, own.operation.count, 4, &file, bytes, 4, 1);
+    assert_memory_equal(bytes, "2345", 4);
+    NAMED(bide_file_operation, bide_stat, about.st_size, 7, &file, &about);
+    NAMED(bide_lock_file_operation, bide_lock_file, own.status, 0, &file, BIDE_FILE_SHARED, 0, 0);
+    NAMED(bide_file_operation, bide_open, own.operation.count, 0, &folder, path_of("n"), O_RDONLY | O_DIRECTORY, 0);
+    bide_directory_init(&reading, &folder, entries, sizeof entries);
+    NAMED(bide_entry_operation, bide_next_entry, strcmp(own.name, "a"), 0, &reading);
+    bide_close(&folder);
+    bide_close(&file);
+    NAMED(bide_file_operation, bide_unlink, own.operation.count, 0, path_of("n/a"), 0);
+    NAMED(bide_file_operation, bide_unlink, own.operation.count, 0, path_of("n"), AT_REMOVEDIR);
+    return filled();
+}
+
+async struct big named_others(void)
+{
+    bide_descriptor one, other, listener, client, server;
+    bide_process process;
+    bide_address address;
+    bide_names *names;
+    char bytes[16], errors[16];
+    int got[2];
+    NAMED(bide_io_operation, bide_socket_pair, own.count, 0, &one, &other);
+    int passed = bide_descriptor_fd(&one);
+    NAMED(bide_fds_operation, bide_send_fds, own.operation.count, 3, &one, "abc", 3, &passed, 1);
+    NAMED(bide_fds_operation, bide_recv_fds, own.passed, 1, &other, bytes, sizeof bytes, got, 2);
+    close(got[0]);
+    bide_close(&one);
+    bide_close(&other);
+    assert_int_equal(bide_process_start(&process, &(bide_process_options){
+                                                      SHELL("cat; echo why >&2; exit 3"),
+                                                      .streams = {{.kind = BIDE_STREAM_PIPE},
+                                                                  {.kind = BIDE_STREAM_PIPE},
+                                                                  {.kind = BIDE_STREAM_PIPE}}}),
+                     0);
+    NAMED(bide_process_communicate_operation, bide_process_communicate,
+          own.input_count * 100 + own.output_count * 10 + own.error_count, 554, &process, "hello", 5,
+          bytes, sizeof bytes, errors, sizeof errors);
+    assert_memory_equal(bytes, "hello", 5);
+    assert_int_equal(process.exit_code, 3);
+    NAMED(bide_process_wait_operation, bide_process_wait, own.status, 0, &process);
+    bide_process_destroy(&process);
+    assert_int_equal(bide_names_create(&names, NULL), 0);
+    NAMED(bide_resolve_operation, bide_resolve, own.count * 1000 + bide_address_port(&own.addresses[0]), 1080,
+          names, "127.0.0.1", 80);
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    NAMED(bide_io_operation, bide_listen, own.count, 0, &listener, &address, 8);
+    assert_int_equal(bide_local_address(&listener, &address), 0);
+    NAMED(bide_connect_any_operation, bide_connect_any, own.connected, 0, &client, &address, 1, 0);
+    NAMED(bide_io_operation, bide_accept, own.count, 0, &listener, &server, NULL);
+    bide_close(&client);
+    bide_close(&server);
+    NAMED(bide_connect_by_name_operation, bide_connect_by_name, own.connect.connected + own.resolve.count, 1,
+          &client, names, "127.0.0.1", bide_address_port(&address));
+    NAMED(bide_io_operation, bide_accept, own.count, 0, &listener, &server, NULL);
+    bide_close(&client);
+    bide_close(&server);
+    bide_close(&listener);
+    bide_names_destroy(names);
+    return filled();
+}
+
 /* ---- Streams, of each kind ---- */
 
 async int stream(bide_stream input, bide_stream output)
@@ -331,6 +501,19 @@ static bide_loop *loop;
         assert_int_equal(frame.result, 0);                               \
         assert_true(rows > 2);                                           \
     }
+
+/* The same of functions with a large result. */
+#define TEST_NAMED(name)                                                 \
+    static void test_##name(void **state)                                \
+    {                                                                    \
+        static async_frame(name) frame;                                  \
+        (void)state;                                                     \
+        rows = 0;                                                        \
+        assert_int_equal(bide_loop_wait(loop, async_##name(&frame)), 0); \
+        assert_true(is_filled(&frame.result));                           \
+        assert_true(rows > 2);                                           \
+    }
+
 TEST(sockets)
 TEST(datagrams)
 TEST(files)
@@ -339,6 +522,9 @@ TEST(sockets_with_options)
 TEST(memory_of_files)
 TEST(pipes)
 TEST(streams)
+TEST(others)
+TEST_NAMED(named_files)
+TEST_NAMED(named_others)
 
 static int set_up(void **state)
 {
@@ -359,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_sockets), cmocka_unit_test(test_datagrams),       cmocka_unit_test(test_files),
         cmocka_unit_test(test_names_of_files), cmocka_unit_test(test_sockets_with_options),
         cmocka_unit_test(test_pipes),   cmocka_unit_test(test_memory_of_files), cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_others),  cmocka_unit_test(test_named_files),     cmocka_unit_test(test_named_others),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -168,15 +168,30 @@ static bool is_awaiter_pointer(int first, int end)
     return named && stars_between(first, end) == 1;
 }
 
-/* The stars of a pointer with their qualifiers, without attributes. */
+static bool is_type_qualifier(int i)
+{
+    static const char *const words[] = {"const",    "__const",    "__const__",
+                                        "volatile", "__volatile", "__volatile__",
+                                        "restrict", "__restrict", "__restrict__"};
+    for (size_t n = 0; n < sizeof words / sizeof *words; n++) {
+        if (token_is(i, words[n]))
+            return true;
+    }
+    return false;
+}
+
+/* The stars of a result with their qualifiers, but those of the result itself: it is assigned to. Without attributes. */
 static const char *stars_text(int first, int end)
 {
     struct text text = {0};
+    int last = first;
+    for (int i = first; i < end; i++)
+        last = token_is(i, "*") ? i : last;
     text_add(&text, "", 0);
     for (int i = first; i < end; i++) {
         if (is_gnu_attribute(i))
             i = closing_bracket(i + 1);
-        else
+        else if (i <= last || !is_type_qualifier(i))
             text_print(&text, "%s ", spelling_of(i));
     }
     return text_finish(&text);

@@ -64,6 +64,12 @@ static uint64_t mix(uint64_t x, unsigned char c, short s, float f, double d)
     return x * 31 + c + (uint64_t)(s + 1000) + (uint64_t)(f * 2) + (uint64_t)(d * 4);
 }
 
+/* The result is const, and is assigned to. */
+static const int *const element(const int *of, int n)
+{
+    return of + n;
+}
+
 int main(void)
 {
     int x = 1;
@@ -98,6 +104,7 @@ int main(void)
             (*row)[j] = (*row)[j] > 6 ? -(*row)[j] : (*row)[j] << 1;
     for (int i = 0; i < 12; i++)
         printf("%d ", (&matrix[0][0])[i]);
+    printf("%d ", *element(&matrix[0][0], 5));
     const char *words[] = {"one", [3] = "four", [1] = "two"}, **word = words;
     for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
         printf("%s ", word[i] ? word[i] : "none");

@@ -78,7 +78,7 @@ typedef struct bide_http2 {
     /* of the library */
     size_t sessions; /* connections that there are */
     size_t waiting;  /* requests whose coroutines have not run yet */
-    size_t lent;     /* bytes that are not read, whose part of a connection's window was opened */
+    size_t opened;     /* bytes that are not read, whose part of a connection's window was opened */
     bide_mutex turn; /* of taking in requests */
     bide_http2_spare_ streams;
     bide_http2_spare_ outputs;

@@ -112,6 +112,15 @@ bide_awaiter *bide_http_log_flush(bide_auto_event_waiter *waiter, bide_http_log 
  */
 void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange);
 
+/*
+ * Appends a line for a request that was refused before its exchange had begun: `line` is its first line,
+ * or the first bytes of something else; empty: "-". Servers do this themselves; this is for failures below
+ * HTTP, such as a TLS handshake's.
+ * Threads: the loop's. Progress: wait-free, linear in the texts.
+ */
+void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, const char *peer,
+                           bide_slice line, int status);
+
 BIDE_EXTERN_C_END
 
 #endif

@@ -134,7 +134,13 @@ typedef struct bide_http_options {
      */
     void (*ended)(bide_http_exchange *exchange, int error);
 
-    struct bide_http_log *log; /* of requests (http_log.h). NULL: none */
+    /*
+     * A request was refused with `status` before its exchange had begun. `line` is its first line, or a part
+     * of it, or the first bytes of something that is not HTTP; it may contain any bytes. NULL: none.
+     */
+    void (*refused)(bide_http_connection *connection, bide_slice line, int status);
+
+    struct bide_http_log *log; /* of requests, also of refused ones (http_log.h). NULL: none */
 
     /* of bide_http_server_run alone */
     size_t max_connections; /* connections at a time */

@@ -5,6 +5,7 @@
 #include <bide/deadline.h>
 #include <bide/sleep.h>
 
+#include <errno.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ static void set_peer(struct session *self)
 {
     char text[BIDE_ADDRESS_TEXT], *begin = text;
     bide_address address;
+    strcpy(self->http.peer, "-");
     if (self->worker->site->options.log == NULL ||
         bide_peer_address(&self->connection.socket, &address) != 0)
         return;
@@ -71,6 +73,16 @@ static void set_peer(struct session *self)
         return;
     *end = '\0';
     strcpy(self->http.peer, begin);
+}
+
+/* The client has sent something other than a TLS handshake, or one that is refused. */
+static void log_bad_handshake(struct session *self)
+{
+    if (self->worker->site->options.log == NULL || self->status != -EPROTO)
+        return;
+    set_peer(self);
+    bide_http_log_refused(&self->worker->log, &self->worker->http, self->http.peer,
+                          (bide_slice){NULL, 0}, 400);
 }
 
 static bide_awaiter *serve_http(struct session *self)
@@ -102,8 +114,13 @@ bide_declared_coroutine(session_body)
 {
     bide_begin(session_body, struct session * self);
     session_start(self);
-    if (self->secure != NULL)
-        bide_try(accept_tls(self));
+    if (self->secure != NULL) {
+        bide_await_status(self->status, accept_tls(self));
+        if (self->status < 0) {
+            log_bad_handshake(self);
+            bide_return(self->status);
+        }
+    }
     bide_await_status(self->status, serve_http(self));
     if (self->secure != NULL && self->status >= 0)
         bide_try(end_output(self));

@@ -585,9 +585,9 @@ void forward_ended(bide_http_exchange *exchange, int error)
     struct log *log = &session->program->log;
     char client[BIDE_ADDRESS_TEXT];
     const char *reason = error == -ECONNRESET && self->status == -ECANCELED ? "the client has left"
-                         : self->status < 0                                 ? session_reason(self->status)
-                         : error < 0 && self->backend != NULL               ? session_reason(error)
-                                                                            : "";
+                         : self->status < 0                   ? session_reason(self->status)
+                         : error < 0 && self->backend != NULL ? session_reason(error)
+                                                              : "";
     forward_add_counts(self);
     if (!log_is_on(log))
         return;
@@ -598,4 +598,20 @@ void forward_ended(bide_http_exchange *exchange, int error)
              self->target, exchange->status, (unsigned long long)self->in,
              (unsigned long long)self->out, (double)(forward_now(self) - self->started_at) / 1e6,
              self->retries, reason[0] != '\0' ? " " : "", reason);
+}
+
+void forward_refused(bide_http_connection *connection, bide_slice line, int status)
+{
+    struct http *http = bide_container_of(connection, struct http, connection);
+    struct session *session = http->session;
+    struct log *log = &session->program->log;
+    char client[BIDE_ADDRESS_TEXT], text[256];
+    if (!log_is_on(log))
+        return;
+    size_t size = copy_for_log(text, sizeof text, line);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            text[i] = '?';
+    log_line(log, "http %s %s -/- \"%.*s\" %d refused", session_client(session, client),
+             session->listen->name, (int)size, text, status);
 }

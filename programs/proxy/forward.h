@@ -58,6 +58,9 @@ bide_declare_body(forward_body);
 /* Writes the log line of a finished exchange. */
 void forward_ended(bide_http_exchange *exchange, int error);
 
+/* Writes the log line of a request that was refused before its exchange had begun. */
+void forward_refused(bide_http_connection *connection, bide_slice line, int status);
+
 /* Frees the list of unused scratch memory. */
 void forward_free_scratch(struct program *program);
 

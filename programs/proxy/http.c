@@ -23,6 +23,7 @@ int http_init(struct listen *listen)
         .keepalive_timeout = listen->idle_timeout,
         .request_timeout = BIDE_FOREVER,
         .ended = forward_ended,
+        .refused = forward_refused,
     };
     listen->web = malloc(sizeof *listen->web);
     int status =

@@ -9,6 +9,26 @@
 
 #include <string.h>
 
+/* ---- Fields ---- */
+
+/*
+ * Finds the next line of a field, from *at on: several lines of a list are one list (RFC 9110, 5.3).
+ * Returns false if there is none.
+ */
+static bool conditions_next_line(const bide_http_exchange *exchange, const char *name, size_t *at,
+                                 bide_slice *value)
+{
+    const bide_http_request *request = &exchange->request;
+    while (*at < request->field_count) {
+        const bide_http_field *field = &request->fields[(*at)++];
+        if (bide_http_is(field->name, name)) {
+            *value = field->value;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- Encodings ---- */
 
 static bool conditions_is_space(char byte)
@@ -55,23 +75,24 @@ static bool conditions_has_weight(bide_slice parameters)
 
 int bide_http_accepts_(const bide_http_exchange *exchange)
 {
-    bide_slice list = bide_http_request_field(exchange, "accept-encoding");
+    bide_slice list;
     int accepted = 0, rejected = 0;
     bool accepts_others = false;
-    while (list.size != 0) {
-        bide_slice parameters = conditions_split(&list, ',');
-        bide_slice name = conditions_split(&parameters, ';');
-        bool is_wanted = conditions_has_weight(parameters);
-        int encoding = bide_http_is(name, "br")                                     ? HTTP_BROTLI
-                       : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? HTTP_GZIP
-                                                                                    : 0;
-        if (is_wanted)
-            accepted |= encoding;
-        else
-            rejected |= encoding;
-        if (bide_http_is(name, "*"))
-            accepts_others = is_wanted;
-    }
+    for (size_t at = 0; conditions_next_line(exchange, "accept-encoding", &at, &list);)
+        while (list.size != 0) {
+            bide_slice parameters = conditions_split(&list, ',');
+            bide_slice name = conditions_split(&parameters, ';');
+            bool is_wanted = conditions_has_weight(parameters);
+            int encoding = bide_http_is(name, "br") ? HTTP_BROTLI
+                           : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? HTTP_GZIP
+                                                                                        : 0;
+            if (is_wanted)
+                accepted |= encoding;
+            else
+                rejected |= encoding;
+            if (bide_http_is(name, "*"))
+                accepts_others = is_wanted;
+        }
     return accepts_others ? (HTTP_GZIP | HTTP_BROTLI) & ~rejected : accepted & ~rejected;
 }
 
@@ -107,21 +128,30 @@ static bool conditions_has_tag(bide_slice list, const char *tag, bool is_weak)
     }
 }
 
+/* One of the lines of the field contains the tag. */
+static bool conditions_names_tag(const bide_http_exchange *exchange, const char *name,
+                                 const char *tag, bool is_weak)
+{
+    bide_slice list;
+    for (size_t at = 0; conditions_next_line(exchange, name, &at, &list);)
+        if (conditions_has_tag(list, tag, is_weak))
+            return true;
+    return false;
+}
+
 int bide_http_conditions_(const bide_http_exchange *exchange, const char *tag, int64_t modified)
 {
     int64_t time;
-    bide_slice match = bide_http_request_field(exchange, "if-match");
-    if (match.data != NULL) {
-        if (!conditions_has_tag(match, tag, false))
+    if (bide_http_request_field(exchange, "if-match").data != NULL) {
+        if (!conditions_names_tag(exchange, "if-match", tag, false))
             return 412;
     } else {
         bide_slice since = bide_http_request_field(exchange, "if-unmodified-since");
         if (since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified > time)
             return 412;
     }
-    bide_slice none = bide_http_request_field(exchange, "if-none-match");
-    if (none.data != NULL)
-        return conditions_has_tag(none, tag, true) ? 304 : 0;
+    if (bide_http_request_field(exchange, "if-none-match").data != NULL)
+        return conditions_names_tag(exchange, "if-none-match", tag, true) ? 304 : 0;
     bide_slice since = bide_http_request_field(exchange, "if-modified-since");
     return since.data != NULL && bide_http_parse_date(since, &time) == 0 && modified <= time ? 304
                                                                                              : 0;
@@ -185,7 +215,7 @@ static bool conditions_is_unchanged(const bide_http_exchange *exchange, const ch
 }
 
 int bide_http_ranges_(const bide_http_exchange *exchange, const char *tag, int64_t modified,
-                uint64_t size, bide_http_range ranges[BIDE_HTTP_RANGES])
+                      uint64_t size, bide_http_range ranges[BIDE_HTTP_RANGES])
 {
     static const char unit[] = "bytes=";
     bide_slice list = bide_http_request_field(exchange, "range");

@@ -28,6 +28,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -207,11 +208,11 @@ static int http_files_start_parts(bide_http_files_exchange *self)
 {
     uint64_t length = 0;
     char type[64];
+    uint64_t random;
     /* The file contains such a line by chance only: the probability is one in 2^64. */
-    http_files_print(
-        self->boundary, sizeof self->boundary, "%016llx",
-        (unsigned long long)(bide_http_began(&self->exchange) * UINT64_C(0x9e3779b97f4a7c15) ^
-                             (uintptr_t)self));
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -EIO;
+    http_files_print(self->boundary, sizeof self->boundary, "%016llx", (unsigned long long)random);
     for (int i = 0; i <= self->range_count; i++) {
         http_files_print_part(self, i);
         length += self->part_size + (i < self->range_count ? self->ranges[i].size : 0);
@@ -251,6 +252,19 @@ static size_t http_files_print_name(char *out, size_t size, size_t *used, const 
     return (size_t)(at - name);
 }
 
+/* The size of a text of UTF-8 that was cut after `size` bytes, without a character that was cut. */
+static size_t http_files_whole_size(const char *text, size_t size)
+{
+    size_t lead = size;
+    while (lead != 0 && size - lead < 4 && ((unsigned char)text[lead - 1] & 0xc0) == 0x80)
+        lead--;
+    if (lead == 0 || size - lead >= 4)
+        return size; /* it is not UTF-8 */
+    unsigned char first = (unsigned char)text[lead - 1];
+    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+    return size - lead + 1 < length ? lead - 1 : size;
+}
+
 /*
  * Prints one line of the page into self->path, which is no longer needed. (self->entries holds the
  * names.)
@@ -263,6 +277,8 @@ static size_t http_files_print_entry(bide_http_files_exchange *self)
     size_t link_size, text_size;
     http_files_print_name(link, sizeof link, &link_size, self->entry.name, true);
     http_files_print(name, sizeof name, "%s", self->entry.name);
+    if (strlen(self->entry.name) > 64)
+        name[http_files_whole_size(name, 64)] = '\0';
     http_files_print_name(text, sizeof text, &text_size, name, false);
     return http_files_print(
         self->path, sizeof self->path, "<li><a href=\"%.*s%s\">%.*s%s%s</a></li>\n", (int)link_size,
@@ -291,6 +307,8 @@ static size_t http_files_print_page_top(bide_http_files_exchange *self)
     size_t size;
     self->path[self->found.path_size] = '\0';
     size_t taken = http_files_print_name(text, sizeof text - 1, &size, self->path, false);
+    if (taken < self->found.path_size)
+        size = http_files_whole_size(text, size);
     text[size] = '\0';
     const char *more = taken < self->found.path_size ? "..." : "";
     return http_files_print(self->entries, sizeof self->entries, format, text, more, text, more,
@@ -332,7 +350,7 @@ static int http_files_redirect(bide_http_files_exchange *self)
     }
     self->exchange.status = 301;
     return bide_http_add_slices(&self->exchange, (bide_slice){"Location", 8},
-                              (bide_slice){location, size});
+                                (bide_slice){location, size});
 }
 
 /* ---- The handler ---- */
@@ -373,8 +391,9 @@ bide_declared_coroutine(bide_http_files_body)
         bide_return(0);
     }
 
-    self->found.accepts =
-        (uint8_t)(self->found.files->options.never_compressed ? 0 : bide_http_accepts_(&self->exchange));
+    self->found.accepts = (uint8_t)(self->found.files->options.never_compressed
+                                        ? 0
+                                        : bide_http_accepts_(&self->exchange));
     self->found.only_cached = true;
     bide_http_find_file_(&self->found);
     if (self->found.error == -EAGAIN) {
@@ -427,8 +446,9 @@ bide_declared_coroutine(bide_http_files_body)
         }
         bide_return(0);
     }
-    self->range_count = bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec,
-                                    (uint64_t)self->found.about.st_size, self->ranges);
+    self->range_count =
+        bide_http_ranges_(&self->exchange, self->tag, self->found.about.st_mtim.tv_sec,
+                          (uint64_t)self->found.about.st_size, self->ranges);
     if (self->range_count < 0) {
         http_files_print(self->part, sizeof self->part, "bytes */%llu",
                          (unsigned long long)self->found.about.st_size);

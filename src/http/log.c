@@ -119,9 +119,9 @@ static void http_log_put_quoted(http_log_line *line, bide_slice text)
 }
 
 /* "[24/Nov/2026:11:15:29 +0000]", from the server's clock. */
-static const char *http_log_time(bide_http_log *log, const bide_http_exchange *exchange)
+static const char *http_log_time(bide_http_log *log, const bide_http_server *server)
 {
-    int64_t second = exchange->server->options.clock();
+    int64_t second = server->options.clock();
     if (second != log->second) {
         char date[BIDE_HTTP_DATE_SIZE]; /* "Sun, 06 Nov 1994 08:49:37 GMT" */
         log->second = second;
@@ -144,7 +144,7 @@ static void http_log_put_line(http_log_line *line, bide_http_log *log, bide_http
     const bide_http_request *request = &exchange->request;
     http_log_put_string(line, bide_http_peer(exchange));
     http_log_put(line, " - - ", 5);
-    http_log_put_string(line, http_log_time(log, exchange));
+    http_log_put_string(line, http_log_time(log, exchange->server));
     http_log_put(line, " \"", 2);
     http_log_put_text(line, request->method_name);
     http_log_put(line, " ", 1);
@@ -162,19 +162,48 @@ static void http_log_put_line(http_log_line *line, bide_http_log *log, bide_http
     http_log_put(line, "\n", 1);
 }
 
-void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
+static http_log_line http_log_start_line(bide_http_log *log)
 {
     http_log_line line = {log->halves[0] + log->filled, log->halves[0] + log->size, false};
+    return line;
+}
+
+/* Keeps the line, unless it did not fit. */
+static void http_log_end_line(bide_http_log *log, const http_log_line *line)
+{
     size_t before = log->filled;
-    http_log_put_line(&line, log, exchange);
-    if (line.full) {
+    if (line->full) {
         log->dropped++;
         return;
     }
     log->lines++;
-    log->filled = (size_t)(line.at - log->halves[0]);
+    log->filled = (size_t)(line->at - log->halves[0]);
     if (before == 0 || (before < log->size / 2 && log->filled >= log->size / 2)) /* 2 */
         bide_auto_event_set(&log->news);
+}
+
+void bide_http_log_exchange(bide_http_log *log, bide_http_exchange *exchange)
+{
+    http_log_line line = http_log_start_line(log);
+    http_log_put_line(&line, log, exchange);
+    http_log_end_line(log, &line);
+}
+
+void bide_http_log_refused(bide_http_log *log, const bide_http_server *server, const char *peer,
+                           bide_slice text, int status)
+{
+    http_log_line line = http_log_start_line(log);
+    http_log_put_string(&line, peer);
+    http_log_put(&line, " - - ", 5);
+    http_log_put_string(&line, http_log_time(log, server));
+    http_log_put_quoted(&line, text);
+    http_log_put(&line, " ", 1);
+    http_log_put_number(&line, (uint64_t)status);
+    http_log_put(&line, " 0", 2);
+    if (log->format == BIDE_HTTP_LOG_COMBINED)
+        http_log_put_string(&line, " \"-\" \"-\"");
+    http_log_put(&line, "\n", 1);
+    http_log_end_line(log, &line);
 }
 
 /* ---- Writing ---- */

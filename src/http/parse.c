@@ -15,11 +15,14 @@
  *    "Transfer-Encoding" that is exactly "chunked".
  * 6. "Host" occurs once and is valid.
  */
+#define _GNU_SOURCE
 #include "parse.h"
 
 #include "characters.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #if BIDE_HAS_LLHTTP
@@ -78,9 +81,66 @@ bool bide_http_is_target_(const char *data, size_t size)
     return http_all_of(data, size, HTTP_TARGET);
 }
 
+/* The text between the brackets: an address of IPv6, or of a future version ("v1.a"). */
+static bool http_is_literal(const char *data, size_t size)
+{
+    char text[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    if (size > 3 && http_lower(data[0]) == 'v') {
+        size_t digits = 1;
+        while (digits < size && http_is_of(data[digits], HTTP_HEX))
+            digits++;
+        return digits > 1 && digits + 1 < size && data[digits] == '.' &&
+               http_all_of(data + digits + 1, size - digits - 1, HTTP_HOST) &&
+               memchr(data, '%', size) == NULL && memchr(data, '[', size) == NULL;
+    }
+    if (size >= sizeof text)
+        return false;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    return strlen(text) == size && inet_pton(AF_INET6, text, &address) == 1;
+}
+
+static bool http_is_registered_name(const char *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (!http_is_of(data[i], HTTP_HOST) || data[i] == ':' || data[i] == '[' || data[i] == ']')
+            return false;
+        if (data[i] == '%' && (size - i < 3 || !http_is_of(data[i + 1], HTTP_HEX) ||
+                               !http_is_of(data[i + 2], HTTP_HEX)))
+            return false;
+    }
+    return true;
+}
+
+static bool http_is_port(const char *data, size_t size)
+{
+    unsigned long port = 0;
+    if (!http_all_of(data, size, HTTP_DIGIT))
+        return false;
+    for (size_t i = 0; i < size && port <= 65535; i++)
+        port = port * 10 + (unsigned long)(data[i] - '0');
+    return port <= 65535;
+}
+
+/* RFC 3986, 3.2.2 and 3.2.3: a host, and a port, which may be empty. An empty text has neither. */
 bool bide_http_is_host_(const char *data, size_t size)
 {
-    return http_all_of(data, size, HTTP_HOST);
+    size_t host = 0;
+    if (size == 0)
+        return true;
+    if (data[0] == '[') {
+        const char *end = memchr(data, ']', size);
+        if (end == NULL || !http_is_literal(data + 1, (size_t)(end - data) - 1))
+            return false;
+        host = (size_t)(end - data) + 1;
+    } else {
+        while (host != size && data[host] != ':')
+            host++;
+        if (host == 0 || !http_is_registered_name(data, host))
+            return false;
+    }
+    return host == size || (data[host] == ':' && http_is_port(data + host + 1, size - host - 1));
 }
 
 bool bide_http_parse_length_(bide_slice text, uint64_t *length)
@@ -165,6 +225,15 @@ static void http_split_query(http_head *head, bide_slice target)
     }
 }
 
+/* A valid host is followed by a port that is not empty. */
+static bool http_has_port(bide_slice host)
+{
+    const char *colon = memrchr(host.data, ':', host.size);
+    const char *bracket = memrchr(host.data, ']', host.size);
+    return colon != NULL && (bracket == NULL || bracket < colon) &&
+           colon + 1 != host.data + host.size;
+}
+
 /* Handles the four forms: origin, absolute, authority and asterisk. */
 bool bide_http_split_target_(http_head *head, bide_slice *authority)
 {
@@ -172,8 +241,7 @@ bool bide_http_split_target_(http_head *head, bide_slice *authority)
     if (head->method == BIDE_HTTP_CONNECT) {
         *authority = target;
         http_split_query(head, (bide_slice){target.data + target.size, 0});
-        return bide_http_is_host_(target.data, target.size) &&
-               memchr(target.data, ':', target.size) != NULL;
+        return bide_http_is_host_(target.data, target.size) && http_has_port(target);
     }
     if (target.data[0] == '/') {
         http_split_query(head, target);
@@ -480,6 +548,8 @@ int bide_http_parse_response_(http_head *head, const char *data, size_t size)
     if (!http_parse_status_line(head, data, size))
         return -EBADMSG;
     (void)bide_llhttp_execute(&self.parser, data, size);
+    if (self.reject_status == 431)
+        return -EMSGSIZE;
     if (!self.is_complete || self.reject_status != 0 || self.lengths > 1 ||
         (self.lengths != 0 && self.codings != 0) || (head->minor == 0 && self.codings != 0))
         return -EBADMSG;

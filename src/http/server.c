@@ -460,6 +460,38 @@ void bide_http_report_end_(bide_http_connection *connection, int error)
         options->ended(connection->exchange, error != 0 ? error : connection->exchange->error);
 }
 
+void bide_http_report_refused_(bide_http_connection *connection, bide_slice line, int status)
+{
+    const bide_http_options *options = &connection->server->options;
+    if (options->log != NULL)
+        bide_http_log_refused(options->log, connection->server,
+                              bide_http_peer(connection->exchange), line, status);
+    if (options->refused != NULL)
+        options->refused(connection, line, status);
+}
+
+/* The first line of a request that was refused, or the received part of it. */
+static bide_slice http_connection_refused_line(const bide_http_connection *connection)
+{
+    enum { MAX_LINE = 256 };
+    const bide_http_request *request = &connection->exchange->request;
+    bide_slice line = {bide_reader_peek(&connection->reader),
+                       bide_reader_buffered(&connection->reader)};
+    if (connection->rejection ==
+        413) { /* its head was accepted, and is before the reader's bytes */
+        const char *end = request->target.data + request->target.size + sizeof " HTTP/1.1" - 1;
+        line = (bide_slice){request->method_name.data, (size_t)(end - request->method_name.data)};
+    }
+    if (line.size > MAX_LINE)
+        line.size = MAX_LINE;
+    const char *end = line.size != 0 ? memchr(line.data, '\n', line.size) : NULL;
+    if (end != NULL)
+        line.size = (size_t)(end - line.data);
+    if (line.size != 0 && line.data[line.size - 1] == '\r')
+        line.size--;
+    return line;
+}
+
 /*
  * Drops buffered bytes of the request's body. Returns true if the body has ended, or if its rest will
  * not be read because the connection closes.
@@ -737,6 +769,9 @@ static bool http_connection_prepare_close(bide_http_connection *connection,
     if (connection->rejection != 0) {
         if (connection->output.is_sent && connection->state == HTTP_CONNECTION_EXCHANGE)
             return false;
+        if (connection->state != HTTP_CONNECTION_EXCHANGE)
+            bide_http_report_refused_(connection, http_connection_refused_line(connection),
+                                      connection->rejection);
         bide_http_write_rejection_(connection, connection->rejection);
         return connection->output.error == 0;
     }

@@ -34,6 +34,9 @@ bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection);
 /* Reports the end of the exchange to the server's log and to options.ended. */
 void bide_http_report_end_(bide_http_connection *connection, int error);
 
+/* Reports a request without an exchange to the server's log and to options.refused. */
+void bide_http_report_refused_(bide_http_connection *connection, bide_slice line, int status);
+
 /*
  * Parses a head from the buffer and starts the exchange. Returns 0, -EAGAIN (the head is incomplete), or
  * the status that rejects it.

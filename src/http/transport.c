@@ -169,6 +169,12 @@ void bide_http_transport_report(bide_http_connection *connection, int error)
     bide_http_report_end_(connection, error);
 }
 
+void bide_http_transport_report_refused(bide_http_connection *connection, bide_slice line,
+                                        int status)
+{
+    bide_http_report_refused_(connection, line, status);
+}
+
 bide_awaiter *bide_http_transport_serve(bide_http_connection *connection, bide_http_server *server,
                                         bide_stream stream, void *memory, bool is_other_protocol)
 {

@@ -42,6 +42,15 @@ static int http_websocket_start(http_websocket_opening *self, bide_websocket_rol
 
 /* ---- Servers ---- */
 
+/* The field occurs on several lines, although it is no list. */
+static bool http_websocket_is_repeated(const bide_http_exchange *exchange, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < exchange->request.field_count; i++)
+        count += bide_http_is(exchange->request.fields[i].name, name);
+    return count > 1;
+}
+
 /*
  * Checks that the request opens a WebSocket and computes the key of the response. Returns 0 or an
  * error.
@@ -57,7 +66,9 @@ static int http_websocket_check_request(http_websocket_opening *self)
         .version = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Version")),
         .key = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Key")),
     };
-    if (request->method != BIDE_HTTP_GET || request->upgrade.size == 0)
+    if (request->method != BIDE_HTTP_GET || request->upgrade.size == 0 ||
+        http_websocket_is_repeated(exchange, "Sec-WebSocket-Key") ||
+        http_websocket_is_repeated(exchange, "Sec-WebSocket-Version"))
         return -EINVAL;
     return bide_websocket_check_request(&headers, self->key);
 }
@@ -68,9 +79,15 @@ static int http_websocket_add_fields(http_websocket_opening *self)
     bide_slice name = {"Sec-WebSocket-Protocol", sizeof "Sec-WebSocket-Protocol" - 1};
     bide_websocket_value chosen = {NULL, 0};
     int status = bide_http_add(exchange, "Sec-WebSocket-Accept", self->key);
-    if (status == 0 && self->protocols != NULL)
-        chosen = bide_websocket_select_protocol(
-            http_websocket_value(bide_http_request_field(exchange, name.data)), self->protocols);
+    for (size_t i = 0; self->protocols != NULL && i < exchange->request.field_count; i++) {
+        const bide_http_field *field = &exchange->request.fields[i];
+        if (!bide_http_is(field->name, name.data))
+            continue;
+        bide_websocket_value one =
+            bide_websocket_select_protocol(http_websocket_value(field->value), self->protocols);
+        if (one.data != NULL && (chosen.data == NULL || one.data < chosen.data))
+            chosen = one; /* (both point into `protocols`) */
+    }
     if (status == 0 && chosen.data != NULL)
         status = bide_http_add_slices(exchange, name, (bide_slice){chosen.data, chosen.size});
     return status;

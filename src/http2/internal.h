@@ -84,7 +84,7 @@ struct http2_stream {
     size_t ring_size;
     size_t ring_begin;
     size_t ring_count;
-    size_t lent;      /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
+    size_t opened;      /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
     bool input_ended; /* the whole request was received */
     bide_single_consumer_auto_event readable;
 

@@ -19,6 +19,7 @@
 #include "bide/coroutine.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Allocation: 1 ---- */
@@ -121,6 +122,20 @@ void bide_http2_expire_stream_(http2_stream *stream)
         bide_http2_reset_stream_(stream, stream->is_draining ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL);
 }
 
+/* (a line that is too long for the log is cut) */
+static void http2_report_refused(http2_stream *stream)
+{
+    char line[300];
+    int size = snprintf(line, sizeof line, "%.*s %.*s HTTP/2.0", (int)stream->method.size,
+                        stream->method.data != NULL ? stream->method.data : "",
+                        stream->path.size < 256 ? (int)stream->path.size : 256,
+                        stream->path.data != NULL ? stream->path.data : "");
+    if (size < 0 || (size_t)size >= sizeof line)
+        size = (int)sizeof line - 1;
+    bide_http_transport_report_refused(&stream->http, (bide_slice){line, (size_t)size},
+                                       stream->reject_status);
+}
+
 /* Completes the response after the handler, or instead of it. */
 static void http2_finish_response(http2_stream *stream, const bide_context *context)
 {
@@ -133,6 +148,7 @@ static void http2_finish_response(http2_stream *stream, const bide_context *cont
     }
     if (stream->reject_status != 0) {
         http->server->stats.refused++;
+        http2_report_refused(stream);
         status = bide_http_transport_reject(http, stream->reject_status);
     } else if (bide_stop_requested(context->stop) && status < 0) {
         if (bide_http_transport_reject(http, http->input.status == -ETIMEDOUT ? 408 : 503) == 0)

@@ -310,7 +310,7 @@ static void http2_free_connection(http2_connection *connection)
     bide_http2_free_pieces_(http2, &http2->streams, bide_http2_stream_size_(http2));
     bide_http2_free_pieces_(http2, &http2->outputs, HTTP2_OUTPUT);
     bide_assert(http2->stats.memory == 0 && http2->stats.live == 0); /* memory.c, 1 */
-    bide_assert(http2->waiting == 0 && http2->lent == 0);
+    bide_assert(http2->waiting == 0 && http2->opened == 0);
 }
 
 static int http2_connection_status(int status)
@@ -454,7 +454,7 @@ int bide_http2_init(bide_http2 *http2, bide_http_server *server, const bide_http
     memset(&http2->stats, 0, sizeof http2->stats);
     http2->sessions = 0;
     http2->waiting = 0;
-    http2->lent = 0;
+    http2->opened = 0;
     bide_mutex_init(&http2->turn);
     http2->streams = http2->outputs = (bide_http2_spare_){NULL, 0};
     server->protocol = &http2->protocol;

@@ -70,7 +70,7 @@ void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge)
     connection->idle_frames_left = left < max ? (uint32_t)left : max;
 }
 
-static size_t http2_at_most(size_t size, size_t max)
+static size_t http2_smaller(size_t size, size_t max)
 {
     return size < max ? size : max;
 }
@@ -79,10 +79,10 @@ void bide_http2_charge_frames_(http2_connection *connection, const unsigned char
 {
     enum { HEAD = 9 };
     uint64_t frames = 0;
-    size_t at = http2_at_most(size, connection->preface_left);
+    size_t at = http2_smaller(size, connection->preface_left);
     connection->preface_left -= at;
     while (at != size) {
-        size_t payload = http2_at_most(size - at, connection->frame_left);
+        size_t payload = http2_smaller(size - at, connection->frame_left);
         connection->frame_left -= payload;
         at += payload;
         for (; at != size && connection->frame_left == 0 && connection->frame_head_size < HEAD;

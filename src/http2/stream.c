@@ -8,7 +8,7 @@
  *    Until the client has acknowledged the settings, it may use the default window. All data that it
  *    sends before that is received before that, so the ring has the larger of both sizes.
  *    A read opens the window of the stream again. The window of the connection is opened as soon as data
- *    arrives, so a request that is not read holds back no other; `lent` bytes of a ring, and of all rings
+ *    arrives, so a request that is not read holds back no other; `opened` bytes of a ring, and of all rings
  *    of the server, are such. If these exceed `all_windows`, a read opens the connection's window for the
  *    rest. For data that will never be read, only the connection's window is opened.
  * 2. Output stays in the exchange's memory. nghttp2 requests as much as the client's windows allow, and
@@ -65,15 +65,15 @@ static size_t http2_stream_window(const http2_stream *stream)
 }
 
 /* Opens the connection's window for received bytes, if the server's budget allows it. */
-static void http2_lend(http2_stream *stream, size_t size)
+static void http2_open_early(http2_stream *stream, size_t size)
 {
     http2_connection *connection = stream->owner;
     bide_http2 *http2 = connection->http2;
-    bide_assert(http2->lent <= http2->options.all_windows);
-    if (size > http2->options.all_windows - http2->lent)
+    bide_assert(http2->opened <= http2->options.all_windows);
+    if (size > http2->options.all_windows - http2->opened)
         return;
-    http2->lent += size;
-    stream->lent += size;
+    http2->opened += size;
+    stream->opened += size;
     bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, size));
 }
 
@@ -84,11 +84,11 @@ static void http2_lend(http2_stream *stream, size_t size)
 static size_t http2_give_back(http2_stream *stream, size_t count)
 {
     bide_http2 *http2 = stream->owner->http2;
-    bide_assert(stream->lent <= stream->ring_count && count <= stream->ring_count);
-    size_t held = http2_min(count, stream->ring_count - stream->lent);
-    bide_assert(count - held <= stream->lent && stream->lent <= http2->lent);
-    stream->lent -= count - held;
-    http2->lent -= count - held;
+    bide_assert(stream->opened <= stream->ring_count && count <= stream->ring_count);
+    size_t held = http2_min(count, stream->ring_count - stream->opened);
+    bide_assert(count - held <= stream->opened && stream->opened <= http2->opened);
+    stream->opened -= count - held;
+    http2->opened -= count - held;
     return held;
 }
 
@@ -96,7 +96,7 @@ size_t bide_http2_empty_ring_(http2_stream *stream)
 {
     size_t held = http2_give_back(stream, stream->ring_count);
     stream->ring_count = 0;
-    bide_assert(stream->lent == 0);
+    bide_assert(stream->opened == 0);
     return held;
 }
 
@@ -118,7 +118,7 @@ int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size)
     memcpy(stream->ring + end, data, first);
     memcpy(stream->ring, data + first, size - first);
     stream->ring_count += size;
-    http2_lend(stream, size);
+    http2_open_early(stream, size);
     bide_single_consumer_auto_event_set(&stream->readable);
     return 0;
 }

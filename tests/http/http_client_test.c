@@ -212,6 +212,31 @@ static void a_head_at_the_end_of_the_buffer_leaves_room_for_its_body(void **stat
     }
 }
 
+/* The client's own limit is no fault of the server's response. */
+static void a_response_with_too_many_fields_does_not_fit(void **state)
+{
+    (void)state;
+    for (int fields = 3; fields <= 6; fields++) {
+        bide_sim_loop_init(&c.loop, 1);
+        bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
+        bide_memory_pipe_init(&c.to_client, c.to_client_memory, sizeof c.to_client_memory);
+        c.server_end = (bide_memory_end){&c.to_client, &c.to_client};
+        c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
+        assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
+                                               sizeof c.client_memory, &(bide_http_client_options){.max_fields = 4}), 0);
+        strcpy(script, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n");
+        for (int i = 1; i < fields; i++)
+            strcat(script, "X-A: b\r\n");
+        strcat(script, "\r\n");
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.serving.task, &scripted_server_body)), 0);
+        c.method = "GET";
+        c.target = "/";
+        c.body = NULL;
+        c.times = 1;
+        assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.asking.task, &ask)), fields <= 4 ? 0 : -EMSGSIZE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +245,7 @@ int main(void)
         cmocka_unit_test(waits_until_the_body_is_wanted),
         cmocka_unit_test(a_head_has_no_body),
         cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
+        cmocka_unit_test(a_response_with_too_many_fields_does_not_fit),
     };
     return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

@@ -403,6 +403,84 @@ static void it_may_be_destroyed_at_each_place(void **state)
     destroy_at_each_place(waiting, 40);
 }
 
+static int ended_status, ended_error;
+
+static void note_end(bide_http_exchange *exchange, int error)
+{
+    ended_status = exchange->status;
+    ended_error = error;
+}
+
+/* ---- Refused requests ---- */
+
+static char refused_line[300];
+static int refused_status;
+static unsigned refused_count;
+
+static void note_refused(bide_http_connection *connection, bide_slice line, int status)
+{
+    assert_ptr_equal(connection, &one.connection);
+    assert_true(line.size < sizeof refused_line);
+    memset(refused_line, 0, sizeof refused_line);
+    if (line.size != 0)
+        memcpy(refused_line, line.data, line.size);
+    refused_status = status;
+    refused_count++;
+}
+
+static void a_refused_request_is_reported(void **state)
+{
+    static const struct {
+        const char *request, *line;
+        int status;
+    } rows[] = {
+        {"GET /x HTTP/1.1\r\nbad header\r\n\r\n", "GET /x HTTP/1.1", 400},
+        {"GET /x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET /x HTTP/1.1", 400},
+        {"GET /x HTTP/2.0\r\nHost: a\r\n\r\n", "GET /x HTTP/2.0", 505},
+        {"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999\r\n\r\nabc", "POST /x HTTP/1.1", 413},
+        {"\026\003\001\002", "\026\003\001\002", 400},
+        {"GET /x\n\n", "GET /x", 400},
+        {"GET /hello HTTP/1.1\r\nHost: a\r\n\r\nBREW / HTTP/1.1\r\nHost: a\r\n\r\n", "BREW / HTTP/1.1", 501},
+    };
+    static char memory[4096], line[1000];
+    bide_descriptor file;
+    bide_http_log log;
+    (void)state;
+    bide_descriptor_init_closed(&file);
+    use(&(bide_http_options){.refused = note_refused, .ended = note_end, .log = &log});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int bytewise = 0; bytewise < 2; bytewise++) {
+            bide_http_log_init(&log, &file, memory, sizeof memory, BIDE_HTTP_LOG_COMBINED);
+            one.piece = bytewise;
+            refused_count = 0;
+            assert_int_equal(peer_say(&one, rows[i].request), -EBADMSG);
+            assert_int_equal(refused_count, 1);
+            assert_int_equal(refused_status, rows[i].status);
+            assert_int_equal(strncmp(refused_line, rows[i].line, bytewise ? 1 : sizeof refused_line), 0);
+            assert_int_equal(log.lines, 1 + handled.begun);
+        }
+    snprintf(line, sizeof line, "- - - [06/Nov/1994:08:49:37 +0000] \"BREW / HTTP/1.1\" 501 0 \"-\" \"-\"\n");
+    assert_non_null(memmem(memory, log.filled, line, strlen(line)));
+    bide_http_log_init(&log, &file, memory, sizeof memory, BIDE_HTTP_LOG_COMMON);
+    bide_http_log_refused(&log, &one.server, "peer", (bide_slice){"\x16\"", 2}, 400);
+    bide_http_log_refused(&log, &one.server, "peer", (bide_slice){NULL, 0}, 400);
+    snprintf(line, sizeof line, "peer - - [06/Nov/1994:08:49:37 +0000] \"\\x16\\x22\" 400 0\n"
+                                "peer - - [06/Nov/1994:08:49:37 +0000] \"-\" 400 0\n");
+    assert_int_equal(log.filled, strlen(line));
+    assert_memory_equal(memory, line, log.filled);
+    /* a head that is too slow */
+    bide_http_log_init(&log, &file, memory, sizeof memory, BIDE_HTTP_LOG_COMMON);
+    one.ends = false;
+    one.piece = 0;
+    assert_int_equal(peer_say(&one, "GET /x HTTP/1.1\r\nHos"), -ETIMEDOUT);
+    assert_int_equal(refused_status, 408);
+    assert_string_equal(refused_line, "GET /x HTTP/1.1");
+    /* one that never began, is none */
+    refused_count = 0;
+    assert_int_equal(peer_say(&one, ""), -ETIMEDOUT);
+    assert_int_equal(refused_count, 0);
+}
+
 /* ---- Early ends ---- */
 
 /* A request with a body that the handler does not read. Returns the size. */
@@ -472,14 +550,6 @@ static void an_upgraded_connection_lingers(void **state)
 }
 
 /* ---- Clients that leave ---- */
-
-static int ended_status, ended_error;
-
-static void note_end(bide_http_exchange *exchange, int error)
-{
-    ended_status = exchange->status;
-    ended_error = error;
-}
 
 static void use_leaving(void)
 {
@@ -707,6 +777,7 @@ int main(void)
         TEST(shutting_down_ends_the_idle_and_says_so_to_the_others),
         TEST(it_can_be_cancelled_at_each_place),
         TEST(it_may_be_destroyed_at_each_place),
+        TEST(a_refused_request_is_reported),
         TEST(a_body_is_dropped_before_the_connection_ends),
         TEST(an_upgraded_connection_lingers),
         TEST(a_complete_response_is_not_replaced),

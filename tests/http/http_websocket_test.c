@@ -201,6 +201,30 @@ static void bytes_behind_the_request_are_frames(void **state)
     assert_int_equal(seen.end.code, BIDE_WEBSOCKET_NO_CODE);
 }
 
+static void several_lines_of_protocols_are_one_list(void **state)
+{
+    static const struct {
+        const char *request, *chosen;
+    } cases[] = {
+        {REQUEST("13", KEY "Sec-WebSocket-Protocol: x\r\nSec-WebSocket-Protocol: chat\r\n"), "chat"},
+        {REQUEST("13", KEY "Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Protocol: x, echo\r\n"), "echo"},
+        {REQUEST("13", KEY "Sec-WebSocket-Protocol: x\r\nSec-WebSocket-Protocol: y\r\n"), NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f;
+        char answer[2048], expected[100];
+        open_server(&f, state);
+        ask(&f, cases[i].request, strlen(cases[i].request), "\r\n\r\n", answer);
+        assert_memory_equal(answer, "HTTP/1.1 101 ", 13);
+        snprintf(expected, sizeof expected, "\r\nSec-WebSocket-Protocol: %s\r\n", cases[i].chosen);
+        if (cases[i].chosen != NULL)
+            assert_non_null(strstr(answer, expected));
+        else
+            assert_null(strstr(answer, "Sec-WebSocket-Protocol"));
+        close_server(&f);
+    }
+}
+
 static void a_request_for_none_is_answered(void **state)
 {
     static const struct {
@@ -211,6 +235,8 @@ static void a_request_for_none_is_answered(void **state)
         {REQUEST("8", KEY), "HTTP/1.1 426 ", -EPROTONOSUPPORT},
         {REQUEST("13", "Sec-WebSocket-Key: short\r\n"), "HTTP/1.1 400 ", -EINVAL},
         {REQUEST("13", ""), "HTTP/1.1 400 ", -EINVAL},
+        {REQUEST("13", KEY KEY), "HTTP/1.1 400 ", -EINVAL},
+        {REQUEST("13", KEY "Sec-WebSocket-Version: 13\r\n"), "HTTP/1.1 400 ", -EINVAL},
         {"POST / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" KEY
          "Sec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n",
          "HTTP/1.1 400 ", -EINVAL},
@@ -235,6 +261,7 @@ int main(void)
         world_test(a_client_opens_one_and_talks_over_it),
         world_test(an_opening_client_can_end_at_each_byte),
         world_test(bytes_behind_the_request_are_frames),
+        world_test(several_lines_of_protocols_are_one_list),
         world_test(a_request_for_none_is_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

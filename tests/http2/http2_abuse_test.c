@@ -61,6 +61,10 @@ static const struct head_row heads[] = {
     {"two Host fields", RESET, {USUAL, {"host", "a.test"}, {"host", "a.test"}}, NULL},
     {"an authority with a slash", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a/b"}, {":path", "/hello"}}, NULL},
     {"an authority with a user", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "u@a"}, {":path", "/hello"}}, NULL},
+    {"an authority with letters for a port", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "a:b"}, {":path", "/hello"}}, NULL},
+    {"an authority with an open bracket", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "[::1"}, {":path", "/hello"}}, NULL},
+    {"an authority with an invalid escape", OUTRIGHT, {{":method", "GET"}, {":scheme", "http"}, {":authority", "%zz"}, {":path", "/hello"}}, NULL},
+    {"an authority of IPv6", 200, {{":method", "GET"}, {":scheme", "http"}, {":authority", "[::1]:8080"}, {":path", "/hello"}}, NULL},
     {"an unknown expectation", 417, {USUAL, {"expect", "much"}}, NULL},
 };
 
@@ -153,12 +157,23 @@ static void a_handler_sees_the_same_as_with_http_1(void **state)
 
 /* ---- Limits ---- */
 
+static unsigned refused_count;
+static char refused_line[400];
+
+static void note_refused(bide_http_connection *connection, bide_slice line, int status)
+{
+    (void)connection;
+    refused_count++;
+    if (status == 413)
+        snprintf(refused_line, sizeof refused_line, "%.*s", (int)line.size, line.data);
+}
+
 static void oversized_requests_are_rejected(void **state)
 {
     static char path[3000], value[3000];
     static const char *fields[80][2];
     (void)state;
-    use(&(bide_http_options){.max_head = 2000, .max_target = 100, .max_fields = 10, .max_body = 10}, NULL);
+    use(&(bide_http_options){.max_head = 2000, .max_target = 100, .max_fields = 10, .max_body = 10, .refused = note_refused}, NULL);
     path[0] = '/';
     memset(path + 1, 'x', 200);
     memset(value, 'y', sizeof value - 1);
@@ -185,6 +200,8 @@ static void oversized_requests_are_rejected(void **state)
     assert_int_equal(chunks->status, 413);
     assert_int_equal(fits->status, 200);
     assert_int_equal(one.server.stats.refused, 4);
+    assert_int_equal(refused_count, 4);
+    assert_string_equal(refused_line, "POST /count HTTP/2.0");
 }
 
 /* ---- Floods ---- */

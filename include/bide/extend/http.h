@@ -105,6 +105,13 @@ int bide_http_transport_reject(bide_http_connection *connection, int status);
 void bide_http_transport_report(bide_http_connection *connection, int error);
 
 /*
+ * Reports a request that was refused before its handler began to the server's log and to options.refused.
+ * `line` is its method, target and version.
+ * Threads: the loop's. Progress: that of those.
+ */
+void bide_http_transport_report_refused(bide_http_connection *connection, bide_slice line, int status);
+
+/*
  * Serves a connection as bide_http_serve does; `is_other_protocol`: it is the carrier's, whatever it
  * begins with. Otherwise it is HTTP/1.1's.
  * Threads: the loop's. Errors: as bide_http_serve. Suspends: as bide_http_serve. Cancel-safe: no,

@@ -353,6 +353,32 @@ def misuse_is_reported():
     check(done.stdout.startswith("usage: httpd ") and done.stderr == "")
 
 
+def long_names_are_cut_between_characters():
+    names = ["abc"[:shift] + character * (120 // len(character.encode())) for shift in range(4)
+             for character in "\u00e4\u20ac\U0001f600"]
+    with Httpd({name: TEXT for name in names}) as httpd:
+        page = httpd.curl("URL/").decode()  # (all of it is UTF-8)
+        for name in names:
+            check(f">{name[:15]}" in page, name, page)
+        equal(page.count("...</a>"), len(names))
+        for shift in range(3):
+            deep = "/".join(["abc"[:shift] + "\u20ac" * 60] * 4)
+            os.makedirs(httpd.path(deep))
+            page = httpd.curl("URL/" + urllib.parse.quote(deep) + "/").decode()
+            check("\u20ac...</h1>" in page, page)
+
+
+def refused_requests_are_logged():
+    with Httpd({"a": TEXT}, ["--log", "-"]) as httpd:
+        for request, line in ((b"GET /x HTTP/1.1\r\nbad header\r\n\r\n", r"GET /x HTTP/1\.1"),
+                              (b"GET /y HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", r"GET /y HTTP/1\.1"),
+                              (b"\x16\x03\x01\x02", r"\\x16\\x03\\x01\\x02")):
+            with httpd.client() as client:
+                client.sendall(request)
+                check(read_all(client).startswith(b"HTTP/1.1 400 "), request)
+            httpd.out.expect(rf'^127\.0\.0\.1 - - \[[^]]+\] "{line}" 400 0 ')
+
+
 def http2_without_tls_by_prior_knowledge():
     if not speaks_http2():
         return "curl or httpd was built without HTTP/2"

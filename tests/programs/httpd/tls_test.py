@@ -126,11 +126,12 @@ def load_generators_are_served():
 
 
 def plain_text_is_rejected():
-    with Httpd({"a": TEXT}, tls=True) as httpd:
+    with Httpd({"a": TEXT}, ["--log", "-"], tls=True) as httpd:
         with httpd.client() as client:
             client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             said = read_all(client)
             check(said == b"" or said[:1] == b"\x15", "it answers neither with nothing nor with an alert:", said)
+        httpd.out.expect(r'^127\.0\.0\.1 - - \[[^]]+\] "-" 400 0 ')
         equal(httpd.idle()["requests"], 0)
         equal(httpd.curl("URL/a"), TEXT)
 

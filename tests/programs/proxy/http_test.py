@@ -357,6 +357,7 @@ def ambiguous_requests_are_rejected():
             with proxy.client() as client:
                 client.sendall(request)
                 check(read_all(client).startswith(b"HTTP/1.1 400 "), request)
+            proxy.out.expect(r'http 127\.0\.0\.1:\d+ \S+ -/- "(GET|POST) / HTTP/1\.1" 400 refused$')
         equal(server.served, 0)
 
 

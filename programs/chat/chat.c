@@ -7,6 +7,7 @@
  * The first line of output ends with the port. SIGTERM and SIGINT stop the chat: clients get a
  * close, and have three seconds. All of it runs on one thread.
  */
+#include "../common/listening.h"
 #include "page.h"
 #include "room.h"
 #include "session.h"
@@ -108,12 +109,23 @@ async int stop_on_signal(struct chat *self)
     return 0;
 }
 
+/* Listens; while the address is still that of a killed server, it tries again. */
+async int open_listener(struct chat *self, const bide_address *address)
+{
+    for (int tries = 1;; tries++) {
+        int status = await bide_listen(&self->http.server.listener, address, BACKLOG_OF_LISTENER);
+        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
+            return status;
+        try await bide_sleep_for(LISTEN_PAUSE);
+    }
+}
+
 async int run_server(struct chat *self, const struct options *options, const char *backend)
 {
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
     if (status == 0)
-        status = await bide_listen(&self->http.server.listener, &address, BACKLOG_OF_LISTENER);
+        status = await open_listener(self, &address);
     if (status == 0)
         status = bide_local_address(&self->http.server.listener, &address);
     if (status < 0)

@@ -8,17 +8,20 @@
  * worker runs on the first thread.
  */
 #define _GNU_SOURCE
+#include "../common/listening.h"
 #include "worker.h"
 
 #include <bide/blocking.h>
 #include <bide/loop.h>
 #include <bide/socket.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 enum { BACKLOG = 4096, BLOCKING_THREADS = 4 };
 
@@ -74,7 +77,8 @@ static void open_site(struct site *site)
     const struct options *options = &site->options;
     share_connections(site);
     int status = bide_blocking_create_with(
-        &site->blocking, &(bide_blocking_options){.name = "files", .max_threads = BLOCKING_THREADS});
+        &site->blocking,
+        &(bide_blocking_options){.name = "files", .max_threads = BLOCKING_THREADS});
     if (status < 0)
         exit_with_error("threads", status);
     status = bide_http_files_open(
@@ -113,6 +117,21 @@ static struct worker *create_workers(struct site *site)
     return workers;
 }
 
+/* Listens; while the address is still that of a killed server, it tries again. */
+static int open_listener(bide_loop *loop, bide_descriptor *listener, const bide_address *address,
+                         int flags)
+{
+    const struct timespec pause = {0, LISTEN_PAUSE};
+    bide_io_operation listen;
+    for (int tries = 1;; tries++) {
+        int status =
+            bide_loop_wait(loop, bide_listen_with(&listen, listener, address, BACKLOG, flags));
+        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
+            return status;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /*
  * Opens a listener for each worker, all with the first worker's loop, and hands them to the other
  * loops.
@@ -122,11 +141,9 @@ static void start_listening(struct worker *workers, const struct options *option
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
     for (unsigned i = 0; i < options->threads && status >= 0; i++) {
-        bide_io_operation listen;
         bide_descriptor *listener = &workers[i].server.listener;
-        status = bide_loop_wait(
-            workers[0].loop, bide_listen_with(&listen, listener, &address, BACKLOG,
-                                              options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0));
+        status = open_listener(workers[0].loop, listener, &address,
+                               options->threads > 1 ? BIDE_LISTEN_REUSE_PORT : 0);
         if (status < 0)
             break;
         /* (accepted sockets inherit both options) */

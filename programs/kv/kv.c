@@ -17,6 +17,7 @@
  * The commands (strings.c, keys.c, pubsub.c, admin.c) never suspend. So each command is atomic, and
  * needs no lock.
  */
+#include "../common/listening.h"
 #include "replay.h"
 #include "tasks.h"
 
@@ -398,16 +399,26 @@ static void load_files(struct kv *kv)
     kv->changes = 0;
 }
 
+/* Listens; while the address is still that of a killed server, it tries again. */
+async int open_listener(struct kv *kv, const bide_address *address)
+{
+    for (int tries = 1;; tries++) {
+        int status = await bide_listen(&kv->server.listener, address, BACKLOG);
+        if (status != -EADDRINUSE || tries == LISTEN_TRIES)
+            return status;
+        try await bide_sleep_for(LISTEN_PAUSE);
+    }
+}
+
 static void start_listening(struct kv *kv)
 {
     bide_address address;
-    bide_io_operation listen;
+    async_frame(open_listener) opening;
     int status = bide_address_ip(&address, kv->options.address, (uint16_t)kv->options.port);
     if (status == 0)
         status = client_server_init(kv);
     if (status == 0)
-        status =
-            bide_loop_wait(kv->loop, bide_listen(&listen, &kv->server.listener, &address, BACKLOG));
+        status = bide_loop_wait(kv->loop, async_open_listener(&opening, kv, &address));
     if (status == 0)
         status = bide_local_address(&kv->server.listener, &address);
     if (status < 0) {

@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include "program.h"
+#include "../common/listening.h"
 #include "balance.h"
 #include "statistics.h"
 #include "forward.h"
@@ -135,7 +136,6 @@ static struct listen *next_to_open(struct program *program)
 
 static bide_awaiter *open_listener(struct program *program)
 {
-    program->opened = create_listener(program, program->opening);
     return bide_listen(&program->listen, &program->opened->server.listener,
                        &program->opening->address, BACKLOG);
 }
@@ -255,8 +255,16 @@ bide_coroutine(program_body)
     while (self->status == 0) {
         if (self->next != NULL) {
             self->opening = NULL;
-            while (self->status == 0 && next_to_open(self) != NULL)
+            while (self->status == 0 && next_to_open(self) != NULL) {
+                self->opened = create_listener(self, self->opening);
                 bide_await_status(self->status, open_listener(self));
+                /* (while the address is still that of a killed server) */
+                for (self->tries = 1; self->status == -EADDRINUSE && self->tries < LISTEN_TRIES;
+                     self->tries++) {
+                    bide_await(bide_sleep_for(&self->pause, LISTEN_PAUSE));
+                    bide_await_status(self->status, open_listener(self));
+                }
+            }
             if (self->status == 0)
                 apply_configuration(self);
             else

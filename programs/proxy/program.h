@@ -17,6 +17,7 @@
 #include <bide/buffer_pool.h>
 #include <bide/loop.h>
 #include <bide/server.h>
+#include <bide/sleep.h>
 #include <bide/token_bucket.h>
 
 struct scratch;
@@ -69,6 +70,8 @@ struct program {
     struct listen *opening;
     struct listener *opened;
     bide_io_operation listen;
+    bide_sleep pause; /* before it tries to listen again */
+    int tries;
 };
 
 /*

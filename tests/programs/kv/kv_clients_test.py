@@ -1,8 +1,10 @@
 """Tests clients that vanish, shortage of descriptors, shutdown and options of the key-value server:
 kv_clients_test.py PROGRAM [NAME...]."""
 import random
+import signal
+import socket
 
-from client import Error, Server, encoded, held, run_rejected, run, until
+from client import PATIENCE, Error, Server, encoded, held, run_rejected, run, until
 
 
 def test_clients_that_vanish():
@@ -150,6 +152,20 @@ def test_patterns_are_found_and_bounded():
         for pattern in ("*" + "a" * 100000 + "b", "*[" + "b" * 100000 + "]"):
             assert other.call("KEYS", pattern) == []
         assert other.call("KEYS", "*" + "a" * 64) == other.call("KEYS", "a*a*a*") == [b"a" * 200000]
+
+
+def test_a_killed_server_can_be_started_again_at_once():
+    """The kernel takes the killed one's listener apart later. (At an address that no other test has.)"""
+    address = f"127.{random.randrange(1, 255)}.{random.randrange(256)}.{random.randrange(1, 255)}"
+    port = 0
+    for _ in range(10):
+        with Server("--bind", address, "--port", port) as server:
+            port = server.port
+            with socket.create_connection((address, port), timeout=PATIENCE) as client:
+                client.sendall(encoded("PING"))
+                assert client.recv(100) == b"+PONG\r\n"
+                server.end(signal.SIGKILL)
+                server.process.returncode = 0
 
 
 def test_sigterm_answers_what_has_come():

@@ -321,8 +321,8 @@ static void a_run_of_any_strategy_is_made_simple(void **state)
             .depth = (i & 2) != 0 ? 2 : 0,
         };
         assert_int_equal(explore_bug(3, options, 1000, &result), -EINVAL);
-        assert_in_range(result.draws_left, 1, 2);
-        assert_true(result.draws_left <= result.draws);
+        /* (on a slow machine the time for that may be over before one or two are left) */
+        assert_in_range(result.draws_left, 1, result.draws);
         /* its seed alone fails too */
         options.first_seed = result.seed;
         options.as_found = true;

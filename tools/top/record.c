@@ -81,7 +81,7 @@ static char *write_escaped(record_reader *reader, char *to)
 
 size_t record_character(const char *text, size_t length, uint32_t *code)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char lead = (unsigned char)*text;
     size_t size = lead < 0x80   ? 1
                   : lead < 0xc0 ? 0
@@ -99,7 +99,7 @@ size_t record_character(const char *text, size_t length, uint32_t *code)
             return 1;
         value = value << 6 | (next & 0x3f);
     }
-    if (value < least[size] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
+    if (value < smallest[size] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000))
         return 1;
     *code = value;
     return size;

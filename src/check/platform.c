@@ -176,3 +176,7 @@ unsigned bide_processors_(void)
 {
     return 2;
 }
+
+/* No scenario forks. */
+extern uint32_t bide_generation_;
+uint32_t bide_generation_;

@@ -26,7 +26,6 @@ typedef struct state {
 
 /* ---- Loops that sleep on their word ---- */
 
-uint32_t bide_generation_;
 static state *only; /* with `begun` set */
 
 static void look(bide_run_loop *run)

@@ -42,7 +42,6 @@ typedef struct state {
 
 /* ---- An io that performs no operation ---- */
 
-uint32_t bide_generation_;
 
 void bide_io_release(bide_io_operation *operation)
 {

@@ -209,6 +209,10 @@ static outcome walk(cell *c, size_t index, place *at, bool reached)
     if (l->kind == WRAP_ONCE && reached && c->end->act == ACT_DEADLINE && o.status == 0 &&
         c->setting->gives_way && !place_is_by_hand(at))
         c->open = "whether its time comes before it begins to run it is open";
+    /* (a test loop draws its budgets) */
+    if (l->kind == WRAP_ONCE && reached && is_request(c) && o.status != reason(c) &&
+        c->end->moment == MOMENT_BEFORE && at->kind == PLACE_TEST)
+        c->open = "whether it gives way before it begins to run it is open";
     if (l->kind == WRAP_ALL_READY)
         o.status = 0;
     l->ends_at = o.goes_on;

@@ -188,7 +188,9 @@ static void remove_dot_segments_by_the_rfc(char *path)
     strcpy(path, out);
 }
 
-static void resolve_by_the_rfc(const char *base_text, const char *reference_text, char *out)
+enum { RESOLVED_MAX = 2000 };
+
+static void resolve_by_the_rfc(const char *base_text, const char *reference_text, char out[RESOLVED_MAX])
 {
     struct parts base = split_by_the_rfc(base_text), r = split_by_the_rfc(reference_text);
     bide_slice scheme = r.scheme.data != NULL ? r.scheme : base.scheme, authority = r.authority, query = r.query;
@@ -208,8 +210,9 @@ static void resolve_by_the_rfc(const char *base_text, const char *reference_text
         }
     }
     remove_dot_segments_by_the_rfc(path);
-    sprintf(out, "%.*s://%.*s%s%s%.*s", (int)scheme.size, scheme.data, (int)authority.size, authority.data,
+    int length = snprintf(out, RESOLVED_MAX, "%.*s://%.*s%s%s%.*s", (int)scheme.size, scheme.data, (int)authority.size, authority.data,
             *path == '\0' ? "/" : path, query.data != NULL ? "?" : "", (int)query.size, query.data != NULL ? query.data : "");
+    assert_in_range(length, 1, RESOLVED_MAX - 1);
 }
 
 static void append_random(char *to, const char *const *pieces, size_t count, size_t max, uint64_t *random)
@@ -227,7 +230,7 @@ static void resolution_agrees_with_a_second_implementation(void **state)
     uint64_t random = testing_seed(), compared = 0;
     uint32_t rounds = rounds_of(20000);
     for (uint32_t round = rounds; round != 0; round--) {
-        char base_text[500] = "http://a", reference[500] = "", out[2000], expected[2000];
+        char base_text[500] = "http://a", reference[500] = "", out[RESOLVED_MAX], expected[RESOLVED_MAX];
         bide_http_url base;
         strcat(base_text, testing_random(&random) % 8 == 0 ? "" : "/");
         if (base_text[8] != '\0')

@@ -571,6 +571,7 @@ bide_coroutine(http_connection_loop)
     bide_http_connection *connection = self->connection;
     for (;;) {
         if (http_guard_is_in_the_way(connection)) {
+            http_watch_head(connection, bide_this_context()); /* 4: it is not IDLE */
             bide_try(http_guard_cancel(connection));
             connection = self->connection;
         }

@@ -216,6 +216,7 @@ typedef struct peer {
     uint64_t pause;    /* after each piece; 0: none */
     unsigned stop_after; /* turns of another coroutine, after which the server's coroutine is cancelled; 0: never */
     uint64_t drain_at;   /* after this time the server is shut down; 0: never */
+    bide_auto_event *drain_on; /* when it is set, the server is shut down; NULL: never */
     bide_stop_source stop;
     bide_with_stop_operation stopping;
     uint64_t began, took;
@@ -232,6 +233,7 @@ typedef struct peer {
         bide_branch branch;
         bide_stream_operation operation;
         bide_sleep sleep;
+        bide_auto_event_waiter wait;
         int status;
         unsigned i;
     } main, serving, feeding, draining, stopper, drainer;
@@ -317,7 +319,10 @@ bide_coroutine(peer_stop)
 bide_coroutine(peer_shut_down)
 {
     bide_begin(peer_shut_down, struct peer_task * self);
-    bide_await(bide_sleep_for(&self->sleep, self->peer->drain_at));
+    if (self->peer->drain_on != NULL)
+        bide_await(bide_auto_event_wait(&self->wait, self->peer->drain_on));
+    else
+        bide_await(bide_sleep_for(&self->sleep, self->peer->drain_at));
     bide_http_server_shut_down(&self->peer->server, BIDE_FOREVER);
     bide_end();
 }
@@ -336,7 +341,7 @@ bide_coroutine(peer_main)
     if (self->peer->stop_after != 0)
         bide_scope_spawn(&self->peer->scope, &self->peer->stopper.branch,
                          bide_task_init(&self->peer->stopper.task, &peer_stop));
-    if (self->peer->drain_at != 0)
+    if (self->peer->drain_at != 0 || self->peer->drain_on != NULL)
         bide_scope_spawn(&self->peer->scope, &self->peer->drainer.branch,
                          bide_task_init(&self->peer->drainer.task, &peer_shut_down));
     bide_try(bide_scope_join(&self->peer->scope));
@@ -372,6 +377,7 @@ static inline void peer_init(peer *peer, const bide_http_options *given)
     peer->pause = 0;
     peer->stop_after = 0;
     peer->drain_at = 0;
+    peer->drain_on = NULL;
 }
 
 static inline void peer_end(peer *peer)

@@ -624,6 +624,30 @@ static void a_full_buffer_pauses_the_guard(void **state)
     assert_int_equal(handled.slept, 0);
 }
 
+static bide_auto_event first_ended;
+
+static void note_first_end(bide_http_exchange *exchange, int error)
+{
+    (void)exchange;
+    (void)error;
+    bide_auto_event_set(&first_ended);
+}
+
+/* The shutdown comes after the first response, and before the second head is parsed. */
+static void a_request_that_came_while_a_handler_waited_is_served_in_spite_of_a_shutdown(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.ended = note_first_end});
+    one.server.options.allows_half_close = false;
+    one.ends = false;
+    bide_auto_event_init(&first_ended, false);
+    one.drain_on = &first_ended;
+    assert_int_equal(peer_say(&one, "GET /slow" HOST "GET /hello" HOST), 0);
+    assert_int_equal(handled.begun, 2);
+    assert_string_equal(one.output, HEAD("200 OK") "Content-Length: 4\r\n\r\nslow"
+                        HEAD("200 OK") "Content-Type: text/plain\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello");
+}
+
 static void a_body_is_read_before_its_client_is_watched(void **state)
 {
     static const char *const requests[] = {
@@ -785,6 +809,7 @@ int main(void)
         TEST(a_handler_that_waits_is_cancelled_when_its_client_leaves),
         TEST(bytes_that_come_while_a_handler_waits_are_the_next_request),
         TEST(a_full_buffer_pauses_the_guard),
+        TEST(a_request_that_came_while_a_handler_waited_is_served_in_spite_of_a_shutdown),
         TEST(a_body_is_read_before_its_client_is_watched),
         TEST(a_client_that_has_ended_its_output_may_be_served),
         TEST(a_cancelled_connection_does_not_look_as_if_its_client_had_left),

@@ -66,8 +66,17 @@ try() { # PROGRAM SEED OPTIONS OWN
         fi
         return
     fi
+    # (A foreign function with thousands of awaits may take the compiler minutes.)
+    limit=
+    [ -n "${4:-}" ] || limit='timeout 60'
     # shellcheck disable=SC2086
-    if ! $cc -std=gnu17 -w $3 $flags "$directory/out.i" -o "$directory/tortured" "$library" $BIDE_LIBS -lm 2>"$directory/said"; then
+    $limit $cc -std=gnu17 -w $3 $flags "$directory/out.i" -o "$directory/tortured" "$library" $BIDE_LIBS -lm 2>"$directory/said"
+    compiled=$?
+    if [ $compiled -eq 124 ]; then
+        skipped=$((skipped + 1))
+        return
+    fi
+    if [ $compiled -ne 0 ]; then
         # Some foreign programs have variables that cannot be members of a struct.
         refused=$((refused + 1))
         [ -z "${4:-}" ] || { echo "$1: seed $2: does not compile:"; head -5 "$directory/said"; failed=$((failed + 1)); }

@@ -1343,7 +1343,8 @@ static void named_draws_are_in_the_trace_and_in_the_environment(void **state)
     bide_sim_result result;
     char draws[200];
     (void)state;
-    assert_int_equal(explore(fail_by_a_named_draw, 1000, (bide_sim_options){0}, &result), -EINVAL);
+    bide_sim_options options = {.simplify_seconds = 200};
+    assert_int_equal(explore(fail_by_a_named_draw, 1000, options, &result), -EINVAL);
     assert_in_range(result.draws_left, 4, 5); /* of a sum of 8 */
     assert_said("draws \"summand\" 2 of 3");
     const char *simpler = strstr(said, "BIDE_TEST_DRAWS=");

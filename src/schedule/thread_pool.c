@@ -72,6 +72,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->looked = 0;
     bide_pool_forget_pace_(worker);
     worker->lifo_polls = 0;
+    worker->keeps_time = false;
     worker->is_searching = false;
     worker->random = index;
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);

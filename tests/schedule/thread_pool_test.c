@@ -739,6 +739,52 @@ static void timers_that_are_set_and_cleared_wake_the_timekeeper_once(void **stat
     bide_thread_pool_destroy(pool);
 }
 
+/* Keeps its worker until it may go. */
+struct held {
+    bide_task task;
+    bide_atomic(bool) has_begun, may_go;
+};
+
+bide_coroutine(held_body)
+{
+    bide_begin(held_body, struct held * self);
+    bide_atomic_store(&self->has_begun, true, release);
+    schedule_until(bide_atomic_load(&self->may_go, acquire));
+    bide_end();
+}
+
+/* The timekeeper is woken while it is about to look at the timers: nobody looks at them at a time that it notes then. */
+static void a_worker_that_was_woken_keeps_the_time_no_more(void **state)
+{
+    (void)state;
+    bide_thread_pool *pool = create(1);
+    bide_context context = context_of(pool);
+    bide_scheduler *scheduler = context.scheduler;
+    bide_frame frame;
+    bide_timer timer;
+    bide_frame_init_in(&frame, &alarm_body, &context);
+    bide_timer_init(&timer, bide_platform.now() + UINT64_C(3600000000000));
+    timer.awaiter.frame = &frame;
+    assert_int_equal(scheduler->set_timer(scheduler, &timer), 0);
+    for (int i = 0; i < 300; i++) {
+        struct held held = {.has_begun = false};
+        bide_spawned spawned;
+        schedule_until(kept(pool) != BIDE_FOREVER);
+        pthread_mutex_lock(&pool->timers_lock);
+        bide_platform.wake(&pool->workers[0].parked, 1);
+        for (int j = 0; j < i % 8; j++)
+            sched_yield();
+        pthread_mutex_unlock(&pool->timers_lock);
+        bide_spawn(&spawned, &context, bide_task_init(&held.task, &held_body));
+        schedule_until(bide_atomic_load(&held.has_begun, acquire));
+        assert_true(kept(pool) == BIDE_FOREVER);
+        bide_atomic_store(&held.may_go, true, release);
+        assert_int_equal(wait_for(&spawned), 0);
+    }
+    assert_true(scheduler->clear_timer(scheduler, &timer));
+    bide_thread_pool_destroy(pool);
+}
+
 /* ---- Posted coroutines are taken back ---- */
 
 /*
@@ -1573,6 +1619,7 @@ int main(void)
         cmocka_unit_test(tokens_that_go_round_at_random_all_arrive),
         cmocka_unit_test(a_timer_is_kept_while_the_timekeeper_is_busy),
         cmocka_unit_test(timers_that_are_set_and_cleared_wake_the_timekeeper_once),
+        cmocka_unit_test(a_worker_that_was_woken_keeps_the_time_no_more),
         cmocka_unit_test(what_waits_to_run_in_a_pool_can_be_destroyed),
         cmocka_unit_test(what_waits_on_a_busy_worker_can_be_destroyed_on_another),
         cmocka_unit_test(hooks_are_called_on_each_thread),

@@ -48,8 +48,10 @@ static void idle_insert(bide_thread_pool *pool, bide_pool_worker *worker)
 /* From here on nobody looks at the timers at `kept` (6). */
 static void dismiss_timekeeper(bide_thread_pool *pool)
 {
+    bide_pool_worker *timekeeper = pool->timekeeper;
     pool->timekeeper = NULL;
     pthread_mutex_lock(&pool->timers_lock);
+    timekeeper->keeps_time = false;
     pool->kept = BIDE_FOREVER;
     pthread_mutex_unlock(&pool->timers_lock);
 }
@@ -205,10 +207,14 @@ static bool is_any_slot_filled(bide_thread_pool *pool)
     return false;
 }
 
-static uint64_t timekeeper_deadline(bide_thread_pool *pool)
+/* Of a worker that was the timekeeper when it fell asleep. If it has been woken meanwhile, it does not sleep. */
+static uint64_t timekeeper_deadline(bide_pool_worker *worker)
 {
+    bide_thread_pool *pool = worker->pool;
     pthread_mutex_lock(&pool->timers_lock);
-    uint64_t deadline = pool->kept = bide_timers_next(&pool->timers);
+    uint64_t deadline = bide_timers_next(&pool->timers);
+    if (worker->keeps_time) /* (or `kept` would stay, and nobody look at it) */
+        pool->kept = deadline;
     pthread_mutex_unlock(&pool->timers_lock);
     if (bide_atomic_load(&pool->watched, relaxed) != 0) {
         uint64_t next_watch = bide_platform.now() + BIDE_POOL_WATCH_;
@@ -285,7 +291,7 @@ static void sleep_in_driver(bide_pool_worker *worker, bool is_timekeeper)
     bide_pool_driver *driver = worker->pool->driver;
     /* acquire: as in sleep_on_word */
     while ((bide_atomic_load(&worker->parked, acquire) & WORKER_PARKED) != 0) {
-        uint64_t deadline = is_timekeeper ? timekeeper_deadline(worker->pool) : BIDE_FOREVER;
+        uint64_t deadline = is_timekeeper ? timekeeper_deadline(worker) : BIDE_FOREVER;
         driver->sleep(driver, worker->index, deadline);
         if (!is_timekeeper || bide_platform.now() < deadline) {
             leave_idle_set(worker);
@@ -304,7 +310,7 @@ static void sleep_on_word(bide_pool_worker *worker, bool is_timekeeper)
         uint32_t parked = bide_atomic_load(&worker->parked, acquire);
         if ((parked & WORKER_PARKED) == 0)
             return;
-        uint64_t deadline = is_timekeeper ? timekeeper_deadline(worker->pool) : BIDE_FOREVER;
+        uint64_t deadline = is_timekeeper ? timekeeper_deadline(worker) : BIDE_FOREVER;
         if (bide_platform.wait(&worker->parked, parked, deadline) == -ETIMEDOUT &&
             timekeeper_work(worker, deadline))
             return;
@@ -326,8 +332,10 @@ bool bide_pool_sleep_(bide_pool_worker *worker)
         return !is_end;
     }
     bool is_timekeeper = pool->timekeeper == NULL;
-    if (is_timekeeper)
+    if (is_timekeeper) {
         pool->timekeeper = worker;
+        worker->keeps_time = true;
+    }
     idle_insert(pool, worker);
     pthread_mutex_unlock(&pool->lock);
     worker->is_searching = false;

@@ -66,8 +66,9 @@
  *      something to run, sees `has_timers` under the lock, and wakes another. If none sleeps, the workers'
  *      maintenance checks the timers.
  *    - A thread that sets a timer for `kept` or a later time does nothing more. Either the timekeeper looks at
- *      the timers at `kept`, or it leaves the idle set before. Then it sets `kept` to BIDE_FOREVER first, so it
- *      sees `has_timers`; it is the worker of the last sentences but one.
+ *      the timers at `kept`, or it leaves the idle set before. Then `kept` is set to BIDE_FOREVER first, so it
+ *      sees `has_timers`; it is the worker of the last sentences but one. A worker that has left, and that has
+ *      not yet noticed, sets `kept` no more (`keeps_time`).
  *    So a deadline that is set and cleared again and again kicks the timekeeper once a deadline, not each time.
  * 7. A post from outside may be what kept the pool alive: the posted coroutine may run at once and
  *    cause the pool's destruction. So after it has released the lock, the poster uses nothing of the

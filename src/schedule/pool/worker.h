@@ -108,6 +108,9 @@ struct bide_pool_worker {
     /* Under the pool's lock. */
     bide_pool_worker *next_idle;
 
+    /* It is the timekeeper. Set by the worker itself, under the pool's lock; cleared under that and the timers'. */
+    bool keeps_time;
+
     /* Statistics; writer: the owner, relaxed. */
     bide_atomic(size_t) steals;
     bide_atomic(size_t) sleeps;

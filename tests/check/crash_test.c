@@ -266,8 +266,10 @@ static void read_for_ever(void *p)
 
 static void wait_for_the_system(void *p)
 {
-    for (bool waits = load(p) == 1; waits;)
-        pause();
+    if (load(p) == 1) {
+        for (;;)
+            pause();
+    }
 }
 
 static void what_does_not_return_is_a_finding_if_the_time_is_limited(void **unused)

@@ -94,7 +94,7 @@ typedef struct bide_check_scenario {
 
     /* Explore no more executions (those that are given up included), or no longer: what is found up
      * to then counts, and the result says that it is unfinished. 0: no limit. A thread that makes no
-     * step for a second or two after the last second is a livelock. */
+     * step for a few seconds after the last second is a livelock. */
     uint64_t max_executions;
     double max_seconds;
 

@@ -48,7 +48,8 @@ static const void *code; /* its return address, or the address after its instruc
 
 static bool is_timed;
 static struct sigaction alarm_before;
-static uint64_t moves_seen; /* at the last alarm */
+static uint64_t moves_seen;  /* at the last alarm */
+static unsigned idle_alarms; /* in a row */
 
 /*
  * Returns the return address of the first caller, after `skipped` others, that belongs to the program
@@ -76,12 +77,13 @@ static bool is_memory_fault(int signal)
     return signal == SIGSEGV || signal == SIGBUS;
 }
 
-/* False if the thread that runs has made a step since the last alarm, or if none runs. */
+/* True if the thread that runs has made no step between three alarms (one of them may be late). */
 static bool is_stuck(void)
 {
-    bool is_same = moves_seen == the_execution.moves;
+    bool is_same = moves_seen == the_execution.moves && execution_is_running();
     moves_seen = the_execution.moves;
-    return is_same && execution_is_running();
+    idle_alarms = is_same ? idle_alarms + 1 : 0;
+    return idle_alarms == 2;
 }
 
 static void note_alarm(int signal)
@@ -134,6 +136,7 @@ static void begin_alarms(double seconds)
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, &alarm_before);
     moves_seen = the_execution.moves;
+    idle_alarms = 0;
     is_timed = true;
     setitimer(ITIMER_REAL, &timer, NULL);
 }

@@ -9,7 +9,7 @@
 
 /*
  * Around the run of a scenario. crash_end() restores the program's own handlers. With a limit of
- * `seconds`, unless it is 0, a thread that makes no step for a second or two after them is a finding,
+ * `seconds`, unless it is 0, a thread that makes no step for a few seconds after them is a finding,
  * too: it runs an endless loop that the checker does not see, or waits for what never comes.
  */
 void crash_begin(double seconds);

@@ -15,11 +15,12 @@
  *
  * A descriptor belongs to the loop whose coroutines used it first, until it is closed or released.
  * It is used on that loop's thread only, or, in a pool whose workers each have a loop (io_pool.h), on
- * any of the pool's. Operations on it wait in one line for each direction: they
- * are done one after the other, in the order in which they were begun. Both directions go on at the
- * same time, and those at an offset of a file all do.
+ * any of the pool's. There a close has an order with every operation, also with the first one: an
+ * operation that begins later ends with -EBADF. Operations on it wait in one line for each direction:
+ * they are done one after the other, in the order in which they were begun. Both directions go on at
+ * the same time, and those at an offset of a file all do.
  *
- * Why it is correct: src/io/operation.c.
+ * Why it is correct: src/io/descriptor.c.
  */
 #ifndef BIDE_DESCRIPTOR_H
 #define BIDE_DESCRIPTOR_H
@@ -84,7 +85,7 @@ BIDE_INLINE void bide_descriptor_init(bide_descriptor *descriptor, int fd)
  */
 BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
 {
-    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) != 0; /* relaxed: operation.c, 4 */
+    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) != 0; /* relaxed: descriptor.c, 4 */
 }
 
 /*
@@ -93,7 +94,7 @@ BIDE_INLINE bool bide_descriptor_is_open(const bide_descriptor *descriptor)
  */
 BIDE_INLINE int bide_descriptor_fd(const bide_descriptor *descriptor)
 {
-    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) - 1; /* relaxed: operation.c, 4 */
+    return bide_atomic_load(&descriptor->fd_and_1_, relaxed) - 1; /* relaxed: descriptor.c, 4 */
 }
 
 /*

@@ -64,7 +64,7 @@ bool bide_io_pool_is(const bide_thread_pool *pool);
 /*
  * Makes a worker, from 0 on, the home of a descriptor that has not been used yet.
  * Threads: one at a time, of the pool, or outside of it. Errors: -EINVAL (there is no such worker, or
- * the pool has no loops), -EBADF (it is closed), -EBUSY (it has a home). Progress: blocks until the
+ * the pool has no loops), -EBADF (it is closed, or closed meanwhile), -EBUSY (it has a home). Progress: blocks until the
  * coroutine that runs on that worker suspends.
  */
 int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor *descriptor);

@@ -112,16 +112,22 @@ static const bide_awaiter_ops case_ended_ops = {
 
 /* ---- The attempt: on the select's thread ---- */
 
-/* The io of a descriptor; it belongs to that of this thread, if it belonged to none. NULL: none. */
-static bide_io *io_of_case(bide_descriptor *descriptor, bide_scheduler *scheduler)
+/*
+ * Finds the io of a descriptor; it belongs to that of this thread, if it belonged to none. *found is
+ * NULL: none. False: another thread closes it.
+ */
+static bool find_io_of_case(bide_descriptor *descriptor, bide_scheduler *scheduler, bide_io **found)
 {
-    bide_io *io = io_of(descriptor);
+    bide_io *io = *found = io_of(descriptor);
     if (io != NULL || scheduler == NULL || scheduler->io == NULL)
-        return io;
+        return !bide_io_is_closing_(io);
     io = scheduler->io(scheduler);
-    if (io != NULL && io->generation == bide_generation_ && bide_io_on_owner_thread_(io))
+    if (io == NULL || io->generation != bide_generation_ || !bide_io_on_owner_thread_(io))
+        return true;
+    *found = bide_descriptor_claim_(io, descriptor);
+    if (*found == io)
         bide_io_adopt(io, descriptor);
-    return io_of(descriptor);
+    return *found != NULL;
 }
 
 /* Its wait has ended: whether that has left the status of the case: 4, 5. */
@@ -181,11 +187,12 @@ int bide_io_attempt(bide_awaiter *awaiter, bide_choice *choice)
     bide_descriptor *descriptor = operation->descriptor;
     if (choice->again && wait_has_ended_case(operation, choice))
         return case_ends(operation);
-    if (!bide_descriptor_is_open(descriptor)) {
+    bide_io *io;
+    if (!bide_descriptor_is_open(descriptor) ||
+        !find_io_of_case(descriptor, choice->scheduler, &io)) {
         operation->status = -EBADF;
         return case_ends(operation);
     }
-    bide_io *io = io_of_case(descriptor, choice->scheduler);
     bool is_here = io != NULL ? io->generation == bide_generation_ && bide_io_on_owner_thread_(io)
                               : choice->scheduler == NULL;
     if (is_here && (io == NULL || is_turn_of_case(operation, choice)) && case_is_had(io, operation))

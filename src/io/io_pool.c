@@ -244,14 +244,25 @@ bide_loop_back_end bide_io_pool_backend(const bide_thread_pool *threads)
 
 /* ---- Owners of descriptors ---- */
 
+/* A descriptor that is to belong to a worker. */
+typedef struct worker_assignment {
+    bide_descriptor *descriptor;
+    int result;
+} worker_assignment;
+
 bool bide_io_pool_is(const bide_thread_pool *threads)
 {
     return threads->driver != NULL && threads->driver->enter == worker_loop_enter;
 }
 
-static void worker_loop_adopt(bide_io *io, void *descriptor)
+/* On the worker's thread. */
+static void worker_loop_adopt(bide_io *io, void *argument)
 {
-    bide_io_adopt(io, descriptor);
+    worker_assignment *assignment = argument;
+    bide_io *owner = bide_descriptor_claim_(io, assignment->descriptor);
+    if (owner == io)
+        bide_io_adopt(io, assignment->descriptor);
+    assignment->result = owner == io ? 0 : owner != NULL ? -EBUSY : -EBADF;
 }
 
 int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descriptor *descriptor)
@@ -262,7 +273,8 @@ int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descrip
         return -EBADF;
     if (io_of(descriptor) != NULL)
         return -EBUSY;
+    worker_assignment assignment = {descriptor, 0};
     bide_io_call_remote_(&pool_of_loops(threads->driver)->loops[worker].loop->io, worker_loop_adopt,
-                         descriptor);
-    return 0;
+                         &assignment);
+    return assignment.result;
 }

@@ -10,18 +10,11 @@
  * io's scheduler. So they need no order. Requests of other threads arrive through remote.c.
  *
  * 1. If several threads have an io each and share their coroutines (io_pool.c), a descriptor
- *    belongs to the io that uses it first: its owner. An operation that is awaited on another
- *    thread is forwarded to the owner, and begins there. So are closing a descriptor, and the
- *    withdrawal of an operation.
+ *    belongs to the io that uses it first: its owner (descriptor.c). An operation that is awaited on
+ *    another thread is forwarded to the owner, and begins there. So is the withdrawal of an
+ *    operation.
  * 2. An operation ends once. Its back end takes it out of its line (bide_io_remove), and then
  *    calls bide_io_finish_waiting, which clears IO_WAITING.
- * 3. A descriptor is in the list of its owner exactly while `place` is not NULL.
- * 4. A descriptor is closed in one step, on its owner's thread (descriptor_end): what waits ends, the
- *    back end forgets it, its struct says that it is closed, and its number is closed. So whatever
- *    begins on that thread finds it as it was before, or closed. A thread that forwards an operation
- *    may read that it is open while the step is done; the operation then begins after the step, and
- *    finds it closed. Or it reads that it belongs to no io, which is stored last, and claims it; the
- *    release and acquire of `io` let it read then that it is closed.
  */
 #include "bide/extend/io.h"
 
@@ -37,69 +30,19 @@
 #include "buffer_pool.h"
 #include "operation.h"
 
-/* ---- Owners of descriptors ---- */
-
-/* Returns the owner: `io`, unless another io of its group was faster. */
-static bide_io *descriptor_claim(bide_io *io, bide_descriptor *descriptor)
-{
-    bide_io *owner = io_of(descriptor);
-    if (owner != NULL)
-        return owner;
-    /* relaxed: an io is older than the threads that find it here. acquire: 4 */
-    if (io->group == NULL)
-        bide_atomic_store(&descriptor->io, io, relaxed);
-    else if (!bide_atomic_compare_exchange(&descriptor->io, &owner, io, acquire, relaxed))
-        return owner;
-    return io;
-}
-
-/*
- * The first descriptor in the io's list. It is checked before it is used: its user may have reused
- * the memory of its struct without closing it.
- */
-static bide_descriptor *first_descriptor_of_io(bide_io *io, const char *where)
-{
-    bide_descriptor *first = io->descriptors;
-    if (BIDE_UNLIKELY(first != NULL && (io_of(first) != io || first->place != &io->descriptors)))
-        bide_platform.misuse("a descriptor was overwritten while it belonged to a loop", where,
-                             __FILE__, __LINE__);
-    return first;
-}
-
-void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
-{
-    if (descriptor_claim(io, descriptor) != io || descriptor->place != NULL)
-        return;
-    descriptor->next = first_descriptor_of_io(io, "the use of another descriptor");
-    descriptor->place = &io->descriptors;
-    if (descriptor->next != NULL)
-        descriptor->next->place = &descriptor->next;
-    io->descriptors = descriptor;
-}
-
-static void descriptor_disown(bide_descriptor *descriptor)
-{
-    if (io_of(descriptor) == NULL)
-        return;
-    if (descriptor->place != NULL) {
-        bide_assert(*descriptor->place == descriptor); /* 3 */
-        *descriptor->place = descriptor->next;
-        if (descriptor->next != NULL)
-            descriptor->next->place = descriptor->place;
-        descriptor->place = NULL;
-    }
-    descriptor->bits &= IO_SYSTEM_BITS;
-    bide_atomic_store(&descriptor->io, (bide_io *)NULL, release); /* release: 4 */
-}
-
-void bide_io_destroy(bide_io *io)
-{
-    bide_descriptor *first;
-    while ((first = first_descriptor_of_io(io, "the end of that loop")) != NULL)
-        descriptor_disown(first);
-}
-
 /* ---- Beginning ---- */
+
+/* Adopts a descriptor. False: another thread closes it. */
+static BIDE_NOINLINE bool descriptor_is_had(bide_io *io, bide_descriptor *descriptor,
+                                            bide_frame *frame)
+{
+    bide_io *owner = bide_descriptor_claim_(io, descriptor);
+    if (BIDE_UNLIKELY(owner != NULL && owner != io))
+        bide_misused_by_("a descriptor is used on two loops", frame, NULL);
+    if (owner != NULL)
+        bide_io_adopt(io, descriptor);
+    return owner != NULL;
+}
 
 BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operation,
                                         bide_frame *frame)
@@ -111,10 +54,11 @@ BIDE_INLINE bide_frame *operation_begin(bide_io *io, bide_io_operation *operatio
             operation->status = -EBADF;
             return frame;
         }
-        if (descriptor->place == NULL || io_of(descriptor) != io)
-            bide_io_adopt(io, descriptor);
-        if (BIDE_UNLIKELY(io_of(descriptor) != io))
-            bide_misused_by_("a descriptor is used on two loops", frame, NULL);
+        if ((descriptor->place == NULL || io_of(descriptor) != io) &&
+            BIDE_UNLIKELY(!descriptor_is_had(io, descriptor, frame))) {
+            operation->status = -EBADF;
+            return frame;
+        }
     }
     if (operation->io != io) /* (a stop request may read it while a forwarded operation begins) */
         operation->io = io;
@@ -137,7 +81,11 @@ static BIDE_NOINLINE bide_frame *operation_begin_at_owner(bide_io *io, bide_io_o
         return frame;
     }
     if (descriptor != NULL && !io_opens(operation) && bide_descriptor_is_open(descriptor)) {
-        bide_io *owner = descriptor_claim(io, descriptor);
+        bide_io *owner = bide_descriptor_claim_(io, descriptor);
+        if (owner == NULL) {
+            operation->status = -EBADF;
+            return frame;
+        }
         if (owner->group == io->group)
             io = owner; /* (otherwise it is misuse, which operation_begin reports) */
     }
@@ -357,63 +305,4 @@ int bide_io_close_number_(bide_io *io, int fd)
     if (io_calls(io) != NULL)
         return io_calls(io)->close(io, fd);
     return close(fd) == 0 ? 0 : -errno;
-}
-
-/* How a descriptor leaves its io. */
-typedef struct descriptor_end {
-    bide_descriptor *descriptor;
-    bool is_released; /* its number stays open, and is the result */
-    int result;
-} descriptor_end;
-
-/* The one step: 4. A connect that waited has closed the descriptor by its end. */
-static void descriptor_end_on_owner_thread(bide_io *io, void *argument)
-{
-    descriptor_end *end = argument;
-    bide_descriptor *descriptor = end->descriptor;
-    bool was_open = bide_descriptor_is_open(descriptor);
-    if (was_open && io != NULL && io->generation == bide_generation_) {
-        io->table->release(io, descriptor);
-        for (int direction = 0; direction < BIDE_IO_LINES; direction++)
-            bide_assert(descriptor->lines[direction].first == NULL);
-    }
-    int fd = bide_descriptor_fd(descriptor);
-    end->result = was_open && !end->is_released ? 0 : -EBADF;
-    if (fd < 0)
-        return;
-    bide_atomic_store(&descriptor->fd_and_1_, 0, relaxed); /* relaxed: 4 */
-    descriptor_disown(descriptor);
-    descriptor->bits = 0;
-    end->result = end->is_released ? fd : bide_io_close_number_(io, fd);
-}
-
-/* On the thread of its io, or without one. */
-int bide_io_close_(bide_io *io, bide_descriptor *descriptor)
-{
-    descriptor_end end = {descriptor, false, 0};
-    descriptor_end_on_owner_thread(io, &end);
-    return end.result;
-}
-
-static int descriptor_end_at_owner(bide_descriptor *descriptor, bool is_released)
-{
-    descriptor_end end = {descriptor, is_released, -EBADF};
-    bide_io *io = io_of(descriptor);
-    if (!bide_descriptor_is_open(descriptor))
-        return -EBADF;
-    if (io != NULL)
-        bide_io_call_remote_(io, descriptor_end_on_owner_thread, &end);
-    else
-        descriptor_end_on_owner_thread(NULL, &end);
-    return end.result;
-}
-
-int bide_close(bide_descriptor *descriptor)
-{
-    return descriptor_end_at_owner(descriptor, false);
-}
-
-int bide_descriptor_release(bide_descriptor *descriptor)
-{
-    return descriptor_end_at_owner(descriptor, true);
 }

@@ -210,6 +210,15 @@ void bide_io_probe_(bide_descriptor *descriptor);
 /* Whether the descriptor is in blocking mode and its next call would wait, as a poll reports. */
 bool bide_io_would_wait_(const bide_io_operation *operation);
 
+/*
+ * Returns the owner of a descriptor: `io`, on whose thread this is called, unless it belongs to another.
+ * NULL: it is closed, or another thread closes it.
+ */
+bide_io *bide_descriptor_claim_(bide_io *io, bide_descriptor *descriptor);
+
+/* Whether `io` is the mark of a descriptor that belonged to none, and is being closed. */
+bool bide_io_is_closing_(const bide_io *io);
+
 /* bide_close, on the thread of the descriptor's io, which may be NULL. */
 int bide_io_close_(bide_io *io, bide_descriptor *descriptor);
 

@@ -15,6 +15,8 @@
 #include "bide/schedule.h"
 #include "bide/task.h"
 
+#include <errno.h>
+
 enum { LATER = 5 };
 
 typedef struct state {
@@ -87,9 +89,10 @@ void bide_io_release(bide_io_operation *operation)
     (void)operation;
 }
 
-void bide_io_adopt(bide_io *io, bide_descriptor *descriptor)
+int bide_io_close_number_(bide_io *io, int fd)
 {
-    (void)io, (void)descriptor; /* assigned by no scenario */
+    (void)io, (void)fd; /* no scenario has descriptors */
+    return -EBADF;
 }
 
 bide_frame *bide_io_begin_(bide_io *io, bide_io_operation *operation, bide_frame *frame)

@@ -353,20 +353,22 @@ bide_coroutine(user_body)
     bide_end();
 }
 
+/* Closes it when it is in use, or beside its first operation: then it may belong to no loop yet. */
 struct closer {
     bide_task task;
     bide_spawned spawned;
     struct user *user;
     bide_sleep sleep;
     uint64_t random;
+    bool is_early;
     int status;
 };
 
 bide_coroutine(closer_body)
 {
     bide_begin(closer_body, struct closer * self);
-    /* (before it is in use it belongs to no loop, and to one thread) */
-    while (bide_atomic_load(&self->user->socket->io, relaxed) == NULL)
+    while (!self->is_early && bide_descriptor_is_open(self->user->socket) &&
+           bide_atomic_load(&self->user->socket->io, relaxed) == NULL)
         bide_await(bide_sleep_for(&self->sleep, 1 + testing_random(&self->random) % 10000));
     self->status = bide_close(self->user->socket);
     bide_end();
@@ -374,12 +376,12 @@ bide_coroutine(closer_body)
 
 static void one_that_is_used_meanwhile_is_closed_in_one_step(void **state)
 {
-    enum { PAIRS = 6 };
+    enum { PAIRS = 6, CLOSERS = 2 };
     crew *crew = crew_of(state, THREADS);
     uint64_t seed = testing_seed();
     for (uint32_t round = 0; round < rounds_of(300); round++) {
         static struct user users[PAIRS];
-        static struct closer closers[PAIRS];
+        static struct closer closers[PAIRS][CLOSERS];
         static bide_descriptor sockets[PAIRS];
         int others[PAIRS];
         for (unsigned i = 0; i < PAIRS; i++) {
@@ -388,14 +390,24 @@ static void one_that_is_used_meanwhile_is_closed_in_one_step(void **state)
             bide_descriptor_init(&sockets[i], fds[0]);
             others[i] = fds[1];
             users[i] = (struct user){.socket = &sockets[i]};
-            closers[i] = (struct closer){.user = &users[i], .random = testing_random(&seed)};
             spawn(crew, &users[i].spawned, bide_task_init(&users[i].task, &user_body));
-            spawn(crew, &closers[i].spawned, bide_task_init(&closers[i].task, &closer_body));
+            for (unsigned j = 0; j < CLOSERS; j++) {
+                uint64_t random = testing_random(&seed);
+                closers[i][j] = (struct closer){
+                    .user = &users[i], .random = random >> 1, .is_early = (random & 1) != 0};
+                spawn(crew, &closers[i][j].spawned,
+                      bide_task_init(&closers[i][j].task, &closer_body));
+            }
         }
         for (unsigned i = 0; i < PAIRS; i++) {
-            assert_int_equal(join(&closers[i].spawned), 0);
+            unsigned closed = 0;
+            for (unsigned j = 0; j < CLOSERS; j++) {
+                assert_int_equal(join(&closers[i][j].spawned), 0);
+                assert_true(closers[i][j].status == 0 || closers[i][j].status == -EBADF);
+                closed += closers[i][j].status == 0;
+            }
             assert_int_equal(join(&users[i].spawned), 0);
-            assert_int_equal(closers[i].status, 0);
+            assert_int_equal(closed, 1);
             assert_true(users[i].status == -EPIPE || users[i].status == -EBADF);
             assert_false(bide_descriptor_is_open(&sockets[i]));
             close(others[i]);

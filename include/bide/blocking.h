@@ -13,7 +13,8 @@
  * file if they have a pool of their own. The program creates the pools, and chooses one for each
  * call; there is no default pool. A pool has a maximum number of threads. They are started when a
  * call finds none idle, and end after a long idle time. A call that finds all threads busy waits, in
- * order, in its caller's memory. So the queue needs no bound, and a caller that must not wait for
+ * order, in its caller's memory; if the pool has spare threads, one is started in place of each call
+ * that takes long. So the queue needs no bound, and a caller that must not wait for
  * long sets a deadline.
  *
  * Any thread may make a call. It costs a lock, the waking of a thread, and a post back. For a
@@ -45,6 +46,13 @@ typedef struct bide_blocking_options {
     const char *name;     /* of its threads, for the system's tools: up to 15 characters; or NULL */
     unsigned max_threads; /* at most: 1 to 65536 */
     unsigned min_threads; /* of these, from the beginning to the end; the others come and go */
+
+    /*
+     * At most so many more, in place of threads whose calls take longer than 10 ms while others are
+     * queued: up to 65536 with the above. So calls that wait for long, or for ever, do not hold up
+     * others, until there are `max_threads` and these of them. 0: none.
+     */
+    unsigned spare_threads;
     uint64_t
         idle_timeout; /* nanoseconds: how long those stay without a call. 0: BIDE_BLOCKING_IDLE */
 
@@ -58,7 +66,7 @@ typedef struct bide_blocking_options {
 /*
  * Makes a pool of threads for blocking calls, and puts it in *blocking. It needs one descriptor,
  * the lowest that is free from 3 on, and, from its first thread on, one thread more if it has an
- * interrupt_signal. Signals are blocked on the threads as on a thread pool's; the interrupt_signal
+ * interrupt_signal or spare threads. Signals are blocked on the threads as on a thread pool's; the interrupt_signal
  * reaches calls that may be interrupted.
  * `options` is copied.
  * Threads: any. Errors: -EINVAL (the number of threads, or no such signal), -EBUSY (the signal has

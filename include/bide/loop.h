@@ -43,7 +43,8 @@ typedef struct bide_loop_options {
 
     /*
      * Makes calls that block, where the back end does not: those of files on epoll. The caller's. NULL:
-     * the loop creates a pool of its own, of four threads at most, when it first needs one. That pool
+     * the loop creates a pool of its own when it first needs one, of four threads at most, and 252 spare
+     * ones (blocking.h): calls that wait for ever, such as opens of FIFOs, hold up no others. That pool
      * interrupts calls by SIGURG, which gets a handler that does nothing, for good. If the program has
      * a handler for SIGURG, its calls are not interrupted: then use a pool with another signal.
      */

@@ -25,8 +25,8 @@
  */
 enum { LOOP_TURN = 16 };
 
-/* The threads of a file pool that the library creates. */
-enum { MAX_FILE_THREADS = 4 };
+/* The threads of a file pool that the library creates, and those in place of calls that wait. */
+enum { MAX_FILE_THREADS = 4, SPARE_FILE_THREADS = 252 };
 
 #if defined __SANITIZE_THREAD__
 #define LOOP_HANDLERS_MAY_WAIT 1

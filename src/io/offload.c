@@ -8,10 +8,11 @@
  *    a connect (operation.c), which is never offloaded; and of the descriptor only the number.
  * 2. The operation ends on the loop's thread: in the relay, or when its blocking call could be
  *    withdrawn before it started.
- * 3. A cancelled call is interrupted (blocking.c). Then the thread stores -EINTR as the status and makes
- *    no further call, so the relay ends the operation as cancelled. A call that is done before the
- *    interruption counts: the operation ends with its result. So an open gives its descriptor to the
- *    operation, or there is none.
+ * 3. A cancelled call is interrupted (blocking.c). Then the thread makes no further system call, and the
+ *    blocking call ends with -EINTR, which is no status of the operation. So no error of a system call
+ *    is taken for an interruption, and the relay ends the operation as cancelled. A call that is done
+ *    before the interruption counts: the operation ends with its result. So an open gives its
+ *    descriptor to the operation, or there is none.
  * 4. If the coroutine is destroyed, or the descriptor closed, the loop's thread interrupts the call and
  *    sleeps until the thread has posted the relay, which it takes back. By 3 a call that is done then
  *    counts: a close ends its operation with its result, as on the ring, and a destroyed coroutine's is
@@ -40,10 +41,8 @@ static int offload_run(void *argument)
                                     io_direction(operation) == BIDE_IO_INPUT ? POLLIN : POLLOUT, 0};
             poll(&polled, 1, -1);
         }
-        if (bide_blocking_is_interrupted()) {
-            operation->status = -EINTR;
+        if (bide_blocking_is_interrupted())
             return -EINTR;
-        }
     }
     return 0;
 }
@@ -66,19 +65,21 @@ static void offload_end(bide_io_operation *operation, bide_io_outcome outcome)
     offload_continue_line(io, descriptor, direction);
 }
 
-/* On the loop's thread: the calls were made, or could not be. */
+/* Whether a thread has made all calls of the operation, which has a status then: 3. */
+static bool offload_is_done(const bide_file_operation *file)
+{
+    return file->call.status == 0;
+}
+
+/* On the loop's thread: the calls were made, or interrupted. */
 static bide_next offload_relay_step(bide_frame *frame, unsigned depth)
 {
     bide_file_operation *file = bide_container_of(frame, bide_file_operation, relay);
     bide_io_operation *operation = &file->operation;
-    int error = bide_awaiter_resume(&file->call.awaiter, file->call.awaiter.ops);
-    bool was_interrupted = operation->status == -EINTR;
     (void)depth;
     bide_assert(bide_loop_is_offloaded_(operation));
-    if (error != 0)
-        operation->status = error;
     loop_of(operation->io)->counts.completions++;
-    offload_end(operation, was_interrupted ? BIDE_IO_CANCELLED : BIDE_IO_DONE);
+    offload_end(operation, offload_is_done(file) ? BIDE_IO_DONE : BIDE_IO_CANCELLED);
     return bide_next_none();
 }
 
@@ -88,8 +89,10 @@ static const bide_point offload_relay_point = BIDE_POINT_START(&offload_relay_co
 
 int bide_loop_create_file_pool_(bide_blocking **files)
 {
-    bide_blocking_options options = {
-        .name = "files", .max_threads = MAX_FILE_THREADS, .interrupt_signal = SIGURG};
+    bide_blocking_options options = {.name = "files",
+                                     .max_threads = MAX_FILE_THREADS,
+                                     .spare_threads = SPARE_FILE_THREADS,
+                                     .interrupt_signal = SIGURG};
     int error = bide_blocking_create_with(files, &options);
     if (error != -EBUSY)
         return error;
@@ -191,7 +194,7 @@ static bool offload_forget(bide_loop *loop, bide_io_operation *operation)
     if (has_started)
         offload_take_back(loop, call);
     bide_io_remove(&loop->io, operation);
-    return has_started && operation->status != -EINTR;
+    return has_started && offload_is_done(offload_of(operation));
 }
 
 void bide_loop_discard_offloaded_(bide_loop *loop, bide_io_operation *operation)

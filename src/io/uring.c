@@ -43,7 +43,9 @@
  * 9. The ring tries an open in nonblocking mode first. A FIFO is then opened for reading although nobody
  *    writes, and fails to open for writing. That is known when it is too late: a writer that waited has
  *    seen the reader. So an open that may wait goes to a thread of the kernel at once. Other files that
- *    are in the cache would be opened here, and faster.
+ *    are in the cache would be opened here, and faster. The kernel has few such threads, and opens may
+ *    hold them for ever. So at most half of them are in opens, and other opens go to the file pool, which
+ *    has spare threads (blocking.c, 7).
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -263,12 +265,20 @@ static void uring_note_written(const bide_io_operation *operation, ptrdiff_t res
 
 #endif
 
+/* Whether it is an open that is counted: 9. */
+static bool uring_is_open_on_thread(const bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_OPEN && (operation->state & IO_ON_THREAD) != 0;
+}
+
 /* Takes an operation out of its line, whose next one enters the ring. */
 static void uring_take_out(bide_loop *loop, bide_io_operation *operation)
 {
     bide_descriptor *descriptor = operation->descriptor;
     int direction = io_direction(operation);
     bide_assert(!uring_is_in_ring(operation)); /* 1 */
+    if (uring_is_open_on_thread(operation))
+        loop->uring->opens--;
     bide_io_remove(&loop->io, operation);
     if (descriptor == NULL || direction == BIDE_IO_FREE)
         return;
@@ -495,8 +505,12 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
             return frame;
         }
     }
-    if (operation->code == BIDE_IO_OPEN && uring_waits_in_open(operation))
-        operation->state |= IO_ON_THREAD; /* 9 */
+    if (operation->code == BIDE_IO_OPEN && uring_waits_in_open(operation)) { /* 9 */
+        if (loop->uring->opens >= loop->uring->max_opens)
+            return bide_loop_offload_(loop, operation, frame);
+        loop->uring->opens++;
+        operation->state |= IO_ON_THREAD;
+    }
     if (row->shape == IO_SHAPE_LENT)
         bide_uring_enter_pool_(loop, operation->arguments.provided.pool);
     if (uring_accepts_at_once(operation))

@@ -26,6 +26,8 @@ struct loop_uring {
     bool has_futex;     /* it waits on the word; otherwise it polls the descriptor */
     uint64_t supported; /* a bit for each opcode below URING_OPCODES */
     uint16_t next_group;
+    unsigned opens;        /* that threads of the kernel have (uring.c, 9) */
+    unsigned max_opens;    /* of these */
     bool reports_no_usage; /* the kernel does not report whether a send without a copy copied */
     bool has_buffers;      /* the kernel may take provided buffers */
 };

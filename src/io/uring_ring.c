@@ -149,8 +149,9 @@ static void uring_leave(bide_run_loop *run)
 
 /* ---- Creating and destroying ---- */
 
-static int uring_set_up(struct io_uring *ring, unsigned entries)
+static int uring_set_up(struct loop_uring *uring, unsigned entries)
 {
+    struct io_uring *ring = &uring->ring;
     enum { NEEDED = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE };
     struct io_uring_params parameters;
     memset(&parameters, 0, sizeof parameters);
@@ -168,6 +169,9 @@ static int uring_set_up(struct io_uring *ring, unsigned entries)
             return fd;
         }
         ring->ring_fd = ring->enter_ring_fd = fd;
+        /* The kernel has as many threads for files: the ring's entries, or four for each processor. */
+        unsigned least = parameters.sq_entries < 4 ? parameters.sq_entries : 4;
+        uring->max_opens = least / 2;
     }
     return error;
 }
@@ -202,7 +206,7 @@ static int uring_create(bide_loop *loop, unsigned entries)
     struct loop_uring *uring = calloc(1, sizeof *uring);
     if (uring == NULL)
         return -ENOMEM;
-    int error = uring_set_up(&uring->ring, entries);
+    int error = uring_set_up(uring, entries);
     if (error != 0) {
         free(uring);
         return error;

@@ -20,13 +20,24 @@
  * EINTR.
  *
  * 4. The signal may arrive before the system call starts, and then interrupts nothing. So the
- *    interrupter, a thread of the pool's, sends it again at growing intervals until the call has
- *    ended. It sleeps while there is nothing to send.
+ *    supervisor, a thread of the pool's, sends it again at growing intervals until the call has
+ *    ended. It sleeps while there is nothing to do.
  * 5. A signal reaches no other call. It is sent under the lock, while the thread's `call` is the
  *    interrupted one. The thread blocks the signal before it clears `call` under the lock, so none is
  *    sent after that; then it discards a pending one.
  * 6. A cancellation may touch the call under the lock although the call may end: the operation exists
  *    until `cancel` has returned (stop.h), and the thread's `call` tells whether the call has ended.
+ *
+ * A call may take for ever, such as the open of a FIFO. If there are spare threads, such calls do not
+ * hold up others.
+ *
+ * 7. A call is slow if it takes longer than SLOW_CALL while others are queued. The supervisor notes that
+ *    (`is_slow`), and a spare thread may be alive in place of the slow one: of all threads alive, at most
+ *    `max` are not slow. When a slow call has ended, its thread ends if there is one in its place.
+ * 8. While calls are queued that no idle thread takes, the supervisor will look at each call that is not
+ *    slow when that has taken SLOW_CALL (`is_watched`). It is woken for that by the append of a call, and
+ *    by a thread that takes one and leaves others. If all calls are slow, and there are no more spare
+ *    threads, queued calls wait until one of them has ended.
  *
  * `interrupt_fd` is an eventfd. It becomes readable once, and stays so. So an interruption of all
  * reads is not lost between a check of a flag and the sleep.
@@ -48,9 +59,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The intervals of the interrupter: nanoseconds, doubled from the first up to the last. */
+/* The intervals between signals to a call: nanoseconds, doubled from the first up to the last. */
 #define FIRST_INTERVAL UINT64_C(1000000)
 #define MAX_INTERVAL   UINT64_C(16000000)
+
+/* A call that takes longer is slow: nanoseconds. (Where time does not pass, a scenario sets it.) */
+#ifndef SLOW_CALL
+#define SLOW_CALL UINT64_C(10000000)
+#endif
 
 /* The calling thread's pool, and the interruptible call that it makes; or NULL. */
 static BIDE_THREAD_LOCAL const bide_blocking *own_pool;
@@ -131,18 +147,48 @@ void bide_blocking_make_here_(void *argument)
         call->function(call->argument);
 }
 
+/* Whether the supervisor has to be woken: calls are queued, and it will not look for slow ones (8). */
+static bool needs_watch(const bide_blocking *blocking)
+{
+    return blocking->spare != 0 && !blocking->is_watched && blocking->queued > blocking->idle;
+}
+
+static void note_begin_of_call(blocking_thread *self)
+{
+    bide_blocking *blocking = self->blocking;
+    if (blocking->spare == 0)
+        return;
+    self->is_calling = true;
+    self->began = bide_platform.now();
+    if (needs_watch(blocking))
+        pthread_cond_signal(&blocking->to_supervise);
+}
+
+static void note_end_of_call(blocking_thread *self)
+{
+    bide_blocking *blocking = self->blocking;
+    self->is_calling = false;
+    if (!self->is_slow)
+        return;
+    self->is_slow = false;
+    bide_assert(blocking->slow != 0);
+    blocking->slow--;
+}
+
 /* Under the lock, which it releases for the call. */
 static void make_call(blocking_thread *self, bide_blocking_call *call)
 {
     bide_blocking *blocking = self->blocking;
+    note_begin_of_call(self);
     if (call->interruptible != NULL && blocking->interrupt_signal != 0) {
         make_interruptible_call(self, call);
-        return;
+    } else {
+        pthread_mutex_unlock(&blocking->lock);
+        bide_blocking_make_here_(call);
+        bide_wake_one(&call->awaiter);
+        pthread_mutex_lock(&blocking->lock);
     }
-    pthread_mutex_unlock(&blocking->lock);
-    bide_blocking_make_here_(call);
-    bide_wake_one(&call->awaiter);
-    pthread_mutex_lock(&blocking->lock);
+    note_end_of_call(self);
 }
 
 /* ---- Threads; all under the lock ---- */
@@ -158,10 +204,26 @@ static void join_ended_thread(bide_blocking *blocking)
     blocking->unused = ended;
 }
 
+/* The number of threads alive whose calls are not slow. At most `max` (7). */
+static unsigned swift_threads(const bide_blocking *blocking)
+{
+    bide_assert(blocking->slow <= blocking->alive);
+    return blocking->alive - blocking->slow;
+}
+
+static bool may_start_thread(const bide_blocking *blocking)
+{
+    return swift_threads(blocking) < blocking->max &&
+           blocking->alive < blocking->max + blocking->spare;
+}
+
 /* The next call to make; NULL: the thread has to end. */
 static bide_blocking_call *next_call(bide_blocking *blocking)
 {
     bool in_time = true;
+    if (swift_threads(blocking) > blocking->max)
+        return NULL; /* 7 */
+    bide_assert(swift_threads(blocking) <= blocking->max);
     while (blocking->calls.first == NULL) {
         bool may_end = blocking->alive > blocking->min;
         if (blocking->ending || (!in_time && may_end))
@@ -203,33 +265,36 @@ static void nothing_to_undo(void *argument)
     (void)argument;
 }
 
-static void *interrupter_main(void *argument);
+static void *supervisor_main(void *argument);
 
-/* Starts the interrupter before the first thread whose calls it may have to interrupt. */
-static int need_interrupter(bide_blocking *blocking)
+/* Starts the supervisor before the first thread whose calls it may have to interrupt or replace. */
+static int need_supervisor(bide_blocking *blocking)
 {
-    if (blocking->interrupt_signal == 0 || blocking->has_interrupter)
+    bool has_work = blocking->interrupt_signal != 0 || blocking->spare != 0;
+    if (!has_work || blocking->has_supervisor)
         return 0;
     int error =
-        bide_threads_start_(&blocking->interrupter, 1, interrupter_main, blocking, nothing_to_undo);
-    blocking->has_interrupter = error == 0;
+        bide_threads_start_(&blocking->supervisor, 1, supervisor_main, blocking, nothing_to_undo);
+    blocking->has_supervisor = error == 0;
     return error;
 }
 
 static int start_blocking_thread(bide_blocking *blocking)
 {
-    bide_assert(blocking->alive < blocking->max);
-    int error = need_interrupter(blocking);
+    bide_assert(may_start_thread(blocking));
+    int error = need_supervisor(blocking);
     if (error != 0)
         return error;
     blocking_thread *thread = blocking->unused;
     if (thread == NULL) {
-        if (blocking->used == blocking->max)
-            join_ended_thread(blocking); /* there is one, since fewer than `max` are alive */
+        if (blocking->used == blocking->max + blocking->spare)
+            join_ended_thread(blocking); /* there is one, since fewer are alive */
         thread = blocking->unused != NULL ? blocking->unused : &blocking->threads[blocking->used];
     }
     thread->blocking = blocking;
     thread->call = NULL;
+    thread->is_calling = false;
+    thread->is_slow = false;
     error = bide_threads_start_(&thread->thread, 1, make_calls, thread, nothing_to_undo);
     if (error != 0)
         return error;
@@ -241,7 +306,7 @@ static int start_blocking_thread(bide_blocking *blocking)
     return 0;
 }
 
-/* ---- The interrupter ---- */
+/* ---- The supervisor ---- */
 
 /* Sends a signal to the thread of each interrupted call. False: there was none. */
 static bool send_interrupts(bide_blocking *blocking)
@@ -257,19 +322,59 @@ static bool send_interrupts(bide_blocking *blocking)
     return any;
 }
 
-static void *interrupter_main(void *argument)
+/* Notes which calls are slow, and returns for how long no other will be. */
+static uint64_t note_slow_calls(bide_blocking *blocking)
+{
+    uint64_t now = bide_platform.now();
+    uint64_t soonest = BIDE_FOREVER;
+    for (unsigned i = 0; i < blocking->used; i++) {
+        blocking_thread *thread = &blocking->threads[i];
+        if (!thread->is_calling || thread->is_slow)
+            continue;
+        uint64_t taken = now - thread->began;
+        if (taken >= SLOW_CALL) {
+            thread->is_slow = true;
+            blocking->slow++;
+        } else if (SLOW_CALL - taken < soonest) {
+            soonest = SLOW_CALL - taken;
+        }
+    }
+    return soonest;
+}
+
+/* If calls wait for threads, starts some in place of slow ones. Returns when to look again (8). */
+static uint64_t replace_slow_threads(bide_blocking *blocking)
+{
+    uint64_t interval = BIDE_FOREVER;
+    if (blocking->spare != 0 && blocking->queued > blocking->idle) {
+        interval = note_slow_calls(blocking);
+        size_t needed = blocking->queued - blocking->idle;
+        for (; needed != 0 && may_start_thread(blocking); needed--) {
+            if (start_blocking_thread(blocking) != 0) {
+                interval = SLOW_CALL < interval ? SLOW_CALL : interval;
+                break;
+            }
+        }
+    }
+    blocking->is_watched = interval != BIDE_FOREVER;
+    return interval;
+}
+
+static void *supervisor_main(void *argument)
 {
     bide_blocking *blocking = argument;
     uint64_t interval = FIRST_INTERVAL;
     pthread_mutex_lock(&blocking->lock);
     /* A call that runs while the pool is destroyed can still be interrupted. */
     while (!blocking->ending || blocking->alive > 0) {
-        if (!send_interrupts(blocking)) {
-            pthread_cond_wait(&blocking->to_interrupt, &blocking->lock);
+        uint64_t wait = replace_slow_threads(blocking);
+        bool sends = send_interrupts(blocking);
+        if (!sends)
             interval = FIRST_INTERVAL;
-        } else if (!blocking_wait(blocking, &blocking->to_interrupt, interval)) {
-            interval = interval < MAX_INTERVAL ? 2 * interval : MAX_INTERVAL;
-        }
+        else if (interval < wait)
+            wait = interval;
+        if (!blocking_wait(blocking, &blocking->to_supervise, wait) && interval < MAX_INTERVAL)
+            interval *= 2;
     }
     pthread_mutex_unlock(&blocking->lock);
     return NULL;
@@ -299,9 +404,10 @@ static int install_interrupt_handler(int number)
 
 static void free_blocking(bide_blocking *blocking)
 {
-    bide_assert(blocking->alive == 0 && blocking->idle == 0 && blocking->to_join == NULL);
+    bide_assert(blocking->alive == 0 && blocking->idle == 0 && blocking->slow == 0);
+    bide_assert(blocking->to_join == NULL);
     bide_assert(blocking->queued == 0 && blocking->calls.first == NULL);
-    pthread_cond_destroy(&blocking->to_interrupt);
+    pthread_cond_destroy(&blocking->to_supervise);
     pthread_cond_destroy(&blocking->ended);
     pthread_cond_destroy(&blocking->condition);
     pthread_mutex_destroy(&blocking->lock);
@@ -317,10 +423,10 @@ static void stop_blocking_threads(bide_blocking *blocking)
     while (blocking->alive > 0)
         pthread_cond_wait(&blocking->ended, &blocking->lock);
     join_ended_thread(blocking);
-    pthread_cond_signal(&blocking->to_interrupt);
+    pthread_cond_signal(&blocking->to_supervise);
     pthread_mutex_unlock(&blocking->lock);
-    if (blocking->has_interrupter)
-        pthread_join(blocking->interrupter, NULL);
+    if (blocking->has_supervisor)
+        pthread_join(blocking->supervisor, NULL);
 }
 
 static int start_min_threads(bide_blocking *blocking)
@@ -342,23 +448,26 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->condition, &monotonic);
-    pthread_cond_init(&blocking->to_interrupt, &monotonic);
+    pthread_cond_init(&blocking->to_supervise, &monotonic);
     pthread_cond_init(&blocking->ended, NULL);
     pthread_condattr_destroy(&monotonic);
     blocking->calls.first = NULL;
     blocking->queued = 0;
     blocking->alive = 0;
     blocking->idle = 0;
+    blocking->slow = 0;
+    blocking->is_watched = false;
     blocking->ending = false;
     blocking->unused = NULL;
     blocking->to_join = NULL;
     blocking->used = 0;
-    blocking->has_interrupter = false;
+    blocking->has_supervisor = false;
     blocking->name[0] = '\0';
     if (options->name != NULL)
         strncat(blocking->name, options->name, BLOCKING_NAME_SIZE - 1);
     blocking->max = options->max_threads;
     blocking->min = options->min_threads;
+    blocking->spare = options->spare_threads;
     blocking->idle_time = options->idle_timeout != 0 ? options->idle_timeout : BIDE_BLOCKING_IDLE;
     blocking->generation = bide_generation_;
     blocking->interrupt_signal = options->interrupt_signal;
@@ -367,13 +476,15 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
 int bide_blocking_create_with(bide_blocking **created, const bide_blocking_options *options)
 {
     unsigned threads = options->max_threads;
-    if (threads == 0 || threads > BIDE_THREADS_MAX_ || options->min_threads > threads)
+    if (threads == 0 || threads > BIDE_THREADS_MAX_ || options->min_threads > threads ||
+        options->spare_threads > BIDE_THREADS_MAX_ - threads)
         return -EINVAL;
     int error =
         options->interrupt_signal != 0 ? install_interrupt_handler(options->interrupt_signal) : 0;
     if (error != 0)
         return error;
-    bide_blocking *blocking = malloc(sizeof *blocking + threads * sizeof blocking->threads[0]);
+    size_t count = (size_t)threads + options->spare_threads;
+    bide_blocking *blocking = malloc(sizeof *blocking + count * sizeof blocking->threads[0]);
     if (blocking == NULL)
         return -ENOMEM;
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -441,8 +552,10 @@ void bide_blocking_interrupt(bide_blocking *blocking)
 int bide_blocking_find_thread_(bide_blocking *blocking)
 {
     int error = 0;
-    if (blocking->idle < blocking->queued && blocking->alive < blocking->max)
+    if (blocking->idle < blocking->queued && may_start_thread(blocking))
         error = start_blocking_thread(blocking);
+    else if (needs_watch(blocking))
+        pthread_cond_signal(&blocking->to_supervise); /* 8 */
     if (blocking->idle > 0)
         pthread_cond_signal(&blocking->condition);
     return blocking->alive == 0 ? error : 0;

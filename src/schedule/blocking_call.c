@@ -81,7 +81,7 @@ static bool dequeue_or_interrupt(bide_blocking_call *call)
     blocking_thread *thread = found ? NULL : call->at.thread;
     if (thread != NULL && thread->call == call) {
         call->interrupted = true; /* 6 */
-        pthread_cond_signal(&blocking->to_interrupt);
+        pthread_cond_signal(&blocking->to_supervise);
         pthread_kill(thread->thread, blocking->interrupt_signal);
     }
     pthread_mutex_unlock(&blocking->lock);

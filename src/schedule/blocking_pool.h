@@ -19,6 +19,9 @@ typedef struct bide_blocking_thread_ {
     bide_blocking *blocking;
     struct bide_blocking_thread_ *next; /* in `unused` */
     bide_blocking_call *call;           /* the interruptible call that it makes, or NULL */
+    uint64_t began;                     /* its call, if there are spare threads */
+    bool is_calling;
+    bool is_slow; /* its call takes long: another thread may be alive in its place (7) */
 } blocking_thread;
 
 struct bide_blocking {
@@ -28,23 +31,26 @@ struct bide_blocking {
     size_t queued;            /* calls in `calls` */
     unsigned alive;
     unsigned idle; /* threads on the condition, of those alive */
+    unsigned slow; /* threads whose calls take long, of those alive */
     bool ending;
     pthread_cond_t ended;        /* a thread has ended */
     blocking_thread *unused;     /* former threads */
     blocking_thread *to_join;    /* ended and not joined, or NULL */
     unsigned used;               /* of `threads`: the later ones were never used */
-    pthread_cond_t to_interrupt; /* there is something to send, or the pool ends */
-    pthread_t interrupter;
-    bool has_interrupter; /* from the start of the first thread on, if there is a signal */
+    pthread_cond_t to_supervise; /* for the supervisor: something has changed, or the pool ends */
+    pthread_t supervisor;
+    bool has_supervisor; /* from the start of the first thread on, if it has something to do */
+    bool is_watched;     /* the supervisor will look for slow calls at some time */
 
     /* constant */
     char name[BLOCKING_NAME_SIZE]; /* or empty */
     unsigned max, min;             /* of threads */
+    unsigned spare;                /* more than `max`, in place of slow ones */
     uint64_t idle_time;
     uint32_t generation; /* of the process that has its threads (fork.h) */
     int interrupt_signal;
     int interrupt_fd;
-    blocking_thread threads[]; /* `max` of them */
+    blocking_thread threads[]; /* `max` of them, and the spare ones */
 };
 
 /* Makes a call on the calling thread, uninterruptibly; `argument` is the bide_blocking_call. */

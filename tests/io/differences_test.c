@@ -993,6 +993,38 @@ static void opens_that_wait_can_be_given_up(void **state)
     }
 }
 
+/* Many more opens than there are threads, of the library or the kernel, for calls that are short. */
+static void opens_that_wait_hold_up_no_other_file(void **state)
+{
+    enum { OPENS = 64 };
+    world *world = world_of(state);
+    char path[] = "/tmp/bide_difference_XXXXXX", name[64], text[10];
+    static struct runner runners[OPENS];
+    static bide_file_operation opening[OPENS];
+    static bide_descriptor opened[OPENS];
+    bide_file_operation other;
+    bide_descriptor file;
+    struct stat status;
+    make_fifo(path, name, sizeof name);
+    for (int i = 0; i < OPENS; i++) {
+        bide_descriptor_init_closed(&opened[i]);
+        begin_by(world, &runners[i], bide_open(&opening[i], &opened[i], name, O_RDONLY, 0), STOP);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(world_wait(world, bide_open(&other, &file, "/proc/self/cmdline", O_RDONLY, 0)), 0);
+        assert_int_equal(world_wait(world, bide_read(&other, &file, text, sizeof text)), 0);
+        assert_int_equal(world_wait(world, bide_stat(&other, &file, &status)), 0);
+        assert_int_equal(bide_close(&file), 0);
+    }
+    for (int i = 0; i < OPENS; i++)
+        assert_false(runners[i].has_ended);
+    for (int i = 0; i < OPENS; i++)
+        end_by(world, &runners[i], NULL, STOP);
+    for (int i = 0; i < OPENS; i++)
+        assert_false(bide_descriptor_is_open(&opened[i]));
+    remove_fifo(path, name);
+}
+
 /* (on the loop, so that it does not end in between) */
 static void destroy_unless_ended(void *argument)
 {
@@ -1258,6 +1290,7 @@ int main(void)
         world_test(a_shared_listener_in_blocking_mode_blocks_no_loop),
         world_test(a_fifo_that_nobody_reads_is_waited_for),
         world_test(opens_that_wait_can_be_given_up),
+        world_test(opens_that_wait_hold_up_no_other_file),
         world_test(an_open_that_is_interrupted_leaves_no_descriptor),
         world_test(writes_of_a_file_end_in_their_order),
         world_test(an_operation_leaves_the_middle_of_its_line),

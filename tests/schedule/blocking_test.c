@@ -770,6 +770,44 @@ static void threads_are_started_when_none_is_idle_and_end_when_they_are(void **s
     }
 }
 
+/* Calls that wait until a gate opens take all threads but one spare thread, or all. */
+static void calls_that_take_long_hold_up_no_others(void **state)
+{
+    (void)state;
+    enum { MAX = 2, SPARE = 6, MOST = MAX + SPARE };
+    for (unsigned waiting = MAX; waiting <= MOST; waiting++) {
+        bide_blocking_options options = {.max_threads = MAX,
+                                         .spare_threads = SPARE,
+                                         .interrupt_signal = waiting % 2 == 0 ? SIGURG : 0};
+        bide_blocking *blocking = create_with(&options);
+        bide_run_loop loop;
+        bide_run_loop_init(&loop);
+        struct gate gate = {false, false};
+        int counted = 0;
+        bide_blocking_call calls[MOST], short_call;
+        bide_spawned spawned[MOST], short_spawned;
+        for (unsigned i = 0; i < waiting; i++)
+            bide_spawn(&spawned[i], &loop.context,
+                       bide_blocking_run(&calls[i], blocking, pass, &gate));
+        bide_spawn(&short_spawned, &loop.context,
+                   bide_blocking_run(&short_call, blocking, count, &counted));
+        bide_run_loop_run_ready(&loop);
+        if (waiting < MOST)
+            assert_int_equal(wait_on(&loop, &short_spawned), 0);
+        else
+            schedule_until(counts_of(blocking).threads == MOST && counts_of(blocking).queued == 1);
+        bide_atomic_store(&gate.open, true, release);
+        if (waiting == MOST)
+            assert_int_equal(wait_on(&loop, &short_spawned), 0);
+        for (unsigned i = 0; i < waiting; i++)
+            assert_int_equal(wait_on(&loop, &spawned[i]), 0);
+        assert_int_equal(counted, 1);
+        schedule_until(counts_of(blocking).threads <= MAX);
+        bide_blocking_destroy(blocking);
+        bide_run_loop_destroy(&loop);
+    }
+}
+
 struct name {
     char name[16];
 };
@@ -840,6 +878,7 @@ static void options_that_make_no_sense_are_EINVAL(void **state)
     static const bide_blocking_options wrong[] = {{.max_threads = 0},
                                                   {.max_threads = 65537},
                                                   {.max_threads = 2, .min_threads = 3},
+                                                  {.max_threads = 2, .spare_threads = 65535},
                                                   {.max_threads = 1, .interrupt_signal = -1},
                                                   {.max_threads = 1, .interrupt_signal = SIGKILL}};
     bide_blocking *blocking;
@@ -1091,6 +1130,7 @@ int main(void)
         cmocka_unit_test(interrupt_works_from_a_signal_handler),
         cmocka_unit_test(other_calls_are_not_interrupted),
         cmocka_unit_test(threads_are_started_when_none_is_idle_and_end_when_they_are),
+        cmocka_unit_test(calls_that_take_long_hold_up_no_others),
         cmocka_unit_test(threads_have_the_name_of_their_pool),
         cmocka_unit_test(a_pool_that_is_full_does_not_hold_up_another),
         cmocka_unit_test(options_that_make_no_sense_are_EINVAL),

@@ -91,7 +91,7 @@ int bide_names_create(bide_names **names, const bide_names_options *options);
 void bide_names_destroy(bide_names *names);
 
 /*
- * Forgets all answers that are kept. Look-ups in flight may still keep theirs.
+ * Forgets all answers that are kept. Those of look-ups in flight are not kept either.
  * Threads: any. Progress: blocks for as long as another thread uses the cache; linear in what is kept.
  */
 void bide_names_forget(bide_names *names);

@@ -26,10 +26,13 @@ struct names_entry {
 
 struct names_cache {
     bide_short_lock_ lock;
-    uint32_t generation; /* 3 */
+    uint32_t generation; /* 4 */
     unsigned max, count;
     names_entry *newest, *oldest;
-    uint32_t mask; /* of hashes */
+    uint64_t era; /* 3 */
+    bool is_configured;
+    names_configuration configuration; /* of the look-up that began last, if `is_configured` */
+    uint32_t mask;                     /* of hashes */
     names_entry *chains[];
 };
 
@@ -117,11 +120,42 @@ static names_entry *cache_remove_oldest(names_cache *cache)
         cache, cache_place(cache, oldest->kind, oldest->host, oldest->length, oldest->hash));
 }
 
+/* Removes all entries, and returns them as a chain: they are freed without the lock. */
+static names_entry *cache_end_era(names_cache *cache)
+{
+    names_entry *removed = NULL;
+    cache->era++;
+    while (cache->count != 0) {
+        names_entry *entry = cache_remove_oldest(cache);
+        entry->next = removed;
+        removed = entry;
+    }
+    return removed;
+}
+
+static bool cache_is_configured_as(const names_cache *cache,
+                                   const names_configuration *configuration)
+{
+    const names_configuration *own = &cache->configuration;
+    return cache->is_configured && own->changed.tv_sec == configuration->changed.tv_sec &&
+           own->changed.tv_nsec == configuration->changed.tv_nsec &&
+           own->size == configuration->size && own->number == configuration->number;
+}
+
 /* ---- Any thread ---- */
+
+static void cache_free_chain(names_entry *entry)
+{
+    while (entry != NULL) {
+        names_entry *next = entry->next;
+        free(entry);
+        entry = next;
+    }
+}
 
 static bool cache_is_usable(const names_cache *cache)
 {
-    return cache != NULL && cache->generation == bide_generation_; /* 3 */
+    return cache != NULL && cache->generation == bide_generation_; /* 4 */
 }
 
 bool bide_names_cache_find_(names_cache *cache, unsigned kind, const char *host, uint64_t now,
@@ -167,15 +201,27 @@ static names_entry *cache_make_entry(unsigned kind, const char *host, uint64_t e
     return entry;
 }
 
-void bide_names_cache_keep_(names_cache *cache, unsigned kind, const char *host, uint64_t expires,
-                            const uint8_t *data, size_t size)
+uint64_t bide_names_cache_begin_(names_cache *cache, const names_configuration *configuration)
 {
-    names_entry *entry, *replaced = NULL;
-    if (!cache_is_usable(cache) ||
-        (entry = cache_make_entry(kind, host, expires, data, size)) == NULL)
-        return;
+    names_entry *removed = NULL;
+    if (!cache_is_usable(cache))
+        return 0;
     bide_short_lock_take_(&cache->lock);
-    names_entry **place = cache_place(cache, kind, entry->host, entry->length, entry->hash);
+    if (!cache_is_configured_as(cache, configuration))
+        removed = cache_end_era(cache); /* another search list may have other answers */
+    cache->is_configured = true;
+    cache->configuration = *configuration;
+    uint64_t era = cache->era;
+    bide_short_lock_free_(&cache->lock);
+    cache_free_chain(removed);
+    return era;
+}
+
+/* Adds an entry. Returns the one that has to be freed, or NULL. */
+static names_entry *cache_add(names_cache *cache, names_entry *entry)
+{
+    names_entry *replaced = NULL;
+    names_entry **place = cache_place(cache, entry->kind, entry->host, entry->length, entry->hash);
     if (*place != NULL)
         replaced = cache_remove(cache, place);
     else if (cache->count == cache->max)
@@ -186,27 +232,30 @@ void bide_names_cache_keep_(names_cache *cache, unsigned kind, const char *host,
     cache_put_first(cache, entry);
     cache->count++;
     bide_assert(cache->count <= cache->max); /* 1 */
+    return replaced;
+}
+
+void bide_names_cache_keep_(names_cache *cache, uint64_t era, unsigned kind, const char *host,
+                            uint64_t expires, const uint8_t *data, size_t size)
+{
+    names_entry *entry;
+    if (!cache_is_usable(cache) ||
+        (entry = cache_make_entry(kind, host, expires, data, size)) == NULL)
+        return;
+    bide_short_lock_take_(&cache->lock);
+    names_entry *unused = cache->era == era ? cache_add(cache, entry) : entry; /* 3 */
     bide_short_lock_free_(&cache->lock);
-    free(replaced);
+    free(unused);
 }
 
 void bide_names_cache_clear_(names_cache *cache)
 {
-    names_entry *removed = NULL;
     if (!cache_is_usable(cache))
         return;
     bide_short_lock_take_(&cache->lock);
-    while (cache->count != 0) {
-        names_entry *entry = cache_remove_oldest(cache);
-        entry->next = removed;
-        removed = entry;
-    }
+    names_entry *removed = cache_end_era(cache);
     bide_short_lock_free_(&cache->lock);
-    while (removed != NULL) {
-        names_entry *next = removed->next;
-        free(removed);
-        removed = next;
-    }
+    cache_free_chain(removed);
 }
 
 void bide_names_cache_destroy_(names_cache *cache)

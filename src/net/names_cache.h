@@ -10,7 +10,10 @@
  * 1. An entry is in its chain and in `recent`, or in neither, and there are at most `max`.
  * 2. An entry that has expired is never found. It is freed when it is looked for or replaced, or
  *    when it is the least recently used one and the cache is full.
- * 3. A cache that was created before a fork is not used in the child: the lock may be held there by a
+ * 3. Answers are of one era. It ends when all entries are removed: because the program asks for that, or
+ *    because a look-up finds another configuration of the resolver than the one before it. A look-up
+ *    notes the era when it starts to query servers. Its answer is kept only in that era.
+ * 4. A cache that was created before a fork is not used in the child: the lock may be held there by a
  *    thread that the child does not have. The child's look-ups miss.
  */
 #ifndef BIDE_SRC_NET_NAMES_CACHE_H
@@ -19,8 +22,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 typedef struct names_cache names_cache;
+
+/* Identifies a version of /etc/resolv.conf. */
+typedef struct names_configuration {
+    struct timespec changed;
+    uint64_t size, number;
+} names_configuration;
 
 /* At most `max` entries, of at least 1. NULL: no memory. */
 names_cache *bide_names_cache_create_(unsigned max);
@@ -34,11 +44,17 @@ bool bide_names_cache_find_(names_cache *cache, unsigned kind, const char *host,
                             void (*read)(void *argument, const uint8_t *data, size_t size),
                             void *argument);
 
-/* Keeps an answer, of any bytes, until the time `expires`. If there is no memory it is not kept. */
-void bide_names_cache_keep_(names_cache *cache, unsigned kind, const char *host, uint64_t expires,
-                            const uint8_t *data, size_t size);
+/* A look-up will query servers in this configuration. Returns the era: 3. */
+uint64_t bide_names_cache_begin_(names_cache *cache, const names_configuration *configuration);
 
-/* Removes all entries. */
+/*
+ * Keeps an answer, of any bytes, until the time `expires`. If there is no memory, or `era` has ended, it
+ * is not kept.
+ */
+void bide_names_cache_keep_(names_cache *cache, uint64_t era, unsigned kind, const char *host,
+                            uint64_t expires, const uint8_t *data, size_t size);
+
+/* Removes all entries, and ends the era. */
 void bide_names_cache_clear_(names_cache *cache);
 
 #endif

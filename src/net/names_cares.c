@@ -86,12 +86,6 @@ struct cares_answer {
     uint32_t life;               /* the shortest of its records, if status is 0: 8 */
 };
 
-/* Identifies a version of /etc/resolv.conf. */
-struct cares_configuration {
-    struct timespec changed;
-    uint64_t size, number;
-};
-
 struct bide_cares_resolve_ {
     bide_task task;
     bide_names *names;
@@ -99,7 +93,8 @@ struct bide_cares_resolve_ {
     bide_resolve_records_operation *records; /* of records, and `operation` is NULL; likewise */
     ares_channel channel;                    /* NULL: not opened */
     uint32_t generation;                     /* when it was opened: 7 */
-    struct cares_configuration configuration;
+    names_configuration configuration;
+    uint64_t era;     /* of the cache, when its query began */
     unsigned sockets; /* open ones */
     bide_descriptor polled;
     bide_io_operation poll;
@@ -467,8 +462,8 @@ static void cares_keep_addresses(const cares_resolve *it)
                kept[i].size);
     }
     if (end != it->now)
-        bide_names_cache_keep_(it->names->cache, CARES_KEPT_ADDRESSES, operation->host, end,
-                               (const uint8_t *)kept, operation->count * sizeof *kept);
+        bide_names_cache_keep_(it->names->cache, it->era, CARES_KEPT_ADDRESSES, operation->host,
+                               end, (const uint8_t *)kept, operation->count * sizeof *kept);
 }
 
 static void cares_read_kept_addresses(void *argument, const uint8_t *data, size_t size)
@@ -500,8 +495,8 @@ static void cares_keep_records(const cares_resolve *it, const uint8_t *message, 
     enum { SIZE_MAX_KEPT = 8192 };
     uint64_t end = cares_outcome_end(it);
     if (end != it->now && size <= SIZE_MAX_KEPT)
-        bide_names_cache_keep_(it->names->cache, it->records->kind, it->records->name, end, message,
-                               it->answers[0].status == 0 ? size : 0);
+        bide_names_cache_keep_(it->names->cache, it->era, it->records->kind, it->records->name, end,
+                               message, it->answers[0].status == 0 ? size : 0);
 }
 
 static void cares_read_kept_records(void *argument, const uint8_t *data, size_t size)
@@ -541,14 +536,14 @@ static void cares_on_message(void *argument, int status, int timeouts, unsigned 
 
 /* ---- Idle channels: 7 ---- */
 
-static struct cares_configuration cares_read_configuration(void)
+static names_configuration cares_read_configuration(void)
 {
     struct stat found;
     if (stat("/etc/resolv.conf", &found) != 0)
-        return (struct cares_configuration){.size = UINT64_MAX};
-    return (struct cares_configuration){.changed = found.st_ctim,
-                                        .size = (uint64_t)found.st_size,
-                                        .number = (uint64_t)found.st_ino};
+        return (names_configuration){.size = UINT64_MAX};
+    return (names_configuration){.changed = found.st_ctim,
+                                 .size = (uint64_t)found.st_size,
+                                 .number = (uint64_t)found.st_ino};
 }
 
 static void cares_free(cares_resolve *it)
@@ -560,17 +555,13 @@ static void cares_free(cares_resolve *it)
     free(it);
 }
 
-static bool cares_is_current(const cares_resolve *it, const bide_names *names)
+static bool cares_is_current(const cares_resolve *it)
 {
-    struct cares_configuration now = cares_read_configuration();
-    if (it->generation != bide_generation_)
-        return false;
-    if (now.changed.tv_sec == it->configuration.changed.tv_sec &&
-        now.changed.tv_nsec == it->configuration.changed.tv_nsec &&
-        now.size == it->configuration.size && now.number == it->configuration.number)
-        return true;
-    bide_names_cache_clear_(names->cache); /* it may have another search list */
-    return false;
+    names_configuration now = cares_read_configuration();
+    return it->generation == bide_generation_ &&
+           now.changed.tv_sec == it->configuration.changed.tv_sec &&
+           now.changed.tv_nsec == it->configuration.changed.tv_nsec &&
+           now.size == it->configuration.size && now.number == it->configuration.number;
 }
 
 /* Takes a look-up with an idle channel. NULL: there is none. */
@@ -580,7 +571,7 @@ static cares_resolve *cares_take_idle(bide_names *names)
         cares_resolve *it = NULL;
         if (bide_atomic_load(&names->idle[i], relaxed) != NULL)      /* relaxed: only a hint */
             it = bide_atomic_exchange(&names->idle[i], it, acquire); /* 7 */
-        if (it != NULL && cares_is_current(it, names))
+        if (it != NULL && cares_is_current(it))
             return it;
         if (it != NULL)
             cares_free(it);
@@ -681,6 +672,7 @@ static int cares_start(cares_resolve *it, const bide_context *context)
     if (status != 0)
         return status;
     it->now = bide_now(context);
+    it->era = bide_names_cache_begin_(it->names->cache, &it->configuration);
     if (it->records != NULL) {
         enum { CLASS_IN = 1 };
         ares_query(it->channel, it->records->name, CLASS_IN,

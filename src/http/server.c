@@ -623,8 +623,11 @@ bide_coroutine(http_connection_loop)
         }
         while ((connection->status = bide_http_end_exchange_(connection, connection->status)) ==
                -EAGAIN) {
-            bide_try(bide_http_output_flush_(&connection->output));
+            bide_await_status(self->connection->status,
+                              bide_http_output_flush_(&connection->output));
             connection = self->connection;
+            if (connection->status < 0)
+                break; /* its end is reported */
             connection->status = 0;
         }
         bide_http_report_end_(connection, connection->status);

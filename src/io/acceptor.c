@@ -117,7 +117,7 @@ void bide_io_acceptor_give_(bide_io_operation *operation, int fd)
 static void acceptor_discard_stream(bide_io *io, void *argument)
 {
     bide_io_operation *stream = argument;
-    if ((stream->state & IO_WAITING) != 0 && io->generation == bide_generation_)
+    if ((stream->state & IO_WAITING) != 0 && !bide_is_inherited_(io->generation))
         io->table->discard(io, stream);
     stream->state = 0;
 }

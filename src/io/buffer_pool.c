@@ -107,7 +107,7 @@ void bide_buffer_pool_destroy(bide_buffer_pool *pool)
         bide_platform.misuse("a pool of buffers is ended while it is in use",
                              "bide_buffer_pool_destroy", __FILE__, __LINE__);
     if (pool->io != NULL && pool->hooks->leave != NULL)
-        pool->hooks->leave(pool, pool->io->generation == bide_generation_);
+        pool->hooks->leave(pool, !bide_is_inherited_(pool->io->generation));
     pool->io = NULL;
 }
 

@@ -123,7 +123,7 @@ static void descriptor_end_here(bide_io *io, void *argument)
     descriptor_end *end = argument;
     bide_descriptor *descriptor = end->descriptor;
     bool was_open = bide_descriptor_is_open(descriptor);
-    if (was_open && io != NULL && io->generation == bide_generation_) {
+    if (was_open && io != NULL && !bide_is_inherited_(io->generation)) {
         io->table->release(io, descriptor);
         for (int direction = 0; direction < BIDE_IO_LINES; direction++)
             bide_assert(descriptor->lines[direction].first == NULL);

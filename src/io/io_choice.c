@@ -122,7 +122,7 @@ static bool find_io_of_case(bide_descriptor *descriptor, bide_scheduler *schedul
     if (io != NULL || scheduler == NULL || scheduler->io == NULL)
         return !bide_io_is_closing_(io);
     io = scheduler->io(scheduler);
-    if (io == NULL || io->generation != bide_generation_ || !bide_io_on_owner_thread_(io))
+    if (io == NULL || bide_is_inherited_(io->generation) || !bide_io_on_owner_thread_(io))
         return true;
     *found = bide_descriptor_claim_(io, descriptor);
     if (*found == io)
@@ -193,7 +193,7 @@ int bide_io_attempt(bide_awaiter *awaiter, bide_choice *choice)
         operation->status = -EBADF;
         return case_ends(operation);
     }
-    bool is_here = io != NULL ? io->generation == bide_generation_ && bide_io_on_owner_thread_(io)
+    bool is_here = io != NULL ? !bide_is_inherited_(io->generation) && bide_io_on_owner_thread_(io)
                               : choice->scheduler == NULL;
     if (is_here && (io == NULL || is_turn_of_case(operation, choice)) && case_is_had(io, operation))
         return case_ends(operation);

@@ -164,7 +164,7 @@ void bide_loop_destroy_in_(bide_loop *loop, const char *function, const char *fi
     if (loop->run.scheduler.runs_here_only(&loop->run.scheduler))
         bide_misuse_("a loop is destroyed while it runs on this thread", function, file, line);
     bide_registry_remove_(&loop->live);
-    bool is_own = loop->io.generation == bide_generation_;
+    bool is_own = !bide_is_inherited_(loop->io.generation);
     bide_io_destroy(&loop->io);
     loop->ops->destroy(loop, is_own);
     if (is_own) {
@@ -193,7 +193,7 @@ bide_context *bide_loop_context(bide_loop *loop)
 
 int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter)
 {
-    if (loop->io.generation != bide_generation_)
+    if (bide_is_inherited_(loop->io.generation))
         return -ENOTSUP;
     loop->is_run = true;
     int status = bide_run_loop_wait(&loop->run, awaiter);
@@ -203,7 +203,7 @@ int bide_loop_wait(bide_loop *loop, bide_awaiter *awaiter)
 
 void bide_loop_run(bide_loop *loop)
 {
-    if (loop->io.generation != bide_generation_)
+    if (bide_is_inherited_(loop->io.generation))
         return;
     loop->is_run = true;
     bide_run_loop_run(&loop->run);

@@ -97,7 +97,7 @@ bide_frame *bide_io_suspend(bide_awaiter *awaiter, bide_frame *frame)
 {
     bide_io_operation *operation = bide_container_of(awaiter, bide_io_operation, awaiter);
     bide_io *io = io_of_context(frame->context);
-    if (BIDE_UNLIKELY(io == NULL || io->generation != bide_generation_)) {
+    if (BIDE_UNLIKELY(io == NULL || bide_is_inherited_(io->generation))) {
         operation->status = -ENOTSUP;
         return frame;
     }

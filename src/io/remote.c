@@ -213,7 +213,7 @@ bide_frame *bide_io_forward_(bide_io *io, bide_io_operation *operation)
 void bide_io_call_remote_(bide_io *io, void (*run)(bide_io *io, void *argument), void *argument)
 {
     const struct bide_io_group_ *group = io->group;
-    if (group == NULL || io->generation != bide_generation_ || bide_io_on_owner_thread_(io)) {
+    if (group == NULL || bide_is_inherited_(io->generation) || bide_io_on_owner_thread_(io)) {
         run(io, argument);
         return;
     }

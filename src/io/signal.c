@@ -426,7 +426,7 @@ static void signal_end_inside(bide_frame *call)
         bide_awaiter_finish_closed(&waiter->awaiter);
         bide_wake_one(&waiter->awaiter);
     }
-    self->result = signal->generation == bide_generation_ ? signal_stop_listening(signal) : 0;
+    self->result = bide_is_inherited_(signal->generation) ? 0 : signal_stop_listening(signal);
     pthread_mutex_unlock(&signal_state.lock);
 }
 

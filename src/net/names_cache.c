@@ -155,7 +155,7 @@ static void cache_free_chain(names_entry *entry)
 
 static bool cache_is_usable(const names_cache *cache)
 {
-    return cache != NULL && cache->generation == bide_generation_; /* 4 */
+    return cache != NULL && !bide_is_inherited_(cache->generation); /* 4 */
 }
 
 bool bide_names_cache_find_(names_cache *cache, unsigned kind, const char *host, uint64_t now,

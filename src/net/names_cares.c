@@ -558,7 +558,7 @@ static void cares_free(cares_resolve *it)
 static bool cares_is_current(const cares_resolve *it)
 {
     names_configuration now = cares_read_configuration();
-    return it->generation == bide_generation_ &&
+    return !bide_is_inherited_(it->generation) &&
            now.changed.tv_sec == it->configuration.changed.tv_sec &&
            now.changed.tv_nsec == it->configuration.changed.tv_nsec &&
            now.size == it->configuration.size && now.number == it->configuration.number;

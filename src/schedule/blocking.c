@@ -517,7 +517,7 @@ void bide_blocking_destroy_in_(bide_blocking *blocking, const char *function, co
 {
     if (blocking == NULL)
         return;
-    if (blocking->generation != bide_generation_)
+    if (bide_is_inherited_(blocking->generation))
         bide_misuse_(
             "threads for blocking calls are destroyed in a child of the process that created them",
             function, file, line);

@@ -46,7 +46,7 @@ static bide_frame *blocking_suspend(bide_awaiter *awaiter, bide_frame *frame)
         scheduler->environment->begin_call(scheduler, awaiter, bide_blocking_make_here_, call);
         return NULL;
     }
-    if (BIDE_UNLIKELY(blocking->generation != bide_generation_))
+    if (BIDE_UNLIKELY(bide_is_inherited_(blocking->generation)))
         bide_misused_by_("a blocking call in a child of the process that created its threads",
                          frame, NULL);
     pthread_mutex_lock(&blocking->lock);

@@ -240,7 +240,7 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
 {
     if (pool == NULL)
         return;
-    if (pool->generation != bide_generation_)
+    if (bide_is_inherited_(pool->generation))
         bide_misuse_("a thread pool is destroyed in a child of the process that created it",
                      function, file, line);
     if (bide_pool_worker_of_(pool) != NULL)

@@ -56,4 +56,13 @@ void bide_allow_forks_(void);
 /* The number of forks between the first process that had the library and this one. */
 extern uint32_t bide_generation_;
 
+/*
+ * Whether an object was made before a fork, in a parent of this process: `generation` is bide_generation_
+ * of when it was made. Its threads, locks and descriptors are the parent's.
+ */
+static inline bool bide_is_inherited_(uint32_t generation)
+{
+    return generation != bide_generation_;
+}
+
 #endif

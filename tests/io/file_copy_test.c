@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-enum { SMALL = 100000, LARGE = (40 << 20) + 12345 };
+enum { SMALL = 100000, LARGE = (40 << 20) + 12345, MARKS = 20 };
 
 static char pattern[SMALL], one[2 * SMALL], other[2 * SMALL];
 
@@ -260,6 +260,25 @@ static void ranges_that_overlap_and_files_that_append_are_refused(void **state)
     bide_close(&to);
 }
 
+/* Some bytes of a large file, its last one among them; the others are 0. */
+static int64_t mark_of(int i)
+{
+    return i * (int64_t)(LARGE - 1) / MARKS;
+}
+
+/* The first `size` bytes of the copy are those of the file. */
+static void check_large(const bide_descriptor *to, uint64_t size)
+{
+    struct stat about;
+    assert_int_equal(fstat(bide_descriptor_fd(to), &about), 0);
+    assert_int_equal(about.st_size, size);
+    for (int i = 0; i <= MARKS && (uint64_t)mark_of(i) < size; i++) {
+        char byte = 0;
+        assert_int_equal(pread(bide_descriptor_fd(to), &byte, 1, mark_of(i)), 1);
+        assert_int_equal(byte, 'a' + i);
+    }
+}
+
 static void begin_large(world *world, bide_descriptor *from, bide_descriptor *to)
 {
     bide_file_operation operation;
@@ -268,6 +287,10 @@ static void begin_large(world *world, bide_descriptor *from, bide_descriptor *to
     assert_int_equal(world_wait(world, bide_open_temporary(&operation, to, NULL, "/tmp", 0, 0600)),
                      0);
     assert_int_equal(world_wait(world, bide_truncate(&operation, from, LARGE)), 0);
+    for (int i = 0; i <= MARKS; i++) {
+        char byte = (char)('a' + i);
+        assert_int_equal(pwrite(bide_descriptor_fd(from), &byte, 1, mark_of(i)), 1);
+    }
 }
 
 static void a_copy_of_several_parts_is_whole(void **state)
@@ -275,12 +298,10 @@ static void a_copy_of_several_parts_is_whole(void **state)
     world *world = world_of_the_system(state, "it has no room");
     bide_descriptor from, to;
     bide_copy_file_operation copy;
-    struct stat about;
     begin_large(world, &from, &to);
     assert_int_equal(world_wait(world, bide_copy_file(&copy, &from, 0, &to, 0, UINT64_MAX)), 0);
     assert_int_equal(copy.count, LARGE);
-    assert_int_equal(fstat(bide_descriptor_fd(&to), &about), 0);
-    assert_int_equal(about.st_size, LARGE);
+    check_large(&to, LARGE);
     bide_close(&from);
     bide_close(&to);
 }
@@ -292,7 +313,6 @@ static void a_copy_that_ends_early_says_how_far_it_has_got(void **state)
     bide_descriptor from, to;
     bide_copy_file_operation copy;
     struct runner runner;
-    struct stat about;
     for (int turns = 0; turns < 4; turns++) {
         begin_large(world, &from, &to);
         begin(world, &runner, bide_copy_file(&copy, &from, 0, &to, 0, UINT64_MAX));
@@ -301,8 +321,7 @@ static void a_copy_that_ends_early_says_how_far_it_has_got(void **state)
         call_inside(world, stop, &runner);
         int status = end(world, &runner);
         assert_true(status == -ECANCELED || (status == 0 && copy.count == LARGE));
-        assert_int_equal(fstat(bide_descriptor_fd(&to), &about), 0);
-        assert_int_equal(about.st_size, copy.count);
+        check_large(&to, copy.count);
         bide_close(&from);
         bide_close(&to);
     }
@@ -314,12 +333,10 @@ static void a_copy_may_be_destroyed(void **state)
     bide_descriptor from, to;
     bide_copy_file_operation copy;
     struct runner runner;
-    struct stat about;
     begin_large(world, &from, &to);
     start(world, &runner, bide_copy_file(&copy, &from, 0, &to, 0, UINT64_MAX));
     destroy(world, &runner);
-    assert_int_equal(fstat(bide_descriptor_fd(&to), &about), 0);
-    assert_int_equal(about.st_size, copy.count);
+    check_large(&to, copy.count);
     bide_close(&from);
     bide_close(&to);
 }

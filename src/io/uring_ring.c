@@ -169,9 +169,9 @@ static int uring_set_up(struct loop_uring *uring, unsigned entries)
             return fd;
         }
         ring->ring_fd = ring->enter_ring_fd = fd;
-        /* The kernel has as many threads for files: the ring's entries, or four for each processor. */
-        unsigned least = parameters.sq_entries < 4 ? parameters.sq_entries : 4;
-        uring->max_opens = least / 2;
+        /* The kernel has at least so many threads for files (io.md). */
+        unsigned threads = parameters.sq_entries < 4 ? parameters.sq_entries : 4;
+        uring->max_opens = threads / 2;
     }
     return error;
 }

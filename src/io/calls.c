@@ -58,6 +58,8 @@ void bide_io_probe_(bide_descriptor *descriptor)
         descriptor->bits |= IO_SEEKS;
     if (fstat(bide_descriptor_fd(descriptor), &about) != 0)
         return;
+    if (!S_ISSOCK(about.st_mode))
+        descriptor->bits |= IO_NO_SOCKET;
     if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || S_ISBLK(about.st_mode))
         descriptor->bits |= IO_FILE;
     if (S_ISCHR(about.st_mode) && major(about.st_rdev) != MEMORY_DEVICES &&
@@ -87,6 +89,12 @@ bool bide_io_would_wait_(const bide_io_operation *operation)
     return poll(&polled, 1, 0) == 0;
 }
 
+/* It must not wait, and is of a socket, whose calls have a flag for that. (The bits are known.) */
+static bool is_of_blocking_socket(const bide_io_operation *operation)
+{
+    return must_not_wait(operation) && (operation->descriptor->bits & IO_NO_SOCKET) == 0;
+}
+
 /* The largest part of `size` that can be written without waiting. */
 static size_t max_write(const bide_io_operation *operation, size_t size)
 {
@@ -99,6 +107,30 @@ static bool has_no_nowait(ptrdiff_t result)
     return result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL);
 }
 
+static bool is_listening(const bide_descriptor *socket)
+{
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    return getsockopt(bide_descriptor_fd(socket), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) ==
+               0 &&
+           listens != 0;
+}
+
+/*
+ * Its call fails, whatever a poll finds: the descriptor has no position, or is not open in its direction; or
+ * one of accept and listener stands without the other.
+ */
+static bool fails_at_once(const bide_io_operation *operation)
+{
+    const bide_descriptor *descriptor = operation->descriptor;
+    const bide_io_row_ *row = bide_io_row_of_(operation);
+    int flags = fcntl(bide_descriptor_fd(descriptor), F_GETFL);
+    int other = row->direction == BIDE_IO_INPUT ? O_WRONLY : O_RDONLY;
+    return (io_direction(operation) == BIDE_IO_FREE && (descriptor->bits & IO_SEEKS) == 0) ||
+           (flags >= 0 && (flags & O_ACCMODE) == other) ||
+           (operation->code == BIDE_IO_ACCEPT) != is_listening(descriptor);
+}
+
 ptrdiff_t bide_io_call(bide_io_operation *operation)
 {
     const bide_io_row_ *row = bide_io_row_of_(operation);
@@ -106,7 +138,7 @@ ptrdiff_t bide_io_call(bide_io_operation *operation)
         (row->blocks == IO_BLOCKS_NEVER || (operation->flags & IO_CALL_MAY_WAIT) == 0)) {
         if ((operation->descriptor->bits & IO_PROBED) == 0)
             bide_io_probe_(operation->descriptor);
-        if (bide_io_would_wait_(operation))
+        if (bide_io_would_wait_(operation) && !fails_at_once(operation))
             return -EAGAIN;
     }
     return row->call(operation);
@@ -135,6 +167,9 @@ static ptrdiff_t write_bytes(const bide_io_operation *operation, const void *dat
                              int64_t offset)
 {
     int fd = io_fd(operation);
+    if (offset < 0 &&
+        is_of_blocking_socket(operation)) /* (in parts, it would be several datagrams) */
+        return result_or_errno(send(fd, data, size, MSG_DONTWAIT));
     size = max_write(operation, size);
     if (offset >= 0)
         return result_or_errno(pwrite(fd, data, size, offset));
@@ -178,6 +213,15 @@ io_vectors bide_io_rest_of_vectors_(const bide_io_operation *operation)
     return rest;
 }
 
+static void note_vectors(const struct iovec *vectors, ptrdiff_t left)
+{
+    for (; IO_MUST_NOTE_WRITES && left > 0; vectors++) {
+        size_t size = (size_t)left < vectors->iov_len ? (size_t)left : vectors->iov_len;
+        io_written(vectors->iov_base, size);
+        left -= (ptrdiff_t)size;
+    }
+}
+
 ptrdiff_t bide_call_readv_(bide_io_operation *operation)
 {
     int fd = io_fd(operation);
@@ -186,6 +230,12 @@ ptrdiff_t bide_call_readv_(bide_io_operation *operation)
     int64_t offset = operation->arguments.vector.offset;
     if (count > IOV_MAX)
         count = IOV_MAX;
+    if (offset < 0 && must_not_wait(operation)) {
+        ptrdiff_t result = preadv2(fd, vectors, count, -1, RWF_NOWAIT);
+        note_vectors(vectors, result);
+        if (!has_no_nowait(result))
+            return result_or_errno(result);
+    }
     return result_or_errno(offset >= 0 ? preadv(fd, vectors, count, offset)
                                        : readv(fd, vectors, count));
 }
@@ -197,6 +247,12 @@ ptrdiff_t bide_call_writev_(bide_io_operation *operation)
     int64_t offset = offset_of_rest(operation);
     if (rest.data != NULL)
         return write_bytes(operation, rest.data, rest.size, offset);
+    if (offset < 0 && rest.count != 0 && is_of_blocking_socket(operation)) {
+        const struct msghdr message = {.msg_iov = (struct iovec *)io_as_data(rest.vectors),
+                                       .msg_iovlen =
+                                           (size_t)(rest.count < IOV_MAX ? rest.count : IOV_MAX)};
+        return result_or_errno(sendmsg(fd, &message, MSG_DONTWAIT));
+    }
     if (rest.count != 0 && rest.vectors[0].iov_len > max_write(operation, rest.vectors[0].iov_len))
         return write_bytes(operation, rest.vectors[0].iov_base, rest.vectors[0].iov_len, offset);
     int count = rest.count > IOV_MAX ? IOV_MAX : rest.count;
@@ -312,7 +368,7 @@ static void leave_blocking_mode(bide_descriptor *listener)
 
 ptrdiff_t bide_call_accept_(bide_io_operation *operation)
 {
-    if (is_in_blocking_mode(operation->descriptor))
+    if (is_in_blocking_mode(operation->descriptor) && is_listening(operation->descriptor))
         leave_blocking_mode(operation->descriptor);
     bide_address *peer = operation->arguments.accept.peer;
     socklen_t length = sizeof peer->any;

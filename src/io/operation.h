@@ -85,7 +85,8 @@ enum {
      * device. */
     IO_CALLS_WAIT = 1 << 11,
     IO_DIRECT = 1 << 12, /* O_DIRECT: past the kernel's cache */
-    IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT | IO_DIRECT,
+    IO_NO_SOCKET = 1 << 15,
+    IO_SYSTEM_BITS = ((1 << 6) - 1) | IO_CALLS_WAIT | IO_DIRECT | IO_NO_SOCKET,
 
     /* Of epoll, set and cleared by epoll.c. Cleared too when the io disowns the descriptor. */
     IO_REGISTERED = 1 << 6,   /* it is in the set */
@@ -206,6 +207,14 @@ BIDE_INLINE bide_io *io_of(const bide_descriptor *descriptor)
 
 /* Probes an open descriptor: sets its bits. */
 void bide_io_probe_(bide_descriptor *descriptor);
+
+/* Whether an open descriptor is no socket. */
+BIDE_INLINE bool bide_io_is_no_socket_(bide_descriptor *descriptor)
+{
+    if ((descriptor->bits & IO_PROBED) == 0)
+        bide_io_probe_(descriptor);
+    return (descriptor->bits & IO_NO_SOCKET) != 0;
+}
 
 /* Whether the descriptor is in blocking mode and its next call would wait, as a poll reports. */
 bool bide_io_would_wait_(const bide_io_operation *operation);

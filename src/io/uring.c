@@ -46,6 +46,10 @@
  *    are in the cache would be opened here, and faster. The kernel has few such threads, and opens may
  *    hold them for ever. So at most half of them are in opens, and other opens go to the file pool, which
  *    has spare threads (blocking.c, 7).
+ * 10. Between the moment when such a thread has found that the call would wait and the one when it polls,
+ *    the kernel finds the entry in neither place, and a cancel has no effect. So a cancel that has found
+ *    nothing, of an entry that has not completed, is put in again, a millisecond later. An entry whose call
+ *    cannot be interrupted costs one cancel each time.
  */
 #define _GNU_SOURCE
 #include "acceptor.h"
@@ -208,6 +212,17 @@ void bide_uring_put_cancel_(struct loop_uring *uring, bide_io_operation *operati
     io_uring_prep_cancel64(entry, (uintptr_t)operation | URING_OF_OPERATION, 0);
     bide_uring_set_data_(entry, operation, URING_OF_CANCEL);
     operation->state |= IO_CANCEL_IN_RING;
+}
+
+/* Puts in another cancel, which begins after a pause: 10. */
+static void uring_put_cancel_later(struct loop_uring *uring, bide_io_operation *operation)
+{
+    static struct __kernel_timespec pause = {.tv_nsec = 1000000};
+    struct io_uring_sqe *entry = bide_uring_new_entry_(uring);
+    io_uring_prep_timeout(entry, &pause, 0, 0);
+    entry->flags |= IOSQE_IO_HARDLINK; /* (it ends with -ETIME) */
+    bide_uring_set_data_(entry, NULL, URING_OF_LOOP);
+    bide_uring_put_cancel_(uring, operation);
 }
 
 /* ---- Completions ---- */
@@ -397,12 +412,15 @@ static void uring_completed(bide_loop *loop, bide_io_operation *operation, int r
     uring_finish(loop, operation, result);
 }
 
-static void uring_cancel_completed(bide_loop *loop, bide_io_operation *operation)
+static void uring_cancel_completed(bide_loop *loop, bide_io_operation *operation, int found)
 {
     bide_assert((operation->state & IO_CANCEL_IN_RING) != 0);
     operation->state &= (uint16_t)~IO_CANCEL_IN_RING;
-    if ((operation->state & IO_COMPLETED) == 0)
+    if ((operation->state & IO_COMPLETED) == 0) {
+        if (found != 0 && (operation->state & IO_ON_THREAD) != 0)
+            uring_put_cancel_later(loop->uring, operation);
         return;
+    }
     int result = operation->status;
     operation->status = 0;
     uring_finish(loop, operation, result);
@@ -428,7 +446,7 @@ void bide_uring_reap_(bide_loop *loop)
         if (kind == URING_OF_OPERATION)
             uring_completed(loop, operation, result, flags);
         else if (kind == URING_OF_CANCEL)
-            uring_cancel_completed(loop, operation);
+            uring_cancel_completed(loop, operation, result);
         else if (operation != NULL)
             bide_uring_woken_(loop);
     }
@@ -510,6 +528,12 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
             return bide_loop_offload_(loop, operation, frame);
         loop->uring->opens++;
         operation->state |= IO_ON_THREAD;
+    }
+    if (row->shape == IO_SHAPE_LENT && bide_io_is_no_socket_(operation->descriptor)) {
+        operation->status =
+            -ENOTSOCK; /* (the ring would poll it first, and forever if it is a file) */
+        operation->state = 0;
+        return frame;
     }
     if (row->shape == IO_SHAPE_LENT)
         bide_uring_enter_pool_(loop, operation->arguments.provided.pool);

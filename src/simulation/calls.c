@@ -7,6 +7,8 @@
 
 #include "../io/buffer_pool.h"
 
+#include <limits.h>
+
 enum { CHUNK = 4096 };
 
 /* ---- Bytes ---- */
@@ -105,6 +107,8 @@ static ptrdiff_t sim_move_vectors(memory_node *node, const struct iovec *vectors
     }
     if (offset >= 0)
         return -ESPIPE;
+    if (node->kind->is_socket && message.bytes.left == 0 && (!sends || count == 0))
+        return 0; /* (a receive would take a datagram) */
     return sends ? sim_send(node, &message) : sim_receive(node, &message);
 }
 
@@ -129,10 +133,12 @@ static ptrdiff_t sim_readv(sim_environment *environment, memory_node *node,
                            bide_io_operation *operation)
 {
     (void)environment;
-    if (operation->arguments.vector.count < 0)
+    int count = operation->arguments.vector.count;
+    if (count < 0)
         return -EINVAL;
     return sim_move_vectors(node, operation->arguments.vector.vectors,
-                            (size_t)operation->arguments.vector.count, 0,
+                            (size_t)(count < IOV_MAX ? count : IOV_MAX),
+                            0, /* (as a call of the system) */
                             operation->arguments.vector.offset, false);
 }
 

@@ -218,6 +218,8 @@ static ptrdiff_t send_local(memory_receiver *sender, const bide_address *to,
     return (ptrdiff_t)datagram->size;
 }
 
+enum { LONGEST_SENDING = 65535 }; /* of which the kernel looks for an address */
+
 static ptrdiff_t send_datagram(memory_node *node, memory_message *message)
 {
     memory_receiver *sender = memory_receiver_of(node);
@@ -226,7 +228,9 @@ static ptrdiff_t send_datagram(memory_node *node, memory_message *message)
     if (sender->output_is_shut)
         return -EPIPE;
     if (header == NULL || header->msg_name == NULL)
-        return node->family == AF_UNIX ? -ENOTCONN : -EDESTADDRREQ;
+        return node->family == AF_UNIX                 ? -ENOTCONN
+               : message->bytes.left > LONGEST_SENDING ? -EMSGSIZE
+                                                       : -EDESTADDRREQ;
     if (header->msg_namelen > sizeof to.any)
         return -EINVAL;
     memset(&to, 0, sizeof to);

@@ -482,8 +482,13 @@ ptrdiff_t bide_sim_call_allocate_(sim_environment *environment, memory_node *nod
                                   bide_io_operation *operation)
 {
     (void)environment;
+    if (!node->kind->is_file &&
+        (operation->arguments.range.offset < 0 || operation->arguments.range.size <= 0))
+        return -EINVAL;
+    if (node->kind == &bide_sim_pipe_kind_)
+        return memory_stream_of(node)->side == 0 ? -ESPIPE : -EBADF;
     if (!node->kind->is_file)
-        return node->kind->is_socket ? -ENODEV : -ESPIPE;
+        return -ENODEV;
     return file_allocate(memory_file_of(node), operation->flags, operation->arguments.range.offset,
                          operation->arguments.range.size);
 }

@@ -29,6 +29,8 @@
  *     async_select (status) { when (operation) statement ... }
  *     spawn(scope, f(...))          functions that run in a scope
  *     async_block({ ... })          a function for one place; async_capture T name = value; begins it
+ *     async_kind(K) T f(...) {}     a function of a kind of your own, whose hooks are K_type
+ *     async_call(pointer, ...)      the async function that an async_pointer(T, ...) points at
  *
  * "What an await takes" is below; docs/async.md describes the language.
  */
@@ -94,6 +96,80 @@
 #define async_frame(name) struct async_##name
 #endif
 
+/*
+ * Memory for a frame of an async function that is defined in this file, or of one of a kind of its own: from the
+ * kind's `allocate`, or from `allocator`, a bide_allocator *. A pointer to the frame, or NULL. bide_free gives it
+ * back: bide_free(&frame->task.frame), or &frame->promise.frame.
+ *
+ *     async_frame(greet) *frame = async_create(greet, allocator);
+ *     if (frame != NULL)
+ *         bide_start_async(async_greet(frame, name), context);
+ *
+ * Threads: any that may use the allocator. Progress: that of the allocator.
+ */
+#if defined __BIDEC__ || defined BIDE_EMITTED
+#define async_create(name, allocator)                                            \
+    ((struct async_##name *)bide_async_create_(sizeof(struct async_##name),      \
+                                               __alignof__(struct async_##name), \
+                                               &bide_async_##name##_start_, (allocator)))
+#endif
+
+/*
+ * A pointer at an async_created function, with its type: of the result, and of up to eight parameters. It is a pointer of
+ * C: a variable, a member, an element, a parameter, a result of a function; NULL; compared with ==.
+ *
+ *     struct route { const char *path; async_pointer(int, struct request *) handle; };
+ *     static const struct route routes[] = {{"/", async_pointer_to(front_page)}};
+ *     ...
+ *     int status = await async_call(route->handle, request);
+ *     spawn(&scope, async_call(route->handle, request))
+ *
+ * async_call creates the function's frame, whose size is known where the function is defined, as any call of an
+ * async_created function does. Plain C calls it with a bide_async_call:
+ *
+ *     int result;
+ *     bide_async_call call = {&bide_heap, &result, NULL};
+ *     route->handle(&call, request);
+ *     bide_sync_wait(call.awaiter);
+ *
+ * Threads: any may use the type and the pointer.
+ */
+#if defined __BIDEC__ || defined BIDE_EMITTED
+#define async_pointer_to(name)      bide_async_##name##_pointer_
+#define BIDE_ASYNC_POINTER_1_(type) __typeof__(__typeof__(type) *(*)(struct bide_async_call *))
+#define BIDE_ASYNC_POINTER_MORE_(type, ...) \
+    __typeof__(__typeof__(type) *(*)(struct bide_async_call *, __VA_ARGS__))
+#else
+/* Without bidec: a pointer at a plain function. */
+#define async_pointer_to(name)              name
+#define BIDE_ASYNC_POINTER_1_(type)         __typeof__(__typeof__(type)(*)(void))
+#define BIDE_ASYNC_POINTER_MORE_(type, ...) __typeof__(__typeof__(type)(*)(__VA_ARGS__))
+#define async_call(...)                     BIDE_COUNTED_(BIDE_ASYNC_CALL_, BIDE_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+#define BIDE_ASYNC_CALL_1_(pointer)         ((pointer)())
+#define BIDE_ASYNC_CALL_MORE_(pointer, ...) ((pointer)(__VA_ARGS__))
+/* clang-format off */
+#define BIDE_ASYNC_CALL_2_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_3_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_4_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_5_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_6_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_7_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_8_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+#define BIDE_ASYNC_CALL_9_(pointer, ...) BIDE_ASYNC_CALL_MORE_(pointer, __VA_ARGS__)
+/* clang-format on */
+#endif
+#define async_pointer(...) BIDE_COUNTED_(BIDE_ASYNC_POINTER_, BIDE_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+/* clang-format off */
+#define BIDE_ASYNC_POINTER_2_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_3_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_4_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_5_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_6_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_7_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_8_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+#define BIDE_ASYNC_POINTER_9_(type, ...) BIDE_ASYNC_POINTER_MORE_(type, __VA_ARGS__)
+/* clang-format on */
+
 #if defined BIDE_SYNCHRONOUS
 #define async
 #define async_created
@@ -137,6 +213,13 @@ BIDE_VALUE_(bide_stream_within_operation, long, count);
 #endif
 
 BIDE_EXTERN_C_BEGIN
+
+/* A call by an async_pointer, for plain C. The caller's. */
+typedef struct bide_async_call {
+    bide_allocator *allocator; /* of the function's frame */
+    void *result;              /* where its result is written, or the error if there is no memory */
+    bide_awaiter *awaiter;     /* written by the call: to be awaited, once */
+} bide_async_call;
 
 /* What is left of the thread's budget, as a local variable of a step function: coroutine.h. */
 typedef struct bide_async_budget_ {
@@ -245,6 +328,55 @@ BIDE_INLINE bool bide_async_suspends_(bide_frame *frame, bide_awaiter *awaiter,
     return false;
 }
 
+/*
+ * An await in a function of a kind with an await_transform: returns what is awaited instead of `awaiter`.
+ */
+BIDE_INLINE bide_awaiter *bide_async_transform_(bide_frame *frame, bide_awaiter *awaiter,
+                                                bide_awaiter *(*transform)(bide_frame *frame,
+                                                                           bide_awaiter *awaiter),
+                                                const bide_point *here)
+{
+#if BIDE_DEBUG
+    bide_check_awaited_(frame, awaiter, here, BIDE_STEP_TOP_);
+#endif
+    (void)here;
+    return transform(frame, awaiter);
+}
+
+/*
+ * A function of a kind of its own has returned, before its deferred statements run: calls the hook for that. `value`: the
+ * result, for the hook that takes it, or NULL. Returns the error that the function ends with.
+ */
+BIDE_INLINE int bide_async_returns_(bide_frame *frame, const bide_coroutine_type *type, void *value,
+                                    int error)
+{
+    if (error >= 0 && value != NULL) {
+        type->return_value(frame, value);
+        return 0;
+    }
+    return bide_frame_return_(frame, type, error);
+}
+
+/*
+ * Starts an async function beside the caller, as bide_start does: with what its kind's initial_suspend says. (That of a
+ * plain async function: it waits for bide_resume.) `function` is what async_name(frame, ...) has returned. Returns what
+ * the kind's get_return_object makes, or else the frame. An await of the function does none of this. `context` outlives
+ * the function.
+ * Threads: any of the context's scheduler's. Errors: none. Suspends: never. Progress: wait-free, and then that of what it
+ * runs.
+ */
+BIDE_INLINE void *bide_start_async(bide_awaiter *function, const bide_context *context)
+{
+    bide_frame *frame = (bide_frame *)(void *)function;
+#if BIDE_DEBUG
+    if (BIDE_UNLIKELY(!bide_awaiter_is_frame(function) ||
+                      bide_frame_point(frame)->state != BIDE_AT_START))
+        bide_misuse_("bide_start_async takes what async_name(frame, ...) returns, once",
+                     "bide_start_async", __FILE__, __LINE__);
+#endif
+    return (bide_start)(frame, bide_frame_point(frame), context);
+}
+
 /* Memory for a created frame. */
 BIDE_INLINE void *bide_async_create_(size_t size, size_t alignment, const bide_point *body,
                                      bide_allocator *allocator)
@@ -300,6 +432,17 @@ BIDE_INLINE int bide_async_spawn_(bide_scope *scope, void *spawned, bide_awaiter
     bide_scope_spawn_in(scope, branch, &scope->context, awaiter, bide_async_spawned_free_);
 #endif
     return 0;
+}
+
+/* The same for a created frame, which may have had no memory: nothing is begun then. */
+BIDE_INLINE int bide_async_spawn_created_(bide_scope *scope, void *spawned, bide_awaiter *awaiter,
+                                          const bide_coroutine_code *code, unsigned line)
+{
+    if (spawned != NULL && bide_awaited_frame(awaiter) == NULL) {
+        bide_async_spawned_free_(&((bide_async_spawned_ *)spawned)->branch);
+        spawned = NULL;
+    }
+    return bide_async_spawn_(scope, spawned, awaiter, code, line);
 }
 
 /* A recursive generator at its start, and the allocator of the frames that it creates. */
@@ -389,7 +532,7 @@ BIDE_EXTERN_C_END
 #endif
 /* Of a frame an editor knows its head. */
 struct bide_editor_frame_ {
-    bide_task task;
+    bide_task task, promise;
     bide_async_generator generator;
     int result;
 };
@@ -403,6 +546,14 @@ struct bide_editor_frame_ {
 #define async                    BIDE_NEEDS_BIDEC_
 #define async_created            BIDE_NEEDS_BIDEC_
 #define async_sized(size)        BIDE_NEEDS_BIDEC_
+#ifdef __clang__
+#define async_kind(...) BIDE_ASYNC_KIND_(BIDE_NAME_(bide_kind_, __COUNTER__), __VA_ARGS__, )
+#define BIDE_ASYNC_KIND_(name, kind, ...) \
+    static const void *const name __attribute__((__used__)) = &kind##_type; /* its hooks are used */
+#else
+#define async_kind(...) BIDE_NEEDS_BIDEC_
+#endif
+#define async_create(name, from) ((struct bide_editor_frame_ *)(void *)((void)(from), (char *)0))
 #define async_generator(type)    BIDE_NEEDS_BIDEC_
 #ifndef __cplusplus
 #define generator(type)           BIDE_NEEDS_BIDEC_

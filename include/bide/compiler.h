@@ -99,16 +99,29 @@
  *
  * BIDE_PASSES_RESULT is for an operation that runs another one, and adds nothing to its result but
  * errors. The value of its await is then that of the inner operation.
+ *
+ * Two marks stand alone, behind the type that they name:
+ *
+ *     BIDE_AWAIT_VALUE(waiter, type, member);
+ *         the value of an await of an operation whose struct is `waiter` (a typedef) is its `member`,
+ *         converted to `type`, a number's type of one word; or the status, if that is negative
+ *     BIDE_AWAITED(kind);
+ *         functions of the kind, which has a final_suspend, may be awaited: the hook returns the frame
+ *         that awaits them, frame->awaiter.frame (async_kind, async.h)
  */
 #ifdef __BIDEC__
 #define BIDE_MARK_(text)      __extension__ _Static_assert(1, "bide: " text)
 #define BIDE_COROUTINE_SCOPED BIDE_MARK_("coroutine-scoped");
 #define BIDE_KEY_SCOPED(user) BIDE_MARK_("key-scoped " #user)
 #define BIDE_PASSES_RESULT    BIDE_MARK_("passes-result");
+#define BIDE_AWAIT_VALUE(waiter, type, member) BIDE_MARK_("value " #waiter " " #type " " #member)
+#define BIDE_AWAITED(kind)                     BIDE_MARK_("awaited " #kind)
 #else
 #define BIDE_COROUTINE_SCOPED
 #define BIDE_KEY_SCOPED(user) struct bide_mark_
 #define BIDE_PASSES_RESULT
+#define BIDE_AWAIT_VALUE(waiter, type, member) struct bide_mark_
+#define BIDE_AWAITED(kind)                     struct bide_mark_
 #endif
 
 /*

@@ -4,7 +4,11 @@
 #ifdef PLAIN
 #define async
 #define async_created
+#define async_kind(kind)
 #define await
+#define async_pointer(type, ...)  __typeof__(type (*)(__VA_ARGS__))
+#define async_pointer_to(name)    name
+#define async_call(pointer, ...)  ((pointer)(__VA_ARGS__))
 #define PAUSE ((void)0)
 /* the statement is a block, which becomes the body of a nested function */
 #define DEFER_AT(n) DEFER_AT_(n)
@@ -20,6 +24,32 @@ static unsigned k(unsigned n)
 #else
 #include "torture.h"
 #define PAUSE await bide_torture_pause(0)
+
+/* Kinds whose hooks change nothing. */
+typedef struct steady {
+    bide_frame frame;
+    unsigned awaits, returns;
+} steady;
+typedef unsigned steady_result;
+static bide_awaiter *steady_await_transform(bide_frame *frame, bide_awaiter *awaiter)
+{
+    bide_promise(steady, frame)->awaits++;
+    return awaiter;
+}
+static void steady_return_value(bide_frame *frame, void *value)
+{
+    bide_promise(steady, frame)->returns += *(steady_result *)value;
+}
+static const bide_coroutine_type steady_type = {
+    .name = "steady",
+    .return_value = steady_return_value,
+    .await_transform = steady_await_transform,
+};
+typedef struct quiet {
+    bide_frame frame;
+} quiet;
+static const bide_coroutine_type quiet_type = {.name = "quiet"};
+
 async unsigned k(unsigned n)
 {
     char junk[48];
@@ -55,6 +85,13 @@ static inline void note_it(unsigned *value)
 {
     note(*value + 1);
 }
+
+/* Pointers at the functions of the program. */
+typedef async_pointer(unsigned, unsigned, unsigned) operation;
+struct table {
+    char n;
+    operation call, more[2];
+};
 
 struct pair {
     unsigned a, b[4];

@@ -21,14 +21,15 @@ COMMA, ASSIGN, CONDITION, OR, AND, BIT_OR, XOR, BIT_AND, EQUAL, LESS, SHIFT, ADD
 
 
 class Function:
-    def __init__(self, name, weight):
-        self.name, self.weight = name, weight
+    def __init__(self, name, weight, created):
+        self.name, self.weight, self.created = name, weight, created
 
 
 class Program:
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.serial = 0
+        self.pointed = 0
         self.functions = []
         self.out = []
 
@@ -108,7 +109,14 @@ class Program:
         f = self.r.choice(fits)
         self.calls -= 1
         self.weight += f.weight * self.loops
-        return (f"await {f.name}({self.paren(self.e(1), ASSIGN)}, {self.paren(self.e(1), ASSIGN)})", UNARY)
+        arguments = f"{self.paren(self.e(1), ASSIGN)}, {self.paren(self.e(1), ASSIGN)}"
+        if not f.created:
+            return (f"await {f.name}({arguments})", UNARY)
+        # by its name, or by a pointer: in turn, so that the other draws stay what they are
+        self.pointed += 1
+        pointer = ["", f"async_pointer_to({f.name})", f"table_{f.name}.call", f"table_{f.name}.more[1]",
+                   f"pick_{f.name}(await k({self.pointed}))"][self.pointed % 5]
+        return (f"await async_call({pointer}, {arguments})" if pointer else f"await {f.name}({arguments})", UNARY)
 
     def e(self, depth):
         if depth <= 0:
@@ -557,6 +565,8 @@ class Program:
         self.depth, self.loops, self.weight, self.result = 0, 1, 1, True
         kind = self.r.choice(["async", "async_created", "static async"])
         kind = {"static async": "async static"}.get(kind, kind)
+        if kind != "async_created" and number % 4 != 0: # not drawn, so that the other draws stay what they are
+            kind = kind.replace("async", ["", "async_kind(steady)", "async", "async_kind(quiet)"][number % 4])
         second = self.r.choice(["unsigned b", "unsigned b", "unsigned (b)", "const unsigned b"])
         self.emit(f"{kind} unsigned {name}(unsigned a, {second})")
         self.emit("{")
@@ -568,7 +578,12 @@ class Program:
         self.depth = 0
         self.emit("}")
         self.emit("")
-        self.functions.append(Function(name, self.weight + 1))
+        if kind == "async_created":
+            self.emit(f"static const struct table table_{name} = {{1, async_pointer_to({name}), "
+                      f"{{0, async_pointer_to({name})}}}};")
+            self.emit(f"static operation pick_{name}(unsigned n) {{ return n ? table_{name}.call : 0; }}")
+            self.emit("")
+        self.functions.append(Function(name, self.weight + 1, kind == "async_created"))
 
     def text(self):
         count = int(os.environ.get("BIDE_FUNCTIONS", "8"))

@@ -24,6 +24,7 @@ async void i(int when) { try async_select () {
     await async_block({ async_capture int n = when; f(); });
     int async_block = async_capture;
 }
+async_kind(k) int j(async_pointer(int) p) { return await async_call(p) + 1; }
 END
 sed 1d "$directory/words.c" >"$directory/plain.c"
 cat >"$directory/look.vim" <<'END'
@@ -34,7 +35,7 @@ function Group(line, word)
 endfunction
 let first = expand('%:t') == 'words.c' ? 0 : -1
 let seen = []
-for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'try'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all'], [8, 'try'], [10, 'recursive_generator'], [10, 'generator'], [10, 'yield_from'], [11, 'when'], [11, 'async_select'], [12, 'when'], [13, 'async_block'], [13, 'async_capture'], [14, 'async_block'], [14, 'async_capture']]
+for [line, word] in [[2, 'async'], [3, 'async_generator'], [3, 'all'], [5, 'defer'], [6, 'yield'], [6, 'try'], [6, 'await'], [6, 'all'], [7, 'async_for'], [7, 'spawn'], [8, 'all'], [8, 'try'], [10, 'recursive_generator'], [10, 'generator'], [10, 'yield_from'], [11, 'when'], [11, 'async_select'], [12, 'when'], [13, 'async_block'], [13, 'async_capture'], [14, 'async_block'], [14, 'async_capture'], [16, 'async_kind'], [16, 'async_pointer'], [16, 'async_call']]
   call add(seen, word . ' ' . Group(line + first, word))
 endfor
 call writefile(seen, expand('%') . '.seen')
@@ -67,6 +68,9 @@ async_block bideAsync
 async_capture bideAsync
 async_block 
 async_capture 
+async_kind bideAsync
+async_pointer bideAsync
+async_call bideStatement
 END
 sed 's/ *$//' "$directory/wanted" >"$directory/words.wanted"
 sed 's/ .*//' "$directory/wanted" >"$directory/plain.wanted"

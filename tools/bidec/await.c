@@ -110,6 +110,8 @@ static const char *inner_awaiter(const char *by, struct node *node, struct scope
     if (of != NULL)
         return awaiter_of(of, slot);
     of = value_source(node);
+    if (is_pointer_call(of))
+        check_pointer_drops(by, of);
     const struct function *f = called_function(of);
     const struct value *value = f != NULL && needs_waiter(f, of) ? find_value(f->waiter) : NULL;
     if (value != NULL)
@@ -197,7 +199,8 @@ static const char *group_awaiter(const char *group, struct node *node, struct sc
 const char *select_case(const char *by, struct node *part, struct scope *slot)
 {
     const struct function *f = called_function(without_parentheses(part));
-    if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async))
+    if (group_of(without_parentheses(part)) != NULL || (f != NULL && f->is_async) ||
+        is_pointer_call(without_parentheses(part)))
         reject_at(part->first,
                   "%s() takes operations that can be attempted without waiting, or undone; use "
                   "any() to wait for the first of several functions",
@@ -236,8 +239,7 @@ static const char *select_awaiter(const char *group, struct node *node, struct s
     return text_finish(&text);
 }
 
-/* Returns the allocator of the frames of awaited functions. */
-static const char *allocator_text(void)
+const char *allocator_text(void)
 {
     if (function->is_created)
         return "bide_self->bide_allocator";
@@ -338,11 +340,15 @@ static const char *awaiter_of(struct node *node, struct scope *slot)
         return select_awaiter(group, node, slot);
     if (group != NULL)
         return group_awaiter(group, node, slot);
+    if (is_pointer_call(node))
+        return pointer_awaiter(node, slot);
     struct function *f = called_function(node);
     if (f != NULL && f->value != NULL)
         reject_at(node->first, "%s is a generator: iterate it with async_for", f->name);
-    if (f != NULL && f->is_async)
+    if (f != NULL && f->is_async) {
+        check_kind_awaited(f, node->first);
         return async_awaiter(f, node, slot);
+    }
     if (f != NULL && f->makes_awaiter) {
         bool needs = needs_waiter(f, node);
         struct node *list = is_here(node->list) ? node->list->next : node->list;
@@ -374,9 +380,12 @@ const char *lower_spawn(struct node *node)
     if (list_length(node->list) != 2)
         reject_at(node->first, "spawn() takes a scope and the call of an async function");
     struct node *call = without_parentheses(node->list->next);
+    if (is_pointer_call(call))
+        return lower_spawned_pointer(node->list, call);
     struct function *f = called_function(call);
     if (f == NULL || !f->is_async || f->value != NULL)
         reject_at(call->first, "spawn() takes a scope and the call of an async function");
+    check_kind_awaited(f, call->first);
     if (!f->defined && f != function)
         reject_at(call->first,
                   "the frame of %s is not known here: define it before it is spawned, or "
@@ -422,7 +431,9 @@ const char *await_status_of(const struct node *node)
 {
     if (node->kind == E_SPAWN)
         return "(*(int *)0)";
-    const struct node *direct = without_parentheses(node->a), *of = value_source(node->a);
+    struct node *direct = without_parentheses(node->a), *of = value_source(node->a);
+    if (is_pointer_call(of))
+        return pointer_call_status(of, of != direct);
     struct function *f = called_function(of);
     if (f != NULL && f->is_async) {
         if (f->returns_nothing)
@@ -490,6 +501,14 @@ static void print_await(const struct node *node, const char *awaiter, enum wait 
     text_print(body, "bide_awaiter_ = %s;", awaiter);
     begin_generated_text(node->first);
     text_print(body, "\n");
+    if (kind_transforms(function)) { /* what is waited for is another operation */
+        text_print(body,
+                   "bide_awaiter_ = bide_async_transform_(bide_frame_, bide_awaiter_, "
+                   "%s_type.await_transform, &bide_async_%s_points_[%u]);\n",
+                   function->kind, function->name, point);
+        wait = WAITS_AS_OPERATION;
+        takes_status = true;
+    }
     struct text saves = {0}, loads = {0};
     text_add(&saves, "", 0);
     text_add(&loads, "", 0);
@@ -565,10 +584,16 @@ void lower_passed_error(const struct node *node, const char *status)
                status, status);
 }
 
+/* True if an await of the function takes a status: of a kind that ends as its hooks say, or by a transformed await. */
+static bool has_status(const struct function *f)
+{
+    return f->kind != NULL || kind_transforms(function);
+}
+
 /* A frame that is a member keeps its error, which a result that is no number does not show. */
 static const char *status_text(const struct function *f, const struct node *of)
 {
-    bool is_child = f != NULL && f->is_async && !f->is_created;
+    bool is_child = f != NULL && f->is_async && !f->is_created && !has_status(f);
     return is_child ? format_text("bide_self->%s.task.frame.error", of->member) : "bide_status_";
 }
 
@@ -581,10 +606,11 @@ const char *lower_await(struct node *node)
     const char *awaiter = awaiter_of(of, slot);
     struct function *f = called_function(of);
     bool is_child = f != NULL && f->is_async;
-    enum wait wait = !is_child                       ? WAITS_AS_OPERATION
-                     : f->has_step && !f->is_created ? WAITS_AS_CALL
-                                                     : WAITS_AS_CHILD;
-    print_await(node, awaiter, wait, f, !is_child || f->is_created);
+    enum wait wait = is_pointer_call(of)               ? WAITS_AS_CHILD
+                     : !is_child                       ? WAITS_AS_OPERATION
+                     : f->has_step && may_be_direct(f) ? WAITS_AS_CALL
+                                                       : WAITS_AS_CHILD;
+    print_await(node, awaiter, wait, f, !is_child || f->is_created || has_status(f));
     struct node *source = value_source(of);
     bool is_passed = source != of;
     const char *stores = group_of(source) != NULL ? source->member : NULL;
@@ -595,13 +621,18 @@ const char *lower_await(struct node *node)
     }
     if (node->passes_errors)
         lower_passed_error(node, status_text(f, of));
+    if (is_pointer_call(source)) {
+        if ((is_passed || kind_transforms(function)) && !node->passes_errors)
+            print_failed_result(node, format_text("bide_self->%s.result", source->member));
+        return pointer_value(source, is_passed);
+    }
     f = called_function(source);
     if (f != NULL && f->is_async && f->returns_nothing)
         return is_passed ? "((void)0, bide_status_)" : "(void)0";
     if (f != NULL && f->is_async) {
         const char *result =
             format_text("bide_self->%s%s", source->member, f->is_created ? "" : ".result");
-        if (is_passed && !node->passes_errors)
+        if ((is_passed || has_status(f)) && !node->passes_errors)
             print_failed_result(node, result);
         return format_text("((void)0, %s)", result);
     }
@@ -663,6 +694,11 @@ const char *lower_generator(struct node *node, struct scope *slot)
     struct function *f = called_function(without_parentheses(node));
     if (f != NULL && f->value != NULL)
         return generator_awaiter(f, without_parentheses(node), slot);
+    if (f != NULL && f->kind != NULL)
+        reject_at(node->first,
+                  "%s is of the kind %s: async_for takes generators of the language; the values of "
+                  "a kind are taken by functions of its own",
+                  f->name, f->kind);
     if (f != NULL && f->is_block)
         reject_at(node->first, "an async block is no generator: iterate an async_generator");
     const char *generator = lower_value(node);
@@ -719,6 +755,8 @@ void lower_yield(struct node *node)
     }
     begin_whole_expression(node->a);
     const char *value = lower_value(node->a);
+    const char *hook = function->kind != NULL ? format_text("%s_type.yield_value", function->kind)
+                                              : format_text("%s_yield_", function->generator);
     begin_user_text(node->first);
     text_print(body,
                "__builtin_memcpy((void *)&bide_self->value, &(struct { "
@@ -730,11 +768,11 @@ void lower_yield(struct node *node)
     text_print(body,
                "\nbide_frame_->awaiter.ops = &bide_async_%s_points_[%u].ops;\n"
                "bide_frame_yields_(bide_frame_);\n%s"
-               "return bide_next_frame(%s_yield_(bide_frame_, "
+               "return bide_next_frame(%s(bide_frame_, "
                "(void *)&bide_self->value));\nbide_resume_%u:\nbide_frame_runs_(bide_frame_);\n",
                function->name, point,
-               has_budget(function) ? "bide_async_budget_keep_(&bide_budget_left_);\n" : "",
-               function->generator, point);
+               has_budget(function) ? "bide_async_budget_keep_(&bide_budget_left_);\n" : "", hook,
+               point);
     print_saves(body, node, true);
 }
 

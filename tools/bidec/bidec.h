@@ -255,6 +255,7 @@ struct node {
     bool knows_rows;        /* type.c: `rows` is known */
     int rows;
     const char *probe;      /* the name of its probe at file scope (type.c), or NULL */
+    const char *called;     /* of an async_call: that of what is returned (pointer.c), or NULL */
     struct node *probed;    /* a smaller node that begins at the same token and has one */
 };
 
@@ -267,6 +268,7 @@ struct specifiers {
     int size, size_end;    /* the tokens in the parentheses of async_sized(...), else 0 */
     int value, value_end;  /* the tokens in the parentheses of async_generator(...), else 0 */
     const char *generator; /* the type of its header, as bide_async_generator; else NULL */
+    int kind, kind_end;    /* the tokens in the parentheses of async_kind(...), else 0 */
 };
 
 /* A struct, union, enum or typedef that is defined in a body. */
@@ -332,8 +334,13 @@ struct function {
     const char *result;    /* the result's type, as text */
     const char *value;     /* of a generator: the type of the yielded values, else NULL */
     const char *generator; /* ... and the type of its header, as bide_async_generator */
+    const char *kind;      /* the type of its promise (kind.c), or NULL */
+    const char *yields;    /* ... and that of its yielded values, or NULL */
+    int kind_members, kind_end; /* members of the promise, as tokens; 0: none */
     int name_token;
-    int open, close; /* the parentheses of the parameters */
+    int first_declared; /* the token of the first declaration's name */
+    bool has_target;    /* what pointers at it point at is written (pointer.c) */
+    int open, close;    /* the parentheses of the parameters */
     int specifiers_first, specifiers_end, stars_end;
     struct declarator *parameters;
     struct scope *scope;
@@ -364,6 +371,7 @@ bool is_global_name(int token); /* declared in the file: a type, a function */
 bool is_global_type(int token);
 bool is_global_tag(int token);
 void note_global_tags(int first, int end); /* tokens at file scope */
+bool is_type_of_file(const char *name);
 bool is_global_array(int token);
 bool is_global_scalar(int token);
 /* For tests: rewrites a plain function, whose body begins at the parser's position. */
@@ -525,6 +533,7 @@ bool is_here(const struct node *node);
 bool needs_waiter(const struct function *f, const struct node *node);
 const char *await_status_of(const struct node *node);
 const char *lower_await(struct node *node);
+const char *allocator_text(void);              /* of the frames of awaited functions */
 bool has_budget(const struct function *f);     /* it can await */
 bool is_synchronous(const struct function *f); /* a generator that never suspends its consumer */
 /* The header's type of the generator that an async_for iterates, if no await is needed; else NULL. */
@@ -565,6 +574,7 @@ bool warn_of_frames(const char *assembly, const char *file, unsigned long limit)
 
 void check_function(void);
 void check_plain_body(const char *name, int first, int end);
+void check_initialiser(int first, int end);
 
 /* ---- lint.c ---- */
 
@@ -607,6 +617,33 @@ void lower_block(struct node *node);
 
 unsigned verify_tree(void); /* returns how many suspension points the function has */
 void verify_translation(unsigned points);
+
+/* ---- kind.c ---- */
+
+void note_hooks(int name, int open); /* a bide_coroutine_type, and the { of its initialiser */
+void note_awaited_kind(const char *name);
+bool kind_has(const struct function *f, const char *hook); /* false for a function without a kind */
+bool kind_transforms(const struct function *f);
+void read_kind(struct function *f, const struct specifiers *specifiers);
+void check_kind(struct text *out);
+void check_kind_awaits(int token); /* `function` awaits there */
+void check_kind_yields(int token);
+void check_kind_awaited(const struct function *f, int token);
+const char *promise_text(void);
+void print_kind_return(struct text *out);
+
+/* ---- pointer.c ---- */
+
+void print_pointer_target(struct text *out); /* of `function` */
+void check_pointers(void);
+bool is_pointer_call(const struct node *node); /* async_call(...) */
+void check_pointer_call(const struct node *node);
+void check_pointer_drops(const char *by, struct node *node);
+/* An expression of its value's type, for file scope. `is_passed`: by what awaits it, which may fail. */
+const char *pointer_call_status(struct node *node, bool is_passed);
+const char *pointer_awaiter(struct node *node, struct scope *slot);
+const char *pointer_value(const struct node *node, bool is_passed);
+const char *lower_spawned_pointer(struct node *to, struct node *call);
 
 /* ---- select.c ---- */
 

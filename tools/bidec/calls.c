@@ -18,7 +18,10 @@ static void check_awaited(const struct node *node)
     while (node->kind == E_PARENTHESES || is_discarded(node))
         node = node->a;
     const struct function *f = called_function(node);
-    if (group_of(node) != NULL) {
+    if (is_pointer_call(node)) {
+        check_pointer_call(node);
+        check_list(node->list);
+    } else if (group_of(node) != NULL) {
         for (const struct node *part = node->list; part != NULL; part = part->next)
             check_awaited(part);
     } else if (f != NULL && f->makes_awaiter) {
@@ -36,9 +39,31 @@ static void check_awaited(const struct node *node)
     }
 }
 
+/* The name of an async function as a value. */
+static void check_name(int token)
+{
+    const struct token *t = &tokens[token];
+    const struct function *f = t->kind == NAME ? find_function(t->at, t->length) : NULL;
+    if (f != NULL && f->is_async)
+        report_at(token, "%s is %s: a pointer at it is async_pointer_to(%s)", f->name,
+                  is_synchronous(f) ? "a generator" : "async", f->name);
+}
+
+/* The initialiser of a variable of the file. */
+void check_initialiser(int first, int end)
+{
+    for (int i = first; i < end; i++) {
+        if (!token_is(i - 1, ".") && !token_is(i - 1, "->") && !token_is(i - 1, "(") &&
+            !token_is(i + 1, "("))
+            check_name(i);
+    }
+}
+
 static void check_call(const struct node *node)
 {
     const struct function *f = called_function(node);
+    if (is_pointer_call(node))
+        report_at(node->first, "async_call is awaited or spawned: await async_call(pointer, ...)");
     if (f == NULL)
         return;
     if (f->is_block)
@@ -88,6 +113,7 @@ static void check_calls(const struct node *node)
     }
     switch (node->kind) {
     case E_AWAIT:
+        check_kind_awaits(node->first);
         check_errors(node);
         check_awaited(node->a);
         return;
@@ -100,6 +126,9 @@ static void check_calls(const struct node *node)
         for (const struct node *part = node->list; part != NULL; part = part->next)
             check_awaited(part);
         return;
+    case S_SELECT:
+        check_kind_awaits(node->first);
+        break;
     case S_WHEN:
         check_awaited(node->a);
         check_calls(node->b);
@@ -110,6 +139,8 @@ static void check_calls(const struct node *node)
         check_awaited(node->a);
         return;
     case S_EACH:
+        if (synchronous_generator(node) == NULL)
+            check_kind_awaits(node->first);
         check_awaited(node->a);
         if (node->b != NULL)
             check_calls(node->b);
@@ -117,6 +148,14 @@ static void check_calls(const struct node *node)
         return;
     case E_CALL:
         check_call(node);
+        if (node->a->kind == E_TOKENS) {
+            check_list(node->list);
+            return;
+        }
+        break;
+    case E_TOKENS:
+        if (node->end == node->first + 1 && tokens[node->first].symbol == NULL)
+            check_name(node->first);
         break;
     default:
         break;
@@ -157,7 +196,8 @@ void check_plain_body(const char *name, int first, int end)
         enum token_kind next = (enum token_kind)tokens[i + 1].kind;
         bool is_await = is_name(i, "await") && (next == NAME || token_is(i + 1, "("));
         bool is_each =
-            (is_name(i, "async_for") || is_name(i, "async_select")) && token_is(i + 1, "(");
+            (is_name(i, "async_for") || is_name(i, "async_select") || is_name(i, "async_call")) &&
+            token_is(i + 1, "(");
         bool is_yield = is_name(i, "yield") && (next == NAME || next == NUMBER || next == STRING);
         bool is_defer = is_name(i, "defer") && (next == NAME || token_is(i + 1, "{"));
         if (!is_await && !is_each && !is_yield && !is_defer && !is_async_block(i))

@@ -493,6 +493,12 @@ struct specifiers *parse_specifiers(void)
             s->value = at + 2;
             s->value_end = closing_bracket(at + 1);
             at = s->value_end + 1;
+        } else if (function == NULL && !has_type && token_is(at, "async_kind") &&
+                   token_is(at + 1, "(")) {
+            s->is_async = true;
+            s->kind = at + 2;
+            s->kind_end = closing_bracket(at + 1);
+            at = s->kind_end + 1;
         } else if (function == NULL && !has_type && token_is(at, "async_sized") &&
                    token_is(at + 1, "(")) {
             s->is_async = true;
@@ -534,7 +540,8 @@ const char *generator_word(int token)
 
 bool is_word_with_type(int token)
 {
-    return (is_name(token, "async_sized") && token_is(token + 1, "(")) ||
+    return ((is_name(token, "async_sized") || is_name(token, "async_kind")) &&
+            token_is(token + 1, "(")) ||
            generator_word(token) != NULL;
 }
 

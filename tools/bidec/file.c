@@ -72,6 +72,12 @@ void note_global_tags(int first, int end)
     }
 }
 
+bool is_type_of_file(const char *text)
+{
+    const struct name *name = find_name(text, strlen(text), false);
+    return name != NULL && name->is_type;
+}
+
 /* A typedef of an array. */
 bool is_global_array(int token)
 {
@@ -362,6 +368,11 @@ static void read_async(struct text *out, struct specifiers *specifiers, struct d
                   "a generator cannot be async_created: its frame is a member of its consumer's");
     f->is_static |= specifiers->is_static;
     f->name_token = name;
+    f->first_declared = f->first_declared != 0 ? f->first_declared : name;
+    if (specifiers->kind != 0)
+        read_kind(f, specifiers);
+    else if (f->kind != NULL)
+        reject_at(name, "%s was declared with the kind %s", f->name, f->kind);
     check_created_name(f);
     for (int i = d->first; i < name; i++) {
         if (is_gnu_attribute(i))
@@ -455,7 +466,7 @@ static bool read_mark(void)
     for (; tokens[token].kind == STRING; token++)
         text_add(&words, tokens[token].at + 1, tokens[token].length - 2);
     const char *text = words.at + strlen("bide: ");
-    static const char key[] = "key-scoped ", value[] = "value ";
+    static const char key[] = "key-scoped ", value[] = "value ", awaited[] = "awaited ";
     if (strcmp(text, "coroutine-scoped") == 0)
         marks.is_coroutine_scoped = true;
     else if (strcmp(text, "passes-result") == 0)
@@ -464,6 +475,8 @@ static bool read_mark(void)
         marks.kept_for = format_text("%s", text + sizeof key - 1);
     else if (strncmp(text, value, sizeof value - 1) == 0)
         read_value(text + sizeof value - 1);
+    else if (strncmp(text, awaited, sizeof awaited - 1) == 0)
+        note_awaited_kind(format_text("%s", text + sizeof awaited - 1));
     free(words.at);
     at = token;
     expect(")");
@@ -492,6 +505,15 @@ static bool rewrite_function(struct text *out, struct specifiers *specifiers, st
     text_add(out, text.at, text.length);
     copy_after(out, at - 1);
     return true;
+}
+
+/* Of a coroutine's hooks: kind.c. */
+static bool names_hooks(const struct specifiers *specifiers)
+{
+    bool is_type = false;
+    for (int i = specifiers->first; i < specifiers->end; i++)
+        is_type |= is_name(i, "bide_coroutine_type");
+    return is_type;
 }
 
 static void read_declarators(struct text *out, struct specifiers *specifiers)
@@ -530,7 +552,13 @@ static void read_declarators(struct text *out, struct specifiers *specifiers)
             }
             return;
         }
+        if (d->name != 0 && !d->is_pointer && token_is(at, "=") && token_is(at + 1, "{") &&
+            names_hooks(specifiers))
+            note_hooks(d->name, at + 1);
+        const int initialiser = token_is(at, "=") ? at + 1 : 0;
         skip_to_end();
+        if (initialiser != 0 && on_function == NULL)
+            check_initialiser(initialiser, at);
         if (!accept(",") && at == start)
             at++;
     }
@@ -606,6 +634,7 @@ void translate(struct text *out, const char *input)
     at = 0;
     while (tokens[at].kind != END)
         read_or_recover(out);
+    check_pointers();
     if (error_count != 0)
         exit(1);
     copy_to(out, at);

@@ -516,8 +516,9 @@ const char *frame_tag(void)
 
 const char *frame_header(void)
 {
-    return function->value != NULL ? format_text("%s generator", function->generator)
-                                   : "bide_task task";
+    return function->kind != NULL    ? format_text("%s promise", function->kind)
+           : function->value != NULL ? format_text("%s generator", function->generator)
+                                     : "bide_task task";
 }
 
 void print_frame(struct text *out)
@@ -527,6 +528,8 @@ void print_frame(struct text *out)
     text_print(out, "struct %s {\n%s;\n", frame_tag(), frame_header());
     if (function->value != NULL)
         text_print(out, "__typeof__(%s) value;\n", function->value);
+    if (function->yields != NULL)
+        text_print(out, "%s value;\n", function->yields);
     if (function->is_created)
         text_print(out, "bide_allocator *bide_allocator;\n");
     if (function->is_created && !function->returns_nothing)

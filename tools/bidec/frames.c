@@ -80,8 +80,12 @@ void print_size_queries(struct text *out)
                "__asm__ volatile(\"\\n#bide frame %%c0 %%c1 %s %u\" :: \"i\"(sizeof(%s)), "
                "\"i\"(_Alignof(%s)));\n",
                function->name, function->name, function->name, t->line, frame_type(), frame_type());
-    ask_for_member(out, function->value != NULL ? "generator" : "task", 0, "the header");
-    if (function->value != NULL)
+    ask_for_member(out,
+                   function->kind != NULL    ? "promise"
+                   : function->value != NULL ? "generator"
+                                             : "task",
+                   0, "the header");
+    if (function->value != NULL || function->yields != NULL)
         ask_for_member(out, "value", 0, "the latest yielded value");
     if (function->is_created) {
         ask_for_member(out, "bide_allocator", 0, "of this frame");

@@ -90,6 +90,10 @@ static void print_declarations(struct text *out)
         text_print(out, "struct async_%s;\n", name);
     if (out != plain && !is_main() && !function->is_block)
         print_own_declaration(out);
+    if (out == plain) /* the constant is for async_create */
+        text_print(out,
+                   "extern const bide_point bide_async_%s_start_ __attribute__((__unused__));\n",
+                   name);
     if (out == plain)
         text_print(out, "%s%s %s(%s) __attribute__((__unused__));\n",
                    function->is_static ? "static " : "", function->result, name, own_parameters());
@@ -102,6 +106,7 @@ static void print_declarations(struct text *out)
         text_print(out, ";\n");
     }
     function->is_static = is_static;
+    print_pointer_target(out);
 }
 
 void print_declaration(struct text *out)
@@ -166,7 +171,17 @@ static void print_init(struct text *out)
         text_print(out, "    %s->bide_armed_%u = 0;\n", self, c->number);
     if (function->draws)
         text_print(out, "    %s->bide_random = 0;\n", self);
-    if (function->value != NULL)
+    if (function->kind_members != 0)
+        text_print(out, "    __builtin_memcpy((void *)&%s->promise, &%s, sizeof %s->promise);\n",
+                   self, promise_text(), self);
+    else if (function->kind != NULL)
+        text_print(out, "    __builtin_memset((void *)&%s->promise, 0, sizeof %s->promise);\n",
+                   self, self);
+    if (function->kind != NULL)
+        text_print(out,
+                   "    return bide_frame_init(&%s->promise.frame, &bide_async_%s_start_);\n}\n",
+                   self, name);
+    else if (function->value != NULL)
         text_print(out, "    return %s_init(&%s->generator, &bide_async_%s_start_);\n}\n",
                    function->generator, self, name);
     else
@@ -203,7 +218,7 @@ static void print_init(struct text *out)
 /* True if the step function may be called directly (async.h). */
 bool may_be_direct(const struct function *f)
 {
-    return f->value == NULL && !f->is_created;
+    return f->value == NULL && !f->is_created && f->kind == NULL;
 }
 
 static void print_constants(struct text *out, unsigned count)
@@ -217,7 +232,11 @@ static void print_constants(struct text *out, unsigned count)
     text_print(out,
                "static const bide_coroutine_type *const bide_async_%s_type_ = &%s_type;\n"
                "static const bide_point bide_async_%s_finished_;\n",
-               name, function->value != NULL ? function->generator : "bide_task", name);
+               name,
+               function->kind != NULL    ? function->kind
+               : function->value != NULL ? function->generator
+                                         : "bide_task",
+               name);
     text_print(out,
                "static const bide_coroutine_code bide_async_%s_code_ = {bide_async_%s_step_, "
                "\"%s\", \"%s\", "
@@ -286,6 +305,8 @@ static const char *error_text(void)
         "_Generic(bide_self->result, int: bide_async_error_of_int_, "
         "long: bide_async_error_of_long_, long long: bide_async_error_of_long_long_, "
         "default: bide_async_no_error_)(&bide_self->result)";
+    if (function->kind != NULL)
+        return "bide_ends_";
     if (function->returns_nothing)
         return function->passes_errors ? "bide_error_" : "0";
     return function->passes_errors ? format_text("bide_error_ != 0 ? bide_error_ : %s", of_result)
@@ -316,6 +337,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                    has_deferred() && !function->returns_struct ? " = 0" : "");
     if (function->passes_errors)
         text_print(out, "    int bide_error_ = 0;\n");
+    if (function->kind != NULL)
+        text_print(out, "    int bide_ends_ = 0;\n");
     if (has_deferred())
         text_print(out, "    unsigned bide_back_ = 0;\n");
     text_print(out, "    ");
@@ -343,6 +366,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
         if (d->symbol != NULL && d->symbol->is_local)
             text_print(out, "    %s = bide_self->%s;\n", d->symbol->member, d->symbol->member);
+        if (d->symbol != NULL && d->symbol->is_local && function->kind_members != 0)
+            text_print(out, "    (void)%s;\n", d->symbol->member); /* perhaps the promise's alone */
     }
     for (struct declarator *d = function->parameters; d != NULL; d = d->next)
         print_bound_effects(out, d);
@@ -354,6 +379,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     if (function->passes_errors)
         print_passed_error(out);
     text_print(out, "bide_return_:\n");
+    if (function->kind != NULL)
+        print_kind_return(out);
     print_frame_life(out, "bide_self");
     for (struct cleanup *c = last_cleanup; c != NULL; c = c->previous) {
         print_cleanup(out, c);
@@ -423,6 +450,8 @@ void print_function(struct text *out)
     verify_translation(points);
     unsigned count = point_count();
     print_declaration(out);
+    if (function->kind != NULL)
+        check_kind(out);
     print_frame(&frame); /* which adds to `outer` */
     text_add(out, outer.at, outer.length);
     text_add(out, frame.at, frame.length);

@@ -12,7 +12,7 @@ void check_main(void)
 {
     const struct declarator *first = function->parameters;
     if (function->is_created || function->size != NULL || function->value != NULL ||
-        function->is_static)
+        function->kind != NULL || function->is_static)
         reject_at(function->name_token, "an async main is declared async, and nothing else");
     if (find_function("bide_loop_wait", strlen("bide_loop_wait")) == NULL)
         reject_at(function->name_token,

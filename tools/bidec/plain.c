@@ -50,6 +50,21 @@ static void leave_out(int first, int end)
 static void read_node(const struct node *node);
 static void read_block_call(const struct node *node);
 
+/* (*(pointer)((bide_async_call *)0, arguments)); the * is generated text, as a result may be nothing. */
+static void read_pointer_call(const struct node *node)
+{
+    const struct token *t = &tokens[node->first];
+    const struct node *pointer = node->list;
+    if (pointer == NULL)
+        return;
+    for (const struct node *part = node->list; part != NULL; part = part->next)
+        read_node(part);
+    changes[node->first].instead = format_text("\n# %u \"%s\" 3\n(*\n", t->line, t->file);
+    changes[node->end - 1].instead = pointer->next != NULL ? "))" : ")((bide_async_call *)0))";
+    if (pointer->next != NULL)
+        changes[pointer->end].instead = ")((bide_async_call *)0,";
+}
+
 static const struct node *inner_of(const struct node *node)
 {
     while (node->kind == E_PARENTHESES || is_discarded(node))
@@ -102,6 +117,10 @@ static bool read_awaited(const struct node *node, const struct node *await)
         }
         if (!selects)
             add_before(of->end - 1, ", bide_plain_status_()");
+        return false;
+    }
+    if (is_pointer_call(of)) {
+        read_pointer_call(of);
         return false;
     }
     if (f == NULL || (!f->is_async && !f->makes_awaiter)) {
@@ -249,6 +268,10 @@ static void read_node(const struct node *node)
         add_before(node->end - 1, ", bide_plain_status_()");
         break;
     case E_CALL:
+        if (is_pointer_call(node)) {
+            read_pointer_call(node);
+            return;
+        }
         if (node->block == NULL)
             break;
         read_block_call(node);
@@ -407,6 +430,17 @@ void print_plain_function(const struct specifiers *specifiers, int end)
     if (function->value != NULL)
         text_print(plain, "extern void bide_plain_yield_%s(%s);\n", function->name,
                    function->value);
+    if (function->yields != NULL)
+        text_print(plain, "extern void bide_plain_yield_%s(%s);\n", function->name,
+                   function->yields);
+    if (function->kind != NULL && function->body != NULL)
+        add_after(function->body->first,
+                  function->kind_members != 0
+                      ? format_text("\n# %u \"%s\"\n(void)&%s_type; (void)%s;",
+                                    tokens[function->kind_members].line,
+                                    tokens[function->kind_members].file, function->kind,
+                                    promise_text())
+                      : format_text(" (void)&%s_type;", function->kind));
     if (specifiers != NULL) {
         print_plain_range(specifiers->first, end);
         return;

@@ -184,6 +184,8 @@ static struct node *parse_yield(void)
         if (function->value == NULL || strcmp(function->generator, "bide_recursive_generator") != 0)
             reject_at(node->first, "yield_from is allowed only in a recursive_generator");
         function->passes_errors = node->passes_errors = true;
+    } else if (function->kind != NULL) {
+        check_kind_yields(node->first);
     } else if (function->value == NULL) {
         reject_at(
             node->first,

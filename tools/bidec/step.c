@@ -245,8 +245,11 @@ static void lower_each(struct node *node)
         text_print(body, "if (%s_next(%s) == 0) {", type, next);
         status = format_text("%s->frame.error", next);
     } else {
+        const bool transforms = kind_transforms(function); /* and may not ask the generator */
+        if (transforms)
+            text_print(body, "%s.value = 0;", next);
         lower_next(node, format_text("bide_async_generator_next(&%s, %s.generator)", next, next));
-        text_print(body, "if (%s.value == 0) {", next);
+        text_print(body, "if (%s.value == 0%s) {", next, transforms ? " || bide_status_ < 0" : "");
     }
     if (node->b != NULL) {
         begin_user_text(node->b->first);

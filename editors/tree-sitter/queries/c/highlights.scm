@@ -8,7 +8,8 @@
 
 ((identifier) @keyword.coroutine
   (#any-of? @keyword.coroutine
-    "async" "async_created" "async_sized" "async_generator" "async_for" "await" "yield" "yield_from" "defer" "async_capture"))
+    "async" "async_created" "async_sized" "async_generator" "async_kind" "async_pointer" "async_pointer_to" "async_call" "async_create"
+    "async_for" "await" "yield" "yield_from" "defer" "async_capture"))
 
 ; async int f(...): the grammar reports the type as an error
 ((ERROR . (identifier) @type .)

@@ -1,0 +1,23 @@
+/*
+ * says: functions of the kind own return the type own_result
+ */
+#include <bide/async.h>
+
+typedef struct own {
+    bide_frame frame;
+    int member;
+} own;
+
+typedef long own_result;
+
+static void takes(bide_frame *frame, void *value)
+{
+    (void)frame, (void)value;
+}
+
+static const bide_coroutine_type own_type = {.name = "own", .return_value = takes};
+
+async_kind(own) int f(void) /* HERE */
+{
+    return 0;
+}

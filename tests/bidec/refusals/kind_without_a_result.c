@@ -1,0 +1,22 @@
+/*
+ * says: f returns nothing, and the kind own takes a value \(its return_value\)
+ */
+#include <bide/async.h>
+
+typedef struct own {
+    bide_frame frame;
+    int member;
+} own;
+
+typedef long own_result;
+
+static void takes(bide_frame *frame, void *value)
+{
+    (void)frame, (void)value;
+}
+
+static const bide_coroutine_type own_type = {.name = "own", .return_value = takes};
+
+async_kind(own) void f(void) /* HERE */
+{
+}

@@ -1,0 +1,14 @@
+/*
+ * says: too many arguments to function
+ */
+#include <bide/async.h>
+
+async_created int f(int n)
+{
+    return n;
+}
+
+async int g(async_pointer(int, int) p)
+{
+    return await async_call(p, 1, 2); /* HERE */
+}

@@ -333,7 +333,7 @@ if [ $long = yes ]; then
     # The parts that the other configurations test are absent: the rest builds, and behaves as before.
     leave_out_long='check storm sync queue coroutine schedule inspect bidec cxx model' \
         configuration 'gcc, parts left out' build/without gcc g++ -Ddebug=true -Doptimization=0 $lines \
-        -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dcares=disabled -During=disabled -Dprograms=disabled
+        -Dhttp=disabled -Dtls=disabled -Dhttp2=disabled -Dzlib=disabled -Dcares=disabled -During=disabled -Dprograms=disabled
     leave_out_long=$compiler cross 'riscv64' build/riscv64 riscv64-linux-gnu qemu-riscv64
     valgrind_tests 'gcc, Valgrind' build
     configuration 'clang TSan' build/clang-tsan clang clang++ $optimised $lines $thread $lundef

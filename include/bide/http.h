@@ -7,13 +7,18 @@
 #define BIDE_HTTP_H
 
 #include "bide/http_client.h"
+#include "bide/http_compression.h"
+#include "bide/http_events.h"
 #include "bide/http_files.h"
+#include "bide/http_form.h"
 #include "bide/http_log.h"
 #include "bide/http_message.h"
+#include "bide/http_multipart.h"
 #include "bide/http_router.h"
 #include "bide/http_server.h"
 #include "bide/http_url.h"
 #include "bide/http_websocket.h"
 #include "bide/websocket.h"
+#include "bide/websocket_deflate.h"
 
 #endif

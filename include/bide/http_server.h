@@ -46,6 +46,8 @@ typedef struct bide_http_connection bide_http_connection;
 typedef struct bide_http_exchange bide_http_exchange;
 typedef struct bide_http_server bide_http_server;
 typedef struct bide_http_protocol bide_http_protocol;
+struct bide_http_compression;
+struct bide_http_encoder_;
 struct bide_http_log;
 struct bide_http_route;
 
@@ -93,6 +95,42 @@ struct bide_http_exchange {
     bide_slice parameters[BIDE_HTTP_PARAMETERS];
 };
 
+/*
+ * A layer: a coroutine around the handlers of a server, for what concerns all of them, as access, headers and times.
+ *
+ *     struct timed {
+ *         bide_http_layer_frame layer;     // at the head
+ *         uint64_t began;
+ *     };
+ *     bide_coroutine(timed_body)
+ *     {
+ *         bide_begin(timed_body, struct timed *self);
+ *         self->began = bide_now(bide_this_context());
+ *         bide_try(bide_http_next(&self->layer));      // the next layer, or the handler
+ *         ... self->layer.exchange->status ...
+ *         bide_end();
+ *     }
+ *     static const bide_http_layer layers[] = {{&timed_body, sizeof(struct timed), NULL}};
+ *     ... bide_http_options){.layers = layers, .layer_count = 1, ...
+ *
+ * The first layer is the outermost. A layer may respond itself instead of calling bide_http_next, add fields before it,
+ * and change a status or respond to an error after it, as long as no response has begun. What it ends with counts as
+ * what the handler has ended with. The handler is selected when the last layer calls bide_http_next.
+ */
+typedef struct bide_http_layer {
+    const bide_point *body; /* of bide_coroutine */
+    size_t size;            /* of the struct whose head is the bide_http_layer_frame */
+    void *argument;         /* the user's: layer_frame.argument */
+} bide_http_layer;
+
+/* What a layer's frame begins with. */
+typedef struct bide_http_layer_frame {
+    bide_task task;
+    bide_http_exchange *exchange;
+    void *argument;
+    size_t index; /* of the library: in options.layers */
+} bide_http_layer_frame;
+
 /* What a server is to be. All that is 0 is as it says. Times are nanoseconds; BIDE_FOREVER: no limit. */
 typedef struct bide_http_options {
     bide_http_handler handler; /* of each request; or: */
@@ -101,6 +139,9 @@ typedef struct bide_http_options {
      * exchange->argument. `max_frame_size` is then the size of the largest handler's frame. */
     const bide_http_handler *(*select_handler)(bide_http_exchange *exchange);
     size_t max_frame_size;
+
+    const bide_http_layer *layers; /* around the handlers, the outermost first; they stay. NULL: none */
+    size_t layer_count;
 
     /* A client that has ended its output is still there: see "Clients that leave". */
     bool allows_half_close;
@@ -139,6 +180,8 @@ typedef struct bide_http_options {
      * of it, or the first bytes of something that is not HTTP; it may contain any bytes. NULL: none.
      */
     void (*refused)(bide_http_connection *connection, bide_slice line, int status);
+
+    struct bide_http_compression *compression; /* of responses (http_compression.h). NULL: none */
 
     struct bide_http_log *log; /* of requests, also of refused ones (http_log.h). NULL: none */
 
@@ -253,6 +296,14 @@ typedef struct bide_http_sender_ {
     };
 } bide_http_sender_;
 
+/* Runs a handler whose response may be compressed. Of a connection. */
+typedef struct bide_http_around_ {
+    bide_task task;
+    bide_http_connection *connection;
+    bide_awaiter *handler;
+    int status;
+} bide_http_around_;
+
 /* One connection. The caller's memory until it has ended. */
 struct bide_http_connection {
     bide_task task;
@@ -263,6 +314,7 @@ struct bide_http_connection {
     bide_http_connection *next;
     bide_http_connection **before;
     bide_http_exchange *exchange;
+    char *layers; /* their frames */
     bide_http_field *fields;
     bide_reader reader;
     bide_writer writer;
@@ -281,6 +333,11 @@ struct bide_http_connection {
     bool is_handled;                /* a handler has started, and has not ended */
     bool allows_half_close;         /* the exchange */
     bool has_left;                  /* the client has, and the handler was cancelled */
+    bool may_compress;              /* the response */
+    uint8_t encoding;               /* of the response's body */
+    struct bide_http_encoder_ *encoder;
+    uint64_t unencoded; /* bytes of a compressed body that are to be written before it ends */
+    bide_http_around_ around;
     uint8_t transport;              /* by the server's carrier, or may it be? */
     void *protocols;                /* the carrier's own */
     bide_http_talk_ other_protocol; /* for the frame of the carrier's coroutine */
@@ -330,6 +387,14 @@ bide_awaiter *bide_http_serve(bide_http_connection *connection, bide_http_server
 BIDE_KEY_SCOPED(bide_http_add);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_read(bide_http_exchange *exchange, void *data, size_t size);
+
+/*
+ * Runs what is inside this layer: the next one, or the handler. At most once in a layer. It ends with the error of that.
+ * Threads: the loop's. Errors: those of the handler. Suspends: if the handler does. Cancel-safe: no, the handler is
+ * cancelled. Progress: that of the handler.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_next(bide_http_layer_frame *layer);
 
 /*
  * The value of the first field of that name; its data is NULL if there is none.
@@ -402,6 +467,18 @@ BIDE_KEY_SCOPED(bide_http_written);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor *file,
                                    uint64_t offset, uint64_t length);
+
+/*
+ * Sends an interim response before the response, with these fields, which stay until it has ended: 103 with "Link"
+ * fields lets a client load what the response will need while the handler still works. A client of HTTP/1.0 gets none.
+ * Threads: the loop's. Errors: -EINVAL (the status is 101 or not 102 to 199, a field is invalid, or the response has
+ * begun), -EMSGSIZE (it does not fit into the buffer), -ECANCELED, -ETIMEDOUT, those of the stream. Suspends: if the
+ * client is slow. Cancel-safe: no, the connection ends after it. Progress: that of the stream.
+ */
+BIDE_KEY_SCOPED(bide_http_add);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_send_interim(bide_http_exchange *exchange, int status,
+                                     const bide_http_field *fields, size_t count);
 
 /*
  * Sends what was gathered. Of a response that waits for something before it goes on.

@@ -135,6 +135,8 @@ enum {
     BIDE_WEBSOCKET_BUFFER_MIN = 288
 };
 
+struct bide_websocket_deflate;
+
 /* What a websocket is to be. */
 typedef struct bide_websocket_options {
     bide_websocket_role role;
@@ -144,6 +146,9 @@ typedef struct bide_websocket_options {
     size_t read_buffer_size;
     void *write_buffer;
     size_t write_buffer_size;
+
+    /* Compression, which the handshake of bide/http_websocket.h agrees on. NULL: none. */
+    struct bide_websocket_deflate *deflate;
 
     /* What the other side has sent behind its handshake. It is copied, and may lie in `read_buffer`. */
     const void *initial;
@@ -200,6 +205,8 @@ typedef struct bide_websocket {
     uint8_t opcode;
     bool is_final;
     bool is_in_frame;
+    bool takes_compressed; /* messages: this was agreed on */
+    bool is_compressed;    /* the message at hand */
     /* and the message at hand */
     uint8_t kind;
     bool is_in_message;
@@ -264,6 +271,7 @@ typedef struct bide_websocket_recv_operation {
     bide_websocket_kind kind; /* of the message: text or binary */
     bool is_first;            /* of a piece: nothing of the message stands before it */
     bool is_last;             /* nothing follows */
+    bool is_compressed;       /* the message: websocket_deflate.h decompresses it */
 
     bool is_piece;
     bool has_begun;
@@ -321,6 +329,7 @@ struct bide_websocket_send_operation {
     bool is_last;
     bool is_control;
     bool stays; /* in the buffer, until somebody flushes */
+    bool is_compressed;
     bool has_message_turn;
     bool has_frame_turn;
     uint8_t key[4];

@@ -33,6 +33,7 @@ static const char help[] =
     "  --threads N               the number of loops, each on its own thread (1)\n"
     "  --back-end NAME           uring or epoll; by default the best available one\n"
     "  --cache-control VALUE     the Cache-Control of all files\n"
+    "  --compress                compress texts by gzip for clients that accept it\n"
     "  --no-listings             answer 404 for a directory without an index.html\n"
     "  --follow-links            follow symbolic links inside the directory\n"
     "  --hidden                  also serve names that begin with a dot\n"
@@ -59,6 +60,7 @@ enum option_code {
     OPTION_THREADS,
     OPTION_BACK_END,
     OPTION_CACHE_CONTROL,
+    OPTION_COMPRESS,
     OPTION_NO_LISTINGS,
     OPTION_FOLLOW_LINKS,
     OPTION_HIDDEN,
@@ -81,6 +83,7 @@ static const struct option names[] = {
     {"threads", required_argument, NULL, OPTION_THREADS},
     {"back-end", required_argument, NULL, OPTION_BACK_END},
     {"cache-control", required_argument, NULL, OPTION_CACHE_CONTROL},
+    {"compress", no_argument, NULL, OPTION_COMPRESS},
     {"no-listings", no_argument, NULL, OPTION_NO_LISTINGS},
     {"follow-links", no_argument, NULL, OPTION_FOLLOW_LINKS},
     {"hidden", no_argument, NULL, OPTION_HIDDEN},
@@ -191,6 +194,9 @@ static void apply_option(struct options *options, int code, const char *name)
         break;
     case OPTION_CACHE_CONTROL:
         options->cache_control = optarg;
+        break;
+    case OPTION_COMPRESS:
+        options->compresses = true;
         break;
     case OPTION_NO_LISTINGS:
         options->lists = false;

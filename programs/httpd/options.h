@@ -31,6 +31,7 @@ struct options {
     uint64_t request_timeout;
     uint64_t grace;
     const char *cache_control; /* NULL: none */
+    bool compresses;
     bool lists;
     bool follows_links;
     bool has_hidden;

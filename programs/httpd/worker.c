@@ -51,7 +51,10 @@ static int init_servers(struct worker *worker)
 {
     enum { OUTPUT = 8192, SECURE_OUTPUT = 16384, SPARE_CONNECTIONS = 256 };
     const struct options *options = &worker->site->options;
-    int status = bide_http_server_init(
+    int status = options->compresses ? bide_http_compression_init(&worker->compression, NULL) : 0;
+    if (status < 0)
+        return status;
+    status = bide_http_server_init(
         &worker->http,
         &(bide_http_options){.select_handler = select_handler,
                              .max_frame_size = bide_http_files_handler.size,
@@ -63,6 +66,7 @@ static int init_servers(struct worker *worker)
                              .body_idle_timeout = options->body_timeout,
                              .keepalive_timeout = options->idle_timeout,
                              .request_timeout = options->request_timeout,
+                             .compression = options->compresses ? &worker->compression : NULL,
                              .log = options->log != NULL ? &worker->log : NULL});
 #if HTTPD_HAS_HTTP2
     if (status == 0)
@@ -253,5 +257,7 @@ void worker_destroy(struct worker *worker)
     bide_close(&worker->log_files[1]);
     if (worker->loop != NULL)
         bide_loop_destroy(worker->loop);
+    if (worker->site->options.compresses)
+        bide_http_compression_destroy(&worker->compression);
     secure_release(worker->secure);
 }

@@ -17,6 +17,7 @@
 #if HTTPD_HAS_HTTP2
 #include <bide/http2.h>
 #endif
+#include <bide/http_compression.h>
 #include <bide/http_files.h>
 #include <bide/http_log.h>
 #include <bide/server.h>
@@ -45,6 +46,7 @@ struct worker {
 #endif
     bide_server server;
 
+    bide_http_compression compression;
     bide_http_log log;
     bide_descriptor log_files[2]; /* the log's, and one that is closed except in a reload */
     unsigned log_at;

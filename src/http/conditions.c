@@ -58,42 +58,61 @@ static bide_slice conditions_split(bide_slice *text, char end)
     return conditions_trim(part);
 }
 
-/* A weight, "q=0.5", is greater than 0. A missing weight counts as 1. */
-static bool conditions_has_weight(bide_slice parameters)
+/* The weight of "q=0.5", in thousandths; 0 if it is malformed. */
+static int conditions_parse_weight(bide_slice text)
+{
+    int weight = 0, digit = 1000;
+    if (text.size == 0 || (*text.data != '0' && *text.data != '1') ||
+        (text.size > 1 && text.data[1] != '.') || text.size > 5)
+        return 0;
+    for (size_t i = 0; i < text.size; i++)
+        if (i != 1) {
+            if (!http_is_of(text.data[i], HTTP_DIGIT))
+                return 0;
+            weight += (text.data[i] - '0') * digit;
+            digit /= 10;
+        }
+    return weight <= 1000 ? weight : 0;
+}
+
+/* The weight among the parameters, in thousandths. A missing weight counts as 1. */
+static int conditions_weight(bide_slice parameters)
 {
     while (parameters.size != 0) {
         bide_slice one = conditions_split(&parameters, ';');
-        if (one.size < 3 || http_lower(one.data[0]) != 'q' || one.data[1] != '=')
-            continue;
-        for (size_t i = 2; i < one.size; i++)
-            if (one.data[i] >= '1' && one.data[i] <= '9')
-                return true;
-        return false;
+        if (one.size >= 2 && http_lower(one.data[0]) == 'q' && one.data[1] == '=')
+            return conditions_parse_weight((bide_slice){one.data + 2, one.size - 2});
     }
-    return true;
+    return 1000;
 }
 
 int bide_http_accepts_(const bide_http_exchange *exchange)
 {
+    enum { GZIP, BROTLI, PLAIN, OTHERS, NAMES };
+    int weights[NAMES] = {-1, -1, -1, -1}; /* -1: it is not named */
     bide_slice list;
-    int accepted = 0, rejected = 0;
-    bool accepts_others = false;
     for (size_t at = 0; conditions_next_line(exchange, "accept-encoding", &at, &list);)
         while (list.size != 0) {
             bide_slice parameters = conditions_split(&list, ',');
             bide_slice name = conditions_split(&parameters, ';');
-            bool is_wanted = conditions_has_weight(parameters);
-            int encoding = bide_http_is(name, "br") ? HTTP_BROTLI
-                           : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? HTTP_GZIP
-                                                                                        : 0;
-            if (is_wanted)
-                accepted |= encoding;
-            else
-                rejected |= encoding;
-            if (bide_http_is(name, "*"))
-                accepts_others = is_wanted;
+            int weight = conditions_weight(parameters);
+            int named = bide_http_is(name, "br")                                     ? BROTLI
+                        : bide_http_is(name, "gzip") || bide_http_is(name, "x-gzip") ? GZIP
+                        : bide_http_is(name, "identity")                             ? PLAIN
+                        : bide_http_is(name, "*")                                    ? OTHERS
+                                                                                     : NAMES;
+            if (named != NAMES && weights[named] != 0) /* (a refusal stays) */
+                weights[named] = weight;
         }
-    return accepts_others ? (HTTP_GZIP | HTTP_BROTLI) & ~rejected : accepted & ~rejected;
+    for (int i = 0; i < PLAIN; i++)
+        if (weights[i] < 0)
+            weights[i] = weights[OTHERS] > 0 ? weights[OTHERS] : 0;
+    int accepted = 0;
+    if (weights[GZIP] > 0 && weights[GZIP] >= weights[PLAIN])
+        accepted |= HTTP_GZIP;
+    if (weights[BROTLI] > 0 && weights[BROTLI] >= weights[PLAIN])
+        accepted |= HTTP_BROTLI;
+    return weights[GZIP] > weights[BROTLI] ? accepted | HTTP_GZIP_FIRST : accepted;
 }
 
 /* ---- Tags ---- */

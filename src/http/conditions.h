@@ -4,9 +4,17 @@
 
 #include "bide/http_files.h"
 
-enum { HTTP_IDENTITY = 0, HTTP_GZIP = 1, HTTP_BROTLI = 2 };
+enum {
+    HTTP_IDENTITY = 0,
+    HTTP_GZIP = 1,
+    HTTP_BROTLI = 2,
+    HTTP_GZIP_FIRST = 4 /* the client prefers gzip */
+};
 
-/* The encodings that the client accepts: a set of HTTP_GZIP and HTTP_BROTLI. */
+/*
+ * The encodings that the client accepts, and does not like less than none: a set of HTTP_GZIP, HTTP_BROTLI and
+ * HTTP_GZIP_FIRST.
+ */
 int bide_http_accepts_(const bide_http_exchange *exchange);
 
 /*

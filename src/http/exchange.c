@@ -19,6 +19,7 @@
 #include "server.h"
 
 #include "characters.h"
+#include "compress.h"
 #include "parse.h"
 
 #include "bide/coroutine.h"
@@ -72,6 +73,7 @@ static int exchange_start(bide_http_connection *connection, const http_head *hea
     connection->closes = head->closes || (connection->is_old && !head->keeps) ||
                          connection->requests == server->options.max_requests;
     bide_http_output_start_(output);
+    bide_http_compress_start_(connection);
     output->is_old = connection->is_old;
     output->closes = connection->closes;
     output->has_no_body = head->method == BIDE_HTTP_HEAD;
@@ -221,6 +223,8 @@ static int exchange_end_head(bide_http_exchange *exchange, uint64_t length)
     }
     if (exchange->server->is_draining || !exchange_can_drop_body(&connection->input))
         output->closes = true;
+    if (exchange->server->options.compression != NULL)
+        length = bide_http_compress_head_(exchange, length);
     return bide_http_output_end_head_(output, length);
 }
 
@@ -246,12 +250,22 @@ int bide_http_start_response(bide_http_exchange *exchange, uint64_t length)
 
 /* ---- The bodies ---- */
 
+/* Writes bytes of the body, if `status` is not an error. */
+static bide_awaiter *exchange_write(bide_http_exchange *exchange, int status, const void *data,
+                                    size_t size)
+{
+    bide_http_connection *connection = exchange->connection;
+    if (status < 0)
+        return bide_http_output_fail_(&connection->output, status);
+    if (connection->encoding != HTTP_ENCODING_NONE)
+        return bide_http_compress_write_(connection, data, size);
+    return bide_http_output_write_(&connection->output, data, size);
+}
+
 bide_awaiter *bide_http_respond(bide_http_exchange *exchange, const void *data, size_t size)
 {
-    bide_http_output *output = &exchange->connection->output;
     int status = exchange_end_head(exchange, size);
-    return status < 0 ? bide_http_output_fail_(output, status)
-                      : bide_http_output_write_(output, data, size);
+    return exchange_write(exchange, status, data, size);
 }
 
 bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, size_t size)
@@ -259,8 +273,7 @@ bide_awaiter *bide_http_write(bide_http_exchange *exchange, const void *data, si
     bide_http_output *output = &exchange->connection->output;
     int status =
         output->state < HTTP_OUTPUT_BODY ? exchange_end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
-    return status < 0 ? bide_http_output_fail_(output, status)
-                      : bide_http_output_write_(output, data, size);
+    return exchange_write(exchange, status, data, size);
 }
 
 bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
@@ -268,7 +281,58 @@ bide_awaiter *bide_http_flush(bide_http_exchange *exchange)
     bide_http_output *output = &exchange->connection->output;
     int status =
         output->state < HTTP_OUTPUT_BODY ? exchange_end_head(exchange, BIDE_HTTP_UNKNOWN) : 0;
-    return status < 0 ? bide_http_output_fail_(output, status) : bide_http_output_flush_(output);
+    if (status < 0)
+        return bide_http_output_fail_(output, status);
+    if (exchange->connection->encoding != HTTP_ENCODING_NONE)
+        return bide_http_compress_flush_(exchange->connection);
+    return bide_http_output_flush_(output);
+}
+
+/* The size of an interim response; 0 if a field is invalid. */
+static size_t exchange_interim_size(size_t line, const bide_http_field *fields, size_t count)
+{
+    size_t size = line + 2;
+    for (size_t i = 0; i < count; i++) {
+        if (!bide_http_is_token_(fields[i].name.data, fields[i].name.size) ||
+            !bide_http_is_value_(fields[i].value.data, fields[i].value.size) ||
+            bide_http_output_is_framing_(fields[i].name))
+            return 0;
+        size += fields[i].name.size + fields[i].value.size + 4;
+    }
+    return size;
+}
+
+static void exchange_put(bide_http_output *output, const char *data, size_t size)
+{
+    bool fits = bide_http_output_put_(output, data, size);
+    bide_assert(fits);
+    (void)fits;
+}
+
+bide_awaiter *bide_http_send_interim(bide_http_exchange *exchange, int status,
+                                     const bide_http_field *fields, size_t count)
+{
+    bide_http_output *output = &exchange->connection->output;
+    char line[64];
+    if (output->state != HTTP_OUTPUT_NOTHING || status < 102 || status > 199)
+        return bide_http_output_fail_(output, -EINVAL);
+    size_t line_size = exchange_print_status_line(line, status);
+    size_t size = exchange_interim_size(line_size, fields, count);
+    if (size == 0)
+        return bide_http_output_fail_(output, -EINVAL);
+    if (output->is_old)
+        return bide_http_output_fail_(output, 0);
+    if (!bide_http_output_reserve_(output, size))
+        return bide_http_output_fail_(output, -EMSGSIZE);
+    exchange_put(output, line, line_size);
+    for (size_t i = 0; i < count; i++) {
+        exchange_put(output, fields[i].name.data, fields[i].name.size);
+        exchange_put(output, ": ", 2);
+        exchange_put(output, fields[i].value.data, fields[i].value.size);
+        exchange_put(output, "\r\n", 2);
+    }
+    exchange_put(output, "\r\n", 2);
+    return bide_http_output_flush_(output);
 }
 
 void bide_http_close_after(bide_http_exchange *exchange)
@@ -279,6 +343,8 @@ void bide_http_close_after(bide_http_exchange *exchange)
 
 int bide_http_add_trailer(bide_http_exchange *exchange, const char *name, const char *value)
 {
+    if (exchange->connection->encoding != HTTP_ENCODING_NONE)
+        return -EINVAL; /* the end of the compressed body is missing */
     return bide_http_output_add_trailer_(&exchange->connection->output, http_text_of(name),
                                          http_text_of(value));
 }
@@ -414,6 +480,8 @@ static int exchange_put_status(bide_http_exchange *exchange, int status)
     output->closes = closes;
     output->is_old = is_old;
     output->has_no_body = has_no_body;
+    exchange->connection->encoding = HTTP_ENCODING_NONE;
+    exchange->connection->may_compress = false;
     exchange->status = status;
     if (!exchange_start_head(exchange) || !bide_http_output_put_(output, type, sizeof type - 1) ||
         exchange_end_head(exchange, size - 1) != 0)
@@ -441,7 +509,7 @@ bool bide_http_is_complete_(const bide_http_connection *connection)
 {
     const bide_http_output *output = &connection->output;
     return output->error == 0 &&
-           (output->state == HTTP_OUTPUT_ENDED ||
+           (output->state == HTTP_OUTPUT_ENDED || connection->encoding == HTTP_ENCODING_COMPLETE ||
             (output->state == HTTP_OUTPUT_BODY && output->framing == HTTP_FRAMING_LENGTH &&
              (output->left == 0 || output->is_bare)));
 }

@@ -103,6 +103,17 @@ static bool find_file_open_compressed(bide_http_found_ *found, int encoding, con
     return true;
 }
 
+/* Opens the compressed variant that the client prefers, if there is one. */
+static void find_file_select_variant(bide_http_found_ *found)
+{
+    bool gzip_first = (found->accepts & HTTP_GZIP_FIRST) != 0;
+    if (!find_file_open_compressed(found, gzip_first ? HTTP_GZIP : HTTP_BROTLI,
+                                   gzip_first ? ".gz" : ".br") &&
+        found->error == 0)
+        (void)find_file_open_compressed(found, gzip_first ? HTTP_BROTLI : HTTP_GZIP,
+                                        gzip_first ? ".br" : ".gz");
+}
+
 void bide_http_find_file_(void *argument)
 {
     bide_http_found_ *found = argument;
@@ -133,9 +144,8 @@ void bide_http_find_file_(void *argument)
             }
         }
     }
-    if (found->fd >= 0 && found->error == 0 && !found->is_directory &&
-        !find_file_open_compressed(found, HTTP_BROTLI, ".br") && found->error == 0)
-        (void)find_file_open_compressed(found, HTTP_GZIP, ".gz");
+    if (found->fd >= 0 && found->error == 0 && !found->is_directory)
+        find_file_select_variant(found);
     if (found->fd < 0)
         found->error = found->fd;
     if (found->error != 0 && found->fd >= 0) {

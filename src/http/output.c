@@ -89,6 +89,11 @@ static bool http_output_make_room(bide_http_output *output, size_t size)
     return true;
 }
 
+bool bide_http_output_reserve_(bide_http_output *output, size_t size)
+{
+    return http_output_make_room(output, size);
+}
+
 /* The caller has made room. */
 static void http_output_append(bide_http_output *output, const char *data, size_t size)
 {
@@ -134,8 +139,7 @@ static int http_output_add_line(bide_http_output *output, bide_slice name, bide_
     return 0;
 }
 
-/* The library adds these fields itself. */
-static bool http_output_is_framing(bide_slice name)
+bool bide_http_output_is_framing_(bide_slice name)
 {
     switch (name.size) {
     case 10:
@@ -151,7 +155,7 @@ static bool http_output_is_framing(bide_slice name)
 
 int bide_http_output_add_(bide_http_output *output, bide_slice name, bide_slice value)
 {
-    if (output->state != HTTP_OUTPUT_HEAD || http_output_is_framing(name))
+    if (output->state != HTTP_OUTPUT_HEAD || bide_http_output_is_framing_(name))
         return -EINVAL;
     return http_output_add_line(output, name, value);
 }
@@ -428,7 +432,7 @@ int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bid
 {
     if ((output->state != HTTP_OUTPUT_BODY && output->state != HTTP_OUTPUT_TRAILERS) ||
         (output->framing != HTTP_FRAMING_CHUNKED && output->framing != HTTP_FRAMING_CARRIED) ||
-        http_output_is_framing(name))
+        bide_http_output_is_framing_(name))
         return -EINVAL;
     if (output->has_no_body)
         return 0;

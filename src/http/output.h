@@ -67,6 +67,12 @@ int bide_http_output_add_trailer_(bide_http_output *output, bide_slice name, bid
  */
 int bide_http_output_end_(bide_http_output *output);
 
+/* The library adds fields of this name itself. */
+bool bide_http_output_is_framing_(bide_slice name);
+
+/* Makes room for `size` bytes behind the buffered ones. Returns false if they cannot fit. */
+bool bide_http_output_reserve_(bide_http_output *output, size_t size);
+
 /* The number of bytes that still fit into the buffer. */
 static inline size_t http_output_room(const bide_http_output *output)
 {

@@ -12,6 +12,8 @@
 #define _GNU_SOURCE
 #include "server.h"
 
+#include "compress.h"
+
 #include "../io/operation.h"
 
 #include "bide/coroutine.h"
@@ -135,6 +137,8 @@ bide_awaiter *bide_http_write_file(bide_http_exchange *exchange, bide_descriptor
     bide_http_sender_ *sender = &connection->sender;
     if (output->error != 0)
         return bide_http_output_fail_(output, output->error);
+    if (connection->encoding != HTTP_ENCODING_NONE && output->state == HTTP_OUTPUT_BODY)
+        return bide_http_compress_file_(connection, file, offset, length);
     if (output->state != HTTP_OUTPUT_BODY || output->framing != HTTP_FRAMING_LENGTH)
         return bide_http_output_fail_(output, -EINVAL);
     int status = bide_http_output_count_(output, length);

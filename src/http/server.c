@@ -41,6 +41,7 @@
 #define _GNU_SOURCE
 #include "server.h"
 
+#include "compress.h"
 #include "parse.h"
 
 #include "bide/coroutine.h"
@@ -109,10 +110,20 @@ static size_t http_server_align(size_t size)
     return (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
 }
 
+/* The size of the frames of the first `count` layers. */
+static size_t http_layers_size(const bide_http_options *options, size_t count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += http_server_align(options->layers[i].size);
+    return size;
+}
+
 size_t bide_http_memory_size(const bide_http_server *server)
 {
     const bide_http_options *options = &server->options;
     return http_server_align(options->max_frame_size) +
+           http_layers_size(options, options->layer_count) +
            http_server_align(options->max_fields * sizeof(bide_http_field)) +
            http_server_align(options->read_buffer_size) +
            http_server_align(options->write_buffer_size);
@@ -159,10 +170,17 @@ int bide_http_server_init(bide_http_server *server, const bide_http_options *opt
         options->max_frame_size < sizeof(bide_http_exchange) ||
         options->read_buffer_size < HTTP_MIN_INPUT ||
         options->write_buffer_size < HTTP_MIN_OUTPUT ||
-        options->max_head > options->read_buffer_size - HTTP_ROOM_BEHIND_HEAD)
+        options->max_head > options->read_buffer_size - HTTP_ROOM_BEHIND_HEAD ||
+        (options->layers == NULL && options->layer_count != 0))
         return -EINVAL;
     if (options->select_handler == NULL)
         http_check_handler(&options->handler);
+    for (size_t i = 0; i < options->layer_count; i++) {
+        if (options->layers[i].body == NULL ||
+            options->layers[i].size < sizeof(bide_http_layer_frame))
+            return -EINVAL;
+        http_check_handler(&(bide_http_handler){options->layers[i].body, options->layers[i].size});
+    }
     memset(&server->stats, 0, sizeof server->stats);
     server->argument = options->argument;
     server->connections = NULL;
@@ -446,9 +464,30 @@ static const bide_http_handler *http_choose_handler(bide_http_connection *connec
     return handler;
 }
 
+/* Starts the layer of that index, or the handler. */
+static bide_awaiter *http_start_layer(bide_http_connection *connection, size_t index)
+{
+    const bide_http_options *options = &connection->server->options;
+    if (index == options->layer_count)
+        return bide_task_init(&connection->exchange->task, http_choose_handler(connection)->body);
+    bide_http_layer_frame *layer = (void *)(connection->layers + http_layers_size(options, index));
+    layer->exchange = connection->exchange;
+    layer->argument = options->layers[index].argument;
+    layer->index = index;
+    return bide_task_init(&layer->task, options->layers[index].body);
+}
+
+bide_awaiter *bide_http_next(bide_http_layer_frame *layer)
+{
+    return http_start_layer(layer->exchange->connection, layer->index + 1);
+}
+
 bide_awaiter *bide_http_begin_handler_(bide_http_connection *connection)
 {
-    return bide_task_init(&connection->exchange->task, http_choose_handler(connection)->body);
+    bide_awaiter *handler = http_start_layer(connection, 0);
+    return connection->server->options.compression == NULL
+               ? handler
+               : bide_http_compress_run_(connection, handler);
 }
 
 void bide_http_report_end_(bide_http_connection *connection, int error)
@@ -663,6 +702,8 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->exchange->connection = connection;
     connection->exchange->server = server;
     memory += http_server_align(options->max_frame_size);
+    connection->layers = memory;
+    memory += http_layers_size(options, options->layer_count);
     connection->fields = (void *)memory;
     memory += http_server_align(options->max_fields * sizeof(bide_http_field));
     bide_reader_init(&connection->reader, connection->stream, memory, options->read_buffer_size);
@@ -697,6 +738,8 @@ void bide_http_init_connection_(bide_http_connection *connection, char *memory)
     connection->allows_half_close = false;
     connection->has_left = false;
     connection->protocols = NULL;
+    connection->encoder = NULL;
+    bide_http_compress_start_(connection);
     connection->rejection = 0;
     connection->talk.connection = connection;
     connection->sender.connection = connection;

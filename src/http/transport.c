@@ -15,6 +15,7 @@
  */
 #include "bide/extend/http.h"
 
+#include "compress.h"
 #include "parse.h"
 #include "server.h"
 
@@ -133,6 +134,7 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
         request->length);
     input->must_continue = expects && request->length != 0; /* 2 */
     bide_http_output_start_(&connection->output);
+    bide_http_compress_start_(connection);
     connection->output.has_no_body = request->method == BIDE_HTTP_HEAD;
     if (status == 0 && request->length != BIDE_HTTP_UNKNOWN && request->length > input->max)
         status = 413;

@@ -7,6 +7,7 @@
  * Threads: all functions run on the loop's thread.
  */
 #include "bide/http_websocket.h"
+#include "bide/websocket_deflate.h"
 
 #include "bide/coroutine.h"
 
@@ -37,7 +38,10 @@ static int http_websocket_start(http_websocket_opening *self, bide_websocket_rol
         options->write_buffer = writer->buffer;
         options->write_buffer_size = writer->size;
     }
-    return bide_websocket_init(self->websocket, reader->stream, options);
+    int status = bide_websocket_init(self->websocket, reader->stream, options);
+    if (status == 0 && options->deflate != NULL)
+        status = bide_websocket_deflate_start(options->deflate, self->websocket);
+    return status;
 }
 
 /* ---- Servers ---- */
@@ -73,6 +77,21 @@ static int http_websocket_check_request(http_websocket_opening *self)
     return bide_websocket_check_request(&headers, self->key);
 }
 
+/* Accepts the first offer of compression, if the options have it. Returns 0 or an error. */
+static int http_websocket_add_extension(http_websocket_opening *self)
+{
+    bide_http_exchange *exchange = self->exchange;
+    char answer[BIDE_WEBSOCKET_EXTENSION];
+    for (size_t i = 0; self->options.deflate != NULL && i < exchange->request.field_count; i++) {
+        const bide_http_field *field = &exchange->request.fields[i];
+        if (bide_http_is(field->name, "Sec-WebSocket-Extensions") &&
+            bide_websocket_deflate_accept(self->options.deflate, http_websocket_value(field->value),
+                                          answer) == 1)
+            return bide_http_add(exchange, "Sec-WebSocket-Extensions", answer);
+    }
+    return 0;
+}
+
 static int http_websocket_add_fields(http_websocket_opening *self)
 {
     bide_http_exchange *exchange = self->exchange;
@@ -90,7 +109,7 @@ static int http_websocket_add_fields(http_websocket_opening *self)
     }
     if (status == 0 && chosen.data != NULL)
         status = bide_http_add_slices(exchange, name, (bide_slice){chosen.data, chosen.size});
-    return status;
+    return status == 0 ? http_websocket_add_extension(self) : status;
 }
 
 bide_coroutine(http_websocket_accept_body)
@@ -143,6 +162,11 @@ static int http_websocket_put_request(http_websocket_opening *self)
         status = bide_http_client_add(client, "Sec-WebSocket-Key", self->key);
     if (status == 0 && self->protocols != NULL)
         status = bide_http_client_add(client, "Sec-WebSocket-Protocol", self->protocols);
+    if (status == 0 && self->options.deflate != NULL) {
+        char offer[BIDE_WEBSOCKET_EXTENSION];
+        bide_websocket_deflate_offer(self->options.deflate, offer);
+        status = bide_http_client_add(client, "Sec-WebSocket-Extensions", offer);
+    }
     return status;
 }
 
@@ -157,8 +181,14 @@ static int http_websocket_check_response(const http_websocket_opening *self)
         .extensions =
             http_websocket_value(bide_http_client_field(client, "Sec-WebSocket-Extensions")),
     };
-    return bide_websocket_check_answer(client->response.status, &headers, self->key,
-                                       self->protocols);
+    bide_websocket_value extensions = headers.extensions;
+    if (self->options.deflate != NULL)
+        headers.extensions = (bide_websocket_value){NULL, 0};
+    int status =
+        bide_websocket_check_answer(client->response.status, &headers, self->key, self->protocols);
+    return status == 0 && self->options.deflate != NULL
+               ? bide_websocket_deflate_check(self->options.deflate, extensions)
+               : status;
 }
 
 bide_coroutine(http_websocket_open_body)

@@ -130,6 +130,8 @@ struct http2_connection {
     size_t frame_left;        /* bytes of the current frame's payload that were not received */
     size_t frame_head_size;   /* bytes of the next frame's head that were received */
     unsigned char frame_head[3]; /* the first of them: the size */
+    int32_t highest;          /* the largest stream that the client has opened; -1: none */
+    uint64_t opened;          /* bit i: it has opened the stream `highest` - 2 i (session.c, 5) */
     uint32_t started_in_turn; /* requests that started in this turn. */
     uint64_t idle_deadline;   /* the end of a connection without streams */
     uint64_t write_deadline;  /* the end of the write in progress */

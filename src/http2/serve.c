@@ -366,6 +366,7 @@ static int http2_make_connection(bide_http2 *http2, bide_http_connection *http)
     connection->http = http;
     connection->resets_left = http2->options.max_resets;
     connection->idle_frames_left = http2->options.max_idle_frames;
+    connection->highest = -1;
     connection->preface_left = sizeof NGHTTP2_CLIENT_MAGIC - 1;
     connection->write_deadline = BIDE_FOREVER;
     connection->armed = BIDE_FOREVER;

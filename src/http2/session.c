@@ -12,6 +12,9 @@
  * 3. nghttp2 remembers some ended streams, as many as it allows to run, to tell a frame of an ended stream
  *    (STREAM_CLOSED) from one that was under way when the stream was reset (ignored).
  * 4. nghttp2 closes a stream once: the callback removes the user data.
+ * 5. nghttp2 ignores the head of a stream with a smaller number than another's, because it may be trailers of a stream
+ *    that has been reset. But a client may not open such a stream, and `opened` tells these apart for the last 64. Heads of
+ *    earlier streams are ignored.
  */
 #include "internal.h"
 
@@ -114,6 +117,27 @@ static void http2_earn_reset(http2_connection *connection)
 }
 
 /* ---- Requests ---- */
+
+/* A frame begins. Ends the connection if it opens a stream whose number is too small: 5 */
+static int http2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
+{
+    enum { REMEMBERED = 64 };
+    http2_connection *connection = user;
+    int32_t id = head->stream_id;
+    if (head->type != NGHTTP2_HEADERS || id % 2 == 0)
+        return 0;
+    if (id > connection->highest) {
+        uint32_t shift = (uint32_t)(id - connection->highest) / 2;
+        connection->opened = (shift < REMEMBERED ? connection->opened << shift : 0) | 1;
+        connection->highest = id;
+        return 0;
+    }
+    uint32_t before = (uint32_t)(connection->highest - id) / 2;
+    if (before < REMEMBERED && (connection->opened >> before & 1) == 0)
+        bide_http2_note_(connection,
+                         nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR));
+    return 0;
+}
 
 static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
@@ -263,6 +287,7 @@ static int http2_on_frame_sent(nghttp2_session *session, const nghttp2_frame *fr
 
 static void http2_set_callbacks(nghttp2_session_callbacks *callbacks)
 {
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, http2_on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, http2_on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback2(callbacks, http2_on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, http2_on_frame_received);

@@ -32,8 +32,7 @@ enum { WEBSOCKET_SLICE = 65536 }; /* the maximum that is read at once into the c
 
 /* ---- The end ---- */
 
-/* Ends the websocket with an error of the peer, which a close reports to the peer. */
-static int websocket_fail(bide_websocket *websocket, int status, unsigned code)
+int bide_websocket_fail_(bide_websocket *websocket, int status, unsigned code)
 {
     bide_assert(websocket->status == 0 && status != 0); /* 4 */
     websocket->status = status;
@@ -61,13 +60,13 @@ static int websocket_parse_close(bide_websocket *websocket, const char *data, si
     websocket_utf8 text = {0};
     unsigned code = BIDE_WEBSOCKET_NO_CODE;
     if (size == 1)
-        return websocket_fail(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
+        return bide_websocket_fail_(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
     if (size >= 2) {
         code = (unsigned)(uint8_t)data[0] << 8 | (uint8_t)data[1];
         if (!bide_websocket_is_code_(code))
-            return websocket_fail(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
+            return bide_websocket_fail_(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
         if (!bide_websocket_utf8_continue_(&text, data + 2, size - 2) || text.left != 0)
-            return websocket_fail(websocket, -EILSEQ, BIDE_WEBSOCKET_NOT_UTF8);
+            return bide_websocket_fail_(websocket, -EILSEQ, BIDE_WEBSOCKET_NOT_UTF8);
         bide_assert(size - 2 <= BIDE_WEBSOCKET_REASON);
         memcpy(end->reason, data + 2, size - 2);
         end->size = (uint8_t)(size - 2);
@@ -94,10 +93,11 @@ static int websocket_start_data(bide_websocket *websocket, const websocket_heade
 {
     bool continues = header->opcode == WEBSOCKET_CONTINUATION;
     if (continues != websocket->is_in_message)
-        return websocket_fail(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
+        return bide_websocket_fail_(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
     if (!continues) {
         websocket->is_in_message = true;
         websocket->kind = header->opcode;
+        websocket->is_compressed = header->reserved != 0;
         websocket->is_first = true;
         websocket->kept = 0;
         websocket->total = 0;
@@ -109,7 +109,7 @@ static int websocket_start_data(bide_websocket *websocket, const websocket_heade
     if (header->size > websocket->options.max_frame || header->size > max ||
         websocket->total > max - header->size ||
         ++websocket->fragments > websocket->options.max_fragments)
-        return websocket_fail(websocket, -EMSGSIZE, BIDE_WEBSOCKET_TOO_BIG);
+        return bide_websocket_fail_(websocket, -EMSGSIZE, BIDE_WEBSOCKET_TOO_BIG);
     websocket->total += header->size;
     return 0;
 }
@@ -129,12 +129,15 @@ static int websocket_parse_frame(bide_websocket *websocket, uint64_t max)
         return -EAGAIN;
     /* errors in the first two bytes are reported at once */
     bool is_close = header.opcode >= WEBSOCKET_CLOSE;
-    if (header.reserved != 0 || header.is_masked != is_server || header.opcode > WEBSOCKET_PONG ||
+    bool may_be_compressed = websocket->takes_compressed &&
+                             (header.opcode == WEBSOCKET_TEXT || header.opcode == WEBSOCKET_BINARY);
+    if ((header.reserved & (may_be_compressed ? ~WEBSOCKET_COMPRESSED : ~0)) != 0 ||
+        header.is_masked != is_server || header.opcode > WEBSOCKET_PONG ||
         (header.opcode > WEBSOCKET_BINARY && !is_close) ||
         (is_close &&
          (!header.is_final || (bide_reader_peek(reader)[1] & 0x7f) > BIDE_WEBSOCKET_CONTROL)) ||
         size == WEBSOCKET_NOT_MINIMAL)
-        return websocket_fail(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
+        return bide_websocket_fail_(websocket, -EPROTO, BIDE_WEBSOCKET_PROTOCOL_ERROR);
     if (size == WEBSOCKET_INCOMPLETE)
         return -EAGAIN;
     if (!is_close) {
@@ -188,10 +191,10 @@ static int websocket_check_data(bide_websocket *websocket, const char *data, siz
     websocket->left -= size;
     websocket->phase = (uint8_t)((websocket->phase + size) % 4);
     bool is_end = websocket->left == 0 && websocket->is_final;
-    if (websocket->kind != WEBSOCKET_TEXT)
+    if (websocket->kind != WEBSOCKET_TEXT || websocket->is_compressed)
         return 0;
     if (!bide_websocket_utf8_continue_(&text, data, size) || (is_end && text.left != 0))
-        return websocket_fail(websocket, -EILSEQ, BIDE_WEBSOCKET_NOT_UTF8);
+        return bide_websocket_fail_(websocket, -EILSEQ, BIDE_WEBSOCKET_NOT_UTF8);
     websocket->text_left = text.left;
     websocket->text_low = text.low;
     websocket->text_high = text.high;
@@ -209,6 +212,7 @@ static int websocket_return_piece(websocket_receiving *receive)
     receive->count = websocket->provided;
     bide_assert(websocket->provided <= bide_reader_buffered(&websocket->reader));
     receive->kind = (bide_websocket_kind)websocket->kind;
+    receive->is_compressed = websocket->is_compressed;
     receive->is_first = websocket->is_provided_first;
     receive->is_last = websocket->is_provided_last;
     return 0;
@@ -219,6 +223,7 @@ static int websocket_return_message(websocket_receiving *receive)
     bide_websocket *websocket = receive->websocket;
     receive->count = websocket->kept;
     receive->kind = (bide_websocket_kind)websocket->kind;
+    receive->is_compressed = websocket->is_compressed;
     receive->is_first = true;
     receive->is_last = true;
     return 0;
@@ -287,7 +292,7 @@ static int websocket_next_part(websocket_receiving *receive)
     if (size != 0 || websocket->left == 0) {
         /* websocket_start_data has checked the size, but not if this operation has other memory */
         if (size > receive->size - websocket_min(websocket->kept, receive->size))
-            return websocket_fail(websocket, -EMSGSIZE, BIDE_WEBSOCKET_TOO_BIG);
+            return bide_websocket_fail_(websocket, -EMSGSIZE, BIDE_WEBSOCKET_TOO_BIG);
         bide_websocket_mask_(data, bide_reader_peek(reader), size, websocket->key,
                              websocket->phase);
         bide_reader_consume(reader, size);

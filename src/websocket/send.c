@@ -257,10 +257,11 @@ static int websocket_start_send(bide_websocket_send_operation *send)
         status = websocket_next_key(websocket, &key);
     if (status < 0)
         return status;
+    uint8_t opcode = (uint8_t)(send->opcode | (send->is_compressed ? WEBSOCKET_COMPRESSED : 0));
     if (key != NULL)
         memcpy(send->key, key, sizeof send->key);
     send->header_size =
-        (uint8_t)bide_websocket_write_header_(send->header, send->opcode, send->is_last, send->size, key);
+        (uint8_t)bide_websocket_write_header_(send->header, opcode, send->is_last, send->size, key);
     return 0;
 }
 
@@ -376,6 +377,7 @@ static bide_awaiter *websocket_send_init(bide_websocket_send_operation *send,
     send->is_last = true;
     send->is_control = opcode >= WEBSOCKET_CLOSE;
     send->stays = false;
+    send->is_compressed = false;
     send->has_message_turn = false;
     send->has_frame_turn = false;
     send->is_writing = false;

@@ -12,7 +12,8 @@ enum {
     WEBSOCKET_BINARY = 2,
     WEBSOCKET_CLOSE = 8,
     WEBSOCKET_PING = 9,
-    WEBSOCKET_PONG = 10
+    WEBSOCKET_PONG = 10,
+    WEBSOCKET_COMPRESSED = 0x40 /* the bit beside the opcode of a message's first frame */
 };
 
 BIDE_INLINE size_t websocket_min(uint64_t a, uint64_t b)
@@ -25,6 +26,11 @@ BIDE_INLINE bool websocket_was_cancelled(int status)
 {
     return status == -ECANCELED || status == -ETIMEDOUT;
 }
+
+/* ---- receive.c ---- */
+
+/* Ends the websocket with an error of the peer, which a close reports to the peer. */
+int bide_websocket_fail_(bide_websocket *websocket, int status, unsigned code);
 
 /* ---- frame.c ---- */
 

@@ -69,6 +69,11 @@ bide_coroutine(http_peer_body)
     if (path_is(&self->exchange, "/hello")) {
         bide_http_add(&self->exchange, "Content-Type", "text/plain");
         bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    } else if (path_is(&self->exchange, "/hints")) {
+        static const bide_http_field link = {{"Link", 4}, {"</a.css>; rel=preload", 21}};
+        bide_try(bide_http_send_interim(&self->exchange, 103, &link, 1));
+        bide_try(bide_sleep_for(&self->sleep, SECOND));
+        bide_try(bide_http_respond(&self->exchange, "hello", 5));
     } else if (path_is(&self->exchange, "/nothing")) {
         self->exchange.status = 204;
     } else if (path_is(&self->exchange, "/fails")) {

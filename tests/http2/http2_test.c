@@ -112,6 +112,18 @@ static void a_client_that_expects_100_continue_gets_it(void **state)
     assert_int_equal(ask->interim, 1);
 }
 
+static void an_interim_response_comes_before_the_response(void **state)
+{
+    (void)state;
+    ask *hints = talk2_ask(&one, "/hints");
+    ask *hello = talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    answered(hints, 200, "hello");
+    assert_int_equal(hints->interim, 1);
+    answered(hello, 200, "hello");
+    assert_int_equal(hello->interim, 0);
+}
+
 static void an_unread_body_is_stopped(void **state)
 {
     (void)state;
@@ -528,6 +540,7 @@ int main(void)
         TEST(responses_without_a_body_have_none),
         TEST(a_failing_handler_is_reported),
         TEST(a_client_that_expects_100_continue_gets_it),
+        TEST(an_interim_response_comes_before_the_response),
         TEST(an_unread_body_is_stopped),
         TEST(an_unread_body_is_dropped),
         TEST(unread_data_returns_to_the_connections_window),

@@ -181,6 +181,7 @@ long (bide_copy)(bide_reader *from, bide_writer *to, uint64_t max) BIDE_EDITOR_;
 long (bide_splice)(bide_descriptor *from, bide_descriptor *to, size_t max) BIDE_EDITOR_;
 long (bide_tee)(bide_descriptor *from, bide_descriptor *to, size_t max) BIDE_EDITOR_;
 int (bide_http_serve)(bide_http_server *server, bide_stream stream, void *memory) BIDE_EDITOR_;
+int (bide_http_send_event)(bide_http_exchange *exchange, const bide_http_event *event) BIDE_EDITOR_;
 int (bide_http_log_flush)(bide_http_log *log) BIDE_EDITOR_;
 int (bide_websocket_send)(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
 int (bide_websocket_put)(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
@@ -190,6 +191,7 @@ int (bide_websocket_flush)(bide_websocket *websocket) BIDE_EDITOR_;
 int (bide_websocket_close)(bide_websocket *websocket, int code, const char *reason) BIDE_EDITOR_;
 int (bide_http_accept_websocket)(bide_http_exchange *exchange, bide_websocket *websocket, const bide_websocket_options *options, const char *protocols) BIDE_EDITOR_;
 int (bide_http_open_websocket)(bide_http_client *client, bide_websocket *websocket, const bide_websocket_options *options, const char *target, const char *host, const char *protocols) BIDE_EDITOR_;
+int (bide_websocket_deflate_send)(bide_websocket_deflate *deflate, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
 #undef BIDE_EDITOR_
 
 /* clang-format on */

@@ -242,6 +242,12 @@ void awaits_nothing(void)
     bide_http_flush(0);                                                 // HERE
     bide_http_log_run(0);                                               // HERE
     bide_http_open_websocket(0, 0, 0, 0, 0, 0, 0);                      // HERE
+    bide_http_next(0);                                                 // HERE
+    bide_http_next_part(0);                                            // HERE
+    bide_http_read_body(0, 0, 0, 0);                                   // HERE
+    bide_http_read_part(0, 0, 0);                                      // HERE
+    bide_http_send_event(0, 0, 0);                                     // HERE
+    bide_http_send_interim(0, 103, 0, 0);                              // HERE
     bide_http_read(0, 0, 0);                                            // HERE
     bide_http_respond(0, 0, 0);                                         // HERE
     bide_http_serve(0, 0, stream, 0);                                   // HERE
@@ -259,6 +265,8 @@ void awaits_nothing(void)
     bide_tls_accept(0, 0, 0, stream);                                   // HERE
     bide_tls_connect(0, 0, 0, stream, 0);                               // HERE
     bide_websocket_close(0, 0, 0, 0);                                   // HERE
+    bide_websocket_deflate_recv(0, 0, 0, 0);                           // HERE
+    bide_websocket_deflate_send(0, 0, (bide_websocket_kind)0, 0, 0);   // HERE
     bide_websocket_flush(0, 0);                                         // HERE
     bide_websocket_put(0, 0, (bide_websocket_kind)0, 0, 0);             // HERE
     bide_websocket_recv(0, 0, 0, 0);                                 // HERE

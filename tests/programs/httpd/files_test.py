@@ -9,7 +9,7 @@ import subprocess
 import sys
 import urllib.parse
 
-from harness import (PATIENCE, Httpd, Response, ask, check, equal, held, missing, read_all, read_exactly, run,
+from harness import (PATIENCE, Httpd, Response, ask, check, compresses, equal, held, missing, read_all, read_exactly, run,
                      speaks_http2, tests_of, wait_until_closed)
 
 TEXT = b"0123456789"
@@ -95,6 +95,36 @@ def compressed_files_are_for_those_who_take_them():
         equal(httpd.curl("--compressed", "URL/b.js"), TEXT)
         os.utime(httpd.path("a.js.gz"), (1, 1))  # it is older
         equal(httpd.curl("--compressed", "URL/a.js"), TEXT)
+
+
+def texts_are_compressed_if_an_option_says_so():
+    if not compresses():
+        return "httpd was built without zlib"
+    text = b"".join(b"%d lines of a text\n" % i for i in range(100000))  # (more than any buffer holds)
+    files = {"a.txt": text, "a.png": text, "small.txt": TEXT, "b.js": text, "b.js.gz": gzip.compress(b"compressed"), "d/e": TEXT}
+    with Httpd(files, ["--compress"]) as httpd:
+        for version in ["--http1.1"] + (["--http2-prior-knowledge"] if speaks_http2() else []):
+            equal(httpd.curl(version, "URL/a.txt"), text)
+            equal(httpd.curl(version, "--compressed", "URL/a.txt"), text)
+            size, encoding, *vary = httpd.curl(version, "-H", "Accept-Encoding: gzip", "-o", "/dev/null", "-w",
+                                               "%{size_download} %header{content-encoding} %header{vary}", "URL/a.txt").split()
+            check(int(size) < len(text) // 3 and encoding == b"gzip" and vary == [b"Accept-Encoding"], size, encoding, vary)
+            equal(httpd.curl(version, "--compressed", "-r", "2-4", "-w", "%{http_code}", "URL/a.txt"), b"lin206")
+            equal(httpd.curl(version, "--compressed", "-o", "/dev/null", "-w", "%header{content-encoding}", "URL/a.png"), b"")
+            equal(httpd.curl(version, "--compressed", "-w", "%header{content-encoding}", "URL/small.txt"), TEXT)
+            equal(httpd.curl(version, "--compressed", "-w", " %header{content-encoding}", "URL/b.js"), b"compressed gzip")
+            equal(httpd.curl(version, "--compressed", "-I", "-o", "/dev/null", "-w",
+                             "%header{content-encoding} %{http_code}", "URL/a.txt"), b"gzip 200")
+            check(b"Index of" in httpd.curl(version, "--compressed", "URL/d/"))
+        tag_path = os.path.join(httpd.directory, "tag")
+        equal(httpd.curl("--compressed", "--etag-save", tag_path, "URL/a.txt"), text)
+        with open(tag_path, encoding="ascii") as file:
+            check(file.read().startswith('W/"'))
+        equal(httpd.curl("--compressed", "--etag-compare", tag_path, "-w", "%{http_code}", "URL/a.txt"), b"304")
+        with httpd.client() as client:  # it takes the head, and leaves
+            client.sendall(b"GET /a.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
+            read_exactly(client, 100)
+        httpd.idle()
 
 
 class Links(html.parser.HTMLParser):

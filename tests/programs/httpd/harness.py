@@ -19,6 +19,12 @@ import programs  # noqa: E402 (in the parent directory)
 from programs import PATIENCE, Failure, Lines, check, equal, held, read_all, tests_of  # noqa: E402,F401
 
 
+def compresses():
+    """Was httpd built with zlib?"""
+    with open(Httpd.program, "rb") as file:
+        return b"deflateInit2" in file.read()
+
+
 def missing(*programs):
     """The reason to skip a test that needs these programs; None if all are installed."""
     lacking = [program for program in programs if not shutil.which(program)]

@@ -1,0 +1,348 @@
+/*
+ * Layers around handlers, interim responses, and server-sent events.
+ */
+#include "http_peer.h"
+#include "bide/http_events.h"
+
+static peer one;
+static char trace[256];
+
+static void note(const char *text)
+{
+    assert_true(strlen(trace) + strlen(text) < sizeof trace);
+    strcat(trace, text);
+}
+
+#define GET(path)  "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define HEAD(line) "HTTP/1.1 " line "\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n"
+
+/* ---- Layers ---- */
+
+struct layer {
+    bide_http_layer_frame layer;
+    int status;
+    char own[100]; /* no other layer writes here */
+    bide_sleep sleep;
+};
+
+bide_coroutine(layer_body)
+{
+    bide_begin(layer_body, struct layer * self);
+    const char *name = self->layer.argument;
+    note(name);
+    memset(self->own, *name, sizeof self->own);
+    if (path_is(self->layer.exchange, "/stopped") && *name == 'b') { /* it responds itself */
+        self->layer.exchange->status = 401;
+        bide_try(bide_http_respond(self->layer.exchange, "no", 2));
+        bide_return(0);
+    }
+    bide_http_add(self->layer.exchange, "X-Layer", name);
+    bide_await_status(self->status, bide_http_next(&self->layer));
+    for (size_t i = 0; i < sizeof self->own; i++)
+        assert_int_equal(self->own[i], *(const char *)self->layer.argument);
+    if (self->status < 0)
+        note("!");
+    note(self->layer.argument);
+    bide_return(self->status);
+    bide_finally();
+    note(".");
+    bide_end();
+}
+
+/* An outer layer that answers for handlers which fail before they respond. */
+bide_coroutine(page_body)
+{
+    bide_begin(page_body, struct layer * self);
+    bide_await_status(self->status, bide_http_next(&self->layer));
+    if (self->status == -ENOENT) {
+        self->layer.exchange->status = 404;
+        bide_try(bide_http_respond(self->layer.exchange, "a page", 6));
+        bide_return(0);
+    }
+    bide_return(self->status);
+    bide_end();
+}
+
+static char layer_a[] = "a", layer_b[] = "b", layer_c[] = "c";
+static const bide_http_layer layers[] = {
+    {&layer_body, sizeof(struct layer), layer_a},
+    {&layer_body, sizeof(struct layer), layer_b},
+    {&layer_body, sizeof(struct layer), layer_c},
+};
+
+static void layers_run_from_the_outside_to_the_inside(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.layers = layers, .layer_count = 3});
+    *trace = '\0';
+    assert_int_equal(peer_say(&one, GET("/hello") GET("/slow")), 0);
+    assert_string_equal(trace, "abcc.b.a.abcc.b.a.");
+    assert_non_null(strstr(one.output, "X-Layer: a\r\nX-Layer: b\r\nX-Layer: c\r\nContent-Type: text/plain\r\n"));
+    assert_non_null(strstr(one.output, "\r\n\r\nhello"));
+    *trace = '\0';
+    assert_int_equal(peer_say(&one, GET("/stopped") GET("/hello")), 0);
+    assert_string_equal(trace, "ab.a.abcc.b.a.");
+    assert_non_null(strstr(one.output, "HTTP/1.1 401 Unauthorized\r\n"));
+    assert_non_null(strstr(one.output, "\r\n\r\nnoHTTP/1.1 200 "));
+    peer_end(&one);
+}
+
+static void an_error_of_the_handler_passes_through_layers(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.layers = layers, .layer_count = 3});
+    *trace = '\0';
+    assert_int_equal(peer_say(&one, GET("/fails")), 0);
+    assert_string_equal(trace, "abc!c.!b.!a.");
+    assert_string_equal(one.output, HEAD("500 Internal Server Error") "Content-Type: text/plain; charset=utf-8\r\n"
+                        "Content-Length: 26\r\n\r\n500 Internal Server Error\n");
+    peer_end(&one);
+}
+
+static void a_layer_may_answer_for_the_handler(void **state)
+{
+    static const bide_http_layer page = {&page_body, sizeof(struct layer), NULL};
+    (void)state;
+    peer_init(&one, &(bide_http_options){.layers = &page, .layer_count = 1});
+    assert_int_equal(peer_say(&one, GET("/nowhere") GET("/hello")), 0);
+    assert_non_null(strstr(one.output, "404 Not Found\r\n"));
+    assert_non_null(strstr(one.output, "\r\n\r\na pageHTTP/1.1 200 "));
+    peer_end(&one);
+}
+
+static void layers_are_cancelled_with_their_handler(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.layers = layers, .layer_count = 3});
+    for (one.stop_after = 1; one.stop_after < 12; one.stop_after++) {
+        *trace = '\0';
+        (void)peer_say(&one, GET("/slow"));
+        /* each layer that has started has ended */
+        size_t starts = strspn(trace, "abc");
+        size_t ends = 0;
+        for (const char *at = trace; *at != '\0'; at++)
+            ends += *at == '.';
+        assert_true(*trace == '\0' || (starts == 3 && ends == 3));
+    }
+    peer_end(&one);
+}
+
+static void layers_without_a_body_are_refused(void **state)
+{
+    static bide_http_server server;
+    static const bide_http_layer none = {NULL, sizeof(struct layer), NULL};
+    static const bide_http_layer small = {&layer_body, sizeof(bide_http_layer_frame) - 1, NULL};
+    bide_http_options options = {.handler = {&http_peer_body, sizeof(struct peer_handler)}, .layer_count = 1};
+    (void)state;
+    assert_int_equal(bide_http_server_init(&server, &options), -EINVAL);
+    options.layers = &none;
+    assert_int_equal(bide_http_server_init(&server, &options), -EINVAL);
+    options.layers = &small;
+    assert_int_equal(bide_http_server_init(&server, &options), -EINVAL);
+}
+
+/* ---- Interim responses ---- */
+
+static int interim_status;
+static const char *link_value;
+
+struct hints {
+    bide_http_exchange exchange;
+    bide_http_field fields[2];
+    bide_sleep sleep;
+    char body[16];
+};
+
+bide_coroutine(hints_body)
+{
+    bide_begin(hints_body, struct hints * self);
+    handled.begun++;
+    self->fields[0] = (bide_http_field){{"Link", 4}, {link_value, strlen(link_value)}};
+    self->fields[1] = (bide_http_field){{"X-Second", 8}, {"2", 1}};
+    if (path_is(&self->exchange, "/late"))
+        bide_http_add(&self->exchange, "X-First", "1");
+    bide_await_status(interim_status,
+                      bide_http_send_interim(&self->exchange,
+                                             path_is(&self->exchange, "/switch") ? 101 : 103,
+                                             self->fields, 2));
+    if (path_is(&self->exchange, "/twice"))
+        bide_try(bide_http_send_interim(&self->exchange, 102, NULL, 0));
+    if (path_is(&self->exchange, "/fails"))
+        bide_return(-EIO);
+    bide_try(bide_sleep_for(&self->sleep, SECOND));
+    if (path_is(&self->exchange, "/reads"))
+        bide_try(bide_http_read(&self->exchange, self->body, sizeof self->body));
+    bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+#define HINTS    "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Second: 2\r\n\r\n"
+#define RESPONSE HEAD("200 OK") "Content-Length: 5\r\n\r\nhello"
+
+static void interim_responses_come_before_the_response(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&hints_body, sizeof(struct hints)}});
+    link_value = "</a.css>; rel=preload";
+    assert_int_equal(peer_say(&one, GET("/") GET("/")), 0);
+    assert_string_equal(one.output, HINTS RESPONSE HINTS RESPONSE);
+    assert_int_equal(peer_say(&one, GET("/twice")), 0);
+    assert_string_equal(one.output, HINTS "HTTP/1.1 102 Processing\r\n\r\n" RESPONSE);
+    assert_int_equal(peer_say(&one, "POST /reads HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"), -ENODATA);
+    assert_int_equal(strncmp(one.output, HINTS "HTTP/1.1 100 Continue\r\n\r\n", sizeof HINTS - 1 + 25), 0);
+    /* an error afterwards is still reported */
+    assert_int_equal(peer_say(&one, GET("/fails")), 0);
+    assert_int_equal(strncmp(one.output, HINTS "HTTP/1.1 500 ", sizeof HINTS - 1 + 13), 0);
+    peer_end(&one);
+}
+
+static void interim_responses_are_refused_where_they_may_not_be(void **state)
+{
+    static char large[9000];
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&hints_body, sizeof(struct hints)}});
+    link_value = "</a.css>; rel=preload";
+    assert_int_equal(peer_say(&one, "GET / HTTP/1.0\r\n\r\n"), 0); /* the client does not know them */
+    assert_int_equal(interim_status, 0);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    assert_int_equal(peer_say(&one, GET("/late")), 0);
+    assert_int_equal(interim_status, -EINVAL);
+    assert_int_equal(strncmp(one.output, "HTTP/1.1 200 ", 13), 0);
+    assert_int_equal(peer_say(&one, GET("/switch")), 0);
+    assert_int_equal(interim_status, -EINVAL);
+    link_value = "a\r\nSet-Cookie: b";
+    assert_int_equal(peer_say(&one, GET("/")), 0);
+    assert_int_equal(interim_status, -EINVAL);
+    assert_string_equal(one.output, RESPONSE);
+    memset(large, 'x', sizeof large - 1);
+    link_value = large;
+    assert_int_equal(peer_say(&one, GET("/")), 0);
+    assert_int_equal(interim_status, -EMSGSIZE);
+    assert_string_equal(one.output, RESPONSE);
+    peer_end(&one);
+}
+
+/* ---- Events ---- */
+
+static bide_http_event event;
+static int event_status, start_status;
+
+struct events {
+    bide_http_exchange exchange;
+    bide_http_event_operation send;
+    bide_sleep sleep;
+    unsigned i;
+};
+
+bide_coroutine(events_body)
+{
+    bide_begin(events_body, struct events * self);
+    handled.begun++;
+    if (path_is(&self->exchange, "/late"))
+        (void)bide_http_start_response(&self->exchange, 0);
+    start_status = bide_http_start_events(&self->exchange);
+    if (start_status < 0)
+        bide_return(0);
+    for (self->i = 0; self->i < (path_is(&self->exchange, "/three") ? 3U : 1U); self->i++) {
+        bide_await_status(event_status, bide_http_send_event(&self->send, &self->exchange, &event));
+        if (event_status < 0)
+            bide_return(event_status);
+        if (path_is(&self->exchange, "/three")) /* (longer than a request may take) */
+            bide_try(bide_sleep_for(&self->sleep, 1000 * SECOND));
+    }
+    bide_finally();
+    handled.ended++;
+    bide_end();
+}
+
+#define TEXT(string) {string, sizeof string - 1}
+
+/* Sends the event and returns its text, without the chunks. */
+static const char *said(void)
+{
+    static char text[1024];
+    size_t size = 0;
+    assert_int_equal(peer_say(&one, GET("/")), 0);
+    const char *at = strstr(one.output, "\r\n\r\n") + 4;
+    for (;;) {
+        char *end;
+        unsigned long chunk = strtoul(at, &end, 16);
+        if (chunk == 0)
+            break;
+        memcpy(text + size, end + 2, chunk);
+        size += chunk;
+        at = end + 2 + chunk + 2;
+    }
+    text[size] = '\0';
+    return text;
+}
+
+static void events_are_written_by_lines(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&events_body, sizeof(struct events)}});
+    event = (bide_http_event){.data = TEXT("hello")};
+    assert_string_equal(said(), "data: hello\n\n");
+    assert_non_null(strstr(one.output, "\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"));
+    event = (bide_http_event){.data = TEXT(""), .type = TEXT("news"), .id = TEXT("7"), .comment = TEXT("why"),
+                              .has_retry = true, .retry = 4294967295U};
+    assert_string_equal(said(), ": why\nid: 7\nevent: news\nretry: 4294967295\ndata:\n\n");
+    event = (bide_http_event){.data = TEXT("a\nb\r\nc\rd\n\ne\r")};
+    assert_string_equal(said(), "data: a\ndata: b\ndata: c\ndata: d\ndata:\ndata: e\ndata:\n\n");
+    event = (bide_http_event){.data = TEXT(" a\nid: 9\n\ndata: x")}; /* it is text */
+    assert_string_equal(said(), "data:  a\ndata: id: 9\ndata:\ndata: data: x\n\n");
+    event = (bide_http_event){.comment = TEXT("")};
+    assert_string_equal(said(), ":\n\n");
+    event = (bide_http_event){.comment = TEXT("a\nb"), .id = TEXT("")};
+    assert_string_equal(said(), ": a\n: b\nid:\n\n");
+    peer_end(&one);
+}
+
+static void a_type_or_an_id_with_a_line_end_is_refused(void **state)
+{
+    static const bide_http_event events[] = {{.type = TEXT("a\nb")}, {.type = TEXT("\r")}, {.id = TEXT("1\n")},
+                                             {.id = TEXT("1\r2")},   {.id = TEXT("a\0b")}};
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&events_body, sizeof(struct events)}});
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        event = events[i];
+        assert_int_equal(peer_say(&one, GET("/")), 0);
+        assert_int_equal(event_status, -EINVAL);
+        assert_int_equal(strncmp(one.output, "HTTP/1.1 500 ", 13), 0);
+    }
+    event = (bide_http_event){.data = TEXT("a")};
+    assert_int_equal(peer_say(&one, GET("/late")), 0);
+    assert_int_equal(start_status, -EINVAL);
+    peer_end(&one);
+}
+
+static void events_last_longer_than_a_request_and_end_with_their_client(void **state)
+{
+    (void)state;
+    peer_init(&one, &(bide_http_options){.handler = {&events_body, sizeof(struct events)}});
+    event = (bide_http_event){.data = TEXT("x")};
+    assert_int_equal(peer_say(&one, GET("/three")), 0);
+    assert_non_null(strstr(one.output, "\r\n\r\n0009\r\ndata: x\n\n\r\n0009\r\ndata: x\n\n\r\n0009\r\ndata: x\n\n\r\n0\r\n\r\n"));
+    one.server.options.allows_half_close = false;
+    assert_int_equal(peer_say(&one, GET("/three")), -ECONNRESET);
+    peer_end(&one);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_run_from_the_outside_to_the_inside),
+        cmocka_unit_test(an_error_of_the_handler_passes_through_layers),
+        cmocka_unit_test(a_layer_may_answer_for_the_handler),
+        cmocka_unit_test(layers_are_cancelled_with_their_handler),
+        cmocka_unit_test(layers_without_a_body_are_refused),
+        cmocka_unit_test(interim_responses_come_before_the_response),
+        cmocka_unit_test(interim_responses_are_refused_where_they_may_not_be),
+        cmocka_unit_test(events_are_written_by_lines),
+        cmocka_unit_test(a_type_or_an_id_with_a_line_end_is_refused),
+        cmocka_unit_test(events_last_longer_than_a_request_and_end_with_their_client),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -164,6 +164,7 @@ BIDE_INLINE void bide_async_generator_release_(bide_awaiter *awaiter)
  * Threads: the consumer's. Errors: those of the body. Suspends: if what the generator awaits does.
  * Cancel-safe: no, what the body has done stays. Progress: that of the body.
  */
+BIDE_KEY_SCOPED(value);
 BIDE_MUST_AWAIT
 BIDE_INLINE bide_awaiter *bide_async_generator_next(bide_async_generator_next_operation *next,
                                                     bide_async_generator *generator)

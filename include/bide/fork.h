@@ -78,8 +78,15 @@ extern bide_fork_stack_ bide_fork_task_no_stack_;
 BIDE_NOINLINE bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size,
                                                    uintptr_t kind);
 
-/* A child that is IN_TURN, or has a NODE, begins. Whether its parent may go on beside it. */
-BIDE_NOINLINE bool bide_fork_task_begins_beside_(bide_fork_task *child);
+/* How a child begins. */
+enum {
+    BIDE_FORK_WAITS_,  /* its parent waits for its end, or has been posted */
+    BIDE_FORK_BESIDE_, /* its parent is to be put on the deque */
+    BIDE_FORK_LATER_,  /* it has been posted: its parent runs first */
+};
+
+/* A child that is IN_TURN, or has a NODE, begins. Returns how. */
+BIDE_NOINLINE int bide_fork_task_begins_(bide_fork_task *child);
 
 /* The end of a frame, in all cases. Returns the frame that runs next. */
 BIDE_NOINLINE bide_frame *bide_fork_task_end_slow_(bide_fork_task *self,
@@ -217,12 +224,16 @@ BIDE_INLINE bide_frame *bide_fork_task_suspend_(bide_awaiter *awaiter, bide_fram
     const bide_awaiter_ops *body = child->frame.awaiter.ops;
     child->frame.awaiter.frame = frame;
     child->frame.context = frame->context;
-    if (BIDE_LIKELY((child->parent & (BIDE_FORK_IN_TURN_ | BIDE_FORK_NODE_)) == 0) ||
-        bide_fork_task_begins_beside_(child)) {
+    int how = BIDE_FORK_BESIDE_;
+    if (BIDE_UNLIKELY((child->parent & (BIDE_FORK_IN_TURN_ | BIDE_FORK_NODE_)) != 0))
+        how = bide_fork_task_begins_(child);
+    if (BIDE_LIKELY(how == BIDE_FORK_BESIDE_)) {
         bide_join_deque_ *deque = bide_join_here_;
         if (BIDE_UNLIKELY(!bide_join_put_(deque, bide_atomic_load(&deque->bottom, relaxed),
                                           bide_join_of_fork_(self))))
             child->parent |= BIDE_FORK_IN_TURN_;
+    } else if (how == BIDE_FORK_LATER_) {
+        return frame;
     }
     /* The parent may be gone. The child's body is written again so that compilers know it here. */
     child->frame.awaiter.ops = body;
@@ -397,7 +408,8 @@ BIDE_INLINE bide_awaiter *bide_fork_task_begin_join_(bide_fork_task *self)
  *
  * On a scheduler that is no pool, or if a worker's deque is full, the parent waits for the child
  * that it forks: everything runs in the order of the program. A deque holds BIDE_JOIN_SLOTS_
- * parents.
+ * parents. A test loop (sim_loop.h) draws at each fork whether the parent waits, or runs beside the
+ * child, before it or after its first step.
  *
  * A request to stop reaches all that is below: each forked child has a stop source of its own,
  * under that of the coroutine that forked it. A called child has its parent's. Their waits end with

@@ -311,6 +311,13 @@ struct bide_environment {
      * refers to the call any more. False: it is being made, or was made.
      */
     bool (*take_call_back)(bide_scheduler *scheduler, bide_awaiter *call);
+
+    /*
+     * A coroutine of the scheduler forks a child (fork.h), on the scheduler's only thread: 0: the child
+     * runs, and the parent when it has ended; 1: both run, the child first; 2: both, the parent first.
+     * NULL: 0.
+     */
+    unsigned (*fork)(bide_scheduler *scheduler);
 };
 
 /* Runs frames. One of each kind of scheduler embeds this at its head. */

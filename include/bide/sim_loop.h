@@ -37,6 +37,7 @@
 #include "bide/sleep.h"
 #include "bide/extend/timer.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -264,7 +265,7 @@ typedef struct bide_sim_result {
     bide_sim_failure failure;
     uint64_t seed;    /* of the run that failed */
     int status;       /* of the body, or the number of the signal, or that of the exit */
-    uint64_t runs;    /* with seeds of their own */
+    uint64_t runs;    /* with seeds of their own, below that of the one that failed */
     uint64_t retries; /* runs to make the failing one simpler */
     size_t draws;     /* of the failing one that are not 0, and of the simpler one */
     size_t draws_left;
@@ -272,7 +273,13 @@ typedef struct bide_sim_result {
     size_t preemptions_left;
     bide_sim_fault faults[BIDE_SIM_FAULTS_MAX]; /* of all runs that passed */
     size_t faults_count;
+    uint64_t replayed; /* runs of the corpus that passed */
 } bide_sim_result;
+
+enum { BIDE_SIM_JOBS_MAX = 64 };
+
+/* As many jobs as there are processors that the process may use. */
+#define BIDE_SIM_ALL_PROCESSORS UINT_MAX
 
 /* What is left 0 or NULL is as said. */
 typedef struct bide_sim_options {
@@ -288,10 +295,15 @@ typedef struct bide_sim_options {
     unsigned depth;  /* of BIDE_SIM_PCT, at most 16; 0: from 2 to 4, drawn for each seed */
     uint64_t length; /* of BIDE_SIM_PCT, in turns; 0: 16, 32 ... 16,384, drawn for each seed */
     bool isolated;   /* each run has a process of its own; some 10 times slower for short runs */
+    unsigned
+        jobs; /* processes that run seeds at a time, at most BIDE_SIM_JOBS_MAX; 0: BIDE_TEST_JOBS, or 1 */
     const char *const *faults; /* names, with NULL at the end: each must have fired in some run */
     FILE *out;                 /* what failed, and how; NULL: stderr */
     FILE *trace;               /* both whole traces, of 65,536 lines at most; NULL: nowhere */
-    bide_sim_result *result;   /* or NULL */
+    const char *
+        corpus; /* a file of seeds that have failed, which run first; new ones are added; NULL: none */
+    FILE *progress;          /* how many seeds have passed; NULL: stderr, if that is a terminal */
+    bide_sim_result *result; /* or NULL */
 } bide_sim_options;
 
 /*
@@ -302,6 +314,13 @@ typedef struct bide_sim_options {
  *     BIDE_TEST_SEED=n                  runs that seed alone
  *     BIDE_TEST_DRAWS=turn.12:1,own.4:2   ... with these draws, and 0 for all others
  *
+ * Lines of `corpus`, a file, are run before the seeds, each in a process of its own: "31500", or
+ * "31500 own.4:1", which is run without the draws and with them. What fails is added to it.
+ *
+ * With several `jobs` (or BIDE_TEST_JOBS=n, or =all, in the environment) as many processes run seeds.
+ * The seed that is reported is the lowest that fails, and so the report is that of one job, unless runs
+ * leave something behind in memory. Then only what the failing run prints is seen.
+ *
  * Those two, from the environment, are run in this process, where a debugger sees them, and print
  * the trace as it comes. Otherwise runs are made in a child of fork, many in a row: what one leaves
  * behind in memory the next one finds, as with any function that is called again. A run that fails only
@@ -309,8 +328,8 @@ typedef struct bide_sim_options {
  * crash ends the child, and is a failure of the run. In the child CMOCKA_TEST_ABORT is 1, so that assertions of
  * cmocka abort.
  * Threads: one at a time. Errors: those of `body`; -EDEADLK, -ELOOP, -EBUSY, -EFAULT, -ETIME,
- * -ENODATA, -EAGAIN (see bide_sim_failure; the last also if there is no child), -ENOMEM. Progress:
- * blocks.
+ * -ENODATA, -EAGAIN (see bide_sim_failure; the last also if there is no child), -ENOMEM, -EINVAL (a line
+ * of the corpus is wrong), those of reading it. Progress: blocks.
  */
 int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds,
                                const bide_sim_options *options);

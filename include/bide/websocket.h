@@ -379,6 +379,7 @@ bide_awaiter *bide_websocket_put(bide_websocket_send_operation *operation,
  * nothing). Suspends: as bide_websocket_send. Cancel-safe: as bide_websocket_send. Progress: that
  * of the stream.
  */
+BIDE_KEY_SCOPED(bide_websocket_send_fragment);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_websocket_send_fragment(bide_websocket_send_operation *operation,
                                            bide_websocket *websocket, bide_websocket_kind kind,

@@ -101,9 +101,7 @@ static const bide_http_handler *select_handler(bide_http_exchange *exchange)
 
 async int stop_on_signal(struct chat *self)
 {
-    int status = await any(bide_signal_wait(&self->terminate), bide_signal_wait(&self->interrupt));
-    if (status < 0)
-        return status;
+    try await any(bide_signal_wait(&self->terminate), bide_signal_wait(&self->interrupt));
     rooms_close(); /* this stops the sessions */
     bide_http_server_shut_down(&self->http, bide_now(bide_this_context()) + GRACE * SECOND);
     return 0;

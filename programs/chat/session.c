@@ -142,28 +142,30 @@ async int send_welcome(struct session *self)
     return 0;
 }
 
-async int send_lines(struct session *self)
+/* Sends lines as the room gets them. */
+async int send_new_lines(struct session *self)
 {
-    int status = await send_welcome(self);
-    while (status == 0) {
+    for (;;) {
         if (bide_broadcast_try_recv(&self->member.lines, &self->line) < 0) {
-            status = await bide_websocket_flush(&self->websocket); /* send everything buffered */
-            if (status == 0)
-                status = await bide_broadcast_recv(&self->member.lines, &self->line);
-            if (status < 0)
-                break;
+            try await bide_websocket_flush(&self->websocket); /* send everything buffered */
+            try await bide_broadcast_recv(&self->member.lines, &self->line);
         }
         size_t missed = self->member.lines.missed;
         if (missed != 0) {
             char text[40];
             int size = snprintf(text, sizeof text, "missed\t%zu", missed);
-            status = await send_line(self, text, (size_t)size);
-            if (status == 0)
-                status = await send_members(self);
+            try await send_line(self, text, (size_t)size);
+            try await send_members(self);
         }
-        if (status == 0)
-            status = await send_line(self, self->line.text, self->line.size);
+        try await send_line(self, self->line.text, self->line.size);
     }
+}
+
+async int send_lines(struct session *self)
+{
+    int status = await send_welcome(self);
+    if (status == 0)
+        status = await send_new_lines(self);
     if (status == -EPIPE && self->websocket.end.code == 0)
         return set_close(self, status, BIDE_WEBSOCKET_GOING_AWAY, "server shutting down");
     return status;

@@ -39,8 +39,8 @@ async int start_tls(struct fetch *fetch, struct connection *connection)
 {
 #if FETCH_HAS_TLS
     connection->is_secure = true;
-    int status = await bide_tls_connect(
-        &connection->tls, fetch->tls, bide_socket_stream(&connection->socket), connection->host);
+    int status = await bide_tls_connect(&connection->tls, fetch->tls,
+                                        bide_socket_stream(&connection->socket), connection->host);
     if (status < 0)
         connection->problem = bide_tls_reason(&connection->tls);
     return status;
@@ -62,17 +62,16 @@ async int connection_open(struct fetch *fetch, struct connection *connection,
     snprintf(connection->host, sizeof connection->host, "%.*s", (int)url->host.size,
              url->host.data);
     connection->port = url->port;
-    int status = await bide_with_deadline(
+    try await bide_with_deadline(
         end, bide_connect_by_name(&connection->socket, fetch->names, connection->host, url->port));
-    if (status == 0 && url->is_secure)
-        status = await bide_with_deadline(end, start_tls(fetch, connection));
+    if (url->is_secure)
+        try await bide_with_deadline(end, start_tls(fetch, connection));
     bide_stream stream = bide_socket_stream(&connection->socket);
 #if FETCH_HAS_TLS
     if (url->is_secure)
         stream = bide_tls_stream(&connection->tls);
 #endif
-    if (status == 0)
-        status = bide_http_client_init(&connection->client, stream, connection->memory,
+    int status = bide_http_client_init(&connection->client, stream, connection->memory,
                                        sizeof connection->memory, NULL);
     connection->is_open = status == 0;
     return status;

@@ -177,6 +177,20 @@ static int start_request(struct worker *worker, const struct transfer *transfer,
 
 /* ---- Requests ---- */
 
+/* Connects unless the connection is kept, sends a request, and receives the head of its response. */
+async int ask_once(struct fetch *fetch, struct worker *worker, const struct transfer *transfer,
+                   const bide_http_url *url, bool is_kept)
+{
+    struct connection *connection = &worker->connection;
+    if (!is_kept)
+        try await connection_open(fetch, connection, url);
+    int status = start_request(worker, transfer, url);
+    if (status < 0)
+        return status;
+    return await bide_with_deadline(read_deadline(fetch),
+                                    bide_http_client_recv(&connection->client));
+}
+
 /* Sends a request and receives the head of its response. */
 async int send_request(struct fetch *fetch, struct worker *worker, struct transfer *transfer,
                        const bide_http_url *url)
@@ -185,14 +199,7 @@ async int send_request(struct fetch *fetch, struct worker *worker, struct transf
     for (;;) {
         bool is_kept =
             connection_is_to(connection, url) && bide_http_client_is_reusable(&connection->client);
-        int status = 0;
-        if (!is_kept)
-            status = await connection_open(fetch, connection, url);
-        if (status == 0)
-            status = start_request(worker, transfer, url);
-        if (status == 0)
-            status = await bide_with_deadline(read_deadline(fetch),
-                                              bide_http_client_recv(&connection->client));
+        int status = await ask_once(fetch, worker, transfer, url, is_kept);
         if (status == 0)
             return 0;
         if (status != -ECANCELED) {

@@ -13,6 +13,21 @@ enum { GATHER_DIVISOR = 4 };
  */
 enum { PREALLOCATION = 256 << 10, MIN_PREALLOCATED = 64 << 10 };
 
+void journal_init(struct journal *journal, const char *path, enum fsync fsync,
+                  const size_t *clients)
+{
+    journal->path = path;
+    journal->fsync = fsync;
+    journal->clients = clients;
+    journal->last_group = bide_sequence_initial();
+    bide_descriptor_init_closed(&journal->file);
+    bide_sequence_barrier_init(&journal->written, journal->last_group);
+    bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
+    bide_single_consumer_auto_event_init(&journal->grown, false);
+    bide_mutex_init(&journal->sync_lock);
+    bide_mutex_init(&journal->file_lock);
+}
+
 async int journal_wait(struct journal *journal)
 {
     bide_sequence target = journal->last_group;
@@ -129,9 +144,7 @@ async int mark_synced(struct journal *journal, int64_t synced)
 {
     char mark[FORMAT_HEAD];
     format_make_mark(mark, &journal->identity, journal->size, synced);
-    long count = await bide_write_at(&journal->file, mark, sizeof mark, journal->size);
-    if (count < 0)
-        return (int)count;
+    long count = try await bide_write_at(&journal->file, mark, sizeof mark, journal->size);
     if (synced == journal->size)
         journal->marked_size = synced + count;
     journal->size += count;

@@ -84,6 +84,13 @@ struct journal {
     int tail_error;
 };
 
+/*
+ * Initializes a journal that is all zeros, of a file that is to be opened. `path` and `clients`, the
+ * number of clients, stay while it is used.
+ */
+void journal_init(struct journal *journal, const char *path, enum fsync fsync,
+                  const size_t *clients);
+
 /* Wakes the writer if it has work. May be called whether or not records were appended. */
 static inline void journal_wake_writer(struct journal *journal)
 {

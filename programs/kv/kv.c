@@ -353,21 +353,6 @@ static int check_file(const char *path)
     return 1;
 }
 
-static void journal_init(struct journal *journal, const struct options *options,
-                         const size_t *clients)
-{
-    journal->path = options->append_only;
-    journal->fsync = options->fsync;
-    journal->clients = clients;
-    journal->last_group = bide_sequence_initial();
-    bide_descriptor_init_closed(&journal->file);
-    bide_sequence_barrier_init(&journal->written, journal->last_group);
-    bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
-    bide_single_consumer_auto_event_init(&journal->grown, false);
-    bide_mutex_init(&journal->sync_lock);
-    bide_mutex_init(&journal->file_lock);
-}
-
 static void kv_init(struct kv *kv)
 {
     uint64_t key[2];
@@ -387,7 +372,7 @@ static void kv_init(struct kv *kv)
     kv->saves_on_exit = kv->options.snapshot != NULL;
     kv_update_clock(kv);
     kv->started = kv->last_save = kv->keys.now;
-    journal_init(&kv->journal, &kv->options, &kv->client_count);
+    journal_init(&kv->journal, kv->options.append_only, kv->options.fsync, &kv->client_count);
 }
 
 static void load_files(struct kv *kv)

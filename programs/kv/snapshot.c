@@ -179,6 +179,20 @@ static char *temporary_name(const char *path)
 
 /* ---- The snapshot ---- */
 
+/* Writes the keys to the file, gives it its name, and counts their changes as saved. */
+async int complete_snapshot(struct kv *kv, struct output *output)
+{
+    try await create_output(output, FILE_SNAPSHOT);
+    uint64_t changes = kv->changes;
+    int64_t time = kv->keys.now;
+    try await write_keys(kv, output);
+    try await rename_synced(output, kv->options.snapshot);
+    try await sync_directory_of(kv->options.snapshot);
+    kv->changes -= changes;
+    kv->last_save = time;
+    return 0;
+}
+
 async int write_snapshot(struct kv *kv)
 {
     struct output output;
@@ -188,22 +202,10 @@ async int write_snapshot(struct kv *kv)
     defer bide_close(&output.file);
     if (name == NULL)
         return -ENOMEM;
-    int status = await create_output(&output, FILE_SNAPSHOT);
-    uint64_t changes = kv->changes;
-    int64_t time = kv->keys.now;
-    if (status == 0)
-        status = await write_keys(kv, &output);
-    if (status == 0)
-        status = await rename_synced(&output, kv->options.snapshot);
-    if (status == 0)
-        status = await sync_directory_of(kv->options.snapshot);
+    int status = await complete_snapshot(kv, &output);
     if (output.exists)
         await bide_unlink(name, 0);
-    if (status < 0)
-        return status;
-    kv->changes -= changes;
-    kv->last_save = time;
-    return 0;
+    return status;
 }
 
 async int save_snapshot(struct kv *kv)

@@ -6,7 +6,8 @@
  * since nothing can be cleaned up after a deadlock.
  *
  *     search    one child runs seed after seed; the failing one leaves its draws. Isolated runs have a child
- *               each, so that no run finds what another has left in memory
+ *               each, so that no run finds what another has left in memory; several jobs have a child each at a time
+ *               (sim_search.c)
  *     again     a child runs those draws: it must fail alike, or the test is not deterministic
  *     simplify  one child for each attempt with simpler draws (sim_simplify.c)
  *     trace     a child runs the simplest draws, and records its turns
@@ -89,12 +90,19 @@ static bide_sim_failure explorer_run(explorer *self, bide_sim_loop *loop, int *s
     return BIDE_SIM_LEFT;
 }
 
-static void explorer_add_faults(bide_sim_fault *to, size_t *count, const bide_sim_loop *loop)
+/* A name that is written by the test itself is empty in the parent, but lies where it does in the child. */
+static bool explorer_same_name(const char *a, const char *b)
 {
-    for (size_t i = 0; i < loop->faults_count; i++) {
-        const bide_sim_fault *fault = &loop->faults[i];
+    return a == b || (a[0] != '\0' && strcmp(a, b) == 0);
+}
+
+void bide_sim_add_faults_(bide_sim_fault *to, size_t *count, const bide_sim_fault *from,
+                          size_t from_count)
+{
+    for (size_t i = 0; i < from_count; i++) {
+        const bide_sim_fault *fault = &from[i];
         size_t at = 0;
-        while (at < *count && strcmp(to[at].name, fault->name) != 0)
+        while (at < *count && !explorer_same_name(to[at].name, fault->name))
             at++;
         if (at == BIDE_SIM_FAULTS_MAX)
             continue;
@@ -105,8 +113,7 @@ static void explorer_add_faults(bide_sim_fault *to, size_t *count, const bide_si
     }
 }
 
-/* Runs a seed in the child; returns if it passes. */
-static void explorer_run_seed(explorer *self, uint64_t seed, const recipe *given, bool with_trace)
+void bide_sim_run_seed_(explorer *self, uint64_t seed, const recipe *given, bool with_trace)
 {
     static bide_sim_loop loop;
     static bide_sim_record_ record;
@@ -140,7 +147,7 @@ static void explorer_run_seed(explorer *self, uint64_t seed, const recipe *given
     bide_sim_failure failure = explorer_run(self, &loop, &status);
     if (failure != BIDE_SIM_PASSED)
         explorer_child_fails(&loop, failure, status);
-    explorer_add_faults(s->faults, &s->faults_count, &loop);
+    bide_sim_add_faults_(s->faults, &s->faults_count, loop.faults, loop.faults_count);
     s->runs++;
 }
 
@@ -161,8 +168,7 @@ static void explorer_mute(void)
     dup2(fileno(nowhere), STDERR_FILENO);
 }
 
-/* In the parent: completes `shared` by how the child ended. */
-static void explorer_read_status(shared *s, int status)
+void bide_sim_read_status_(shared *s, int status)
 {
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_FAILED))
         return;
@@ -172,15 +178,9 @@ static void explorer_read_status(shared *s, int status)
     s->status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
 }
 
-/*
- * Forks a child; the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
- * negative errno.
- */
-static int explorer_fork(explorer *self)
+pid_t bide_sim_fork_(explorer *self)
 {
-    int status;
-    shared *s = self->shared;
-    s->failure = BIDE_SIM_PASSED;
+    self->shared->failure = BIDE_SIM_PASSED;
     fflush(NULL);
     pid_t id = fork();
     if (id < 0)
@@ -191,13 +191,25 @@ static int explorer_fork(explorer *self)
         setenv("CMOCKA_TEST_ABORT", "1", 1);
         if (self->is_quiet)
             explorer_mute();
-        return 0;
     }
+    return id;
+}
+
+/*
+ * Forks a child; the parent waits for its end. Returns 0 in the child, 1 in the parent, or a
+ * negative errno.
+ */
+static int explorer_fork(explorer *self)
+{
+    int status;
+    pid_t id = bide_sim_fork_(self);
+    if (id <= 0)
+        return (int)id;
     while (waitpid(id, &status, 0) < 0) {
         if (errno != EINTR)
             return -errno;
     }
-    explorer_read_status(s, status);
+    bide_sim_read_status_(self->shared, status);
     return 1;
 }
 
@@ -208,20 +220,9 @@ static int explorer_run_seeds(explorer *self, uint64_t first, uint64_t seeds)
     if (made != 0)
         return made;
     for (uint64_t i = 0; i < seeds; i++)
-        explorer_run_seed(self, first + i, NULL, false);
+        bide_sim_run_seed_(self, first + i, NULL, false);
     fflush(NULL);
     _exit(0);
-}
-
-/* Runs the seeds until one fails. */
-static int explorer_search(explorer *self, uint64_t first, uint64_t seeds)
-{
-    int made = 1;
-    if (!self->options->isolated)
-        return explorer_run_seeds(self, first, seeds);
-    for (uint64_t i = 0; i < seeds && made > 0 && self->shared->failure == BIDE_SIM_PASSED; i++)
-        made = explorer_run_seeds(self, first + i, 1);
-    return made;
 }
 
 /* Runs the failing seed with these draws. */
@@ -230,7 +231,7 @@ static int explorer_try_draws(explorer *self, const recipe *r, bool with_trace)
     int made = explorer_fork(self);
     if (made != 0)
         return made;
-    explorer_run_seed(self, self->seed, r, with_trace);
+    bide_sim_run_seed_(self, self->seed, r, with_trace);
     fflush(NULL);
     _exit(0);
 }
@@ -267,7 +268,7 @@ bool bide_sim_run_candidates_(explorer *self, uint64_t *number, uint64_t end,
         if (made == 0) {
             for (; s->candidate < end && bide_platform.now() < self->until; s->candidate++) {
                 self->trial.count = make(self, s->candidate);
-                explorer_run_seed(self, self->seed, &self->trial, false);
+                bide_sim_run_seed_(self, self->seed, &self->trial, false);
             }
             fflush(NULL);
             _exit(0);
@@ -381,31 +382,41 @@ static const char *const stream_names[] = {
     [DRAW_TURN] = "turn",   [DRAW_LATE] = "late",   [DRAW_BUDGET] = "budget",
     [DRAW_POINT] = "point", [DRAW_RATE] = "rate",   [DRAW_FAULT] = "fault",
     [DRAW_CALL] = "call",   [DRAW_DELAY] = "delay", [DRAW_OWN] = "own",
+    [DRAW_FORK] = "fork",
 };
 enum { STREAM_NAMES = sizeof stream_names / sizeof *stream_names };
 
-static void explorer_print_reproduction(explorer *self)
+void bide_sim_print_draws_(FILE *to, const recipe *r)
 {
     bool first = true;
-    fprintf(self->out, "run it again:   BIDE_TEST_SEED=%" PRIu64 "\n", self->seed);
-    if (self->options->as_found)
-        return;
-    fprintf(self->out, "the simpler one: BIDE_TEST_SEED=%" PRIu64 " BIDE_TEST_DRAWS=", self->seed);
     size_t numbers[TEST_STREAMS] = {0};
-    for (size_t i = 0; i < self->best.count; i++) {
-        uint8_t stream = self->best.streams[i];
+    for (size_t i = 0; i < r->count; i++) {
+        uint8_t stream = r->streams[i];
         size_t number = numbers[stream]++;
-        if (self->best.draws[i] == 0)
+        if (r->draws[i] == 0)
             continue;
-        fputs(first ? "" : ",", self->out);
+        fputs(first ? "" : ",", to);
         if (stream < STREAM_NAMES)
-            fputs(stream_names[stream], self->out);
+            fputs(stream_names[stream], to);
         else
-            fprintf(self->out, "%u", stream);
-        fprintf(self->out, ".%zu:%u", number, self->best.draws[i]);
+            fprintf(to, "%u", stream);
+        fprintf(to, ".%zu:%u", number, r->draws[i]);
         first = false;
     }
-    fputs(first ? "0\n" : "\n", self->out);
+    if (first)
+        fputc('0', to);
+}
+
+static void explorer_print_reproduction(explorer *self)
+{
+    if (!self->has_given_draws)
+        fprintf(self->out, "run it again:   BIDE_TEST_SEED=%" PRIu64 "\n", self->seed);
+    if (self->options->as_found && !self->has_given_draws)
+        return;
+    fprintf(self->out, "%s BIDE_TEST_SEED=%" PRIu64 " BIDE_TEST_DRAWS=",
+            self->options->as_found ? "run it again:  " : "the simpler one:", self->seed);
+    bide_sim_print_draws_(self->out, &self->best);
+    fputc('\n', self->out);
 }
 
 /* ---- From the environment ---- */
@@ -446,8 +457,7 @@ static bool recipe_set(recipe *r, uint8_t stream, size_t number, uint16_t value)
     return true;
 }
 
-/* "turn.12:1,own.4:2": these draws; all others are 0. Returns the first item that is none; NULL: all are read. */
-static const char *parse_draws(const char *text, recipe *r)
+const char *bide_sim_parse_draws_(const char *text, recipe *r)
 {
     r->count = 0;
     if (strcmp(text, "0") == 0)
@@ -495,7 +505,7 @@ static int explorer_run_here(explorer *self, const char *seed, const char *draws
     record.streams = self->shared->streams;
     record.capacity = DRAWS_MAX;
     if (draws != NULL) {
-        const char *wrong = parse_draws(draws, &self->best);
+        const char *wrong = bide_sim_parse_draws_(draws, &self->best);
         if (wrong != NULL) {
             fprintf(self->out, "bide: BIDE_TEST_DRAWS is not of draws, from \"%s\" on\n", wrong);
             return -EINVAL;
@@ -549,8 +559,9 @@ static bool explorer_find_draws(explorer *self)
 }
 
 /* Whether the run fails again in the same way after those that came before it. */
-static bool explorer_fails_in_a_row(explorer *self, uint64_t first)
+static bool explorer_fails_in_a_row(explorer *self)
 {
+    const uint64_t first = self->row;
     const shared *s = self->shared;
     if (self->options->isolated || self->seed == first)
         return false;
@@ -560,13 +571,13 @@ static bool explorer_fails_in_a_row(explorer *self, uint64_t first)
     return s->seed == self->seed && s->failure == self->failure && s->status == self->status;
 }
 
-static int explorer_explain(explorer *self, uint64_t first)
+static int explorer_explain(explorer *self)
 {
     bide_sim_result *result = self->result;
     explorer_print_failure(self);
     if (!explorer_find_draws(self)) {
         const char *again = self->shared->failure == BIDE_SIM_PASSED ? "passes" : "fails otherwise";
-        if (explorer_fails_in_a_row(self, first))
+        if (explorer_fails_in_a_row(self))
             fprintf(self->out,
                     "bide: alone it %s: it depends on what earlier runs left in memory, such as a "
                     "static "
@@ -608,22 +619,28 @@ static int explorer_explore(explorer *self, uint64_t seeds)
     if (seed != NULL)
         return explorer_run_here(self, seed, getenv("BIDE_TEST_DRAWS"));
     uint64_t first = self->options->first_seed != 0 ? self->options->first_seed : 1;
-    int made = explorer_search(self, first, seeds);
+    const shared *s = self->shared;
+    int made = bide_sim_replay_(self);
+    bool is_new = made > 0 && s->failure == BIDE_SIM_PASSED;
+    if (is_new)
+        made = bide_sim_search_(self, first, seeds);
+    else
+        self->row = s->seed;
     if (made < 0)
         return made;
-    shared *s = self->shared;
-    bide_sim_result *result = self->result;
-    result->runs = s->runs;
-    result->faults_count = s->faults_count;
-    memcpy(result->faults, s->faults, sizeof s->faults);
     self->failure = s->failure;
     self->status = s->status;
     self->seed = s->seed;
-    return self->failure == BIDE_SIM_PASSED ? explorer_check_faults(self)
-                                            : explorer_explain(self, first);
+    if (self->failure == BIDE_SIM_PASSED)
+        return explorer_check_faults(self);
+    int status = explorer_explain(self);
+    if (is_new && self->failure != BIDE_SIM_NOT_ALIKE)
+        bide_sim_keep_(self);
+    fflush(self->out);
+    return status;
 }
 
-static void *map_zeroed(size_t size)
+void *bide_sim_map_(size_t size)
 {
     void *memory =
         mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -640,10 +657,10 @@ int bide_sim_loop_explore_with(bide_sim_body *body, uint64_t seeds, const bide_s
     self.result = self.options->result != NULL ? self.options->result : &own;
     self.out = self.options->out != NULL ? self.options->out : stderr;
     memset(self.result, 0, sizeof *self.result);
-    self.shared = map_zeroed(sizeof *self.shared);
-    uint16_t(*draws)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *draws);
-    uint8_t(*kinds)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *kinds);
-    uint8_t(*streams)[DRAWS_MAX] = map_zeroed(RECIPES * sizeof *streams);
+    self.shared = bide_sim_map_(sizeof *self.shared);
+    uint16_t(*draws)[DRAWS_MAX] = bide_sim_map_(RECIPES * sizeof *draws);
+    uint8_t(*kinds)[DRAWS_MAX] = bide_sim_map_(RECIPES * sizeof *kinds);
+    uint8_t(*streams)[DRAWS_MAX] = bide_sim_map_(RECIPES * sizeof *streams);
     if (self.shared != NULL && draws != NULL && kinds != NULL && streams != NULL) {
         recipe *recipes[RECIPES] = {&self.best, &self.trial, &self.found, &self.other};
         for (int i = 0; i < RECIPES; i++) {

@@ -15,6 +15,7 @@ typedef enum test_draw {
     DRAW_CALL,  /* the delay until a blocking call is made, and then until its coroutine is woken */
     DRAW_DELAY, /* another delay: one of a few */
     DRAW_OWN,   /* the test's */
+    DRAW_FORK,  /* 1: the parent runs beside the child that it forks; 2: before it */
 } test_draw;
 
 /*

@@ -503,6 +503,10 @@ void bide_sim_line_print_(FILE *file, const test_line *line)
     case DRAW_DELAY:
         fprintf(file, "   <- %s after %u us", line->what, line->value);
         break;
+    case DRAW_FORK:
+        fprintf(file, "   <- the parent runs %s the child that it forks",
+                line->value == 1 ? "beside" : "before");
+        break;
     case DRAW_OWN:
     default:
         if (line->what != NULL)

@@ -1,74 +1,193 @@
 /*
- * The operations of HTTP and of its connections, over pipes in memory: each is awaited without the struct that it
- * may go without, before a large await, and with it in a function whose result takes over the memory of its
- * variables. Translated by bidec.
+ * The operations of HTTP, of its connections and of WebSockets, over pipes in memory: each is awaited without the struct
+ * that it may go without, before a large await, and with it in a function whose result takes over the memory of its
+ * variables. The handlers of the server are async functions. Translated by bidec.
  */
-#include "testing.h"
+#define _GNU_SOURCE
+#include "operations.h"
 
-#include "bide/async.h"
 #include "bide/bide.h"
 #include "bide/http.h"
 
-/* ---- What takes over memory ---- */
-
-struct big {
-    long a[80]; /* 640 bytes */
-};
-
-/* Suspends with a frame full of a pattern. */
-async void large(void)
-{
-    unsigned char pattern[3000];
-    memset(pattern, 0xa5, sizeof pattern);
-    await bide_sleep_for(1);
-    for (size_t byte = 0; byte < sizeof pattern; byte++)
-        assert_int_equal(pattern[byte], 0xa5);
-}
-
-static struct big filled(int status)
-{
-    struct big big;
-    for (int i = 0; i < 80; i++)
-        big.a[i] = i == 40 ? status : ~(long)i;
-    return big;
-}
-
-static void check_filled(const struct big *big, int status)
-{
-    for (int i = 0; i < 80; i++)
-        assert_int_equal(big->a[i], i == 40 ? status : ~(long)i);
-}
-
-/* ---- The server ---- */
-
-struct echo {
-    bide_http_exchange exchange;
-    char bytes[32];
-};
-
-bide_coroutine(echo_body)
-{
-    bide_begin(echo_body, struct echo * self);
-    do {
-        bide_try(bide_http_read(&self->exchange, self->bytes, sizeof self->bytes));
-        bide_try(bide_http_write(&self->exchange, self->bytes, self->exchange.count));
-    } while (self->exchange.count > 0);
-    bide_end();
-}
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static struct {
-    bide_memory_pipe there, back;
-    char memory[2][4096];
-    bide_memory_end client, server;
+    struct memory_pair pair;
     bide_http_server http;
+    bide_http_log log;
+    bide_descriptor log_file, page;
+    bide_websocket websocket; /* the server's */
+    char memory[2][4096];
     void *room;
 } objects;
+
+/* ---- Handlers ---- */
+
+async struct big echo(bide_http_exchange *exchange)
+{
+    char bytes[32];
+    do {
+        OWN(bide_http_read, exchange, bytes, sizeof bytes);
+        size_t count = exchange->count;
+        OWN(bide_http_write, exchange, bytes, count);
+        OWN(bide_http_flush, exchange);
+        if (count == 0)
+            break;
+    } while (true);
+    return filled(0);
+}
+
+async struct big respond(bide_http_exchange *exchange)
+{
+    OWN(bide_http_respond, exchange, "hello", 5);
+    return filled(0);
+}
+
+async struct big send_page(bide_http_exchange *exchange)
+{
+    assert_int_equal(bide_http_start_response(exchange, 10000), 0);
+    OWN(bide_http_write_file, exchange, &objects.page, 0, 5);
+    OWN(bide_http_write_file, exchange, &objects.page, 5,
+        9995); /* more than fits into the buffer */
+    return filled(0);
+}
+
+/* Another protocol: sends five bytes back. */
+async struct big upgrade(bide_http_exchange *exchange)
+{
+    OWN(bide_http_upgrade, exchange, "five");
+    bide_reader *reader = bide_http_reader(exchange);
+    bide_writer *writer = bide_http_writer(exchange);
+    char bytes[5];
+    VALUE(bide_reader_read_exact, 5, reader, bytes, sizeof bytes);
+    VALUE(bide_writer_write, 5, writer, bytes, 5);
+    VALUE(bide_writer_flush, 0, writer);
+    return filled(0);
+}
+
+/* ---- WebSockets: both ends ---- */
+
+async int talk(bide_websocket *websocket)
+{
+    char bytes[64];
+    bide_websocket_send_operation fragments, all;
+    BOTH(bide_websocket_send_operation, bide_websocket_send, websocket, BIDE_WEBSOCKET_TEXT,
+         "hello", 5);
+    BOTH(bide_websocket_send_operation, bide_websocket_put, websocket, BIDE_WEBSOCKET_BINARY,
+         "12345", 5);
+    BOTH(bide_websocket_send_operation, bide_websocket_flush, websocket);
+    BOTH(bide_websocket_send_operation, bide_websocket_send_ping, websocket, "p", 1);
+    OWN(bide_websocket_send_fragment, &fragments, websocket, BIDE_WEBSOCKET_TEXT, "abc", 3, false);
+    OWN(bide_websocket_send_fragment, &fragments, websocket, BIDE_WEBSOCKET_CONTINUATION, "de", 2,
+        true);
+    NAMED(bide_websocket_recv_operation, bide_websocket_recv, own.count, 5, websocket, bytes,
+          sizeof bytes);
+    assert_memory_equal(bytes, "hello", 5);
+    NAMED(bide_websocket_recv_operation, bide_websocket_recv, own.kind, BIDE_WEBSOCKET_TEXT,
+          websocket, bytes, sizeof bytes);
+    NAMED(bide_websocket_recv_operation, bide_websocket_recv, own.kind, BIDE_WEBSOCKET_BINARY,
+          websocket, bytes, sizeof bytes);
+    assert_memory_equal(bytes, "12345", 5);
+    NAMED(bide_websocket_recv_operation, bide_websocket_recv, own.count, 5, websocket, bytes,
+          sizeof bytes);
+    size_t count = 0;
+    for (bool is_last = false; !is_last;) {
+        bide_websocket_recv_operation receive;
+        OWN(bide_websocket_recv_piece, &receive, websocket);
+        memcpy(bytes + count, receive.data, receive.count);
+        count += receive.count;
+        is_last = receive.is_last;
+    }
+    assert_int_equal(count, 5);
+    assert_memory_equal(bytes, "abcde", 5);
+    OWN(bide_websocket_send, &all, websocket, BIDE_WEBSOCKET_TEXT, "end",
+        3); /* both have received all */
+    NAMED(bide_websocket_recv_operation, bide_websocket_recv, own.count, 3, websocket, bytes,
+          sizeof bytes);
+    return 0;
+}
+
+async struct big chat(bide_http_exchange *exchange)
+{
+    static const bide_websocket_options options;
+    if (exchange->request.path.size == 5) { /* "/chat", or with a name: "/named" */
+        VALUE(bide_http_accept_websocket, 0, exchange, &objects.websocket, &options, NULL);
+    } else {
+        NAMED(bide_http_websocket_operation, bide_http_accept_websocket, own.status, 0, exchange,
+              &objects.websocket, &options, NULL);
+    }
+    assert_int_equal(await talk(&objects.websocket), 0);
+    if (exchange->request.path.size == 5)
+        VALUE(bide_websocket_close, 0, &objects.websocket, BIDE_WEBSOCKET_NORMAL, "done");
+    else
+        NAMED(bide_websocket_close_operation, bide_websocket_close, objects.websocket.end.is_clean,
+              true, &objects.websocket, BIDE_WEBSOCKET_NORMAL, "done");
+    return filled(0);
+}
+
+async struct big open_chat(const char *path)
+{
+    static char memory[BIDE_HTTP_CLIENT_MEMORY];
+    static const bide_websocket_options options;
+    bide_http_client client;
+    bide_websocket websocket;
+    assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&objects.pair.client),
+                                           memory, sizeof memory, NULL),
+                     0);
+    if (strlen(path) == 5) {
+        VALUE(bide_http_open_websocket, 0, &client, &websocket, &options, path, "here", NULL);
+    } else {
+        NAMED(bide_http_websocket_operation, bide_http_open_websocket, own.status, 0, &client,
+              &websocket, &options, path, "here", NULL);
+    }
+    assert_int_equal(await talk(&websocket), 0);
+    bide_websocket_close_operation close;
+    OWN(bide_websocket_close, &close, &websocket, BIDE_WEBSOCKET_NORMAL, "done");
+    assert_true(websocket.end.is_clean);
+    assert_int_equal(await bide_stream_shutdown_output(bide_memory_stream(&objects.pair.client)),
+                     0);
+    return filled(7);
+}
+
+/* ---- The handlers' frames ---- */
+
+#define HANDLER(name)                                          \
+    struct name##_handler {                                    \
+        bide_http_exchange exchange;                           \
+        async_frame(name) frame;                               \
+    };                                                         \
+    bide_coroutine(name##_body)                                \
+    {                                                          \
+        bide_begin(name##_body, struct name##_handler *self);  \
+        bide_try(async_##name(&self->frame, &self->exchange)); \
+        check_filled(&self->frame.result, 0);                  \
+        bide_end();                                            \
+    }
+HANDLER(echo)
+HANDLER(respond)
+HANDLER(send_page)
+HANDLER(upgrade)
+HANDLER(chat)
+
+static const bide_http_route routes[] = {
+    {"POST", "/echo", {&echo_body, sizeof(struct echo_handler)}, NULL},
+    {"GET", "/respond", {&respond_body, sizeof(struct respond_handler)}, NULL},
+    {"GET", "/page", {&send_page_body, sizeof(struct send_page_handler)}, NULL},
+    {"GET", "/upgrade", {&upgrade_body, sizeof(struct upgrade_handler)}, NULL},
+    {"GET", "/chat", {&chat_body, sizeof(struct chat_handler)}, NULL},
+    {"GET", "/named", {&chat_body, sizeof(struct chat_handler)}, NULL},
+};
+enum { ROUTES = sizeof routes / sizeof *routes };
+
+/* ---- Connections ---- */
 
 /* Serves without a struct, and with one. */
 async int hidden_serve(void)
 {
-    int status =
-        await bide_http_serve(&objects.http, bide_memory_stream(&objects.server), objects.room);
+    int status = await bide_http_serve(&objects.http, bide_memory_stream(&objects.pair.server),
+                                       objects.room);
     await large();
     return status;
 }
@@ -77,96 +196,233 @@ async struct big named_serve(void)
 {
     bide_http_connection connection;
     int status = await bide_http_serve(&connection, &objects.http,
-                                       bide_memory_stream(&objects.server), objects.room);
+                                       bide_memory_stream(&objects.pair.server), objects.room);
     await large();
     return filled(status);
 }
 
-/* ---- The client: its struct is beside the result ---- */
-
+/* The client: its struct is beside the result. */
 async struct big request(void)
 {
     static char memory[BIDE_HTTP_CLIENT_MEMORY];
     bide_http_client client;
     char bytes[32];
-    assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&objects.client), memory,
-                                           sizeof memory, NULL),
+    assert_int_equal(bide_http_client_init(&client, bide_memory_stream(&objects.pair.client),
+                                           memory, sizeof memory, NULL),
                      0);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(bide_http_client_start_request(&client, "POST", "/echo", "here"), 0);
         if (i == 2) {
             assert_int_equal(bide_http_client_add(&client, "Expect", "100-continue"), 0);
             assert_int_equal(bide_http_client_finish_head(&client, 5), 0);
-            assert_int_equal(await bide_http_client_continue(&client), 0);
+            OWN(bide_http_client_continue, &client);
             assert_true(client.continues);
-            await large();
         }
-        assert_int_equal(await bide_http_client_write(&client, "hello", 5), 0);
-        await large();
-        assert_int_equal(await bide_http_client_flush(&client), 0);
-        await large();
-        assert_int_equal(await bide_http_client_recv(&client), 0);
-        await large();
+        OWN(bide_http_client_write, &client, "hello", 5);
+        OWN(bide_http_client_flush, &client);
+        OWN(bide_http_client_recv, &client);
         assert_int_equal(client.response.status, 200);
-        assert_int_equal(await bide_http_client_read(&client, bytes, sizeof bytes), 0);
-        await large();
+        OWN(bide_http_client_read, &client, bytes, sizeof bytes);
         assert_int_equal(client.count, 5);
         assert_memory_equal(bytes, "hello", 5);
         assert_int_equal(await bide_http_client_read(&client, bytes, sizeof bytes), 0);
         assert_int_equal(client.count, 0);
     }
+    static const char *const paths[] = {"/respond", "/page"};
+    for (int i = 0; i < 2; i++) {
+        size_t size = 0;
+        assert_int_equal(bide_http_client_start_request(&client, "GET", paths[i], "here"), 0);
+        OWN(bide_http_client_recv, &client);
+        do {
+            assert_int_equal(await bide_http_client_read(&client, bytes, sizeof bytes), 0);
+            size += client.count;
+        } while (client.count > 0);
+        assert_int_equal(size, i == 0 ? 5 : 10000);
+    }
     bide_stream_operation end;
-    assert_int_equal(await bide_stream_shutdown_output(&end, bide_memory_stream(&objects.client)),
-                     0);
-    await large();
+    OWN(bide_stream_shutdown_output, &end, bide_memory_stream(&objects.pair.client));
     return filled(7);
 }
 
-static void set_up(void)
+async struct big request_upgrade(void)
 {
-    bide_memory_pipe_init(&objects.there, objects.memory[0], sizeof objects.memory[0]);
-    bide_memory_pipe_init(&objects.back, objects.memory[1], sizeof objects.memory[1]);
-    objects.client = (bide_memory_end){&objects.back, &objects.there};
-    objects.server = (bide_memory_end){&objects.there, &objects.back};
+    static const char head[] =
+        "GET /upgrade HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: five\r\n\r\n";
+    bide_stream stream = bide_memory_stream(&objects.pair.client);
+    char bytes[512] = "";
+    size_t size = 0;
+    VALUE(bide_stream_write, (long)sizeof head - 1, stream, head, sizeof head - 1);
+    VALUE(bide_stream_write, 5, stream, "54321", 5);
+    for (long count;
+         (count = await bide_stream_read(stream, bytes + size, sizeof bytes - 1 - size)) > 0;)
+        size += (size_t)count, bytes[size] = '\0';
+    assert_memory_equal(bytes, "HTTP/1.1 101 ", 13);
+    assert_string_equal(bytes + size - 5, "54321");
+    VALUE(bide_stream_shutdown_output, 0, stream);
+    return filled(7);
 }
 
-async int both(void)
+/* Each server beside a client. */
+#define SERVE(serve, expression, client, ...)                                                      \
+    do {                                                                                           \
+        async_frame(serve) server;                                                                 \
+        async_frame(client) peer;                                                                  \
+        memory_pair_init(&objects.pair);                                                           \
+        assert_int_equal(await all(async_##serve(&server), async_##client(&peer __VA_ARGS__)), 0); \
+        expression;                                                                                \
+        check_filled(&peer.result, 7);                                                             \
+    } while (0)
+
+async int serve_each(void)
 {
-    async_frame(hidden_serve) hidden;
-    async_frame(named_serve) named;
-    async_frame(request) client;
-    set_up();
-    assert_int_equal(await all(async_hidden_serve(&hidden), async_request(&client)), 0);
-    assert_int_equal(hidden.result, 0);
-    check_filled(&client.result, 7);
-    set_up();
-    assert_int_equal(await all(async_named_serve(&named), async_request(&client)), 0);
-    check_filled(&named.result, 0);
+    SERVE(hidden_serve, assert_int_equal(server.result, 0), request, );
+    SERVE(named_serve, check_filled(&server.result, 0), request, );
+    SERVE(named_serve, check_filled(&server.result, 0), open_chat, , "/chat");
+    SERVE(hidden_serve, assert_int_equal(server.result, 0), open_chat, , "/named");
+    return 1;
+}
+
+/* What an upgrade ends with is the client's: it reads to the end of the stream. */
+async int serve_upgrade(void)
+{
+    async_frame(hidden_serve) server;
+    bide_stream_operation end;
+    int status = await async_hidden_serve(&server);
+    OWN(bide_stream_shutdown_output, &end, bide_memory_stream(&objects.pair.server));
+    assert_int_equal(server.result, 0);
+    return status;
+}
+
+async int upgrades(void)
+{
+    async_frame(request_upgrade) client;
+    memory_pair_init(&objects.pair);
+    assert_int_equal(await all(serve_upgrade(), async_request_upgrade(&client)), 0);
     check_filled(&client.result, 7);
     return 1;
 }
 
-static void test_each(void **state)
+/* ---- A server that accepts, and its log ---- */
+
+async int run_log(void)
 {
-    static async_frame(both) frame;
-    bide_loop *loop;
-    (void)state;
-    assert_int_equal(bide_loop_create(&loop, NULL), 0);
-    assert_int_equal(
-        bide_http_server_init(&objects.http,
-                              &(bide_http_options){.handler = {&echo_body, sizeof(struct echo)}}),
-        0);
-    objects.room = malloc(bide_http_memory_size(&objects.http));
-    assert_non_null(objects.room);
-    memset(&frame, 0xd5, sizeof frame);
-    assert_int_equal(bide_loop_wait(loop, async_both(&frame)), 0);
-    assert_int_equal(frame.result, 1);
-    free(objects.room);
-    bide_loop_destroy(loop);
+    int status = await bide_http_log_run(&objects.log);
+    await large();
+    return status;
 }
+
+async int run_server(void)
+{
+    int status = await bide_http_server_run(&objects.http);
+    await large();
+    return status;
+}
+
+async int use_server(const bide_address *address)
+{
+    static const char head[] = "GET /respond HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+    bide_descriptor client;
+    char bytes[512];
+    bide_auto_event_waiter flushed;
+    assert_int_equal(await bide_connect(&client, address), 0);
+    assert_int_equal(await bide_send(&client, head, sizeof head - 1), sizeof head - 1);
+    assert_in_range(await bide_recv(&client, bytes, sizeof bytes), 13, sizeof bytes);
+    assert_memory_equal(bytes, "HTTP/1.1 200 ", 13);
+    bide_close(&client);
+    bide_http_server_shut_down(&objects.http, 0);
+    VALUE(bide_http_log_flush, 0, &objects.log);
+    OWN(bide_http_log_flush, &flushed, &objects.log);
+    bide_http_log_close(&objects.log);
+    return 0;
+}
+
+async struct big accepts(void)
+{
+    bide_address address;
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(await bide_listen(&objects.http.server.listener, &address, 8), 0);
+    assert_int_equal(bide_local_address(&objects.http.server.listener, &address), 0);
+    assert_int_equal(await all(run_log(), run_server(), use_server(&address)), 0);
+    bide_close(&objects.http.server.listener);
+    return filled(0);
+}
+
+/* ---- */
+
+static bide_loop *loop;
+
+static void open_temporary(bide_descriptor *descriptor, size_t size)
+{
+    char path[] = "/tmp/bide_http_operations_XXXXXX";
+    int fd = mkostemp(path, O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    bide_descriptor_init(descriptor, fd);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    static bide_http_router router;
+    bide_http_router_init(&router, routes, ROUTES);
+    memset(&objects, 0, sizeof objects);
+    open_temporary(&objects.page, 10000);
+    open_temporary(&objects.log_file, 0);
+    bide_http_log_init(&objects.log, &objects.log_file, objects.memory, sizeof objects.memory,
+                       BIDE_HTTP_LOG_COMMON);
+    bide_http_options options = {.select_handler = bide_http_route_request,
+                                 .argument = &router,
+                                 .max_frame_size = router.frame,
+                                 .log = &objects.log,
+                                 .max_connections = 2};
+    if (bide_http_server_init(&objects.http, &options) < 0)
+        return -1;
+    objects.room = malloc(bide_http_memory_size(&objects.http));
+    return objects.room != NULL ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(objects.room);
+    bide_close(&objects.page);
+    bide_close(&objects.log_file);
+    return 0;
+}
+
+static int create_loop(void **state)
+{
+    (void)state;
+    return bide_loop_create(&loop, NULL);
+}
+
+static int destroy_loop(void **state)
+{
+    (void)state;
+    bide_loop_destroy(loop);
+    return 0;
+}
+
+#define TEST(name, expression)                                           \
+    static void test_##name(void **state)                                \
+    {                                                                    \
+        static async_frame(name) frame;                                  \
+        (void)state;                                                     \
+        memset(&frame, 0xd5, sizeof frame);                              \
+        assert_int_equal(bide_loop_wait(loop, async_##name(&frame)), 0); \
+        expression;                                                      \
+    }
+TEST(serve_each, assert_int_equal(frame.result, 1))
+TEST(upgrades, assert_int_equal(frame.result, 1))
+TEST(accepts, check_filled(&frame.result, 0))
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_each)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_serve_each, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_upgrades, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_accepts, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, create_loop, destroy_loop);
 }

@@ -3,46 +3,12 @@
  * struct before a large await that takes over the memory of awaits, and with a struct of its own in a function
  * whose result takes over the memory of its variables. Translated by bidec.
  */
-#include "testing.h"
+#include "operations.h"
 
-#include "bide/async.h"
 #include "bide/bide.h"
 #include "bide/extend/wrapper.h"
 
 #include <sys/socket.h>
-
-/* ---- What takes over memory ---- */
-
-enum { LONGS = 80 };
-
-struct big {
-    long a[LONGS]; /* 640 bytes */
-};
-
-/* Suspends with a frame full of a pattern, more than once. */
-async void large(void)
-{
-    unsigned char pattern[3000];
-    for (int i = 0; i < 3; i++) {
-        memset(pattern, 0xa5, sizeof pattern);
-        await bide_sleep_for(1);
-        for (size_t byte = 0; byte < sizeof pattern; byte++)
-            assert_int_equal(pattern[byte], 0xa5);
-    }
-}
-
-static void fill(struct big *big, long status)
-{
-    for (int i = 0; i < LONGS; i++)
-        big->a[i] = ~(long)i;
-    big->a[LONGS / 2] = status;
-}
-
-static void check_filled(const struct big *big, long status)
-{
-    for (int i = 0; i < LONGS; i++)
-        assert_int_equal(big->a[i], i == LONGS / 2 ? status : ~(long)i);
-}
 
 /* ---- Operations that stay until their await has ended ---- */
 
@@ -134,7 +100,7 @@ static bide_auto_event begun;
         bide_auto_event_set(&begun);                        \
         int status = await operation(&own, __VA_ARGS__);    \
         await large();                                      \
-        fill(&big, status);                                 \
+        big = filled(status);                                 \
         return big;                                         \
     }
 OPERATIONS(DEFINE_HIDDEN_AND_NAMED)
@@ -254,7 +220,7 @@ static BIDE_THREAD_LOCAL bool is_main;
 async struct big moves(bide_scheduler *home)
 {
     struct big big;
-    fill(&big, 5);
+    big = filled(5);
     await large();
     await bide_schedule(elsewhere);
     assert_false(is_main);
@@ -273,7 +239,7 @@ async struct big moves(bide_scheduler *home)
 async struct big moves_by_name(bide_scheduler *home)
 {
     struct big big;
-    fill(&big, 6);
+    big = filled(6);
     if (!is_main)
         return big;
     {
@@ -282,7 +248,7 @@ async struct big moves_by_name(bide_scheduler *home)
     }
     {
         struct big other;
-        fill(&other, 7);
+        other = filled(7);
         await large();
         check_filled(&other, 7);
     }
@@ -311,7 +277,7 @@ async_created struct big moves_created(int depth)
     if (depth > 0)
         return await moves_created(depth - 1);
     struct big big;
-    fill(&big, 8);
+    big = filled(8);
     return big;
 }
 
@@ -322,7 +288,7 @@ async_sized(4000) struct big moves_sized(void)
     struct big big;
     await bide_schedule(elsewhere);
     await large();
-    fill(&big, 9);
+    big = filled(9);
     return big;
 }
 

@@ -2,46 +2,15 @@
  * The operations of TLS, over pipes in memory: each is awaited without its struct before a large await, and with it
  * in a function whose result takes over the memory of its variables. Translated by bidec.
  */
-#include "testing.h"
+#include "operations.h"
 
-#include "bide/async.h"
 #include "bide/bide.h"
 #include "bide/tls.h"
 
 #include "tls_certificates.h"
 
-struct big {
-    long a[80]; /* 640 bytes */
-};
-
-/* Suspends with a frame full of a pattern. */
-async void large(void)
-{
-    unsigned char pattern[3000];
-    memset(pattern, 0xa5, sizeof pattern);
-    await bide_sleep_for(1);
-    for (size_t byte = 0; byte < sizeof pattern; byte++)
-        assert_int_equal(pattern[byte], 0xa5);
-}
-
-static struct big filled(void)
-{
-    struct big big;
-    for (int i = 0; i < 80; i++)
-        big.a[i] = ~(long)i;
-    return big;
-}
-
-static void check_filled(const struct big *big)
-{
-    for (int i = 0; i < 80; i++)
-        assert_int_equal(big->a[i], ~(long)i);
-}
-
 static struct {
-    bide_memory_pipe there, back;
-    char memory[2][65536];
-    bide_memory_end client, server;
+    struct memory_pair pair;
     bide_tls_config *client_config, *server_config;
 } objects;
 
@@ -51,7 +20,8 @@ async int hidden_client(void)
     bide_tls tls;
     char bytes[16];
     assert_int_equal(await bide_tls_connect(&tls, objects.client_config,
-                                            bide_memory_stream(&objects.client), "server.test"),
+                                            bide_memory_stream(&objects.pair.client),
+                                            "server.test"),
                      0);
     await large();
     bide_stream stream = bide_tls_stream(&tls);
@@ -71,8 +41,9 @@ async int hidden_server(void)
 {
     bide_tls tls;
     char bytes[16];
-    assert_int_equal(
-        await bide_tls_accept(&tls, objects.server_config, bide_memory_stream(&objects.server)), 0);
+    assert_int_equal(await bide_tls_accept(&tls, objects.server_config,
+                                           bide_memory_stream(&objects.pair.server)),
+                     0);
     await large();
     bide_stream stream = bide_tls_stream(&tls);
     assert_int_equal(await bide_stream_read(stream, bytes, sizeof bytes), 5);
@@ -95,7 +66,8 @@ async struct big named_client(void)
     bide_stream_operation write, read, end;
     char bytes[16];
     assert_int_equal(await bide_tls_connect(&handshake, &tls, objects.client_config,
-                                            bide_memory_stream(&objects.client), "server.test"),
+                                            bide_memory_stream(&objects.pair.client),
+                                            "server.test"),
                      0);
     await large();
     bide_stream stream = bide_tls_stream(&tls);
@@ -110,7 +82,7 @@ async struct big named_client(void)
     assert_int_equal(await bide_stream_read(&read, stream, bytes, sizeof bytes), 0);
     assert_int_equal(bide_stream_count(&read, stream), 0);
     bide_tls_close(&tls);
-    return filled();
+    return filled(0);
 }
 
 async struct big named_server(void)
@@ -120,7 +92,7 @@ async struct big named_server(void)
     bide_stream_operation write, read, end;
     char bytes[16];
     assert_int_equal(await bide_tls_accept(&handshake, &tls, objects.server_config,
-                                           bide_memory_stream(&objects.server)),
+                                           bide_memory_stream(&objects.pair.server)),
                      0);
     await large();
     bide_stream stream = bide_tls_stream(&tls);
@@ -133,15 +105,7 @@ async struct big named_server(void)
     assert_int_equal(await bide_stream_read(&read, stream, bytes, sizeof bytes), 0);
     assert_int_equal(await bide_stream_shutdown_output(&end, stream), 0);
     bide_tls_close(&tls);
-    return filled();
-}
-
-static void set_up(void)
-{
-    bide_memory_pipe_init(&objects.there, objects.memory[0], sizeof objects.memory[0]);
-    bide_memory_pipe_init(&objects.back, objects.memory[1], sizeof objects.memory[1]);
-    objects.client = (bide_memory_end){&objects.back, &objects.there};
-    objects.server = (bide_memory_end){&objects.there, &objects.back};
+    return filled(0);
 }
 
 async int both(void)
@@ -150,13 +114,13 @@ async int both(void)
     async_frame(hidden_server) server;
     async_frame(named_client) named_to;
     async_frame(named_server) named_from;
-    set_up();
+    memory_pair_init(&objects.pair);
     assert_int_equal(await all(async_hidden_client(&client), async_hidden_server(&server)), 0);
     assert_int_equal(client.result + server.result, 2);
-    set_up();
+    memory_pair_init(&objects.pair);
     assert_int_equal(await all(async_named_client(&named_to), async_named_server(&named_from)), 0);
-    check_filled(&named_to.result);
-    check_filled(&named_from.result);
+    check_filled(&named_to.result, 0);
+    check_filled(&named_from.result, 0);
     return 1;
 }
 

@@ -6,9 +6,8 @@
  * result takes over the memory of their variables. Translated by bidec.
  */
 #define _GNU_SOURCE
-#include "testing.h"
+#include "operations.h"
 
-#include "bide/async.h"
 #include "bide/bide.h"
 
 #include <fcntl.h>
@@ -20,58 +19,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-
-static int rows; /* that were run */
-
-/* Suspends with a frame full of a pattern. */
-async void large(void)
-{
-    unsigned char pattern[2000];
-    memset(pattern, 0xa5, sizeof pattern);
-    await bide_sleep_for(1);
-    for (size_t byte = 0; byte < sizeof pattern; byte++)
-        assert_int_equal(pattern[byte], 0xa5);
-}
-
-/* A row: the operation, called without its struct, and its value. */
-#define VALUE(name, value, ...)                    \
-    do {                                           \
-        assert_int_equal(await name(__VA_ARGS__), value); \
-        await large();                             \
-        rows++;                                    \
-    } while (0)
-
-/* The same with a struct, which has what the operation has found, also behind a large await. */
-#define NAMED(type, name, expression, value, ...)         \
-    do {                                                  \
-        type own;                                         \
-        assert_int_equal(await name(&own, __VA_ARGS__), 0); \
-        await large();                                    \
-        assert_int_equal(expression, value);              \
-        rows++;                                           \
-    } while (0)
-
-/* What lies over the variables of a function with named structs when it has ended. */
-struct big {
-    long a[80]; /* 640 bytes */
-};
-
-static struct big filled(void)
-{
-    struct big big;
-    for (int i = 0; i < 80; i++)
-        big.a[i] = ~(long)i;
-    return big;
-}
-
-static bool is_filled(const struct big *big)
-{
-    for (int i = 0; i < 80; i++) {
-        if (big->a[i] != ~(long)i)
-            return false;
-    }
-    return true;
-}
 
 /* The same of a call in a wrapper. */
 #define WITHIN(name, value, ...) \
@@ -208,6 +155,7 @@ async int files(void)
     VALUE(bide_truncate, 0, &file, 8);
     rows++;
     long status = await bide_allocate(&file, 0, 0, 100); /* (not every file system can) */
+    await large();
     assert_true(status == 0 || status == -EOPNOTSUPP);
     VALUE(bide_truncate, 0, &file, 8);
     VALUE(bide_rename, 0, path_of("a"), path_of("b"));
@@ -365,7 +313,7 @@ async struct big named_files(void)
     bide_close(&file);
     NAMED(bide_file_operation, bide_unlink, own.operation.count, 0, path_of("n/a"), 0);
     NAMED(bide_file_operation, bide_unlink, own.operation.count, 0, path_of("n"), AT_REMOVEDIR);
-    return filled();
+    return filled(0);
 }
 
 async struct big named_others(void)
@@ -413,7 +361,7 @@ async struct big named_others(void)
     bide_close(&server);
     bide_close(&listener);
     bide_names_destroy(names);
-    return filled();
+    return filled(0);
 }
 
 /* ---- Streams, of each kind ---- */
@@ -452,6 +400,7 @@ async int stream(bide_stream input, bide_stream output)
     VALUE(bide_stream_shutdown_output, 0, output);
     rows++;
     assert_int_equal(await bide_stream_ended(-EIO), -EIO);
+    await large();
     assert_int_equal(await bide_stream_ended(0), 0);
     return 0;
 }
@@ -510,7 +459,7 @@ static bide_loop *loop;
         (void)state;                                                     \
         rows = 0;                                                        \
         assert_int_equal(bide_loop_wait(loop, async_##name(&frame)), 0); \
-        assert_true(is_filled(&frame.result));                           \
+        check_filled(&frame.result, 0);                           \
         assert_true(rows > 2);                                           \
     }
 

@@ -21,7 +21,6 @@ extern bide_frame *bide_frame_;
 #define BIDE_EDITOR_ __attribute__((overloadable))
 int bide_with_value_(struct bide_here_ *bide_here, const bide_context_key_ *key, const void *value, ...) BIDE_EDITOR_;
 int (bide_forward_init)(const bide_wrapper_ops *ops, ...) BIDE_EDITOR_;
-int (bide_async_generator_next)(bide_async_generator *generator) BIDE_EDITOR_;
 int (bide_deadline_stop)(bide_deadline *deadline) BIDE_EDITOR_;
 int (bide_with_deadline)(uint64_t time, ...) BIDE_EDITOR_;
 int (bide_with_timeout)(uint64_t duration, ...) BIDE_EDITOR_;
@@ -185,7 +184,6 @@ int (bide_http_send_event)(bide_http_exchange *exchange, const bide_http_event *
 int (bide_http_log_flush)(bide_http_log *log) BIDE_EDITOR_;
 int (bide_websocket_send)(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
 int (bide_websocket_put)(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size) BIDE_EDITOR_;
-int (bide_websocket_send_fragment)(bide_websocket *websocket, bide_websocket_kind kind, const void *data, size_t size, _Bool is_last) BIDE_EDITOR_;
 int (bide_websocket_send_ping)(bide_websocket *websocket, const void *data, size_t size) BIDE_EDITOR_;
 int (bide_websocket_flush)(bide_websocket *websocket) BIDE_EDITOR_;
 int (bide_websocket_close)(bide_websocket *websocket, int code, const char *reason) BIDE_EDITOR_;

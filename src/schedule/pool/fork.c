@@ -39,6 +39,7 @@ typedef struct fork_stack {
     fork_segment *spare; /* or NULL */
     bide_scheduler *scheduler;
     bool is_in_pool;         /* if false, `end` is NULL */
+    bool is_drawn;           /* the scheduler's environment says how forks begin; not in a pool */
     bool has_nodes;          /* its frames have nodes, and `end` is NULL: the root has a source */
     struct fork_stack *next; /* in the worker's list */
     fork_segment first;
@@ -228,9 +229,12 @@ static fork_stack *fork_start_stack(bide_fork_task *self)
     if (made == NULL)
         return NULL;
     made->scheduler = context->scheduler;
+    const bide_environment *environment = context->scheduler->environment;
     made->is_in_pool = worker != NULL;
-    made->has_nodes = self->home != NULL ? fork_stack_of(self->home)->has_nodes
-                                         : worker != NULL && context->stop != NULL;
+    made->is_drawn = worker == NULL && environment != NULL && environment->fork != NULL;
+    made->has_nodes = self->home != NULL
+                          ? fork_stack_of(self->home)->has_nodes
+                          : (worker != NULL || made->is_drawn) && context->stop != NULL;
     fork_set_top(made, made->first.begin);
     if (self->home == NULL) {
         bool is_first;
@@ -320,13 +324,6 @@ bide_fork_task *bide_fork_task_grow_(bide_fork_task *self, size_t size, uintptr_
     return child;
 }
 
-bool bide_fork_task_begins_beside_(bide_fork_task *child)
-{
-    if ((child->parent & BIDE_FORK_NODE_) != 0)
-        child->frame.context = &fork_node_of(child)->context;
-    return (child->parent & BIDE_FORK_IN_TURN_) == 0;
-}
-
 /* ---- Parents that are taken off a deque ---- */
 
 /* Not by its child's end. */
@@ -336,6 +333,40 @@ static void fork_take_parent(bide_fork_task *parent)
         parent->home = parent->stack;
     parent->taken++;
     parent->stack = &bide_fork_task_no_stack_; /* the child has it */
+}
+
+/*
+ * On the only thread of a scheduler whose environment draws how a child begins. A parent that runs beside its child
+ * has been taken, as by another worker; there is no deque. So the child ends as one whose parent was taken.
+ */
+static int fork_begin_drawn(bide_fork_task *child)
+{
+    enum { IN_TURN, CHILD_FIRST, PARENT_FIRST };
+    bide_fork_task *parent = fork_task_of(child->parent);
+    bide_scheduler *scheduler = child->frame.context->scheduler;
+    unsigned drawn = scheduler->environment->fork(scheduler);
+    if (drawn == IN_TURN)
+        return BIDE_FORK_WAITS_;
+    child->parent &= ~(uintptr_t)BIDE_FORK_IN_TURN_;
+    fork_take_parent(parent);
+    if (drawn == CHILD_FIRST) {
+        bide_wake_one(&parent->awaiter);
+        return BIDE_FORK_WAITS_;
+    }
+    bide_assert(drawn == PARENT_FIRST);
+    child->awaiter.ops = parent->awaiter.ops;
+    child->awaiter.frame = &child->frame;
+    bide_wake_one(&child->awaiter);
+    return BIDE_FORK_LATER_;
+}
+
+int bide_fork_task_begins_(bide_fork_task *child)
+{
+    if ((child->parent & BIDE_FORK_NODE_) != 0)
+        child->frame.context = &fork_node_of(child)->context;
+    if ((child->parent & BIDE_FORK_IN_TURN_) == 0)
+        return BIDE_FORK_BESIDE_;
+    return fork_stack_of(child->stack)->is_drawn ? fork_begin_drawn(child) : BIDE_FORK_WAITS_;
 }
 
 void bide_fork_task_continue_(bide_join_half_ *taken)
@@ -400,7 +431,8 @@ static void fork_put_back(bide_fork_task *parent)
 /* A child has ended, on the stack `head`; the parent may have reached its join. True: it is last. */
 static bool fork_arrive(bide_fork_task *parent, bide_fork_stack_ *head)
 {
-    if (BIDE_UNLIKELY(fork_worker(fork_stack_of(head)->scheduler) == NULL))
+    if (BIDE_UNLIKELY(fork_worker(fork_stack_of(head)->scheduler) == NULL &&
+                      !fork_stack_of(head)->is_drawn))
         bide_misuse_("a forked coroutine has gone to another scheduler", "bide_fork", __FILE__,
                      __LINE__);
     if (fork_stack_is_empty(fork_stack_of(head)))

@@ -441,17 +441,8 @@ static void run_life(struct life *life)
     keyspace_init(&kv.keys, key);
     kv_update_clock(&kv);
     bide_mutex_init(&kv.save_lock);
-    journal->path = JOURNAL;
-    journal->fsync = life->fsync;
-    journal->clients = &kv.client_count;
+    journal_init(journal, JOURNAL, life->fsync, &kv.client_count);
     kv.client_count = (size_t)life->clients;
-    journal->last_group = bide_sequence_initial();
-    bide_descriptor_init_closed(&journal->file);
-    bide_sequence_barrier_init(&journal->written, journal->last_group);
-    bide_single_consumer_auto_event_init(&journal->writer_wakeup, false);
-    bide_single_consumer_auto_event_init(&journal->grown, false);
-    bide_mutex_init(&journal->sync_lock);
-    bide_mutex_init(&journal->file_lock);
     int status = bide_sim_loop_wait(&loop, async_live(&frame, life));
     REQUIRE(status == 0, "%s", strerror(-status));
     REQUIRE(made == life->changes, "%d of %d", made, life->changes);

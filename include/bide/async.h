@@ -240,9 +240,16 @@ BIDE_INLINE void bide_async_budget_keep_(bide_async_budget_ *budget)
         bide_budget_ = budget->kept = budget->left;
 }
 
+/* A part of the step function, whose place on the stack a debug build compares with an awaiter's. */
+#if BIDE_DEBUG && defined __GNUC__
+#define BIDE_ASYNC_IN_STEP_ static inline __attribute__((always_inline))
+#else
+#define BIDE_ASYNC_IN_STEP_ BIDE_INLINE
+#endif
+
 /* Before and after a child is called directly. */
-BIDE_INLINE void bide_async_calls_(bide_frame *frame, bide_awaiter *awaiter, const bide_point *here,
-                                   bide_async_budget_ *budget)
+BIDE_ASYNC_IN_STEP_ void bide_async_calls_(bide_frame *frame, bide_awaiter *awaiter,
+                                           const bide_point *here, bide_async_budget_ *budget)
 {
     bide_async_budget_keep_(budget);
     BIDE_STORE_ALONE_(((bide_frame *)(void *)awaiter)->context, frame->context);
@@ -285,9 +292,10 @@ typedef enum bide_async_looked_ {
  * One await, in two parts: has the operation ended? If not, the frame is saved. The table is read
  * once, right where the operation is made: so the compiler knows it, and steps a child directly.
  */
-BIDE_INLINE bide_async_looked_ bide_async_look_(bide_frame *frame, bide_awaiter *awaiter,
-                                                const bide_awaiter_ops *ops, const bide_point *here,
-                                                bide_async_budget_ *budget)
+BIDE_ASYNC_IN_STEP_ bide_async_looked_ bide_async_look_(bide_frame *frame, bide_awaiter *awaiter,
+                                                        const bide_awaiter_ops *ops,
+                                                        const bide_point *here,
+                                                        bide_async_budget_ *budget)
 {
 #if BIDE_DEBUG
     bide_check_awaited_(frame, awaiter, here, BIDE_STEP_TOP_);

@@ -20,6 +20,15 @@ async int later(int n)
     return n;
 }
 
+/* (without braces: what is written behind the return is no part of the if) */
+async void leaves(int n)
+{
+    if (n > 100)
+        return;
+    await later(n);
+    sum += n;
+}
+
 /* all uses are right: of blocks that are entered again, by a goto, by a case, and that overlap others */
 async int right(int n)
 {
@@ -256,6 +265,10 @@ for cc in ${BIDE_COMPILERS:-gcc clang-14 clang-19}; do
     find_symbolizer
     # shellcheck disable=SC2086 # words
     build() { "$bidec" "$cc" -std=gnu11 -g "$@" "-I$root/include" dead.c "$library" $BIDE_LIBS -o dead 2>said; }
+    # the translated text has no warnings of its own
+    "$cc" -std=gnu11 -fsanitize=address "-I$root/include" -D__BIDEC__=1 -E dead.c >dead.i && "$bidec" <dead.i >text.i &&
+        "$cc" -std=gnu11 -fsanitize=address -Wall -Wextra -Werror -c text.i -o text.o 2>said ||
+        { echo "$cc: the translated text is warned about:"; head -20 said; failed=1; }
     build -O1 && ./dead >expected 2>said || { echo "$cc: the program itself:"; cat said; failed=1; }
     for level in -O0 -O1; do
         if ! build $level -fsanitize=address || ! ./dead >seen 2>said || ! cmp -s expected seen; then

@@ -209,6 +209,20 @@ async int leaves_early(FILE *file, int n)
     }
     return status;
 }
+static void give_back(char **to)
+{
+    free(*to);
+}
+async int cleaned(int n)
+{
+    char *first = malloc(1);
+    defer free(first);
+    __attribute__((cleanup(give_back))) char *second = malloc(1);
+    if (n > 3)
+        return first == NULL;
+    await once(n);
+    return second == NULL;
+}
 async_sized(4096) int all_forms(bide_event *event, int n)
 {
     char *memory = malloc(16);

@@ -480,12 +480,10 @@ static void print_departure(const char *label, const struct text *saves, unsigne
 static void print_call(const struct function *f, const struct text *saves, unsigned point)
 {
     text_print(body,
-               "bide_next_ = bide_async_too_deep_();\n"
-               "if (__builtin_expect(bide_async_depth_(bide_depth_) != 0, 1)) {\n"
-               "    bide_async_calls_(bide_frame_, bide_awaiter_, &bide_async_%s_points_[%u], "
+               "bide_async_calls_(bide_frame_, bide_awaiter_, &bide_async_%s_points_[%u], "
                "&bide_budget_left_);\n"
-               "    bide_next_ = bide_async_%s_step_((bide_frame *)(void *)bide_awaiter_, "
-               "bide_async_inner_(bide_depth_)).frame;\n}\n"
+               "bide_next_ = bide_async_%s_step_((bide_frame *)(void *)bide_awaiter_, "
+               "bide_inner_).frame;\n"
                "if (__builtin_expect(bide_next_ != 0, 0)) {\n",
                function->name, point, f->name);
     print_departure("bide_pend_", saves, point);
@@ -642,8 +640,9 @@ const char *lower_await(struct node *node)
         struct value *value = find_value(f->waiter);
         size_t length = value != NULL ? strlen(value->expression) : 0;
         if (length > 2 && strcmp(value->expression + length - 2, "()") == 0)
-            return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)%.*s(&bide_self->%s))", value->type,
-                               value->type, (int)length - 2, value->expression, source->member);
+            return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)%.*s(&bide_self->%s))",
+                               value->type, value->type, (int)length - 2, value->expression,
+                               source->member);
         if (value != NULL)
             return format_text("(bide_status_ < 0 ? (%s)bide_status_ : (%s)bide_self->%s.%s)",
                                value->type, value->type, source->member, value->expression);

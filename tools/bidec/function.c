@@ -332,6 +332,8 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                  "    bide_async_looked_ bide_looked_;\n"
                  "    (void)bide_awaiter_, (void)bide_ops_, (void)bide_next_, (void)bide_status_, "
                  "(void)bide_here_, (void)bide_looked_;\n");
+    if (function->pends)
+        text_print(out, "    const unsigned bide_inner_ = bide_async_inner_(bide_depth_);\n");
     if (!function->returns_nothing)
         text_print(out, "    __typeof__(bide_self->result) bide_result_%s;\n",
                    has_deferred() && !function->returns_struct ? " = 0" : "");
@@ -345,15 +347,26 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     print_locals(out, function->scope);
     /* a frame that is destroyed has no result; this keeps compilers from warning about it */
     bool is_direct = may_be_direct(function);
+    /* (one without an await is short, and may be inlined) */
+    const char *finish = is_direct && count != 0 ? "bide_async_finish_" : "bide_frame_finish_";
     text_print(out, "\n");
     if (is_direct)
         text_print(out, "    if (!bide_async_is_direct_(bide_depth_)) {\n");
-    text_print(out,
-               "    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n%s"
-               "        goto bide_return_;\n    }\n",
-               last_cleanup != NULL && !function->returns_nothing
-                   ? "        __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
-                   : "");
+    text_print(out, "    if (__builtin_expect(bide_depth_ == (~0U), 0)) {\n");
+    if (last_cleanup != NULL) {
+        text_print(
+            out, "%s        goto bide_return_;\n",
+            !function->returns_nothing
+                ? "        __builtin_memset((void *)&bide_result_, 0, sizeof bide_result_);\n"
+                : "");
+    } else {
+        print_frame_life(out, "bide_self");
+        text_print(out,
+                   "        return bide_next_frame(%s(bide_frame_, &bide_async_%s_code_, "
+                   "&bide_async_%s_finished_, -2147483647 - 1));\n",
+                   finish, name, name);
+    }
+    text_print(out, "    }\n");
     if (count != 0) {
         text_print(out, "    switch (bide_frame_point(bide_frame_)->number) {\n");
         for (unsigned i = 1; i <= count; i++)
@@ -362,6 +375,9 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
     }
     if (is_direct)
         text_print(out, "    }\n");
+    if (is_direct && function->pends)
+        text_print(out, "    else if (bide_async_ends_depth_(bide_depth_))\n"
+                        "        return bide_next_frame(bide_async_too_deep_());\n");
     text_print(out, "    bide_frame_runs_(bide_frame_);\n");
     for (struct declarator *d = function->parameters; d != NULL; d = d->next) {
         if (d->symbol != NULL && d->symbol->is_local)
@@ -378,7 +394,7 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         text_print(out, "    bide_result_ = 0;\n");
     if (function->passes_errors)
         print_passed_error(out);
-    text_print(out, "bide_return_:\n");
+    text_print(out, "bide_return_: __attribute__((__unused__));\n");
     if (function->kind != NULL)
         print_kind_return(out);
     print_frame_life(out, "bide_self");
@@ -386,12 +402,16 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
         print_cleanup(out, c);
         text_print(out, "\n");
     }
-    text_print(out,
-               "%s    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
-               "        return bide_next_frame(bide_frame_finish_(bide_frame_, "
-               "&bide_async_%s_code_, &bide_async_%s_finished_, -2147483647 - 1));\n",
-               has_budget(function) ? "    bide_async_budget_keep_(&bide_budget_left_);\n" : "",
-               name, name);
+    if (has_budget(function))
+        text_print(out, "    bide_async_budget_keep_(&bide_budget_left_);\n");
+    if (count != 0 && (is_direct || last_cleanup != NULL))
+        text_print(out, "    bide_depth_ = bide_async_unknown_(bide_depth_);\n");
+    if (last_cleanup != NULL)
+        text_print(out,
+                   "    if (__builtin_expect(bide_depth_ == (~0U), 0))\n"
+                   "        return bide_next_frame(%s(bide_frame_, &bide_async_%s_code_, "
+                   "&bide_async_%s_finished_, -2147483647 - 1));\n",
+                   finish, name, name);
     if (!function->returns_nothing)
         text_print(out, "    __builtin_memcpy((void *)&bide_self->result, &bide_result_, sizeof "
                         "bide_result_);\n");
@@ -407,9 +427,9 @@ static void print_step(struct text *out, unsigned count, const struct text *stat
                    "&bide_async_%s_code_, &bide_async_%s_finished_, %s));\n",
                    name, name, error);
     text_print(out,
-               "    return bide_next_frame(bide_frame_finish_(bide_frame_, &bide_async_%s_code_, "
+               "    return bide_next_frame(%s(bide_frame_, &bide_async_%s_code_, "
                "&bide_async_%s_finished_, %s));\n",
-               name, name, error);
+               finish, name, name, error);
     if (function->waits)
         text_print(out, "bide_wait_:\n    bide_async_budget_keep_(&bide_budget_left_);\n"
                         "    return bide_next_frame(bide_async_wait_(bide_frame_, bide_awaiter_, "

@@ -247,6 +247,19 @@ static void note_order(const struct node *node)
         changes[node->first].is_ordered = changes[node->end - 1].was_ordered = true;
 }
 
+/* No jump may pass such a variable in its block: clang says so. */
+static bool has_cleanup_behind(const struct node *defer)
+{
+    for (int i = defer->end, depth = 0; depth >= 0; i++) {
+        depth += token_is(i, "{");
+        depth -= token_is(i, "}");
+        if (depth == 0 && (token_is(i, "cleanup") || token_is(i, "__cleanup__")) &&
+            token_is(i + 1, "("))
+            return true;
+    }
+    return false;
+}
+
 static void read_node(const struct node *node)
 {
     note_order(node);
@@ -277,7 +290,12 @@ static void read_node(const struct node *node)
         read_block_call(node);
         return;
     case S_DEFER:
-        changes[node->first].moved = node->end;
+        if (has_cleanup_behind(node)) {
+            changes[node->first].instead = "{ if (bide_plain_more_())";
+            add_after(node->end - 1, " }");
+        } else {
+            changes[node->first].moved = node->end;
+        }
         break;
     case S_YIELD:
         if (node->passes_errors) /* yield_from */

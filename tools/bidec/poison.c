@@ -23,16 +23,21 @@ static const char *region_text(const char *what, struct scope *of)
                        what, of->region, frame_tag(), of->region, frame_tag(), of->region);
 }
 
+/* On a line of its own: behind a statement of the user's it would be misleading. */
 void begin_life(struct scope *of)
 {
-    if (poisons)
-        text_print(body, " %s", region_text("unpoison", of));
+    if (!poisons)
+        return;
+    begin_generated_text(of->first);
+    text_print(body, "%s", region_text("unpoison", of));
 }
 
 void end_life(struct scope *of)
 {
-    if (poisons)
-        text_print(body, " %s", region_text("poison", of));
+    if (!poisons)
+        return;
+    begin_generated_text(of->last);
+    text_print(body, "%s", region_text("poison", of));
 }
 
 /* What a jump does that enters scopes: `in`, and those around it up to `outside`, which it is in. */

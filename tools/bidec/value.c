@@ -568,10 +568,12 @@ void lower_discarded(struct node *node)
         print_locals(body, node->a->scope);
         begin_life(node->a->scope);
         for (struct node *s = node->a->list; s != NULL; s = s->next) {
-            if (s->next == NULL && s->kind == S_EXPRESSION && !s->awaits)
+            if (s->next == NULL && s->kind == S_EXPRESSION && !s->awaits) {
+                begin_user_text(s->first);
                 text_print(body, "(void)(%s);", step_text(s->a->first, s->a->end));
-            else
+            } else {
                 lower_statement(s);
+            }
         }
         lower_cleanups(node->a->scope);
         begin_life(node->a->scope);

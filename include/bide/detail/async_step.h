@@ -24,7 +24,7 @@ BIDE_EXTERN_C_BEGIN
 
 #define BIDE_ASYNC_DIRECT_ (1U << 30)
 
-/* As the frame that a child returns: it was not called, because the depth was used up. */
+/* As the frame that a child returns: it has not begun, because the depth is used up. */
 BIDE_INLINE bide_frame *bide_async_too_deep_(void)
 {
     return (bide_frame *)1;
@@ -36,19 +36,32 @@ BIDE_INLINE bool bide_async_is_direct_(unsigned depth)
     return (int)depth >= (int)BIDE_ASYNC_DIRECT_;
 }
 
-BIDE_INLINE unsigned bide_async_depth_(unsigned depth)
-{
-    return depth & 0xff;
-}
-
-/* The depth for a direct child. */
+/* The depth for direct children. */
 BIDE_INLINE unsigned bide_async_inner_(unsigned depth)
 {
-    return bide_async_depth_(depth - 1) | BIDE_ASYNC_DIRECT_;
+    return bide_async_is_direct_(depth) ? depth - 1 : depth + BIDE_ASYNC_DIRECT_;
+}
+
+/* A direct child that would call others does not begin. One that calls none may run: it is the last. */
+BIDE_INLINE bool bide_async_ends_depth_(unsigned depth)
+{
+    return BIDE_UNLIKELY(depth == BIDE_ASYNC_DIRECT_);
 }
 
 /*
- * The next two exist once in each file, not in the library, so that the file's BIDE_DEBUG decides. They are not inlined:
+ * The depth, of which gcc forgets what it has found out: to save a test at the function's end, it would have the statements
+ * in front of the end twice, for frames that are direct and for others. (clang does not.)
+ */
+BIDE_INLINE unsigned bide_async_unknown_(unsigned depth)
+{
+#if defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__
+    __asm__("" : "+r"(depth));
+#endif
+    return depth;
+}
+
+/*
+ * The next three exist once in each file, not in the library, so that the file's BIDE_DEBUG decides. They are not inlined:
  * each await that suspends goes through them.
  */
 #if defined __GNUC__
@@ -56,6 +69,14 @@ BIDE_INLINE unsigned bide_async_inner_(unsigned depth)
 #else
 #define BIDE_ASYNC_SHARED_ static
 #endif
+
+/* A frame that is not direct ends, or is destroyed. */
+BIDE_ASYNC_SHARED_ bide_frame *bide_async_finish_(bide_frame *frame,
+                                                  const bide_coroutine_code *code,
+                                                  const bide_point *finished, int error)
+{
+    return bide_frame_finish_(frame, code, finished, error);
+}
 
 /* A saved frame begins its operation. Returns the frame that runs next: itself if the operation has ended. */
 BIDE_INLINE bide_frame *bide_async_begin_(bide_frame *frame, unsigned depth)
@@ -86,8 +107,10 @@ BIDE_ASYNC_SHARED_ bide_frame *bide_async_pend_(bide_frame *frame, bide_awaiter 
                                                 const bide_point *here, unsigned depth,
                                                 bide_frame *leaf)
 {
-    if (leaf == bide_async_too_deep_())
+    if (leaf == bide_async_too_deep_()) {
+        bide_flight_ends_(child);
         return bide_async_wait_(frame, child, here, depth);
+    }
     return bide_async_is_direct_(depth) ? leaf : bide_async_begin_(leaf, depth);
 }
 

@@ -33,7 +33,7 @@
 #ifndef BIDE_DUMP_H
 #define BIDE_DUMP_H
 
-#include "bide/compiler.h"
+#include "bide/frame.h"
 
 #include <stdio.h>
 
@@ -60,6 +60,13 @@ BIDE_EXTERN_C_BEGIN
  * process_vm_readv nor through a pipe). Suspends: never. Progress: blocks, on the file.
  */
 int bide_dump(FILE *file);
+
+/*
+ * The same of the tasks that were begun on `scheduler`, such as a pool that did not end by its deadline
+ * (bide_thread_pool_shutdown). NULL: of all.
+ * Threads: as bide_dump. Errors: as bide_dump. Suspends: never. Progress: blocks, on the file.
+ */
+int bide_dump_scheduler(FILE *file, const bide_scheduler *scheduler);
 
 BIDE_EXTERN_C_END
 

@@ -38,8 +38,8 @@ BIDE_EXTERN_C_BEGIN
 
 /*
  * Runs first(first_argument) and second(second_argument), perhaps at once, and returns when both
- * have ended. What both have written is there then. `first` runs on the calling thread, `second` on
- * it or on another worker's. NULL for one of them is misuse, which is detected if BIDE_DEBUG is 1; so it
+ * have ended. What both have written is there then. `first` runs on the calling thread, unless its stack is
+ * nearly used up (below); `second` on the same or on another worker's. NULL for one of them is misuse, which is detected if BIDE_DEBUG is 1; so it
  * is below.
  * Threads: any. Progress: blocks, while another worker runs `second`.
  */
@@ -55,8 +55,13 @@ BIDE_INLINE void bide_join(void (*first)(void *argument), void *first_argument,
         return;
     }
     size_t bottom = bide_atomic_load(&deque->bottom, relaxed);
+    if (BIDE_UNLIKELY(bottom % BIDE_JOIN_LOOK_ == 0) &&
+        BIDE_UNLIKELY(bide_join_is_deep_(deque, BIDE_JOIN_FRAME_(&half)))) {
+        bide_join_on_new_stack_(first, first_argument, second, second_argument);
+        return;
+    }
     if (BIDE_UNLIKELY(!bide_join_push_(deque, bottom, &half))) {
-        bide_join_in_turn_(first, first_argument, second, second_argument);
+        bide_join_without_room_(first, first_argument, second, second_argument);
         return;
     }
     first(first_argument);
@@ -139,9 +144,15 @@ BIDE_INLINE void bide_join_in_checked_(bide_thread_pool *pool, void (*first)(voi
  * coroutines in the meantime. A coroutine of the pool may join too: it does not suspend, and keeps
  * its worker until both halves have ended.
  *
- * Joins that nest are calls that nest: the depth is bounded by the worker's C stack, whether halves are stolen or
- * not. For deeper recursion give the pool's threads larger stacks (`stack_size` of bide_thread_pool_options), or
- * fork coroutines (fork.h), whose frames are not on the C stack.
+ * Joins that nest are calls that nest, and use the worker's C stack, whether halves are stolen or not. When three
+ * quarters of it are used, a join goes on with a new stack: on a thread of its own, in the worker's place, while the
+ * worker waits. So depth is bounded by memory, if the functions between two joins use less than a hundredth of the
+ * stack, and those that are called there do not depend on the thread (thread-local variables, locks that know their
+ * owner). It costs the start of a thread each time that joins cross that depth; `deep_joins` of
+ * bide_thread_pool_worker_stats counts these. If there is no such thread, the join is one on the old stack. To make
+ * it rarer give the pool's threads larger stacks (`stack_size` of bide_thread_pool_options), or fork
+ * coroutines (fork.h), whose frames are not on the C stack. Joins on threads that are no worker's, and on pools of
+ * loops (io_pool.h), have the thread's stack alone.
  */
 
 BIDE_EXTERN_C_END

@@ -75,7 +75,7 @@ typedef struct bide_thread_pool_options {
     unsigned event_interval;
 
     /* Bytes of each thread's stack, at least; 0: the system's default. Coroutines need little, but
-     * bide_join (join.h) recurses on it. */
+     * bide_join (join.h) recurses on it, and goes on with a new one when three quarters are used. */
     size_t stack_size;
 } bide_thread_pool_options;
 
@@ -93,7 +93,8 @@ typedef struct bide_thread_pool_worker_stats {
     uint64_t steals;
     uint64_t sleeps;
     uint64_t longest_run;
-    size_t ready; /* coroutines in its own queue; others may take them */
+    uint64_t deep_joins; /* how often a join has gone on with a new stack (join.h) */
+    size_t ready;        /* coroutines in its own queue; others may take them */
 } bide_thread_pool_worker_stats;
 
 /*
@@ -117,7 +118,8 @@ int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool
  * Ends the threads, once what is queued has run, and frees the pool; NULL is left as it is. Nothing
  * that belongs to the pool may be waiting any more: a timer that is still set, or something that
  * was begun on the pool and has not ended, is told as misuse, with the coroutine's name. On one of
- * the pool's own threads it is misuse too, and told; so it is in a child of fork.
+ * the pool's own threads it is misuse too, and told; so it is in a child of fork. A coroutine that never
+ * suspends, or is always ready again, keeps it waiting forever: bide_thread_pool_shutdown has a deadline.
  * Threads: any, except the pool's own. Progress: blocks.
  */
 void bide_thread_pool_destroy(bide_thread_pool *pool);
@@ -132,6 +134,42 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
 #define bide_thread_pool_destroy(pool) \
     bide_thread_pool_destroy_in_((pool), __func__, __FILE__, __LINE__)
 #endif
+
+/* What a shutdown has left. */
+typedef struct bide_thread_pool_remaining {
+    /* Tasks that were begun on the pool and have not ended: spawned ones, those that a thread waits for, and the
+     * coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as 0. */
+    size_t tasks;
+
+    unsigned threads; /* that have not ended: each runs a coroutine that does not suspend */
+    size_t ready;     /* coroutines that are ready and do not run */
+    bool has_timers;  /* whether timers are set, which do not come */
+} bide_thread_pool_remaining;
+
+/*
+ * Waits until all tasks of the pool have ended and nothing else of it runs, and ends its threads; but waits no longer
+ * than until `deadline` (bide_now), and up to 100 ms more for turns that run then. Returns 0 if nothing is left: then
+ * bide_thread_pool_destroy just frees the pool. Until then coroutines of the pool may do what they like, also start
+ * others on it. No other thread may start anything on the pool once this was called, but may end what its
+ * coroutines wait for.
+ *
+ * If something is left, puts its numbers in *remaining, unless that is NULL, and returns -ETIMEDOUT. The pool is halted
+ * then: a coroutine that is suspended stays so, and one that runs gets to its next suspension, if it has one. Worker
+ * threads end after that, each within its next turns. To see the tasks that are left, bide_dump_scheduler (dump.h)
+ * names them and what they wait for.
+ *
+ * A halted pool keeps wakes and posts, and runs nothing. A further call waits until `deadline` for its threads, and
+ * counts again. Once no thread is left, this thread may destroy the coroutines that remain (bide_destroy in handle.h;
+ * of a spawned one its root). When a call has returned 0, the pool may be destroyed. If a coroutine never suspends, that
+ * is never so: leave the pool, and end the process. To destroy the pool would wait for its threads, and then report
+ * what remains as misuse.
+ *
+ * It looks whether tasks have ended once in 50 us at first, and later once in 10 ms: that is how late it may be.
+ * On one of the pool's own threads it is misuse, and in a child of fork.
+ * Threads: any, except the pool's own; one at a time. Errors: -ETIMEDOUT. Progress: blocks, until the deadline.
+ */
+int bide_thread_pool_shutdown(bide_thread_pool *pool, uint64_t deadline,
+                              bide_thread_pool_remaining *remaining);
 
 /*
  * The pool as a scheduler, for a context.

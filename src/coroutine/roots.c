@@ -193,6 +193,47 @@ const bide_root *bide_roots_find_(const bide_scheduler *scheduler)
     return root;
 }
 
+static const bide_scheduler *scheduler_of_root(const bide_root_links_ *links)
+{
+    return bide_container_of(links, bide_root, links)->context.scheduler;
+}
+
+static const bide_scheduler *scheduler_of_branch(const bide_root_links_ *links)
+{
+    return bide_container_of(links, bide_branch, links)->context.scheduler;
+}
+
+static size_t count_in(bide_root_list_ *list,
+                       const bide_scheduler *(*scheduler_of)(const bide_root_links_ *links),
+                       const bide_scheduler *scheduler, size_t max)
+{
+    size_t count = 0;
+    bide_short_lock_take_(&list->lock);
+    for (const bide_root_links_ *links = list->first; links != NULL && count < max;
+         links = links->next)
+        count += links != &list->cursor && scheduler_of(links) == scheduler;
+    bide_short_lock_free_(&list->lock);
+    return count;
+}
+
+size_t bide_roots_count_(const bide_scheduler *scheduler, size_t max)
+{
+    size_t count = 0;
+#if BIDE_ROOTS
+    for (unsigned i = 0; i < BIDE_ROOT_LISTS_ && count < max; i++) {
+        count += count_in(&bide_roots_[i], scheduler_of_root, scheduler, max - count);
+        count += count_in(&bide_branches_[i], scheduler_of_branch, scheduler, max - count);
+    }
+#else
+    (void)scheduler;
+    (void)max;
+    (void)count_in;
+    (void)scheduler_of_root;
+    (void)scheduler_of_branch;
+#endif
+    return count;
+}
+
 /* ---- Forks ---- */
 
 void bide_roots_before_fork_(void)

@@ -78,6 +78,12 @@ void bide_roots_release_(bide_root_list_ *list);
 const bide_root *bide_roots_find_(const bide_scheduler *scheduler);
 
 /*
+ * How many roots and branches were begun on `scheduler` and have not ended, up to `max`; 0 if there are
+ * no lists. Holds each list's lock while it walks that list.
+ */
+size_t bide_roots_count_(const bide_scheduler *scheduler, size_t max);
+
+/*
  * Around a fork, where the system has forks: before it, and after it in the parent and in the
  * child. The lists are consistent in the child, and their locks free. If the parent `was_alone`, with
  * one thread, the child has its roots. Otherwise it drops them all: roots of other threads never end

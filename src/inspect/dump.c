@@ -21,6 +21,7 @@ enum { LOCKS_MAX = 16 };
 
 typedef struct dump {
     FILE *file;
+    const bide_scheduler *scheduler; /* only its tasks are written; NULL: all */
     size_t tasks;
     size_t locks_count;
     size_t locks_left_out; /* tasks that wait for others than these */
@@ -122,6 +123,8 @@ static bool dump_print_task(void *argument, const walk_task *task)
     bool named = task->context.bytes[0] != '\0';
     size_t shown = bide_walk_levels_(task);
     walk_lock lock = {NULL, NULL};
+    if (dump->scheduler != NULL && task->scheduler != dump->scheduler)
+        return true;
     bide_walk_describe_(task, &described);
     if (bide_walk_lock_of_(task, &lock))
         dump_note_lock(dump, &lock);
@@ -138,9 +141,9 @@ static bool dump_print_task(void *argument, const walk_task *task)
     return true;
 }
 
-int bide_dump(FILE *file)
+int bide_dump_scheduler(FILE *file, const bide_scheduler *scheduler)
 {
-    dump dump = {.file = file};
+    dump dump = {.file = file, .scheduler = scheduler};
     int error = bide_walk_tasks_(dump_print_task, &dump);
     if (error != 0)
         return error;
@@ -148,4 +151,9 @@ int bide_dump(FILE *file)
         dump_print_locks(&dump);
     fprintf(file, "%zu task%s\n", dump.tasks, dump.tasks == 1 ? "" : "s");
     return fflush(file) != 0 || ferror(file) ? -EIO : 0;
+}
+
+int bide_dump(FILE *file)
+{
+    return bide_dump_scheduler(file, NULL);
 }

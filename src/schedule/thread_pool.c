@@ -29,6 +29,15 @@ static bool pool_runs_here_only(bide_scheduler *scheduler)
     return bide_pool_worker_of_(pool) != NULL && pool->count == 1;
 }
 
+/* (A coroutine that is resumed on a thread beside a worker's could not use the driver.) */
+void bide_pool_measure_stack_(bide_pool_worker *worker)
+{
+    uintptr_t low = 0;
+    size_t size = worker->pool->driver == NULL ? bide_threads_stack_(&low) : 0;
+    worker->join.stack_low = low;
+    worker->join.stack_reserve = size / 4;
+}
+
 static void *pool_worker_main(void *argument)
 {
     bide_thread_pool *pool = argument;
@@ -45,11 +54,13 @@ static void *pool_worker_main(void *argument)
         pool->hooks.start(pool->hooks.argument, index);
     if (pool->driver != NULL)
         pool->driver->enter(pool->driver, index);
+    bide_pool_measure_stack_(worker);
     bide_pool_work_(worker);
     if (pool->driver != NULL)
         pool->driver->leave(pool->driver, index);
     if (pool->hooks.end != NULL)
         pool->hooks.end(pool->hooks.argument, index);
+    bide_pool_note_end_(pool);
     return NULL;
 }
 
@@ -74,6 +85,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->lifo_polls = 0;
     worker->keeps_time = false;
     worker->is_searching = false;
+    worker->halts = false;
     worker->random = index;
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
     worker->stacks = NULL;
@@ -81,6 +93,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     bide_atomic_init(&worker->steals, 0);
     bide_atomic_init(&worker->sleeps, 0);
     bide_atomic_init(&worker->longest, 0);
+    bide_atomic_init(&worker->deep_joins, 0);
     bide_atomic_init(&worker->seen_turns, 0);
 }
 
@@ -124,6 +137,7 @@ static void pool_apply_options(bide_thread_pool *pool, const bide_thread_pool_op
     pool->are_turns_timed = options->times_runs;
     if (options->event_interval != 0)
         pool->look_turns_max = options->event_interval;
+    pool->stack_size = options->stack_size;
     pool->hooks = options->hooks;
     if (options->name != NULL) {
         strncpy(pool->name, options->name, sizeof pool->name - 1);
@@ -146,12 +160,16 @@ static void pool_init(bide_thread_pool *pool)
     pool->hooks = (bide_thread_pool_hooks){NULL, NULL, NULL, NULL, NULL};
     pool->name[0] = '\0';
     pool->are_placed = false;
+    pool->stack_size = 0;
     pool->look_turns_max = BIDE_POOL_MAINTENANCE_TURNS_;
     pool->generation = bide_generation_;
     pool->driver = NULL;
     bide_atomic_init(&pool->deque_hooks, NULL);
     bide_atomic_init(&pool->begun, 0);
     bide_atomic_init(&pool->calls, 0);
+    bide_atomic_init(&pool->ended, 0);
+    bide_atomic_init(&pool->halted, 0);
+    pool->is_shut_down = pool->is_joined = false;
     bide_pool_init_blocked_(pool);
     bide_atomic_init(&pool->idle, 0);
     bide_atomic_init(&pool->watched, 0);
@@ -186,6 +204,13 @@ void bide_pool_free_(bide_thread_pool *pool)
     for (unsigned i = 0; i < pool->count; i++)
         bide_fork_task_free_stacks_(&pool->workers[i]);
     free(pool->memory);
+}
+
+void bide_pool_join_(bide_thread_pool *pool)
+{
+    if (!pool->is_joined)
+        bide_threads_join_(pool->threads, pool->count);
+    pool->is_joined = true;
 }
 
 static bool pool_may_use(const unsigned *processors, unsigned count)
@@ -251,10 +276,14 @@ void bide_thread_pool_destroy_in_(bide_thread_pool *pool, const char *function, 
     bide_registry_remove_(&pool->live);
 #endif
     bide_pool_end_(pool);
-    bide_threads_join_(pool->threads, pool->count);
+    bide_pool_join_(pool);
     bide_report_leaked_waiters_(&pool->scheduler, &pool->timers,
                                 "a thread pool is destroyed while a timer of it is set",
                                 "a thread pool is destroyed while a task of it waits", file, line);
+    if (bide_atomic_load(&pool->halted, relaxed) != 0 && bide_pool_count_all_ready_(pool) != 0)
+        bide_misuse_(
+            "a thread pool that was shut down is destroyed while a coroutine of it is ready",
+            function, file, line);
     if (pool->driver != NULL)
         pool->driver->destroy(pool->driver);
     bide_pool_free_(pool);
@@ -287,6 +316,7 @@ int bide_thread_pool_get_worker_stats(bide_thread_pool *pool, unsigned worker,
     counts->steals = bide_atomic_load(&of->steals, relaxed);
     counts->sleeps = bide_atomic_load(&of->sleeps, relaxed);
     counts->longest_run = bide_atomic_load(&of->longest, relaxed);
+    counts->deep_joins = bide_atomic_load(&of->deep_joins, relaxed);
     counts->ready = bide_pool_count_ready_(of);
     return 0;
 }

@@ -15,6 +15,25 @@ bool bide_threads_have_this_(const pthread_t *threads, unsigned count)
     return false;
 }
 
+size_t bide_threads_stack_(uintptr_t *low)
+{
+    size_t size = 0;
+    *low = 0;
+#if !BIDE_CHECK
+    pthread_attr_t attributes;
+    void *address = NULL;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return 0;
+    if (pthread_attr_getstack(&attributes, &address, &size) != 0)
+        size = 0;
+    pthread_attr_destroy(&attributes);
+    uintptr_t below = (uintptr_t)__builtin_frame_address(0) - (uintptr_t)address;
+    size = below < size ? below : 0;
+    *low = size != 0 ? (uintptr_t)address : 0;
+#endif
+    return size;
+}
+
 void bide_threads_join_(pthread_t *threads, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A limit that no machine reaches, and by which sizes cannot overflow. */
 enum { BIDE_THREADS_MAX_ = 65536 };
@@ -22,6 +23,12 @@ int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(vo
 /* The same with stacks of at least so many bytes, which may be -EINVAL; 0: the system's default. */
 int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
                               void *(*function)(void *), void *argument, void (*give_up)(void *));
+
+/*
+ * How many bytes of its stack the calling thread has below its current frame, and the lowest address; 0: unknown. (The
+ * system puts the thread's own variables on the same memory, which may be much of it.) Not of the first thread.
+ */
+size_t bide_threads_stack_(uintptr_t *low);
 
 /* Whether the calling thread is one of them, and so cannot join them. */
 bool bide_threads_have_this_(const pthread_t *threads, unsigned count);

@@ -14,6 +14,8 @@
 #include "bide/sleep.h"
 #include "bide/task.h"
 
+#include <errno.h>
+
 enum { JOBS = 3, MEET = 2, LATER = 5 };
 
 typedef struct job {
@@ -22,12 +24,13 @@ typedef struct job {
     bide_atomic(uint32_t) done; /* how often it has run */
     struct state *ends;         /* ends its pool when all jobs have run, or NULL */
     struct state *meets;        /* waits in it until MEET jobs have begun, or NULL */
+    bool writes;                /* `data` */
 } job;
 
 typedef struct state {
     bide_thread_pool *pool;
     bide_context context;
-    job jobs[JOBS];
+    job jobs[JOBS + 1]; /* the last is of the shutdown */
     bide_timer timer, later;
     bide_atomic(uint32_t) begun;
     bide_atomic(uint32_t) ended;
@@ -46,6 +49,10 @@ static bide_next job_step(bide_frame *frame, unsigned depth)
     job *self = bide_container_of(frame, job, frame);
     (void)depth;
     bide_check_assert(bide_plain_load(&self->data) == 42);
+    if (self->writes) {
+        bide_plain_store(&self->data, 43);
+        return bide_next_none();
+    }
     if (self->meets != NULL) {
         bide_atomic_fetch_add(&self->meets->begun, 1, release);
         bide_platform.wake(&self->meets->begun, MEET);
@@ -293,6 +300,52 @@ MAYBE_UNUSED static const bide_check_scenario created = {
     .never_spurious = true,
 };
 
+/* ---- A shutdown ---- */
+
+enum { SHUT_JOBS = JOBS + 1 };
+
+/* Each job has run, which is visible then, or is counted. */
+static void check_shut_down(state *s, const bide_thread_pool_remaining *remaining)
+{
+    size_t ran = 0;
+    for (unsigned i = 0; i < SHUT_JOBS; i++)
+        ran += bide_plain_load(&s->jobs[i].data) == 43;
+    bide_check_assert(remaining->threads == 0 && ran + remaining->ready == SHUT_JOBS);
+    bide_check_note(remaining->ready != 0 ? "some are left" : "none is left");
+}
+
+static void one_worker_and_its_jobs(void *p)
+{
+    state *s = p;
+    set_up(s, 1);
+    s->pool->is_joined = true; /* it has no thread of its own */
+    for (unsigned i = 0; i < SHUT_JOBS; i++) {
+        s->jobs[i].writes = true;
+        bide_run_queue_push_(&s->pool->workers[0].queue, make(s, i));
+    }
+}
+
+static void work_0_and_note(void *p)
+{
+    work_0(p);
+    bide_pool_note_end_(((state *)p)->pool);
+}
+
+/* The deadline passes whenever it likes. */
+static void shut_down(void *p)
+{
+    state *s = p;
+    bide_thread_pool_remaining remaining;
+    int status = bide_thread_pool_shutdown(s->pool, LATER, &remaining);
+    if (remaining.threads != 0)
+        status = bide_thread_pool_shutdown(s->pool, BIDE_FOREVER, &remaining);
+    bide_check_assert(status == (remaining.ready == 0 ? 0 : -ETIMEDOUT));
+    check_shut_down(s, &remaining);
+}
+
+SCENARIO(shut, "what_a_shutdown_leaves_is_counted_and_does_not_run", one_worker_and_its_jobs,
+         shut_down, work_0_and_note);
+
 /* A timer that no thread of the pool sets. */
 struct sleeper {
     bide_task task;
@@ -437,11 +490,11 @@ int main(int argc, char **argv)
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
 #else
     static const bide_check_scenario *const all[] = {
-        &ended, &posted,  &pushed,      &handed_over, &stolen_to_meet,
-        &timed, &created, &set_outside, &crowded,     NULL};
+        &ended,       &posted,  &pushed, &handed_over, &stolen_to_meet, &timed, &created,
+        &set_outside, &crowded, &shut,   NULL};
 #endif
-    static const char *const files[] = {"thread_pool.c", "worker.c",  "search.c", "parking.c",
-                                        "worker.h",      "threads.c", NULL};
+    static const char *const files[] = {"thread_pool.c", "worker.c", "search.c",  "parking.c",
+                                        "shutdown.c",    "worker.h", "threads.c", NULL};
     static const bide_check_reason reasons[] = {
         {"bide_pool_run_one_", "load", "&pool->deque_hooks", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},

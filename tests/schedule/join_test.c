@@ -231,6 +231,68 @@ static void more_halves_than_a_deque_holds_run_in_turn(void **state)
     }
 }
 
+static uint64_t count_deep_joins(bide_thread_pool *pool)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < bide_thread_pool_threads(pool); i++) {
+        bide_thread_pool_worker_stats stats;
+        assert_int_equal(bide_thread_pool_get_worker_stats(pool, i, &stats), 0);
+        count += stats.deep_joins;
+    }
+    return count;
+}
+
+static void joins_nest_deeper_than_a_stack(void **state)
+{
+    (void)state;
+    enum {
+        DEPTH = 200000,
+        STACK = 1 << 20
+    }; /* (ThreadSanitizer knows 65,536 nested calls of a thread) */
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        bide_thread_pool *pool;
+        const bide_thread_pool_options options = {.threads = threads, .stack_size = STACK};
+        struct deep deep = {.depth = DEPTH};
+        assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+        bide_call_in(pool, go_deep, &deep);
+        assert_int_equal(deep.ended, DEPTH);
+        assert_true(count_deep_joins(pool) > 0);
+        deep = (struct deep){.depth = 10};
+        uint64_t before = count_deep_joins(pool);
+        bide_call_in(pool, go_deep, &deep);
+        assert_int_equal(deep.ended, 10);
+        assert_int_equal(count_deep_joins(pool),
+                         before); /* it is on the worker's own stack again */
+        bide_thread_pool_destroy(pool);
+    }
+}
+
+/* Descends along second halves. */
+static void go_deep_second(void *argument)
+{
+    struct deep *self = argument, inner = {.depth = self->depth - 1}, leaf = {0};
+    if (self->depth == 0)
+        return;
+    bide_join(count_one, &leaf, go_deep_second, &inner);
+    self->ended = inner.ended + leaf.ended;
+}
+
+static void joins_nest_on_small_stacks(void **state)
+{
+    (void)state;
+    enum { DEPTH = 3000, STACK = 512 << 10 };
+    bide_thread_pool *pool;
+    const bide_thread_pool_options options = {.threads = 3, .stack_size = STACK};
+    assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+    for (int i = 0; i < 3; i++) {
+        struct deep first = {.depth = DEPTH}, second = {.depth = DEPTH};
+        bide_join_in(pool, go_deep, &first, go_deep_second, &second);
+        assert_int_equal(first.ended, DEPTH);
+        assert_int_equal(second.ended, DEPTH);
+    }
+    bide_thread_pool_destroy(pool);
+}
+
 /*
  * The outer half and the inner one were stolen, the outer first. After both were joined, the next pushed half can be
  * stolen too. (This failed once: the worker computed alone from then on.)
@@ -321,8 +383,8 @@ static void destroy_while_a_call_runs(void)
 static void a_pool_that_is_destroyed_while_a_call_runs_is_told(void **state)
 {
     (void)state;
-    assert_true(misuse_aborts_naming(destroy_while_a_call_runs, "a call runs in it",
-                                     "join_test.c"));
+    assert_true(
+        misuse_aborts_naming(destroy_while_a_call_runs, "a call runs in it", "join_test.c"));
 }
 
 /* ---- Loops ---- */
@@ -572,6 +634,8 @@ int main(void)
         cmocka_unit_test(a_sleeping_worker_is_woken_for_a_half),
         cmocka_unit_test(a_joiner_that_waits_takes_what_is_forked_inside),
         cmocka_unit_test(more_halves_than_a_deque_holds_run_in_turn),
+        cmocka_unit_test(joins_nest_deeper_than_a_stack),
+        cmocka_unit_test(joins_nest_on_small_stacks),
         cmocka_unit_test(halves_that_were_stolen_leave_an_empty_deque),
         cmocka_unit_test(coroutines_of_the_pool_join_too),
         cmocka_unit_test(a_pool_that_is_destroyed_while_a_call_runs_is_told),

@@ -24,6 +24,17 @@
 
 BIDE_EXTERN_C_BEGIN
 
+#if defined __SANITIZE_ADDRESS__
+#define BIDE_JOIN_LOCALS_MOVE_ 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define BIDE_JOIN_LOCALS_MOVE_ 1
+#endif
+#endif
+#ifndef BIDE_JOIN_LOCALS_MOVE_
+#define BIDE_JOIN_LOCALS_MOVE_ 0
+#endif
+
 typedef struct bide_join_deque_ bide_join_deque_;
 
 /* States of a half; any other value is the address of a deque. */
@@ -42,6 +53,12 @@ typedef struct bide_join_half_ {
 struct bide_join_deque_ {
     /* Writer: the owner. */
     BIDE_ALIGNAS(128) bide_atomic(size_t) bottom;
+
+    /* The owner's alone: the lowest address of the stack that it runs on, and how many bytes from there on are
+     * kept from joins; 0: none. */
+    uintptr_t stack_low;
+    size_t stack_reserve;
+
     bide_atomic(bide_join_half_ *) slots[BIDE_JOIN_SLOTS_];
 
     /* Writers: all. Seldom, so that the owner finds it in its cache. */
@@ -53,6 +70,8 @@ struct bide_join_deque_ {
 BIDE_INLINE void bide_join_deque_init_(bide_join_deque_ *deque, uint32_t alert)
 {
     bide_atomic_init(&deque->bottom, 0);
+    deque->stack_low = 0;
+    deque->stack_reserve = 0;
     bide_atomic_init(&deque->top, 0);
     bide_atomic_init(&deque->alert, alert);
     bide_atomic_init(&deque->signal, 0);
@@ -157,6 +176,33 @@ BIDE_NOINLINE void bide_join_wait_(bide_join_deque_ *own, bide_join_half_ *half)
 /* Calls both, one after the other. */
 BIDE_NOINLINE void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
                                       void (*second)(void *argument), void *second_argument);
+
+/*
+ * Whether the stack that `here` is on is nearly used up. Stacks grow downwards. An address on a stack of another
+ * kind is outside the reserve, whatever it is: then nothing is known.
+ */
+BIDE_INLINE bool bide_join_is_deep_(const bide_join_deque_ *deque, const void *here)
+{
+    return (uintptr_t)here - deque->stack_low < deque->stack_reserve;
+}
+
+/* Of nested joins that are pushed, one in so many looks how deep the stack is; each that finds no room does. */
+enum { BIDE_JOIN_LOOK_ = 16 };
+
+/* A join for whose second half the deque has no room: in turn, or on a new stack. */
+BIDE_NOINLINE void bide_join_without_room_(void (*first)(void *argument), void *first_argument,
+                                           void (*second)(void *argument), void *second_argument);
+
+/* The same as bide_join, on a new stack: a thread of its own, for which this one waits. */
+BIDE_NOINLINE void bide_join_on_new_stack_(void (*first)(void *argument), void *first_argument,
+                                           void (*second)(void *argument), void *second_argument);
+
+/* An address in the caller's frame. (AddressSanitizer keeps locals elsewhere.) */
+#if BIDE_JOIN_LOCALS_MOVE_
+#define BIDE_JOIN_FRAME_(local) __builtin_frame_address(0)
+#else
+#define BIDE_JOIN_FRAME_(local) ((const void *)(local))
+#endif
 
 /* The deque of the pool's worker whose thread this is; NULL: no pool's. */
 extern BIDE_THREAD_LOCAL bide_join_deque_ *bide_join_here_;

@@ -21,10 +21,13 @@
 #include "fork_stacks.h"
 #include "worker.h"
 
+#include "../../system/threads.h"
+
 #include "bide/coroutine.h"
 #include "bide/sync_wait.h"
 #include "bide/task.h"
 
+#undef bide_join
 #undef bide_call_in
 #undef bide_join_in
 
@@ -63,11 +66,69 @@ bide_join_half_ *bide_join_steal_(bide_join_deque_ *victim, const bide_join_half
     return half;
 }
 
+/* ---- A new stack ---- */
+
+/* A join that a thread of its own makes in the worker's place. */
+struct join_piece {
+    bide_pool_worker *worker;
+    void (*functions[2])(void *argument);
+    void *arguments[2];
+};
+
+/*
+ * The worker's thread waits, and uses nothing of the worker until this thread has ended. Starting and joining the
+ * thread orders what the two do.
+ */
+static void *join_piece_main(void *argument)
+{
+    const struct join_piece *piece = argument;
+    bide_pool_worker *worker = piece->worker;
+    uintptr_t low = worker->join.stack_low;
+    size_t reserve = worker->join.stack_reserve;
+    bide_pool_enter_(worker);
+    bide_pool_measure_stack_(worker);
+    bide_join(piece->functions[0], piece->arguments[0], piece->functions[1], piece->arguments[1]);
+    bide_pool_enter_(NULL);
+    worker->join.stack_low = low;
+    worker->join.stack_reserve = reserve;
+    return NULL;
+}
+
+static void join_nothing_to_undo(void *argument)
+{
+    (void)argument;
+}
+
+void bide_join_on_new_stack_(void (*first)(void *argument), void *first_argument,
+                             void (*second)(void *argument), void *second_argument)
+{
+    bide_pool_worker *worker = bide_pool_this_worker_();
+    struct join_piece piece = {worker, {first, second}, {first_argument, second_argument}};
+    pthread_t thread;
+    if (bide_threads_start_sized_(&thread, 1, worker->pool->stack_size, join_piece_main, &piece,
+                                  join_nothing_to_undo) != 0) {
+        bide_join_in_turn_(first, first_argument, second, second_argument);
+        return;
+    }
+    bide_threads_join_(&thread, 1);
+    bide_atomic_store(&worker->deep_joins, bide_atomic_load(&worker->deep_joins, relaxed) + 1,
+                      relaxed);
+}
+
 void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
                         void (*second)(void *argument), void *second_argument)
 {
     first(first_argument);
     second(second_argument);
+}
+
+void bide_join_without_room_(void (*first)(void *argument), void *first_argument,
+                             void (*second)(void *argument), void *second_argument)
+{
+    if (bide_join_is_deep_(bide_join_here_, __builtin_frame_address(0)))
+        bide_join_on_new_stack_(first, first_argument, second, second_argument);
+    else
+        bide_join_in_turn_(first, first_argument, second, second_argument);
 }
 
 /* ---- Stealing, and waiting for what was stolen ---- */

@@ -284,6 +284,7 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     bide_awaiter *due = NULL;
     uint64_t now = bide_platform.now();
+    worker->halts = bide_atomic_load(&pool->halted, relaxed) != 0;
     if (worker_keep_pace(worker, now) && pool->driver != NULL)
         pool->driver->look(pool->driver, worker->index);
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0 && now >= bide_pool_next_timer_(pool)) {
@@ -364,22 +365,29 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
 
 /* ---- The worker's thread ---- */
 
+void bide_pool_enter_(bide_pool_worker *worker)
+{
+    this_worker = worker;
+    bide_join_here_ = worker != NULL ? &worker->join : NULL;
+    bide_pool_here_set_(worker != NULL ? &worker->pool->blocked.functions : NULL);
+}
+
 void bide_pool_work_(bide_pool_worker *worker)
 {
     bide_assert(this_worker == NULL);
-    this_worker = worker;
-    bide_join_here_ = &worker->join;
-    bide_pool_here_set_(&worker->pool->blocked.functions);
+    bide_pool_enter_(worker);
     for (;;) {
-        if (bide_pool_run_one_(worker, worker->pool->count) || bide_pool_search_(worker))
-            continue;
+        if (bide_pool_run_one_(worker, worker->pool->count) || bide_pool_search_(worker)) {
+            if (BIDE_LIKELY(!worker->halts))
+                continue;
+            bide_pool_found_(worker);
+            break;
+        }
         if (!bide_pool_sleep_(worker))
             break;
     }
     bide_assert(!worker->is_searching);
-    bide_pool_here_set_(NULL);
-    this_worker = NULL;
-    bide_join_here_ = NULL;
+    bide_pool_enter_(NULL);
 }
 
 /* ---- The scheduler's other functions ---- */

@@ -96,6 +96,7 @@ struct bide_pool_worker {
     uint64_t looked;                /* when the driver was due the last time */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
+    bool halts;                     /* the pool is halted (shutdown.c): it runs nothing more */
     uint32_t random;                /* where stealing starts */
 
     /* The second halves of its joins (bide/detail/join_deque.h). */
@@ -115,6 +116,7 @@ struct bide_pool_worker {
     bide_atomic(size_t) steals;
     bide_atomic(size_t) sleeps;
     bide_atomic(size_t) longest; /* nanoseconds */
+    bide_atomic(size_t) deep_joins;
 
     /* `turns` at the timekeeper's last watch; a hint. A former timekeeper, just woken, may still write
      * it beside the next one. */
@@ -134,6 +136,7 @@ struct bide_thread_pool {
     bide_thread_pool_hooks hooks;
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
+    size_t stack_size;        /* of the threads; 0: the system's default */
     unsigned look_turns_max;  /* turns between two maintenances of a worker, at most */
     uint32_t generation;      /* of the process that has its threads (fork.h) */
     bide_pool_driver *driver; /* or NULL */
@@ -149,6 +152,9 @@ struct bide_thread_pool {
     bide_atomic(const bide_pool_deque_hooks *) deque_hooks; /* or NULL: none yet */
     bide_atomic(uint32_t) begun;                            /* threads that have an index */
     bide_atomic(uint32_t) calls;                            /* threads inside bide_call_in */
+    bide_atomic(uint32_t) ended;                            /* threads that have ended */
+    bide_atomic(uint32_t) halted;                           /* 1: nothing more runs (shutdown.c) */
+    bool is_shut_down, is_joined; /* of the thread that shuts it down, or destroys it */
 
     /* Two counts, of searching and of sleeping workers. Written by workers that fall idle or are
      * woken, read by all threads that make work. */
@@ -256,6 +262,12 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
 bide_thread_pool *bide_pool_make_(unsigned threads);
 void bide_pool_free_(bide_thread_pool *pool);
 
+/* Sets the reserve of the stack that joins of the worker leave, for the calling thread, which is the worker's. */
+void bide_pool_measure_stack_(bide_pool_worker *worker);
+
+/* Joins the threads, if that was not done yet. */
+void bide_pool_join_(bide_thread_pool *pool);
+
 /* As bide_thread_pool_create_with, for a pool that has a driver and another `io`; or NULL twice. */
 int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options *options,
                       bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler));
@@ -264,6 +276,9 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
 
 /* The body of a worker's thread; returns when the pool ends. */
 void bide_pool_work_(bide_pool_worker *worker);
+
+/* The calling thread is the worker's from now on; NULL: no worker's. One thread at a time. */
+void bide_pool_enter_(bide_pool_worker *worker);
 
 /* The worker is out of work of its own: how long turns are is not known. */
 void bide_pool_forget_pace_(bide_pool_worker *worker);
@@ -328,5 +343,13 @@ bool bide_pool_sleep_(bide_pool_worker *worker);
 
 /* Makes all workers return from bide_pool_work_ when they are out of work. */
 void bide_pool_end_(bide_thread_pool *pool);
+
+/* ---- shutdown.c ---- */
+
+/* The last thing that a thread of the pool does. */
+void bide_pool_note_end_(bide_thread_pool *pool);
+
+/* How many coroutines are in slots, rings, and injected. A hint while threads of the pool run. */
+size_t bide_pool_count_all_ready_(bide_thread_pool *pool);
 
 #endif

@@ -39,6 +39,7 @@ BIDE_EXTERN_C_BEGIN
 
 typedef struct bide_connection_pool bide_connection_pool;
 typedef struct bide_pooled_connection bide_pooled_connection;
+struct bide_connection_acquire_operation;
 
 /* One connection. The pool's, but for the socket, which is the taker's until it is given back. */
 struct bide_pooled_connection {
@@ -69,6 +70,12 @@ struct bide_connection_pool {
     /* The user's, who may set it after init; NULL: none. Told of one that is about to be closed, and will not be given
      * out again, for what goes with it, such as TLS over it. It may close the socket itself. */
     void (*closing)(bide_pooled_connection *connection);
+
+    /* The user's, who may set it after init; NULL: bide_connect to `address`. Returns an operation that opens
+     * connection->socket, and whatever goes with it. If the operation does not end with 0, `closing` is told of the
+     * connection, and a socket that is open then is closed. */
+    bide_awaiter *(*connect)(struct bide_connection_acquire_operation *taking,
+                             bide_pooled_connection *connection);
 
     /* of the pool */
     bide_semaphore takers; /* a permit for each connection that is not taken */
@@ -118,7 +125,7 @@ void bide_connection_pool_init(bide_connection_pool *pool, const bide_address *a
 /*
  * Takes a connection, which is taking->connection then: the one that was given back last, if it is
  * whole; otherwise a new one. Waits if as many as there may be are taken; first come, first served.
- * Threads: the loop's. Errors: those of bide_connect; -EPIPE (the pool is closed), -ECANCELED,
+ * Threads: the loop's. Errors: those of bide_connect, or of pool->connect; -EPIPE (the pool is closed), -ECANCELED,
  * -ETIMEDOUT. Suspends: unless one is idle. Cancel-safe: yes, none is taken. Progress: that of the
  * system calls.
  */

@@ -6,6 +6,7 @@
 #ifndef BIDE_HTTP_H
 #define BIDE_HTTP_H
 
+#include "bide/http_agent.h"
 #include "bide/http_client.h"
 #include "bide/http_compression.h"
 #include "bide/http_events.h"

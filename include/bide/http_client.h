@@ -21,7 +21,7 @@
  *
  * Operations have no deadlines of their own: use bide_with_deadline. After an operation fails, close
  * the connection, unless the operation's comment says otherwise. Redirects are the caller's
- * (http_url.h). connection_pool.h keeps connections for reuse.
+ * (http_url.h). connection_pool.h keeps connections for reuse. http_agent.h does all of this.
  *
  * Why it is correct: src/http/client.c.
  */
@@ -40,6 +40,7 @@ typedef struct bide_http_client_options {
     size_t max_fields;     /* of a response, with its trailers. 0: 64 */
     size_t max_head;   /* bytes of a response's head. 0: its buffer less 1024, which is the most */
     uint64_t max_body; /* bytes of a response's. 0: without a limit */
+    bool keeps_delay;  /* TCP_NODELAY of a socket stays as it is. False: it is set */
 } bide_http_client_options;
 
 /* The head of a response. Texts stay until the next request begins. */

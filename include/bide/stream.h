@@ -116,6 +116,9 @@ struct bide_stream_table {
 
     /* Closes it: what waits ends with -EPIPE. At once. */
     int (*close)(bide_stream stream);
+
+    /* Sends small pieces at once, as bide_stream_set_no_delay. NULL: it never delays any. */
+    void (*set_no_delay)(bide_stream stream);
 };
 
 /*
@@ -177,6 +180,17 @@ BIDE_INLINE bide_awaiter *bide_stream_shutdown_output(bide_stream_operation *ope
     bide_awaiter *awaiter = stream.table->shutdown_output(stream, operation);
     operation->table = NULL;
     return awaiter;
+}
+
+/*
+ * Sends small pieces at once (TCP_NODELAY), if the stream is over a TCP socket. HTTP clients, WebSocket
+ * clients and TLS clients call this for the stream that they are made over.
+ * Threads: the stream's. Progress: that of a system call.
+ */
+BIDE_INLINE void bide_stream_set_no_delay(bide_stream stream)
+{
+    if (stream.table != NULL && stream.table->set_no_delay != NULL)
+        stream.table->set_no_delay(stream);
 }
 
 /*

@@ -253,8 +253,9 @@ static void release_server(struct forward *self, bool reusable)
 /* Writes the head into the connection's buffer. */
 static int write_head(struct forward *self)
 {
-    static const bide_http_client_options options = {
-        .write_buffer_size = SCRATCH_OUTPUT, .max_fields = 100, .max_head = 0, .max_body = 0};
+    const bide_http_client_options options = {.write_buffer_size = SCRATCH_OUTPUT,
+                                              .max_fields = 100,
+                                              .keeps_delay = self->connection->was_idle};
     const bide_http_request *request = &self->exchange.request;
     bide_http_client *client = &self->scratch->client;
     int status = bide_http_client_init(client, pool_stream(self->connection), self->scratch->memory,

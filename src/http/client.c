@@ -38,7 +38,7 @@ enum { HTTP_CLIENT_MAX_INFORMATIONAL = 32 };
 int bide_http_client_init(bide_http_client *client, bide_stream stream, void *memory, size_t size,
                           const bide_http_client_options *options)
 {
-    static const bide_http_client_options none = {0, 0, 0, 0};
+    static const bide_http_client_options none = {0, 0, 0, 0, false};
     if (!bide_http_is_buffered_)
         return -ENOTSUP;
     client->options = options != NULL ? *options : none;
@@ -57,6 +57,8 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     size_t input = rest - options->write_buffer_size;
     if (options->max_head == 0 || options->max_head > input - HTTP_ROOM_BEHIND_HEAD)
         client->options.max_head = input - HTTP_ROOM_BEHIND_HEAD;
+    if (!options->keeps_delay)
+        bide_stream_set_no_delay(stream);
     client->stream = stream;
     client->fields = memory;
     bide_reader_init(&client->reader, stream, (char *)memory + of_fields, input);
@@ -122,6 +124,7 @@ int bide_http_client_start_request_slices(bide_http_client *client, bide_slice m
     client->reader.begin = 0;
     client->reader.end = 0;
     client->scanned = 0;
+    client->informational = 0;
     client->closes = false;
     client->is_head = http_client_is_method(method, "HEAD");
     client->is_connect = http_client_is_method(method, "CONNECT");

@@ -16,8 +16,9 @@
  * 3. The closer runs while any connection is idle. It is started and destroyed directly, because it
  *    awaits only its sleep and nothing awaits it.
  * 4. If a taker is cancelled or destroyed while it connects, bide_connect has closed the socket, and
- *    `finally` returns the struct and the permit. If its coroutine is destroyed between taking a
- *    connection and resuming with it, the connection is returned as it is.
+ *    `finally` returns the struct and the permit. It closes a socket that pool->connect has left open.
+ *    If its coroutine is destroyed between taking a connection and resuming with it, the connection is
+ *    returned as it is.
  */
 #define _GNU_SOURCE
 #include "bide/connection_pool.h"
@@ -39,6 +40,7 @@ void(bide_connection_pool_init)(bide_connection_pool *pool, const bide_address *
     pool->max = max;
     pool->open = 0;
     pool->closing = NULL;
+    pool->connect = NULL;
     bide_semaphore_init(&pool->takers, (uint32_t)max);
     pool->unused = NULL;
     pool->newest = NULL;
@@ -198,6 +200,13 @@ static void connection_pool_taking_release(bide_frame *frame)
     taking->connection = NULL;
 }
 
+static bide_awaiter *connection_pool_connect(bide_connection_acquire_operation *self)
+{
+    return self->pool->connect != NULL
+               ? self->pool->connect(self, self->slot)
+               : bide_connect(&self->connect, &self->slot->socket, &self->pool->address);
+}
+
 static const bide_coroutine_type connection_pool_taking_type = {
     .name = "task", .release = connection_pool_taking_release};
 
@@ -220,8 +229,7 @@ bide_coroutine_of(connection_pool_taking_type, bide_connection_pool_taking)
     bide_assert(self->slot != NULL && self->pool->open < self->pool->max);
     self->pool->unused = self->slot->older;
     self->pool->open++;
-    bide_await_status(self->status,
-                      bide_connect(&self->connect, &self->slot->socket, &self->pool->address));
+    bide_await_status(self->status, connection_pool_connect(self));
     if (self->status == 0 && self->pool->is_closed)
         self->status = -EPIPE;
     if (self->status == 0) {

@@ -49,6 +49,12 @@ static bide_awaiter *socket_end_output(bide_stream stream, bide_stream_operation
     return bide_stream_ended(operation, bide_shutdown(stream.object, BIDE_HALF_OUTPUT));
 }
 
+/* The call fails on sockets that are not TCP's, which do not need it. */
+static void socket_set_no_delay(bide_stream stream)
+{
+    (void)bide_set_no_delay(stream.object, true);
+}
+
 bide_stream bide_socket_stream(bide_descriptor *socket)
 {
     static const bide_stream_table table = {
@@ -59,6 +65,7 @@ bide_stream bide_socket_stream(bide_descriptor *socket)
         .count = descriptor_count,
         .shutdown_output = socket_end_output,
         .close = descriptor_close,
+        .set_no_delay = socket_set_no_delay,
     };
     bide_stream stream = {&table, socket};
     return stream;

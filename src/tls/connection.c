@@ -431,6 +431,11 @@ static int tls_stream_close(bide_stream stream)
     return bide_tls_close(stream.object);
 }
 
+static void tls_stream_set_no_delay(bide_stream stream)
+{
+    bide_stream_set_no_delay(((const bide_tls *)stream.object)->below);
+}
+
 bide_stream bide_tls_stream(bide_tls *tls)
 {
     static const bide_stream_table table = {
@@ -441,6 +446,7 @@ bide_stream bide_tls_stream(bide_tls *tls)
         .count = tls_stream_count,
         .shutdown_output = tls_stream_end_output,
         .close = tls_stream_close,
+        .set_no_delay = tls_stream_set_no_delay,
     };
     bide_stream stream = {&table, tls};
     return stream;

@@ -124,6 +124,8 @@ static bool tls_handshake_must_flush(const bide_tls_handshake *self)
 bide_coroutine(tls_handshake_body)
 {
     bide_begin(tls_handshake_body, bide_tls_handshake * self);
+    if (!self->tls->is_server) /* the first request would wait for the acknowledgement of Finished */
+        bide_stream_set_no_delay(self->tls->below);
     self->status = tls_open_connection(self->tls, self->config, self->name);
     if (self->status < 0)
         bide_return(self->status);

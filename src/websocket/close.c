@@ -21,6 +21,8 @@ int bide_websocket_init(bide_websocket *websocket, bide_stream stream,
         return -EINVAL;
     if (options->initial_size > options->read_buffer_size)
         return -EMSGSIZE;
+    if (options->role == BIDE_WEBSOCKET_CLIENT)
+        bide_stream_set_no_delay(stream);
     memset(websocket, 0, sizeof *websocket);
     *own = *options;
     if (own->max_message == 0)

@@ -51,8 +51,9 @@ for library, exports in pairs:
           *sorted(exported - set(names)), *[name + " is not there" for name in sorted(set(names) - exported)])
     listed += names
 
+# (http_agent_tls.h needs bide-tls, which has no list here)
 headers = sorted(f"{tier}/{name}" for tier in ("bide", "bide/extend") for name in os.listdir(os.path.join(include, tier))
-                 if name.endswith(".h") and not name.startswith("check"))
+                 if name.endswith(".h") and not name.startswith("check") and name != "http_agent_tls.h")
 with tempfile.TemporaryDirectory() as folder:
     source = os.path.join(folder, "all.c")
     with open(source, "w", encoding="utf-8") as file:

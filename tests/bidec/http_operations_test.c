@@ -347,6 +347,41 @@ async struct big accepts(void)
     return filled(0);
 }
 
+/* ---- An agent: with a struct, and without one ---- */
+
+static struct {
+    bide_http_agent *agent;
+    bide_http_server http;
+    char url[64];
+} agents;
+
+async struct big fetching(void)
+{
+    bide_http_fetch fetch;
+    char page[32];
+    assert_int_equal(await bide_http_get(&fetch, agents.agent, agents.url, page, sizeof page), 0);
+    await large();
+    assert_int_equal(fetch.response.status, 200);
+    assert_int_equal(fetch.count, 0);
+    assert_int_equal(await bide_http_get(agents.agent, agents.url, page, sizeof page), 0);
+    await large();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bide_http_fetch_init(&fetch, agents.agent, "POST", agents.url), 0);
+        assert_int_equal(bide_http_fetch_set_body(&fetch, "hello", 5), 0);
+        assert_int_equal(await bide_http_fetch_send(&fetch), 0);
+        await large();
+        assert_int_equal(await bide_http_fetch_read(&fetch, page, sizeof page), 0);
+        await large();
+        assert_int_equal(fetch.count, 5);
+        assert_memory_equal(page, "hello", 5);
+        assert_int_equal(await bide_http_fetch_read(&fetch, page, sizeof page), 0);
+        assert_int_equal(fetch.count, 0);
+        bide_http_fetch_close(&fetch);
+    }
+    await large();
+    return filled(9);
+}
+
 /* ---- */
 
 static bide_loop *loop;
@@ -417,12 +452,42 @@ TEST(serve_each, assert_int_equal(frame.result, 1))
 TEST(upgrades, assert_int_equal(frame.result, 1))
 TEST(accepts, check_filled(&frame.result, 0))
 
+static void test_agent(void **state)
+{
+    static async_frame(fetching) frame;
+    bide_http_options options = {.handler = {&echo_body, sizeof(struct echo_handler)}, .max_connections = 4};
+    bide_http_agent_options alone = {.ignores_environment = true};
+    bide_io_operation listen;
+    bide_event_waiter wait;
+    bide_spawned running;
+    bide_address address;
+    char text[40];
+    (void)state;
+    assert_int_equal(bide_http_server_init(&agents.http, &options), 0);
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(
+        bide_loop_wait(loop, bide_listen(&listen, &agents.http.server.listener, &address, 4)), 0);
+    assert_int_equal(bide_local_address(&agents.http.server.listener, &address), 0);
+    bide_address_print(&address, text, sizeof text);
+    snprintf(agents.url, sizeof agents.url, "http://%s/", text);
+    bide_spawn(&running, bide_loop_context(loop), bide_http_server_run(&agents.http));
+    assert_int_equal(bide_http_agent_create(&agents.agent, &alone), 0);
+    memset(&frame, 0xd5, sizeof frame);
+    assert_int_equal(bide_loop_wait(loop, async_fetching(&frame)), 0);
+    check_filled(&frame.result, 9);
+    bide_http_agent_destroy(agents.agent);
+    assert_int_equal(agents.http.stats.connections, 1);
+    bide_http_server_shut_down(&agents.http, BIDE_FOREVER);
+    assert_int_equal(bide_loop_wait(loop, bide_event_wait(&wait, &running.ended)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_serve_each, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_upgrades, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_accepts, set_up, tear_down),
+        cmocka_unit_test(test_agent),
     };
     return cmocka_run_group_tests(tests, create_loop, destroy_loop);
 }

@@ -134,6 +134,40 @@ static void a_client_opens_one_and_talks_over_it(void **state)
     assert_true(seen.end.is_clean);
 }
 
+static bool sends_at_once(const fixture *f)
+{
+    int value = -1;
+    assert_int_equal(bide_socket_option(&f->client, BIDE_OPTION_NO_DELAY, &value), 0);
+    return value != 0;
+}
+
+static void clients_send_small_pieces_at_once(void **state)
+{
+    static char room[2][BIDE_WEBSOCKET_BUFFER_MIN];
+    static bide_websocket websocket;
+    char memory[BIDE_HTTP_CLIENT_MEMORY];
+    bide_http_client client;
+    bide_http_client_options keeps = {.keeps_delay = true};
+    bide_websocket_options options = {.read_buffer = room[0],
+                                      .read_buffer_size = sizeof room[0],
+                                      .write_buffer = room[1],
+                                      .write_buffer_size = sizeof room[1]};
+    fixture f;
+    open_server(&f, state);
+    bide_stream stream = bide_socket_stream(&f.client);
+    assert_false(sends_at_once(&f));
+    assert_int_equal(bide_http_client_init(&client, stream, memory, sizeof memory, &keeps), 0);
+    assert_int_equal(bide_websocket_init(&websocket, stream, &options), 0); /* a server's */
+    assert_false(sends_at_once(&f));
+    options.role = BIDE_WEBSOCKET_CLIENT;
+    assert_int_equal(bide_websocket_init(&websocket, stream, &options), 0);
+    assert_true(sends_at_once(&f));
+    assert_int_equal(bide_set_no_delay(&f.client, false), 0);
+    assert_int_equal(bide_http_client_init(&client, stream, memory, sizeof memory, NULL), 0);
+    assert_true(sends_at_once(&f));
+    close_server(&f);
+}
+
 /* The server's response arrives up to some byte; then the client is stopped or destroyed. */
 static void an_opening_client_can_end_at_each_byte(void **state)
 {
@@ -259,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_client_opens_one_and_talks_over_it),
+        world_test(clients_send_small_pieces_at_once),
         world_test(an_opening_client_can_end_at_each_byte),
         world_test(bytes_behind_the_request_are_frames),
         world_test(several_lines_of_protocols_are_one_list),

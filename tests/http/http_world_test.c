@@ -75,7 +75,7 @@ static struct {
         char buffer[5000];
         const char *path;
         size_t sends, got;
-        int times, i, status, error;
+        int times, i, status, error, no_delay;
         bool has_ended, is_wrong;
     } clients[CLIENTS];
 } f;
@@ -144,6 +144,7 @@ bide_coroutine(client_body)
     bide_descriptor_init_closed(&self->socket);
     bide_try(bide_connect(&self->connect, &self->socket, &f.address));
     self->error = bide_http_client_init(&self->client, bide_socket_stream(&self->socket), self->memory, MEMORY, NULL);
+    self->error |= bide_socket_option(&self->socket, BIDE_OPTION_NO_DELAY, &self->no_delay);
     for (self->i = 0; self->i < self->times; self->i++) {
         self->got = 0;
         self->error |= bide_http_client_start_request(&self->client, self->sends != 0 ? "POST" : "GET", self->path, "example.org");
@@ -234,6 +235,7 @@ static void end_client(int i, size_t got)
     wait_for(&client->spawned);
     assert_int_equal(client->spawned.root.status, 0);
     assert_int_equal(client->error, 0);
+    assert_true(client->no_delay != 0);
     assert_int_equal(client->status, 200);
     assert_int_equal(client->got, got);
     assert_false(client->is_wrong);

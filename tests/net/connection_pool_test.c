@@ -65,8 +65,10 @@ static struct fixture *begin(void **state, uint64_t idle)
     struct fixture *f = &only;
     memset(f, 0, sizeof *f);
     f->world = world_of(state);
-    bide_server_options options = {
-        .body = &client_body, .size = sizeof *f->slots, .max_connections = SLOTS, .slots = f->slots};
+    bide_server_options options = {.body = &client_body,
+                                   .size = sizeof *f->slots,
+                                   .max_connections = SLOTS,
+                                   .slots = f->slots};
     assert_int_equal(bide_server_init(&f->server, &options), 0);
     assert_int_equal(bide_address_ip(&f->address, "127.0.0.1", 0), 0);
     assert_int_equal(
@@ -115,9 +117,9 @@ bide_coroutine(taker_body)
 {
     bide_begin(taker_body, struct taker * self);
     if (self->deadline != 0)
-        bide_await_status(self->status,
-                          bide_with_deadline(&self->limited, self->deadline,
-                                             bide_connection_pool_acquire(&self->taking, self->pool)));
+        bide_await_status(self->status, bide_with_deadline(&self->limited, self->deadline,
+                                                           bide_connection_pool_acquire(
+                                                               &self->taking, self->pool)));
     else
         bide_await_status(self->status, bide_connection_pool_acquire(&self->taking, self->pool));
     self->place = ++*self->order;
@@ -252,6 +254,89 @@ static void the_user_learns_of_each_closed_connection(void **state)
     give(f, connection, true);
     end(f);
     assert_int_equal(told, 3);
+}
+
+static struct opener {
+    bide_task task;
+    bide_pooled_connection *connection;
+    bide_io_operation operation;
+    bide_event_waiter wait;
+    bide_event goes;
+    int status;
+} opener;
+
+/* Connects, and waits until the test goes on. */
+bide_coroutine(opener_body)
+{
+    bide_begin(opener_body, struct opener * self);
+    bide_try(bide_connect(&self->operation, &self->connection->socket, &only.address));
+    bide_try(bide_event_wait(&self->wait, &self->goes));
+    bide_return(self->status);
+    bide_end();
+}
+
+static bide_awaiter *open_by_user(bide_connection_acquire_operation *taking,
+                                  bide_pooled_connection *connection)
+{
+    assert_ptr_equal(taking->pool, &only.pool);
+    opener.connection = connection;
+    return bide_task_init(&opener.task, &opener_body);
+}
+
+static unsigned closed;
+
+static void note_closed(bide_pooled_connection *connection)
+{
+    (void)connection;
+    closed++;
+}
+
+static void the_user_may_open_connections(void **state)
+{
+    struct fixture *f = begin(state, BIDE_FOREVER);
+    closed = 0;
+    f->pool.connect = open_by_user;
+    f->pool.closing = note_closed;
+    bide_event_init(&opener.goes, true);
+    opener.status = 0;
+    bide_pooled_connection *connection = take(f, 0);
+    assert_false(connection->was_idle);
+    talk(f, connection, 'x');
+    give(f, connection, true);
+    connection = take(f, 0);
+    assert_true(connection->was_idle);
+    give(f, connection, false);
+    assert_int_equal(closed, 1);
+
+    opener.status = -EPROTO; /* after it has opened the socket */
+    begin_taking(f, 0);
+    assert_int_equal(wait_for(f, 0), -EPROTO);
+    assert_null(f->takers[0].taking.connection);
+    assert_int_equal(closed, 2);
+
+    bide_event_reset(&opener.goes);
+    for (int is_destroyed = 0; is_destroyed < 2; is_destroyed++) {
+        if (is_destroyed == 0) {
+            begin_taking(f, 0);
+        } else {
+            (void)taker_init(f, 0);
+            bide_start(&f->takers[0].task.frame, &taker_body, f->world->context);
+            bide_resume(&f->takers[0].task.frame);
+        }
+        while (opener.connection == NULL || !bide_descriptor_is_open(&opener.connection->socket))
+            turn(f);
+        if (is_destroyed == 0) {
+            bide_stop_request(&f->takers[0].stop);
+            assert_int_equal(wait_for(f, 0), -ECANCELED);
+        } else {
+            bide_destroy(&f->takers[0].task.frame);
+        }
+        assert_int_equal(closed, 3 + is_destroyed);
+        assert_false(bide_descriptor_is_open(&opener.connection->socket));
+        assert_int_equal(f->pool.open, 0);
+        assert_int_equal(f->pool.taken, 0);
+    }
+    end(f);
 }
 
 static void takers_wait_in_order_at_the_limit(void **state)
@@ -432,6 +517,7 @@ int main(void)
         world_test(a_connection_is_used_again),
         world_test(one_that_is_not_to_be_used_again_is_closed),
         world_test(the_user_learns_of_each_closed_connection),
+        world_test(the_user_may_open_connections),
         world_test(takers_wait_in_order_at_the_limit),
         world_test(a_wait_that_ends_early_passes_its_place_on),
         world_test(one_that_the_other_end_has_closed_is_not_given_out),

@@ -416,6 +416,45 @@ static void endless_key_update_requests_are_bounded(void **state)
     for_each_below(state, update_keys_for_ever);
 }
 
+/* ---- Options ---- */
+
+static void close_socket(void *of)
+{
+    bide_close(of);
+}
+
+/* A client's last message of the handshake does not delay its first data, and neither does its socket. */
+static void a_client_sends_small_pieces_at_once(void **state)
+{
+    bide_tls_config *client = usual_client();
+    bide_descriptor listener, socket, accepted;
+    bide_io_operation operation;
+    bide_address address;
+    int value = -1;
+    p.world = world_of(state);
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(p.world, bide_listen(&operation, &listener, &address, 1)), 0);
+    assert_int_equal(bide_local_address(&listener, &address), 0);
+    assert_int_equal(world_wait(p.world, bide_connect(&operation, &socket, &address)), 0);
+    assert_int_equal(world_wait(p.world, bide_accept(&operation, &listener, &accepted, NULL)), 0);
+    call_inside(p.world, close_socket, &accepted);
+    assert_int_equal(bide_socket_option(&socket, BIDE_OPTION_NO_DELAY, &value), 0);
+    assert_int_equal(value, 0);
+    bide_tls_init_closed(&p.client.tls);
+    assert_true(world_wait(p.world, bide_tls_connect(&p.client.handshake, &p.client.tls, client,
+                                                     bide_socket_stream(&socket), "server.test")) <
+                0);
+    assert_int_equal(bide_socket_option(&socket, BIDE_OPTION_NO_DELAY, &value), 0);
+    assert_true(value != 0);
+    assert_int_equal(bide_set_no_delay(&socket, false), 0);
+    bide_stream_set_no_delay(bide_tls_stream(&p.client.tls));
+    assert_int_equal(bide_socket_option(&socket, BIDE_OPTION_NO_DELAY, &value), 0);
+    assert_true(value != 0);
+    call_inside(p.world, close_side, &p.client);
+    call_inside(p.world, close_socket, &listener);
+    bide_tls_config_release(client);
+}
+
 /* ---- Configs ---- */
 
 static void invalid_configs_are_rejected(void **state)
@@ -481,6 +520,7 @@ int main(void)
         world_test(plain_text_is_rejected),
         world_test(keys_are_renewed),
         world_test(endless_key_update_requests_are_bounded),
+        world_test(a_client_sends_small_pieces_at_once),
         world_test(invalid_configs_are_rejected),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

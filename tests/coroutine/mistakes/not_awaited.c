@@ -6,6 +6,7 @@
  */
 #include "bide/bide.h"
 #include "bide/http.h"
+#include "bide/http_agent_tls.h"
 #include "bide/http2.h"
 #include "bide/tls.h"
 
@@ -21,6 +22,9 @@ static bide_cyclic_barrier_token token;
 static int element;
 static const bide_context_key(int) key = BIDE_CONTEXT_KEY("key");
 static bide_stream stream;
+
+/* (it is called by a table alone) */
+#define bide_http_agent_tls_connect bide_http_agent_tls_connect_
 static bide_acceptor acceptor;
 static bide_signal one_signal;
 static bide_directory directory;
@@ -239,6 +243,10 @@ void awaits_nothing(void)
     bide_http_client_read(0, 0, 0);                                     // HERE
     bide_http_client_recv(0);                                        // HERE
     bide_http_client_write(0, 0, 0);                                    // HERE
+    bide_http_agent_tls_connect(0, 0, stream, 0);                       // HERE
+    bide_http_fetch_read(0, 0, 0);                                      // HERE
+    bide_http_fetch_send(0);                                            // HERE
+    bide_http_get(0, 0, 0, 0, 0);                                       // HERE
     bide_http_flush(0);                                                 // HERE
     bide_http_log_run(0);                                               // HERE
     bide_http_open_websocket(0, 0, 0, 0, 0, 0, 0);                      // HERE

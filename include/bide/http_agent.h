@@ -1,0 +1,282 @@
+/*
+ * An HTTP client in one call: it resolves names, keeps connections for reuse, follows redirects,
+ * decompresses bodies, and uses the environment's proxies. Floor: http.
+ *
+ *     bide_http_agent_create(&agent, NULL);               // once, for all requests of a loop
+ *
+ *     bide_try(bide_http_get(&self->fetch, agent, "http://example.org/", self->page,
+ *                            sizeof self->page));
+ *     ... self->fetch.response.status, self->fetch.count bytes in self->page ...
+ *
+ * Or with fields, a body, and a response in pieces:
+ *
+ *     if ((status = bide_http_fetch_init(&self->fetch, agent, "PUT", url)) < 0)
+ *         bide_return(status);
+ *     bide_http_fetch_add(&self->fetch, "Content-Type", "text/plain");
+ *     bide_http_fetch_set_body(&self->fetch, self->text, self->text_size);
+ *     bide_try(bide_http_fetch_send(&self->fetch));
+ *     ... self->fetch.response.status, bide_http_fetch_field(&self->fetch, "ETag") ...
+ *     do {
+ *         bide_try(bide_http_fetch_read(&self->fetch, self->buffer, sizeof self->buffer));
+ *         ... self->fetch.count bytes in self->buffer ...
+ *     } while (self->fetch.count != 0);
+ *     bide_finally();
+ *     bide_http_fetch_close(&self->fetch);                // in every case, after bide_http_fetch_init
+ *     bide_end();
+ *
+ *     closed --init--> ready --send--> sent --close--> closed
+ *
+ * An agent has a pool of connections for each origin: scheme, host and port. A connection returns to its
+ * pool only if its response has been read to the end; otherwise it is closed. So is the connection of a
+ * request that was cancelled.
+ *
+ * An agent and its fetches belong to one loop, and run on that loop's thread. An agent is on the heap,
+ * as are its connections, some 30 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
+ * caller's memory, 6 KB. Operations have no deadlines of their own: use bide_with_deadline.
+ *
+ * "https" needs TLS: bide/http_agent_tls.h. A request whose body is not in memory, or an upgrade, needs
+ * http_client.h.
+ *
+ * "Rules" are below. Why it is correct: src/http/agent.c.
+ */
+#ifndef BIDE_HTTP_AGENT_H
+#define BIDE_HTTP_AGENT_H
+
+#include "bide/connection_pool.h"
+#include "bide/http_client.h"
+#include "bide/http_url.h"
+#include "bide/names.h"
+
+BIDE_EXTERN_C_BEGIN
+
+typedef struct bide_http_agent bide_http_agent;
+
+/* Options of an agent. Zeros are the defaults. */
+typedef struct bide_http_agent_options {
+    bide_names *names;        /* looks names up, and stays. NULL: the agent's own, by the system */
+    size_t max_connections;   /* to each origin; further requests wait in line. 0: 8 */
+    size_t max_origins;       /* whose pools are kept while no request uses them. 0: 32 */
+    uint64_t idle_timeout;    /* nanoseconds that an unused connection is kept. 0: 30 s */
+    unsigned max_redirects;   /* 0: 10 */
+    bool follows_none;        /* a redirect is a response like another */
+    bool allows_downgrade;    /* redirects from "https" to "http" are followed */
+    bool decodes_none;        /* bodies are as they were sent, and no coding is asked for */
+    bool ignores_environment; /* no proxy is taken from the environment */
+    const char *proxy; /* for every request, "http://user:password@host:port"; copied. NULL: none */
+    size_t max_fields; /* of a response, with its trailers. 0: 64 */
+    size_t max_head;   /* bytes of a response's head. 0: 8192; at least 1024 */
+    uint64_t
+        max_body; /* bytes of a response's body, decoded. 0: 1 GB; BIDE_HTTP_UNKNOWN: no limit */
+} bide_http_agent_options;
+
+enum {
+    BIDE_HTTP_FETCH_URL = 2048,    /* bytes of a URL, with its zero */
+    BIDE_HTTP_FETCH_FIELDS = 1024, /* bytes of the names and values of a request's fields */
+    BIDE_HTTP_FETCH_METHOD = 24
+};
+
+/* Opens a connection. Of a fetch. */
+typedef struct bide_http_connecting_ {
+    bide_task task;
+    struct bide_http_origin_ *origin;
+    bide_pooled_connection *pooled;
+    struct bide_http_link_ *link;
+} bide_http_connecting_;
+
+/* Gets all of a URL. Of a fetch. */
+typedef struct bide_http_getting_ {
+    bide_task task;
+    struct bide_http_fetch *fetch;
+    bide_http_agent *agent;
+    const char *url;
+    char *body;
+    size_t size;
+    size_t got;
+    int status;
+    char beyond;
+} bide_http_getting_;
+
+/* One request and its response. The caller's memory until it is closed. */
+typedef struct bide_http_fetch {
+    bide_task task;              /* of the library */
+    bide_http_response response; /* its texts stay until the fetch is closed */
+    size_t count;       /* bytes that the last read has read, or all of bide_http_get; 0: the end */
+    unsigned redirects; /* that were followed */
+    bool is_decoded;    /* the body was compressed, and is read as it was before */
+    char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
+
+    /* of the library */
+    bide_http_agent *agent;
+    bide_http_getting_ getting;
+    uint8_t state;
+    bool is_private; /* fields with credentials are sent: no redirect has left the origin */
+    bool has_body;
+    bool asks_coding;
+    int status;
+    const char *body;
+    size_t body_size;
+    bide_http_url parsed; /* of `url` */
+    struct bide_http_origin_ *origin;
+    bide_pooled_connection *connection;
+    bide_connection_acquire_operation taking;
+    bide_http_connecting_ connecting;
+    struct bide_http_inflate_ *inflate;
+    bool raw_has_ended;
+    bide_slice raw; /* bytes that are to be decoded */
+    uint64_t decoded;
+    char *out;
+    size_t out_size;
+    size_t fields_size;
+    char method[BIDE_HTTP_FETCH_METHOD];
+    char fields[BIDE_HTTP_FETCH_FIELDS]; /* names and values, each with a zero */
+    char next[BIDE_HTTP_FETCH_URL];
+} bide_http_fetch;
+
+/*
+ * Makes an agent and puts it in *agent. `options` is copied; NULL: all 0. It reads the environment: no
+ * other thread may change that at the same time.
+ * Threads: the loop's. Errors: -EINVAL (a proxy's URL is none), -EPROTONOSUPPORT (a proxy is reached by
+ * another scheme than "http"), -EMSGSIZE (a proxy's URL is too long), -ENOTSUP (the library was built
+ * without llhttp), -ENOMEM, those of bide_names_create. Progress: blocks for a moment at most.
+ */
+int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options);
+
+/*
+ * Closes the connections and frees the agent; NULL: nothing. All of its fetches have been closed; otherwise
+ * it is misuse, which ends the program.
+ * Threads: the loop's. Progress: blocks for as long as bide_names_destroy.
+ */
+void bide_http_agent_destroy(bide_http_agent *agent);
+
+/*
+ * Begins a request of that method for a URL, without its fragment; both are copied. A URL with a user
+ * is refused: credentials go in a field.
+ * Threads: the loop's. Errors: -EINVAL (the URL is not one of "http" or "https", or has a user; the method is
+ * no token, or is CONNECT), -EMSGSIZE (one is too long), -EPROTONOSUPPORT ("https", and the agent has no
+ * TLS). After an error the fetch is closed. Progress: wait-free.
+ */
+int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const char *method,
+                         const char *url);
+
+/*
+ * Adds a field to the request. Not the fields that the library adds itself ("Host", "Connection",
+ * "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer") nor those for a proxy. With an
+ * "Accept-Encoding" of the caller's, bodies are not decoded.
+ * Threads: the loop's. Errors: -EINVAL (the name or the value is invalid, the name is one of these, or the request is
+ * sent), -EMSGSIZE (the fields are too long). Progress: wait-free.
+ */
+int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *value);
+
+/*
+ * Sets the request's body, which stays where it is until the fetch is closed: it may be sent again.
+ * Threads: the loop's. Errors: -EINVAL (the request is sent). Progress: wait-free.
+ */
+int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t size);
+
+/*
+ * Sends the request, follows redirects, and receives the response's head, which is fetch->response then.
+ * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
+ * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
+ * from "https" to "http"), -EPROTONOSUPPORT (a redirect to "https", without TLS), -EBADMSG (also: a
+ * redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
+ * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM. Suspends: if the server has not
+ * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
+ * Progress: that of the network.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_fetch_send(bide_http_fetch *fetch);
+
+/*
+ * Reads what there is of the response's body, decoded: at least one byte and at most `size`, 1 or more;
+ * fetch->count says how many bytes, 0 at the end.
+ * Threads: the loop's. Errors: those of bide_http_client_read; -EINVAL (nothing was sent, or decoding has
+ * failed before), -EBADMSG (also: the compressed data is spoilt), -ENODATA (also: it has ended too
+ * early), -EFBIG (longer than it may be), -ENOMEM. Suspends: if nothing is buffered. Cancel-safe: yes, by `count`.
+ * Progress: that of the network.
+ */
+BIDE_KEY_SCOPED(bide_http_fetch_field);
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_fetch_read(bide_http_fetch *fetch, void *data, size_t size);
+
+/*
+ * The value of the first field of the response of that name; its data is NULL if there is none, and when the
+ * fetch is closed.
+ * Threads: the loop's. Progress: wait-free, linear in the fields.
+ */
+bide_slice bide_http_fetch_field(const bide_http_fetch *fetch, const char *name);
+
+/*
+ * Ends the request. The connection returns to its pool if the response was read to its end, and is closed
+ * otherwise. A fetch that is closed, or zeros, is left as it is. Nothing of it may be awaited.
+ * Threads: the loop's. Progress: as bide_close.
+ */
+void bide_http_fetch_close(bide_http_fetch *fetch);
+
+/*
+ * Gets a URL, all of it in one call: fetch->response.status, and the body in `body`, of which fetch->count
+ * says how many bytes. The fetch is closed then, however this ends; of the response, the fields and the phrase are
+ * gone.
+ * Threads: the loop's. Errors: those of bide_http_fetch_init, bide_http_fetch_send and
+ * bide_http_fetch_read; -EMSGSIZE (also: the body is longer than `size`). Suspends: if the server has not
+ * answered. Cancel-safe: no, the connection is closed. Progress: that of the network.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_http_get(bide_http_fetch *fetch, bide_http_agent *agent, const char *url,
+                            void *body, size_t size);
+
+/* ---- TLS ---- */
+
+/* How connections become secure. http_agent_tls.h has one for bide-tls; for authors of others. */
+typedef struct bide_http_agent_tls {
+    size_t size; /* bytes of memory for one connection, aligned as malloc's */
+
+    /* Starts TLS over a stream; `name` is the server's, and stays. */
+    bide_awaiter *(*connect)(void *memory, void *argument, bide_stream below, const char *name);
+
+    /* The stream over it, once `connect` has ended with 0. */
+    bide_stream (*stream)(void *memory);
+
+    /* Closes it, and the stream below, at once, however `connect` has ended. */
+    void (*close)(void *memory);
+} bide_http_agent_tls;
+
+/*
+ * Sets how the agent's connections become secure, before its first request; table and argument stay.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *table,
+                             void *argument);
+
+/*
+ * Rules
+ *
+ * Redirects (301, 302, 303, 307, 308 with a Location) are followed by these rules:
+ *
+ *     303               GET follows, or HEAD after HEAD, without the body and its fields ("Content-...")
+ *     301, 302          the same after POST; other methods stay, with their body
+ *     307, 308          method and body stay
+ *     another origin    "Authorization" and "Cookie" are not sent, from then on. Other fields are:
+ *                       put no secrets there
+ *     https to http     not followed, unless allows_downgrade
+ *
+ * A body of a redirect of at most 64 KB is read, so that its connection can be used again.
+ *
+ * Retries. A server may close a connection that it has kept, while a request is on its way. If the
+ * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
+ * OPTIONS, TRACE, PUT, DELETE), the request is sent again, on another connection. No other error is retried.
+ *
+ * Codings. If the library was built with zlib, "Accept-Encoding: gzip, deflate" is sent, and a body with one of
+ * these codings is decoded. max_body bounds what a small body can become. Other codings are left to the caller.
+ *
+ * Proxies. http_proxy and https_proxy name a proxy, "http://user:password@host:port", for the URLs of either
+ * scheme; no_proxy lists hosts without one ("*", addresses, and domains, which include those below them, each
+ * with a port or without). Names in capitals count if the others are not set; HTTP_PROXY does not in a CGI
+ * program, where it is a field of the request. "https" goes through a tunnel (CONNECT). Programs that run
+ * with more rights than their caller ignore all of these.
+ *
+ * Sources: RFC 9110, 8.4, 9.2.2 and 15.4; RFC 9112, 3.2.2 and 9.3.
+ */
+
+BIDE_EXTERN_C_END
+
+#endif

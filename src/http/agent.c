@@ -1,0 +1,866 @@
+/*
+ * An HTTP client with pools of connections.
+ *
+ *     agent ---> origins, by scheme, host, port and proxy, the last used first
+ *     origin --> connection pool (connection_pool.h); for each open connection a link
+ *     link ----> memory of one connection: TLS, bide_http_client, its buffers
+ *     fetch ---> one request: an origin while it is under way, and a connection of it
+ *
+ * Everything runs on the loop's thread.
+ *
+ * Why it is correct:
+ * 1. A link is made by the coroutine that opens its connection, and freed by the pool's `closing`, which is
+ *    called once for each connection, also if opening it failed or was cancelled. So each open connection has
+ *    one link, and nothing else owns it.
+ * 2. A connection is given back as reusable only by bide_http_client_is_reusable: its response was read to its
+ *    end, and nothing more is buffered. A fetch that fails or is cancelled anywhere gives it back as not
+ *    reusable, in `finally` or in bide_http_fetch_close.
+ * 3. An origin stays while `users` fetches are between http_fetch_enter and http_fetch_leave. Only origins
+ *    without users are removed, and none of their connections is taken then.
+ * 4. A request is sent again only if its connection was used before, no byte of a response came, and the method is
+ *    idempotent. Each of these tries closes a connection that was idle, and one that is new is not tried
+ *    again, so it ends.
+ * 5. `url` changes only when the new URL is complete in `next`. `parsed` points into `url`.
+ */
+#define _GNU_SOURCE
+#include "bide/http_agent.h"
+
+#include "characters.h"
+#include "inflate.h"
+#include "input.h"
+#include "output.h"
+#include "parse.h"
+#include "proxies.h"
+
+#include "bide/coroutine.h"
+#include "bide/platform.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HTTP_AGENT_OUTPUT = 6144,   /* bytes of a connection's buffer of what goes out */
+    HTTP_AGENT_RAW = 4096,      /* bytes that are read before they are decoded, or dropped */
+    HTTP_AGENT_DRAINED = 65536, /* bytes of a redirect's body that are read */
+    HTTP_AGENT_AUTHORITY = 320, /* a host and a port */
+    HTTP_AGENT_ALIGN = 16
+};
+
+enum {
+    HTTP_FETCH_CLOSED,
+    HTTP_FETCH_READY,
+    HTTP_FETCH_SENDING,
+    HTTP_FETCH_SENT,
+    HTTP_FETCH_SPOILT /* its body could not be decoded */
+};
+
+typedef struct bide_http_origin_ http_origin;
+typedef struct bide_http_link_ http_link;
+
+struct bide_http_origin_ {
+    bide_connection_pool pool;
+    bide_http_agent *agent;
+    http_origin *next; /* used before this one */
+    size_t users;
+    const http_proxy *proxy; /* or NULL */
+    bool is_secure;
+    uint16_t port;
+    char host[256];
+    bide_pooled_connection *slots;
+    http_link **links; /* of the slots; NULL: not open */
+};
+
+struct bide_http_link_ {
+    bide_http_client client;
+    bide_connect_by_name_operation connect;
+    bool is_secure; /* `tls` is to be closed */
+    char tunnel[HTTP_AGENT_AUTHORITY];
+    char raw[HTTP_AGENT_RAW];
+    char *memory; /* of the client */
+    void *tls;
+};
+
+struct bide_http_agent {
+    bide_http_agent_options options;
+    bide_names *own_names;
+    http_proxies proxies;
+    const bide_http_agent_tls *tls; /* or NULL */
+    void *tls_argument;
+    size_t client_memory;
+    http_origin *origins;
+    size_t origin_count;
+    size_t users;
+};
+
+/* ---- Links ---- */
+
+static size_t http_agent_round_up(size_t size)
+{
+    return (size + HTTP_AGENT_ALIGN - 1) & ~(size_t)(HTTP_AGENT_ALIGN - 1);
+}
+
+static http_link *http_link_create(const http_origin *origin)
+{
+    const bide_http_agent *agent = origin->agent;
+    size_t head = http_agent_round_up(sizeof(http_link));
+    size_t client = http_agent_round_up(agent->client_memory);
+    http_link *link = malloc(head + client + (origin->is_secure ? agent->tls->size : 0));
+    if (link == NULL)
+        return NULL;
+    link->memory = (char *)link + head;
+    link->tls = link->memory + client;
+    link->is_secure = false;
+    return link;
+}
+
+static http_link **http_link_of(bide_pooled_connection *connection)
+{
+    http_origin *origin = bide_container_of(connection->pool, http_origin, pool);
+    return &origin->links[connection - origin->slots];
+}
+
+/* Called by the pool: 1 */
+static void http_link_closing(bide_pooled_connection *connection)
+{
+    http_link **link = http_link_of(connection);
+    const http_origin *origin = bide_container_of(connection->pool, http_origin, pool);
+    if (*link != NULL && (*link)->is_secure)
+        origin->agent->tls->close((*link)->tls); /* the socket too */
+    free(*link);
+    *link = NULL;
+}
+
+static int http_link_init_client(const http_origin *origin, http_link *link, bide_stream stream)
+{
+    const bide_http_agent_options *from = &origin->agent->options;
+    bide_http_client_options options;
+    memset(&options, 0, sizeof options);
+    options.write_buffer_size = HTTP_AGENT_OUTPUT;
+    options.max_fields = from->max_fields;
+    options.max_head = from->max_head;
+    options.max_body = from->max_body;
+    return bide_http_client_init(&link->client, stream, link->memory, origin->agent->client_memory,
+                                 &options);
+}
+
+/* Writes the head of a request for a tunnel. */
+static int http_link_ask_for_tunnel(const http_origin *origin, http_link *link,
+                                    bide_pooled_connection *connection)
+{
+    static const char authorization[] = "Proxy-Authorization";
+    char digits[20];
+    bool is_literal = strchr(origin->host, ':') != NULL;
+    size_t count = bide_http_print_number_(digits, origin->port);
+    char *at = link->tunnel;
+    at = stpcpy(at, is_literal ? "[" : "");
+    at = stpcpy(at, origin->host);
+    at = stpcpy(at, is_literal ? "]:" : ":");
+    memcpy(at, digits, count);
+    at[count] = '\0';
+    int status = http_link_init_client(origin, link, bide_socket_stream(&connection->socket));
+    if (status == 0)
+        status =
+            bide_http_client_start_request(&link->client, "CONNECT", link->tunnel, link->tunnel);
+    if (status == 0 && origin->proxy->authorization[0] != '\0')
+        status = bide_http_client_add(&link->client, authorization, origin->proxy->authorization);
+    return status;
+}
+
+static bide_awaiter *http_link_connect(bide_http_connecting_ *self)
+{
+    const http_origin *origin = self->origin;
+    const bide_http_agent *agent = origin->agent;
+    bide_names *names = agent->options.names != NULL ? agent->options.names : agent->own_names;
+    return bide_connect_by_name(&self->link->connect, &self->pooled->socket, names,
+                                origin->proxy != NULL ? origin->proxy->host : origin->host,
+                                origin->proxy != NULL ? origin->proxy->port : origin->port);
+}
+
+static bide_awaiter *http_link_connect_tls(bide_http_connecting_ *self)
+{
+    const http_origin *origin = self->origin;
+    self->link->is_secure = true;
+    return origin->agent->tls->connect(self->link->tls, origin->agent->tls_argument,
+                                       bide_socket_stream(&self->pooled->socket), origin->host);
+}
+
+/* The proxy has opened the tunnel, and nothing came behind its response. */
+static bool http_link_has_tunnel(bide_http_client *client)
+{
+    return client->response.status / 100 == 2 &&
+           bide_reader_buffered(bide_http_client_reader(client)) == 0;
+}
+
+bide_coroutine(http_link_connect_body)
+{
+    bide_begin(http_link_connect_body, bide_http_connecting_ * self);
+    int status;
+    self->link = http_link_create(self->origin);
+    if (self->link == NULL)
+        bide_return(-ENOMEM);
+    *http_link_of(self->pooled) = self->link; /* 1 */
+    bide_try(http_link_connect(self));
+    if (self->origin->proxy != NULL && self->origin->is_secure) {
+        status = http_link_ask_for_tunnel(self->origin, self->link, self->pooled);
+        if (status < 0)
+            bide_return(status);
+        bide_try(bide_http_client_recv(&self->link->client));
+        if (!http_link_has_tunnel(&self->link->client))
+            bide_return(-ECONNREFUSED);
+    }
+    if (self->origin->is_secure)
+        bide_try(http_link_connect_tls(self));
+    bide_return(http_link_init_client(self->origin, self->link,
+                                      self->origin->is_secure
+                                          ? self->origin->agent->tls->stream(self->link->tls)
+                                          : bide_socket_stream(&self->pooled->socket)));
+    bide_end();
+}
+
+static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
+                                    bide_pooled_connection *connection)
+{
+    bide_http_fetch *fetch = bide_container_of(taking, bide_http_fetch, taking);
+    bide_http_connecting_ *self = &fetch->connecting;
+    self->origin = fetch->origin;
+    self->pooled = connection;
+    return bide_task_init(&self->task, &http_link_connect_body);
+}
+
+/* ---- Origins ---- */
+
+static void http_origin_destroy(http_origin *origin)
+{
+    bide_assert(origin->users == 0 && origin->pool.taken == 0);
+    bide_connection_pool_close(&origin->pool);
+    bide_assert(origin->pool.open == 0);
+    free(origin->links);
+    free(origin->slots);
+    free(origin);
+}
+
+/* `host` is shorter than origin->host. */
+static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_url *url,
+                                       const http_proxy *proxy)
+{
+    static const bide_address none;
+    size_t max = agent->options.max_connections;
+    http_origin *origin = malloc(sizeof *origin);
+    if (origin == NULL)
+        return NULL;
+    origin->slots = calloc(max, sizeof *origin->slots);
+    origin->links = calloc(max, sizeof(http_link *));
+    if (origin->slots == NULL || origin->links == NULL) {
+        free(origin->slots);
+        free(origin->links);
+        free(origin);
+        return NULL;
+    }
+    origin->agent = agent;
+    origin->users = 0;
+    origin->proxy = proxy;
+    origin->is_secure = url->is_secure;
+    origin->port = url->port;
+    memcpy(origin->host, url->host.data, url->host.size);
+    origin->host[url->host.size] = '\0';
+    (bide_connection_pool_init)(&origin->pool, &none, origin->slots, max,
+                                agent->options.idle_timeout);
+    origin->pool.connect = http_link_open;
+    origin->pool.closing = http_link_closing;
+    return origin;
+}
+
+/* A plain proxy's connections are for all hosts. */
+static bool http_origin_is_for(const http_origin *origin, const bide_http_url *url,
+                               const http_proxy *proxy)
+{
+    if (origin->proxy != proxy || origin->is_secure != url->is_secure)
+        return false;
+    return (proxy != NULL && !url->is_secure) ||
+           (origin->port == url->port && bide_http_is(url->host, origin->host));
+}
+
+/* Removes the origins that were used longest ago, as long as there are too many: 3 */
+static void http_agent_trim(bide_http_agent *agent)
+{
+    while (agent->origin_count > agent->options.max_origins) {
+        http_origin **oldest = NULL;
+        for (http_origin **at = &agent->origins; *at != NULL; at = &(*at)->next)
+            if ((*at)->users == 0)
+                oldest = at;
+        if (oldest == NULL)
+            break;
+        http_origin *origin = *oldest;
+        *oldest = origin->next;
+        agent->origin_count--;
+        http_origin_destroy(origin);
+    }
+}
+
+static http_origin *http_agent_find_origin(bide_http_agent *agent, const bide_http_url *url)
+{
+    const http_proxy *proxy = bide_http_proxy_for_(&agent->proxies, url);
+    http_origin **at = &agent->origins;
+    while (*at != NULL && !http_origin_is_for(*at, url, proxy))
+        at = &(*at)->next;
+    http_origin *origin = *at;
+    if (origin != NULL)
+        *at = origin->next;
+    else if ((origin = http_origin_create(agent, url, proxy)) == NULL)
+        return NULL;
+    else
+        agent->origin_count++;
+    origin->next = agent->origins;
+    agent->origins = origin;
+    return origin;
+}
+
+/* ---- Agents ---- */
+
+static void http_agent_set_defaults(bide_http_agent_options *options)
+{
+    if (options->max_connections == 0)
+        options->max_connections = 8;
+    if (options->max_connections > BIDE_SEMAPHORE_MAX)
+        options->max_connections = BIDE_SEMAPHORE_MAX;
+    if (options->max_origins == 0)
+        options->max_origins = 32;
+    if (options->idle_timeout == 0)
+        options->idle_timeout = UINT64_C(30000000000);
+    if (options->max_redirects == 0)
+        options->max_redirects = 10;
+    if (options->max_fields == 0)
+        options->max_fields = 64;
+    if (options->max_head == 0)
+        options->max_head = 8192;
+    if (options->max_head < HTTP_MIN_INPUT - HTTP_ROOM_BEHIND_HEAD)
+        options->max_head = HTTP_MIN_INPUT - HTTP_ROOM_BEHIND_HEAD;
+    if (options->max_body == 0)
+        options->max_body = UINT64_C(1) << 30;
+}
+
+static int http_agent_set_proxies(bide_http_agent *agent)
+{
+    const bide_http_agent_options *options = &agent->options;
+    int status = 0;
+    if (options->proxy != NULL) {
+        status = bide_http_proxy_parse_(&agent->proxies.plain, options->proxy);
+        agent->proxies.secure = agent->proxies.plain;
+    } else if (!options->ignores_environment) {
+        status = bide_http_proxies_read_(&agent->proxies);
+    }
+    agent->options.proxy = NULL;
+    return status;
+}
+
+int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options)
+{
+    *agent = NULL;
+    if (!bide_http_is_buffered_)
+        return -ENOTSUP;
+    bide_http_agent *self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return -ENOMEM;
+    if (options != NULL)
+        self->options = *options;
+    http_agent_set_defaults(&self->options);
+    self->client_memory = self->options.max_fields * sizeof(bide_http_field) + HTTP_AGENT_OUTPUT +
+                          self->options.max_head + HTTP_ROOM_BEHIND_HEAD;
+    int status = http_agent_set_proxies(self);
+    if (status == 0 && self->options.names == NULL)
+        status = bide_names_create(&self->own_names, NULL);
+    if (status < 0) {
+        bide_http_proxies_free_(&self->proxies);
+        free(self);
+        return status;
+    }
+    *agent = self;
+    return 0;
+}
+
+void bide_http_agent_destroy(bide_http_agent *agent)
+{
+    if (agent == NULL)
+        return;
+    if (agent->users != 0)
+        bide_platform.misuse("an agent is destroyed while a request of it is not closed",
+                             "bide_http_agent_destroy", __FILE__, __LINE__);
+    while (agent->origins != NULL) {
+        http_origin *origin = agent->origins;
+        agent->origins = origin->next;
+        http_origin_destroy(origin);
+    }
+    bide_names_destroy(agent->own_names);
+    bide_http_proxies_free_(&agent->proxies);
+    free(agent);
+}
+
+void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *table,
+                             void *argument)
+{
+    agent->tls = table;
+    agent->tls_argument = argument;
+}
+
+/* ---- A request ---- */
+
+static bool http_fetch_is_method(const bide_http_fetch *fetch, const char *name)
+{
+    return strcmp(fetch->method, name) == 0;
+}
+
+/* Checks a URL, all of it but the fragment, and parses it. */
+static int http_fetch_parse_url(const bide_http_fetch *fetch, bide_http_url *url, const char *text)
+{
+    if (bide_http_url_parse(url, text, strlen(text)) < 0 || url->user.data != NULL)
+        return -EINVAL;
+    if (url->host.size >= sizeof fetch->origin->host)
+        return -EMSGSIZE;
+    return url->is_secure && fetch->agent->tls == NULL ? -EPROTONOSUPPORT : 0;
+}
+
+int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const char *method,
+                         const char *url)
+{
+    size_t method_size = strlen(method), url_size = strcspn(url, "#");
+    fetch->state = HTTP_FETCH_CLOSED;
+    fetch->agent = agent;
+    fetch->origin = NULL;
+    fetch->connection = NULL;
+    fetch->inflate = NULL;
+    memset(&fetch->response, 0, sizeof fetch->response);
+    fetch->count = 0;
+    fetch->redirects = 0;
+    fetch->is_decoded = false;
+    fetch->url[0] = '\0';
+    if (!bide_http_is_token_(method, method_size) || strcmp(method, "CONNECT") == 0)
+        return -EINVAL;
+    if (method_size >= sizeof fetch->method || url_size >= sizeof fetch->url)
+        return -EMSGSIZE;
+    memcpy(fetch->method, method, method_size + 1);
+    memcpy(fetch->url, url, url_size);
+    fetch->url[url_size] = '\0';
+    int status = http_fetch_parse_url(fetch, &fetch->parsed, fetch->url);
+    if (status < 0)
+        return status;
+    fetch->is_private = true;
+    fetch->has_body = false;
+    fetch->body = NULL;
+    fetch->body_size = 0;
+    fetch->fields_size = 0;
+    fetch->asks_coding = bide_http_has_inflate_ && !agent->options.decodes_none;
+    fetch->state = HTTP_FETCH_READY;
+    agent->users++;
+    return 0;
+}
+
+/* The library adds these itself, or they concern the connection alone. */
+static bool http_fetch_is_reserved(bide_slice name)
+{
+    static const char names[][18] = {
+        "host",   "connection", "content-length", "transfer-encoding", "upgrade",
+        "expect", "te",         "trailer",        "keep-alive"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (bide_http_is(name, names[i]))
+            return true;
+    return http_text_starts_with(name, "proxy-");
+}
+
+int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *value)
+{
+    size_t name_size = strlen(name), value_size = strlen(value);
+    if (fetch->state != HTTP_FETCH_READY || !bide_http_is_token_(name, name_size) ||
+        !bide_http_is_value_(value, value_size) || http_fetch_is_reserved(http_text_of(name)))
+        return -EINVAL;
+    size_t room = sizeof fetch->fields - fetch->fields_size;
+    if (name_size >= room || value_size >= room - name_size - 1)
+        return -EMSGSIZE;
+    memcpy(fetch->fields + fetch->fields_size, name, name_size + 1);
+    memcpy(fetch->fields + fetch->fields_size + name_size + 1, value, value_size + 1);
+    fetch->fields_size += name_size + value_size + 2;
+    if (bide_http_is(http_text_of(name), "accept-encoding"))
+        fetch->asks_coding = false;
+    return 0;
+}
+
+int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t size)
+{
+    if (fetch->state != HTTP_FETCH_READY)
+        return -EINVAL;
+    fetch->has_body = true;
+    fetch->body = data;
+    fetch->body_size = size;
+    return 0;
+}
+
+/* Begins to use the origin of fetch->parsed: 3 */
+static int http_fetch_enter(bide_http_fetch *fetch)
+{
+    http_origin *origin = http_agent_find_origin(fetch->agent, &fetch->parsed);
+    if (origin == NULL)
+        return -ENOMEM;
+    origin->users++;
+    fetch->origin = origin;
+    return 0;
+}
+
+static http_link *http_fetch_link(const bide_http_fetch *fetch)
+{
+    return *http_link_of(fetch->connection);
+}
+
+static void http_fetch_return_connection(bide_http_fetch *fetch)
+{
+    bide_pooled_connection *connection = fetch->connection;
+    if (connection == NULL)
+        return;
+    bide_http_inflate_destroy_(fetch->inflate);
+    fetch->inflate = NULL;
+    memset(&fetch->response, 0, sizeof fetch->response); /* its texts are the connection's */
+    bool reusable = bide_http_client_is_reusable(&http_fetch_link(fetch)->client); /* 2 */
+    fetch->connection = NULL;
+    bide_connection_pool_release(connection, reusable);
+}
+
+static void http_fetch_leave(bide_http_fetch *fetch)
+{
+    http_fetch_return_connection(fetch);
+    if (fetch->origin == NULL)
+        return;
+    bide_assert(fetch->origin->users != 0);
+    fetch->origin->users--;
+    fetch->origin = NULL;
+    http_agent_trim(fetch->agent);
+}
+
+/* A field that does not go with this request: credentials for another origin, or the fields of a dropped body. */
+static bool http_fetch_omits(const bide_http_fetch *fetch, bide_slice name)
+{
+    if (!fetch->is_private && (bide_http_is(name, "authorization") || bide_http_is(name, "cookie")))
+        return true;
+    return fetch->redirects != 0 && !fetch->has_body && http_text_starts_with(name, "content-");
+}
+
+/* Starts the request's head, with the target in the form that goes to a proxy or to the server. */
+static int http_fetch_start_line(bide_http_fetch *fetch, bide_http_client *client)
+{
+    char authority[HTTP_AGENT_AUTHORITY];
+    bool is_absolute = fetch->origin->proxy != NULL && !fetch->parsed.is_secure;
+    char *target = fetch->next; /* 5 */
+    size_t room = sizeof fetch->next;
+    int status = bide_http_url_authority(&fetch->parsed, authority, sizeof authority);
+    if (status < 0)
+        return status;
+    if (is_absolute) {
+        char *end = stpcpy(stpcpy(target, "http://"), authority);
+        room -= (size_t)(end - target);
+        target = end;
+    }
+    status = bide_http_url_target(&fetch->parsed, target, room);
+    return status < 0
+               ? status
+               : bide_http_client_start_request(client, fetch->method, fetch->next, authority);
+}
+
+static int http_fetch_write_head(bide_http_fetch *fetch)
+{
+    const http_proxy *proxy = fetch->origin->proxy;
+    bide_http_client *client = &http_fetch_link(fetch)->client;
+    int status = http_fetch_start_line(fetch, client);
+    for (size_t at = 0; status == 0 && at < fetch->fields_size;) {
+        bide_slice name = http_text_of(fetch->fields + at);
+        bide_slice value = http_text_of(name.data + name.size + 1);
+        at += name.size + value.size + 2;
+        if (!http_fetch_omits(fetch, name))
+            status = bide_http_client_add_slices(client, name, value);
+    }
+    if (status == 0 && fetch->asks_coding)
+        status = bide_http_client_add(client, "Accept-Encoding", "gzip, deflate");
+    if (status == 0 && proxy != NULL && !fetch->parsed.is_secure && proxy->authorization[0] != '\0')
+        status = bide_http_client_add(client, "Proxy-Authorization", proxy->authorization);
+    return status == 0 ? bide_http_client_finish_head(client, fetch->body_size) : status;
+}
+
+/* 4 */
+static bool http_fetch_may_retry(const bide_http_fetch *fetch)
+{
+    static const char idempotent[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+    const bide_http_client *client = &http_fetch_link(fetch)->client;
+    if (!fetch->connection->was_idle || client->informational != 0 ||
+        bide_reader_buffered(&client->reader) != 0 ||
+        (fetch->status != -EPIPE && fetch->status != -ECONNRESET && fetch->status != -ECONNABORTED))
+        return false;
+    for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
+        if (http_fetch_is_method(fetch, idempotent[i]))
+            return true;
+    return false;
+}
+
+/* ---- Redirects ---- */
+
+static bool http_fetch_is_redirect(const bide_http_fetch *fetch)
+{
+    int status = fetch->response.status;
+    return (status == 301 || status == 302 || status == 303 || status == 307 || status == 308) &&
+           !fetch->agent->options.follows_none &&
+           bide_http_fetch_field(fetch, "location").data != NULL;
+}
+
+static bool http_fetch_is_same_origin(const bide_http_url *one, const bide_http_url *other)
+{
+    if (one->is_secure != other->is_secure || one->port != other->port ||
+        one->host.size != other->host.size)
+        return false;
+    for (size_t i = 0; i < one->host.size; i++)
+        if (http_lower(one->host.data[i]) != http_lower(other->host.data[i]))
+            return false;
+    return true;
+}
+
+/* Prepares the next request, with its URL in `next`. */
+static int http_fetch_redirect(bide_http_fetch *fetch)
+{
+    bide_http_url next;
+    int code = fetch->response.status;
+    if (fetch->redirects == fetch->agent->options.max_redirects)
+        return -ELOOP;
+    int status = bide_http_url_resolve(&fetch->parsed, bide_http_fetch_field(fetch, "location"),
+                                       fetch->next, sizeof fetch->next);
+    if (status == 0)
+        status = http_fetch_parse_url(fetch, &next, fetch->next);
+    if (status < 0)
+        return status == -EINVAL ? -EBADMSG : status;
+    if (fetch->parsed.is_secure && !next.is_secure && !fetch->agent->options.allows_downgrade)
+        return -EPERM;
+    if (!http_fetch_is_same_origin(&fetch->parsed, &next))
+        fetch->is_private = false;
+    if (code == 303 || (code <= 302 && http_fetch_is_method(fetch, "POST"))) {
+        if (!http_fetch_is_method(fetch, "HEAD"))
+            strcpy(fetch->method, "GET");
+        fetch->has_body = false;
+        fetch->body = NULL;
+        fetch->body_size = 0;
+    }
+    fetch->redirects++;
+    return 0;
+}
+
+/* The rest of a redirect's body is worth reading. */
+static bool http_fetch_may_drain(const bide_http_fetch *fetch)
+{
+    const bide_http_client *client = &http_fetch_link(fetch)->client;
+    return !client->closes && client->input.taken < HTTP_AGENT_DRAINED &&
+           (client->response.length == BIDE_HTTP_UNKNOWN ||
+            client->response.length <= HTTP_AGENT_DRAINED);
+}
+
+/* ---- Sending ---- */
+
+static int http_fetch_open_decoder(bide_http_fetch *fetch)
+{
+    const bide_http_client *client = &http_fetch_link(fetch)->client;
+    bide_slice name = bide_http_fetch_field(fetch, "content-encoding");
+    fetch->raw = (bide_slice){NULL, 0};
+    fetch->raw_has_ended = false;
+    fetch->decoded = 0;
+    fetch->is_decoded = false;
+    size_t codings = 0;
+    for (size_t i = 0; i < fetch->response.field_count; i++)
+        codings += bide_http_is(fetch->response.fields[i].name, "content-encoding");
+    http_coding coding = codings == 1 ? bide_http_coding_of_(name) : HTTP_CODING_OTHER;
+    if (!fetch->asks_coding || coding == HTTP_CODING_OTHER || client->is_head)
+        return 0;
+    fetch->is_decoded = true;
+    return bide_http_inflate_create_(&fetch->inflate, coding);
+}
+
+bide_coroutine(http_fetch_send_body)
+{
+    bide_begin(http_fetch_send_body, bide_http_fetch * self);
+    if (self->state != HTTP_FETCH_READY)
+        bide_return(-EINVAL);
+    self->state = HTTP_FETCH_SENDING;
+    for (;;) {
+        self->status = http_fetch_enter(self);
+        if (self->status < 0)
+            bide_return(self->status);
+        for (;;) {
+            bide_try(bide_connection_pool_acquire(&self->taking, &self->origin->pool));
+            self->connection = self->taking.connection;
+            self->status = http_fetch_write_head(self);
+            if (self->status < 0)
+                bide_return(self->status);
+            if (self->body_size != 0) { /* (a server may respond before it has read all of it) */
+                bide_await_status(self->status,
+                                  bide_http_client_write(&http_fetch_link(self)->client, self->body,
+                                                         self->body_size));
+                if (self->status < 0 && http_fetch_link(self)->client.output.error == 0)
+                    bide_return(self->status);
+            }
+            bide_await_status(self->status, bide_http_client_recv(&http_fetch_link(self)->client));
+            if (self->status == 0)
+                break;
+            if (!http_fetch_may_retry(self))
+                bide_return(self->status);
+            http_fetch_return_connection(self);
+        }
+        self->response = http_fetch_link(self)->client.response;
+        if (self->response.status < 200)
+            bide_return(-EBADMSG);
+        if (!http_fetch_is_redirect(self))
+            break;
+        self->status = http_fetch_redirect(self);
+        if (self->status < 0)
+            bide_return(self->status);
+        while (http_fetch_may_drain(self)) {
+            bide_await_status(self->status,
+                              bide_http_client_read(&http_fetch_link(self)->client,
+                                                    http_fetch_link(self)->raw, HTTP_AGENT_RAW));
+            if (self->status == -ECANCELED || self->status == -ETIMEDOUT)
+                bide_return(self->status);
+            if (self->status < 0 || http_fetch_link(self)->client.count == 0)
+                break;
+        }
+        http_fetch_leave(self);
+        strcpy(self->url, self->next); /* 5 */
+        (void)bide_http_url_parse(&self->parsed, self->url, strlen(self->url));
+    }
+    self->status = http_fetch_open_decoder(self);
+    if (self->status < 0)
+        bide_return(self->status);
+    self->state = HTTP_FETCH_SENT;
+    bide_finally();
+    if (self->state == HTTP_FETCH_SENDING) /* 2 */
+        http_fetch_leave(self);
+    bide_end();
+}
+
+bide_awaiter *bide_http_fetch_send(bide_http_fetch *fetch)
+{
+    return bide_task_init(&fetch->task, &http_fetch_send_body);
+}
+
+bide_slice bide_http_fetch_field(const bide_http_fetch *fetch, const char *name)
+{
+    return bide_http_find(fetch->response.fields, fetch->response.field_count, name);
+}
+
+/* ---- Reading ---- */
+
+/*
+ * Decodes what was read. Returns 1 (there is something, or the end), 0 (more has to be read), or an error.
+ */
+static int http_fetch_decode(bide_http_fetch *fetch)
+{
+    uint64_t left = fetch->agent->options.max_body - fetch->decoded;
+    size_t size = fetch->out_size;
+    if (left < size) /* one byte more shows that it is too long */
+        size = (size_t)left + 1;
+    ptrdiff_t count = bide_http_inflate_run_(fetch->inflate, &fetch->raw, fetch->out, size);
+    if (count < 0)
+        return (int)count;
+    if ((uint64_t)count > left)
+        return -EFBIG;
+    fetch->decoded += (uint64_t)count;
+    fetch->count = (size_t)count;
+    if (count != 0)
+        return 1;
+    if (!fetch->raw_has_ended)
+        return 0;
+    return bide_http_inflate_is_whole_(fetch->inflate) ? 1 : -ENODATA;
+}
+
+bide_coroutine(http_fetch_read_body)
+{
+    bide_begin(http_fetch_read_body, bide_http_fetch * self);
+    if (self->state != HTTP_FETCH_SENT || self->connection == NULL || self->out_size == 0)
+        bide_return(-EINVAL);
+    if (self->inflate == NULL) {
+        bide_await_status(self->status, bide_http_client_read(&http_fetch_link(self)->client,
+                                                              self->out, self->out_size));
+        self->count = http_fetch_link(self)->client.count;
+        bide_return(self->status);
+    }
+    for (;;) {
+        self->status = http_fetch_decode(self);
+        if (self->status < 0)
+            self->state = HTTP_FETCH_SPOILT;
+        if (self->status != 0)
+            bide_return(self->status > 0 ? 0 : self->status);
+        bide_await_status(self->status,
+                          bide_http_client_read(&http_fetch_link(self)->client,
+                                                http_fetch_link(self)->raw, HTTP_AGENT_RAW));
+        self->raw = (bide_slice){http_fetch_link(self)->raw, http_fetch_link(self)->client.count};
+        if (self->status < 0)
+            bide_return(self->status);
+        self->raw_has_ended = self->raw.size == 0;
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_http_fetch_read(bide_http_fetch *fetch, void *data, size_t size)
+{
+    fetch->count = 0;
+    fetch->out = data;
+    fetch->out_size = size;
+    return bide_task_init(&fetch->task, &http_fetch_read_body);
+}
+
+void bide_http_fetch_close(bide_http_fetch *fetch)
+{
+    if (fetch->state == HTTP_FETCH_CLOSED)
+        return;
+    http_fetch_leave(fetch);
+    bide_assert(fetch->agent->users != 0);
+    fetch->agent->users--;
+    fetch->state = HTTP_FETCH_CLOSED;
+}
+
+/* ---- All in one ---- */
+
+/* The room for the next bytes. Behind the body it is one byte, which shows that the body is too long. */
+static bide_awaiter *http_get_read(bide_http_getting_ *self)
+{
+    return self->got < self->size
+               ? bide_http_fetch_read(self->fetch, self->body + self->got, self->size - self->got)
+               : bide_http_fetch_read(self->fetch, &self->beyond, 1);
+}
+
+bide_coroutine(http_get_body)
+{
+    bide_begin(http_get_body, bide_http_getting_ * self);
+    self->status = bide_http_fetch_init(self->fetch, self->agent, "GET", self->url);
+    if (self->status < 0)
+        bide_return(self->status);
+    bide_try(bide_http_fetch_send(self->fetch));
+    for (;;) {
+        bide_try(http_get_read(self));
+        if (self->fetch->count == 0)
+            break;
+        if (self->got == self->size)
+            bide_return(-EMSGSIZE);
+        self->got += self->fetch->count;
+    }
+    bide_finally();
+    int code = self->fetch->response.status;
+    bide_http_fetch_close(self->fetch);
+    self->fetch->response.status = code;
+    self->fetch->count = self->got;
+    bide_end();
+}
+
+bide_awaiter *bide_http_get(bide_http_fetch *fetch, bide_http_agent *agent, const char *url,
+                            void *body, size_t size)
+{
+    bide_http_getting_ *self = &fetch->getting;
+    self->fetch = fetch;
+    self->agent = agent;
+    self->url = url;
+    self->body = body;
+    self->size = size;
+    self->got = 0;
+    fetch->state = HTTP_FETCH_CLOSED;
+    fetch->response.status = 0;
+    return bide_task_init(&self->task, &http_get_body);
+}

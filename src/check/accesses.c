@@ -14,8 +14,12 @@
 #include "accesses.h"
 
 #include "execution.h"
+#include "locals.h"
 #include "locations.h"
+#include "machine.h"
 #include "memory.h"
+#include "rounds.h"
+#include "snapshot.h"
 #include "source_location.h"
 
 #include <string.h>
@@ -46,15 +50,24 @@ void accesses_reset(void)
 }
 
 /* For each kind of access, a bit for each kind that it conflicts with. */
+enum { ENDS = 1 << ACCESS_FREE | 1 << ACCESS_RETURN };
 static const uint8_t conflict_bits[] = {
-    [ACCESS_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_WRITE | ENDS,
     [ACCESS_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ |
-                     1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
-    [ACCESS_ATOMIC_READ] = 1 << ACCESS_WRITE | 1 << ACCESS_FREE,
-    [ACCESS_ATOMIC_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_FREE,
+                     1 << ACCESS_ATOMIC_WRITE | ENDS,
+    [ACCESS_ATOMIC_READ] = 1 << ACCESS_WRITE | ENDS,
+    [ACCESS_ATOMIC_WRITE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | ENDS,
     [ACCESS_FREE] = 1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ |
                     1 << ACCESS_ATOMIC_WRITE | 1 << ACCESS_FREE,
+    [ACCESS_RETURN] =
+        1 << ACCESS_READ | 1 << ACCESS_WRITE | 1 << ACCESS_ATOMIC_READ | 1 << ACCESS_ATOMIC_WRITE,
 };
+
+/* True for the end of the memory's life. */
+static bool is_end(access_kind kind)
+{
+    return kind == ACCESS_FREE || kind == ACCESS_RETURN;
+}
 
 static bool accesses_conflict(access_kind a, access_kind b)
 {
@@ -75,8 +88,12 @@ static bool comes_after(unsigned thread, const vector_clock *clock, const record
 
 static const char *access_verb(access_kind kind)
 {
-    static const char *const names[] = {"reads", "writes", "atomically reads", "atomically writes",
-                                        "frees"};
+    static const char *const names[] = {"reads",
+                                        "writes",
+                                        "atomically reads",
+                                        "atomically writes",
+                                        "frees",
+                                        "returns from the function of"};
     return names[kind];
 }
 
@@ -95,6 +112,16 @@ static void report_race(unsigned thread, uintptr_t address, access_kind kind, ui
     describe_where(where, here, sizeof here);
     describe_where(r->where, there, sizeof there);
     memory_describe(address, what, sizeof what);
+    if (r->kind == ACCESS_RETURN || kind == ACCESS_RETURN) {
+        bool returns = kind == ACCESS_RETURN;
+        execution_found(BIDE_CHECK_USE_AFTER_FREE,
+                        "thread %u %s a local variable of thread %u, at %s, %s that thread has "
+                        "returned from its function, at %s",
+                        returns ? r->thread : thread,
+                        access_verb(returns ? (access_kind)r->kind : kind),
+                        returns ? thread : r->thread, returns ? there : here,
+                        is_ordered ? "after" : "and may do so after", returns ? here : there);
+    }
     if (r->kind == ACCESS_FREE && is_ordered)
         execution_found(kind == ACCESS_FREE ? BIDE_CHECK_DOUBLE_FREE : BIDE_CHECK_USE_AFTER_FREE,
                         "thread %u %s %s, at %s, after thread %u freed it, at %s", thread,
@@ -116,7 +143,7 @@ static bool same_access(const record *r, unsigned thread, uint16_t index, access
 /* The set-up and the final check race with nothing, but the memory that they free is recorded. */
 static bool is_recorded(unsigned thread, access_kind kind)
 {
-    return kind == ACCESS_FREE || (thread != SETUP && thread != LAST);
+    return is_end(kind) || (thread != SETUP && thread != LAST);
 }
 
 /*
@@ -154,12 +181,13 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
         bool is_ordered = comes_after(thread, clock, r);
         unsigned common = r->bytes & bytes;
         if (common != 0 && accesses_conflict((access_kind)r->kind, kind) &&
-            (!is_ordered || r->kind == ACCESS_FREE))
+            (!is_ordered || is_end((access_kind)r->kind)))
             report_race(thread, grain + (unsigned)__builtin_ctz(common), kind, where, r,
                         is_ordered);
         if (same_access(r, thread, index, kind, where))
             joined = r;
-        if (is_ordered && r->kind != ACCESS_FREE && access_covers(kind, (access_kind)r->kind))
+        if (is_ordered && !is_end((access_kind)r->kind) &&
+            access_covers(kind, (access_kind)r->kind))
             r->bytes &= (uint8_t)~bytes;
         if (r->bytes == 0)
             room = r;
@@ -189,6 +217,17 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
     memory_area *a = memory_area_of(address);
     if (a == NULL || execution_is_on_trial())
         return;
+    bool changes = (kind == ACCESS_WRITE || kind == ACCESS_FREE) && !snapshot_covers(address, size);
+    if (execution_running()->rehearses && !changes)
+        return;
+    if (changes) {
+        the_execution.caller = code;
+        rounds_act(code != NULL ? ACT_WRITE : ACT_OTHER, code, address, size);
+    }
+    if (execution_running()->postpones || execution_running()->rehearses)
+        machine_settle();
+    if (kind != ACCESS_RETURN)
+        locals_accessed(address);
     if (a->shadow == NULL)
         a->shadow =
             memory_mapped(((size_t)(a->end - a->begin) / GRAIN + 2) * sizeof(struct shadow));
@@ -203,12 +242,24 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
                      where);
         if (is_atomic(kind))
             s->atomic_run = access_run;
-        else if (kind != ACCESS_FREE && s->atomic_run == access_run)
+        else if (!is_end(kind) && s->atomic_run == access_run)
             locations_write_back(address, n);
         if (kind == ACCESS_WRITE && s->atomic_run == access_run)
             locations_discard(address, n);
         address += n;
         size -= n;
+    }
+}
+
+void accesses_forget(uintptr_t address, size_t size)
+{
+    const memory_area *a = memory_area_of(address);
+    if (a == NULL || a->shadow == NULL)
+        return;
+    for (uintptr_t end = address + size; address < end; address += GRAIN - address % GRAIN) {
+        shadow *s = (shadow *)a->shadow + (address - (uintptr_t)a->begin) / GRAIN;
+        if (s->run == access_run)
+            s->count = 0;
     }
 }
 

@@ -20,10 +20,14 @@ typedef enum access_kind {
     ACCESS_WRITE,
     ACCESS_ATOMIC_READ,
     ACCESS_ATOMIC_WRITE,
-    ACCESS_FREE
+    ACCESS_FREE,
+    ACCESS_RETURN /* the end of local variables: see locals.h */
 } access_kind;
 void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
                   const void *code);
+
+/* The running thread uses memory of its stack anew: forgets what was accessed there. */
+void accesses_forget(uintptr_t address, size_t size);
 
 /* The running thread frees a block. */
 void accesses_free(void *memory, const void *code);

@@ -25,7 +25,13 @@ static int order_if_failed(int order)
                                           : order;
 }
 
-#define SITE source_location_of_code(__builtin_return_address(0))
+static bide_check_site_ *site_of(const void *code)
+{
+    the_execution.c11_caller = execution_is_running() ? code : NULL;
+    return source_location_of_code(code);
+}
+
+#define SITE site_of(__builtin_return_address(0))
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): types are not put in parentheses */
 #define FETCH(type, bits, name, sign)                                                     \

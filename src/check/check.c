@@ -8,6 +8,7 @@
 #include "machine.h"
 #include "memory.h"
 #include "replay.h"
+#include "rounds.h"
 #include "spin.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static void checker_begin(const bide_check_scenario *scenario, bide_check_result
 {
     memset(result, 0, sizeof *result);
     spin_reset();
+    rounds_reset();
     the_checker.scenario = scenario;
     the_checker.result = result;
     the_checker.stopped = false;

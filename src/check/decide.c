@@ -131,6 +131,7 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
     e->rf = store;
     e->value = value_of(g, &g->locations[e->location], store);
     e->spurious = spurious;
+    e->round = 0;
     e->blocked = !wait_is_over(op, e->value);
     bool succeeds = would_succeed(op, e->value) && !spurious && !e->blocked;
     e->is_rmw = op->is_rmw && succeeds;

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "execution.h"
 
+#include "machine.h"
 #include "source_location.h"
 #include "storage.h"
 
@@ -24,7 +25,7 @@ static unsigned turn_began; /* the number of steps when the running thread began
 
 void execution_begin(void)
 {
-    the_execution.given_up = false;
+    the_execution.given_up = the_execution.runs_again = false;
     order_count = idle_runs_count = 0;
 }
 
@@ -100,6 +101,8 @@ void execution_found(bide_check_finding finding, const char *format, ...)
     va_list arguments;
     if (execution_is_on_trial())
         execution_gave_up_spinning();
+    if (execution_is_running())
+        machine_settle();
     va_start(arguments, format);
     if (!the_checker.stopped) {
         bide_check_result *r = the_checker.result;

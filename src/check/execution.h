@@ -48,6 +48,8 @@ typedef struct thread_record {
     bool on_trial;      /* runs further rounds, without steps, to see whether the loop ends */
     unsigned next;      /* on trial: the next step of the period */
     unsigned more;      /* on trial: the number of further rounds */
+    bool rehearses;     /* an earlier round, without steps: see rounds.c */
+    bool postpones;     /* the store of a read-modify-write that changes nothing: see machine.c */
 } thread_record;
 
 enum { NOBODY = THREADS };
@@ -56,7 +58,10 @@ typedef struct execution {
     thread_record threads[THREADS];
     unsigned running; /* or NOBODY */
     bool given_up;
-    uint64_t moves; /* steps, and turns of threads, since the program began */
+    bool runs_again;        /* given up, to be run along the same graph once more */
+    const void *caller;     /* the code that called the running atomic operation */
+    const void *c11_caller; /* the same, while c11.c passes the call on; otherwise NULL */
+    uint64_t moves;         /* steps, and turns of threads, since the program began */
 } execution;
 
 extern execution the_execution;

@@ -164,7 +164,9 @@ static void assert_run(const graph *g)
 
 static void run_graph(graph *g)
 {
-    machine_run(g);
+    do
+        machine_run(g);
+    while (the_execution.runs_again);
     assert_run(g);
     is_enough = progress_end(decide_depth());
 }

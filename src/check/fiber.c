@@ -48,6 +48,7 @@ static size_t image_size;
 
 static jmp_buf scheduler;
 static fiber *running_fiber;
+static const fiber_moment *next_moment; /* the running fiber is to be set back to it */
 
 static void load_thread_local(const char *from)
 {
@@ -103,6 +104,16 @@ void fiber_create(fiber *f, void *stack, size_t stack_size)
     running_fiber = NULL;
 }
 
+static _Noreturn void go_to_moment(fiber *f)
+{
+    const fiber_moment *m = next_moment;
+    next_moment = NULL;
+    size_t frames = m->size - image_size;
+    load_thread_local(m->bytes);
+    memcpy((char *)f->stack + f->stack_size - frames, m->bytes + image_size, frames);
+    _longjmp(((fiber_moment *)(uintptr_t)m)->here, 1);
+}
+
 static void fiber_enter(fiber *f, jmp_buf where)
 {
     bide_assert(running_fiber == NULL);
@@ -112,6 +123,8 @@ static void fiber_enter(fiber *f, jmp_buf where)
         _longjmp(where, 1);
     }
     ARRIVED(main_fake_stack, NULL, NULL);
+    if (next_moment != NULL)
+        go_to_moment(f);
     memcpy(f->thread_local, __start_bide_thread_local, image_size);
     load_thread_local(image);
     running_fiber = NULL;
@@ -153,4 +166,46 @@ void fiber_leave(void)
     if (_setjmp(self->here) == 0)
         go_outside();
     ARRIVED(NULL, &main_stack, &main_stack_size);
+}
+
+/* ---- Moments ---- */
+
+bool fiber_can_be_set_back(void)
+{
+#ifdef HAS_ADDRESS_SANITIZER
+    return false;
+#else
+    return true;
+#endif
+}
+
+/* Copies the frames of the callers. */
+static __attribute__((noinline)) void copy_frames(fiber_moment *m)
+{
+    const fiber *f = running_fiber;
+    const char *low = __builtin_frame_address(0), *end = (char *)f->stack + f->stack_size;
+    m->size = image_size + (size_t)(end - low);
+    if (m->size > m->capacity) {
+        free(m->bytes);
+        m->capacity = 2 * m->size;
+        m->bytes = malloc(m->capacity);
+        if (m->bytes == NULL)
+            abort();
+    }
+    memcpy(m->bytes, __start_bide_thread_local, image_size);
+    memcpy(m->bytes + image_size, low, m->size - image_size);
+}
+
+bool fiber_save(fiber_moment *moment)
+{
+    if (_setjmp(moment->here) != 0)
+        return true;
+    copy_frames(moment);
+    return false;
+}
+
+void fiber_set_back(const fiber_moment *moment)
+{
+    next_moment = moment;
+    go_outside();
 }

@@ -8,6 +8,7 @@
 #define BIDE_CHECK_FIBER_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct fiber {
@@ -37,5 +38,26 @@ void fiber_leave(void);
 
 /* Leaves for good, also from a signal handler. The fiber can only be started anew. */
 _Noreturn void fiber_abandon(void);
+
+/*
+ * A moment of a fiber: its stack, its registers and its thread-local variables. A zeroed one is empty.
+ */
+typedef struct fiber_moment {
+    jmp_buf here;
+    char *bytes;
+    size_t size, capacity;
+} fiber_moment;
+
+/* False if fibers cannot be set back: AddressSanitizer would take their frames for others. */
+bool fiber_can_be_set_back(void);
+
+/*
+ * On a fiber: saves this moment, and returns false. Returns once more, true, each time that the fiber
+ * is set back to the moment, until the stack is used by something else.
+ */
+bool fiber_save(fiber_moment *moment) __attribute__((returns_twice));
+
+/* On a fiber: continues at a moment that it saved. */
+_Noreturn void fiber_set_back(const fiber_moment *moment);
 
 #endif

@@ -99,7 +99,8 @@ typedef enum wait_kind { WAIT_NEVER, WAIT_UNTIL_EQUAL, WAIT_UNTIL_BITS } wait_ki
 /* An operation, apart from the value that it reads. */
 typedef struct operation {
     bide_check_site_ *site;
-    uint64_t operand;  /* STEP_SPAWN: the thread; STEP_PARKED: 1 if there is a deadline */
+    uint64_t operand;  /* of a read-modify-write; STEP_SPAWN: the thread; STEP_PARKED: 1 if there is
+                          a deadline */
     uint64_t expected; /* by a compare-exchange, or by a load that waits */
     uint8_t step;
     uint8_t order;
@@ -118,10 +119,11 @@ typedef struct event {
     uint16_t position; /* stores: the index in the modification order */
     reference rf;      /* loads, and the stores of read-modify-writes: the store that was read */
     uint8_t kind;
-    uint8_t order;        /* in effect: op.order or op.order_if_failed */
-    bool is_rmw;          /* one half of a read-modify-write */
-    bool blocked;         /* a load whose thread waits for another value */
-    bool spurious;        /* a compare-exchange that fails spuriously */
+    uint8_t order;  /* in effect: op.order or op.order_if_failed */
+    bool is_rmw;    /* one half of a read-modify-write */
+    bool blocked;   /* a load whose thread waits for another value */
+    bool spurious;  /* a compare-exchange that fails spuriously */
+    uint16_t round; /* not 0: its thread spins after it; the index of the round's first event + 1 */
     vector_clock hb;      /* includes the event itself */
     vector_clock porf;    /* includes the event itself */
     vector_clock view;    /* loads: a store that this clock knows to be overwritten is too old */

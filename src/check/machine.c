@@ -16,8 +16,10 @@
 #include "accesses.h"
 #include "crash.h"
 #include "decide.h"
+#include "locals.h"
 #include "memory.h"
 #include "replay.h"
+#include "rounds.h"
 #include "spin.h"
 #include "trace.h"
 
@@ -52,6 +54,7 @@ static bool is_ready_to_run(const event *e)
  */
 static event *wait_for_turn(const operation *op)
 {
+    machine_settle();
     thread_record *t = execution_running();
     if (t->on_trial)
         execution_gave_up_spinning();
@@ -105,8 +108,14 @@ static void watch_atomic(const operation *op, uintptr_t address, size_t size, hi
 uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidden which,
                       const vector_clock *older, reference *self)
 {
-    if (execution_is_on_trial())
-        return spin_step(op, address, which, self)->value;
+    thread_record *t = execution_running();
+    bool may_spin = which == HIDDEN_NONE && op->wait == WAIT_NEVER && older == NULL;
+    if (t->on_trial || t->rehearses || (may_spin && rounds_arrive(op, address)))
+        return (t->rehearses ? rounds_load(op, address, which, self)
+                             : spin_step(op, address, which, self))
+            ->value;
+    if (!may_spin)
+        rounds_act(ACT_OTHER, NULL, 0, 0);
     event *e = wait_for_turn(op);
     watch_atomic(op, address, size, which, ACCESS_ATOMIC_READ);
     unsigned location = location_for(G, e, address, size, which);
@@ -138,8 +147,8 @@ uint64_t machine_load_part(const operation *op, uintptr_t address, size_t size,
     return machine_load(op, begin, whole, HIDDEN_NONE, older, NULL) >> shift * 8;
 }
 
-void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
-                   uint64_t value, const reference *load)
+static void store_now(const operation *op, uintptr_t address, size_t size, hidden which,
+                      uint64_t value, const reference *load)
 {
     event *e = wait_for_turn(op);
     execution_running()->in_rmw = false;
@@ -157,8 +166,65 @@ void machine_store(const operation *op, uintptr_t address, size_t size, hidden w
                         the_execution.running);
 }
 
+/*
+ * A read-modify-write that changes nothing, as a failed test-and-set, may be a round of a loop, which
+ * then needs no store. So its store is postponed until the thread does something else.
+ */
+static struct {
+    operation op;
+    uintptr_t address;
+    size_t size;
+    uint64_t value;
+    reference load;
+} postponed[THREADS];
+
+void machine_settle(void)
+{
+    thread_record *t = execution_running();
+    if (t->rehearses)
+        rounds_differ();
+    if (!t->postpones)
+        return;
+    t->postpones = false;
+    unsigned i = the_execution.running;
+    store_now(&postponed[i].op, postponed[i].address, postponed[i].size, HIDDEN_NONE,
+              postponed[i].value, &postponed[i].load);
+}
+
+void machine_store(const operation *op, uintptr_t address, size_t size, hidden which,
+                   uint64_t value, const reference *load)
+{
+    thread_record *t = execution_running();
+    if (t->on_trial) {
+        spin_store(op, value, load);
+        return;
+    }
+    value = memory_fitting(value, size);
+    bool changes = load == NULL || which != HIDDEN_NONE || event_at(G, *load)->value != value;
+    if (changes) {
+        rounds_act(which == HIDDEN_NONE ? ACT_STORE : ACT_OTHER, op->site, address, value);
+    } else if (t->rehearses) {
+        rounds_store();
+        return;
+    } else if (op->step != STEP_COMPARE_EXCHANGE && rounds_have(load->index) &&
+               t->position == G->threads[the_execution.running].count) {
+        unsigned i = the_execution.running;
+        postponed[i].op = *op;
+        postponed[i].address = address;
+        postponed[i].size = size;
+        postponed[i].value = value;
+        postponed[i].load = *load;
+        t->postpones = true;
+        return;
+    }
+    store_now(op, address, size, which, value, load);
+    if (changes)
+        rounds_forget();
+}
+
 void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t value)
 {
+    rounds_act(ACT_OTHER, NULL, 0, 0);
     event *e = wait_for_turn(op);
     accesses_add(address, size, ACCESS_WRITE, op->site, NULL);
     value = memory_fitting(value, size);
@@ -174,6 +240,10 @@ void machine_fence(const operation *op)
         spin_step(op, 0, HIDDEN_NONE, NULL);
         return;
     }
+    if (execution_running()->rehearses) {
+        rounds_fence(op);
+        return;
+    }
     event *e = wait_for_turn(op);
     if (e == NULL)
         decide_fence(G, the_execution.running, op);
@@ -182,6 +252,7 @@ void machine_fence(const operation *op)
 
 unsigned machine_choose(const operation *op, unsigned count)
 {
+    rounds_act(ACT_OTHER, NULL, 0, 0);
     event *e = wait_for_turn(op);
     if (e == NULL && !decide_choice(G, the_execution.running, op, count))
         execution_give_up();
@@ -207,12 +278,19 @@ static void thread_main(void *argument)
                         .wait = WAIT_UNTIL_EQUAL,
                         .expected = 1};
         machine_load(&op, (uintptr_t)t, 1, HIDDEN_THREAD, NULL, NULL);
-        t->result = t->spawned(t->argument);
+        void *result = t->spawned(t->argument);
+        rounds_act(ACT_END, NULL, 0, (uintptr_t)result);
+        machine_settle();
+        locals_end();
+        t->result = result;
         op = (operation){.site = &end, .step = STEP_END, .order = bide_check_release_};
         machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 2, NULL);
     } else {
         t->function(scenario_state);
+        rounds_act(ACT_END, NULL, 0, 0);
     }
+    machine_settle();
+    locals_end();
     if (t->on_trial)
         execution_gave_up_spinning();
     t->state = DONE;
@@ -358,6 +436,8 @@ static void judge_blocked(void)
             const event *e = &G->threads[t].events[i];
             if (e->kind != EVENT_LOAD)
                 continue;
+            if (e->spurious)
+                return;
             if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
                 return;
             if (e->op.step == STEP_PARKED && e->op.operand != 0)
@@ -415,6 +495,8 @@ static void begin_run(graph *g)
         m->at = NULL;
         m->halted = false;
         spin_begin(m);
+        rounds_begin(t);
+        locals_begin(t);
     }
 }
 

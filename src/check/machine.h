@@ -20,6 +20,9 @@ void machine_init(const operation *op, uintptr_t address, size_t size, uint64_t 
 void machine_fence(const operation *op);
 unsigned machine_choose(const operation *op, unsigned count);
 
+/* The running thread is about to do something: first takes the store that it has postponed. */
+void machine_settle(void);
+
 /* Returns the running thread's last step on an object, or NULL. */
 const event *machine_last_use(uintptr_t address, hidden which);
 

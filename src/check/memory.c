@@ -121,6 +121,14 @@ void *memory_stack(unsigned thread)
     return stack_room(thread) + STACK_ROOM - stack_size;
 }
 
+unsigned memory_stack_of(uintptr_t address)
+{
+    uintptr_t begin = (uintptr_t)model.begin + STATE_SIZE;
+    if (address < begin || address >= begin + THREADS * (uintptr_t)STACK_ROOM)
+        return THREADS;
+    return (unsigned)((address - begin) / STACK_ROOM);
+}
+
 size_t memory_stack_size(void)
 {
     return stack_size;

@@ -11,6 +11,8 @@ void *memory_prepare(const bide_check_scenario *scenario);
 void *memory_stack(unsigned thread);
 size_t memory_stack_size(void);
 
+/* The thread whose stack an address is on; THREADS if none. */
+unsigned memory_stack_of(uintptr_t address);
 /* True for addresses that only the overflow of a stack reaches. */
 bool memory_is_below_stack(uintptr_t address);
 

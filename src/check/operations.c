@@ -5,9 +5,11 @@
 #include "bide/extend/root.h"
 
 #include "accesses.h"
+#include "locals.h"
 #include "machine.h"
 #include "memory.h"
 #include "orders.h"
+#include "rounds.h"
 #include "source_location.h"
 #include "spin.h"
 
@@ -40,6 +42,14 @@ double bide_check_double_(uint64_t bits)
 
 /* ---- Atomics ---- */
 
+/* An operation begins; `code` called it, if the functions of c11.c have not. */
+static void entered(const void *code, uintptr_t stack)
+{
+    locals_look(stack, code);
+    the_execution.caller = the_execution.c11_caller != NULL ? the_execution.c11_caller : code;
+    the_execution.c11_caller = NULL;
+}
+
 static operation atomic_step(bide_check_site_ *site, step_kind step, int order, int order_if_failed)
 {
     operation op = {.site = site, .step = (uint8_t)step};
@@ -54,6 +64,7 @@ uint64_t bide_check_load_(bide_check_site_ *site, const volatile void *address, 
 {
     if (!execution_is_running())
         return memory_value((uintptr_t)address, size);
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     operation op = atomic_step(site, STEP_LOAD, order, order);
     return machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, NULL);
 }
@@ -65,6 +76,7 @@ void bide_check_store_(bide_check_site_ *site, volatile void *address, size_t si
         memory_write((uintptr_t)address, size, value);
         return;
     }
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     operation op = atomic_step(site, STEP_STORE, order, order);
     machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, value, NULL);
 }
@@ -114,6 +126,7 @@ static uint64_t read_modify_write(bide_check_site_ *site, step_kind step, volati
     }
     operation op = atomic_step(site, step, order, order);
     op.is_rmw = true;
+    op.operand = value;
     reference load;
     uint64_t old = machine_load(&op, (uintptr_t)address, size, HIDDEN_NONE, NULL, &load);
     machine_store(&op, (uintptr_t)address, size, HIDDEN_NONE, modified_value(sign, old, value),
@@ -124,6 +137,7 @@ static uint64_t read_modify_write(bide_check_site_ *site, step_kind step, volati
 uint64_t bide_check_exchange_(bide_check_site_ *site, volatile void *address, size_t size,
                               uint64_t value, int order)
 {
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     return read_modify_write(site, STEP_EXCHANGE, address, size, '=', value, order);
 }
 
@@ -136,6 +150,7 @@ uint64_t bide_check_fetch_(bide_check_site_ *site, volatile void *address, size_
                      : operation == '&' ? STEP_FETCH_AND
                      : operation == '^' ? STEP_FETCH_XOR
                                         : STEP_FETCH_NAND;
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     return read_modify_write(site, step, address, size, operation, value, order);
 }
 
@@ -152,8 +167,10 @@ bool bide_check_compare_exchange_(bide_check_site_ *site, volatile void *address
         *expected = old;
         return equal;
     }
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     operation op = atomic_step(site, STEP_COMPARE_EXCHANGE, order, order_if_failed);
     op.is_rmw = true;
+    op.operand = value;
     op.expected = wanted;
     op.may_fail = weak;
     reference load;
@@ -170,6 +187,7 @@ void bide_check_fence_(bide_check_site_ *site, int order)
 {
     if (!execution_is_running())
         return;
+    entered(__builtin_return_address(0), (uintptr_t)__builtin_dwarf_cfa());
     operation op = atomic_step(site, STEP_FENCE, order, order);
     machine_fence(&op);
 }
@@ -182,8 +200,10 @@ void bide_check_relax_(void)
 
 void bide_check_retry_(void)
 {
-    if (execution_is_running())
-        execution_halt();
+    if (!execution_is_running())
+        return;
+    machine_settle();
+    execution_halt();
 }
 
 /* ---- Plain memory ---- */
@@ -200,6 +220,8 @@ void *bide_check_alloc(size_t size)
 {
     if (!execution_is_running())
         return malloc(size);
+    rounds_act(ACT_OTHER, NULL, 0, 0);
+    machine_settle();
     void *memory = memory_allocate(size);
     if (memory == NULL)
         execution_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
@@ -214,6 +236,8 @@ void bide_check_free(void *memory)
     }
     if (memory == NULL)
         return;
+    rounds_act(ACT_OTHER, NULL, 0, 0);
+    machine_settle();
     accesses_free(memory, __builtin_return_address(0));
 }
 

@@ -1,9 +1,11 @@
 /*
  * A round is the steps between two calls of spin_relax(). A thread spins if its last n rounds repeat
- * the n rounds before them, for some n up to MAX_ROUNDS_IN_PERIOD.
+ * the n rounds before them, for some n up to MAX_ROUNDS_IN_PERIOD. Most loops are found sooner, by
+ * rounds.c; these are the loops that count their rounds.
  */
 #include "spin.h"
 
+#include "rounds.h"
 #include "storage.h"
 
 enum { MAX_ROUNDS_IN_PERIOD = 8, MAX_TRIAL_ROUNDS = 100000 };
@@ -53,6 +55,15 @@ static void begin_round(thread_record *t)
     t->rounds[t->rounds_count++] = t->position;
 }
 
+static void end_trial_step(thread_record *t)
+{
+    if (++t->next != t->position)
+        return;
+    t->next = t->period;
+    if (++t->more > MAX_TRIAL_ROUNDS)
+        execution_block();
+}
+
 const event *spin_step(const operation *op, uintptr_t address, hidden which, reference *self)
 {
     thread_record *t = execution_running();
@@ -64,14 +75,24 @@ const event *spin_step(const operation *op, uintptr_t address, hidden which, ref
         execution_block(); /* it may succeed with another expected value */
     if (self != NULL)
         *self = (reference){(uint16_t)the_execution.running, (uint16_t)t->next};
-    if (++t->next == t->position)
-        t->next = t->period;
+    end_trial_step(t);
     return e;
 }
 
-/* Puts a thread that spins on trial, or blocks it if there was a trial at its place before. */
-static void start_trial(thread_record *t)
+void spin_store(const operation *op, uint64_t value, const reference *load)
 {
+    thread_record *t = execution_running();
+    const event *events = the_checker.g->threads[the_execution.running].events;
+    if (load == NULL || value != events[load->index].value)
+        execution_gave_up_spinning();
+    if (events[t->next].kind == EVENT_STORE && events[t->next].op.site == op->site)
+        end_trial_step(t);
+}
+
+void spin_found(thread_record *t, unsigned from)
+{
+    t->spins = true;
+    t->period = from;
     const bide_check_site_ *site =
         the_checker.g->threads[the_execution.running].events[t->position - 1].op.site;
     for (unsigned i = 0; i < tried_count; i++) {
@@ -93,16 +114,19 @@ void spin_reset(void)
 
 void spin_look_at_time(void)
 {
-    if (the_execution.running != NOBODY)
-        execution_running()->looks_at_time = true;
+    if (the_execution.running == NOBODY)
+        return;
+    execution_running()->looks_at_time = true;
+    rounds_act(ACT_OTHER, NULL, 0, 0);
 }
 
 void spin_relax(void)
 {
     thread_record *t = execution_running();
-    if (t->on_trial) {
-        if (++t->more > MAX_TRIAL_ROUNDS)
-            execution_block();
+    if (t->on_trial)
+        return;
+    if (t->rehearses) {
+        rounds_relax();
         return;
     }
     if (t->position == t->rounds[t->rounds_count - 1]) {
@@ -123,9 +147,7 @@ void spin_relax(void)
                 "thread %u spins until a time that never comes: the code after that is not "
                 "checked",
                 the_execution.running);
-        t->spins = true;
-        t->period = from;
-        start_trial(t);
+        spin_found(t, from);
     }
     t->looks_at_time = false;
 }
@@ -133,6 +155,7 @@ void spin_relax(void)
 void spin_begin(thread_record *t)
 {
     t->spins = t->on_trial = t->looks_at_time = false;
+    t->rehearses = t->postpones = false;
     t->idle = 0;
     t->rounds_count = 0;
     begin_round(t);

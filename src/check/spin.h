@@ -26,6 +26,15 @@ void spin_relax(void);
 void spin_look_at_time(void);
 
 /*
+ * The running thread spins: its steps from `from` on repeat. Puts it on trial, or blocks it if there
+ * was a trial at its place before.
+ */
+void spin_found(thread_record *t, unsigned from);
+
+/* The store of a read-modify-write of the running thread, on trial. */
+void spin_store(const operation *op, uint64_t value, const reference *load);
+
+/*
  * A step of the running thread on trial: returns the step of the period that it repeats.
  */
 const event *spin_step(const operation *op, uintptr_t address, hidden which, reference *self);

@@ -5,9 +5,11 @@
 #include "trace.h"
 
 #include "execution.h"
+#include "machine.h"
 #include "memory.h"
 #include "orders.h"
 #include "replay.h"
+#include "rounds.h"
 #include "source_location.h"
 #include "storage.h"
 
@@ -166,6 +168,14 @@ static char *note;
 static size_t note_length;
 static unsigned note_capacity;
 
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (; *text != 0; text++)
+        hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    return hash;
+}
+
 void bide_check_note(const char *format, ...)
 {
     va_list arguments;
@@ -175,6 +185,9 @@ void bide_check_note(const char *format, ...)
     va_end(arguments);
     if (length < 0 || !execution_is_running() || execution_is_on_trial())
         return;
+    the_execution.caller = __builtin_return_address(0);
+    rounds_act(ACT_NOTE, NULL, 0, hash_of(text));
+    machine_settle();
     size_t added = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
     note = grown(note, &note_capacity, (unsigned)(note_length + added + 2), 1);
     if (note_length != 0)

@@ -287,9 +287,135 @@ static void numbers_of_each_type_are_what_was_stored(void **unused)
     bide_check_result_free(&r);
 }
 
+/* ---- Local variables ---- */
+
+typedef struct shared {
+    bide_atomic(uintptr_t) place; /* of a local variable */
+    bide_atomic(uint32_t) is_done;
+    uint32_t *plain;
+} shared;
+
+static void wait_until_done(shared *s)
+{
+    while (bide_atomic_load(&s->is_done, acquire) == 0)
+        bide_cpu_relax();
+}
+
+/* The functions whose variables are meant must be functions of their own. */
+__attribute__((noinline)) static void lend_until_done(shared *s)
+{
+    uint32_t local, *place = &local;
+    *place = 0; /* (the compiler reports this access) */
+    bide_atomic_store(&s->place, (uintptr_t)place, release);
+    wait_until_done(s);
+}
+
+__attribute__((noinline)) static void lend_and_return(shared *s)
+{
+    uint32_t local, *place = &local;
+    *place = 0; /* (the compiler reports this access) */
+    bide_atomic_store(&s->place, (uintptr_t)place, release);
+}
+
+__attribute__((noinline)) static void use_stack(shared *s)
+{
+    uint32_t locals[8] = {0};
+    s->plain = locals;
+    s->plain[3] = 1;
+    bide_check_assert(s->plain[3] == 1);
+}
+
+static void owner_waits(void *p)
+{
+    lend_until_done(p);
+}
+
+static void owner_returns(void *p)
+{
+    lend_and_return(p);
+}
+
+static void owner_waits_and_goes_on(void *p)
+{
+    lend_until_done(p);
+    for (int i = 0; i < 3; i++)
+        use_stack(p);
+}
+
+static uint32_t *taken_place(shared *s)
+{
+    uintptr_t place;
+    while ((place = bide_atomic_load(&s->place, acquire)) == 0)
+        bide_cpu_relax();
+    return (uint32_t *)place;
+}
+
+static void user_writes_and_tells(void *p)
+{
+    shared *s = p;
+    *taken_place(s) = 1;
+    bide_atomic_store(&s->is_done, 1, release);
+}
+
+static void user_tells_and_writes(void *p)
+{
+    shared *s = p;
+    uint32_t *place = taken_place(s);
+    bide_atomic_store(&s->is_done, 1, release);
+    *place = 1;
+}
+
+static void user_reads_and_tells_too_weakly(void *p)
+{
+    shared *s = p;
+    s->plain = taken_place(s);
+    uint32_t read = *s->plain;
+    bide_atomic_store(&s->is_done, 1 + read, relaxed);
+}
+
+static void user_writes_atomically(void *p)
+{
+    shared *s = p;
+    __atomic_store_n(taken_place(s), 1, __ATOMIC_SEQ_CST);
+    bide_atomic_store(&s->is_done, 1, relaxed);
+}
+
+static void a_local_variable_ends_when_its_function_returns(void **unused)
+{
+    (void)unused;
+    static const struct {
+        void (*owner)(void *), (*user)(void *);
+        bide_check_finding finding;
+    } all[] = {
+        {owner_waits, user_writes_and_tells, BIDE_CHECK_NOTHING},
+        {owner_waits_and_goes_on, user_writes_and_tells, BIDE_CHECK_NOTHING},
+        {owner_waits, user_tells_and_writes, BIDE_CHECK_USE_AFTER_FREE},
+        {owner_waits_and_goes_on, user_tells_and_writes, BIDE_CHECK_USE_AFTER_FREE},
+        {owner_waits, user_reads_and_tells_too_weakly, BIDE_CHECK_USE_AFTER_FREE},
+        {owner_waits, user_writes_atomically, BIDE_CHECK_USE_AFTER_FREE},
+        {owner_returns, user_writes_and_tells, BIDE_CHECK_USE_AFTER_FREE},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bide_check_scenario scenario = {
+            .name = "locals", .size = sizeof(shared), .threads = {all[i].owner, all[i].user}};
+        bide_check_result r, again;
+        bide_check_explore(&scenario, &r);
+        print_message("# %zu: %s\n", i, r.message != NULL ? r.message : "nothing");
+        assert_int_equal(r.finding, all[i].finding);
+        if (r.finding != BIDE_CHECK_NOTHING) {
+            assert_non_null(strstr(r.message, " a local variable of thread 1, at "));
+            assert_int_equal(bide_check_replay(&scenario, r.replay, &again), r.finding);
+            assert_string_equal(again.message, r.message);
+            bide_check_result_free(&again);
+        }
+        bide_check_result_free(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_local_variable_ends_when_its_function_returns),
         cmocka_unit_test(each_pair_of_accesses_races_that_must),
         cmocka_unit_test(none_races_that_comes_after_the_other),
         cmocka_unit_test(a_plain_read_finds_what_was_stored_before),

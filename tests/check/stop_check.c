@@ -16,6 +16,14 @@
 
 struct waiter;
 
+/* Runs a coroutine in a child; outlives the thread that waits, which does not see its end. */
+typedef struct starter {
+    bide_task task;
+    struct waiter *waiter;
+    const bide_point *body;
+    bide_event ended;
+} starter;
+
 typedef struct state {
     bide_stop_source stop;
     bide_stop_source children[2];
@@ -26,6 +34,7 @@ typedef struct state {
     int reason;            /* written before a request */
     struct waiter *beside; /* waits since the setup, and is not cancelled */
     bide_stop_source *allocated;
+    starter starters[BIDE_CHECK_THREADS];
 } state;
 
 static void setup(void *p)
@@ -91,14 +100,6 @@ bide_coroutine(either_body)
     bide_end();
 }
 
-/* Runs a coroutine in a child, and blocks until it has ended, in whichever thread. */
-typedef struct starter {
-    bide_task task;
-    struct waiter *waiter;
-    const bide_point *body;
-    bide_event ended;
-} starter;
-
 bide_coroutine(starter_body)
 {
     bide_begin(starter_body, starter * self);
@@ -107,15 +108,18 @@ bide_coroutine(starter_body)
     bide_end();
 }
 
+/* Runs a coroutine in a child, and blocks until it has ended, in whichever thread. */
 static void wait_in_child(state *s, unsigned child, const bide_point *body, bool again)
 {
     struct waiter waiter = {.state = s, .again = again};
-    starter starter = {.waiter = &waiter, .body = body};
+    starter *starter = &s->starters[bide_check_thread() - 1];
+    starter->waiter = &waiter;
+    starter->body = body;
     bide_event_waiter wait;
-    bide_event_init(&starter.ended, false);
-    bide_start(&starter.task.frame, &starter_body, &s->contexts[child]);
-    bide_resume(&starter.task.frame);
-    bide_check_await(bide_event_wait(&wait, &starter.ended));
+    bide_event_init(&starter->ended, false);
+    bide_start(&starter->task.frame, &starter_body, &s->contexts[child]);
+    bide_resume(&starter->task.frame);
+    bide_check_await(bide_event_wait(&wait, &starter->ended));
 }
 
 static void wait_first(void *p)

@@ -1,0 +1,176 @@
+/*
+ * A return is an access to the whole frame, like the free of a block. Frames without an accessed
+ * variable, nearly all, are skipped: the compiler reports the accesses only to variables whose address
+ * is taken.
+ *
+ * 1. `frames` are the beginnings of the frames of functions that have begun, the outermost first; each
+ *    begins below the one before it. A function has returned, or was left by a jump, when the stack
+ *    pointer is above its frame. The compiler reports returns too, but not each, and also those of
+ *    functions that it has inlined, whose frames live on.
+ * 2. When another function begins, the stack pointer may be below a frame that is gone. So it is looked
+ *    up among the callers.
+ * 3. [used, end of the stack) has all variables of the stack that were accessed, except those of frames
+ *    that are gone.
+ * 4. [returned_from, returned_to) has all frames whose return was recorded. A function that begins
+ *    there has the memory anew.
+ */
+#include "locals.h"
+
+#include "accesses.h"
+#include "memory.h"
+#include "storage.h"
+
+#include <unwind.h>
+
+typedef struct thread_frames {
+    struct function_frame {
+        uintptr_t begin;
+        const void *code; /* in the function */
+    } * frames;
+    unsigned count, capacity;
+    uintptr_t used;
+    uintptr_t returned_from, returned_to;
+} thread_frames;
+
+static thread_frames all_frames[THREADS];
+uintptr_t locals_newest_[THREADS];
+
+static void note_newest(const thread_frames *t)
+{
+    locals_newest_[t - all_frames] = t->count != 0 ? t->frames[t->count - 1].begin : UINTPTR_MAX;
+}
+
+static uintptr_t end_of_stack(unsigned thread)
+{
+    const fiber *f = &the_execution.threads[thread].fiber;
+    return (uintptr_t)f->stack + f->stack_size;
+}
+
+void locals_begin(unsigned thread)
+{
+    thread_frames *t = &all_frames[thread];
+    t->count = 0;
+    note_newest(t);
+    t->used = end_of_stack(thread);
+    t->returned_from = t->returned_to = 0;
+}
+
+/* Steps on trial, or of a rehearsal, are no part of the execution. */
+static bool counts(void)
+{
+    return execution_is_running() && !execution_running()->on_trial &&
+           !execution_running()->rehearses;
+}
+
+/*
+ * The frames that begin below `end` are gone. `where`: the code that shows it.
+ */
+static void end_frames(thread_frames *t, uintptr_t end, const void *where)
+{
+    uintptr_t frame = end;
+    while (t->count != 0 && t->frames[t->count - 1].begin < end)
+        frame = t->frames[--t->count].begin;
+    note_newest(t);
+    if (t->used >= end || frame == end)
+        return;
+    frame = t->used; /* the lowest of their variables */
+    t->used = end;
+    if (t->returned_from == t->returned_to) {
+        t->returned_from = frame;
+        t->returned_to = end;
+    }
+    t->returned_from = frame < t->returned_from ? frame : t->returned_from;
+    t->returned_to = end > t->returned_to ? end : t->returned_to;
+    accesses_add(frame, end - frame, ACCESS_RETURN, NULL, where);
+}
+
+/* Looks for the caller's frame that begins at, or next above, a place. */
+typedef struct frame_search {
+    uintptr_t place;
+    uintptr_t found; /* 0: none */
+} frame_search;
+
+static _Unwind_Reason_Code look_for_frame(struct _Unwind_Context *context, void *p)
+{
+    frame_search *search = p;
+    uintptr_t frame = (uintptr_t)_Unwind_GetCFA(context);
+    if (frame < search->place)
+        return _URC_NO_REASON;
+    search->found = frame;
+    return _URC_NORMAL_STOP;
+}
+
+static uintptr_t begin_of(const thread_frames *t, unsigned count)
+{
+    return count != 0 ? t->frames[count - 1].begin : end_of_stack(the_execution.running);
+}
+
+/* Returns the function that a place in the code belongs to; NULL if that is unknown. */
+static const void *function_of(const void *code)
+{
+    static struct {
+        const void *code, *function;
+    } known[1024];
+    size_t i = ((uintptr_t)code ^ (uintptr_t)code >> 10) % (sizeof known / sizeof *known);
+    if (known[i].code != code) {
+        known[i].code = code;
+        known[i].function = _Unwind_FindEnclosingFunction((void *)(uintptr_t)code);
+    }
+    return known[i].function;
+}
+
+/* Returns the end of the newest frame if it is gone although the stack pointer is not above it; or 0. */
+static uintptr_t end_if_gone(const thread_frames *t, uintptr_t frame, const void *code,
+                             const void *caller)
+{
+    uintptr_t newest = begin_of(t, t->count);
+    const void *function = function_of(t->frames[t->count - 1].code);
+    if (function == NULL || (frame < newest && function_of(caller) == function) ||
+        (frame == newest && function_of(code) == function))
+        return 0;
+    frame_search search = {.place = frame >= newest ? frame + 1 : newest}; /* the caller's, or it */
+    _Unwind_Backtrace(look_for_frame, &search);
+    return search.found > newest ? search.found : 0;
+}
+
+void locals_enter(uintptr_t frame, const void *code, const void *caller)
+{
+    if (!counts())
+        return;
+    thread_frames *t = &all_frames[the_execution.running];
+    uintptr_t end;
+    while (t->count != 0 && t->used < begin_of(t, t->count - 1) &&
+           (end = end_if_gone(t, frame, code, caller)) != 0)
+        end_frames(t, end, code);
+    end_frames(t, frame, code);
+    uintptr_t above = begin_of(t, t->count);
+    if (frame < t->returned_to && above > t->returned_from) {
+        uintptr_t from = frame > t->returned_from ? frame : t->returned_from;
+        uintptr_t to = above < t->returned_to ? above : t->returned_to;
+        if (from < to)
+            accesses_forget(from, to - from);
+    }
+    if (frame == above)
+        return;
+    t->frames = grown(t->frames, &t->capacity, t->count + 1, sizeof *t->frames);
+    t->frames[t->count++] = (struct function_frame){frame, code};
+    note_newest(t);
+}
+
+void locals_look_(uintptr_t stack_pointer, const void *code)
+{
+    if (counts())
+        end_frames(&all_frames[the_execution.running], stack_pointer, code);
+}
+
+void locals_end(void)
+{
+    locals_look(end_of_stack(the_execution.running), NULL);
+}
+
+void locals_accessed(uintptr_t address)
+{
+    unsigned t = memory_stack_of(address);
+    if (t != THREADS && address < all_frames[t].used)
+        all_frames[t].used = address;
+}

@@ -220,6 +220,7 @@ void bide_http_fetch_close(bide_http_fetch *fetch);
  * bide_http_fetch_read; -EMSGSIZE (also: the body is longer than `size`). Suspends: if the server has not
  * answered. Cancel-safe: no, the connection is closed. Progress: that of the network.
  */
+BIDE_KEY_SCOPED(bide_http_fetch_field);
 BIDE_MUST_AWAIT
 bide_awaiter *bide_http_get(bide_http_fetch *fetch, bide_http_agent *agent, const char *url,
                             void *body, size_t size);

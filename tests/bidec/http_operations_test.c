@@ -54,6 +54,43 @@ async struct big send_page(bide_http_exchange *exchange)
     return filled(0);
 }
 
+async struct big read_form(bide_http_exchange *exchange)
+{
+    char form[32];
+    NAMED(bide_http_body_operation, bide_http_read_body, own.count, 5, exchange, form, sizeof form);
+    assert_memory_equal(form, "a=b+c", 5);
+    OWN(bide_http_respond, exchange, "hello", 5);
+    return filled(0);
+}
+
+async struct big read_parts(bide_http_exchange *exchange)
+{
+    bide_http_multipart multipart;
+    char memory[1024], bytes[32];
+    assert_int_equal(
+        bide_http_multipart_init(&multipart, exchange, memory, sizeof memory, NULL), 0);
+    OWN(bide_http_next_part, &multipart);
+    assert_true(multipart.has_part);
+    assert_memory_equal(multipart.name.data, "f", 1);
+    OWN(bide_http_read_part, &multipart, bytes, sizeof bytes);
+    assert_int_equal(multipart.count, 5);
+    assert_memory_equal(bytes, "hello", 5);
+    OWN(bide_http_next_part, &multipart);
+    assert_false(multipart.has_part);
+    OWN(bide_http_respond, exchange, "hello", 5);
+    return filled(0);
+}
+
+async struct big send_events(bide_http_exchange *exchange)
+{
+    static const bide_http_field hint = {{"Link", 4}, {"</a>", 4}};
+    bide_http_event event = {.data = {"1", 1}};
+    OWN(bide_http_send_interim, exchange, 103, &hint, 1);
+    assert_int_equal(bide_http_start_events(exchange), 0);
+    BOTH(bide_http_event_operation, bide_http_send_event, exchange, &event);
+    return filled(0);
+}
+
 /* Another protocol: sends five bytes back. */
 async struct big upgrade(bide_http_exchange *exchange)
 {
@@ -69,8 +106,26 @@ async struct big upgrade(bide_http_exchange *exchange)
 
 /* ---- WebSockets: both ends ---- */
 
+/* Compressed messages, if the library has zlib: here without an agreement to compress. */
+async void talk_by_deflate(bide_websocket *websocket)
+{
+    bide_websocket_deflate deflate;
+    char bytes[64];
+    if (bide_websocket_deflate_init(&deflate, NULL) == -ENOTSUP)
+        return;
+    assert_int_equal(bide_websocket_deflate_start(&deflate, websocket), 0);
+    BOTH(bide_websocket_deflate_send_operation, bide_websocket_deflate_send, &deflate,
+         BIDE_WEBSOCKET_TEXT, "plain", 5);
+    for (int i = 0; i < 2; i++)
+        NAMED(bide_websocket_deflate_recv_operation, bide_websocket_deflate_recv, own.count, 5,
+              &deflate, bytes, sizeof bytes);
+    assert_memory_equal(bytes, "plain", 5);
+    bide_websocket_deflate_destroy(&deflate);
+}
+
 async int talk(bide_websocket *websocket)
 {
+    await talk_by_deflate(websocket);
     char bytes[64];
     bide_websocket_send_operation fragments, all;
     BOTH(bide_websocket_send_operation, bide_websocket_send, websocket, BIDE_WEBSOCKET_TEXT,
@@ -170,6 +225,9 @@ HANDLER(respond)
 HANDLER(send_page)
 HANDLER(upgrade)
 HANDLER(chat)
+HANDLER(read_form)
+HANDLER(read_parts)
+HANDLER(send_events)
 
 static const bide_http_route routes[] = {
     {"POST", "/echo", {&echo_body, sizeof(struct echo_handler)}, NULL},
@@ -177,6 +235,9 @@ static const bide_http_route routes[] = {
     {"GET", "/page", {&send_page_body, sizeof(struct send_page_handler)}, NULL},
     {"GET", "/upgrade", {&upgrade_body, sizeof(struct upgrade_handler)}, NULL},
     {"GET", "/chat", {&chat_body, sizeof(struct chat_handler)}, NULL},
+    {"POST", "/form", {&read_form_body, sizeof(struct read_form_handler)}, NULL},
+    {"POST", "/parts", {&read_parts_body, sizeof(struct read_parts_handler)}, NULL},
+    {"GET", "/events", {&send_events_body, sizeof(struct send_events_handler)}, NULL},
     {"GET", "/named", {&chat_body, sizeof(struct chat_handler)}, NULL},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -239,6 +300,32 @@ async struct big request(void)
         } while (client.count > 0);
         assert_int_equal(size, i == 0 ? 5 : 10000);
     }
+    static const struct {
+        const char *path, *type, *body;
+    } forms[] = {{"/form", "application/x-www-form-urlencoded", "a=b+c"},
+                 {"/parts", "multipart/form-data; boundary=x",
+                  "--x\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\nhello\r\n--x--\r\n"}};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(bide_http_client_start_request(&client, "POST", forms[i].path, "here"), 0);
+        assert_int_equal(bide_http_client_add(&client, "Content-Type", forms[i].type), 0);
+        assert_int_equal(bide_http_client_finish_head(&client, strlen(forms[i].body)), 0);
+        OWN(bide_http_client_write, &client, forms[i].body, strlen(forms[i].body));
+        OWN(bide_http_client_recv, &client);
+        assert_int_equal(client.response.status, 200);
+        OWN(bide_http_client_read, &client, bytes, sizeof bytes);
+        assert_int_equal(client.count, 5);
+        assert_int_equal(await bide_http_client_read(&client, bytes, sizeof bytes), 0);
+        assert_int_equal(client.count, 0);
+    }
+    size_t events = 0;
+    assert_int_equal(bide_http_client_start_request(&client, "GET", "/events", "here"), 0);
+    OWN(bide_http_client_recv, &client);
+    assert_int_equal(client.response.status, 200);
+    do {
+        assert_int_equal(await bide_http_client_read(&client, bytes, sizeof bytes), 0);
+        events += client.count;
+    } while (client.count > 0);
+    assert_int_equal(events, 2 * strlen("data: 1\n\n"));
     bide_stream_operation end;
     OWN(bide_stream_shutdown_output, &end, bide_memory_stream(&objects.pair.client));
     return filled(7);
@@ -347,7 +434,7 @@ async struct big accepts(void)
     return filled(0);
 }
 
-/* ---- An agent: with a struct, and without one ---- */
+/* ---- An agent ---- */
 
 static struct {
     bide_http_agent *agent;
@@ -363,8 +450,6 @@ async struct big fetching(void)
     await large();
     assert_int_equal(fetch.response.status, 200);
     assert_int_equal(fetch.count, 0);
-    assert_int_equal(await bide_http_get(agents.agent, agents.url, page, sizeof page), 0);
-    await large();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(bide_http_fetch_init(&fetch, agents.agent, "POST", agents.url), 0);
         assert_int_equal(bide_http_fetch_set_body(&fetch, "hello", 5), 0);

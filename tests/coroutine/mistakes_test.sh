@@ -158,7 +158,7 @@ cat $headers | awk '
     }
     held { print marked + 0, $0; held = 0 }
     { marked = 0 }' | sed 's/(.*//; s/ \*/ /' | sort -u >"$folder/operations"
-not_operations='bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_leaving_ bide_awaiter_reverse
+not_operations='bide_async_transform_ bide_await_forbidden bide_awaiter_chain_take bide_awaiter_next_leaving_ bide_awaiter_reverse
     bide_recursive_generator_transform_ bide_forward_inner_
     bide_waiter_list_cut_ bide_waiter_list_link_ bide_waiter_list_shut bide_waiter_list_shut_for_good
     bide_waiter_list_shut_judged_ bide_yield_point_init_'

@@ -179,7 +179,6 @@ long (bide_writer_finish)(bide_writer *writer) BIDE_EDITOR_;
 long (bide_copy)(bide_reader *from, bide_writer *to, uint64_t max) BIDE_EDITOR_;
 long (bide_splice)(bide_descriptor *from, bide_descriptor *to, size_t max) BIDE_EDITOR_;
 long (bide_tee)(bide_descriptor *from, bide_descriptor *to, size_t max) BIDE_EDITOR_;
-int (bide_http_get)(bide_http_agent *agent, const char *url, void *body, size_t size) BIDE_EDITOR_;
 int (bide_http_serve)(bide_http_server *server, bide_stream stream, void *memory) BIDE_EDITOR_;
 int (bide_http_send_event)(bide_http_exchange *exchange, const bide_http_event *event) BIDE_EDITOR_;
 int (bide_http_log_flush)(bide_http_log *log) BIDE_EDITOR_;

@@ -276,8 +276,15 @@ WRAP(ssize_t, send, (int fd, const void *buffer, size_t size, int flags))
 WRAP_CALL(int, eventfd, (unsigned count, int flags), (count, flags), FAULT_EVENTFD)
 WRAP_CALL(int, timerfd_create, (int clock, int flags), (clock, flags), FAULT_TIMERFD_CREATE)
 WRAP_CALL(int, epoll_create1, (int flags), (flags), FAULT_EPOLL_CREATE1)
-WRAP_CALL(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event),
-          (epoll, operation, fd, event), FAULT_EPOLL_CTL)
+
+/* (the removal of a registered descriptor needs nothing of the system: it never fails) */
+WRAP(int, epoll_ctl, (int epoll, int operation, int fd, struct epoll_event *event))
+{
+    if (operation != EPOLL_CTL_DEL && fails(FAULT_EPOLL_CTL))
+        return -1;
+    return __real_epoll_ctl(epoll, operation, fd, event);
+}
+
 WRAP_CALL(int, epoll_wait, (int epoll, struct epoll_event *events, int count, int timeout),
           (epoll, events, count, timeout), FAULT_EPOLL_WAIT)
 WRAP_CALL(int, poll, (struct pollfd * fds, nfds_t count, int timeout), (fds, count, timeout),

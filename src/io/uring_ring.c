@@ -228,6 +228,7 @@ static int uring_create(bide_loop *loop, unsigned entries)
 
 static void uring_destroy(bide_loop *loop, bool is_own)
 {
+    bide_assert(loop->io.in_flight != 0 || loop->uring->opens == 0); /* uring.c, 9 */
     if (is_own) {
         uring_disarm(loop);
         bide_run_loop_close_fd(&loop->run);

@@ -551,10 +551,9 @@ void bide_blocking_interrupt(bide_blocking *blocking)
 
 int bide_blocking_find_thread_(bide_blocking *blocking)
 {
-    int error = 0;
-    if (blocking->idle < blocking->queued && may_start_thread(blocking))
-        error = start_blocking_thread(blocking);
-    else if (needs_watch(blocking))
+    bool starts = blocking->idle < blocking->queued && may_start_thread(blocking);
+    int error = starts ? start_blocking_thread(blocking) : 0;
+    if ((!starts || error != 0) && needs_watch(blocking))
         pthread_cond_signal(&blocking->to_supervise); /* 8 */
     if (blocking->idle > 0)
         pthread_cond_signal(&blocking->condition);

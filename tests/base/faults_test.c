@@ -162,6 +162,23 @@ static void of_each_function_the_calls_that_are_to_fail_do_and_no_others(void **
     faults_clear();
 }
 
+static void a_removal_from_an_epoll_set_never_fails(void **state)
+{
+    (void)state;
+    struct epoll_event event = {.events = EPOLLIN};
+    int set = epoll_create1(EPOLL_CLOEXEC), counter = eventfd(0, EFD_CLOEXEC);
+    assert_true(set >= 0 && counter >= 0);
+    faults_clear();
+    assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, counter, &event), 0);
+    faults_fail(FAULT_EPOLL_CTL, 2, FAULTS_ALWAYS, ENOMEM);
+    assert_int_equal(epoll_ctl(set, EPOLL_CTL_DEL, counter, NULL), 0);
+    assert_int_equal(faults_hits(FAULT_EPOLL_CTL), 0);
+    assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, counter, &event), -1);
+    close(counter);
+    close(set);
+    faults_clear();
+}
+
 static void what_is_held_is_counted(void **state)
 {
     (void)state;
@@ -364,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_each_function_the_calls_that_are_to_fail_do_and_no_others),
+        cmocka_unit_test(a_removal_from_an_epoll_set_never_fails),
         cmocka_unit_test(what_is_held_is_counted),
         cmocka_unit_test(a_block_that_cannot_be_moved_is_still_held),
         cmocka_unit_test(reads_and_writes_can_be_short),

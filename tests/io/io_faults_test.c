@@ -408,7 +408,7 @@ static void each_call_that_fails_is_reported(void **state)
     assert_int_equal(talk(NULL), 0); /* (whatever one loop keeps for the next one has been allocated by now) */
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         assert_in_range(faults_for_each_n(faults[i].function, faults[i].error, talk, NULL), 1, 10);
-    for (unsigned nth = 1; nth <= 2; nth++) { /* (the third call removes a descriptor that disappears anyway) */
+    for (unsigned nth = 1; nth <= 2; nth++) { /* (later calls remove descriptors) */
         faults_clear();
         faults_fail(FAULT_EPOLL_CTL, nth, 1, ENOSPC);
         assert_int_equal(wait_for_five(NULL), -ENOSPC);

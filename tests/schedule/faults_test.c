@@ -13,6 +13,8 @@
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 
+#include "../../src/schedule/blocking_pool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -165,6 +167,50 @@ static void where_there_is_a_thread_a_call_waits_for_it(void **state)
     assert_int_equal(bide_atomic_load(&made, relaxed), 1);
     bide_blocking_destroy(blocking);
     faults_clear();
+    bide_run_loop_destroy(&loop);
+}
+
+static void let_go(void *argument)
+{
+    bide_atomic_store(&((struct held *)argument)->open, true, release);
+}
+
+/* Whether the supervisor will look for slow calls by itself. */
+static bool is_watched(bide_blocking *blocking)
+{
+    pthread_mutex_lock(&blocking->lock);
+    bool watched = blocking->is_watched;
+    pthread_mutex_unlock(&blocking->lock);
+    return watched;
+}
+
+/* The only thread waits for the second call. */
+static void a_thread_that_could_not_be_started_is_started_later(void **state)
+{
+    (void)state;
+    bide_blocking_options options = {.max_threads = 2, .spare_threads = 1};
+    bide_blocking *blocking;
+    bide_run_loop loop;
+    struct held held = {false, false};
+    bide_blocking_call calls[2];
+    bide_spawned spawned[2];
+    bide_event_waiter wait;
+    bide_run_loop_init(&loop);
+    faults_clear();
+    faults_fail(FAULT_PTHREAD_CREATE, 3, FAULTS_ALWAYS, EAGAIN); /* the supervisor is the first */
+    assert_int_equal(bide_blocking_create_with(&blocking, &options), 0);
+    bide_spawn(&spawned[0], &loop.context, bide_blocking_run(&calls[0], blocking, hold, &held));
+    bide_run_loop_run_ready(&loop);
+    schedule_until(bide_atomic_load(&held.begun, acquire) && !is_watched(blocking));
+    bide_spawn(&spawned[1], &loop.context, bide_blocking_run(&calls[1], blocking, let_go, &held));
+    bide_run_loop_run_ready(&loop);
+    assert_int_not_equal(faults_hits(FAULT_PTHREAD_CREATE), 0);
+    faults_clear();
+    for (int i = 0; i < 2; i++) {
+        bide_run_loop_wait(&loop, bide_event_wait(&wait, &spawned[i].ended));
+        assert_int_equal(spawned[i].root.status, 0);
+    }
+    bide_blocking_destroy(blocking);
     bide_run_loop_destroy(&loop);
 }
 
@@ -412,6 +458,7 @@ int main(void)
         cmocka_unit_test(what_is_made_holds_what_is_counted),
         cmocka_unit_test(a_call_for_which_no_thread_can_be_had_is_told),
         cmocka_unit_test(where_there_is_a_thread_a_call_waits_for_it),
+        cmocka_unit_test(a_thread_that_could_not_be_started_is_started_later),
         cmocka_unit_test(an_interrupted_read_is_begun_again),
         cmocka_unit_test(an_interrupted_wait_is_begun_again),
         cmocka_unit_test(a_read_that_finds_nothing_waits_again),

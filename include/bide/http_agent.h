@@ -161,7 +161,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
 /*
  * Adds a field to the request. Not the fields that the library adds itself ("Host", "Connection",
  * "Content-Length", "Transfer-Encoding", "Upgrade", "Expect", "TE", "Trailer") nor those for a proxy. With an
- * "Accept-Encoding" of the caller's, bodies are not decoded.
+ * "Accept-Encoding" or a "Range" of the caller's, no coding is asked for, and bodies are not decoded.
  * Threads: the loop's. Errors: -EINVAL (the name or the value is invalid, the name is one of these, or the request is
  * sent), -EMSGSIZE (the fields are too long). Progress: wait-free.
  */

@@ -479,7 +479,8 @@ int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *va
     memcpy(fetch->fields + fetch->fields_size, name, name_size + 1);
     memcpy(fetch->fields + fetch->fields_size + name_size + 1, value, value_size + 1);
     fetch->fields_size += name_size + value_size + 2;
-    if (bide_http_is(http_text_of(name), "accept-encoding"))
+    if (bide_http_is(http_text_of(name), "accept-encoding") ||
+        bide_http_is(http_text_of(name), "range")) /* a part of a compressed body cannot be decoded */
         fetch->asks_coding = false;
     return 0;
 }

@@ -127,7 +127,7 @@ static int http2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd
     if (head->type != NGHTTP2_HEADERS || id % 2 == 0)
         return 0;
     if (id > connection->highest) {
-        uint32_t shift = (uint32_t)(id - connection->highest) / 2;
+        uint32_t shift = ((uint32_t)id - (uint32_t)connection->highest) / 2; /* (from -1 to the largest number) */
         connection->opened = (shift < REMEMBERED ? connection->opened << shift : 0) | 1;
         connection->highest = id;
         return 0;

@@ -618,6 +618,25 @@ static void compressed_bodies_are_decoded(void **state)
     end_agent();
 }
 
+/* Its beginning is missing, so it cannot be decoded. */
+static void a_part_of_a_body_is_not_decoded(void **state)
+{
+    static char text[400];
+    begin_agent(state);
+    int head = sprintf(text, "HTTP/1.1 206 Partial Content\r\nContent-Encoding: gzip\r\n"
+                             "Content-Range: bytes 5-8/49\r\nContent-Length: 4\r\n\r\n");
+    memcpy(text + head, gzipped + 5, 4);
+    answer_bytes(text, (size_t)head + 4, false);
+    assert_int_equal(open_request("GET", url_of(0, "/")), 0);
+    assert_int_equal(bide_http_fetch_add(&f.fetch, "Range", "bytes=5-8"), 0);
+    assert_int_equal(send_request(), 0);
+    assert_false(has(0, "Accept-Encoding"));
+    assert_false(f.fetch.is_decoded);
+    assert_int_equal(read_body(100), 0);
+    assert_memory_equal(f.body, gzipped + 5, 4);
+    end_agent();
+}
+
 /* ---- Proxies ---- */
 
 /* A TLS that changes nothing: what is between it and the server is seen as it is. */
@@ -1020,6 +1039,7 @@ int main(void)
         world_test(bad_and_endless_redirects_are_errors),
         world_test(a_kept_connection_that_was_closed_is_replaced),
         world_test(compressed_bodies_are_decoded),
+        world_test(a_part_of_a_body_is_not_decoded),
         world_test(https_is_over_tls),
         world_test(plain_requests_go_to_the_proxy),
         world_test(secure_requests_go_through_a_tunnel),

@@ -87,6 +87,8 @@ static const struct row rows[] = {
     {"5.1.1", "a number that is smaller than another", END, PROTOCOL_ERROR, 0, {GET(5), GET(3)}},
     {"5.1.1", "a number that is much smaller", END, PROTOCOL_ERROR, 0, {GET(1), GET(129), GET(3)}},
     {"5.1.1", "numbers that are left out", ANSWER, 0, 0, {GET(1), GET(5), GET(4001)}},
+    {"5.1.1", "the largest number", GO_ON, 0, 0, {GET(0x7fffffff)}},
+    {"5.1.1", "a number behind the largest", END, PROTOCOL_ERROR, 0, {GET(0x7fffffff), GET(0x7ffffffd)}},
     {"5.1.1", "trailers of an earlier stream", ANSWER, 0, 0,
      {POST(1), GET(7), FRAME(HEADERS, END_STREAM | END_HEADERS, 1, LITERAL("\1", "t", "\1", "1"))}},
     {"6.1", "data of stream 0", END, PROTOCOL_ERROR, 0, {FRAME(DATA, END_STREAM, 0, "x")}},

@@ -55,13 +55,12 @@ BIDE_INLINE void bide_join(void (*first)(void *argument), void *first_argument,
         return;
     }
     size_t bottom = bide_atomic_load(&deque->bottom, relaxed);
-    if (BIDE_UNLIKELY(bottom % BIDE_JOIN_LOOK_ == 0) &&
-        BIDE_UNLIKELY(bide_join_is_deep_(deque, BIDE_JOIN_FRAME_(&half)))) {
+    if (BIDE_UNLIKELY(bide_join_is_deep_(deque, BIDE_JOIN_FRAME_(&half)))) {
         bide_join_on_new_stack_(first, first_argument, second, second_argument);
         return;
     }
     if (BIDE_UNLIKELY(!bide_join_push_(deque, bottom, &half))) {
-        bide_join_without_room_(first, first_argument, second, second_argument);
+        bide_join_in_turn_(first, first_argument, second, second_argument);
         return;
     }
     first(first_argument);

@@ -133,6 +133,7 @@ static void translate_stream(int from, int to, int to_plain, const char *source,
         text_expect(&plain_text, input.length * 2);
         plain = &plain_text;
     }
+    emits = source != NULL;
     lex(input.at, input.length);
     translate(&out, input.at);
     finish_lint();

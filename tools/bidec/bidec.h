@@ -492,6 +492,7 @@ void print_saves(struct text *out, const struct node *suspension, bool back);
 /* ---- poison.c ---- */
 
 extern bool poisons; /* the program is compiled for AddressSanitizer */
+extern bool emits;   /* the output is the source file, with its functions translated (emit.c) */
 void begin_life(struct scope *of);
 void end_life(struct scope *of);
 const char *text_of_exit(struct scope *from, const struct scope *stop);

@@ -469,6 +469,8 @@ void print_function(struct text *out)
         return;
     verify_translation(points);
     unsigned count = point_count();
+    if (poisons && emits) /* the declarations at the top are no part of the source file */
+        print_life_functions(out);
     print_declaration(out);
     if (function->kind != NULL)
         check_kind(out);

@@ -11,6 +11,7 @@
 #include "bidec.h"
 
 bool poisons;
+bool emits;
 static unsigned last_region;
 
 static const char *region_text(const char *what, struct scope *of)

@@ -186,13 +186,6 @@ BIDE_INLINE bool bide_join_is_deep_(const bide_join_deque_ *deque, const void *h
     return (uintptr_t)here - deque->stack_low < deque->stack_reserve;
 }
 
-/* Of nested joins that are pushed, one in so many looks how deep the stack is; each that finds no room does. */
-enum { BIDE_JOIN_LOOK_ = 16 };
-
-/* A join for whose second half the deque has no room: in turn, or on a new stack. */
-BIDE_NOINLINE void bide_join_without_room_(void (*first)(void *argument), void *first_argument,
-                                           void (*second)(void *argument), void *second_argument);
-
 /* The same as bide_join, on a new stack: a thread of its own, for which this one waits. */
 BIDE_NOINLINE void bide_join_on_new_stack_(void (*first)(void *argument), void *first_argument,
                                            void (*second)(void *argument), void *second_argument);

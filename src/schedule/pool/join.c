@@ -122,15 +122,6 @@ void bide_join_in_turn_(void (*first)(void *argument), void *first_argument,
     second(second_argument);
 }
 
-void bide_join_without_room_(void (*first)(void *argument), void *first_argument,
-                             void (*second)(void *argument), void *second_argument)
-{
-    if (bide_join_is_deep_(bide_join_here_, __builtin_frame_address(0)))
-        bide_join_on_new_stack_(first, first_argument, second, second_argument);
-    else
-        bide_join_in_turn_(first, first_argument, second, second_argument);
-}
-
 /* ---- Stealing, and waiting for what was stolen ---- */
 
 void bide_join_run_(bide_join_deque_ *own, bide_join_deque_ *victim, bide_join_half_ *half)

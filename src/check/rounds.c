@@ -40,6 +40,7 @@
  */
 #include "rounds.h"
 
+#include "machine.h"
 #include "snapshot.h"
 #include "spin.h"
 #include "storage.h"
@@ -228,6 +229,12 @@ bool rounds_arrive(const operation *op, uintptr_t address)
             spin_found(t, begin);
             return true;
         }
+    }
+    if (t->postpones) { /* the store is a step before this one; others may run meanwhile */
+        machine_settle();
+        a->states.used = state;
+        if (!snapshot_take(&a->states, &size))
+            return false;
     }
     a->arrivals = grown(a->arrivals, &a->capacity, a->count + 1, sizeof *a->arrivals);
     arrival *now = &a->arrivals[a->count++];

@@ -267,7 +267,8 @@ static void each_lock_is_taken_in_each_order_once(void **unused)
                r.executions, r.blocked);
         assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
         assert_int_equal(r.outcomes_count, locks[i].orders);
-        assert_in_range(r.executions, locks[i].executions, locks[i].executions + MORE);
+        /* (fewer, if a round in which a compare-exchange failed is found to be unneeded) */
+        assert_in_range(r.executions, locks[i].orders, locks[i].executions + MORE);
         assert_false(r.is_unfinished);
         bide_check_result_free(&r);
     }
@@ -366,7 +367,7 @@ static void what_a_round_leaves_behind_is_seen(void **unused)
         printf("# %zu: %s, %zu outcomes\n", i, bide_check_finding_name(r.finding),
                r.outcomes_count);
         assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
-        assert_int_equal(r.outcomes_count, 2);
+        assert_in_range(r.outcomes_count, 2, 3); /* a note may be made twice */
         bide_check_result_free(&r);
     }
 }

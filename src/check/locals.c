@@ -84,20 +84,25 @@ static void end_frames(thread_frames *t, uintptr_t end, const void *where)
     accesses_add(frame, end - frame, ACCESS_RETURN, NULL, where);
 }
 
-/* Looks for the caller's frame that begins at, or next above, a place. */
+/* Looks for the frame, of those that call the running code, that a place is in. */
 typedef struct frame_search {
     uintptr_t place;
-    uintptr_t found; /* 0: none */
+    uintptr_t begin;  /* of the frame that was seen last */
+    const void *code; /* in its function */
+    uintptr_t end;    /* of the frame that was looked for; 0: not found */
 } frame_search;
 
 static _Unwind_Reason_Code look_for_frame(struct _Unwind_Context *context, void *p)
 {
     frame_search *search = p;
-    uintptr_t frame = (uintptr_t)_Unwind_GetCFA(context);
-    if (frame < search->place)
-        return _URC_NO_REASON;
-    search->found = frame;
-    return _URC_NORMAL_STOP;
+    uintptr_t begin = (uintptr_t)_Unwind_GetCFA(context);
+    if (search->begin != 0 && search->begin <= search->place && search->place < begin) {
+        search->end = begin;
+        return _URC_NORMAL_STOP;
+    }
+    search->begin = begin;
+    search->code = (const void *)_Unwind_GetIP(context);
+    return begin > search->place ? _URC_NORMAL_STOP : _URC_NO_REASON;
 }
 
 static uintptr_t begin_of(const thread_frames *t, unsigned count)
@@ -119,18 +124,25 @@ static const void *function_of(const void *code)
     return known[i].function;
 }
 
-/* Returns the end of the newest frame if it is gone although the stack pointer is not above it; or 0. */
-static uintptr_t end_if_gone(const thread_frames *t, uintptr_t frame, const void *code,
-                             const void *caller)
+/*
+ * Returns the end of the newest frame if it is gone although the stack pointer is not above it; or 0.
+ * It is gone if its place is in the frame of another function. (While a function calls another one,
+ * its frame may begin lower than it did at first.)
+ */
+static uintptr_t end_if_gone(const thread_frames *t, const void *caller)
 {
-    uintptr_t newest = begin_of(t, t->count);
+    uintptr_t above = begin_of(t, t->count - 1);
     const void *function = function_of(t->frames[t->count - 1].code);
-    if (function == NULL || (frame < newest && function_of(caller) == function) ||
-        (frame == newest && function_of(code) == function))
+    if (function == NULL || function_of(caller) == function)
         return 0;
-    frame_search search = {.place = frame >= newest ? frame + 1 : newest}; /* the caller's, or it */
+    frame_search search = {.place = begin_of(t, t->count)};
     _Unwind_Backtrace(look_for_frame, &search);
-    return search.found > newest ? search.found : 0;
+    if (search.end == 0)
+        return 0;
+    const void *other = function_of(search.code);
+    if (other == NULL || other == function)
+        return 0;
+    return search.end < above ? search.end : above;
 }
 
 void locals_enter(uintptr_t frame, const void *code, const void *caller)
@@ -140,7 +152,7 @@ void locals_enter(uintptr_t frame, const void *code, const void *caller)
     thread_frames *t = &all_frames[the_execution.running];
     uintptr_t end;
     while (t->count != 0 && t->used < begin_of(t, t->count - 1) &&
-           (end = end_if_gone(t, frame, code, caller)) != 0)
+           (end = end_if_gone(t, caller)) != 0)
         end_frames(t, end, code);
     end_frames(t, frame, code);
     uintptr_t above = begin_of(t, t->count);

@@ -33,7 +33,7 @@ typedef struct thread_frames {
 } thread_frames;
 
 static thread_frames all_frames[THREADS];
-uintptr_t locals_newest_[THREADS];
+uintptr_t locals_newest_[NOBODY + 1] = {[NOBODY] = UINTPTR_MAX};
 
 static void note_newest(const thread_frames *t)
 {

@@ -15,7 +15,7 @@ void locals_begin(unsigned thread);
 void locals_enter(uintptr_t frame, const void *code, const void *caller);
 
 /* The running thread does something else; its stack begins at this address, or above. */
-extern uintptr_t locals_newest_[THREADS];
+extern uintptr_t locals_newest_[NOBODY + 1];
 void locals_look_(uintptr_t stack_pointer, const void *code);
 
 static inline void locals_look(uintptr_t stack_pointer, const void *code)

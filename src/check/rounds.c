@@ -340,6 +340,8 @@ static bool has_unneeded_round(thread_record *t, const act *now)
 {
     arrivals *a = arrivals_of_running();
     const void *caller = the_execution.caller;
+    if (!fiber_can_be_set_back())
+        return false;
     a->act = *now;
     a->state = a->states.used;
     a->size = 0;

@@ -11,6 +11,7 @@
 #include "bide/http_compression.h"
 #include "bide/http_events.h"
 #include "bide/http_files.h"
+#include "bide/http_cookies.h"
 #include "bide/http_form.h"
 #include "bide/http_log.h"
 #include "bide/http_message.h"

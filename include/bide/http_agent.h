@@ -31,7 +31,7 @@
  * request that was cancelled.
  *
  * An agent and its fetches belong to one loop, and run on that loop's thread. An agent is on the heap,
- * as are its connections, some 30 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
+ * as are its connections, some 33 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
  * caller's memory, 6 KB. Operations have no deadlines of their own: use bide_with_deadline.
  *
  * "https" needs TLS: bide/http_agent_tls.h. A request whose body is not in memory, or an upgrade, needs
@@ -44,6 +44,7 @@
 
 #include "bide/connection_pool.h"
 #include "bide/http_client.h"
+#include "bide/http_cookies.h"
 #include "bide/http_url.h"
 #include "bide/names.h"
 
@@ -58,11 +59,12 @@ typedef struct bide_http_agent_options {
     size_t max_origins;       /* whose pools are kept while no request uses them. 0: 32 */
     uint64_t idle_timeout;    /* nanoseconds that an unused connection is kept. 0: 30 s */
     unsigned max_redirects;   /* 0: 10 */
-    bool follows_none;        /* a redirect is a response like another */
-    bool allows_downgrade;    /* redirects from "https" to "http" are followed */
-    bool decodes_none;        /* bodies are as they were sent, and no coding is asked for */
-    bool ignores_environment; /* no proxy is taken from the environment */
+    bool follows_none;        /* A redirect is a response like another. */
+    bool allows_downgrade;    /* Redirects from "https" to "http" are followed. */
+    bool decodes_none;        /* Bodies are as they were sent, and no coding is asked for. */
+    bool ignores_environment; /* No proxy is taken from the environment. */
     const char *proxy; /* for every request, "http://user:password@host:port"; copied. NULL: none */
+    bide_http_cookies *cookies; /* kept and sent, and stays. NULL: none */
     size_t max_fields; /* of a response, with its trailers. 0: 64 */
     size_t max_head;   /* bytes of a response's head. 0: 8192; at least 1024 */
     uint64_t
@@ -135,9 +137,10 @@ typedef struct bide_http_fetch {
 /*
  * Makes an agent and puts it in *agent. `options` is copied; NULL: all 0. It reads the environment: no
  * other thread may change that at the same time.
- * Threads: the loop's. Errors: -EINVAL (a proxy's URL is none), -EPROTONOSUPPORT (a proxy is reached by
- * another scheme than "http"), -EMSGSIZE (a proxy's URL is too long), -ENOTSUP (the library was built
- * without llhttp), -ENOMEM, those of bide_names_create. Progress: blocks for a moment at most.
+ * Only proxies of "http" are supported. An option may be too large for any memory.
+ * Threads: the loop's. Errors: -EINVAL (of a proxy's URL, or such an option), -EPROTONOSUPPORT (another proxy),
+ * -EMSGSIZE (a proxy's URL is too long), -ENOTSUP (without llhttp), -ENOMEM, those of bide_names_create.
+ * Progress: blocks for a moment at most.
  */
 int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_options *options);
 
@@ -239,6 +242,9 @@ typedef struct bide_http_agent_tls {
 
     /* Closes it, and the stream below, at once, however `connect` has ended. */
     void (*close)(void *memory);
+
+    /* Whether a read would end at once: such a connection is not used again. NULL: this is not asked. */
+    bool (*has_input)(void *memory);
 } bide_http_agent_tls;
 
 /*
@@ -259,6 +265,9 @@ void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *
  *     another origin    "Authorization" and "Cookie" are not sent, from then on. Other fields are:
  *                       put no secrets there
  *     https to http     not followed, unless allows_downgrade
+ *
+ * A jar's cookies (http_cookies.h) are sent by their own rules, unless the request has a "Cookie" of the caller's: at most
+ * 3 KB of them.
  *
  * A body of a redirect of at most 64 KB is read, so that its connection can be used again.
  *

@@ -39,6 +39,11 @@ BIDE_INLINE void bide_http_agent_tls_close_(void *memory)
     (void)bide_tls_close(&((bide_http_agent_tls_ *)memory)->tls);
 }
 
+BIDE_INLINE bool bide_http_agent_tls_has_input_(void *memory)
+{
+    return bide_tls_has_input(&((bide_http_agent_tls_ *)memory)->tls);
+}
+
 /*
  * The agent's connections become secure by that config, a client's, which stays until the agent is destroyed.
  * Before the agent's first request. A config with protocols has "http/1.1" among them, and not "h2".
@@ -51,6 +56,7 @@ BIDE_INLINE void bide_http_agent_use_tls(bide_http_agent *agent, bide_tls_config
         &bide_http_agent_tls_connect_,
         &bide_http_agent_tls_stream_,
         &bide_http_agent_tls_close_,
+        &bide_http_agent_tls_has_input_,
     };
     bide_http_agent_set_tls(agent, &table, config);
 }

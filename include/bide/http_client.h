@@ -220,7 +220,8 @@ bide_slice bide_http_client_field(const bide_http_client *client, const char *na
 bide_slice bide_http_client_trailer(const bide_http_client *client, const char *name);
 
 /*
- * Has the response been read to its end, and may another request follow on the connection?
+ * Has the response been read to its end, and may another request follow on the connection? The stream itself may
+ * hold bytes that the server has sent since: over TLS, see bide_tls_has_input.
  * Threads: the stream's. Progress: wait-free.
  */
 bool bide_http_client_is_reusable(const bide_http_client *client);

@@ -18,7 +18,7 @@
  *     - fewer than options.max_active responses are being compressed, and there is memory
  *
  * Such a response has "Content-Encoding: gzip" and no "Content-Length". Its "ETag" becomes a weak one, because the
- * bytes differ from those that the handler names, and "Accept-Ranges" is removed. Every response whose type could be
+ * handler's tag names other bytes, and "Accept-Ranges" is removed. Every response whose type could be
  * compressed has "Vary: Accept-Encoding". The response to HEAD has the same fields as that to GET.
  *
  * bide_http_flush sends all that was written, so a client can decompress it. bide_http_written counts compressed
@@ -39,7 +39,7 @@ BIDE_EXTERN_C_BEGIN
 
 struct bide_http_encoder_;
 
-/* How responses are compressed. What is 0 or NULL is as it says. */
+/* Options of compression. 0 and NULL are the defaults. */
 typedef struct bide_http_compression_options {
     int level;           /* 1, the fastest, to 9, the smallest. 0: 4 */
     uint64_t min_length; /* shorter bodies of known length stay as they are. 0: 1024 */
@@ -58,7 +58,7 @@ typedef struct bide_http_compression_options {
     bide_allocator *allocator; /* NULL: the heap */
 } bide_http_compression_options;
 
-/* What was compressed. */
+/* Statistics of compression. */
 typedef struct bide_http_compression_stats {
     uint64_t responses;
     uint64_t skipped; /* responses that exceeded max_active, or for which there was no memory */

@@ -99,6 +99,19 @@ void bide_names_forget(bide_names *names);
 /* A look-up has at most so many addresses; the system's first ones. */
 enum { BIDE_RESOLVE_MAX = 16 };
 
+/* The part that all look-ups have. Of the operation. */
+typedef struct bide_resolving_ {
+    bide_names *names;
+    struct bide_resolve_request_ *request;
+    struct bide_cares_resolve_ *cares;
+    union {
+        bide_event_waiter answer;
+        bide_sleep sleep; /* under a test loop, for `delay` */
+    } waits;
+    uint64_t delay;
+    int status;
+} bide_resolving_;
+
 /* One look-up. The caller's memory until it has ended; then what it found. */
 typedef struct bide_resolve_operation {
     bide_task task;
@@ -107,20 +120,12 @@ typedef struct bide_resolve_operation {
     unsigned count;
 
     /* of the operation */
-    bide_names *names;
+    bide_resolving_ resolving;
     const char *host;
     uint16_t port;
-    struct bide_resolve_request_ *request;
-    union {
-        bide_event_waiter answer;
-        bide_sleep sleep; /* under a test loop, for `delay` */
-    } waits;
-    uint64_t delay;
-    struct bide_cares_resolve_ *cares;
     bide_auto_event *news; /* set when a family is answered; NULL: nobody wants to know */
     uint64_t answered_at;  /* when version 4 was */
     unsigned answered;     /* which versions were */
-    int status;
 } bide_resolve_operation;
 
 /* Which versions were answered: bits. Of the operation. */
@@ -169,20 +174,12 @@ typedef struct bide_resolve_records_operation {
     unsigned omitted; /* further records, for which there was no room */
 
     /* of the operation */
-    bide_names *names;
+    bide_resolving_ resolving;
     const char *name;
     bide_record_kind kind;
     bide_address address;
     char reverse[80]; /* the name that the records of an address have */
-    struct bide_resolve_request_ *request;
-    struct bide_cares_resolve_ *cares;
-    union {
-        bide_event_waiter answer;
-        bide_sleep sleep; /* under a test loop, for `delay` */
-    } waits;
-    uint64_t delay;
-    int status;
-    size_t used; /* of `text` */
+    size_t used;      /* of `text` */
     char text[BIDE_RECORDS_TEXT];
 } bide_resolve_records_operation;
 

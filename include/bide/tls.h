@@ -46,6 +46,12 @@ typedef struct bide_tls_certificate {
     size_t chain_size;
     const void *key;
     size_t key_size;
+
+    /* Of a server: the status of the certificate, a response of its authority by OCSP in DER, for clients that ask for
+     * it ("stapling"). NULL: none. It is not sent when its time is over: then a new config is to be made. */
+    const char *ocsp_file;
+    const void *ocsp;
+    size_t ocsp_size;
 } bide_tls_certificate;
 
 typedef enum bide_tls_clients {
@@ -53,6 +59,13 @@ typedef enum bide_tls_clients {
     BIDE_TLS_CLIENTS_OPTIONAL,  /* one that is sent must be good */
     BIDE_TLS_CLIENTS_REQUIRED,
 } bide_tls_clients;
+
+/* Whether a server sends the status of its certificate, so that one that was revoked is refused. */
+typedef enum bide_tls_stapling {
+    BIDE_TLS_STAPLING_NONE,     /* it is not asked for */
+    BIDE_TLS_STAPLING_OPTIONAL, /* one that is sent must be good */
+    BIDE_TLS_STAPLING_REQUIRED,
+} bide_tls_stapling;
 
 typedef enum bide_tls_min_version {
     BIDE_TLS_MIN_1_2,
@@ -86,6 +99,14 @@ typedef struct bide_tls_options {
     size_t max_sessions;
     bool keeps_no_sessions;
 
+    /* Of a client: whether servers send the status of their certificates. A resumed session was checked before. */
+    bide_tls_stapling stapling;
+
+    /* For debugging: the secrets of all connections are appended to this file, in the format that Wireshark reads. Who
+     * reads the file can read the connections. It is made for its owner alone. NULL: none; SSLKEYLOGFILE of the
+     * environment is not looked at. */
+    const char *key_log_file;
+
     /* Of a server: sessions that began with this config can be resumed with the new one, if both
      * ask the same of clients. NULL: none can. */
     bide_tls_config *resumes;
@@ -96,7 +117,7 @@ typedef struct bide_tls_options {
  * zero. If it fails and `reason` is not NULL, *reason is set to why, a text that stays. It reads
  * files; those of the system's authorities take some 10 ms.
  * Threads: any. Errors: -EINVAL (options that do not go together, no PEM, a key that is not the
- * certificate's), -ENOMEM, and those of opening a file. Progress: blocks.
+ * certificate's, no OCSP response for the certificate), -ENOMEM, and those of opening a file. Progress: blocks.
  */
 int bide_tls_client_create(bide_tls_config **config, const bide_tls_options *options,
                            const char **reason);
@@ -194,7 +215,7 @@ BIDE_INLINE void bide_tls_init_closed(bide_tls *tls)
  * stays until this has ended. NULL only where nothing is verified. A session that the config keeps
  * for that name is resumed. Whatever this ends with, bide_tls_close is called in the end.
  * Threads: the stream's. Errors: -EKEYEXPIRED (the other side's certificate has), -EKEYREVOKED (it was),
- * -EKEYREJECTED (it is not good for another reason, such as its name or its authority), -EREMOTEIO
+ * -EKEYREJECTED (it is not good for another reason, such as its name, authority or status), -EREMOTEIO
  * (the other side has sent an alert), -EPROTONOSUPPORT (no version or cipher in common), -EPROTO
  * (what came is not TLS), -ECONNABORTED (the stream below has ended), -EINVAL (no name, or a server's
  * config), -ENOMEM, those of the stream below. Suspends: if that does. Cancel-safe: no, the connection
@@ -239,6 +260,14 @@ BIDE_INLINE const char *bide_tls_reason(const bide_tls *tls)
 {
     return tls->reason != NULL ? tls->reason : "";
 }
+
+/*
+ * Whether a read would end without waiting for the stream below: with bytes, with the end, or with an error. Bytes
+ * that have come from below are decrypted, and none are read there. False: also, it is closed. An answer, such as a
+ * session ticket, that holds no bytes of the peer's is no input.
+ * Threads: the stream's, as reading: not while a read is under way. Progress: blocks for a moment at most.
+ */
+bool bide_tls_has_input(bide_tls *tls);
 
 /*
  * Which protocol was agreed on by ALPN; NULL: none. As long as its config stays.

@@ -18,10 +18,22 @@ void connection_init(struct connection *connection)
 #endif
 }
 
-bool connection_is_to(const struct connection *connection, const bide_http_url *url)
+/* Bytes behind the last response would be taken for the next one. */
+static bool connection_has_input(struct connection *connection)
+{
+#if FETCH_HAS_TLS
+    return connection->is_secure && bide_tls_has_input(&connection->tls);
+#else
+    (void)connection;
+    return false;
+#endif
+}
+
+bool connection_is_to(struct connection *connection, const bide_http_url *url)
 {
     return connection->is_open && connection->is_secure == url->is_secure &&
-           connection->port == url->port && bide_http_is(url->host, connection->host);
+           connection->port == url->port && bide_http_is(url->host, connection->host) &&
+           !connection_has_input(connection);
 }
 
 void connection_close(struct connection *connection)

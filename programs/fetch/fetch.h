@@ -97,7 +97,7 @@ struct connection {
 };
 
 void connection_init(struct connection *connection);
-bool connection_is_to(const struct connection *connection, const bide_http_url *url);
+bool connection_is_to(struct connection *connection, const bide_http_url *url);
 void connection_close(struct connection *connection);
 
 /* ---- partial.c ---- */

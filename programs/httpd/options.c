@@ -21,6 +21,9 @@ static const char help[] =
     "the\n"
     "                            name that the client requests selects one\n"
     "  --tls-key FILE            the certificate's key, if it is in another file\n"
+    "  --tls-ocsp FILE           the certificate's status, an OCSP response in DER, for clients "
+    "that ask\n"
+    "  --tls-key-log FILE        append the secrets of connections there, for debugging\n"
     "  --log FILE                log a line for each request there; - is standard output\n"
     "  --log-format FORMAT       common or combined (combined)\n"
     "  --connections N           the maximum; more of them wait (10000, or what descriptors "
@@ -49,6 +52,8 @@ enum option_code {
     OPTION_BIND,
     OPTION_CERTIFICATE,
     OPTION_KEY,
+    OPTION_STATUS,
+    OPTION_KEY_LOG,
     OPTION_LOG,
     OPTION_LOG_FORMAT,
     OPTION_CONNECTIONS,
@@ -72,6 +77,8 @@ static const struct option names[] = {
     {"bind", required_argument, NULL, OPTION_BIND},
     {"tls-cert", required_argument, NULL, OPTION_CERTIFICATE},
     {"tls-key", required_argument, NULL, OPTION_KEY},
+    {"tls-ocsp", required_argument, NULL, OPTION_STATUS},
+    {"tls-key-log", required_argument, NULL, OPTION_KEY_LOG},
     {"log", required_argument, NULL, OPTION_LOG},
     {"log-format", required_argument, NULL, OPTION_LOG_FORMAT},
     {"connections", required_argument, NULL, OPTION_CONNECTIONS},
@@ -125,6 +132,14 @@ static void set_key(struct options *options)
     options->keys[options->certificate_count - 1] = optarg;
 }
 
+static void set_status(struct options *options)
+{
+    if (options->certificate_count == 0 ||
+        options->statuses[options->certificate_count - 1] != NULL)
+        command_line_reject("--tls-ocsp must follow its --tls-cert", "");
+    options->statuses[options->certificate_count - 1] = optarg;
+}
+
 static void set_log_format(struct options *options)
 {
     if (strcmp(optarg, "common") == 0)
@@ -160,6 +175,12 @@ static void apply_option(struct options *options, int code, const char *name)
         break;
     case OPTION_KEY:
         set_key(options);
+        break;
+    case OPTION_STATUS:
+        set_status(options);
+        break;
+    case OPTION_KEY_LOG:
+        options->key_log = optarg;
         break;
     case OPTION_LOG:
         options->log = optarg;

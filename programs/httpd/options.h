@@ -17,9 +17,11 @@ struct options {
     const char *address;
     unsigned port;
     const char *certificates[MAX_CERTIFICATES];
-    const char *keys[MAX_CERTIFICATES]; /* NULL: in the certificate's file */
-    unsigned certificate_count;         /* 0: no TLS */
-    const char *log;                    /* NULL: none; "-": standard output */
+    const char *keys[MAX_CERTIFICATES];     /* NULL: in the certificate's file */
+    const char *statuses[MAX_CERTIFICATES]; /* by OCSP; NULL: none */
+    unsigned certificate_count;             /* 0: no TLS */
+    const char *key_log;                    /* NULL: none */
+    const char *log;                        /* NULL: none; "-": standard output */
     bide_http_log_format log_format;
     unsigned connections;
     bool has_connections; /* set by an option */

@@ -57,10 +57,12 @@ struct bide_tls_config *secure_load(const struct options *options, struct bide_t
     for (unsigned i = 0; i < options->certificate_count; i++) {
         certificates[i].chain_file = options->certificates[i];
         certificates[i].key_file = options->keys[i];
+        certificates[i].ocsp_file = options->statuses[i];
     }
     bide_tls_options wanted = {.certificates = certificates,
                                .certificate_count = options->certificate_count,
                                .protocols = PROTOCOLS,
+                               .key_log_file = options->key_log,
                                .resumes = old};
     int status = bide_tls_server_create(&config, &wanted, &reason);
     if (status != 0) {

@@ -170,10 +170,12 @@ static void free_listen(struct listen *listen)
         next_certificate = certificate->next;
         free(certificate->chain);
         free(certificate->key);
+        free(certificate->status);
         free(certificate);
     }
     free_routes(listen->routes);
     secure_release(listen->tls);
+    free(listen->key_log);
     http_free(listen);
     free(listen->name);
     free(listen);

@@ -104,6 +104,7 @@ struct route {
 struct certificate {
     struct certificate *next;
     char *chain, *key;
+    char *status; /* by OCSP; NULL: none */
     unsigned line;
 };
 
@@ -132,6 +133,7 @@ struct listen {
     struct web *web;      /* mode http: the HTTP server (http.c) */
     uint64_t rate, burst; /* connections per second, and in a burst; 0: no limit */
     struct certificate *certificates, **last_certificate;
+    char *key_log; /* NULL: none */
     struct bide_tls_config *tls;
 };
 

@@ -191,6 +191,24 @@ static bool read_certificate(struct reading *reading)
     return true;
 }
 
+static bool read_ocsp(struct reading *reading)
+{
+    struct certificate *last = reading->listen->certificates;
+    while (last != NULL && last->next != NULL)
+        last = last->next;
+    if (last == NULL || last->status != NULL)
+        return reading_fail(reading, reading->line, "ocsp must follow its certificate");
+    last->status = reading_copy(reading->words[1]);
+    return true;
+}
+
+static bool read_key_log(struct reading *reading)
+{
+    free(reading->listen->key_log);
+    reading->listen->key_log = reading_copy(reading->words[1]);
+    return true;
+}
+
 static bool read_forwarded(struct reading *reading)
 {
     const char *word = reading->words[1];
@@ -431,6 +449,8 @@ static const struct directive directives[] = {
     {"forwarded", LISTEN, 1, 1, read_forwarded, "x-forwarded, standard or off"},
     {"max-body", LISTEN, 1, 1, read_max_body, "BYTES"},
     {"certificate", LISTEN, 1, 2, read_certificate, "FILE [KEY-FILE]"},
+    {"ocsp", LISTEN, 1, 1, read_ocsp, "FILE"},
+    {"key-log", LISTEN, 1, 1, read_key_log, "FILE"},
     {"balance", BACKEND, 1, 1, read_balance, "round-robin or least-connections"},
     {"server", BACKEND, 1, 5, read_server, "ADDRESS [weight N] [max N]"},
     {"connect-timeout", BACKEND, 1, 1, read_connect_timeout, "TIME"},

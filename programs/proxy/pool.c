@@ -82,6 +82,7 @@ void pool_return(struct upstream *server, bide_pooled_connection *connection, bo
     bide_assert(pool->pool.taken > 0 && pool->pool.taken <= pool->pool.open &&
                 pool->pool.open <= pool->count);
     size_t idle = pool->pool.open - pool->pool.taken;
-    reusable = reusable && idle < server->backend->keep && server->backend->send_proxy == 0;
+    reusable = reusable && idle < server->backend->keep && server->backend->send_proxy == 0 &&
+               !secure_has_input(*pool_secure(connection)); /* of another response */
     bide_connection_pool_release(connection, reusable);
 }

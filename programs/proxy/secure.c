@@ -58,6 +58,7 @@ bool secure_configure_listen(struct reading *reading, struct listen *listen)
          at = at->next) {
         all[index].chain_file = at->chain;
         all[index].key_file = at->key;
+        all[index].ocsp_file = at->status;
         is_good = check_certificate(reading, at, &all[index++]);
     }
     if (is_good) {
@@ -65,6 +66,7 @@ bool secure_configure_listen(struct reading *reading, struct listen *listen)
         bide_tls_options options = {.certificates = all,
                                     .certificate_count = count,
                                     .protocols = listen->mode == MODE_HTTP ? http : NULL,
+                                    .key_log_file = listen->key_log,
                                     .resumes = previous_config(reading, listen)};
         int status = bide_tls_server_create(&listen->tls, &options, &reason);
         is_good =
@@ -128,6 +130,11 @@ bide_awaiter *secure_connect(struct secure *secure, struct bide_tls_config *conf
 bide_stream secure_stream(struct secure *secure)
 {
     return bide_tls_stream(&secure->tls);
+}
+
+bool secure_has_input(struct secure *secure)
+{
+    return secure != NULL && bide_tls_has_input(&secure->tls);
 }
 
 const char *secure_reason(const struct secure *secure)

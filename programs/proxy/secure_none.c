@@ -51,6 +51,12 @@ bide_stream secure_stream(struct secure *secure)
     abort();
 }
 
+bool secure_has_input(struct secure *secure)
+{
+    (void)secure;
+    return false;
+}
+
 const char *secure_reason(const struct secure *secure)
 {
     (void)secure;

@@ -13,7 +13,7 @@
  *    called once for each connection, also if opening it failed or was cancelled. So each open connection has
  *    one link, and nothing else owns it.
  * 2. A connection is given back as reusable only by bide_http_client_is_reusable: its response was read to its
- *    end, and nothing more is buffered. A fetch that fails or is cancelled anywhere gives it back as not
+ *    end, and nothing more is buffered, also not in TLS. The pool does not reuse one whose socket has bytes. A fetch that fails or is cancelled anywhere gives it back as not
  *    reusable, in `finally` or in bide_http_fetch_close.
  * 3. An origin stays while `users` fetches are between http_fetch_enter and http_fetch_leave. Only origins
  *    without users are removed, and none of their connections is taken then.
@@ -40,9 +40,10 @@
 #include <string.h>
 
 enum {
-    HTTP_AGENT_OUTPUT = 6144,   /* bytes of a connection's buffer of what goes out */
+    HTTP_AGENT_OUTPUT = 9216,   /* bytes of a connection's buffer of what goes out */
     HTTP_AGENT_RAW = 4096,      /* bytes that are read before they are decoded, or dropped */
     HTTP_AGENT_DRAINED = 65536, /* bytes of a redirect's body that are read */
+    HTTP_AGENT_COOKIES = 3072,  /* bytes of a request's cookies */
     HTTP_AGENT_AUTHORITY = 320, /* a host and a port */
     HTTP_AGENT_ALIGN = 16
 };
@@ -142,6 +143,13 @@ static int http_link_init_client(const http_origin *origin, http_link *link, bid
     options.max_body = from->max_body;
     return bide_http_client_init(&link->client, stream, link->memory, origin->agent->client_memory,
                                  &options);
+}
+
+/* TLS has bytes of the server's that the client has not seen: 2 */
+static bool http_link_has_input(const http_origin *origin, const http_link *link)
+{
+    const bide_http_agent_tls *tls = origin->agent->tls;
+    return link->is_secure && tls->has_input != NULL && tls->has_input(link->tls);
 }
 
 /* Writes the head of a request for a tunnel. */
@@ -340,6 +348,18 @@ static void http_agent_set_defaults(bide_http_agent_options *options)
         options->max_body = UINT64_C(1) << 30;
 }
 
+/* Computes the size of a client's memory, which is small enough to be added to others. */
+static int http_agent_measure(bide_http_agent *agent)
+{
+    const bide_http_agent_options *options = &agent->options;
+    if (options->max_fields > SIZE_MAX / 8 / sizeof(bide_http_field) ||
+        options->max_head > SIZE_MAX / 8)
+        return -EINVAL;
+    agent->client_memory = options->max_fields * sizeof(bide_http_field) + HTTP_AGENT_OUTPUT +
+                           options->max_head + HTTP_ROOM_BEHIND_HEAD;
+    return 0;
+}
+
 static int http_agent_set_proxies(bide_http_agent *agent)
 {
     const bide_http_agent_options *options = &agent->options;
@@ -365,9 +385,9 @@ int bide_http_agent_create(bide_http_agent **agent, const bide_http_agent_option
     if (options != NULL)
         self->options = *options;
     http_agent_set_defaults(&self->options);
-    self->client_memory = self->options.max_fields * sizeof(bide_http_field) + HTTP_AGENT_OUTPUT +
-                          self->options.max_head + HTTP_ROOM_BEHIND_HEAD;
-    int status = http_agent_set_proxies(self);
+    int status = http_agent_measure(self);
+    if (status == 0)
+        status = http_agent_set_proxies(self);
     if (status == 0 && self->options.names == NULL)
         status = bide_names_create(&self->own_names, NULL);
     if (status < 0) {
@@ -480,7 +500,8 @@ int bide_http_fetch_add(bide_http_fetch *fetch, const char *name, const char *va
     memcpy(fetch->fields + fetch->fields_size + name_size + 1, value, value_size + 1);
     fetch->fields_size += name_size + value_size + 2;
     if (bide_http_is(http_text_of(name), "accept-encoding") ||
-        bide_http_is(http_text_of(name), "range")) /* a part of a compressed body cannot be decoded */
+        bide_http_is(http_text_of(name),
+                     "range")) /* a part of a compressed body cannot be decoded */
         fetch->asks_coding = false;
     return 0;
 }
@@ -519,7 +540,8 @@ static void http_fetch_return_connection(bide_http_fetch *fetch)
     bide_http_inflate_destroy_(fetch->inflate);
     fetch->inflate = NULL;
     memset(&fetch->response, 0, sizeof fetch->response); /* its texts are the connection's */
-    bool reusable = bide_http_client_is_reusable(&http_fetch_link(fetch)->client); /* 2 */
+    bool reusable = bide_http_client_is_reusable(&http_fetch_link(fetch)->client) && /* 2 */
+                    !http_link_has_input(fetch->origin, http_fetch_link(fetch));
     fetch->connection = NULL;
     bide_connection_pool_release(connection, reusable);
 }
@@ -564,6 +586,30 @@ static int http_fetch_start_line(bide_http_fetch *fetch, bide_http_client *clien
                : bide_http_client_start_request(client, fetch->method, fetch->next, authority);
 }
 
+/* The jar's cookies, unless the caller has added a field of its own. */
+static int http_fetch_add_cookies(const bide_http_fetch *fetch, bide_http_client *client)
+{
+    char text[HTTP_AGENT_COOKIES];
+    for (size_t at = 0; at < fetch->fields_size;) {
+        bide_slice name = http_text_of(fetch->fields + at);
+        at += name.size + 1 + strlen(name.data + name.size + 1) + 1;
+        if (bide_http_is(name, "cookie") && !http_fetch_omits(fetch, name))
+            return 0;
+    }
+    if (bide_http_cookies_write(fetch->agent->options.cookies, &fetch->parsed, text, sizeof text) ==
+        0)
+        return 0;
+    return bide_http_client_add(client, "Cookie", text);
+}
+
+static void http_fetch_keep_cookies(const bide_http_fetch *fetch)
+{
+    bide_http_cookies *cookies = fetch->agent->options.cookies;
+    for (size_t i = 0; cookies != NULL && i < fetch->response.field_count; i++)
+        if (bide_http_is(fetch->response.fields[i].name, "set-cookie"))
+            (void)bide_http_cookies_set(cookies, &fetch->parsed, fetch->response.fields[i].value);
+}
+
 static int http_fetch_write_head(bide_http_fetch *fetch)
 {
     const http_proxy *proxy = fetch->origin->proxy;
@@ -576,6 +622,8 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
         if (!http_fetch_omits(fetch, name))
             status = bide_http_client_add_slices(client, name, value);
     }
+    if (status == 0 && fetch->agent->options.cookies != NULL)
+        status = http_fetch_add_cookies(fetch, client);
     if (status == 0 && fetch->asks_coding)
         status = bide_http_client_add(client, "Accept-Encoding", "gzip, deflate");
     if (status == 0 && proxy != NULL && !fetch->parsed.is_secure && proxy->authorization[0] != '\0')
@@ -709,6 +757,7 @@ bide_coroutine(http_fetch_send_body)
         self->response = http_fetch_link(self)->client.response;
         if (self->response.status < 200)
             bide_return(-EBADMSG);
+        http_fetch_keep_cookies(self);
         if (!http_fetch_is_redirect(self))
             break;
         self->status = http_fetch_redirect(self);

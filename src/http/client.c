@@ -47,6 +47,8 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
         client->options.max_fields = 64;
     if (options->max_body == 0)
         client->options.max_body = BIDE_HTTP_UNKNOWN;
+    if (options->max_fields > size / sizeof(bide_http_field))
+        return -EINVAL;
     size_t of_fields = options->max_fields * sizeof(bide_http_field);
     size_t rest = size > of_fields ? size - of_fields : 0;
     if (options->write_buffer_size == 0)

@@ -146,8 +146,6 @@ static void compress_give_encoder(http_encoder *encoder)
     bide_http_compression *compression = encoder->owner;
     bide_assert(compression->active != 0);
     compression->active--;
-    compression->stats.in += encoder->stream.total_in;
-    compression->stats.out += encoder->stream.total_out;
     if (compression->idle_count >= compression->options.max_idle ||
         deflateReset(&encoder->stream) != Z_OK) {
         compress_free_encoder(encoder);
@@ -389,9 +387,14 @@ static void compress_set_input(http_encoder *self, const char *data, size_t size
     self->turn += size;
 }
 
-/* Compresses until the input is used up or the output is full. Returns the bytes of output. */
+/*
+ * Compresses until the input is used up or the output is full. Returns the bytes of output. (zlib's own totals have
+ * 32 bits on some machines.)
+ */
 static size_t compress_advance(http_encoder *self)
 {
+    bide_http_compression_stats *stats = &self->owner->stats;
+    uInt before = self->stream.avail_in;
     int flush = self->left == 0 ? self->flush : Z_NO_FLUSH;
     self->stream.next_out = (Bytef *)self->out;
     self->stream.avail_out = sizeof self->out;
@@ -399,6 +402,8 @@ static size_t compress_advance(http_encoder *self)
     bide_assert(result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR);
     size_t count = sizeof self->out - self->stream.avail_out;
     io_written(self->out, count);
+    stats->in += before - self->stream.avail_in;
+    stats->out += count;
     if (result == Z_STREAM_END)
         self->has_ended = true;
     return count;

@@ -4,6 +4,8 @@
 
 #include "characters.h"
 
+#include "../base/base64.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -31,21 +33,6 @@ static size_t proxy_decode(bide_slice text, unsigned char *out)
     return size;
 }
 
-static void proxy_put_base64(char *out, const unsigned char *data, size_t size)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size; i += 3) {
-        size_t left = size - i;
-        uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)(left > 1 ? data[i + 1] : 0) << 8 |
-                        (uint32_t)(left > 2 ? data[i + 2] : 0);
-        *out++ = digits[bits >> 18];
-        *out++ = digits[bits >> 12 & 63];
-        *out++ = left > 1 ? digits[bits >> 6 & 63] : '=';
-        *out++ = left > 2 ? digits[bits & 63] : '=';
-    }
-    *out = '\0';
-}
-
 static int proxy_set_user(http_proxy *proxy, bide_slice user)
 {
     static const char scheme[] = "Basic ";
@@ -59,7 +46,7 @@ static int proxy_set_user(http_proxy *proxy, bide_slice user)
     if (memchr(plain, ':', size) == NULL)
         plain[size++] = ':';
     memcpy(proxy->authorization, scheme, sizeof scheme - 1);
-    proxy_put_base64(proxy->authorization + sizeof scheme - 1, plain, size);
+    bide_base64_write_(proxy->authorization + sizeof scheme - 1, plain, size);
     return 0;
 }
 

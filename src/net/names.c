@@ -60,8 +60,7 @@ int bide_names_create(bide_names **created, const bide_names_options *options)
     bide_names *names = calloc(1, sizeof *names);
     if (names == NULL)
         return -ENOMEM;
-    for (int i = 0; i < NAMES_IDLE_MAX; i++)
-        bide_atomic_init(&names->idle[i], (struct bide_cares_resolve_ *)NULL);
+    bide_names_idle_init_(&names->idle);
     int error = options == NULL || options->kind == BIDE_NAMES_SYSTEM
                     ? bide_blocking_create_with(&names->blocking, &with)
                     : names_use_cares(names, options);
@@ -241,6 +240,47 @@ int bide_names_request_start_(bide_names *names, const char *host, const bide_ad
     return 0;
 }
 
+/* ---- What all look-ups share ---- */
+
+void bide_names_resolving_init_(bide_resolving_ *it, bide_names *names)
+{
+    it->names = names;
+    it->request = NULL;
+    it->cares = NULL;
+    it->delay = 0;
+    it->status = 0;
+}
+
+bool bide_names_has_to_wait_(const bide_resolving_ *it)
+{
+    return it->request != NULL || it->cares != NULL || it->delay != 0;
+}
+
+bide_awaiter *bide_names_wait_(bide_resolving_ *it)
+{
+    if (it->request != NULL)
+        return bide_event_wait(&it->waits.answer, &it->request->done);
+    if (it->cares != NULL)
+        return bide_names_cares_run_(it->cares);
+    return bide_sleep_for(&it->waits.sleep, it->delay);
+}
+
+void bide_names_end_wait_(bide_resolving_ *it, int status)
+{
+    if (status == 0 && it->request != NULL)
+        status = it->request->status;
+    if (status != 0)
+        it->status = status;
+}
+
+void bide_names_resolving_end_(bide_resolving_ *it)
+{
+    if (it->request != NULL)
+        bide_names_request_release_(it->request);
+    if (it->cares != NULL)
+        bide_names_cares_destroy_(it->cares);
+}
+
 /* ---- The operation ---- */
 
 static void names_set_port(bide_resolve_operation *operation)
@@ -263,7 +303,7 @@ static int names_ask_world(bide_resolve_operation *operation, const bide_context
     if (io == NULL || io->table->calls == NULL)
         return -ENOTSUP;
     int count = io->table->calls->resolve(io, operation->host, operation->addresses,
-                                          BIDE_RESOLVE_MAX, &operation->delay);
+                                          BIDE_RESOLVE_MAX, &operation->resolving.delay);
     if (count < 0)
         return count;
     operation->count = (unsigned)count;
@@ -284,16 +324,16 @@ static int names_resolve_start(bide_resolve_operation *operation, const bide_con
     }
     if (context->scheduler->environment != NULL)
         return names_ask_world(operation, context); /* 5 */
-    if (operation->names->blocking == NULL)
+    if (operation->resolving.names->blocking == NULL)
         return bide_names_cares_create_(operation, context);
-    return bide_names_request_start_(operation->names, host, NULL, &operation->request);
+    return bide_names_request_start_(operation->resolving.names, host, NULL,
+                                     &operation->resolving.request);
 }
 
-static void names_resolve_finish(bide_resolve_operation *operation)
+static void names_take_request(bide_resolve_operation *operation)
 {
-    const names_request *it = operation->request;
+    const names_request *it = operation->resolving.request;
     bide_assert(it->count <= BIDE_RESOLVE_MAX);
-    operation->status = it->status;
     operation->count = it->count;
     memcpy(operation->addresses, it->addresses, it->count * sizeof *it->addresses);
     names_set_port(operation);
@@ -313,46 +353,41 @@ static void names_sort_v6_first(bide_resolve_operation *operation)
     memcpy(&operation->addresses[kept], v4, count * sizeof *v4);
 }
 
+/* Takes the answer, if there is one. Addresses that were announced keep their places. */
+static void names_take_answer(bide_resolve_operation *operation)
+{
+    const bide_resolving_ *it = &operation->resolving;
+    bool is_announced = it->cares != NULL && operation->news != NULL;
+    if (it->status == 0 && it->request != NULL) {
+        names_take_request(operation);
+    } else if (it->status == 0 && operation->answered != 0 && !is_announced) {
+        names_sort_v6_first(operation);
+        names_set_port(operation); /* those of the cache have none */
+    }
+    if (it->status != 0)
+        operation->count = 0;
+}
+
 bide_coroutine(resolve_body)
 {
     bide_begin(resolve_body, bide_resolve_operation * self);
-    self->request = NULL;
-    self->cares = NULL;
-    self->delay = 0;
-    self->status = names_resolve_start(self, bide_this_context());
-    if (self->request != NULL) {
-        bide_await_status(self->status, bide_event_wait(&self->waits.answer, &self->request->done));
-        if (self->status == 0)
-            names_resolve_finish(self);
-    } else if (self->cares != NULL) {
-        bide_await_status(self->status, bide_names_cares_run_(self->cares));
-        if (self->status == 0 && self->news == NULL)
-            names_sort_v6_first(self);
-    } else if (self->answered != 0) { /* from the cache */
-        names_sort_v6_first(self);
-        names_set_port(self);
-    }
-    if (self->delay != 0) {
+    self->resolving.status = names_resolve_start(self, bide_this_context());
+    if (bide_names_has_to_wait_(&self->resolving)) {
         int status;
-        bide_await_status(status, bide_sleep_for(&self->waits.sleep, self->delay));
-        if (status != 0)
-            self->status = status;
+        bide_await_status(status, bide_names_wait_(&self->resolving));
+        bide_names_end_wait_(&self->resolving, status);
     }
-    if (self->status != 0)
-        self->count = 0;
-    bide_return(self->status);
+    names_take_answer(self);
+    bide_return(self->resolving.status);
     bide_finally();
-    if (self->request != NULL)
-        bide_names_request_release_(self->request);
-    if (self->cares != NULL)
-        bide_names_cares_destroy_(self->cares);
+    bide_names_resolving_end_(&self->resolving);
     bide_end();
 }
 
 bide_awaiter *bide_resolve(bide_resolve_operation *operation, bide_names *names, const char *host,
                            uint16_t port)
 {
-    operation->names = names;
+    bide_names_resolving_init_(&operation->resolving, names);
     operation->host = host;
     operation->port = port;
     operation->news = NULL;

@@ -7,8 +7,9 @@
 #include "bide/event.h"
 
 #include "names_cache.h"
+#include "names_idle.h"
 
-enum { NAMES_SERVERS_MAX = 512, NAMES_IDLE_MAX = 8, NAMES_HOST_MAX = 253 };
+enum { NAMES_SERVERS_MAX = 512, NAMES_HOST_MAX = 253 };
 
 struct bide_names {
     bide_blocking *blocking; /* NULL: the look-ups use c-ares */
@@ -16,8 +17,8 @@ struct bide_names {
     char servers[NAMES_SERVERS_MAX]; /* empty: those of the system */
 
     /* of c-ares */
-    names_cache *cache;                                             /* NULL: nothing is kept */
-    bide_atomic(struct bide_cares_resolve_ *) idle[NAMES_IDLE_MAX]; /* names_cares.c, 7 */
+    names_cache *cache; /* NULL: nothing is kept */
+    names_idle idle;    /* look-ups that have ended: names_cares.c, 7 */
 };
 
 /* A call on a thread, which the operation that waits for it shares: names.c. */
@@ -38,6 +39,17 @@ struct bide_resolve_request_ {
 int bide_names_request_start_(bide_names *names, const char *host, const bide_address *address,
                               struct bide_resolve_request_ **request);
 void bide_names_request_release_(struct bide_resolve_request_ *request);
+
+/*
+ * A look-up's course: its start creates a request, a look-up by c-ares, or a delay, and sets the status. If it has to
+ * wait, the coroutine awaits what bide_names_wait_ returns, and gives its status to bide_names_end_wait_. At the end
+ * of the coroutine, or when it is destroyed, bide_names_resolving_end_ releases what the start created.
+ */
+void bide_names_resolving_init_(bide_resolving_ *resolving, bide_names *names);
+bool bide_names_has_to_wait_(const bide_resolving_ *resolving);
+bide_awaiter *bide_names_wait_(bide_resolving_ *resolving);
+void bide_names_end_wait_(bide_resolving_ *resolving, int status);
+void bide_names_resolving_end_(bide_resolving_ *resolving);
 
 /* The number of a kind of records in messages. */
 unsigned bide_names_record_type_(bide_record_kind kind);

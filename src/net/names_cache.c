@@ -67,9 +67,10 @@ names_cache *bide_names_cache_create_(unsigned max)
     bide_assert(max != 0);
     while (chains < max && chains < UINT32_C(1) << 20)
         chains *= 2;
-    names_cache *cache = calloc(1, sizeof *cache + chains * sizeof *cache->chains);
+    names_cache *cache = malloc(sizeof *cache + chains * sizeof *cache->chains);
     if (cache == NULL)
         return NULL;
+    memset(cache, 0, sizeof *cache + chains * sizeof *cache->chains);
     bide_short_lock_init_(&cache->lock);
     cache->generation = bide_generation_;
     cache->max = max;

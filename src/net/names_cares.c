@@ -27,10 +27,9 @@
  * 6. If all servers respond with an error, 1.18 too reports only that none was reached. So the response
  *    codes of the messages are noted. They choose the error, and nothing else.
  * 7. An idle channel has no query, no socket and no epoll descriptor, and belongs to no loop, so a loop
- *    may end before it. It is in a slot of the names object. Storing it there releases, and the
- *    exchange that takes it acquires. A channel whose sockets are not all closed, that was opened
- *    before a fork, or before /etc/resolv.conf was replaced, is destroyed instead. In the child of a
- *    fork it would repeat the numbers that its parent gives to queries.
+ *    may end before it. It is in a slot of the names object (names_idle.h). A channel whose sockets are
+ *    not all closed, that was opened before a fork, or before /etc/resolv.conf was replaced, is destroyed
+ *    instead. In the child of a fork it would repeat the numbers that its parent gives to queries.
  * 8. An answer is kept in the cache for the shortest time to live of its records. Names without an
  *    address are kept for the time that the servers' SOA records give (RFC 2308), and not at all if a
  *    message without an answer has none. c-ares does not report those records, so the datagrams are
@@ -482,8 +481,9 @@ static void cares_read_kept_addresses(void *argument, const uint8_t *data, size_
 static bool cares_find_addresses(bide_resolve_operation *operation, const bide_context *context)
 {
     operation->count = 0;
-    if (!bide_names_cache_find_(operation->names->cache, CARES_KEPT_ADDRESSES, operation->host,
-                                bide_now(context), cares_read_kept_addresses, operation))
+    if (!bide_names_cache_find_(operation->resolving.names->cache, CARES_KEPT_ADDRESSES,
+                                operation->host, bide_now(context), cares_read_kept_addresses,
+                                operation))
         return false;
     operation->answered = BIDE_ANSWERED_V4_ | BIDE_ANSWERED_V6_;
     return true;
@@ -509,8 +509,9 @@ static void cares_read_kept_records(void *argument, const uint8_t *data, size_t 
 static bool cares_find_records(bide_resolve_records_operation *operation,
                                const bide_context *context)
 {
-    return bide_names_cache_find_(operation->names->cache, operation->kind, operation->name,
-                                  bide_now(context), cares_read_kept_records, operation);
+    return bide_names_cache_find_(operation->resolving.names->cache, operation->kind,
+                                  operation->name, bide_now(context), cares_read_kept_records,
+                                  operation);
 }
 
 /* ---- Answers of records ---- */
@@ -567,36 +568,24 @@ static bool cares_is_current(const cares_resolve *it)
 /* Takes a look-up with an idle channel. NULL: there is none. */
 static cares_resolve *cares_take_idle(bide_names *names)
 {
-    for (int i = 0; i < NAMES_IDLE_MAX; i++) {
-        cares_resolve *it = NULL;
-        if (bide_atomic_load(&names->idle[i], relaxed) != NULL)      /* relaxed: only a hint */
-            it = bide_atomic_exchange(&names->idle[i], it, acquire); /* 7 */
-        if (it != NULL && cares_is_current(it))
-            return it;
-        if (it != NULL)
-            cares_free(it);
-    }
-    return NULL;
+    cares_resolve *it;
+    while ((it = bide_names_idle_take_(&names->idle)) != NULL && !cares_is_current(it))
+        cares_free(it);
+    return it;
 }
 
 /* Makes the channel of a look-up that has ended idle, or frees it. */
 static void cares_give_back(cares_resolve *it, bide_names *names)
 {
-    for (int i = 0; i < NAMES_IDLE_MAX && it->channel != NULL && it->sockets == 0; i++) {
-        cares_resolve *none = NULL;
-        if (bide_atomic_compare_exchange(&names->idle[i], &none, it, release, relaxed)) /* 7 */
-            return;
-    }
-    cares_free(it);
+    if (it->channel == NULL || it->sockets != 0 || !bide_names_idle_put_(&names->idle, it))
+        cares_free(it);
 }
 
 void bide_names_cares_end_(bide_names *names)
 {
-    for (int i = 0; i < NAMES_IDLE_MAX; i++) {
-        cares_resolve *it = bide_atomic_load(&names->idle[i], acquire); /* 7 */
-        if (it != NULL)
-            cares_free(it);
-    }
+    cares_resolve *it;
+    while ((it = bide_names_idle_take_(&names->idle)) != NULL)
+        cares_free(it);
 }
 
 /* ---- The look-up ---- */
@@ -776,9 +765,9 @@ int bide_names_cares_create_(bide_resolve_operation *operation, const bide_conte
         return -ENOTSUP;
     if (cares_find_addresses(operation, context))
         return operation->count != 0 ? 0 : -ENOENT;
-    int error = cares_create(&operation->cares, operation->names);
+    int error = cares_create(&operation->resolving.cares, operation->resolving.names);
     if (error == 0)
-        operation->cares->operation = operation;
+        operation->resolving.cares->operation = operation;
     return error;
 }
 
@@ -789,9 +778,9 @@ int bide_names_cares_create_query_(bide_resolve_records_operation *operation,
         return -ENOTSUP;
     if (cares_find_records(operation, context))
         return operation->count != 0 || operation->omitted != 0 ? 0 : -ENOENT;
-    int error = cares_create(&operation->cares, operation->names);
+    int error = cares_create(&operation->resolving.cares, operation->resolving.names);
     if (error == 0)
-        operation->cares->records = operation;
+        operation->resolving.cares->records = operation;
     return error;
 }
 

@@ -96,7 +96,7 @@ static int records_ask_world(bide_resolve_records_operation *operation, const bi
         return -ENOTSUP;
     int count = calls->resolve_records(io_of_context(context), is_reverse ? NULL : operation->name,
                                        &operation->address, (unsigned)operation->kind, &found,
-                                       &operation->delay);
+                                       &operation->resolving.delay);
     for (int i = 0; i < count; i++)
         bide_names_add_record_(operation, &found[i]);
     return count < 0 ? count : count == 0 ? -ENOENT : 0;
@@ -119,51 +119,44 @@ static int records_start(bide_resolve_records_operation *operation, const bide_c
         return error;
     if (context->scheduler->environment != NULL)
         return records_ask_world(operation, context);
-    if (operation->names->blocking == NULL)
+    if (operation->resolving.names->blocking == NULL)
         return bide_names_cares_create_query_(operation, context);
-    return is_reverse ? bide_names_request_start_(operation->names, NULL, &operation->address,
-                                                  &operation->request)
-                      : -ENOTSUP;
+    return is_reverse
+               ? bide_names_request_start_(operation->resolving.names, NULL, &operation->address,
+                                           &operation->resolving.request)
+               : -ENOTSUP;
+}
+
+static void records_take_answer(bide_resolve_records_operation *operation)
+{
+    const bide_resolving_ *it = &operation->resolving;
+    if (it->status == 0 && it->request != NULL)
+        bide_names_add_record_(operation, &(bide_name_record){.text = it->request->host,
+                                                              .size = strlen(it->request->host)});
+    if (it->status != 0)
+        operation->count = 0;
 }
 
 bide_coroutine(records_body)
 {
     bide_begin(records_body, bide_resolve_records_operation * self);
-    self->request = NULL;
-    self->cares = NULL;
-    self->delay = 0;
-    self->status = records_start(self, bide_this_context());
-    if (self->request != NULL) {
-        bide_await_status(self->status, bide_event_wait(&self->waits.answer, &self->request->done));
-        if (self->status == 0)
-            self->status = self->request->status;
-        if (self->status == 0)
-            bide_names_add_record_(self, &(bide_name_record){.text = self->request->host,
-                                                             .size = strlen(self->request->host)});
-    } else if (self->cares != NULL) {
-        bide_await_status(self->status, bide_names_cares_run_(self->cares));
-    }
-    if (self->delay != 0) {
+    self->resolving.status = records_start(self, bide_this_context());
+    if (bide_names_has_to_wait_(&self->resolving)) {
         int status;
-        bide_await_status(status, bide_sleep_for(&self->waits.sleep, self->delay));
-        if (status != 0)
-            self->status = status;
+        bide_await_status(status, bide_names_wait_(&self->resolving));
+        bide_names_end_wait_(&self->resolving, status);
     }
-    if (self->status != 0)
-        self->count = 0;
-    bide_return(self->status);
+    records_take_answer(self);
+    bide_return(self->resolving.status);
     bide_finally();
-    if (self->request != NULL)
-        bide_names_request_release_(self->request);
-    if (self->cares != NULL)
-        bide_names_cares_destroy_(self->cares);
+    bide_names_resolving_end_(&self->resolving);
     bide_end();
 }
 
 bide_awaiter *bide_resolve_records(bide_resolve_records_operation *operation, bide_names *names,
                                    const char *name, bide_record_kind kind)
 {
-    operation->names = names;
+    bide_names_resolving_init_(&operation->resolving, names);
     operation->name = name;
     operation->kind = kind == BIDE_RECORD_PTR_ ? (bide_record_kind)0 : kind;
     return bide_task_init(&operation->task, &records_body);
@@ -172,7 +165,7 @@ bide_awaiter *bide_resolve_records(bide_resolve_records_operation *operation, bi
 bide_awaiter *bide_resolve_reverse(bide_resolve_records_operation *operation, bide_names *names,
                                    const bide_address *address)
 {
-    operation->names = names;
+    bide_names_resolving_init_(&operation->resolving, names);
     operation->name = NULL;
     operation->kind = BIDE_RECORD_PTR_;
     operation->address = *address;

@@ -12,8 +12,7 @@
 
 /* ---- PEM ---- */
 
-/* Opens PEM text in a file or in memory. */
-static int tls_open_pem(BIO **text, const char *file, const void *data, size_t size,
+int bide_tls_open_text_(BIO **text, const char *file, const void *data, size_t size,
                         const char **reason)
 {
     if (file == NULL && size > INT32_MAX) {
@@ -80,14 +79,17 @@ static int tls_proof_read(tls_proof *proof, const bide_tls_certificate *from, co
 {
     bool same = from->key_file == NULL && from->key == NULL;
     BIO *text = NULL;
-    int status = tls_open_pem(&text, from->chain_file, from->chain, from->chain_size, reason);
+    int status =
+        bide_tls_open_text_(&text, from->chain_file, from->chain, from->chain_size, reason);
     if (status == 0)
         status = tls_proof_read_chain(proof, text, reason);
     BIO_free(text);
     text = NULL;
     if (status == 0)
-        status = same ? tls_open_pem(&text, from->chain_file, from->chain, from->chain_size, reason)
-                      : tls_open_pem(&text, from->key_file, from->key, from->key_size, reason);
+        status =
+            same ? bide_tls_open_text_(&text, from->chain_file, from->chain, from->chain_size,
+                                       reason)
+                 : bide_tls_open_text_(&text, from->key_file, from->key, from->key_size, reason);
     if (status == 0) {
         proof->key = PEM_read_bio_PrivateKey(text, NULL, tls_no_password, NULL);
         if (proof->key == NULL)
@@ -218,6 +220,9 @@ int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *option
     while (status == 0 && proofs->count < options->certificate_count) {
         size_t next = proofs->count++;
         status = tls_proof_read(&proofs->all[next], &options->certificates[next], reason);
+        if (status == 0)
+            status =
+                bide_tls_status_read_(&proofs->all[next], &options->certificates[next], reason);
         if (status == 0 && (status = tls_proofs_add_names(proofs, next)) != 0)
             *reason = "out of memory";
     }
@@ -229,6 +234,8 @@ int bide_tls_identities_read_(tls_proofs *proofs, const bide_tls_options *option
 void bide_tls_identities_free_(tls_proofs *proofs)
 {
     for (size_t i = 0; i < proofs->count; i++) {
+        OPENSSL_free(proofs->all[i].status);
+        ASN1_STRING_free(proofs->all[i].status_until);
         X509_free(proofs->all[i].leaf);
         EVP_PKEY_free(proofs->all[i].key);
         sk_X509_pop_free(proofs->all[i].chain, X509_free);
@@ -263,7 +270,7 @@ static int tls_trust_from(SSL_CTX *context, const char *file, const void *data, 
                           bool announce, const char **reason)
 {
     BIO *text = NULL;
-    int status = tls_open_pem(&text, file, data, size, reason);
+    int status = bide_tls_open_text_(&text, file, data, size, reason);
     if (status == 0)
         status = tls_trust_text(context, text, announce, reason);
     BIO_free(text);

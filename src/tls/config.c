@@ -8,13 +8,19 @@
  *    the server demands of clients, and of which authorities. So a session that was established with
  *    weaker demands is not resumed with stronger ones, even if the keys of the tickets are the same.
  */
+#define _GNU_SOURCE
 #include "internal.h"
+
+#include "../io/const_cast.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum { TLS_DEFAULT_SESSIONS = 100, TLS_TICKET_KEYS_SIZE = 80 };
 
@@ -55,6 +61,17 @@ static int tls_keep_session(SSL *ssl, SSL_SESSION *session)
 {
     const bide_tls *tls = SSL_get_app_data(ssl);
     return tls->name != NULL && bide_tls_sessions_put_(&tls->config->sessions, tls->name, session);
+}
+
+/* One line in one write, so that lines of other connections and programs do not mix with it. */
+static void tls_log_key(const SSL *ssl, const char *line)
+{
+    const bide_tls *tls = SSL_get_app_data(ssl);
+    char end[] = "\n";
+    struct iovec parts[2] = {{.iov_base = io_as_data(line), .iov_len = strlen(line)},
+                             {.iov_base = end, .iov_len = 1}};
+    ssize_t written = writev(tls->config->key_log, parts, 2);
+    (void)written; /* a log that cannot be written changes no connection */
 }
 
 /* ---- Creation ---- */
@@ -110,6 +127,17 @@ static int tls_config_copy_protocols(bide_tls_config *config, const char *const 
     return 0;
 }
 
+static int tls_config_log_keys(bide_tls_config *config, const char *file, const char **reason)
+{
+    config->key_log = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+    if (config->key_log < 0) {
+        *reason = "the log of keys cannot be opened";
+        return -errno;
+    }
+    SSL_CTX_set_keylog_callback(config->context, tls_log_key);
+    return 0;
+}
+
 /* Sets up what clients and servers share. */
 static int tls_config_set_up(bide_tls_config *config, const bide_tls_options *options,
                              const char **reason)
@@ -132,6 +160,8 @@ static int tls_config_set_up(bide_tls_config *config, const bide_tls_options *op
     }
     if (options->protocols != NULL)
         status = tls_config_copy_protocols(config, options->protocols, reason);
+    if (status == 0 && options->key_log_file != NULL)
+        status = tls_config_log_keys(config, options->key_log_file, reason);
     return status != 0 ? status : bide_tls_trust_(context, options, reason);
 }
 
@@ -146,8 +176,13 @@ static int tls_config_set_up_client(bide_tls_config *config, const bide_tls_opti
 {
     SSL_CTX *context = config->context;
     if (options->clients != BIDE_TLS_CLIENTS_ANONYMOUS || options->resumes != NULL ||
-        options->certificate_count > 1)
+        options->certificate_count > 1 ||
+        (options->certificate_count == 1 && config->proofs.all[0].status != NULL))
         return tls_config_invalid("an option for servers is set for a client", reason);
+    if ((unsigned)options->stapling > BIDE_TLS_STAPLING_REQUIRED)
+        return tls_config_invalid("the option for stapling is none of its values", reason);
+    if (!bide_tls_status_ask_(config, options->stapling))
+        return tls_config_out_of_memory(reason);
     if (!tls_options_have_authorities(options) && SSL_CTX_set_default_verify_paths(context) != 1)
         return tls_config_out_of_memory(reason);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
@@ -213,6 +248,8 @@ static int tls_config_set_up_server(bide_tls_config *config, const bide_tls_opti
     unsigned size;
     if (options->certificate_count == 0)
         return tls_config_invalid("a server without a certificate", reason);
+    if (options->stapling != BIDE_TLS_STAPLING_NONE)
+        return tls_config_invalid("an option for clients is set for a server", reason);
     if (options->clients > BIDE_TLS_CLIENTS_REQUIRED ||
         (options->clients != BIDE_TLS_CLIENTS_ANONYMOUS && !tls_options_have_authorities(options)))
         return tls_config_invalid(
@@ -225,6 +262,7 @@ static int tls_config_set_up_server(bide_tls_config *config, const bide_tls_opti
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(context, 1); /* a second would add to the memory of idle connections */
     SSL_CTX_set_cert_cb(context, tls_select_certificate, config);
+    bide_tls_status_serve_(config);
     SSL_CTX_set_tlsext_servername_callback(context, tls_check_server_name);
     SSL_CTX_set_tlsext_servername_arg(context, config);
     if (!tls_config_digest_demands(config, options, digest, &size) ||
@@ -250,6 +288,7 @@ static int tls_config_create(bide_tls_config **made, const bide_tls_options *opt
     bide_atomic_init(&config->references, 1);
     bide_atomic_init(&config->sessions.lock, 0);
     config->is_server = is_server;
+    config->key_log = -1;
     config->context = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
     int status = config->context == NULL ? tls_config_out_of_memory(reason)
                                          : tls_config_set_up(config, options, reason);
@@ -301,6 +340,8 @@ void bide_tls_config_release(bide_tls_config *config)
         return;
     bide_tls_sessions_free_(&config->sessions);
     SSL_CTX_free(config->context);
+    if (config->key_log >= 0)
+        close(config->key_log);
     bide_tls_identities_free_(&config->proofs);
     for (char **protocol = config->protocols; protocol != NULL && *protocol != NULL; protocol++)
         OPENSSL_free(*protocol);

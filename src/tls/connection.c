@@ -186,6 +186,17 @@ static int tls_decrypt(tls_operation *self)
     return 0;
 }
 
+/* Counts the output that reading has caused since there were `pending` bytes: 2. Under the lock. */
+static int tls_count_unasked(bide_tls *tls, size_t pending)
+{
+    tls->unasked += tls->pending - pending;
+    if (tls->unasked <= TLS_UNASKED || tls->failure != 0)
+        return 0;
+    tls->reason = "the peer demands more replies than it reads";
+    tls->failure = -EPROTO;
+    return -EPROTO;
+}
+
 static int tls_attempt_read(tls_operation *self)
 {
     bide_tls *tls = self->tls;
@@ -193,16 +204,34 @@ static int tls_attempt_read(tls_operation *self)
     size_t pending = tls->pending;
     ERR_clear_error();
     int status = tls->failure != 0 ? tls->failure : tls_decrypt(self);
-    tls->unasked += tls->pending - pending;
-    if (tls->unasked > TLS_UNASKED && tls->failure == 0) { /* 2 */
-        tls->reason = "the peer demands more replies than it reads";
-        tls->failure = -EPROTO;
-        status = self->count != 0 ? 0 : -EPROTO;
-    }
+    if (tls_count_unasked(tls, pending) != 0)
+        status = -EPROTO;
     lock_free(&tls->lock);
     if (status == 1 || self->count != 0) /* an error is left to the next operation */
         return 0;
     return status;
+}
+
+bool bide_tls_has_input(bide_tls *tls)
+{
+    char byte;
+    size_t count;
+    int status = tls->ssl != NULL ? tls_enter(tls, TLS_READING) : -EPIPE;
+    if (status != 0)
+        return status != -EPIPE;
+    lock_take(&tls->lock);
+    size_t pending = tls->pending;
+    ERR_clear_error();
+    status = tls->failure;
+    if (status == 0) {
+        int result = SSL_peek_ex(tls->ssl, &byte, 1, &count);
+        status = result == 1 ? 0 : bide_tls_status_(tls, result);
+    }
+    if (tls_count_unasked(tls, pending) != 0)
+        status = -EPROTO;
+    lock_free(&tls->lock);
+    bide_tls_leave_(tls, TLS_READING);
+    return status != -EAGAIN;
 }
 
 static bool tls_read_ready(bide_awaiter *awaiter)

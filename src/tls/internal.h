@@ -13,6 +13,9 @@ typedef struct tls_proof {
     X509 *leaf;
     EVP_PKEY *key;
     STACK_OF(X509) * chain;
+    unsigned char *status; /* a response by OCSP, in DER; NULL: none */
+    size_t status_size;
+    ASN1_GENERALIZEDTIME *status_until; /* NULL: it has no end */
 } tls_proof;
 
 /* An entry of the index: a name, and the proof that has it. */
@@ -43,6 +46,19 @@ bool bide_tls_identities_have_(const tls_proofs *proofs, const char *name);
 /* Trusts the authorities of the options. 0, or a negative errno and *reason. */
 int bide_tls_trust_(SSL_CTX *context, const bide_tls_options *options, const char **reason);
 
+/* Opens text in a file or in memory. 0, or a negative errno and *reason. */
+int bide_tls_open_text_(BIO **text, const char *file, const void *data, size_t size,
+                        const char **reason);
+
+/* ---- Status of certificates (status.c) ---- */
+
+/* Reads the response of a certificate, if it has one. 0, or a negative errno and *reason. */
+int bide_tls_status_read_(tls_proof *proof, const bide_tls_certificate *from, const char **reason);
+
+/* A server sends its responses; a client asks for them, and verifies them. False: out of memory. */
+void bide_tls_status_serve_(bide_tls_config *config);
+bool bide_tls_status_ask_(bide_tls_config *config, bide_tls_stapling stapling);
+
 /* ---- Sessions that a client keeps (sessions.c) ---- */
 
 typedef struct tls_session tls_session;
@@ -72,6 +88,8 @@ struct bide_tls_config {
     bide_atomic(size_t) references;
     bool is_server;
     bool verifies;
+    bool requires_status;
+    int key_log; /* a descriptor; -1: none */
     tls_proofs proofs;
     char **protocols;    /* terminated by NULL; or NULL */
     unsigned char *wire; /* the same in ALPN's form */

@@ -219,6 +219,7 @@ int bide_websocket_deflate_check(bide_websocket_deflate *deflate, bide_websocket
 #include <zlib.h>
 
 enum { DEFLATE_LEVEL = 4, DEFLATE_MEMORY = 8, DEFLATE_WINDOW = 32768 };
+enum { DEFLATE_PART = 65536 }; /* bytes that zlib gets at once: it counts them in 32 bits */
 
 static const unsigned char deflate_tail[4] = {0, 0, 0xff, 0xff}; /* 3 */
 
@@ -330,28 +331,52 @@ static void deflate_free_text(bide_websocket_deflate_send_operation *send)
     send->text = NULL;
 }
 
+static uInt deflate_part(size_t size)
+{
+    return (uInt)(size < DEFLATE_PART ? size : DEFLATE_PART);
+}
+
+/* Compresses `size` bytes, of which `data` is the next part, and adds the result to the text. */
+static void deflate_compress_part(bide_websocket_deflate_send_operation *send, const char *data,
+                                  size_t size, int flush)
+{
+    z_stream *out = &send->deflate->codec->out;
+    uInt room;
+    out->next_in = (const Bytef *)data;
+    out->avail_in = (uInt)size;
+    do {
+        room = deflate_part(send->room - send->text_size);
+        out->next_out = (Bytef *)send->text + send->text_size;
+        out->avail_out = room;
+        int result = deflate(out, flush);
+        bide_assert(result == Z_OK || result == Z_BUF_ERROR);
+        (void)result;
+        io_written(send->text + send->text_size, room - out->avail_out);
+        send->text_size += room - out->avail_out;
+    } while (out->avail_out == 0 && room != 0);
+    bide_assert(out->avail_in == 0 && room != 0);
+}
+
 /* Compresses the message. Returns false if there is no memory. */
 static bool deflate_compress(bide_websocket_deflate_send_operation *send)
 {
     bide_websocket_deflate *owner = send->deflate;
     bide_allocator *allocator = owner->options.allocator;
     z_stream *out = &owner->codec->out;
-    send->room = deflateBound(out, (uLong)send->size) + 16;
+    send->room = deflateBound(out, (uLong)send->size) + 32; /* (also for a second empty block) */
     send->text = allocator->allocate(allocator, send->room);
     if (send->text == NULL)
         return false;
     if (owner->options.no_context)
         (void)deflateReset(out);
-    out->next_in = (const Bytef *)send->data;
-    out->avail_in = (uInt)send->size;
-    out->next_out = (Bytef *)send->text;
-    out->avail_out = (uInt)send->room;
-    int result = deflate(out, Z_SYNC_FLUSH);
-    send->text_size = send->room - out->avail_out;
-    io_written(send->text, send->text_size);
-    bide_assert(result == Z_OK && out->avail_in == 0 && out->avail_out != 0 &&
-                send->text_size > sizeof deflate_tail);
-    (void)result;
+    send->text_size = 0;
+    for (size_t done = 0; done != send->size;) {
+        size_t size = deflate_part(send->size - done);
+        deflate_compress_part(send, send->data + done, size,
+                              done + size == send->size ? Z_SYNC_FLUSH : Z_NO_FLUSH);
+        done += size;
+    }
+    bide_assert(send->text_size > sizeof deflate_tail);
     send->text_size -= sizeof deflate_tail;
     bide_assert(memcmp(send->text + send->text_size, deflate_tail, sizeof deflate_tail) ==
                 0); /* 3 */
@@ -369,12 +394,16 @@ static ptrdiff_t deflate_decompress(bide_websocket_deflate *deflate, const void 
     unsigned char more;
     size_t written = 0;
     in->next_in = text;
-    in->avail_in = (uInt)size;
+    in->avail_in = 0;
     for (;;) {
+        if (in->avail_in == 0) {
+            in->avail_in = deflate_part(size);
+            size -= in->avail_in;
+        }
         bool is_full = written == room; /* 5 */
-        size_t part = is_full ? 1 : room - written < 65536 ? room - written : 65536;
+        uInt part = is_full ? 1 : deflate_part(room - written);
         in->next_out = is_full ? &more : (Bytef *)data + written;
-        in->avail_out = (uInt)part;
+        in->avail_out = part;
         int result = inflate(in, Z_SYNC_FLUSH);
         size_t count = part - in->avail_out;
         if (is_full && count != 0)
@@ -387,14 +416,18 @@ static ptrdiff_t deflate_decompress(bide_websocket_deflate *deflate, const void 
             if (inflateReset(in) != Z_OK ||
                 (window != 0 && inflateSetDictionary(in, deflate->codec->window, window) != Z_OK))
                 return -EPROTO;
-            if (in->avail_in == 0)
+            if (in->avail_in == 0 && size == 0)
                 return (ptrdiff_t)written;
             continue;
         }
         if (result != Z_OK && result != Z_BUF_ERROR)
             return -EPROTO;
-        if (in->avail_out != 0 || (result == Z_BUF_ERROR && count == 0))
-            return in->avail_in == 0 ? (ptrdiff_t)written : -EPROTO;
+        if (in->avail_out == 0 && (result != Z_BUF_ERROR || count != 0))
+            continue;
+        if (in->avail_in != 0)
+            return -EPROTO;
+        if (size == 0)
+            return (ptrdiff_t)written;
     }
 }
 

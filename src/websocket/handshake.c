@@ -6,6 +6,8 @@
  */
 #include "websocket.h"
 
+#include "../base/base64.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -63,24 +65,7 @@ static void sha1_digest(uint8_t digest[SHA1_SIZE], const char *text, size_t size
         digest[i] = (uint8_t)(state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* ---- Base64 ---- */
-
-static const char base64_digits[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-/* Writes the base64 of the data, with a terminating zero. */
-static void base64_encode(char *text, const uint8_t *data, size_t size)
-{
-    for (; size != 0; data += 3, size -= size < 3 ? size : 3) {
-        uint32_t group = (uint32_t)data[0] << 16 | (size > 1 ? (uint32_t)data[1] << 8 : 0) |
-                         (size > 2 ? data[2] : 0);
-        *text++ = base64_digits[group >> 18];
-        *text++ = base64_digits[group >> 12 & 63];
-        *text++ = size > 1 ? base64_digits[group >> 6 & 63] : '=';
-        *text++ = size > 2 ? base64_digits[group & 63] : '=';
-    }
-    *text = '\0';
-}
+/* ---- Keys ---- */
 
 /* True if it is the base64 of 16 bytes. The last digit has two bits. */
 static bool websocket_is_key(bide_websocket_value key)
@@ -88,11 +73,12 @@ static bool websocket_is_key(bide_websocket_value key)
     if (key.data == NULL || key.size != BIDE_WEBSOCKET_KEY ||
         memcmp(key.data + BIDE_WEBSOCKET_KEY - 2, "==", 2) != 0)
         return false;
+    const char *digits = bide_base64_digits_();
     for (size_t i = 0; i < BIDE_WEBSOCKET_KEY - 2; i++) {
-        if (key.data[i] == '\0' || strchr(base64_digits, key.data[i]) == NULL)
+        if (key.data[i] == '\0' || strchr(digits, key.data[i]) == NULL)
             return false;
     }
-    return (strchr(base64_digits, key.data[BIDE_WEBSOCKET_KEY - 3]) - base64_digits) % 16 == 0;
+    return (strchr(digits, key.data[BIDE_WEBSOCKET_KEY - 3]) - digits) % 16 == 0;
 }
 
 static void websocket_make_accept(char accept[BIDE_WEBSOCKET_ACCEPT + 1], const char *key)
@@ -103,7 +89,7 @@ static void websocket_make_accept(char accept[BIDE_WEBSOCKET_ACCEPT + 1], const 
     memcpy(text, key, BIDE_WEBSOCKET_KEY);
     memcpy(text + BIDE_WEBSOCKET_KEY, constant, sizeof constant);
     sha1_digest(digest, text, sizeof text - 1);
-    base64_encode(accept, digest, SHA1_SIZE);
+    bide_base64_write_(accept, digest, SHA1_SIZE);
 }
 
 /* ---- Lists of tokens ---- */
@@ -205,7 +191,7 @@ int bide_websocket_make_key(char key[BIDE_WEBSOCKET_KEY + 1])
     uint8_t random[18] = {0};
     int status = bide_websocket_random_(&source, random, 16);
     if (status == 0)
-        base64_encode(key, random, 16);
+        bide_base64_write_(key, random, 16);
     return status;
 }
 

@@ -76,7 +76,7 @@ HEADERS = {
     "net": "connection_pool names pool_server server stream",
     "tls": "tls",
     "websocket": "websocket websocket_deflate",
-    "http": "http http_agent http_agent_tls http_client http_compression http_events http_files http_form http_multipart http_log http_message http_router http_server http_url http_websocket extend/http",
+    "http": "http http_agent http_agent_tls http_client http_compression http_cookies http_events http_files http_form http_multipart http_log http_message http_router http_server http_url http_websocket extend/http",
     "http2": "http2",
     "monitor": "monitor",
     "simulation": "memory_io sim_loop",

@@ -4,6 +4,8 @@
 
 #include "http_compressed.h"
 
+#include <bide/http_agent.h>
+
 #include "../../src/http/inflate.h"
 #include "../../src/http/proxies.h"
 
@@ -321,6 +323,42 @@ static void the_environment_names_proxies(void **state)
     clear_environment();
 }
 
+/* ---- Options ---- */
+
+static void sizes_that_no_memory_has_are_refused(void **state)
+{
+    static const bide_http_agent_options rows[] = {
+        {.max_fields = SIZE_MAX},
+        {.max_fields = SIZE_MAX / sizeof(bide_http_field) + 1}, /* no bytes, if it wraps */
+        {.max_fields = SIZE_MAX / 2},
+        {.max_head = SIZE_MAX},
+        {.max_head = SIZE_MAX - 9216},
+        {.max_head = SIZE_MAX / 2 + 1, .max_fields = SIZE_MAX / 2 / sizeof(bide_http_field) + 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bide_http_agent *agent = (bide_http_agent *)(uintptr_t)&rows[i];
+        assert_int_equal(bide_http_agent_create(&agent, &rows[i]), -EINVAL);
+        assert_null(agent);
+    }
+    bide_http_agent *agent;
+    assert_int_equal(bide_http_agent_create(&agent, &(bide_http_agent_options){.max_fields = 1000}),
+                     0);
+    bide_http_agent_destroy(agent);
+}
+
+static void a_clients_fields_do_not_wrap(void **state)
+{
+    static char memory[BIDE_HTTP_CLIENT_MEMORY];
+    bide_http_client client;
+    bide_http_client_options options = {.max_fields = SIZE_MAX / sizeof(bide_http_field) + 1};
+    bide_memory_end end = {NULL, NULL};
+    (void)state;
+    assert_int_equal(
+        bide_http_client_init(&client, bide_memory_stream(&end), memory, sizeof memory, &options),
+        -EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +369,8 @@ int main(void)
         cmocka_unit_test(proxies_are_parsed),
         cmocka_unit_test(hosts_without_a_proxy_are_listed),
         cmocka_unit_test(the_environment_names_proxies),
+        cmocka_unit_test(sizes_that_no_memory_has_are_refused),
+        cmocka_unit_test(a_clients_fields_do_not_wrap),
     };
     return cmocka_run_group_tests_name("http_agent_parts", tests, NULL, NULL);
 }

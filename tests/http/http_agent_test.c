@@ -461,6 +461,34 @@ static void credentials_do_not_leave_their_origin(void **state)
     end_agent();
 }
 
+static void cookies_are_kept_and_sent(void **state)
+{
+    bide_http_cookies *jar;
+    static char text[200];
+    assert_int_equal(bide_http_cookies_create(&jar, NULL), 0);
+    begin_with(state, (bide_http_agent_options){.cookies = jar});
+    snprintf(text, sizeof text,
+             "HTTP/1.1 302 Found\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: b=2; Path=/to\r\n"
+             "Set-Cookie: c=3; Secure\r\nLocation: %.60s/to\r\nContent-Length: 0\r\n\r\n",
+             f.origins[1]);
+    answer(text);
+    answer("HTTP/1.1 200 OK\r\nSet-Cookie: a=; Max-Age=0; Path=/\r\nContent-Length: 0\r\n\r\n");
+    answer(OK("0\r\n\r\n"));
+    answer(OK("0\r\n\r\n"));
+    assert_int_equal(get(url_of(0, "/from")), 0); /* (cookies are for all ports of a host) */
+    assert_int_equal(get(url_of(0, "/to/x")), 0);
+    assert_int_equal(open_request("GET", url_of(0, "/to")), 0);
+    assert_int_equal(bide_http_fetch_add(&f.fetch, "Cookie", "own=1"), 0);
+    assert_int_equal(send_request(), 0);
+    assert_false(has(0, "Cookie"));
+    assert_true(has(1, "\r\nCookie: b=2; a=1\r\n"));
+    assert_true(has(2, "\r\nCookie: b=2\r\n"));
+    assert_true(has(3, "\r\nCookie: own=1\r\n"));
+    assert_false(has(3, "b=2"));
+    end_agent();
+    bide_http_cookies_destroy(jar);
+}
+
 static void bad_and_endless_redirects_are_errors(void **state)
 {
     static const struct {
@@ -672,7 +700,7 @@ static void no_tls_close(void *memory)
 }
 
 static const bide_http_agent_tls no_tls = {sizeof(struct no_tls), no_tls_connect, no_tls_stream,
-                                           no_tls_close};
+                                           no_tls_close, NULL};
 
 static void https_is_over_tls(void **state)
 {
@@ -1036,6 +1064,7 @@ int main(void)
         world_test(what_cannot_be_requested_is_refused),
         world_test(redirects_change_methods_by_their_status),
         world_test(credentials_do_not_leave_their_origin),
+        world_test(cookies_are_kept_and_sent),
         world_test(bad_and_endless_redirects_are_errors),
         world_test(a_kept_connection_that_was_closed_is_replaced),
         world_test(compressed_bodies_are_decoded),

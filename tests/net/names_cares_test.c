@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 /* ---- System calls that fail on request ---- */
@@ -54,6 +56,30 @@ void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
     return fail.calloc ? NULL : __real_calloc(count, size);
+}
+
+/* ---- Another /etc/resolv.conf ---- */
+
+static struct {
+    bool is_replaced;
+    bide_atomic(unsigned) looks; /* by several threads */
+} configuration;
+
+static unsigned looks(void)
+{
+    return bide_atomic_load(&configuration.looks, relaxed);
+}
+
+int __real_stat64(const char *path, struct stat *found);
+int __wrap_stat64(const char *path, struct stat *found);
+int __wrap_stat64(const char *path, struct stat *found)
+{
+    memset(found, 0, sizeof *found);
+    int status = __real_stat64(path, found);
+    bide_atomic_fetch_add(&configuration.looks, 1, relaxed);
+    if (configuration.is_replaced)
+        found->st_ino++;
+    return configuration.is_replaced ? 0 : status;
 }
 
 /* ---- A stopped clock ---- */
@@ -945,6 +971,120 @@ static void each_name_of_many_has_its_own_answer(void **state)
     end_server(s);
 }
 
+/* Awaits a look-up after another coroutine got ready, which runs if the look-up suspends. */
+struct at_once {
+    bide_task task;
+    world *world;
+    struct runner other;
+    bide_sleep none;
+    bide_resolve_operation resolve;
+    bide_awaiter *awaiter;
+    bool has_suspended;
+};
+
+bide_coroutine(at_once_body)
+{
+    bide_begin(at_once_body, struct at_once * self);
+    begin(self->world, &self->other, bide_sleep_until(&self->none, 0));
+    bide_try(self->awaiter);
+    self->has_suspended = self->other.has_ended;
+    bide_end();
+}
+
+static bool look_up_suspends(world *w, bide_names *names, const char *host)
+{
+    struct at_once it = {.world = w};
+    it.awaiter = bide_resolve(&it.resolve, names, host, 80);
+    assert_int_equal(world_wait(w, bide_task_init(&it.task, &at_once_body)), 0);
+    (void)end(w, &it.other);
+    return it.has_suspended;
+}
+
+static void a_kept_answer_does_not_suspend(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    stand_still(true);
+    bool first = look_up_suspends(w, names, "both.test");
+    fail.socket = fail.create = EMFILE;
+    fail.calloc = true;
+    unsigned before = looks();
+    bool second = look_up_suspends(w, names, "both.test");
+    unsigned between = looks() - before;
+    fail.socket = fail.create = 0;
+    fail.calloc = false;
+    stand_still(false);
+    assert_true(first);
+    assert_false(second);
+    assert_int_equal(between, 0);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+static void a_replaced_configuration_is_read(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    bide_resolve_operation it;
+    assert_int_equal(queries_of(s, &it, names, "both.test", 0), 2);
+    if (looks() != 0) { /* (not every C library has it by this name) */
+        configuration.is_replaced = true;
+        fail.calloc = true; /* for a channel */
+        int status = world_wait(w, bide_resolve(&it, names, "four.test.", 80));
+        fail.calloc = false;
+        unsigned others = queries_of(s, &it, names, "four.test.", 0);
+        unsigned queries = queries_of(s, &it, names, "both.test", 0);
+        configuration.is_replaced = false;
+        assert_int_equal(status, -ENOMEM);
+        assert_int_equal(others, 2);
+        assert_int_equal(queries, 2); /* the answers of the older configuration are forgotten */
+    }
+    bide_names_destroy(names);
+    end_server(s);
+}
+
+/* In a child, with a loop of its own. */
+static int child_resolves(bide_names *names)
+{
+    bide_loop *loop;
+    bide_resolve_operation it;
+    bide_loop_options options = {.kind = BIDE_LOOP_EPOLL};
+    if (bide_loop_create(&loop, &options) != 0)
+        return 2;
+    if (bide_loop_wait(loop, bide_resolve(&it, names, "both.test", 80)) != 0)
+        return 3;
+    return it.count == 2 ? 0 : 4;
+}
+
+static void an_answer_is_not_kept_in_a_child(void **state)
+{
+    world *w = world_of(state);
+    server *s = begin_server(w);
+    bide_names *names = make_keeping_names(s, 0);
+    bide_resolve_operation it;
+    int status = 0;
+    lives[0] = lives[1] = 200; /* longer than the test may run */
+    unsigned first = queries_of(s, &it, names, "both.test", 0);
+    unsigned before = s->queries;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(child_resolves(names));
+    while (child > 0 && waitpid(child, &status, WNOHANG) == 0)
+        turn(w);
+    unsigned of_child = s->queries - before;
+    unsigned again = queries_of(s, &it, names, "both.test", 0);
+    lives[0] = lives[1] = 60;
+    assert_true(child > 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(first, 2);
+    assert_true(of_child >= 2);
+    assert_int_equal(again, 0);
+    bide_names_destroy(names);
+    end_server(s);
+}
+
 static void a_cancelled_look_up_is_not_kept(void **state)
 {
     world *w = world_of(state);
@@ -1537,6 +1677,9 @@ int main(void)
         world_test(failures_are_not_kept),
         world_test(a_limited_number_of_names_is_kept),
         world_test(each_name_of_many_has_its_own_answer),
+        world_test(a_kept_answer_does_not_suspend),
+        world_test(a_replaced_configuration_is_read),
+        world_test(an_answer_is_not_kept_in_a_child),
         world_test(a_cancelled_look_up_is_not_kept),
         world_test(an_answer_in_flight_is_not_kept_when_all_are_forgotten),
         world_test(a_kept_answer_is_connected_to),

@@ -115,7 +115,7 @@ static int make_growing(void *argument)
     return status;
 }
 
-/* The interrupter makes one thread, the call the other. */
+/* The supervisor of the pool is one thread, and the thread for the call is the other. */
 static void a_call_for_which_no_thread_can_be_had_is_told(void **state)
 {
     (void)state;

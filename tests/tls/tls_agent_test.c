@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { LONG = 20000 };
+
 struct hello {
     bide_http_exchange exchange;
 };
@@ -30,6 +32,7 @@ struct peer {
     char text[1000];
     size_t size;
     int status;
+    bide_stream_operation stream;
 };
 
 static struct {
@@ -43,8 +46,22 @@ static struct {
     bide_http_agent *agent;
     bide_http_fetch fetch;
     char tunnel[64]; /* the first line that the proxy got */
-    char page[100];
+    char page[LONG + 1];
+    bool forges; /* the server sends a second response behind the first */
+    char response[LONG + 200];
+    size_t response_size;
 } f;
+
+/* A body that does not fit into a client's buffer, and behind it a response that nobody has asked for. */
+static void make_response(void)
+{
+    int head = snprintf(f.response, sizeof f.response,
+                        "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LONG);
+    memset(f.response + head, 'x', LONG);
+    char *end =
+        stpcpy(f.response + head + LONG, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged");
+    f.response_size = (size_t)(end - f.response);
+}
 
 bide_coroutine(peer_body)
 {
@@ -64,6 +81,14 @@ bide_coroutine(peer_body)
     bide_try(bide_send(&self->operation, &self->connection.socket, opened, sizeof opened - 1));
     bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
                              bide_socket_stream(&self->connection.socket)));
+    while (f.forges) { /* (a request is one record, and so one read) */
+        bide_try(bide_stream_read(&self->stream, bide_tls_stream(&self->tls), self->text,
+                                  sizeof self->text));
+        if (bide_stream_count(&self->stream, bide_tls_stream(&self->tls)) == 0)
+            bide_return(0);
+        bide_try(bide_stream_write(&self->stream, bide_tls_stream(&self->tls), f.response,
+                                   f.response_size));
+    }
     bide_await_status(self->status,
                       bide_http_serve(&self->serving, &f.http, bide_tls_stream(&self->tls),
                                       f.memory[self - f.slots]));
@@ -129,6 +154,23 @@ static void requests_share_a_verified_connection(void **state)
     close_server(client);
 }
 
+static void bytes_behind_a_response_are_no_response(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = usual_client();
+    open_server(state, client);
+    f.forges = true;
+    make_response();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(get("https://server.test/x"), 0);
+        assert_int_equal(f.fetch.response.status, 200);
+        assert_int_equal(f.fetch.count, LONG);
+        assert_int_equal(f.page[0], 'x');
+    }
+    assert_int_equal(f.server.stats.accepted, 3);
+    close_server(client);
+}
+
 static void a_server_that_has_another_name_gets_no_request(void **state)
 {
     (void)world_of_a_loop(world_of(state));
@@ -143,6 +185,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(requests_share_a_verified_connection),
+        world_test(bytes_behind_a_response_are_no_response),
         world_test(a_server_that_has_another_name_gets_no_request),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

@@ -504,10 +504,60 @@ static void invalid_configs_are_rejected(void **state)
     }
 }
 
+/* ---- Input that has come and was not read ---- */
+
+static size_t read_some(side *from, char *got, size_t size)
+{
+    assert_int_equal(world_wait(p.world, bide_stream_read(&from->read, from->stream, got, size)),
+                     0);
+    return bide_stream_count(&from->read, from->stream);
+}
+
+static void write_all(side *to, const char *text)
+{
+    assert_int_equal(
+        world_wait(p.world, bide_stream_write(&to->write, to->stream, text, strlen(text))), 0);
+}
+
+static void has_input(void)
+{
+    char got[8] = "";
+    pair_send(&p, &p.client, &p.server, "hello", 5);
+    pair_send(&p, &p.server, &p.client, "good day", 8); /* behind a ticket */
+    assert_false(bide_tls_has_input(&p.client.tls));
+    write_all(&p.server, "one");
+    write_all(&p.server, "two");
+    assert_false(bide_tls_has_input(&p.client.tls)); /* it has not come from below */
+    assert_int_equal(read_some(&p.client, got, 1), 1);
+    assert_true(bide_tls_has_input(&p.client.tls)); /* of the same record */
+    assert_int_equal(read_some(&p.client, got + 1, 2), 2);
+    assert_true(bide_tls_has_input(&p.client.tls)); /* of the next record */
+    assert_int_equal(read_some(&p.client, got + 3, 3), 3);
+    assert_string_equal(got, "onetwo");
+    assert_false(bide_tls_has_input(&p.client.tls));
+    assert_false(bide_tls_has_input(&p.server.tls));
+
+    write_all(&p.server, "end");
+    assert_int_equal(
+        world_wait(p.world, bide_stream_shutdown_output(&p.server.write, p.server.stream)), 0);
+    assert_int_equal(read_some(&p.client, got, 3), 3);
+    assert_true(bide_tls_has_input(&p.client.tls)); /* the end */
+    assert_int_equal(read_some(&p.client, got, 3), 0);
+    assert_true(bide_tls_has_input(&p.client.tls));
+    call_inside(p.world, close_side, &p.client);
+    assert_false(bide_tls_has_input(&p.client.tls));
+}
+
+static void input_is_known_before_it_is_read(void **state)
+{
+    for_each_below(state, has_input);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(written_data_is_read),
+        world_test(input_is_known_before_it_is_read),
         world_test(two_senders_continue_when_one_reads),
         world_test(both_directions_flow_at_once),
         world_test(readers_and_writers_may_be_on_different_threads),

@@ -8,7 +8,7 @@
 
 #include "../../src/simulation/sim_loop.h"
 
-enum { BUFFER = 512, PIPE = 4096, LARGE = 70000 };
+enum { BUFFER = 512, PIPE = 4096, LARGE = 200000 };
 
 static bide_websocket_value value(const char *text)
 {

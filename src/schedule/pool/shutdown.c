@@ -109,7 +109,7 @@ int bide_thread_pool_shutdown(bide_thread_pool *pool, uint64_t deadline,
     bide_thread_pool_remaining none;
     if (remaining == NULL)
         remaining = &none;
-    if (pool->generation != bide_generation_)
+    if (bide_is_inherited_(pool->generation))
         bide_misuse_("a thread pool is shut down in a child of the process that created it",
                      __func__, __FILE__, __LINE__);
     if (bide_pool_worker_of_(pool) != NULL)

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 
-from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, read_all, read_exactly, run,
+from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, openssl, read_all, read_exactly, run,
                      tests_of, wait_until_closed)
 
 TEXT = b"0123456789"
@@ -95,6 +95,41 @@ def names_choose_the_certificate():
         equal(httpd.curl("URL/a"), TEXT)
         equal(httpd.curl("--resolve", f"elsewhere.example:{httpd.port}:127.0.0.1",
                          f"https://elsewhere.example:{httpd.port}/a"), TEXT)
+
+
+def make_status(letter):
+    """The status of the certificate "good": V, it is valid, or R, it was revoked. Returns the path."""
+    here = os.path.dirname(certificate("good"))
+    serial = subprocess.run(["openssl", "x509", "-in", certificate("good"), "-noout", "-serial"], capture_output=True, text=True,
+                            check=True).stdout.strip().split("=")[1]
+    with open(os.path.join(here, "index"), "w", encoding="ascii") as file:
+        file.write(f"{letter}\t491231235959Z\t{'240101000000Z' if letter == 'R' else ''}\t{serial}\tunknown\t/CN=good\n")
+    authority = ["-CA", certificate("authority"), "-rsigner", certificate("authority"), "-rkey", "authority.key"]
+    openssl("ocsp", "-index", "index", *authority, "-issuer", certificate("authority"), "-cert", certificate("good"), "-respout",
+            "status.der", "-ndays", "1", "-noverify")
+    return os.path.join(here, "status.der")
+
+
+def a_status_is_stapled_and_reloaded():
+    with Httpd({"a": TEXT}, ["--tls-cert", certificate("good"), "--tls-ocsp", make_status("V")]) as httpd:
+        httpd.url = f"https://localhost:{httpd.port}"
+        said = talk("openssl", "s_client", "-connect", f"localhost:{httpd.port}", "-servername", "localhost", "-CAfile",
+                    certificate("authority"), "-status", text=b"GET /a HTTP/1.0\r\n\r\n", until=TEXT)
+        check(b"OCSP Response Status: successful" in said and b"Cert Status: good" in said, said)
+        make_status("R")
+        httpd.signal(signal.SIGHUP)
+        while b"Cert Status: revoked" not in said:
+            said = talk("openssl", "s_client", "-connect", f"localhost:{httpd.port}", "-servername", "localhost", "-CAfile",
+                        certificate("authority"), "-status", text=b"GET /a HTTP/1.0\r\n\r\n", until=TEXT)
+
+
+def secrets_are_logged_if_asked():
+    log = os.path.join(os.path.dirname(certificate("good")), "secrets")
+    with Httpd({"a": TEXT}, ["--tls-key-log", log], tls=True) as httpd:
+        equal(httpd.curl("--tlsv1.3", "URL/a"), TEXT)
+        with open(log, encoding="ascii") as file:
+            check("CLIENT_TRAFFIC_SECRET_0 " in file.read())
+        equal(os.stat(log).st_mode & 0o777, 0o600)
 
 
 def openssl_and_gnutls_talk_to_it():

@@ -94,6 +94,29 @@ def clients_have_tls():
     return None
 
 
+def a_status_is_stapled_and_secrets_are_logged():
+    if why := without_tls():
+        return why
+    request = b"GET / HTTP/1.1\r\nHost: one.test\r\nConnection: close\r\n\r\n"
+    with Authority() as authority, Server(web(lambda _, connection: respond(connection, body=b"whole"))) as server:
+        chain, key = authority.issue("one", "DNS:one.test")
+        serial = subprocess.run(["openssl", "x509", "-in", chain, "-noout", "-serial"], capture_output=True, text=True,
+                                check=True).stdout.strip().split("=")[1]
+        with open(authority.path("index"), "w", encoding="ascii") as file:
+            file.write(f"V\t491231235959Z\t\t{serial}\tunknown\t/CN=one\n")
+        authority.openssl("ocsp", "-index", "index", "-CA", "ca.pem", "-rsigner", "ca.pem", "-rkey", "ca.key", "-issuer", "ca.pem",
+                          "-cert", chain, "-respout", "status.der", "-ndays", "1", "-noverify")
+        listen = f"certificate {chain} {key}\nocsp {authority.path('status.der')}\nkey-log {authority.path('secrets')}"
+        with Proxy(configuration(server.name, listen=listen)) as proxy:
+            done = subprocess.run(
+                ["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", "one.test", "-CAfile",
+                 authority.path("ca.pem"), "-tls1_3", "-status", "-ign_eof"], input=request, capture_output=True, check=True)
+            check(b"whole" in done.stdout and b"Cert Status: good" in done.stdout, done.stdout)
+        with open(authority.path("secrets"), encoding="ascii") as file:
+            check("CLIENT_TRAFFIC_SECRET_0 " in file.read())
+    return None
+
+
 def sessions_are_resumed_after_a_reload():
     if why := without_tls():
         return why

@@ -42,6 +42,7 @@ struct bide_buffer_pool {
     bide_io *io;               /* to which it belongs; NULL: none yet */
     const struct bide_buffer_hooks_ *hooks;
     void *ring;        /* that the kernel takes from; or NULL */
+    struct bide_buffer_record_ *records; /* behind the ring: of kept buffers (receiver.h) */
     unsigned provided; /* there */
     unsigned window;   /* at most so many are */
     uint16_t group;

@@ -4,9 +4,9 @@
  *     bide_try(bide_copy_file(&self->copy, &self->from, 0, &self->to, 0, UINT64_MAX));
  *     printf("%llu bytes\n", (unsigned long long)self->copy.count);
  *
- * The kernel copies (copy_file_range(2)), on a thread for blocking calls, some MB at a time. File
- * systems that can share the bytes of two files (Btrfs, XFS and others) do so, and copy nothing; a
- * server of files copies on its side. If the kernel cannot copy between the two, the thread reads and
+ * The kernel copies (copy_file_range(2)), on a thread for blocking calls, 16 MB at a time. File
+ * systems that can share the bytes of two files (Btrfs, XFS and others) do so, and copy nothing, if
+ * both offsets are multiples of their block size; 0 is. A server of files copies on its side. If the kernel cannot copy between the two, the thread reads and
  * writes. For streams: bide_copy (stream.h). To a socket: bide_send_file.
  *
  * Why it is correct: src/io/file_copy.c.

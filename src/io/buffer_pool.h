@@ -4,6 +4,12 @@
 
 #include "bide/buffer_pool.h"
 
+/* A buffer that a receiver keeps (receiver.c). */
+struct bide_buffer_record_ {
+    uint32_t size; /* of what it has received */
+    uint32_t next; /* the number of the buffer behind it */
+};
+
 /* The functions of a back end. */
 struct bide_buffer_hooks_ {
     /* Retries an operation that waited for a buffer: it may take one. */
@@ -39,7 +45,8 @@ void bide_buffer_pool_stop_waiting_(bide_io_operation *operation);
 /* Whether it waits for a buffer. Then `data` is the pool itself. */
 BIDE_INLINE bool io_waits_for_buffer(const bide_io_operation *operation)
 {
-    return operation->code == BIDE_IO_RECV_PROVIDED && operation->arguments.provided.data != NULL &&
+    return (operation->code == BIDE_IO_RECV_PROVIDED || operation->code == BIDE_IO_RECV_NEXT) &&
+           operation->arguments.provided.data != NULL &&
            operation->arguments.provided.data == operation->arguments.provided.pool;
 }
 

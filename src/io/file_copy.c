@@ -109,14 +109,14 @@ bide_coroutine(copy_file_body)
     if (!copy_files_are_open(self))
         bide_return(-EBADF);
     while (self->count < self->max) {
+        if (!copy_files_are_open(self)) /* closed between two parts: as in one */
+            bide_return(-EPIPE);
         bide_await_status(self->status, copy_part(self));
         copy_count_part(self);
         if (self->status < 0)
             bide_return(self->status);
         if (self->part.operation.count == 0) /* the end of the file */
             bide_return(0);
-        if (!copy_files_are_open(self)) /* closed between two parts: as in one */
-            bide_return(-EPIPE);
     }
     bide_finally();
     if (self->is_copying)

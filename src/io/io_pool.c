@@ -271,8 +271,9 @@ int bide_io_pool_assign(bide_thread_pool *threads, unsigned worker, bide_descrip
         return -EINVAL;
     if (!bide_descriptor_is_open(descriptor))
         return -EBADF;
-    if (io_of(descriptor) != NULL)
-        return -EBUSY;
+    const bide_io *owner = io_of(descriptor);
+    if (owner != NULL)
+        return bide_io_is_closing_(owner) ? -EBADF : -EBUSY;
     worker_assignment assignment = {descriptor, 0};
     bide_io_call_remote_(&pool_of_loops(threads->driver)->loops[worker].loop->io, worker_loop_adopt,
                          &assignment);

@@ -56,6 +56,7 @@
 #include "buffer_pool.h"
 #include "calls.h"
 #include "offload.h"
+#include "receiver.h"
 
 #if BIDE_HAS_LIBURING
 
@@ -79,7 +80,7 @@ static bool uring_is_in_ring(const bide_io_operation *operation)
 static bool uring_only_polls(const bide_io_operation *operation)
 {
     return bide_io_row_of_(operation)->is_tried_first || operation->code == BIDE_IO_POLL ||
-           (operation->code == BIDE_IO_RECV_PROVIDED &&
+           (bide_io_row_of_(operation)->shape == IO_SHAPE_LENT &&
             operation->arguments.provided.pool->ring == NULL);
 }
 
@@ -192,6 +193,10 @@ void bide_uring_put_(struct loop_uring *uring, bide_io_operation *operation)
         bide_uring_serve_(loop_of(operation->io), bide_uring_acceptor_of_(operation));
         return;
     }
+    if (operation->code == BIDE_IO_RECV_NEXT && bide_uring_receiver_of_(operation) != NULL) {
+        bide_uring_serve_receiver_(loop_of(operation->io), bide_uring_receiver_of_(operation));
+        return;
+    }
     if (uring_only_polls(operation)) {
         uring_put_poll(uring, operation);
         return;
@@ -298,7 +303,9 @@ static void uring_take_out(bide_loop *loop, bide_io_operation *operation)
     if (descriptor == NULL || direction == BIDE_IO_FREE)
         return;
     bide_io_operation *next = descriptor->lines[direction].first;
-    if (next != NULL && (next->state & (IO_IN_RING | IO_CANCEL_IN_RING | IO_CLOSING)) == 0)
+    /* (one that waits for a buffer is in front, and does not move: another behind it has left) */
+    if (next != NULL && (next->state & (IO_IN_RING | IO_CANCEL_IN_RING | IO_CLOSING)) == 0 &&
+        !io_waits_for_buffer(next))
         bide_uring_put_(loop->uring, next);
 }
 
@@ -336,6 +343,10 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
     bool again = false;
     if (uring_was_interrupted(result))
         result = -EINTR;
+    if (operation->code == BIDE_IO_RECV_STREAM) {
+        bide_uring_recv_stream_ended_(loop, operation, (int)result);
+        return;
+    }
     if ((operation->state & IO_FOUND) != 0)
         result = operation->code == BIDE_IO_POLL ? (ptrdiff_t)operation->arguments.poll.found
                                                  : (ptrdiff_t)uring_wanted(operation);
@@ -346,7 +357,7 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         result &= uring_wanted(operation) | POLLERR | POLLHUP | POLLNVAL;
     }
     unsigned why = operation->state & IO_ENDING_EARLY;
-    bool no_buffer = operation->code == BIDE_IO_RECV_PROVIDED && result == -ENOBUFS;
+    bool no_buffer = result == -ENOBUFS && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                       uring_falls_back_to_copy(loop->uring, operation, (int)result);
     bool did_nothing =
@@ -398,11 +409,13 @@ static void uring_completed(bide_loop *loop, bide_io_operation *operation, int r
     if (operation->code == BIDE_IO_SEND_ZERO_COPY &&
         !uring_take_zero_copy(operation, &result, flags))
         return;
+    if (operation->code == BIDE_IO_RECV_STREAM && (flags & IORING_CQE_F_BUFFER) != 0)
+        bide_uring_received_(loop, operation, result, flags);
     if (continues && (operation->state & IO_POLLS_CHANGES) != 0)
         uring_polled_changes(loop->uring, operation, result);
     if (continues)
         return;
-    if (operation->code == BIDE_IO_RECV_PROVIDED && (flags & IORING_CQE_F_BUFFER) != 0)
+    if ((flags & IORING_CQE_F_BUFFER) != 0 && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT)
         bide_uring_take_buffer_(operation, result, flags);
     if ((operation->state & IO_CANCEL_IN_RING) != 0) { /* 1 */
         operation->state |= IO_COMPLETED;
@@ -464,6 +477,15 @@ static bool uring_accepts_at_once(bide_io_operation *operation)
     if (fd >= 0)
         bide_io_acceptor_give_(operation, fd);
     return fd >= 0;
+}
+
+/* Takes a chunk that the receiver has kept, if no other receive waits. */
+static bool uring_receives_at_once(bide_io_operation *operation)
+{
+    return operation->code == BIDE_IO_RECV_NEXT &&
+           operation->descriptor->lines[BIDE_IO_INPUT].first == NULL &&
+           bide_uring_receiver_of_(operation) != NULL &&
+           bide_receiver_take_(bide_uring_receiver_of_(operation));
 }
 
 /*
@@ -537,7 +559,7 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
     }
     if (row->shape == IO_SHAPE_LENT)
         bide_uring_enter_pool_(loop, operation->arguments.provided.pool);
-    if (uring_accepts_at_once(operation))
+    if (uring_accepts_at_once(operation) || uring_receives_at_once(operation))
         return frame;
     if ((row->is_tried_first || (row->is_positioned && uring_moves_nothing(operation))) &&
         operation->descriptor->lines[io_direction(operation)].first == NULL &&

@@ -4,6 +4,7 @@
  *     uring.c           the life of an operation: into the ring, completed, ended; and its argument
  *     uring_rows.c      how the entry of each operation is prepared
  *     uring_accept.c    connections that the kernel accepts as a stream, for acceptors
+ *     uring_recv.c      data that the kernel receives as a stream, for receivers
  *     uring_buffers.c   buffers that are provided to the kernel, for buffer pools
  *     uring_ring.c      the ring, how the loop sleeps in it, and the table of the back end
  *
@@ -30,6 +31,8 @@ struct loop_uring {
     unsigned max_opens;    /* of these */
     bool reports_no_usage; /* the kernel does not report whether a send without a copy copied */
     bool has_buffers;      /* the kernel may take provided buffers */
+    bool has_streams;      /* it has received a stream: uring_recv.c */
+    bool lacks_streams;    /* it cannot */
 };
 
 BIDE_INLINE bool bide_uring_has_opcode_(const struct loop_uring *uring, unsigned opcode)
@@ -123,6 +126,18 @@ void bide_uring_serve_(bide_loop *loop, struct bide_acceptor *acceptor);
 /* The stream of an acceptor has accepted a connection; has ended. */
 void bide_uring_accepted_(bide_loop *loop, bide_io_operation *stream, int fd);
 void bide_uring_stream_ended_(bide_loop *loop, bide_io_operation *stream, int result);
+
+/* ---- Receivers (uring_recv.c) ---- */
+
+/* The receiver of an operation, if the kernel receives for it as a stream; or NULL. */
+struct bide_receiver *bide_uring_receiver_of_(const bide_io_operation *operation);
+
+/* Gives a chunk that is kept to the operation that waits for it. Otherwise the kernel receives more. */
+void bide_uring_serve_receiver_(bide_loop *loop, struct bide_receiver *receiver);
+
+/* The stream of a receiver has received into a buffer; has ended. */
+void bide_uring_received_(bide_loop *loop, bide_io_operation *stream, int result, unsigned flags);
+void bide_uring_recv_stream_ended_(bide_loop *loop, bide_io_operation *stream, int result);
 
 /* ---- Buffer pools (uring_buffers.c) ---- */
 

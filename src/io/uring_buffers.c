@@ -28,9 +28,15 @@ static unsigned buffer_ring_entries(const bide_buffer_pool *pool)
     return entries;
 }
 
-static size_t buffer_ring_size(const bide_buffer_pool *pool)
+/* (in the same mapping as the ring, behind it) */
+static size_t buffer_records_offset(const bide_buffer_pool *pool)
 {
     return buffer_ring_entries(pool) * sizeof(struct io_uring_buf);
+}
+
+static size_t buffer_ring_size(const bide_buffer_pool *pool)
+{
+    return buffer_records_offset(pool) + pool->count * sizeof *pool->records;
 }
 
 /* Provides free buffers to the kernel, up to the window: 2. */
@@ -93,6 +99,7 @@ void bide_uring_enter_pool_(bide_loop *loop, bide_buffer_pool *pool)
     }
     madvise(ring, size, MADV_DONTFORK);
     pool->ring = ring;
+    pool->records = (void *)((char *)ring + buffer_records_offset(pool));
     pool->group = wanted.bgid;
     pool->window = FIRST_WINDOW;
     buffer_ring_fill(pool);

@@ -495,6 +495,8 @@ const memory_row bide_sim_rows_[] = {
     [BIDE_IO_POLL] = {.call = sim_poll},
     [BIDE_IO_ACCEPT_STREAM] = {.call = bide_sim_call_nothing_},
     [BIDE_IO_RECV_PROVIDED] = ON_SOCKET(sim_recv_provided),
+    [BIDE_IO_RECV_NEXT] = ON_SOCKET(sim_recv_provided),
+    [BIDE_IO_RECV_STREAM] = {.call = bide_sim_call_nothing_},
     [BIDE_IO_RECV_BATCH] = ON_SOCKET(sim_recv_batch),
     [BIDE_IO_SEND_BATCH] = ON_SOCKET(sim_send_batch),
     [BIDE_IO_SEND_ZERO_COPY] = ON_SOCKET(sim_send_copied),

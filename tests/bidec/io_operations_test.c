@@ -135,6 +135,16 @@ async struct big buffers(void)
         assert_memory_equal(bide_provided_buffer(&receive), "hello", 5);
         bide_buffer_release(&pool, bide_provided_buffer(&receive));
     }
+    bide_receiver receiver;
+    bide_receiver_init(&receiver, &other, &pool, 1);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(await bide_send(&one, "hello", 5), 5);
+        OWN(bide_receiver_next, &receiver);
+        assert_int_equal(bide_receiver_size(&receiver), 5);
+        assert_memory_equal(bide_receiver_data(&receiver), "hello", 5);
+        bide_buffer_release(&pool, bide_receiver_data(&receiver));
+    }
+    bide_receiver_destroy(&receiver);
     bide_close(&one);
     bide_close(&other);
     bide_buffer_pool_destroy(&pool);

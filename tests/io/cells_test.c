@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
@@ -35,6 +36,7 @@ typedef enum code {
     RECV,
     RECVMSG,
     RECV_PROVIDED,
+    RECV_NEXT,
     POLL_INPUT,
     POLL_OUTPUT,
     ACCEPT,
@@ -48,6 +50,7 @@ typedef enum code {
     WRITEV_AT,
     SEND,
     SEND_ZERO_COPY,
+    SEND_FILE,
     SENDMSG, /* as much as goes; the others: all */
     CODES
 } code;
@@ -60,6 +63,7 @@ static const char *const code_names[CODES] = {
     [RECV] = "recv",
     [RECVMSG] = "recvmsg",
     [RECV_PROVIDED] = "recv_provided",
+    [RECV_NEXT] = "receiver_next",
     [POLL_INPUT] = "poll for input",
     [POLL_OUTPUT] = "poll for output",
     [ACCEPT] = "accept",
@@ -73,6 +77,7 @@ static const char *const code_names[CODES] = {
     [WRITEV_AT] = "writev_at",
     [SEND] = "send",
     [SEND_ZERO_COPY] = "send_zero_copy",
+    [SEND_FILE] = "send_file",
     [SENDMSG] = "sendmsg",
 };
 
@@ -101,10 +106,13 @@ static bool kind_has_messages(kind kind)
 /* Cells that are none: their contract asks for another size, or how the rest is cut again is not the kernel's. */
 static bool is_cell(kind kind, code code, size_t size)
 {
-    if (code == RECV_PROVIDED &&
+    if ((code == RECV_PROVIDED || code == RECV_NEXT) &&
         kind == LISTENER) /* documented: on io_uring it waits for a connection first */
         return false;
-    if (size == 0 && (code == RECV_PROVIDED || code == SEND_ZERO_COPY))
+    if (code == SEND_FILE &&
+        (world_is("memory") || (kind != STREAMS && kind != TCP && kind != CLOSED_PEER)))
+        return false;
+    if (size == 0 && (code == RECV_PROVIDED || code == RECV_NEXT || code == SEND_ZERO_COPY))
         return false;
     if (code == SEND_ZERO_COPY && kind == TCP &&
         size == SIZE) /* it ends when the other end has got it */
@@ -157,6 +165,25 @@ static int bare_accept(int fd)
     return accepted >= 0 ? close(accepted) : -1;
 }
 
+/* A file of `size` bytes. */
+static int make_source(const char *data, size_t size)
+{
+    int fd = memfd_create("source", MFD_CLOEXEC);
+    assert_int_equal(pwrite(fd, data, size, 0), size);
+    return fd;
+}
+
+static ptrdiff_t bare_send_file(int fd, const char *data, size_t size, size_t done)
+{
+    off_t offset = (off_t)done;
+    int source = make_source(data, size);
+    ptrdiff_t result = sendfile(fd, source, &offset, size - done);
+    int error = errno;
+    close(source);
+    errno = error;
+    return result;
+}
+
 /* The bare call, from `done` on; result or negative errno. */
 static ptrdiff_t bare_call(code code, int fd, char *data, size_t size, size_t done)
 {
@@ -183,6 +210,7 @@ static ptrdiff_t bare_call(code code, int fd, char *data, size_t size, size_t do
         break;
     case RECV:
     case RECV_PROVIDED:
+    case RECV_NEXT:
         result = recv(fd, data, size, MSG_DONTWAIT);
         break;
     case RECVMSG:
@@ -225,6 +253,9 @@ static ptrdiff_t bare_call(code code, int fd, char *data, size_t size, size_t do
     case SEND_ZERO_COPY:
         result = send(fd, data + done, size - done, MSG_DONTWAIT | MSG_NOSIGNAL);
         break;
+    case SEND_FILE:
+        result = bare_send_file(fd, data, size, done);
+        break;
     case SENDMSG:
         result = sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
         break;
@@ -254,10 +285,13 @@ typedef struct act {
     char *data;
     bide_descriptor descriptor, accepted;
     bide_file_operation file;
+    bide_send_file_operation send_file;
+    bide_descriptor source;
     struct iovec bytes;
     struct msghdr message;
     struct stat about;
     bide_buffer_pool pool;
+    bide_receiver receiver;
     struct iovec vectors[VECTORS];
     char lent[SIZE];
 } act;
@@ -272,6 +306,7 @@ static bide_awaiter *init_act(act *act, code code, char *data, size_t size)
     act->bytes = (struct iovec){data, size};
     act->message = (struct msghdr){.msg_iov = &act->bytes, .msg_iovlen = 1};
     bide_descriptor_init_closed(&act->accepted);
+    bide_descriptor_init_closed(&act->source);
     switch (code) {
     case READ:
         return bide_read(file, descriptor, data, size);
@@ -288,6 +323,10 @@ static bide_awaiter *init_act(act *act, code code, char *data, size_t size)
     case RECV_PROVIDED:
         bide_buffer_pool_init(&act->pool, act->lent, size, 1);
         return bide_recv_provided(&file->operation, descriptor, &act->pool);
+    case RECV_NEXT:
+        bide_buffer_pool_init(&act->pool, act->lent, size, 1);
+        bide_receiver_init(&act->receiver, descriptor, &act->pool, 1);
+        return bide_receiver_next(&act->receiver);
     case POLL_INPUT:
         return bide_poll(&file->operation, descriptor, POLLIN);
     case POLL_OUTPUT:
@@ -314,6 +353,9 @@ static bide_awaiter *init_act(act *act, code code, char *data, size_t size)
         return bide_send(&file->operation, descriptor, data, size);
     case SEND_ZERO_COPY:
         return bide_send_zero_copy(&file->operation, descriptor, data, size);
+    case SEND_FILE:
+        bide_descriptor_init(&act->source, make_source(data, size));
+        return bide_send_file(&act->send_file, descriptor, &act->source, 0, size);
     case SENDMSG:
         return bide_sendmsg(&file->operation, descriptor, &act->message, 0);
     case CODES:
@@ -322,10 +364,17 @@ static bide_awaiter *init_act(act *act, code code, char *data, size_t size)
     return NULL;
 }
 
+static size_t count_of_act(const act *act)
+{
+    return act->code == SEND_FILE   ? (size_t)act->send_file.count
+           : act->code == RECV_NEXT ? bide_receiver_size(&act->receiver)
+                                    : act->file.operation.count;
+}
+
 /* Of one that has ended: its result, and nothing of it is left. */
 static size_t end_act(act *act, int status)
 {
-    size_t count = act->file.operation.count;
+    size_t count = count_of_act(act);
     if (act->code == RECV_PROVIDED) {
         void *lent = bide_provided_buffer(&act->file.operation);
         if (status == 0 && count != 0) {
@@ -334,8 +383,18 @@ static size_t end_act(act *act, int status)
         }
         bide_buffer_pool_destroy(&act->pool);
     }
+    if (act->code == RECV_NEXT) {
+        if (status == 0 && count != 0) {
+            memcpy(act->data, bide_receiver_data(&act->receiver), count);
+            bide_buffer_release(&act->pool, bide_receiver_data(&act->receiver));
+        }
+        bide_receiver_destroy(&act->receiver);
+        bide_buffer_pool_destroy(&act->pool);
+    }
     if (bide_descriptor_is_open(&act->accepted))
         assert_int_equal(bide_close(&act->accepted), 0);
+    if (bide_descriptor_is_open(&act->source))
+        assert_int_equal(bide_close(&act->source), 0);
     if (status != 0 || (act->code != STAT && act->code != POLL_INPUT && act->code != POLL_OUTPUT))
         return count;
     return act->code == STAT ? (size_t)abridge(&act->about)
@@ -708,12 +767,11 @@ static outcome bare, own;
 static _Alignas(4096) char bare_data[SIZE], own_data[SIZE]; /* (for O_DIRECT) */
 
 /* How much the operation has moved, as far as is known before it ends. (A thread may have its count.) */
-static size_t count_moved(world *world, const cell *cell, const subject *it,
-                          const bide_io_operation *operation)
+static size_t count_moved(world *world, const cell *cell, const subject *it, const act *act)
 {
     int there = 0;
     if (world->memory != NULL || !has_output(cell->kind, it))
-        return operation->count;
+        return count_of_act(act);
     assert_int_equal(ioctl(it->peer, FIONREAD, &there), 0);
     return (size_t)there;
 }
@@ -722,14 +780,14 @@ static size_t count_moved(world *world, const cell *cell, const subject *it,
  * Turns until the operation has ended, or has done what it can without waiting: it has moved something, if the call has,
  * and does not move more.
  */
-static void turn_while_it_moves(world *world, const cell *cell, const subject *it,
-                                const bide_io_operation *operation, const struct runner *runner)
+static void turn_while_it_moves(world *world, const cell *cell, const subject *it, const act *act,
+                                const struct runner *runner)
 {
     size_t before = 0;
     bool is_awaited = code_writes(cell->code) && bare.count != 0 && world->memory == NULL;
     for (int still = 0; still < 3 && !runner->has_ended; still++) {
         turn(world);
-        size_t moved = count_moved(world, cell, it, operation);
+        size_t moved = count_moved(world, cell, it, act);
         if (moved != before || (is_awaited && moved == 0))
             still = 0;
         before = moved;
@@ -749,7 +807,7 @@ static void do_operation(world *world, const cell *cell, subject *it, bool waits
     use_number(world, &act.descriptor, it->fd);
     begin(world, &runner, init_act(&act, cell->code, own_data, cell->size));
     if (waits) {
-        turn_while_it_moves(world, cell, it, &act.file.operation, &runner);
+        turn_while_it_moves(world, cell, it, &act, &runner);
         bide_stop_request(&runner.stop);
     }
     own.status = end(world, &runner);
@@ -1142,7 +1200,7 @@ static void end_one(world *world, kind kind, code code, size_t size, bool is_ful
     if (way == BEFORE) {
         begin_stopped(world, &runner, awaiter);
         assert_int_equal(end(world, &runner), -ECANCELED);
-        assert_int_equal(act.file.operation.count, 0);
+        assert_int_equal(count_of_act(&act), 0);
     } else if (way == AFTER) {
         begin(world, &runner, awaiter);
         status = end(world, &runner);
@@ -1155,7 +1213,7 @@ static void end_one(world *world, kind kind, code code, size_t size, bool is_ful
         assert_false(runner.has_ended && way != LATE);
         end_by(world, &runner, &act.descriptor, how[way]);
     }
-    size_t count = act.file.operation.count;
+    size_t count = count_of_act(&act);
     end_act(&act, status);
     if (code_writes(code) && has_output(kind, &it))
         assert_int_equal(take_all_own(world, &it, filled + count), filled + count);

@@ -16,6 +16,8 @@ static void end(world *world)
 {
     if (world->memory != NULL)
         bide_memory_io_destroy(world->memory);
+    else if (world->pool != NULL)
+        bide_thread_pool_destroy(world->pool);
     else
         bide_loop_destroy(world->loop);
 }

@@ -69,6 +69,7 @@ typedef enum deed {
     DO_SEND_BATCH,
     DO_SEND_ZERO_COPY,
     DO_RECV_PROVIDED,
+    DO_RECV_NEXT,
     DO_SEND_FDS,
     DO_RECV_FDS,
     DO_POLL, /* the last on descriptors that are shared */
@@ -157,6 +158,7 @@ typedef struct actor {
     bide_file_watch watch;
     _Alignas(16) char events[4096];
     bide_buffer_pool pool;
+    bide_receiver receiver;
     _Alignas(16) char lent[BUFFERS][512];
     char bytes[PIECE];
 } actor;
@@ -351,6 +353,9 @@ static bide_awaiter *move_bytes(actor *self)
         return bide_send_zero_copy(&self->is.io, end, self->bytes, size);
     case DO_RECV_PROVIDED:
         return bide_recv_provided(&self->is.io, end, &self->pool);
+    case DO_RECV_NEXT:
+        bide_receiver_init(&self->receiver, end, &self->pool, 1);
+        return bide_receiver_next(&self->receiver);
     case DO_SEND_FDS:
         return bide_send_fds(&self->is.fds, end, self->bytes, size, &of_group, 1);
     case DO_RECV_FDS:
@@ -473,6 +478,11 @@ static void put_away(actor *self, int status)
 {
     if (self->deed == DO_RECV_PROVIDED && status == 0 && self->is.io.count != 0)
         bide_buffer_release(&self->pool, bide_provided_buffer(&self->is.io));
+    if (self->deed == DO_RECV_NEXT) {
+        if (status == 0)
+            bide_buffer_release(&self->pool, bide_receiver_data(&self->receiver));
+        bide_receiver_destroy(&self->receiver);
+    }
     if (self->deed == DO_RECV_FDS && status == 0) {
         for (unsigned i = 0; i < self->is.fds.passed; i++)
             assert_int_equal(close(self->passed[i]), 0);

@@ -416,6 +416,35 @@ static void one_that_is_used_meanwhile_is_closed_in_one_step(void **state)
     end_crew(crew);
 }
 
+/* Nobody uses it: it gets a home, or is closed before. */
+static void a_home_is_given_while_another_worker_closes_the_descriptor(void **state)
+{
+    crew *crew = crew_of(state, THREADS);
+    unsigned given = 0;
+    uint32_t rounds = rounds_of(3000);
+    for (uint32_t round = 0; round < rounds; round++) {
+        static struct user user;
+        static struct closer closer;
+        static bide_descriptor socket;
+        int fds[2];
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        bide_descriptor_init(&socket, fds[0]);
+        user.socket = &socket;
+        closer = (struct closer){.user = &user, .is_early = true};
+        spawn(crew, &closer.spawned, bide_task_init(&closer.task, &closer_body));
+        for (uint32_t i = 0; i < round % 64; i++)
+            bide_cpu_relax();
+        int status = bide_io_pool_assign(crew->pool, round % THREADS, &socket);
+        assert_int_equal(join(&closer.spawned), 0);
+        assert_int_equal(closer.status, 0);
+        assert_true(status == 0 || status == -EBADF);
+        given += status == 0;
+        close(fds[1]);
+    }
+    printf("# %u of %u were given a home\n", given, (unsigned)rounds);
+    end_crew(crew);
+}
+
 /* ---- Two workers that close each other's descriptors ---- */
 
 struct swapper {
@@ -586,6 +615,7 @@ static void receiving_into_a_leased_buffer_is_rejected(void **state)
     crew *crew = crew_of(state, 1);
     static char memory[4 * 64];
     bide_buffer_pool buffers;
+    bide_receiver receiver;
     bide_io_operation operation;
     bide_descriptor socket;
     int fds[2];
@@ -594,6 +624,9 @@ static void receiving_into_a_leased_buffer_is_rejected(void **state)
     bide_buffer_pool_init(&buffers, memory, 64, 4);
     assert_int_equal(
         bide_sync_wait_in(&crew->context, bide_recv_provided(&operation, &socket, &buffers)), -ENOTSUP);
+    bide_receiver_init(&receiver, &socket, &buffers, 1);
+    assert_int_equal(bide_sync_wait_in(&crew->context, bide_receiver_next(&receiver)), -ENOTSUP);
+    bide_receiver_destroy(&receiver);
     bide_buffer_pool_destroy(&buffers);
     bide_close(&socket);
     close(fds[1]);
@@ -729,6 +762,7 @@ int main(void)
         cmocka_unit_test(both_directions_of_a_descriptor_work_at_once),
         cmocka_unit_test(each_wait_ends_as_it_was_ended),
         cmocka_unit_test(one_that_is_used_meanwhile_is_closed_in_one_step),
+        cmocka_unit_test(a_home_is_given_while_another_worker_closes_the_descriptor),
         cmocka_unit_test(workers_that_close_each_others_descriptors_do_not_deadlock),
         cmocka_unit_test(files_and_connections_are_opened_and_used_anywhere),
         cmocka_unit_test(an_operation_started_outside_continues_in_the_pool),

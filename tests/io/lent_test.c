@@ -222,6 +222,28 @@ static void a_wait_for_a_buffer_that_ends_early_loses_nothing(void **state)
     }
 }
 
+/* The first of a line waits for a buffer, and the one behind it leaves the line. */
+static void one_behind_a_wait_for_a_buffer_ends_early(void **state)
+{
+    world *w = world_of(state);
+    for (int how = 0; how < WAYS; how++) {
+        bide_io_operation behind;
+        struct runner runner;
+        if (how == CLOSE || how == TIME_OUT) /* (which ends both; which may be early) */
+            continue;
+        fixture *f = begin_fixture(w, 1);
+        take_the_only_one(f, 2);
+        begin_by(w, &runner, bide_recv_provided(&behind, &f->sockets[1], &f->pool), how);
+        turn(w);
+        end_by(w, &runner, NULL, how);
+        give_back(f, 0);
+        assert_int_equal(end(w, &f->runners[1]), 0);
+        check_text(f, 1, "data");
+        give_back(f, 1);
+        end_fixture(f);
+    }
+}
+
 /*
  * The data has arrived, and the coroutine is destroyed before it resumes: the buffer is released.
  */
@@ -319,6 +341,7 @@ int main(void)
         world_test(waiters_for_a_buffer_are_served_in_order),
         world_test(a_wait_for_data_that_ends_early_loses_nothing),
         world_test(a_wait_for_a_buffer_that_ends_early_loses_nothing),
+        world_test(one_behind_a_wait_for_a_buffer_ends_early),
         world_test(one_that_is_destroyed_after_it_was_done_gives_back),
         world_test(none_is_lost_in_a_storm),
     };

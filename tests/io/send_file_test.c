@@ -30,7 +30,7 @@ static struct {
     unsigned looks; /* queries of the cache */
     unsigned sends; /* sends that moved bytes */
     unsigned pipes;
-    size_t max;     /* the limit of a send; 0: what the socket accepts */
+    size_t max;      /* the limit of a send; 0: what the socket accepts */
     bool interrupts; /* every other send */
     bool pretends;   /* sends only pretend: the socket is never full */
     unsigned turn;
@@ -149,6 +149,12 @@ static void end_fixture(fixture *f)
     bide_close(&f->other);
     bide_close(&f->file);
     free(f);
+}
+
+static void enter_blocking_mode(const bide_descriptor *descriptor)
+{
+    int fd = bide_descriptor_fd(descriptor);
+    assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
 }
 
 /* In memory there is only the pipe. */
@@ -364,6 +370,66 @@ static void sending_a_file_ends_early(void **state)
     }
 }
 
+/*
+ * A socket in blocking mode, whose peer reads slowly or not at all. Others may share the mode, so it stays as
+ * it is. No pipe is needed: the bytes are copied.
+ */
+static void a_socket_in_blocking_mode_holds_no_loop(void **state)
+{
+    world *w = world_of_the_system(state, "memory has no modes");
+    for (int local = 0; local < 2; local++) {
+        for (int how = 0; how < WAYS; how++) {
+            fixture *f = begin_fixture(w, HOT, local, LARGE);
+            enter_blocking_mode(&f->one);
+            int before = count_descriptors();
+            begin_by(w, &f->runner, send_all(f), how);
+            for (int turns = 0; turns < 3 && how != TIME_OUT; turns++)
+                turn(w);
+            assert_true(how == TIME_OUT || !f->runner.has_ended);
+            assert_int_equal(count_descriptors(), before);
+            cut_short(f, how);
+            if (how != CLOSE)
+                assert_int_equal(fcntl(bide_descriptor_fd(&f->one), F_GETFL) & O_NONBLOCK, 0);
+            bide_close(&f->one);
+            size_t came = drain(f, LARGE);
+            assert_in_range(came, 0, LARGE - 1);
+            if (how != DESTROY && how != CLOSE)
+                assert_int_equal(f->send.count, came);
+            assert_int_equal(calls.sends, 0);
+            end_fixture(f);
+        }
+    }
+}
+
+/* The whole file, a part of it, and nothing behind its end; and an error when the peer is gone. */
+static void a_socket_in_blocking_mode_gets_a_file(void **state)
+{
+    world *w = world_of_the_system(state, "memory has no modes");
+    for (int memory = 0; memory < MEMORIES; memory++) {
+        fixture *f = begin_fixture(w, memory, memory % 2 != 0, 1000000);
+        char rest[16];
+        enter_blocking_mode(&f->one);
+        begin(w, &f->runner, send_all(f));
+        assert_int_equal(drain(f, 1000000), 1000000);
+        assert_int_equal(end(w, &f->runner), 0);
+        assert_int_equal(f->send.count, 1000000);
+        assert_int_equal(
+            world_wait(w, bide_send_file(&f->send, &f->one, &f->file, 251 * 10 + 3, 5)), 0);
+        assert_int_equal(f->send.count, 5);
+        assert_int_equal(world_wait(w, bide_recv(&f->helper, &f->other, rest, sizeof rest)), 0);
+        assert_int_equal(f->helper.count, 5);
+        assert_memory_equal(rest, "\3\4\5\6\7", 5);
+        assert_int_equal(world_wait(w, bide_send_file(&f->send, &f->one, &f->file, 2000000, 5)), 0);
+        assert_int_equal(f->send.count, 0);
+        bide_close(&f->other);
+        int status = 0;
+        for (int i = 0; i < 3 && status == 0; i++)
+            status = world_wait(w, send_all(f));
+        assert_true(status == -EPIPE || status == -ECONNRESET);
+        end_fixture(f);
+    }
+}
+
 /* Cancelled at each point before it waits for the socket: right after its start. */
 static void a_send_that_has_just_started_ends_early(void **state)
 {
@@ -534,6 +600,8 @@ int main(void)
         world_test(a_splice_to_a_closed_end_is_an_error_and_no_signal),
         world_test(a_pending_signal_of_the_program_stays_pending),
         world_test(sending_a_file_ends_early),
+        world_test(a_socket_in_blocking_mode_holds_no_loop),
+        world_test(a_socket_in_blocking_mode_gets_a_file),
         world_test(a_send_that_has_just_started_ends_early),
         world_test(a_closed_descriptor_is_rejected),
         world_test(a_file_that_is_closed_during_a_send_is_not_confused),

@@ -36,6 +36,7 @@ typedef bide_rendezvous(int) rendezvous;
     X(stream, bide_stream, bide_stream_close(*it))                                                                       \
     X(socket_stream, bide_descriptor, bide_stream_close(bide_socket_stream(it)))                                         \
     X(acceptor, bide_acceptor, bide_acceptor_destroy(it))                                                                \
+    X(receiver, bide_receiver, bide_receiver_destroy(it))                                                                \
     X(file_watcher, bide_file_watcher, bide_file_watcher_destroy(it))                                                    \
     X(file_watch, bide_file_watch, bide_file_watch_remove(it))                                                           \
     X(process, bide_process, bide_process_destroy(it))                                                                   \

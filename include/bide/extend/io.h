@@ -61,7 +61,9 @@ typedef enum bide_io_code {
     BIDE_IO_WRITE_VECTOR,
     BIDE_IO_POLL,
     BIDE_IO_ACCEPT_STREAM, /* of an acceptor (acceptor.h); it has no coroutine */
-    BIDE_IO_RECV_PROVIDED,  /* into a buffer of a pool (buffer_pool.h) */
+    BIDE_IO_RECV_PROVIDED, /* into a buffer of a pool (buffer_pool.h) */
+    BIDE_IO_RECV_NEXT,     /* the same, of a receiver (receiver.h) */
+    BIDE_IO_RECV_STREAM,   /* of a receiver; it has no coroutine */
     BIDE_IO_RECV_BATCH, /* of datagrams */
     BIDE_IO_SEND_BATCH,
     BIDE_IO_SEND_ZERO_COPY,

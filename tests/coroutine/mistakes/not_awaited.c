@@ -77,6 +77,7 @@ void awaits_nothing(void)
     bide_send_fds(0, 0, 0, 1, 0, 0);                            // HERE
     bide_recv_fds(0, 0, 0, 1, 0, 0);                         // HERE
     bide_recv_provided(0, 0, 0);                                         // HERE
+    bide_receiver_next(0);                                              // HERE
     bide_bind(0, 0, 0, 0);                                              // HERE
     bide_connect(0, 0, 0);                                              // HERE
     bide_connect_any(0, 0, 0, 0, 0);                                    // HERE

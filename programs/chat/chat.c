@@ -2,11 +2,13 @@
  * A chat: rooms over websockets, and a web page of its own. This file has the options, the server,
  * and its start and stop.
  *
- *     chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N] [--help]
+ *     chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N]
+ *          [--user NAME[:GROUP]] [--chroot DIRECTORY] [--confine auto|on|off] [--help]
  *
  * The first line of output ends with the port. SIGTERM and SIGINT stop the chat: clients get a
  * close, and have three seconds. All of it runs on one thread.
  */
+#include "../common/confine.h"
 #include "../common/listening.h"
 #include "page.h"
 #include "room.h"
@@ -28,10 +30,11 @@ enum { BACKLOG_OF_LISTENER = 256, GRACE = 3, BUFFER_SIZE = 4096 };
 struct options {
     const char *address;
     unsigned port, clients, ping, rate;
+    struct confine confine;
 };
 
 static const char help[] =
-    "usage: chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N]\n"
+    "usage: chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N] [OPTION...]\n"
     "\n"
     "A chat with rooms, for browsers. Open http://localhost:PORT/ in several of them.\n"
     "\n"
@@ -41,6 +44,12 @@ static const char help[] =
     "  --ping SECONDS   ping a client that is silent for this long, and disconnect it if it stays\n"
     "                   silent for twice this long after that (20)\n"
     "  --rate N         messages per second of a client, with bursts of twice as many (5)\n"
+    "  --user NAME[:GROUP]\n"
+    "                   become this user after listening\n"
+    "  --chroot DIR     see only the files in this directory; an empty one will do\n"
+    "  --confine auto|on|off\n"
+    "                   no files, and few system calls, by Landlock and seccomp: if the kernel\n"
+    "                   can, or always, or never (auto)\n"
     "  --help           print this\n";
 
 /* ---- Options ---- */
@@ -59,7 +68,8 @@ static unsigned parse_number(const char *text, unsigned min, unsigned max)
 
 static struct options parse_options(int argc, char **argv)
 {
-    struct options options = {"127.0.0.1", 0, 10000, 20, 5};
+    struct options options = {.address = "127.0.0.1", .clients = 10000, .ping = 20, .rate = 5};
+    confine_init(&options.confine, "chat");
     for (int i = 1; i < argc; i += 2) {
         if (strcmp(argv[i], "--help") == 0) {
             printf("%s", help);
@@ -75,6 +85,13 @@ static struct options parse_options(int argc, char **argv)
             options.rate = parse_number(argv[i + 1], 1, 1000000);
         else if (strcmp(argv[i], "--address") == 0 && argv[i + 1] != NULL)
             options.address = argv[i + 1];
+        else if (strcmp(argv[i], "--user") == 0 && argv[i + 1] != NULL)
+            options.confine.user = argv[i + 1];
+        else if (strcmp(argv[i], "--chroot") == 0 && argv[i + 1] != NULL)
+            options.confine.chroot = argv[i + 1];
+        else if (strcmp(argv[i], "--confine") == 0 && argv[i + 1] != NULL &&
+                 confine_parse_mode(&options.confine, argv[i + 1]))
+            ; /* it is set */
         else
             parse_number(NULL, 0, 0);
     }
@@ -118,7 +135,13 @@ async int open_listener(struct chat *self, const bide_address *address)
     }
 }
 
-async int run_server(struct chat *self, const struct options *options, const char *backend)
+static void confine_server(struct confine *confine, const char *backend)
+{
+    confine_drop_user(confine);
+    confine_limit_calls(confine, strcmp(backend, "uring") == 0 ? CONFINE_URING : 0);
+}
+
+async int run_server(struct chat *self, struct options *options, const char *backend)
 {
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
@@ -128,6 +151,7 @@ async int run_server(struct chat *self, const struct options *options, const cha
         status = bide_local_address(&self->http.server.listener, &address);
     if (status < 0)
         return status;
+    confine_server(&options->confine, backend);
     printf("listening (%s) on port %u\n", backend, bide_address_port(&address));
     fflush(stdout);
     return await all(bide_http_server_run(&self->http), stop_on_signal(self));
@@ -160,6 +184,8 @@ int main(int argc, char **argv)
     static struct chat chat;
     static async_frame(run_server) frame;
     struct options options = parse_options(argc, argv);
+    confine_enter(&options.confine);
+    confine_limit_files(&options.confine, options.port); /* none: its pages are in the program */
     bide_loop *loop = NULL;
     int status = chat_init(&chat, &options);
     if (status == 0)

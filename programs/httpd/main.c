@@ -100,12 +100,31 @@ static void close_site(struct site *site)
 
 /* ---- Workers ---- */
 
+/*
+ * Limits the files before any other thread exists. Certificates and the log are opened again by name,
+ * in a reload.
+ */
+static void confine_files(struct options *options)
+{
+    struct confine *confine = &options->confine;
+    confine_allow(confine, options->directory, CONFINE_READ);
+    for (unsigned i = 0; i < options->certificate_count; i++) {
+        confine_allow_replaced(confine, options->certificates[i], CONFINE_READ);
+        if (options->keys[i] != NULL)
+            confine_allow_replaced(confine, options->keys[i], CONFINE_READ);
+    }
+    if (options->log != NULL && strcmp(options->log, "-") != 0)
+        confine_allow_replaced(confine, options->log, CONFINE_WRITE);
+    confine_limit_files(confine, options->port);
+}
+
 static struct worker *create_workers(struct site *site)
 {
-    const struct options *options = &site->options;
+    struct options *options = &site->options;
     struct bide_tls_config *secure = NULL;
     if (options->certificate_count != 0 && (secure = secure_load(options, NULL)) == NULL)
         exit(1);
+    confine_files(&site->options);
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (workers == NULL)
         exit_with_error("memory", -ENOMEM);
@@ -134,9 +153,9 @@ static int open_listener(bide_loop *loop, bide_descriptor *listener, const bide_
 
 /*
  * Opens a listener for each worker, all with the first worker's loop, and hands them to the other
- * loops.
+ * loops. Returns the port.
  */
-static void start_listening(struct worker *workers, const struct options *options)
+static unsigned start_listening(struct worker *workers, const struct options *options)
 {
     bide_address address;
     int status = bide_address_ip(&address, options->address, (uint16_t)options->port);
@@ -155,9 +174,7 @@ static void start_listening(struct worker *workers, const struct options *option
     }
     if (status < 0)
         exit_with_error(options->address, status);
-    printf("listening (%s) on port %u\n", bide_loop_backend(workers[0].loop).name,
-           (unsigned)bide_address_port(&address));
-    fflush(stdout);
+    return bide_address_port(&address);
 }
 
 static void *run_thread(void *worker)
@@ -189,9 +206,15 @@ int main(int argc, char **argv)
     static struct site site;
     signal(SIGPIPE, SIG_IGN); /* the log may be a pipe */
     options_read(&site.options, argc, argv);
+    confine_enter(&site.options.confine);
     open_site(&site);
     struct worker *workers = create_workers(&site);
-    start_listening(workers, &site.options);
+    unsigned port = start_listening(workers, &site.options);
+    const char *back_end = bide_loop_backend(workers[0].loop).name;
+    confine_drop_user(&site.options.confine);
+    confine_limit_calls(&site.options.confine, strcmp(back_end, "uring") == 0 ? CONFINE_URING : 0);
+    printf("listening (%s) on port %u\n", back_end, port);
+    fflush(stdout);
     int status = run_workers(workers, site.options.threads);
     free(workers);
     close_site(&site);

@@ -40,6 +40,10 @@ static const char help[] =
     "  --no-listings             answer 404 for a directory without an index.html\n"
     "  --follow-links            follow symbolic links inside the directory\n"
     "  --hidden                  also serve names that begin with a dot\n"
+    "  --user NAME[:GROUP]       become this user after listening\n"
+    "  --chroot DIRECTORY        look up all files, and DIRECTORY, inside of this one\n"
+    "  --confine auto|on|off     limit files and system calls by Landlock and seccomp: if the\n"
+    "                            kernel can, or always, or never (auto)\n"
     "  --help                    print this\n"
     "\n"
     "The first line of output ends with the port. SIGHUP reloads certificates and reopens the "
@@ -69,6 +73,9 @@ enum option_code {
     OPTION_NO_LISTINGS,
     OPTION_FOLLOW_LINKS,
     OPTION_HIDDEN,
+    OPTION_USER,
+    OPTION_CHROOT,
+    OPTION_CONFINE,
     OPTION_HELP
 };
 
@@ -94,6 +101,9 @@ static const struct option names[] = {
     {"no-listings", no_argument, NULL, OPTION_NO_LISTINGS},
     {"follow-links", no_argument, NULL, OPTION_FOLLOW_LINKS},
     {"hidden", no_argument, NULL, OPTION_HIDDEN},
+    {"user", required_argument, NULL, OPTION_USER},
+    {"chroot", required_argument, NULL, OPTION_CHROOT},
+    {"confine", required_argument, NULL, OPTION_CONFINE},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -228,6 +238,16 @@ static void apply_option(struct options *options, int code, const char *name)
     case OPTION_HIDDEN:
         options->has_hidden = true;
         break;
+    case OPTION_USER:
+        options->confine.user = optarg;
+        break;
+    case OPTION_CHROOT:
+        options->confine.chroot = optarg;
+        break;
+    case OPTION_CONFINE:
+        if (!confine_parse_mode(&options->confine, optarg))
+            command_line_reject("--confine takes auto, on or off, not", optarg);
+        break;
     case OPTION_HELP:
         fputs(help, stdout);
         exit(0);
@@ -249,6 +269,7 @@ void options_read(struct options *options, int argc, char **argv)
                                 .request_timeout = 3600 * second,
                                 .grace = 30 * second,
                                 .lists = true};
+    confine_init(&options->confine, program_name);
     int index = 0;
     for (int code; (code = getopt_long(argc, argv, "", names, &index)) != -1;)
         apply_option(options, code, code != '?' ? names[index].name : "");

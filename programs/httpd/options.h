@@ -2,6 +2,8 @@
 #ifndef HTTPD_OPTIONS_H
 #define HTTPD_OPTIONS_H
 
+#include "../common/confine.h"
+
 #include <bide/http_log.h>
 #include <bide/loop.h>
 
@@ -37,6 +39,7 @@ struct options {
     bool lists;
     bool follows_links;
     bool has_hidden;
+    struct confine confine;
 };
 
 /* Parses the options. On an error, or for --help, prints a text and exits. */

@@ -411,6 +411,27 @@ static void start_listening(struct kv *kv)
         exit(1);
     }
     kv->options.port = bide_address_port(&address);
+}
+
+/* Limits the files, to those of the options and files beside them, before any other thread exists. */
+static void confine_files(struct options *options)
+{
+    enum { STORES = CONFINE_READ | CONFINE_WRITE };
+    if (options->append_only != NULL)
+        confine_allow_replaced(&options->confine, options->append_only, STORES);
+    if (options->snapshot != NULL)
+        confine_allow_replaced(&options->confine, options->snapshot, STORES);
+    confine_limit_files(&options->confine, options->port);
+}
+
+static void confine_calls(struct kv *kv)
+{
+    bool is_uring = strcmp(bide_loop_backend(kv->loop).name, "uring") == 0;
+    confine_limit_calls(&kv->options.confine, CONFINE_STORES | (is_uring ? CONFINE_URING : 0));
+}
+
+static void print_listening(const struct kv *kv)
+{
     printf("listening (%s) on port %u\n", bide_loop_backend(kv->loop).name, kv->options.port);
     fflush(stdout);
 }
@@ -446,6 +467,8 @@ int main(int argc, char **argv)
     options_read(&kv.options, argc, argv);
     if (kv.options.check != NULL)
         return check_file(kv.options.check);
+    confine_enter(&kv.options.confine);
+    confine_drop_user(&kv.options.confine);
     raise_limits();
     keep_memory();
     signal(SIGPIPE, SIG_IGN);
@@ -453,12 +476,15 @@ int main(int argc, char **argv)
     int status = bide_loop_create(&kv.loop, NULL);
     if (status < 0)
         exit_with_error("the loop", status);
+    confine_files(&kv.options);
     kv_init(&kv);
     load_files(&kv);
     if ((status = bide_signal_listen(&terminate, SIGTERM)) < 0 ||
         (status = bide_signal_listen(&interrupt, SIGINT)) < 0)
         exit_with_error("signals", status);
     start_listening(&kv);
+    confine_calls(&kv);
+    print_listening(&kv);
     status = bide_loop_wait(kv.loop, async_run_server(&frame, &kv, &terminate, &interrupt));
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);

@@ -25,6 +25,10 @@ static const char help[] =
     "  --request BYTES        the largest request (1073741824)\n"
     "  --reply BYTES          the largest reply of several values (67108864)\n"
     "  --backlog BYTES        the most that is buffered for a subscriber (33554432)\n"
+    "  --user NAME[:GROUP]    become this user before any file is opened\n"
+    "  --chroot DIRECTORY     look up all files inside of this one\n"
+    "  --confine auto|on|off  limit files and system calls by Landlock and seccomp: if the kernel\n"
+    "                         can, or always, or never (auto)\n"
     "  --check FILE           check an append-only file or a snapshot, and do nothing else: 0 if\n"
     "                         it is intact, 1 if not\n"
     "  --help                 print this\n"
@@ -53,6 +57,7 @@ void options_read(struct options *options, int argc, char **argv)
                                 .request = largest,
                                 .reply = 64 << 20,
                                 .backlog = 32 << 20};
+    confine_init(&options->confine, program_name);
     for (int i = 1; i < argc; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
         if (strcmp(name, "--help") == 0) {
@@ -69,6 +74,12 @@ void options_read(struct options *options, int argc, char **argv)
             options->address = value;
         else if (strcmp(name, "--check") == 0)
             options->check = value;
+        else if (strcmp(name, "--user") == 0)
+            options->confine.user = value;
+        else if (strcmp(name, "--chroot") == 0)
+            options->confine.chroot = value;
+        else if (strcmp(name, "--confine") == 0 && confine_parse_mode(&options->confine, value))
+            ; /* it is set */
         else if (strcmp(name, "--append-only") == 0)
             options->append_only = value;
         else if (strcmp(name, "--fsync") == 0)

@@ -2,6 +2,7 @@
 #ifndef KV_OPTIONS_H
 #define KV_OPTIONS_H
 
+#include "../common/confine.h"
 #include "journal.h"
 
 struct options {
@@ -17,6 +18,7 @@ struct options {
     size_t request;       /* limit of bytes in a request */
     size_t reply;         /* limit of bytes in a reply of several values */
     size_t backlog;       /* limit of bytes buffered for a subscriber */
+    struct confine confine;
 };
 
 /* Parses the options. On an error, or for --help, prints a text and exits. */

@@ -1,7 +1,7 @@
 /*
  * A reverse proxy for TCP and HTTP: the command line.
  *
- *     proxy [--check] FILE
+ *     proxy [--check] [OPTION...] FILE
  *     proxy --listen ADDRESS --server ADDRESS...
  *
  * The manual is bide-proxy.1 in this directory.
@@ -29,6 +29,11 @@ static const char help[] =
     "  --tls-cert FILE       use TLS with clients, with this certificate\n"
     "  --tls-key FILE        the certificate's key, if it is in another file\n"
     "  --log off|stderr|PATH write the log there; otherwise to standard output\n"
+    "These options go with FILE, too:\n"
+    "  --user NAME[:GROUP]   become this user after listening\n"
+    "  --chroot DIRECTORY    look up all files, and FILE, inside of this one\n"
+    "  --confine auto|on|off limit files and system calls by Landlock and seccomp: if the kernel\n"
+    "                        can, or always, or never (auto)\n"
     "  --check               check the configuration, report errors, and exit\n"
     "  --help                print this\n"
     "The first line of output ends with the port. SIGHUP reloads FILE. SIGUSR1 prints\n"
@@ -83,6 +88,9 @@ enum option_code {
     OPTION_CERTIFICATE,
     OPTION_KEY,
     OPTION_LOG,
+    OPTION_USER,
+    OPTION_CHROOT,
+    OPTION_CONFINE,
     OPTION_CHECK,
     OPTION_HELP
 };
@@ -97,6 +105,9 @@ static const struct option options[] = {
     {"tls-cert", required_argument, NULL, OPTION_CERTIFICATE},
     {"tls-key", required_argument, NULL, OPTION_KEY},
     {"log", required_argument, NULL, OPTION_LOG},
+    {"user", required_argument, NULL, OPTION_USER},
+    {"chroot", required_argument, NULL, OPTION_CHROOT},
+    {"confine", required_argument, NULL, OPTION_CONFINE},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -106,8 +117,9 @@ struct command {
     struct lines lines;
     const char *listen;
     bool has_server;
-    bool has_lines; /* options other than --check */
+    bool has_lines; /* options that replace a file */
     bool is_check;
+    struct confine confine;
 };
 
 static _Noreturn void exit_with_usage(const char *why)
@@ -119,7 +131,7 @@ static _Noreturn void exit_with_usage(const char *why)
 static void apply_option(struct command *command, int option)
 {
     struct lines *lines = &command->lines;
-    command->has_lines |= option != OPTION_CHECK;
+    command->has_lines |= option < OPTION_USER;
     switch (option) {
     case OPTION_LISTEN:
         command->listen = optarg;
@@ -148,6 +160,16 @@ static void apply_option(struct command *command, int option)
         break;
     case OPTION_LOG:
         fprintf(lines->global, "log \"%s\"\n", optarg);
+        break;
+    case OPTION_USER:
+        command->confine.user = optarg;
+        break;
+    case OPTION_CHROOT:
+        command->confine.chroot = optarg;
+        break;
+    case OPTION_CONFINE:
+        if (!confine_parse_mode(&command->confine, optarg))
+            exit_with_usage("--confine takes auto, on or off");
         break;
     case OPTION_CHECK:
         command->is_check = true;
@@ -189,6 +211,7 @@ int main(int argc, char **argv)
     static struct program program;
     signal(SIGPIPE, SIG_IGN); /* the log may be a pipe */
     struct command command = {.listen = "127.0.0.1:0"};
+    confine_init(&command.confine, "proxy");
     open_lines(&command.lines);
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         apply_option(&command, option);
@@ -197,12 +220,13 @@ int main(int argc, char **argv)
         exit_with_usage("expected one FILE, or options instead of it");
     if (path == NULL && !command.has_server)
         exit_with_usage("expected a FILE or a --server");
+    confine_enter(&command.confine);
     struct configuration *configuration = read_configuration(&command, path);
     if (command.is_check) {
         configuration_release(configuration);
         return 0;
     }
-    int status = program_run(&program, configuration, path);
+    int status = program_run(&program, configuration, path, &command.confine);
     if (status < 0)
         fprintf(stderr, "proxy: %s\n", strerror(-status));
     return status < 0;

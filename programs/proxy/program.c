@@ -214,6 +214,53 @@ static bool reload_configuration(struct program *program)
     return program->next != NULL;
 }
 
+/* ---- Confinement ---- */
+
+/* Allows the files of a configuration: a reload opens them, or others beside them, again. */
+static void allow_files(struct confine *confine, const struct configuration *configuration)
+{
+    const char *log = configuration->log;
+    if (strcmp(log, "off") != 0 && strcmp(log, "stdout") != 0 && strcmp(log, "stderr") != 0)
+        confine_allow_replaced(confine, log, CONFINE_WRITE);
+    for (const struct listen *listen = configuration->listens; listen != NULL;
+         listen = listen->next) {
+        if (listen->address.any.generic.sa_family == AF_UNIX)
+            confine_allow_replaced(confine, listen->address.any.local.sun_path, CONFINE_SOCKET);
+        for (const struct certificate *at = listen->certificates; at != NULL; at = at->next) {
+            confine_allow_replaced(confine, at->chain, CONFINE_READ);
+            if (at->key != NULL)
+                confine_allow_replaced(confine, at->key, CONFINE_READ);
+        }
+    }
+    for (const struct backend *backend = configuration->backends; backend != NULL;
+         backend = backend->next) {
+        if (backend->authorities != NULL)
+            confine_allow_replaced(confine, backend->authorities, CONFINE_READ);
+    }
+}
+
+/* Limits the files, with the first configuration as self->next, before any other thread exists. */
+static void confine_files(struct program *program)
+{
+    /* the name service and its libraries, and the authorities of the system */
+    static const char *const system[] = {"/etc", "/usr", "/lib", "/lib64", "/run"};
+    struct confine *confine = program->confine;
+    for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
+        confine_allow(confine, system[i], CONFINE_READ);
+    if (program->file != NULL)
+        confine_allow_replaced(confine, program->file, CONFINE_READ);
+    allow_files(confine, program->next);
+    confine_limit_files(confine, CONFINE_ANY_PORT);
+}
+
+/* It listens. (A reload may listen at other addresses, as its user.) */
+static void confine_program(struct program *program)
+{
+    bool is_uring = strcmp(bide_loop_backend(program->loop).name, "uring") == 0;
+    confine_drop_user(program->confine);
+    confine_limit_calls(program->confine, CONFINE_CONNECTS | (is_uring ? CONFINE_URING : 0));
+}
+
 /* ---- The coroutine: 1 ---- */
 
 /* Stops the listeners after the shutdown timeout; the second time at once. */
@@ -265,6 +312,8 @@ bide_coroutine(program_body)
                     bide_await_status(self->status, open_listener(self));
                 }
             }
+            if (self->status == 0 && self->configuration == NULL)
+                confine_program(self);
             if (self->status == 0)
                 apply_configuration(self);
             else
@@ -314,14 +363,17 @@ static int create_buffers(struct program *program)
     return 0;
 }
 
-int program_run(struct program *program, struct configuration *configuration, const char *file)
+int program_run(struct program *program, struct configuration *configuration, const char *file,
+                struct confine *confine)
 {
     memset(program, 0, offsetof(struct program, log));
     program->next = configuration;
     program->file = file;
+    program->confine = confine;
     server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
+    confine_files(program);
     int status = create_buffers(program);
     if (status == 0)
         status = bide_loop_create(&program->loop, NULL);

@@ -10,6 +10,7 @@
 #ifndef PROXY_PROGRAM_H
 #define PROXY_PROGRAM_H
 
+#include "../common/confine.h"
 #include "configuration.h"
 #include "log.h"
 #include "../common/server_signals.h"
@@ -49,6 +50,7 @@ struct program {
     bide_loop *loop;
     bide_names *names;
     const char *file; /* of the configuration; NULL: no reload */
+    struct confine *confine;
     struct configuration *configuration;
     struct listener *listeners;
     struct statistics statistics;
@@ -76,8 +78,9 @@ struct program {
 
 /*
  * Initializes the program with a configuration, whose reference it takes, and runs it until it is
- * stopped.
+ * stopped. It is confined as soon as it listens.
  */
-int program_run(struct program *program, struct configuration *configuration, const char *file);
+int program_run(struct program *program, struct configuration *configuration, const char *file,
+                struct confine *confine);
 
 #endif

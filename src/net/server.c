@@ -39,6 +39,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define SERVER_DEFAULT_PAUSE UINT64_C(10000000) /* nanoseconds */
@@ -218,6 +219,10 @@ static bool server_open_reserve(bide_server *server, const bide_context *context
     server->reserve = io_calls(io) != NULL
                           ? io_calls(io)->open(io, nothing, O_RDONLY | O_CLOEXEC, 0)
                           : open(nothing, O_RDONLY | O_CLOEXEC);
+    /* (a process whose root is another directory, or that may open few files, has no such device) */
+    if (server->reserve < 0 && io_calls(io) == NULL &&
+        (errno == ENOENT || errno == EACCES || errno == EPERM))
+        server->reserve = eventfd(0, EFD_CLOEXEC);
     return server->reserve >= 0;
 }
 

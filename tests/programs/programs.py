@@ -39,6 +39,11 @@ def held(process):
         process.send_signal(signal.SIGCONT)
 
 
+def without_notes(text):
+    """Standard error without the line that says that this kernel cannot confine the program."""
+    return re.sub(r"(?m)^\w+: not confined: .*\n", "", text)
+
+
 class Lines:
     """The lines of a pipe, read by a thread."""
 
@@ -50,7 +55,8 @@ class Lines:
 
     def read(self, pipe):
         for line in pipe:
-            self.queue.put(line.rstrip("\n"))
+            if without_notes(line):
+                self.queue.put(line.rstrip("\n"))
         self.queue.put(None)
 
     def next(self):

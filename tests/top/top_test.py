@@ -392,6 +392,40 @@ def a_server_that_is_none_is_told_of():
                 assert found.returncode == 1 and "no monitor of bide" in found.stderr, (answer, found)
 
 
+@test
+def a_socket_of_another_user_is_not_believed():
+    """Where root's process would have its monitor, somebody else listens."""
+    try:
+        os.seteuid(65534)
+        os.seteuid(0)
+    except PermissionError:
+        return  # only root can be somebody else
+    Subject.count += 1
+    os.mkdir(place := os.path.join(directory, f"place{Subject.count}"))
+    for name, trusted in ((str(os.getpid()), False), ("name", True)):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path := os.path.join(place, name))
+            os.seteuid(65534)  # the kernel remembers who has listened
+            try:
+                listener.listen(8)
+            finally:
+                os.seteuid(0)
+            thread = threading.Thread(target=greet, args=(listener,), daemon=True)
+            thread.start()
+            found = run("--once", path)
+            assert found.returncode == 1 and ("another user's" in found.stderr) != trusted, (name, found)
+            thread.join()
+
+
+def greet(listener):
+    peer, _ = listener.accept()
+    with peer:
+        try:
+            peer.sendall(hello(version=2))
+        except OSError:
+            pass
+
+
 # A process in the background of a shell, or under nohup, inherits these signals as ignored.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
     signal.signal(ignored, signal.SIG_DFL)

@@ -58,6 +58,15 @@ static int number_of(const char *name)
     return number > 0 && number <= INT_MAX && *end == '\0' ? (int)number : 0;
 }
 
+bool places_trust(const char *path, unsigned user)
+{
+    const char *slash = strrchr(path, '/');
+    int process = number_of(slash != NULL ? slash + 1 : path);
+    if (user == 0 || user == geteuid())
+        return true;
+    return geteuid() == 0 && (process == 0 || user == owner_of(process));
+}
+
 static int by_number(const void *one, const void *other)
 {
     int a = *(const int *)one;

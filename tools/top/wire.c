@@ -3,10 +3,13 @@
  */
 #include "wire.h"
 
+#include "places.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define SECOND UINT64_C(1000000000)
 
@@ -55,6 +58,18 @@ static int receive_record(wire *wire)
 
 /* ---- Opening ---- */
 
+/* Another user's socket could be in the place of a monitor. Returns 0, or -EPERM. */
+static int check_owner(wire *wire)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(bide_descriptor_fd(&wire->socket), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+        places_trust(wire->path, peer.uid))
+        return 0;
+    set_problem(wire, "the socket is another user's");
+    return -EPERM;
+}
+
 static int check_greeting(wire *wire)
 {
     int error = receive_record(wire);
@@ -99,10 +114,11 @@ bide_coroutine(open_body)
     bide_await_status(
         status, bide_with_deadline(&self->limited, deadline,
                                    bide_connect(&self->operation, &self->socket, &self->address)));
+    if (status == 0)
+        status = check_owner(self);
     if (status < 0)
         bide_return(describe_failure(self, status));
-    bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in,
-                     sizeof self->in);
+    bide_reader_init(&self->reader, bide_socket_stream(&self->socket), self->in, sizeof self->in);
     deadline = bide_now(bide_this_context()) + GREETING_SECONDS * SECOND;
     bide_await_status(status,
                       bide_with_deadline(&self->limited, deadline,

@@ -4,6 +4,7 @@
 The clients are python3-websockets, and bare sockets for misbehaving clients. Prints TAP.
 """
 import asyncio
+import os
 import re
 import signal
 import socket
@@ -12,6 +13,9 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from programs import without_notes  # noqa: E402 (in the parent directory)
 
 try:
     import websockets
@@ -37,7 +41,7 @@ class Server:
 
     def __exit__(self, kind, *_):
         self.stop()
-        said = self.process.communicate(timeout=LIMIT)[1].decode()
+        said = without_notes(self.process.communicate(timeout=LIMIT)[1].decode())
         if kind is None:
             assert self.process.returncode == 0 and said == "", (self.process.returncode, said)
 

@@ -11,7 +11,7 @@ import tempfile
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from programs import held  # noqa: E402,F401 (in the parent directory)
+from programs import held, without_notes  # noqa: E402,F401 (in the parent directory)
 
 PATIENCE = 60  # seconds
 
@@ -114,7 +114,7 @@ class Server:
 
     def said(self):
         self.errors.seek(0)
-        return self.errors.read().decode()
+        return without_notes(self.errors.read().decode())
 
     def wait(self):
         status = self.process.wait(PATIENCE)
@@ -142,7 +142,7 @@ class Server:
 def run_rejected(*arguments):
     """Runs the program until it exits; returns its status and its stderr."""
     done = subprocess.run([Server.program, *map(str, arguments)], capture_output=True, timeout=PATIENCE)
-    return done.returncode, done.stderr.decode()
+    return done.returncode, without_notes(done.stderr.decode())
 
 
 def until(condition):

@@ -21,9 +21,13 @@
  * Back-pressure is per stream: a window opens when the handler reads, and a handler that writes
  * waits for the client's window. If the client resets a stream, or a time limit expires, the
  * handler is cancelled, and the connection stays. On shutdown, connections take no more requests,
- * send GOAWAY, and end after the requests under way. There is no upgrade from HTTP/1.1, no push,
- * and no WebSocket over HTTP/2; bide_http_upgrade with NULL makes a tunnel of a CONNECT. A server
- * belongs to one loop.
+ * send GOAWAY, and end after the requests under way. There is no upgrade from HTTP/1.1, and no push;
+ * bide_http_upgrade with NULL makes a tunnel of a CONNECT. A server belongs to one loop.
+ *
+ * WebSockets over HTTP/2: a client's extended CONNECT (RFC 8441), which the settings allow, is to a
+ * handler a GET whose `upgrade` is the protocol. bide_http_accept_websocket and bide_http_upgrade answer
+ * it, as with HTTP/1.1, and the stream is the WebSocket's. If no handler has upgraded it, a response of
+ * 2xx, which would accept it, is sent as 501.
  */
 #ifndef BIDE_HTTP2_H
 #define BIDE_HTTP2_H

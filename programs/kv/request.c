@@ -80,7 +80,7 @@ static bool read_word(struct request *request, char *line, size_t *at, size_t en
         char c = line[i];
         if (quote == 0 && (c == '"' || c == '\'')) {
             quote = c;
-        } else if (c == quote) {
+        } else if (quote != 0 && c == quote) {
             quote = 0;
             if (i + 1 < end && line[i + 1] != ' ' && line[i + 1] != '\t')
                 return false;

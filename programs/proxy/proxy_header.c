@@ -115,7 +115,7 @@ static bool parse_port(const char *text, uint16_t *port)
 static bool parse_address(bide_address *address, const char *ip, const char *port, int family)
 {
     uint16_t number;
-    return strpbrk(ip, "[]") == NULL && parse_port(port, &number) &&
+    return strpbrk(ip, "[]%") == NULL && parse_port(port, &number) &&
            bide_address_ip(address, ip, number) == 0 && address->any.generic.sa_family == family;
 }
 
@@ -157,15 +157,19 @@ static uint16_t port_at(const unsigned char *at)
 }
 
 /*
- * Other families than TCP's carry no address here. The command LOCAL is a check by the proxy
- * itself.
+ * Other families than TCP's carry no address here; reserved ones are rejected. The command LOCAL is a
+ * check by the proxy itself: its family is ignored.
  */
 static int parse_version_2(struct proxy_header *header)
 {
     const unsigned char *at = header->bytes + FIXED_SIZE;
     size_t size = header->size - FIXED_SIZE;
     bool is_local = (header->bytes[12] & 15) == 0;
-    if (is_local || (header->bytes[13] != 0x11 && header->bytes[13] != 0x21))
+    if (is_local)
+        return 1;
+    if (header->bytes[13] >> 4 > 3 || (header->bytes[13] & 15) > 2)
+        return -EPROTO;
+    if (header->bytes[13] != 0x11 && header->bytes[13] != 0x21)
         return 1;
     size_t of_ip = header->bytes[13] == 0x11 ? 4 : 16;
     const unsigned char *ports = at + 2 * of_ip;

@@ -421,6 +421,8 @@ bide_awaiter *bide_http_upgrade(bide_http_exchange *exchange, const char *protoc
                                            bide_http_is_value_(protocol, strlen(protocol));
     if (!is_asked || output->state > HTTP_OUTPUT_HEAD || !http_input_has_ended(&connection->input))
         return bide_http_output_fail_(output, -EINVAL);
+    if (request->major != 1) /* the response to an extended CONNECT is that to a CONNECT */
+        protocol = NULL;
     exchange->status = protocol == NULL ? 200 : 101;
     if (!exchange_put_upgrade(exchange, protocol))
         return bide_http_output_fail_(output, -EMSGSIZE);

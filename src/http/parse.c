@@ -81,8 +81,7 @@ bool bide_http_is_target_(const char *data, size_t size)
     return http_all_of(data, size, HTTP_TARGET);
 }
 
-/* The text between the brackets: an address of IPv6, or of a future version ("v1.a"). */
-static bool http_is_literal(const char *data, size_t size)
+bool bide_http_is_literal_(const char *data, size_t size)
 {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr address;
@@ -131,7 +130,7 @@ bool bide_http_is_host_(const char *data, size_t size)
         return true;
     if (data[0] == '[') {
         const char *end = memchr(data, ']', size);
-        if (end == NULL || !http_is_literal(data + 1, (size_t)(end - data) - 1))
+        if (end == NULL || !bide_http_is_literal_(data + 1, (size_t)(end - data) - 1))
             return false;
         host = (size_t)(end - data) + 1;
     } else {
@@ -322,15 +321,16 @@ static void http_parsing_note_coding(http_parsing *self, bide_slice value)
             self, self->codings == 1 && count > 1 && bide_http_is(last, "chunked") ? 501 : 400);
 }
 
-/* Notes a field that determines how the message is read. */
+/* Notes a field that determines how the message is read. Fields of requests mean nothing in a response. */
 static void http_parsing_note_field(http_parsing *self, const bide_http_field *field)
 {
     http_head *head = self->head;
+    bool is_request = self->parser.type == HTTP_REQUEST;
     bide_slice name = field->name;
     bide_slice value = field->value;
     switch (name.size) {
     case 4:
-        if (bide_http_is(name, "host")) {
+        if (is_request && bide_http_is(name, "host")) {
             head->host = value;
             self->hosts++;
             if (!bide_http_is_host_(value.data, value.size))
@@ -338,7 +338,7 @@ static void http_parsing_note_field(http_parsing *self, const bide_http_field *f
         }
         break;
     case 6:
-        if (bide_http_is(name, "expect")) {
+        if (is_request && bide_http_is(name, "expect")) {
             head->expects = true;
             if (!bide_http_is(value, "100-continue"))
                 http_parsing_reject(self, 417);

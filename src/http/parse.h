@@ -74,6 +74,9 @@ bool bide_http_parse_length_(bide_slice text, uint64_t *length);
 bool bide_http_is_token_(const char *data, size_t size);
 bool bide_http_is_value_(const char *data, size_t size);
 
+/* The text between the brackets of a host: an address of IPv6, or of a future version ("v1.a"). */
+bool bide_http_is_literal_(const char *data, size_t size);
+
 /* A valid host, with or without a port. */
 bool bide_http_is_host_(const char *data, size_t size);
 

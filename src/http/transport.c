@@ -12,6 +12,9 @@
  *    announced length.
  * 3. The end of an exchange puts the rest of the response into the writer's buffer, which reserves
  *    room for it (output.c, 1).
+ * 4. An extended CONNECT (RFC 8441) is, to a handler, what asks for the same with HTTP/1.1: a GET with an
+ *    upgrade. Its stream carries the other protocol, so it has no body. The carrier takes care that no
+ *    response of 2xx looks like an upgrade.
  */
 #include "bide/extend/http.h"
 
@@ -73,14 +76,15 @@ static int http_transport_check_fields(bide_http_connection *connection,
 static int http_transport_parse_target(const bide_http_transport *head, size_t max_target,
                                        bide_http_request *request)
 {
-    http_head parts = {.method = bide_http_method_of_(head->method), .method_name = head->method};
+    bide_slice method = head->protocol.data != NULL ? (bide_slice){"GET", 3} : head->method; /* 4 */
+    http_head parts = {.method = bide_http_method_of_(method), .method_name = method};
     bide_slice authority = head->authority;
     request->method = parts.method;
-    request->method_name = head->method;
+    request->method_name = method;
     parts.target = parts.method == BIDE_HTTP_CONNECT ? head->authority : head->target;
     if (parts.target.size > max_target)
         return 414;
-    if (!bide_http_is_token_(head->method.data, head->method.size) || parts.target.size == 0 ||
+    if (!bide_http_is_token_(method.data, method.size) || parts.target.size == 0 ||
         !bide_http_is_target_(parts.target.data, parts.target.size) ||
         !bide_http_split_target_(&parts, &authority) ||
         (authority.data != NULL && !bide_http_is_host_(authority.data, authority.size)))
@@ -114,14 +118,18 @@ int bide_http_transport_start(bide_http_connection *connection, const bide_http_
     exchange->error = 0;
     request->major = head->major;
     request->minor = 1;
-    request->upgrade = (bide_slice){"", 0};
+    request->upgrade = head->protocol.data != NULL ? head->protocol : (bide_slice){"", 0};
     request->fields = connection->fields;
     request->field_count = head->field_count;
     request->length = head->length;
     int status = http_transport_parse_target(head, server->options.max_target, request);
+    if (status == 0 && head->protocol.data != NULL &&
+        (!bide_http_is(head->method, "CONNECT") ||
+         !bide_http_is_token_(head->protocol.data, head->protocol.size)))
+        status = 400;
     if (status == 0)
         status = http_transport_check_fields(connection, head, request, &expects);
-    if (request->method == BIDE_HTTP_CONNECT)
+    if (request->method == BIDE_HTTP_CONNECT || head->protocol.data != NULL)
         request->length = 0; /* the tunnel carries its own data */
     connection->reader.begin = used;
     connection->reader.end = used;

@@ -7,6 +7,7 @@
 
 #include "characters.h"
 #include "output.h"
+#include "parse.h"
 
 #include <errno.h>
 #include <string.h>
@@ -67,14 +68,6 @@ static bool url_parse_port(bide_http_url *url, bide_slice text)
     return port != 0 && port <= UINT16_MAX;
 }
 
-static bool url_is_literal(bide_slice host)
-{
-    for (size_t i = 0; i < host.size; i++)
-        if (!http_is_of(host.data[i], HTTP_HEX) && host.data[i] != ':' && host.data[i] != '.')
-            return false;
-    return host.size >= 2;
-}
-
 static bool url_is_name(bide_slice host)
 {
     for (size_t i = 0; i < host.size; i++)
@@ -101,7 +94,7 @@ static bool url_parse_authority(bide_http_url *url, bide_slice authority)
         url->host = (bide_slice){authority.data + 1, (size_t)(end - authority.data - 1)};
         authority.size -= url->host.size + 2;
         authority.data = end + 1;
-        if (!url_is_literal(url->host) || (authority.size != 0 && *authority.data != ':'))
+        if (!bide_http_is_literal_(url->host.data, url->host.size) || (authority.size != 0 && *authority.data != ':'))
             return false;
     } else {
         url->host = url_split_before(&authority, ":");

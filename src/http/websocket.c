@@ -61,6 +61,7 @@ static bool http_websocket_is_repeated(const bide_http_exchange *exchange, const
  */
 static int http_websocket_check_request(http_websocket_opening *self)
 {
+    static const char unused[] = "AAAAAAAAAAAAAAAAAAAAAA==";
     bide_http_exchange *exchange = self->exchange;
     const bide_http_request *request = &exchange->request;
     /* (request->upgrade is set only if both fields ask for an upgrade: http.h) */
@@ -70,6 +71,8 @@ static int http_websocket_check_request(http_websocket_opening *self)
         .version = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Version")),
         .key = http_websocket_value(bide_http_request_field(exchange, "Sec-WebSocket-Key")),
     };
+    if (request->major != 1) /* RFC 8441: HTTP/2 needs no key */
+        headers.key = (bide_websocket_value){unused, sizeof unused - 1};
     if (request->method != BIDE_HTTP_GET || request->upgrade.size == 0 ||
         http_websocket_is_repeated(exchange, "Sec-WebSocket-Key") ||
         http_websocket_is_repeated(exchange, "Sec-WebSocket-Version"))
@@ -97,7 +100,9 @@ static int http_websocket_add_fields(http_websocket_opening *self)
     bide_http_exchange *exchange = self->exchange;
     bide_slice name = {"Sec-WebSocket-Protocol", sizeof "Sec-WebSocket-Protocol" - 1};
     bide_websocket_value chosen = {NULL, 0};
-    int status = bide_http_add(exchange, "Sec-WebSocket-Accept", self->key);
+    int status = exchange->request.major == 1
+                     ? bide_http_add(exchange, "Sec-WebSocket-Accept", self->key)
+                     : 0;
     for (size_t i = 0; self->protocols != NULL && i < exchange->request.field_count; i++) {
         const bide_http_field *field = &exchange->request.fields[i];
         if (!bide_http_is(field->name, name.data))

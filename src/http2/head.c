@@ -12,6 +12,8 @@
  *    heads depends on it. Its further fields are not stored.
  * 3. A handler sees what it would see with HTTP/1.1: pieces of a cookie are joined, and ":authority" is
  *    a field "Host".
+ * 4. The client takes a 2xx for the acceptance of an extended CONNECT. So one that no handler has upgraded
+ *    is answered 501 instead: this server does not speak the protocol there.
  */
 #include "internal.h"
 
@@ -110,6 +112,8 @@ void bide_http2_take_field_(http2_stream *stream, bide_slice name, bide_slice va
     else if (bide_http_is(name, ":authority") &&
              !http2_keep_text(stream, value, &stream->authority))
         http2_reject(stream, 431);
+    else if (bide_http_is(name, ":protocol") && !http2_keep_text(stream, value, &stream->protocol))
+        http2_reject(stream, 431);
 }
 
 /* Checks "Host" against ":authority", or adds it: 1, 3. Returns 0 or a status. */
@@ -135,6 +139,7 @@ void bide_http2_end_head_(http2_stream *stream, bool has_ended)
         .target = stream->path,
         .authority = stream->authority,
         .length = has_ended ? 0 : BIDE_HTTP_UNKNOWN, /* unless a field announces it */
+        .protocol = stream->protocol,
     };
     if (stream->reject_status == 0)
         stream->reject_status = http2_resolve_host(stream);
@@ -224,6 +229,11 @@ ptrdiff_t bide_http2_submit_head_(http2_stream *stream, char *data, size_t size)
     nghttp2_data_provider provider = {.source = {.ptr = stream},
                                       .read_callback = bide_http2_give_body_};
     nghttp2_nv fields[HTTP2_MAX_RESPONSE_FIELDS];
+    char *status_text = data + sizeof line - 1;
+    if (stream->protocol.data != NULL && !stream->http.is_upgraded && *status_text == '2') { /* 4 */
+        memcpy(status_text, "501", 3);
+        stream->http.exchange->status = 501;
+    }
     char *first = (char *)memchr(data, '\n', size) + 1;
     size_t rest = size - (size_t)(first - data);
     fields[0] = (nghttp2_nv){.name = http2_bytes_of(":status"),

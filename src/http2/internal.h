@@ -73,7 +73,7 @@ struct http2_stream {
     uint64_t dropped; /* bytes */
 
     /* the head and the trailers of the request: */
-    bide_slice method, path, authority;
+    bide_slice method, path, authority, protocol; /* (data is NULL: it is missing) */
     size_t head_size;
     size_t field_count;
     char *trailers; /* NULL: none */

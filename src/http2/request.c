@@ -158,11 +158,14 @@ static void http2_finish_response(http2_stream *stream, const bide_context *cont
         status = bide_http_transport_finish(http, status);
         bide_http_transport_report(http, status);
     }
+    if (http->is_upgraded && status == -EPIPE) /* the other protocol has ended in order */
+        status = 0;
     if (status == 0)
         bide_http2_end_stream_(stream); /* 2 */
     else
-        bide_http2_reset_stream_(stream,
-                                 status == -ETIMEDOUT ? NGHTTP2_CANCEL : NGHTTP2_INTERNAL_ERROR);
+        bide_http2_reset_stream_(stream, status == -ETIMEDOUT || http->is_upgraded
+                                             ? NGHTTP2_CANCEL
+                                             : NGHTTP2_INTERNAL_ERROR);
 }
 
 void bide_http2_take_leave_(http2_connection *connection)

@@ -307,6 +307,7 @@ static int http2_submit_settings(http2_connection *connection)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
          (uint32_t)connection->http->server->options.max_head +
              32 * (uint32_t)connection->http->server->options.max_fields},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
     int status = nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings,
                                          sizeof settings / sizeof *settings);

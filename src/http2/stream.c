@@ -274,7 +274,7 @@ int bide_http2_put_body_(nghttp2_session *session, nghttp2_frame *frame, const u
     }
     if (stream->left == 0 && !stream->is_finished)
         bide_single_consumer_auto_event_set(&stream->written);
-    else
+    else if (!stream->http.is_upgraded || stream->is_finished) /* (no deadlines after an upgrade) */
         http_watch_start_wait_at(&stream->http.watch, connection->now);
     return 0;
 }

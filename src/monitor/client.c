@@ -6,6 +6,7 @@
 
 #include "task_groups.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,8 @@ static bool client_parse_number(const char *word, const char *name, int base, ui
 {
     size_t length = strlen(name);
     char *end;
-    if (strncmp(word, name, length) != 0 || word[length] != '=' || word[length + 1] == '\0' ||
-        strchr("+- ", word[length + 1]) != NULL)
+    if (strncmp(word, name, length) != 0 || word[length] != '=' ||
+        !isxdigit((unsigned char)word[length + 1])) /* strtoull skips blanks and signs */
         return false;
     errno = 0;
     uint64_t number = strtoull(word + length + 1, &end, base);

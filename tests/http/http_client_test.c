@@ -237,6 +237,28 @@ static void a_response_with_too_many_fields_does_not_fit(void **state)
     }
 }
 
+/* Only the framing of a response matters to the client. */
+static void fields_of_requests_mean_nothing_in_a_response(void **state)
+{
+    (void)state;
+    bide_sim_loop_init(&c.loop, 1);
+    bide_memory_pipe_init(&c.to_server, c.to_server_memory, sizeof c.to_server_memory);
+    bide_memory_pipe_init(&c.to_client, c.to_client_memory, sizeof c.to_client_memory);
+    c.server_end = (bide_memory_end){&c.to_client, &c.to_client};
+    c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
+    assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
+                                           sizeof c.client_memory, NULL), 0);
+    strcpy(script, "HTTP/1.1 200 OK\r\nHost: a b\r\nHost: c\r\nExpect: nothing\r\nContent-Length: 2\r\n\r\nhi");
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.serving.task, &scripted_server_body)), 0);
+    c.method = "GET";
+    c.target = "/";
+    c.body = NULL;
+    c.times = 1;
+    assert_int_equal(bide_sim_loop_wait(&c.loop, bide_task_init(&c.asking.task, &ask)), 0);
+    assert_int_equal(c.size, 2);
+    assert_memory_equal(c.got, "hi", 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_head_has_no_body),
         cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
         cmocka_unit_test(a_response_with_too_many_fields_does_not_fit),
+        cmocka_unit_test(fields_of_requests_mean_nothing_in_a_response),
     };
     return cmocka_run_group_tests_name("http_client", tests, NULL, NULL);
 }

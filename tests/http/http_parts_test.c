@@ -88,7 +88,7 @@ static void invalid_urls_are_rejected(void **state)
                                        "http://a/ b", "http://a:0/", "http://a:65536/", "http://a:8x/", "http://[::1/",
                                        "http://[::1]x/", "http://[g]/", "http://a/%", "http://a/%4", "http://a/%zz",
                                        "http://u@v@a/", "http://a/\x80", "http://a/\r\nX: y", "http://a/#b#c", "http://a%/",
-                                       "http://:80/", "http://a/<"};
+                                       "http://:80/", "http://a/<", "http://[....]/", "http://[1:2]/", "http://[fe80::1%25lo]/"};
     bide_http_url url;
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         if (bide_http_url_parse(&url, none[i], strlen(none[i])) == 0)
@@ -96,6 +96,7 @@ static void invalid_urls_are_rejected(void **state)
         assert_int_equal(bide_http_url_parse(&url, none[i], strlen(none[i])), -EINVAL);
     }
     assert_int_equal(bide_http_url_parse(&url, "http://a\0b/", 11), -EINVAL);
+    assert_int_equal(bide_http_url_parse(&url, "http://[v1.a:b]/", 16), 0); /* (a literal of the future) */
 }
 
 static void references_are_resolved(void **state)

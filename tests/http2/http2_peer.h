@@ -55,6 +55,8 @@ typedef struct client2 {
     size_t piece;
     bool is_lenient; /* sends invalid messages */
     uint32_t goaway; /* code; UINT32_MAX: not received */
+    char *copy;      /* gets all that is received, up to copy_max bytes; or NULL */
+    size_t copy_size, copy_max;
     bool has_ended;
 
     struct client2_task {
@@ -282,6 +284,8 @@ bide_coroutine(client2_read)
         size_t size = bide_stream_count(&self->operation, self->client->stream);
         if (self->status < 0 || size == 0)
             break;
+        for (size_t i = 0; i < size && self->client->copy_size < self->client->copy_max; i++)
+            self->client->copy[self->client->copy_size++] = self->client->buffer[i];
         if (nghttp2_session_mem_recv(self->client->session, (const uint8_t *)self->client->buffer, size) < 0 &&
             !self->client->is_raw)
             break;

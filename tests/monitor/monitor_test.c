@@ -189,7 +189,8 @@ static void nonsense_is_reported(void **state)
     (void)state;
     static const char *const wrong[] = {"hello\n",        "look x\n",         "look tasks=\n",
                                         "look tasks=x\n", "look tasks=-1\n",  "turns\n",
-                                        "LOOK\n",         "look  groups= 1\n", "look group=xyz\n"};
+                                        "LOOK\n",         "look  groups= 1\n", "look group=xyz\n",
+                                        "look groups=\t5\n",    "look tasks=\t-1\n"};
     char much[1000];
     peer peer;
     start();

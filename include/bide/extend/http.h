@@ -46,6 +46,7 @@ typedef struct bide_http_transport {
     bide_slice authority; /* data is NULL: none */
     size_t field_count;       /* of connection->fields, which are filled in */
     uint64_t length;          /* of the body; BIDE_HTTP_UNKNOWN: it goes to the end */
+    bide_slice protocol; /* of an extended CONNECT; data is NULL: none */
 } bide_http_transport;
 
 /*

@@ -245,10 +245,11 @@ STORY = b"".join(
         b"\r\n*0\r\n*-1\r\n",
         encoded("MGET", "key", "a key", "none"),
         b"echo 'it\\'s'\n",
+        b"echo a\0b\n",
         encoded("ECHO", ""),
     ]
 )
-REPLIES = ["OK", "PONG", "OK", [b"\0\r\n value", b'with A\n"quotes"', None], b"it's", b""]
+REPLIES = ["OK", "PONG", "OK", [b"\0\r\n value", b'with A\n"quotes"', None], b"it's", b"a\0b", b""]
 
 
 def test_requests_cut_at_every_byte():

@@ -315,7 +315,8 @@ def the_proxy_protocol_is_taken_in_any_pieces():
 
 def bad_proxy_headers_are_rejected():
     bad = [b"GET / HTTP/1.1\r\n\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.2 4660\r\n", b"PROXY TCP4" + b" " * 200,
-           b"PROXY TCP6 192.0.2.1 192.0.2.2 4660 443\r\n", b"PROXY TCP4 192.0.2.1 192.0.2.2 4660 65536\r\n",
+           b"PROXY TCP6 192.0.2.1 192.0.2.2 4660 443\r\n", b"PROXY TCP6 fe80::1%1 fe80::2%1 4660 443\r\n",
+           version_2(V4, family=0x41), version_2(V4, family=0x13), b"PROXY TCP4 192.0.2.1 192.0.2.2 4660 65536\r\n",
            version_2(V4, command=0x31), version_2(V4, command=0x22), version_2(V4[:8]), version_2(bytes(60000))]
     with Server(echo) as server, Proxy(configuration(server.name, listen="accept-proxy")) as proxy:
         for header in bad:

@@ -48,7 +48,8 @@ BIDE_EXTERN_C_BEGIN
  *
  * Rules of a scenario: its functions may depend only on values that they read from their state. They
  * use no clocks, no random numbers (but bide_check_choose), no output, and no memory except the state,
- * their own locals and that of bide_check_alloc.
+ * their own locals and what they allocate. malloc, and the locks and threads of POSIX and C11, are
+ * the checker's in a scenario.
  */
 enum { BIDE_CHECK_THREADS = 4 };
 
@@ -59,10 +60,11 @@ typedef enum bide_check_finding {
     BIDE_CHECK_RACE,           /* two plain accesses, or a plain and an atomic one, unordered */
     BIDE_CHECK_USE_AFTER_FREE, /* an access to memory that is or may be freed already */
     BIDE_CHECK_DOUBLE_FREE,    /* or a free of what was not allocated */
+    BIDE_CHECK_OUT_OF_BOUNDS,  /* an access to allocated memory beside any block */
     BIDE_CHECK_LEAK,           /* something is still allocated at the end */
     BIDE_CHECK_DEADLOCK,       /* a thread waits for what no thread will do */
     BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
-    BIDE_CHECK_MISUSE,         /* a rule of the library was broken */
+    BIDE_CHECK_MISUSE,         /* a rule of the library, or of the locks of POSIX, was broken */
     BIDE_CHECK_CRASH, /* a signal (SIGSEGV, SIGABRT, ...), exit(), or more stack than there is */
     BIDE_CHECK_BAD_SCENARIO /* the scenario itself cannot be checked: it is not repeatable, ... */
 } bide_check_finding;

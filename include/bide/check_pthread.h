@@ -1,18 +1,23 @@
 /*
- * POSIX mutexes, condition variables and threads under the model checker. Code that uses them can
- * then run in a scenario (check.h). Floor: check.
+ * POSIX mutexes, condition variables and threads under the model checker, by their names in traces.
+ * Floor: check.
  *
  *     #include "bide/check_pthread.h"                 // in place of <pthread.h>
  *
  * With BIDE_CHECK set to 1, macros replace the pthread functions listed below, and the checker
- * explores what they may do. Otherwise this header only includes <pthread.h>. Attributes and signal
- * masks have no effect.
+ * explores what they may do. Otherwise this header only includes <pthread.h>. Signal masks have no
+ * effect.
  *
- *     mutex       not fair: every order in which threads may lock it is explored
+ *     mutex       not fair: every order in which threads may lock it is explored. With glibc, also
+ *                 recursive and error-checking ones
  *     condition   a signal wakes any one waiter. A wait may end spuriously (max_spurious), and a
  *                 timed wait may time out at any moment, because time does not pass in a scenario
  *     thread      pthread_create returns EAGAIN if an execution has six threads already, counting
  *                 the scenario's
+ *
+ * Without this header the same functions are checked too, and many others (docs/checking.md): in
+ * traces an object then has no name, only its place. This header is needed where the program is
+ * linked statically.
  *
  * Any thread of a scenario may call these functions, with two exceptions: `setup` must not join a
  * thread, and `finish` must not create one.
@@ -32,6 +37,9 @@
 
 BIDE_EXTERN_C_BEGIN
 
+int bide_check_mutex_init_(bide_check_site_ *site, pthread_mutex_t *mutex,
+                           const pthread_mutexattr_t *attributes);
+int bide_check_mutex_destroy_(bide_check_site_ *site, pthread_mutex_t *mutex);
 int bide_check_mutex_lock_(bide_check_site_ *site, pthread_mutex_t *mutex);
 int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex);
 int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex);
@@ -52,8 +60,9 @@ BIDE_INLINE int bide_check_nothing_(const void *object, const void *attributes)
     return 0;
 }
 
-#define pthread_mutex_init(mutex, attributes)    bide_check_nothing_(mutex, attributes)
-#define pthread_mutex_destroy(mutex)             bide_check_nothing_(mutex, NULL)
+#define pthread_mutex_init(mutex, attributes) \
+    bide_check_mutex_init_(BIDE_CHECK_SITE_(#mutex), mutex, attributes)
+#define pthread_mutex_destroy(mutex)             bide_check_mutex_destroy_(BIDE_CHECK_SITE_(#mutex), mutex)
 #define pthread_mutex_lock(mutex)                bide_check_mutex_lock_(BIDE_CHECK_SITE_(#mutex), mutex)
 #define pthread_mutex_trylock(mutex)             bide_check_mutex_trylock_(BIDE_CHECK_SITE_(#mutex), mutex)
 #define pthread_mutex_unlock(mutex)              bide_check_mutex_unlock_(BIDE_CHECK_SITE_(#mutex), mutex)

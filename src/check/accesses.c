@@ -37,6 +37,8 @@ typedef struct record {
 typedef struct shadow {
     uint32_t atomic_run; /* the last run with an atomic object in these bytes */
     uint32_t run;        /* the run that the records belong to */
+    uint32_t block_run;  /* the run in which a block was allocated here */
+    uint8_t block_bytes; /* its bytes, a bit for each */
     record *records;
     unsigned count;
     unsigned capacity;
@@ -206,6 +208,47 @@ static void access_grain(shadow *s, unsigned thread, const vector_clock *clock, 
     *room = (record){index, (uint8_t)thread, bytes, where, (uint8_t)kind};
 }
 
+/* The shadow of the grain that has this address. */
+static shadow *shadow_at(memory_area *a, uintptr_t address)
+{
+    if (a->shadow == NULL)
+        a->shadow =
+            memory_mapped(((size_t)(a->end - a->begin) / GRAIN + 2) * sizeof(struct shadow));
+    return (shadow *)a->shadow + (address - (uintptr_t)a->begin) / GRAIN;
+}
+
+/* The part of [address, address + size) that is in the first grain: sets its length. */
+static uint8_t first_bytes(const memory_area *a, uintptr_t address, size_t size, size_t *length)
+{
+    unsigned within = (address - (uintptr_t)a->begin) % GRAIN;
+    *length = GRAIN - within < size ? GRAIN - within : size;
+    return (uint8_t)(((1u << *length) - 1) << within);
+}
+
+void accesses_allocated(const void *memory, size_t size)
+{
+    uintptr_t address = (uintptr_t)memory;
+    memory_area *a = memory_area_of(address);
+    for (size_t length; size != 0; address += length, size -= length) {
+        shadow *s = shadow_at(a, address);
+        uint8_t bytes = first_bytes(a, address, size, &length);
+        s->block_bytes = s->block_run == access_run ? s->block_bytes | bytes : bytes;
+        s->block_run = access_run;
+    }
+}
+
+static void look_at_bounds(const shadow *s, uintptr_t address, uint8_t bytes, access_kind kind,
+                           uintptr_t where)
+{
+    char here[256], what[128];
+    if ((s->block_run == access_run && (bytes & ~s->block_bytes) == 0) || is_end(kind))
+        return;
+    describe_where(where, here, sizeof here);
+    memory_describe_outside(address, what, sizeof what);
+    execution_found(BIDE_CHECK_OUT_OF_BOUNDS, "thread %u %s %s, at %s", execution_thread(),
+                    access_verb(kind), what, here);
+}
+
 static bool is_atomic(access_kind kind)
 {
     return kind == ACCESS_ATOMIC_READ || kind == ACCESS_ATOMIC_WRITE;
@@ -228,26 +271,21 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
         machine_settle();
     if (kind != ACCESS_RETURN)
         locals_accessed(address);
-    if (a->shadow == NULL)
-        a->shadow =
-            memory_mapped(((size_t)(a->end - a->begin) / GRAIN + 2) * sizeof(struct shadow));
+    bool is_in_heap = memory_is_in_heap((const void *)address);
     uintptr_t where = site != NULL ? (uintptr_t)site : (uintptr_t)code | 1;
-    while (size != 0) {
-        size_t offset = address - (uintptr_t)a->begin;
-        unsigned within = offset % GRAIN;
-        size_t n = GRAIN - within < size ? GRAIN - within : size;
-        uint8_t bytes = (uint8_t)(((1u << n) - 1) << within);
-        shadow *s = (shadow *)a->shadow + offset / GRAIN;
-        access_grain(s, execution_thread(), execution_clock(), address - within, bytes, kind,
-                     where);
+    for (size_t n; size != 0; address += n, size -= n) {
+        uint8_t bytes = first_bytes(a, address, size, &n);
+        shadow *s = shadow_at(a, address);
+        if (is_in_heap)
+            look_at_bounds(s, address, bytes, kind, where);
+        access_grain(s, execution_thread(), execution_clock(), address & ~(uintptr_t)(GRAIN - 1),
+                     bytes, kind, where);
         if (is_atomic(kind))
             s->atomic_run = access_run;
         else if (!is_end(kind) && s->atomic_run == access_run)
             locations_write_back(address, n);
         if (kind == ACCESS_WRITE && s->atomic_run == access_run)
             locations_discard(address, n);
-        address += n;
-        size -= n;
     }
 }
 

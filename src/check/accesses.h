@@ -26,6 +26,9 @@ typedef enum access_kind {
 void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_check_site_ *site,
                   const void *code);
 
+/* The running thread has a new block: accesses in the heap are to blocks. */
+void accesses_allocated(const void *memory, size_t size);
+
 /* The running thread uses memory of its stack anew: forgets what was accessed there. */
 void accesses_forget(uintptr_t address, size_t size);
 

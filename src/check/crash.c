@@ -60,7 +60,9 @@ static const void *program_caller(int skipped, bool is_exact)
 {
 #ifdef HAS_BACKTRACE
     void *callers[32];
+    execution_enter_checker();
     int count = backtrace(callers, 32);
+    execution_leave_checker();
     for (int i = skipped; i < count; i++) {
         char *c = callers[i];
         if (c >= __executable_start && c < _end)

@@ -110,8 +110,14 @@ static bool wait_is_over(const operation *op, uint64_t value)
     switch (op->wait) {
     case WAIT_UNTIL_EQUAL:
         return value == op->expected;
+    case WAIT_UNTIL_DIFFERENT:
+        return value != op->expected;
     case WAIT_UNTIL_BITS:
         return (value & op->expected) != 0;
+    case WAIT_UNTIL_CLEAR:
+        return (value & op->expected) == 0;
+    case WAIT_UNTIL_LEAST:
+        return value >= op->expected;
     default:
         return true;
     }
@@ -132,8 +138,9 @@ static void read_from(graph *g, reference load, reference store, bool spurious)
     e->value = value_of(g, &g->locations[e->location], store);
     e->spurious = spurious;
     e->round = 0;
-    e->blocked = !wait_is_over(op, e->value);
-    bool succeeds = would_succeed(op, e->value) && !spurious && !e->blocked;
+    bool is_over = wait_is_over(op, e->value);
+    e->blocked = !is_over && !op->is_tried;
+    bool succeeds = would_succeed(op, e->value) && !spurious && is_over;
     e->is_rmw = op->is_rmw && succeeds;
     e->order = succeeds ? op->order : op->order_if_failed;
     if (is_initial(store))
@@ -305,7 +312,8 @@ bool decide_load(graph *g, unsigned thread, const operation *op, unsigned locati
         uint64_t value = value_of(g, l, store);
         /* A load that waits reads the newest store, except in a replay: its steps may be in another
          * order, in which there is a newer store already. */
-        if (position + 1 != l->count && !wait_is_over(op, value) && the_checker.replay == NULL)
+        if (position + 1 != l->count && !op->is_tried && !wait_is_over(op, value) &&
+            the_checker.replay == NULL)
             continue;
         add_option(OPTION_READ, store, 0, false);
         if (may_fail && would_succeed(op, value))

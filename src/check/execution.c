@@ -25,6 +25,7 @@ static unsigned turn_began; /* the number of steps when the running thread began
 
 void execution_begin(void)
 {
+    the_execution.in_checker = 0;
     the_execution.given_up = the_execution.runs_again = false;
     order_count = idle_runs_count = 0;
 }
@@ -109,8 +110,10 @@ void execution_found(bide_check_finding finding, const char *format, ...)
         if (execution_is_running())
             execution_turn_was_idle();
         r->finding = finding;
+        execution_enter_checker();
         if (vasprintf(&r->message, format, arguments) < 0)
             r->message = NULL;
+        execution_leave_checker();
     }
     va_end(arguments);
     the_checker.stopped = true;

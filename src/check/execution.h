@@ -62,6 +62,7 @@ typedef struct execution {
     const void *caller;     /* the code that called the running atomic operation */
     const void *c11_caller; /* the same, while c11.c passes the call on; otherwise NULL */
     uint64_t moves;         /* steps, and turns of threads, since the program began */
+    unsigned in_checker;    /* a thread of the scenario is in a function that the checker calls */
 } execution;
 
 extern execution the_execution;
@@ -77,6 +78,25 @@ static inline thread_record *execution_running(void)
 static inline bool execution_is_running(void)
 {
     return the_execution.running != NOBODY;
+}
+
+/*
+ * Between these, the functions of libc that the checker replaces (posix.c, heap.c) are libc's own: the
+ * checker calls something that uses them.
+ */
+static inline void execution_enter_checker(void)
+{
+    the_execution.in_checker++;
+}
+
+static inline void execution_leave_checker(void)
+{
+    the_execution.in_checker--;
+}
+
+static inline bool execution_is_in_scenario(void)
+{
+    return execution_is_running() && the_execution.in_checker == 0 && !the_checker.stopped;
 }
 
 static inline unsigned execution_thread(void)

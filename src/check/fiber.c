@@ -7,23 +7,19 @@
 #undef _FORTIFY_SOURCE
 #include "fiber.h"
 
+#include "heap.h"
+#include "sanitizer.h"
+
 #include "bide/platform.h"
 
+#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
-#if defined __SANITIZE_ADDRESS__
-#define HAS_ADDRESS_SANITIZER 1
-#elif defined __has_feature
-#if __has_feature(address_sanitizer)
-#define HAS_ADDRESS_SANITIZER 1
-#endif
-#endif
-
-#ifdef HAS_ADDRESS_SANITIZER
+#ifdef CHECKER_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 static const void *main_stack;
@@ -37,12 +33,13 @@ static void *main_fake_stack;
 #endif
 
 /*
- * The linker's names for the ends of the section of thread-local variables. The library has some, so
- * the section exists.
+ * The linker's names for the ends of the section of bide's thread-local variables. A program may have
+ * none.
  */
-extern char __start_bide_thread_local[];
-extern char __stop_bide_thread_local[];
+extern char __start_bide_thread_local[] __attribute__((weak));
+extern char __stop_bide_thread_local[] __attribute__((weak));
 
+fiber_region fiber_regions[FIBER_REGIONS];
 static char *image; /* the initial values of the thread-local variables */
 static size_t image_size;
 
@@ -52,7 +49,43 @@ static const fiber_moment *next_moment; /* the running fiber is to be set back t
 
 static void load_thread_local(const char *from)
 {
-    memcpy(__start_bide_thread_local, from, image_size);
+    for (unsigned i = 0; i < FIBER_REGIONS; from += fiber_regions[i++].size)
+        memcpy(fiber_regions[i].begin, from, fiber_regions[i].size);
+}
+
+static void save_thread_local(char *to)
+{
+    for (unsigned i = 0; i < FIBER_REGIONS; to += fiber_regions[i++].size)
+        memcpy(to, fiber_regions[i].begin, fiber_regions[i].size);
+}
+
+#ifndef CHECKER_HAS_ASAN
+/* The first object is the program. */
+static int find_program_region(struct dl_phdr_info *info, size_t size, void *region)
+{
+    fiber_region *found = region;
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type == PT_TLS && info->dlpi_tls_data != NULL)
+            *found = (fiber_region){info->dlpi_tls_data, info->dlpi_phdr[i].p_memsz};
+    }
+    return 1;
+}
+#endif
+
+/* (The runtime of AddressSanitizer may be in the program, and has variables there.) */
+static void find_regions(void)
+{
+    static char none;
+    fiber_regions[0] = fiber_regions[1] = (fiber_region){&none, 0};
+    if (__start_bide_thread_local != NULL)
+        fiber_regions[0] =
+            (fiber_region){__start_bide_thread_local, (uintptr_t)__stop_bide_thread_local -
+                                                          (uintptr_t)__start_bide_thread_local};
+#ifndef CHECKER_HAS_ASAN
+    dl_iterate_phdr(find_program_region, &fiber_regions[1]);
+#endif
+    image_size = fiber_regions[0].size + fiber_regions[1].size;
 }
 
 static _Noreturn void go_outside(void)
@@ -78,11 +111,11 @@ void fiber_create(fiber *f, void *stack, size_t stack_size)
     static ucontext_t back;
     ucontext_t context;
     if (image == NULL) {
-        image_size = (uintptr_t)__stop_bide_thread_local - (uintptr_t)__start_bide_thread_local;
+        find_regions();
         image = malloc(image_size);
         if (image == NULL)
             abort();
-        memcpy(image, __start_bide_thread_local, image_size);
+        save_thread_local(image);
     }
     f->thread_local = malloc(image_size);
     f->stack = stack;
@@ -125,7 +158,7 @@ static void fiber_enter(fiber *f, jmp_buf where)
     ARRIVED(main_fake_stack, NULL, NULL);
     if (next_moment != NULL)
         go_to_moment(f);
-    memcpy(f->thread_local, __start_bide_thread_local, image_size);
+    save_thread_local(f->thread_local);
     load_thread_local(image);
     running_fiber = NULL;
 }
@@ -135,7 +168,7 @@ void fiber_start(fiber *f, void (*function)(void *argument), void *argument)
     f->function = function;
     f->argument = argument;
     load_thread_local(image);
-#ifdef HAS_ADDRESS_SANITIZER
+#ifdef CHECKER_HAS_ASAN
     /* The abandoned frames of an earlier start are still poisoned. */
     __asan_unpoison_memory_region(f->stack, f->stack_size);
 #endif
@@ -172,7 +205,7 @@ void fiber_leave(void)
 
 bool fiber_can_be_set_back(void)
 {
-#ifdef HAS_ADDRESS_SANITIZER
+#ifdef CHECKER_HAS_ASAN
     return false;
 #else
     return true;
@@ -186,13 +219,12 @@ static __attribute__((noinline)) void copy_frames(fiber_moment *m)
     const char *low = __builtin_frame_address(0), *end = (char *)f->stack + f->stack_size;
     m->size = image_size + (size_t)(end - low);
     if (m->size > m->capacity) {
-        free(m->bytes);
         m->capacity = 2 * m->size;
-        m->bytes = malloc(m->capacity);
+        m->bytes = heap_own_resized(m->bytes, m->capacity);
         if (m->bytes == NULL)
             abort();
     }
-    memcpy(m->bytes, __start_bide_thread_local, image_size);
+    save_thread_local(m->bytes);
     memcpy(m->bytes + image_size, low, m->size - image_size);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Fibers: the stacks on which the threads of a scenario run, one at a time, on one thread of the
  * system. A fiber is started, leaves, and is resumed. It may be started anew at any time, which
- * discards the contents of its stack. Code that is compiled with BIDE_CHECK has its own thread-local
- * variables on each fiber.
+ * discards the contents of its stack. Each fiber has its own thread-local variables: those of the
+ * program, and those of bide.
  */
 #ifndef BIDE_CHECK_FIBER_H
 #define BIDE_CHECK_FIBER_H
@@ -20,6 +20,14 @@ typedef struct fiber {
     void *stack;
     size_t stack_size;
 } fiber;
+
+/* Where the thread-local variables are. */
+enum { FIBER_REGIONS = 2 };
+typedef struct fiber_region {
+    char *begin;
+    size_t size;
+} fiber_region;
+extern fiber_region fiber_regions[FIBER_REGIONS];
 
 /* Makes a fiber on a stack that is provided by the caller. */
 void fiber_create(fiber *f, void *stack, size_t stack_size);

@@ -85,6 +85,13 @@ typedef enum step_kind {
     STEP_WAKE,
     STEP_LOCK,
     STEP_UNLOCK,
+    STEP_READ_LOCK,
+    STEP_TAKE, /* a unit of a semaphore */
+    STEP_GIVE,
+    STEP_ARRIVE, /* at a barrier */
+    STEP_PASS,   /* the barrier, when all have arrived */
+    STEP_ENTER,  /* what is to be done once */
+    STEP_FINISH,
     STEP_SPAWN,
     STEP_BEGIN, /* a thread's first step: reads its spawn */
     STEP_END,   /* a thread's last step */
@@ -94,13 +101,20 @@ typedef enum step_kind {
 } step_kind;
 
 /* The condition on the value of a load under which its thread continues. */
-typedef enum wait_kind { WAIT_NEVER, WAIT_UNTIL_EQUAL, WAIT_UNTIL_BITS } wait_kind;
+typedef enum wait_kind {
+    WAIT_NEVER,
+    WAIT_UNTIL_EQUAL,
+    WAIT_UNTIL_DIFFERENT,
+    WAIT_UNTIL_BITS,  /* one of those of `expected` is set */
+    WAIT_UNTIL_CLEAR, /* none is */
+    WAIT_UNTIL_LEAST  /* no less than `expected` */
+} wait_kind;
 
 /* An operation, apart from the value that it reads. */
 typedef struct operation {
     bide_check_site_ *site;
-    uint64_t operand;  /* of a read-modify-write; STEP_SPAWN: the thread; STEP_PARKED: 1 if there is
-                          a deadline */
+    uint64_t operand;  /* of a read-modify-write; STEP_SPAWN: the thread; of a load that waits: 1 if
+                          there is a deadline */
     uint64_t expected; /* by a compare-exchange, or by a load that waits */
     uint8_t step;
     uint8_t order;
@@ -108,6 +122,7 @@ typedef struct operation {
     uint8_t wait;            /* a wait_kind */
     bool is_rmw;             /* if it succeeds */
     bool may_fail;           /* a weak compare-exchange that may fail spuriously */
+    bool is_tried;           /* fails where its wait would go on */
     bool is_silent;          /* part of the platform's sleep and wake: it orders nothing */
 } operation;
 

@@ -119,7 +119,9 @@ static const void *function_of(const void *code)
     size_t i = ((uintptr_t)code ^ (uintptr_t)code >> 10) % (sizeof known / sizeof *known);
     if (known[i].code != code) {
         known[i].code = code;
+        execution_enter_checker();
         known[i].function = _Unwind_FindEnclosingFunction((void *)(uintptr_t)code);
+        execution_leave_checker();
     }
     return known[i].function;
 }
@@ -136,7 +138,9 @@ static uintptr_t end_if_gone(const thread_frames *t, const void *caller)
     if (function == NULL || function_of(caller) == function)
         return 0;
     frame_search search = {.place = begin_of(t, t->count)};
+    execution_enter_checker();
     _Unwind_Backtrace(look_for_frame, &search);
+    execution_leave_checker();
     if (search.end == 0)
         return 0;
     const void *other = function_of(search.code);

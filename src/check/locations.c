@@ -48,9 +48,16 @@ static unsigned map_location(uintptr_t key, unsigned location, uint64_t in_memor
 }
 
 /* The upper bits of an address are unused; they distinguish the hidden objects. */
+enum { HIDDEN_SHIFT = 61 };
+
 static uintptr_t key_of(uintptr_t address, hidden which)
 {
-    return address ^ (uintptr_t)which << 61;
+    return address ^ (uintptr_t)which << HIDDEN_SHIFT;
+}
+
+uintptr_t location_address(const graph *g, unsigned location)
+{
+    return g->locations[location].address & (((uintptr_t)1 << HIDDEN_SHIFT) - 1);
 }
 
 /*

@@ -36,6 +36,8 @@ unsigned location_for(graph *g, const event *again, uintptr_t address, size_t si
  */
 unsigned location_anew(graph *g, const event *again, uintptr_t address, size_t size);
 
+/* The address of the object, or of the one that a hidden object belongs to. */
+uintptr_t location_address(const graph *g, unsigned location);
 bool location_is_at(const graph *g, unsigned location, uintptr_t address, hidden which);
 
 /*

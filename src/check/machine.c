@@ -17,7 +17,9 @@
 #include "crash.h"
 #include "decide.h"
 #include "locals.h"
+#include "locks.h"
 #include "memory.h"
+#include "posix.h"
 #include "replay.h"
 #include "rounds.h"
 #include "spin.h"
@@ -267,33 +269,50 @@ bool machine_may_be_spurious(void)
 
 /* ---- Threads ---- */
 
+/* The end of the running thread. */
+static void end_thread(void *result)
+{
+    thread_record *t = execution_running();
+    posix_end();
+    rounds_act(ACT_END, NULL, 0, (uintptr_t)result);
+    machine_settle();
+    locks_end();
+    locals_end();
+    if (t->spawned != NULL) {
+        static bide_check_site_ end = {"", "", "", 0, 0};
+        operation op = {.site = &end, .step = STEP_END, .order = bide_check_release_};
+        t->result = result;
+        machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 2, NULL);
+        machine_settle();
+    }
+    if (t->on_trial)
+        execution_gave_up_spinning();
+    t->state = DONE;
+}
+
 static void thread_main(void *argument)
 {
     thread_record *t = argument;
+    void *result = NULL;
     if (t->spawned != NULL) {
-        static bide_check_site_ begin = {"", "", "", 0, 0}, end = {"", "", "", 0, 0};
+        static bide_check_site_ begin = {"", "", "", 0, 0};
         operation op = {.site = &begin,
                         .step = STEP_BEGIN,
                         .order = bide_check_acquire_,
                         .wait = WAIT_UNTIL_EQUAL,
                         .expected = 1};
         machine_load(&op, (uintptr_t)t, 1, HIDDEN_THREAD, NULL, NULL);
-        void *result = t->spawned(t->argument);
-        rounds_act(ACT_END, NULL, 0, (uintptr_t)result);
-        machine_settle();
-        locals_end();
-        t->result = result;
-        op = (operation){.site = &end, .step = STEP_END, .order = bide_check_release_};
-        machine_store(&op, (uintptr_t)t, 1, HIDDEN_THREAD, 2, NULL);
+        result = t->spawned(t->argument);
     } else {
         t->function(scenario_state);
-        rounds_act(ACT_END, NULL, 0, 0);
     }
-    machine_settle();
-    locals_end();
-    if (t->on_trial)
-        execution_gave_up_spinning();
-    t->state = DONE;
+    end_thread(result);
+}
+
+void machine_exit(void *result)
+{
+    end_thread(result);
+    fiber_abandon();
 }
 
 unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site)
@@ -421,7 +440,7 @@ static unsigned next_thread(void)
 
 /*
  * All remaining threads wait. They may wait forever only if each has seen the newest stores, and no
- * sleep has a deadline, by which it would end in another execution.
+ * wait has a deadline, by which it would end in another execution.
  */
 static void judge_blocked(void)
 {
@@ -440,7 +459,7 @@ static void judge_blocked(void)
                 return;
             if (position_of(G, e->rf) + 1 != G->locations[e->location].count)
                 return;
-            if (e->op.step == STEP_PARKED && e->op.operand != 0)
+            if (e->op.wait != WAIT_NEVER && e->op.operand != 0)
                 return;
         }
         first = t;
@@ -473,6 +492,7 @@ static void begin_run(graph *g)
     events_left = 0;
     memory_reset();
     accesses_reset();
+    posix_begin();
     trace_execution_began();
     const bide_check_scenario *scenario = the_checker.scenario;
     bool more = true;
@@ -497,6 +517,7 @@ static void begin_run(graph *g)
         spin_begin(m);
         rounds_begin(t);
         locals_begin(t);
+        locks_begin(t);
     }
 }
 

@@ -33,4 +33,7 @@ bool machine_may_be_spurious(void);
 unsigned machine_spawn(void *(*function)(void *), void *argument, bide_check_site_ *site);
 void machine_join(unsigned thread, bide_check_site_ *site, void **result);
 
+/* Ends the running thread. */
+_Noreturn void machine_exit(void *result);
+
 #endif

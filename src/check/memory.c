@@ -49,8 +49,8 @@ static unsigned puts_count, puts_capacity;
 /* The linker's names for the ends of the program's own data. */
 extern char __data_start[] __attribute__((weak));
 extern char _end[] __attribute__((weak));
-extern char __start_bide_thread_local[];
-extern char __stop_bide_thread_local[];
+extern char __start_bide_thread_local[] __attribute__((weak));
+extern char __stop_bide_thread_local[] __attribute__((weak));
 
 void *memory_mapped(size_t size)
 {
@@ -235,11 +235,30 @@ void memory_describe(uintptr_t address, char *text, size_t size)
     snprintf(text, size, is_in(&model, address) ? "a stack" : "a static variable");
 }
 
-void *memory_allocate(size_t size)
+void memory_describe_outside(uintptr_t address, char *text, size_t size)
+{
+    const heap_block *before = NULL;
+    for (unsigned i = 0; i < blocks_count; i++) {
+        const heap_block *b = &blocks[i];
+        if ((uintptr_t)b->memory <= address && (before == NULL || b->memory > before->memory))
+            before = b;
+    }
+    if (before == NULL)
+        snprintf(text, size, "memory that is not allocated");
+    else
+        snprintf(text, size, "byte %zu of a block of %zu bytes",
+                 address - (uintptr_t)before->memory, before->size);
+}
+
+void *memory_allocate(size_t alignment, size_t size)
 {
     execution_end_trial();
     unsigned thread = execution_thread();
-    size_t alignment = size >= 64 ? 64 : 16;
+    size_t least = size >= 64 ? 64 : 16;
+    if (alignment < least)
+        alignment = least;
+    if (alignment > HEAP_SIZE)
+        return NULL;
     size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);
     if (size > HEAP_SIZE || begin + size + 16 > HEAP_SIZE || blocks_count == BLOCKS)
         return NULL;
@@ -260,6 +279,21 @@ bool memory_free(const void *memory, size_t *size)
         }
     }
     return false;
+}
+
+bool memory_is_in_heap(const void *memory)
+{
+    return model.begin != NULL && (const char *)memory >= heap_of(0) &&
+           (const char *)memory < heap_of(THREADS);
+}
+
+size_t memory_block_size(const void *memory)
+{
+    for (unsigned i = 0; i < blocks_count; i++) {
+        if (blocks[i].memory == memory)
+            return blocks[i].size;
+    }
+    return 0;
 }
 
 unsigned memory_leaked(size_t *bytes)

@@ -23,16 +23,25 @@ void memory_reset(void);
 void memory_restore(void);
 
 /* For the running thread. */
-void *memory_allocate(size_t size); /* NULL: there is no more */
+/* `alignment`: a power of two, or 0. NULL: there is no more. */
+void *memory_allocate(size_t alignment, size_t size);
 
 /* Frees a block, and sets its size. False: there is no such block. */
 bool memory_free(const void *memory, size_t *size);
+
+bool memory_is_in_heap(const void *memory);
+
+/* 0: it is not a block. */
+size_t memory_block_size(const void *memory);
 
 /* The number of blocks that are still allocated. */
 unsigned memory_leaked(size_t *bytes);
 
 /* Describes an address in words. */
 void memory_describe(uintptr_t address, char *text, size_t size);
+
+/* The same for an address in the heap that is in no block: says by which block it is. */
+void memory_describe_outside(uintptr_t address, char *text, size_t size);
 
 /* The value of `size` bytes at an address. */
 uint64_t memory_value(uintptr_t address, size_t size);

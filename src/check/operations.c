@@ -5,6 +5,7 @@
 #include "bide/extend/root.h"
 
 #include "accesses.h"
+#include "heap.h"
 #include "locals.h"
 #include "machine.h"
 #include "memory.h"
@@ -220,12 +221,7 @@ void *bide_check_alloc(size_t size)
 {
     if (!execution_is_running())
         return malloc(size);
-    rounds_act(ACT_OTHER, NULL, 0, 0);
-    machine_settle();
-    void *memory = memory_allocate(size);
-    if (memory == NULL)
-        execution_found(BIDE_CHECK_BAD_SCENARIO, "the scenario allocates too much");
-    return memory;
+    return heap_allocate(0, size);
 }
 
 void bide_check_free(void *memory)
@@ -234,11 +230,7 @@ void bide_check_free(void *memory)
         free(memory);
         return;
     }
-    if (memory == NULL)
-        return;
-    rounds_act(ACT_OTHER, NULL, 0, 0);
-    machine_settle();
-    accesses_free(memory, __builtin_return_address(0));
+    heap_free(memory, __builtin_return_address(0));
 }
 
 /* ---- The rest ---- */

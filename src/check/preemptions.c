@@ -46,7 +46,7 @@ static bool is_reportable(const graph *g, const unsigned before[THREADS], unsign
         const event *e = NULL;
         while (position[t] < g->threads[t].count && (e = held_up(g, position, t)) == NULL)
             position[t]++;
-        unsigned cost = e != NULL && e->op.wait == WAIT_NEVER;
+        unsigned cost = e != NULL && (e->op.wait == WAIT_NEVER || e->op.is_tried);
         if (cost <= preemptions && is_reportable(g, position, preemptions - cost))
             return true;
     }

@@ -1,53 +1,78 @@
-/*
- * The mutexes, conditions and threads of check_pthread.h, as steps of the machine.
- *
- * A mutex is a hidden word that is 0 when the mutex is free. Locking is a read-modify-write that waits
- * for 0. A condition is a list of sleepers (platform.c). A waiter enlists before it unlocks the mutex,
- * so it misses no signal that is sent under the mutex. A thread is started and joined by machine.c.
- */
+/* The functions of check_pthread.h. */
+#define _GNU_SOURCE
 #include "bide/check_pthread.h"
 
 #include "locks.h"
 #include "machine.h"
-#include "memory.h"
+#include "posix.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
-static const operation lock = {.step = STEP_LOCK,
-                               .order = bide_check_acquire_,
-                               .is_rmw = true,
-                               .wait = WAIT_UNTIL_EQUAL,
-                               .expected = 0};
+int posix_type_of(const void *mutex)
+{
+#ifdef __GLIBC__
+    int kind;
+    memcpy(&kind, (const char *)mutex + offsetof(pthread_mutex_t, __data.__kind), sizeof kind);
+    kind &= 3; /* the other bits say that it is robust, shared, ... */
+    return kind == PTHREAD_MUTEX_RECURSIVE || kind == PTHREAD_MUTEX_ERRORCHECK
+               ? kind
+               : PTHREAD_MUTEX_NORMAL;
+#else
+    (void)mutex;
+    return PTHREAD_MUTEX_NORMAL;
+#endif
+}
+
+void posix_set_type(void *mutex, int type)
+{
+#ifdef __GLIBC__
+    memcpy((char *)mutex + offsetof(pthread_mutex_t, __data.__kind), &type, sizeof type);
+#else
+    (void)mutex;
+    (void)type;
+#endif
+}
+
+int posix_type_in(const pthread_mutexattr_t *attributes)
+{
+    int type = PTHREAD_MUTEX_NORMAL;
+    if (attributes != NULL)
+        pthread_mutexattr_gettype(attributes, &type);
+    return type;
+}
+
+int bide_check_mutex_init_(bide_check_site_ *site, pthread_mutex_t *mutex,
+                           const pthread_mutexattr_t *attributes)
+{
+    posix_set_type(mutex, posix_type_in(attributes));
+    lock_create((uintptr_t)mutex, site);
+    return 0;
+}
+
+int bide_check_mutex_destroy_(bide_check_site_ *site, pthread_mutex_t *mutex)
+{
+    lock_destroy((uintptr_t)mutex, site);
+    return 0;
+}
 
 int bide_check_mutex_lock_(bide_check_site_ *site, pthread_mutex_t *mutex)
 {
-    operation op = lock;
-    reference load;
-    op.site = site;
-    machine_load(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, NULL, &load);
-    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 1, &load);
-    return 0;
+    return lock_mutex((uintptr_t)mutex, posix_type_of(mutex), LOCK_WAIT, site);
 }
 
 int bide_check_mutex_trylock_(bide_check_site_ *site, pthread_mutex_t *mutex)
 {
-    operation op = {
-        .site = site, .step = STEP_COMPARE_EXCHANGE, .order = bide_check_acquire_, .is_rmw = true};
-    reference load;
-    machine_load(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, NULL, &load);
-    if (!execution_event(load)->is_rmw)
-        return EBUSY;
-    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 1, &load);
-    return 0;
+    return lock_mutex((uintptr_t)mutex, posix_type_of(mutex), LOCK_TRY, site);
 }
 
 int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
 {
-    operation op = {.site = site, .step = STEP_UNLOCK, .order = bide_check_release_};
-    machine_store(&op, (uintptr_t)mutex, 1, HIDDEN_LOCK, 0, NULL);
-    return 0;
+    return lock_release_mutex((uintptr_t)mutex, posix_type_of(mutex), site);
 }
 
+/* A waiter enlists before it unlocks the mutex, so it misses no signal that is sent under the mutex. */
 static int cond_wait(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex,
                      bool has_deadline)
 {

@@ -33,9 +33,6 @@ static const unsigned char preserved[] = {
 #endif
 };
 
-extern char __start_bide_thread_local[];
-extern char __stop_bide_thread_local[];
-
 typedef struct calling_frame {
     const void *code;
     uintptr_t stack; /* 0: not found */
@@ -73,15 +70,17 @@ bool snapshot_take(snapshot_buffer *to, unsigned *size)
 #endif
     const fiber *f = &execution_running()->fiber;
     calling_frame frame = {.code = the_execution.caller};
+    execution_enter_checker();
     _Unwind_Backtrace(look_at_frame, &frame);
+    execution_leave_checker();
     uintptr_t end = (uintptr_t)f->stack + f->stack_size;
     if (frame.stack <= (uintptr_t)f->stack || frame.stack >= end)
         return false;
     unsigned before = to->used;
     append(to, &frame, sizeof frame);
     append(to, (const void *)frame.stack, end - frame.stack);
-    append(to, __start_bide_thread_local,
-           (uintptr_t)__stop_bide_thread_local - (uintptr_t)__start_bide_thread_local);
+    for (unsigned i = 0; i < FIBER_REGIONS; i++)
+        append(to, fiber_regions[i].begin, fiber_regions[i].size);
     *size = to->used - before;
     return true;
 }

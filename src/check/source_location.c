@@ -5,6 +5,9 @@
 #define _GNU_SOURCE
 #include "source_location.h"
 
+#include "execution.h"
+#include "heap.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,12 +49,13 @@ static unsigned find_code(const void *code, char *function, size_t function_size
     for (int i = 0; i < 2; i++) {
         snprintf(command, sizeof command, "addr2line -f -e '%s' %#" PRIxPTR " 2>/dev/null", program,
                  i == 0 ? address - base : address);
+        execution_enter_checker();
         FILE *pipe = popen(command, "r");
-        if (pipe == NULL)
-            return 0;
-        bool known = fgets(function, (int)function_size, pipe) != NULL &&
+        bool known = pipe != NULL && fgets(function, (int)function_size, pipe) != NULL &&
                      fgets(file, (int)file_size, pipe) != NULL && file[0] != '?';
-        pclose(pipe);
+        if (pipe != NULL)
+            pclose(pipe);
+        execution_leave_checker();
         char *colon = known ? strrchr(file, ':') : NULL;
         unsigned line = colon != NULL ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
         if (line != 0) {
@@ -73,8 +77,10 @@ void source_location_resolve(const bide_check_site_ *site)
         (bide_check_site_ *)(uintptr_t)site; /* an unresolved record is writable */
     char function[256], file[400];
     s->line = find_code(source_location_code(site), function, sizeof function, file, sizeof file);
+    execution_enter_checker();
     s->file = strdup(s->line != 0 ? file : "?");
     s->function = strdup(s->line != 0 ? function : "?");
+    execution_leave_checker();
     if (s->file == NULL || s->function == NULL)
         abort();
 }
@@ -117,7 +123,7 @@ bide_check_site_ *source_location_of_code(const void *code)
         s = s->next;
     if (s != NULL)
         return &s->site;
-    s = calloc(1, sizeof *s);
+    s = heap_own_resized(NULL, sizeof *s);
     if (s == NULL)
         abort();
     s->site = (bide_check_site_){source_location_unresolved, "", "", 0, 0};

@@ -3,6 +3,8 @@
  */
 #include "storage.h"
 
+#include "heap.h"
+
 #include "bide/platform.h"
 
 #include <stdio.h>
@@ -25,7 +27,7 @@ void *grown(void *array, unsigned *capacity, unsigned needed, size_t size)
     unsigned larger = *capacity == 0 ? needed : *capacity * 2;
     while (larger < needed)
         larger *= 2;
-    array = check_memory(realloc(array, larger * size));
+    array = check_memory(heap_own_resized(array, larger * size));
     memset((char *)array + *capacity * size, 0, (larger - *capacity) * size);
     *capacity = larger;
     return array;
@@ -55,7 +57,7 @@ void *scratch(size_t size)
             current = current->next;
         } else {
             size_t larger = size > 65536 ? size : 65536;
-            scratch_block *added = check_memory(malloc(sizeof *added + larger));
+            scratch_block *added = check_memory(heap_own_resized(NULL, sizeof *added + larger));
             added->next = NULL;
             added->size = larger;
             if (current == NULL)

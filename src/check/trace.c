@@ -5,6 +5,7 @@
 #include "trace.h"
 
 #include "execution.h"
+#include "locations.h"
 #include "machine.h"
 #include "memory.h"
 #include "orders.h"
@@ -72,7 +73,7 @@ static const char *object_of(const event *e)
     const char *object = e->op.site->object;
     if (*object != '\0' || e->kind > EVENT_STORE)
         return *object == '&' ? object + 1 : object;
-    memory_describe(the_checker.g->locations[e->location].address, where, sizeof where);
+    memory_describe(location_address(the_checker.g, e->location), where, sizeof where);
     return where;
 }
 

@@ -7,7 +7,8 @@
 void command_ping(struct client *client)
 {
     bool has_text = client->request.count == 2;
-    if (client->subscription_count > 0) { /* among messages it looks like one */
+    if (client->subscription_count > 0 &&
+        client->protocol == 2) { /* among messages it looks like one */
         reply_array(client, 2);
         reply_bulk(client, bytes_of("pong"));
         reply_bulk(client, has_text ? client_argument(client, 1) : bytes_of(""));
@@ -83,12 +84,12 @@ void command_config(struct client *client)
             continue;
         reply_bulk(client, bytes_of(parameters[i][0]));
         reply_bulk(client, bytes_of(parameters[i][1]));
-        count += 2;
+        count++;
     }
-    reply_finish_array(client, begin, count);
+    reply_finish_map(client, begin, count);
 }
 
-/* ---- COMMAND, HELLO, CLIENT ---- */
+/* ---- COMMAND ---- */
 
 static void reply_command(struct client *client, const struct command *command)
 {
@@ -102,11 +103,11 @@ static void reply_command(struct client *client, const struct command *command)
                              ? command->min_arguments
                              : -command->min_arguments);
     reply_array(client, 1);
-    if (command->kind == READS)
+    if ((command->kind & READS) != 0)
         REPLY(client, "+readonly");
-    else if (command->kind == WRITES)
+    else if ((command->kind & WRITES) != 0)
         REPLY(client, "+write");
-    else if (command->kind == MESSAGES)
+    else if ((command->kind & MESSAGES) != 0)
         REPLY(client, "+pubsub");
     else
         REPLY(client, "+fast");
@@ -126,7 +127,7 @@ void command_command(struct client *client)
     } else if (bytes_are(word, "COUNT")) {
         reply_number(client, (int64_t)command_count);
     } else if (bytes_are(word, "DOCS")) {
-        reply_array(client, 0);
+        reply_map(client, 0);
     } else {
         REPLY(client, "-ERR unknown subcommand of 'command'");
     }
@@ -148,29 +149,53 @@ static bool is_name(struct bytes name)
     return true;
 }
 
-void command_hello(struct client *client)
+/* ---- Passwords ---- */
+
+/* Compares in a time that depends on the given password's size only. */
+static bool is_password(const struct client *client, struct bytes given)
 {
-    int64_t version = 2;
-    if (client->request.count > 1 &&
-        (!number_read(client_argument(client, 1), &version) || version != 2)) {
-        REPLY(client, "-NOPROTO unsupported protocol version: this server speaks 2");
-        return;
+    const struct bytes password = bytes_of(client->kv->options.password);
+    volatile unsigned char difference = given.size != password.size;
+    for (size_t i = 0; i < given.size; i++)
+        difference |= (unsigned char)(given.data[i] ^ password.data[i % password.size]);
+    return difference == 0;
+}
+
+/* Replies with an error and returns false if the user, NULL for the only one, and password are wrong. */
+static bool authenticate(struct client *client, struct bytes user, struct bytes password)
+{
+    bool is_user = user.data == NULL || (user.size == 7 && memcmp(user.data, "default", 7) == 0);
+    bool has_password = client->kv->options.password != NULL;
+    if (!is_user || (has_password && !is_password(client, password))) {
+        REPLY(client, "-WRONGPASS invalid username-password pair or user is disabled.");
+        return false;
     }
-    for (size_t i = 2; i < client->request.count; i += 2) {
-        if (!bytes_are(client_argument(client, i), "SETNAME") || i + 1 == client->request.count ||
-            !is_name(client_argument(client, i + 1))) {
-            reply_syntax_error(client);
-            return;
-        }
-        set_name(client, client_argument(client, i + 1));
-    }
-    reply_array(client, 14);
+    client->is_authenticated = true;
+    return true;
+}
+
+void command_auth(struct client *client)
+{
+    size_t count = client->request.count;
+    struct bytes user = count == 3 ? client_argument(client, 1) : (struct bytes){NULL, 0};
+    if (count == 2 && client->kv->options.password == NULL)
+        REPLY(client, "-ERR AUTH <password> called without any password configured for the default "
+                      "user. Are you sure your configuration is correct?");
+    else if (authenticate(client, user, client_argument(client, count - 1)))
+        reply_ok(client);
+}
+
+/* ---- The connection ---- */
+
+static void reply_hello(struct client *client)
+{
+    reply_map(client, 7);
     reply_bulk(client, bytes_of("server"));
     reply_bulk(client, bytes_of("kv"));
     reply_bulk(client, bytes_of("version"));
     reply_bulk(client, bytes_of(BIDE_VERSION_TEXT));
     reply_bulk(client, bytes_of("proto"));
-    reply_number(client, 2);
+    reply_number(client, client->protocol);
     reply_bulk(client, bytes_of("id"));
     reply_number(client, (int64_t)client->id);
     reply_bulk(client, bytes_of("mode"));
@@ -180,6 +205,60 @@ void command_hello(struct client *client)
     reply_bulk(client, bytes_of("modules"));
     reply_array(client, 0);
 }
+
+/* HELLO [version [AUTH user password] [SETNAME name]]: nothing of it counts if a part is wrong. */
+void command_hello(struct client *client)
+{
+    size_t count = client->request.count;
+    struct bytes name = {NULL, 0};
+    int64_t version = client->protocol;
+    if (count > 1 &&
+        (!number_read(client_argument(client, 1), &version) || version < 2 || version > 3)) {
+        REPLY(client, "-NOPROTO unsupported protocol version");
+        return;
+    }
+    for (size_t i = 2; i < count;) {
+        struct bytes word = client_argument(client, i);
+        if (bytes_are(word, "AUTH") && i + 2 < count) {
+            if (!authenticate(client, client_argument(client, i + 1),
+                              client_argument(client, i + 2)))
+                return;
+            i += 3;
+        } else if (bytes_are(word, "SETNAME") && i + 1 < count &&
+                   is_name(client_argument(client, i + 1))) {
+            name = client_argument(client, i + 1);
+            i += 2;
+        } else {
+            reply_error(client, "-ERR Syntax error in HELLO option '%.*s'",
+                        word.size < 128 ? (int)word.size : 128, word.data);
+            return;
+        }
+    }
+    if (!client->is_authenticated) {
+        REPLY(client, "-NOAUTH HELLO must be called with the client already authenticated, "
+                      "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
+                      "authenticate the client and select the RESP protocol version at the same "
+                      "time");
+        return;
+    }
+    if (name.data != NULL)
+        set_name(client, name);
+    client->protocol = (unsigned)version;
+    reply_hello(client);
+}
+
+/* The client is as if it had just connected. */
+void command_reset(struct client *client)
+{
+    transaction_clear(client);
+    pubsub_remove_client(client);
+    buffer_free(&client->name);
+    client->protocol = 2;
+    client->is_authenticated = client->kv->options.password == NULL;
+    REPLY(client, "+RESET");
+}
+
+/* ---- CLIENT ---- */
 
 /* Lists every client, one on each line. */
 static void list_clients(struct client *client)
@@ -206,7 +285,7 @@ static void list_clients(struct client *client)
     }
     buffer_append(&text, client->out.data + client->out.begin + begin, size);
     client->out.end -= size;
-    reply_bulk(client, (struct bytes){text.data, size});
+    reply_text(client, (struct bytes){text.data, size});
     buffer_free(&text);
 }
 
@@ -248,7 +327,7 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         text, size,
         "# Server\r\nredis_version:7.0.0\r\nserver_name:kv\r\nbide_version:%s\r\nio:%s\r\n"
         "process_id:%ld\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n\r\n"
-        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n\r\n"
+        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\ntotal_watched_keys:%zu\r\n\r\n"
         "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
         "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
         "aof_enabled:%d\r\naof_last_write_status:%s\r\naof_rewrite_in_progress:%d\r\naof_current_"
@@ -262,8 +341,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count, kv->options.clients,
-        (unsigned long long)kv->changes, kv->is_saving, (long long)kv->last_save / 1000,
-        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
+        kv->watching.keys.count, (unsigned long long)kv->changes, kv->is_saving,
+        (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
         kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
         (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
         (unsigned long long)kv->connections, (unsigned long long)kv->commands,
@@ -275,14 +354,43 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         keys->keys.expiry_count);
 }
 
-void command_info(struct client *client)
+/* True if the client wants the section: it names it, or all, or none at all. */
+static bool is_wanted(struct client *client, struct bytes section)
 {
-    char text[4096];
-    int size = print_info(client->kv, text, sizeof text);
-    reply_bulk(client, (struct bytes){text, (size_t)size});
+    char name[32];
+    bide_assert(section.size < sizeof name);
+    for (size_t i = 0; i < section.size; i++)
+        name[i] = (char)(section.data[i] & ~0x20); /* a capital letter */
+    name[section.size] = '\0';
+    for (size_t i = 1; i < client->request.count; i++) {
+        struct bytes word = client_argument(client, i);
+        if (bytes_are(word, name) || bytes_are(word, "ALL") || bytes_are(word, "DEFAULT") ||
+            bytes_are(word, "EVERYTHING"))
+            return true;
+    }
+    return client->request.count == 1;
 }
 
-/* ---- Actions that take time: the client's coroutine performs them ---- */
+/* A section begins with its name, "# Name\r\n", and an empty line is between two. */
+void command_info(struct client *client)
+{
+    char text[4096], wanted[sizeof text];
+    print_info(client->kv, text, sizeof text);
+    size_t size = 0;
+    for (const char *at = text, *next; at != NULL; at = next) {
+        struct bytes name = {at + 2, strcspn(at + 2, "\r")};
+        next = strstr(at, "\r\n\r\n");
+        next = next != NULL ? next + 4 : NULL;
+        size_t length = next != NULL ? (size_t)(next - at) : strlen(at);
+        if (!is_wanted(client, name))
+            continue;
+        memcpy(wanted + size, at, length);
+        size += length;
+    }
+    reply_text(client, (struct bytes){wanted, size});
+}
+
+/* ---- Saving and stopping: actions that take time are left to coroutines ---- */
 
 static bool has_snapshot(struct client *client)
 {
@@ -302,8 +410,11 @@ void command_bgsave(struct client *client)
 {
     if (client->kv->is_saving)
         REPLY(client, "-ERR Background save already in progress");
-    else if (has_snapshot(client))
-        client->control = CONTROL_SAVE_LATER;
+    else if (has_snapshot(client)) {
+        client->kv->wants_snapshot = true;
+        bide_single_consumer_auto_event_set(&client->kv->save_wanted);
+        REPLY(client, "+Background saving started");
+    }
 }
 
 void command_bgrewriteaof(struct client *client)
@@ -312,8 +423,11 @@ void command_bgrewriteaof(struct client *client)
         REPLY(client, "-ERR no append-only file: the server was started without --append-only");
     else if (client->kv->journal.is_rewriting)
         REPLY(client, "-ERR Background append only file rewriting already in progress");
-    else
-        client->control = CONTROL_REWRITE;
+    else {
+        client->kv->wants_rewrite = true;
+        bide_single_consumer_auto_event_set(&client->kv->save_wanted);
+        REPLY(client, "+Background append only file rewriting started");
+    }
 }
 
 void command_lastsave(struct client *client)

@@ -166,6 +166,30 @@ void buffer_free(struct buffer *buffer)
     *buffer = (struct buffer){0};
 }
 
+/* ---- Lines and bulk strings of the protocol ---- */
+
+void buffer_append_line(struct buffer *buffer, char type, int64_t number)
+{
+    char *text = buffer->data + buffer->end;
+    size_t size = 2;
+    bide_assert(buffer->capacity - buffer->end >= LINE_SIZE);
+    text[0] = type;
+    if (number >= 0 && number < 10)
+        text[1] = (char)('0' + number);
+    else
+        size = 1 + number_print(text + 1, number);
+    text[size] = '\r';
+    text[size + 1] = '\n';
+    buffer->end += size + 2;
+}
+
+void buffer_append_bulk(struct buffer *buffer, struct bytes bytes)
+{
+    buffer_append_line(buffer, '$', (int64_t)bytes.size);
+    buffer_append(buffer, bytes.data, bytes.size);
+    buffer_append(buffer, "\r\n", 2);
+}
+
 /* ---- A hash ---- */
 
 static uint64_t rotate_left(uint64_t word, unsigned by)

@@ -20,6 +20,11 @@ static inline struct bytes bytes_of(const char *text)
     return (struct bytes){text, strlen(text)};
 }
 
+static inline bool bytes_equal(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
 /* Compares with a word, ignoring case. `word` is in capitals. */
 bool bytes_are(struct bytes bytes, const char *word);
 
@@ -84,6 +89,17 @@ static inline void buffer_append(struct buffer *buffer, const void *data, size_t
 void buffer_clear(struct buffer *buffer, size_t max_capacity);
 
 void buffer_free(struct buffer *buffer);
+
+/* ---- Lines and bulk strings of the protocol ---- */
+
+/* The longest line, and the most that a bulk string has besides its bytes. */
+enum { LINE_SIZE = NUMBER_SIZE + 3, BULK_EXTRA = LINE_SIZE + 2 };
+
+/* Appends a type byte, a number and a newline to reserved space: LINE_SIZE bytes at most. */
+void buffer_append_line(struct buffer *buffer, char type, int64_t number);
+
+/* Appends a bulk string to reserved space: its size and BULK_EXTRA bytes at most. */
+void buffer_append_bulk(struct buffer *buffer, struct bytes bytes);
 
 /* ---- A hash ---- */
 

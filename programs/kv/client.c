@@ -4,6 +4,7 @@
  */
 #include "tasks.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -27,14 +28,6 @@ async int run_control_request(struct client *client)
             reply_ok(client);
         else
             reply_error(client, "-ERR %s: %s", kv->options.snapshot, strerror(-status));
-    } else if (control == CONTROL_SAVE_LATER) {
-        kv->wants_snapshot = true;
-        bide_single_consumer_auto_event_set(&kv->save_wanted);
-        REPLY(client, "+Background saving started");
-    } else if (control == CONTROL_REWRITE) {
-        kv->wants_rewrite = true;
-        bide_single_consumer_auto_event_set(&kv->save_wanted);
-        REPLY(client, "+Background append only file rewriting started");
     } else if (control == CONTROL_STOP) {
         bide_single_consumer_auto_event_set(&kv->stop);
     }
@@ -167,12 +160,31 @@ async int send_messages(struct client *client)
 
 /* ---- The lifetime of a client ---- */
 
+static bool is_on_this_machine(const bide_address *peer)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* version 4 in version 6 */
+    const uint8_t *ip = peer->any.v6.sin6_addr.s6_addr;
+    switch (peer->any.generic.sa_family) {
+    case AF_UNIX:
+        return true;
+    case AF_INET:
+        return ntohl(peer->any.v4.sin_addr.s_addr) >> 24 == 127;
+    case AF_INET6:
+        return IN6_IS_ADDR_LOOPBACK(&peer->any.v6.sin6_addr) ||
+               (memcmp(ip, mapped, sizeof mapped) == 0 && ip[12] == 127);
+    default:
+        return false;
+    }
+}
+
 static void client_init(struct client *client, bide_connection *connection)
 {
     struct kv *kv = connection->server->argument;
     *client = (struct client){.kv = kv,
                               .socket = &connection->socket,
                               .id = ++kv->last_id,
+                              .protocol = 2,
+                              .is_authenticated = kv->options.password == NULL,
                               .next = kv->clients,
                               .link = &kv->clients};
     bide_single_consumer_auto_event_init(&client->messages, false);
@@ -185,9 +197,26 @@ static void client_init(struct client *client, bide_connection *connection)
     bide_set_no_delay(client->socket, true);
 }
 
+/*
+ * Protected mode: without a password, only clients on this machine are served, whatever address the
+ * server listens on.
+ */
+static void reject_distant_client(struct client *client)
+{
+    const struct options *options = &client->kv->options;
+    bide_address peer;
+    if (options->password != NULL || !options->is_protected ||
+        (bide_peer_address(client->socket, &peer) == 0 && is_on_this_machine(&peer)))
+        return;
+    REPLY(client, "-DENIED the server has no password, so it only serves clients on its own "
+                  "machine: start it with --password-file, or with --protected-mode no");
+    client->is_closing = true;
+}
+
 static void client_destroy(struct client *client)
 {
     pubsub_remove_client(client);
+    transaction_clear(client);
     bide_assert(client->subscription_count == 0 && client->kv->client_count > 0);
     *client->link = client->next;
     if (client->next != NULL)
@@ -204,6 +233,7 @@ async int client_serve(bide_connection *connection)
 {
     struct client client;
     client_init(&client, connection);
+    reject_distant_client(&client);
     defer client_destroy(&client);
     int status = await receive_requests(&client, true);
     if (client.has_subscribed && status == 0)

@@ -8,6 +8,7 @@
 #define KV_CLIENT_H
 
 #include "request.h"
+#include "transaction.h"
 
 #include <bide/bide.h>
 
@@ -22,7 +23,7 @@ enum {
 };
 
 /* An action that a request leaves to its client's coroutine, because it takes time. */
-enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_SAVE_LATER, CONTROL_REWRITE, CONTROL_STOP };
+enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP };
 
 struct reply_range {
     size_t begin, end; /* from out.begin on */
@@ -41,11 +42,15 @@ struct client {
     struct buffer
         changes; /* struct reply_range of the replies in `out` that report changes of keys */
     enum control control;
-    size_t work;         /* since others had their turn */
-    bool is_closing;     /* disconnect when `out` has been sent */
-    bool is_broken;      /* disconnect at once: no memory for a reply, or too slow */
-    bool has_subscribed; /* at any time */
-    size_t sending;      /* bytes that a subscriber's other coroutine has taken from `out` */
+    unsigned protocol;     /* version of RESP: 2, or 3 after HELLO 3 */
+    bool is_authenticated; /* or there is no password */
+    size_t work;           /* since others had their turn */
+    bool is_closing;       /* disconnect when `out` has been sent */
+    bool is_broken;        /* disconnect at once: no memory for a reply, or too slow */
+    bool has_subscribed;   /* at any time */
+    size_t sending;        /* bytes that a subscriber's other coroutine has taken from `out` */
+
+    struct transaction transaction;
 
     struct subscription *subscriptions; /* newest first */
     size_t subscription_count;
@@ -59,6 +64,12 @@ static inline struct bytes client_argument(const struct client *client, size_t i
     const struct argument *argument = &request_arguments(&client->request)[i];
     return (struct bytes){client->in.data + client->in.begin + argument->offset, argument->size};
 }
+
+/*
+ * Appends the request as an array of bulk strings, with `name` in place of its own. Returns false if
+ * memory is exhausted.
+ */
+bool request_append(struct buffer *buffer, const struct client *client, struct bytes name);
 
 /* ---- Replies ---- */
 
@@ -87,12 +98,25 @@ static inline void reply_ok(struct client *client)
 
 static inline void reply_nothing(struct client *client)
 {
-    REPLY(client, "$-1");
+    if (client->protocol == 3)
+        REPLY(client, "_");
+    else
+        REPLY(client, "$-1");
 }
 
+/* A short text without newlines. */
+void reply_simple(struct client *client, const char *text);
 void reply_bulk(struct client *client, struct bytes bytes);
 void reply_number(struct client *client, int64_t number);
 void reply_array(struct client *client, size_t count);
+/* Pairs of a name and a value: with RESP2, an array of both. */
+void reply_map(struct client *client, size_t pairs);
+/* A message that no request has asked for: with RESP2, an array. */
+void reply_push(struct client *client, size_t count);
+/* A text with newlines, for people. */
+void reply_text(struct client *client, struct bytes text);
+/* An array that does not exist, as opposed to one that is empty. */
+void reply_null_array(struct client *client);
 void reply_error(struct client *client, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

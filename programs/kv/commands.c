@@ -9,23 +9,68 @@ const struct command commands[] = {
     {"PSETEX", command_psetex, 4, 4, WRITES, 1, 1, 1},
     {"GETSET", command_getset, 3, 3, WRITES, 1, 1, 1},
     {"GETDEL", command_getdel, 2, 2, WRITES, 1, 1, 1},
+    {"GETEX", command_getex, 2, -1, WRITES, 1, 1, 1},
+    {"GETRANGE", command_getrange, 4, 4, READS, 1, 1, 1},
+    {"SUBSTR", command_getrange, 4, 4, READS, 1, 1, 1},
+    {"SETRANGE", command_setrange, 4, 4, WRITES, 1, 1, 1},
     {"MGET", command_mget, 2, -1, READS, 1, -1, 1},
     {"MSET", command_mset, 3, -1, WRITES, 1, -1, 2},
+    {"MSETNX", command_msetnx, 3, -1, WRITES, 1, -1, 2},
     {"APPEND", command_append, 3, 3, WRITES, 1, 1, 1},
     {"STRLEN", command_strlen, 2, 2, READS, 1, 1, 1},
     {"INCR", command_incr, 2, 2, WRITES, 1, 1, 1},
     {"DECR", command_decr, 2, 2, WRITES, 1, 1, 1},
     {"INCRBY", command_incrby, 3, 3, WRITES, 1, 1, 1},
     {"DECRBY", command_decrby, 3, 3, WRITES, 1, 1, 1},
+    {"INCRBYFLOAT", command_incrbyfloat, 3, 3, WRITES, 1, 1, 1},
+    {"HSET", command_hset, 4, -1, WRITES, 1, 1, 1},
+    {"HMSET", command_hmset, 4, -1, WRITES, 1, 1, 1},
+    {"HSETNX", command_hsetnx, 4, 4, WRITES, 1, 1, 1},
+    {"HDEL", command_hdel, 3, -1, WRITES, 1, 1, 1},
+    {"HINCRBY", command_hincrby, 4, 4, WRITES, 1, 1, 1},
+    {"HINCRBYFLOAT", command_hincrbyfloat, 4, 4, WRITES, 1, 1, 1},
+    {"HGET", command_hget, 3, 3, READS, 1, 1, 1},
+    {"HSTRLEN", command_hstrlen, 3, 3, READS, 1, 1, 1},
+    {"HEXISTS", command_hexists, 3, 3, READS, 1, 1, 1},
+    {"HLEN", command_hlen, 2, 2, READS, 1, 1, 1},
+    {"HMGET", command_hmget, 3, -1, READS, 1, 1, 1},
+    {"HGETALL", command_hgetall, 2, 2, READS, 1, 1, 1},
+    {"HKEYS", command_hkeys, 2, 2, READS, 1, 1, 1},
+    {"HVALS", command_hvals, 2, 2, READS, 1, 1, 1},
+    {"HSCAN", command_hscan, 3, -1, READS, 1, 1, 1},
+    {"LPUSH", command_lpush, 3, -1, WRITES, 1, 1, 1},
+    {"RPUSH", command_rpush, 3, -1, WRITES, 1, 1, 1},
+    {"LPUSHX", command_lpushx, 3, -1, WRITES, 1, 1, 1},
+    {"RPUSHX", command_rpushx, 3, -1, WRITES, 1, 1, 1},
+    {"LPOP", command_lpop, 2, 3, WRITES, 1, 1, 1},
+    {"RPOP", command_rpop, 2, 3, WRITES, 1, 1, 1},
+    {"LMOVE", command_lmove, 5, 5, WRITES, 1, 2, 1},
+    {"RPOPLPUSH", command_rpoplpush, 3, 3, WRITES, 1, 2, 1},
+    {"LLEN", command_llen, 2, 2, READS, 1, 1, 1},
+    {"LINDEX", command_lindex, 3, 3, READS, 1, 1, 1},
+    {"LRANGE", command_lrange, 4, 4, READS, 1, 1, 1},
+    {"LPOS", command_lpos, 3, -1, READS, 1, 1, 1},
+    {"LSET", command_lset, 4, 4, WRITES, 1, 1, 1},
+    {"LINSERT", command_linsert, 5, 5, WRITES, 1, 1, 1},
+    {"LREM", command_lrem, 4, 4, WRITES, 1, 1, 1},
+    {"LTRIM", command_ltrim, 4, 4, WRITES, 1, 1, 1},
+    {"OBJECT", command_object, 3, 3, READS, 2, 2, 1},
     {"DEL", command_del, 2, -1, WRITES, 1, -1, 1},
     {"UNLINK", command_del, 2, -1, WRITES, 1, -1, 1},
     {"EXISTS", command_exists, 2, -1, READS, 1, -1, 1},
-    {"EXPIRE", command_expire, 3, 3, WRITES, 1, 1, 1},
-    {"PEXPIRE", command_pexpire, 3, 3, WRITES, 1, 1, 1},
-    {"EXPIREAT", command_expireat, 3, 3, WRITES, 1, 1, 1},
-    {"PEXPIREAT", command_pexpireat, 3, 3, WRITES, 1, 1, 1},
+    {"TOUCH", command_exists, 2, -1, READS, 1, -1, 1},
+    {"RENAME", command_rename, 3, 3, WRITES, 1, 2, 1},
+    {"RENAMENX", command_renamenx, 3, 3, WRITES, 1, 2, 1},
+    {"COPY", command_copy, 3, -1, WRITES, 1, 2, 1},
+    {"RANDOMKEY", command_randomkey, 1, 1, READS, 0, 0, 0},
+    {"EXPIRE", command_expire, 3, -1, WRITES, 1, 1, 1},
+    {"PEXPIRE", command_pexpire, 3, -1, WRITES, 1, 1, 1},
+    {"EXPIREAT", command_expireat, 3, -1, WRITES, 1, 1, 1},
+    {"PEXPIREAT", command_pexpireat, 3, -1, WRITES, 1, 1, 1},
     {"TTL", command_ttl, 2, 2, READS, 1, 1, 1},
     {"PTTL", command_pttl, 2, 2, READS, 1, 1, 1},
+    {"EXPIRETIME", command_expiretime, 2, 2, READS, 1, 1, 1},
+    {"PEXPIRETIME", command_pexpiretime, 2, 2, READS, 1, 1, 1},
     {"PERSIST", command_persist, 2, 2, WRITES, 1, 1, 1},
     {"TYPE", command_type, 2, 2, READS, 1, 1, 1},
     {"KEYS", command_keys, 2, 2, READS, 0, 0, 0},
@@ -34,26 +79,33 @@ const struct command commands[] = {
     {"FLUSHDB", command_flush, 1, 2, WRITES, 0, 0, 0},
     {"FLUSHALL", command_flush, 1, 2, WRITES, 0, 0, 0},
     {"PUBLISH", command_publish, 3, 3, OTHER, 0, 0, 0},
-    {"SUBSCRIBE", command_subscribe, 2, -1, MESSAGES, 0, 0, 0},
-    {"UNSUBSCRIBE", command_unsubscribe, 1, -1, MESSAGES, 0, 0, 0},
-    {"PSUBSCRIBE", command_psubscribe, 2, -1, MESSAGES, 0, 0, 0},
-    {"PUNSUBSCRIBE", command_punsubscribe, 1, -1, MESSAGES, 0, 0, 0},
+    {"SUBSCRIBE", command_subscribe, 2, -1, MESSAGES | ALONE, 0, 0, 0},
+    {"UNSUBSCRIBE", command_unsubscribe, 1, -1, MESSAGES | ALONE, 0, 0, 0},
+    {"PSUBSCRIBE", command_psubscribe, 2, -1, MESSAGES | ALONE, 0, 0, 0},
+    {"PUNSUBSCRIBE", command_punsubscribe, 1, -1, MESSAGES | ALONE, 0, 0, 0},
     {"PUBSUB", command_pubsub, 2, -1, OTHER, 0, 0, 0},
+    {"MULTI", command_multi, 1, 1, OTHER | AT_ONCE, 0, 0, 0},
+    {"EXEC", command_exec, 1, 1, WRITES | AT_ONCE, 0, 0, 0},
+    {"DISCARD", command_discard, 1, 1, OTHER | AT_ONCE, 0, 0, 0},
+    {"WATCH", command_watch, 2, -1, OTHER | AT_ONCE, 1, -1, 1},
+    {"UNWATCH", command_unwatch, 1, 1, OTHER, 0, 0, 0},
     {"PING", command_ping, 1, 2, MESSAGES, 0, 0, 0},
     {"ECHO", command_echo, 2, 2, OTHER, 0, 0, 0},
     {"SELECT", command_select, 2, 2, OTHER, 0, 0, 0},
     {"CONFIG", command_config, 2, -1, OTHER, 0, 0, 0},
     {"COMMAND", command_command, 1, -1, OTHER, 0, 0, 0},
-    {"HELLO", command_hello, 1, -1, OTHER, 0, 0, 0},
+    {"AUTH", command_auth, 2, 3, OTHER | ALONE | OPEN, 0, 0, 0},
+    {"RESET", command_reset, 1, 1, MESSAGES | AT_ONCE | OPEN, 0, 0, 0},
+    {"HELLO", command_hello, 1, -1, OTHER | ALONE | OPEN, 0, 0, 0},
     {"CLIENT", command_client, 2, -1, OTHER, 0, 0, 0},
     {"INFO", command_info, 1, -1, OTHER, 0, 0, 0},
-    {"SAVE", command_save, 1, 1, OTHER, 0, 0, 0},
+    {"SAVE", command_save, 1, 1, OTHER | ALONE, 0, 0, 0},
     {"BGSAVE", command_bgsave, 1, 2, OTHER, 0, 0, 0},
     {"BGREWRITEAOF", command_bgrewriteaof, 1, 1, OTHER, 0, 0, 0},
     {"LASTSAVE", command_lastsave, 1, 1, OTHER, 0, 0, 0},
     {"TIME", command_time, 1, 1, OTHER, 0, 0, 0},
-    {"QUIT", command_quit, 1, -1, MESSAGES, 0, 0, 0},
-    {"SHUTDOWN", command_shutdown, 1, 2, OTHER, 0, 0, 0},
+    {"QUIT", command_quit, 1, -1, MESSAGES | AT_ONCE | OPEN, 0, 0, 0},
+    {"SHUTDOWN", command_shutdown, 1, 2, OTHER | ALONE, 0, 0, 0},
 };
 const size_t command_count = sizeof commands / sizeof *commands;
 
@@ -116,18 +168,56 @@ static const struct command *find_command(struct bytes bytes)
 
 /* ---- Running one ---- */
 
-/* Runs a command that may change keys, and notes which replies report a change. */
+/*
+ * Runs a command that may change keys, and notes which replies report a change. All records of a
+ * command, and so all of a transaction, are in one group, since it never suspends.
+ */
 static void run_change(struct client *client, const struct command *command)
 {
     struct journal *journal = &client->kv->journal;
     size_t records = buffer_used(&journal->filling), replies = buffer_used(&client->out);
-    if (journal->full < 0) {
-        reply_refused(client, journal->full);
-        return;
-    }
     command->run(client);
     if (buffer_used(&journal->filling) > records)
         reply_note_change(client, replies);
+}
+
+bool command_run_queued(struct client *client, bool only_changes)
+{
+    const struct command *command = find_command(client_argument(client, 0));
+    bide_assert(command != NULL);
+    if (only_changes && (command->kind & WRITES) == 0)
+        return false;
+    client->kv->commands++;
+    client->kv->work += client->request.count;
+    command->run(client);
+    return true;
+}
+
+/* Checks a request. If it may not run, replies with an error and returns false. */
+static bool check_command(struct client *client, const struct command *command)
+{
+    struct bytes name = client_argument(client, 0);
+    int count = client->request.count < INT32_MAX ? (int)client->request.count : INT32_MAX;
+    if (command == NULL)
+        reply_error(client, "-ERR unknown command '%.*s'", name.size < 128 ? (int)name.size : 128,
+                    name.data);
+    else if (count < command->min_arguments ||
+             (command->max_arguments >= 0 && count > command->max_arguments))
+        reply_error(client, "-ERR wrong number of arguments for '%.*s' command", (int)name.size,
+                    name.data);
+    else if (!client->is_authenticated && (command->kind & OPEN) == 0)
+        REPLY(client, "-NOAUTH Authentication required.");
+    else if (client->protocol == 2 && client->subscription_count > 0 &&
+             (command->kind & MESSAGES) == 0)
+        reply_error(client,
+                    "-ERR Can't execute '%.*s': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT "
+                    "/ RESET are allowed in this context",
+                    (int)name.size, name.data);
+    else if (client->transaction.is_open && (command->kind & ALONE) != 0)
+        REPLY(client, "-ERR Command not allowed inside a transaction");
+    else
+        return true;
+    return false;
 }
 
 /*
@@ -138,40 +228,34 @@ void command_run(struct client *client)
 {
     struct bytes name = client_argument(client, 0);
     const struct command *command = find_command(name);
-    int count = client->request.count < INT32_MAX ? (int)client->request.count : INT32_MAX;
     client->kv->commands++;
     client->kv->work += client->request.count;
-    if (command == NULL && (bytes_are(name, "POST") || bytes_are(name, "HOST:"))) {
+    if (command == NULL && (bytes_are(name, "POST") || bytes_are(name, "HOST:")))
         client->is_broken = true;
-    } else if (command == NULL) {
-        reply_error(client, "-ERR unknown command '%.*s'", name.size < 128 ? (int)name.size : 128,
-                    name.data);
-    } else if (count < command->min_arguments ||
-               (command->max_arguments >= 0 && count > command->max_arguments)) {
-        reply_error(client, "-ERR wrong number of arguments for '%.*s' command", (int)name.size,
-                    name.data);
-    } else if (client->subscription_count > 0 && command->kind != MESSAGES) {
-        reply_error(client,
-                    "-ERR Can't execute '%.*s': only (P)SUBSCRIBE / (P)UNSUBSCRIBE / PING / QUIT "
-                    "are allowed in this context",
-                    (int)name.size, name.data);
-    } else if (command->kind == WRITES && client->kv->journal.is_on) {
+    else if (!check_command(client, command))
+        client->transaction.is_rejected |= client->transaction.is_open;
+    else if (client->transaction.is_open && (command->kind & AT_ONCE) == 0)
+        transaction_queue(client, command);
+    else if (client->kv->journal.full < 0 && (command->kind & (WRITES | AT_ONCE)) == WRITES)
+        reply_refused(client, client->kv->journal.full); /* (EXEC looks itself) */
+    else if (client->kv->journal.is_on && (command->kind & WRITES) != 0)
         run_change(client, command);
-    } else {
+    else
         command->run(client);
-    }
 }
 
 bool client_run(struct client *client)
 {
     struct kv *kv = client->kv;
     uint64_t begun = kv->work;
+    const struct request_limits few = {REQUEST_BULK_BEFORE_AUTH, 10, REQUEST_LINE};
     kv_update_clock(kv);
     while (!client->is_closing && !client->is_broken) {
         if (buffer_used(&client->in) == 0)
             return false;
         switch (request_read(&client->request, client->in.data + client->in.begin,
-                             buffer_used(&client->in), &kv->limits)) {
+                             buffer_used(&client->in),
+                             client->is_authenticated ? &kv->limits : &few)) {
         case REQUEST_INCOMPLETE:
             return false;
         case REQUEST_WRONG:
@@ -195,12 +279,55 @@ bool client_run(struct client *client)
 
 /* ---- Helpers of several commands ---- */
 
+bool find_value(struct client *client, struct bytes key, enum value_type type, struct entry **entry)
+{
+    struct entry **link = keyspace_find(&client->kv->keys, key);
+    *entry = link != NULL ? *link : NULL;
+    if (*entry == NULL || (*entry)->type == type)
+        return true;
+    REPLY(client, "-WRONGTYPE Operation against a key holding the wrong kind of value");
+    return false;
+}
+
+bool request_append(struct buffer *buffer, const struct client *client, struct bytes name)
+{
+    size_t size = LINE_SIZE + BULK_EXTRA + name.size;
+    for (size_t i = 1; i < client->request.count; i++)
+        size += client_argument(client, i).size + BULK_EXTRA;
+    if (!buffer_reserve(buffer, size))
+        return false;
+    buffer_append_line(buffer, '*', (int64_t)client->request.count);
+    buffer_append_bulk(buffer, name);
+    for (size_t i = 1; i < client->request.count; i++)
+        buffer_append_bulk(buffer, client_argument(client, i));
+    return true;
+}
+
+void log_request(struct client *client, const char *name)
+{
+    struct kv *kv = client->kv;
+    kv_note_change(kv, client_argument(client, 1));
+    if (kv->journal.is_on)
+        journal_check_append(&kv->journal,
+                             request_append(&kv->journal.filling, client, bytes_of(name)));
+}
+
 bool argument_number(struct client *client, size_t i, int64_t *number)
 {
     *number = 0;
     if (number_read(client_argument(client, i), number))
         return true;
     REPLY(client, "-ERR value is not an integer or out of range");
+    return false;
+}
+
+bool argument_count(struct client *client, size_t i, int64_t *count)
+{
+    if (!argument_number(client, i, count))
+        return false;
+    if (*count >= 0)
+        return true;
+    REPLY(client, "-ERR value is out of range, must be positive");
     return false;
 }
 
@@ -224,12 +351,10 @@ size_t reply_start_array(struct client *client)
     return begin;
 }
 
-/* The head is appended at the end first, then copied into the space reserved for it. */
-void reply_finish_array(struct client *client, size_t begin, size_t count)
+/* Moves the head, which was appended at the end, from there to the space reserved for it. */
+static void move_head(struct client *client, size_t begin, size_t before)
 {
     char head[HEAD_SIZE];
-    size_t before = buffer_used(&client->out);
-    reply_array(client, count);
     if (client->is_broken)
         return;
     char *at = client->out.data + client->out.begin;
@@ -240,9 +365,32 @@ void reply_finish_array(struct client *client, size_t begin, size_t count)
     reply_drop(client, begin + size, begin + HEAD_SIZE);
 }
 
+void reply_finish_array(struct client *client, size_t begin, size_t count)
+{
+    size_t before = buffer_used(&client->out);
+    reply_array(client, count);
+    move_head(client, begin, before);
+}
+
+void reply_finish_map(struct client *client, size_t begin, size_t pairs)
+{
+    size_t before = buffer_used(&client->out);
+    reply_map(client, pairs);
+    move_head(client, begin, before);
+}
+
 void reply_too_large(struct client *client)
 {
     reply_error(client, "-ERR the reply would be larger than %zu bytes", client->kv->options.reply);
+}
+
+bool finish_counted(struct client *client, size_t begin)
+{
+    if (!client_refuses_reply(client))
+        return true;
+    reply_drop(client, begin, buffer_used(&client->out));
+    reply_too_large(client);
+    return false;
 }
 
 bool finish_listing(struct client *client, size_t begin, size_t count)

@@ -9,13 +9,23 @@
 
 typedef void command_function(struct client *client);
 
+enum {
+    READS = 1,
+    WRITES = 2,
+    OTHER = 4,
+    MESSAGES = 8, /* permitted while the client has subscriptions */
+    AT_ONCE = 16, /* not queued in a transaction */
+    ALONE = 32,   /* not permitted in a transaction */
+    OPEN = 64     /* permitted without the password */
+};
+
 /* A command: its description for clients, and the checks before it runs. */
 struct command {
     const char *name; /* in capitals */
     command_function *run;
     int min_arguments,
-        max_arguments; /* arguments, counting the name; max_arguments -1: any number */
-    enum { READS = 1, WRITES = 2, OTHER = 4, MESSAGES = 8 } kind;
+        max_arguments;             /* arguments, counting the name; max_arguments -1: any number */
+    unsigned kind;                 /* bits of the next enum */
     int first_key, last_key, step; /* as redis reports them */
 };
 
@@ -26,14 +36,51 @@ command_function command_get, command_set, command_setnx, command_setex, command
     command_getset, command_getdel, command_mget, command_mset, command_append, command_strlen,
     command_incr, command_decr, command_incrby, command_decrby, command_del, command_exists,
     command_expire, command_pexpire, command_expireat, command_pexpireat, command_ttl, command_pttl,
-    command_persist, command_type, command_keys, command_scan, command_dbsize, command_flush,
-    command_publish, command_subscribe, command_unsubscribe, command_psubscribe,
-    command_punsubscribe, command_pubsub, command_ping, command_echo, command_select,
-    command_config, command_command, command_hello, command_client, command_info, command_save,
-    command_bgsave, command_bgrewriteaof, command_lastsave, command_time, command_quit,
-    command_shutdown;
+    command_getex, command_getrange, command_setrange, command_msetnx, command_incrbyfloat,
+    command_rename, command_renamenx, command_copy, command_randomkey, command_expiretime,
+    command_pexpiretime, command_hset, command_hmset, command_hsetnx, command_hdel, command_hincrby,
+    command_hincrbyfloat, command_hget, command_hstrlen, command_hexists, command_hlen,
+    command_hmget, command_hgetall, command_hkeys, command_hvals, command_hscan, command_lpush,
+    command_rpush, command_lpushx, command_rpushx, command_lpop, command_rpop, command_lmove,
+    command_rpoplpush, command_llen, command_lindex, command_lrange, command_lset, command_lpos,
+    command_linsert, command_lrem, command_ltrim, command_object, command_persist, command_type,
+    command_keys, command_scan, command_dbsize, command_flush, command_publish, command_subscribe,
+    command_unsubscribe, command_psubscribe, command_punsubscribe, command_pubsub, command_multi,
+    command_exec, command_discard, command_watch, command_unwatch, command_ping, command_echo,
+    command_select, command_config, command_command, command_hello, command_auth, command_reset,
+    command_client, command_info, command_save, command_bgsave, command_bgrewriteaof,
+    command_lastsave, command_time, command_quit, command_shutdown;
 
 /* ---- Helpers of several commands ---- */
+
+/*
+ * Finds the value of a key, to be used as one of that type: *entry is NULL if there is none. If it has
+ * another type, replies with an error and returns false.
+ */
+bool find_value(struct client *client, struct bytes key, enum value_type type,
+                struct entry **entry);
+
+/*
+ * Logs the request's arguments from the key on, as a record of that name; there is always space for
+ * it or the server stops.
+ */
+void log_request(struct client *client, const char *name);
+
+/* ---- Fractions, in strings.c ---- */
+
+/* The longest text of a long double with 17 digits behind the point. */
+enum { FRACTION_SIZE = 5 * 1024 };
+
+/* Parses the whole text as a number or an infinity. */
+bool fraction_read(struct bytes text, long double *number);
+
+/* Prints a sum to `text`. The size of the result is 0 if the sum is not finite. */
+struct bytes fraction_add(char text[FRACTION_SIZE], long double a, long double b);
+
+/* ---- More helpers ---- */
+
+/* Parses an argument as a number that is not negative; if it is none, replies and returns false. */
+bool argument_count(struct client *client, size_t i, int64_t *count);
 
 static inline void reply_syntax_error(struct client *client)
 {
@@ -57,6 +104,7 @@ void reply_drop(struct client *client, size_t from, size_t to);
  */
 size_t reply_start_array(struct client *client);
 void reply_finish_array(struct client *client, size_t begin, size_t count);
+void reply_finish_map(struct client *client, size_t begin, size_t pairs);
 
 /*
  * True if the replies of the client are too large to be continued: an array of several values is an
@@ -70,6 +118,12 @@ static inline bool client_refuses_reply(const struct client *client)
 
 /* Replies that several values are too large for one reply. */
 void reply_too_large(struct client *client);
+
+/*
+ * For an array or a map whose count stood before its elements: if it is too large, an error replaces
+ * it. Returns false then.
+ */
+bool finish_counted(struct client *client, size_t begin);
 
 /*
  * As reply_finish_array; but if the array is too large, an error replaces it. Returns false then.

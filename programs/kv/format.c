@@ -94,7 +94,7 @@ enum header_state format_read_header(const char *data, size_t size, unsigned *ki
     *kind = get16(data + KIND_AT);
     if (get64(data + HEADER_SUM_AT) != checksum(data, HEADER_SUM_AT, identity))
         return HEADER_DAMAGED;
-    return *version == FORMAT_VERSION ? HEADER_GOOD : HEADER_NEWER;
+    return *version >= 1 && *version <= FORMAT_VERSION ? HEADER_GOOD : HEADER_NEWER;
 }
 
 /* ---- Frames ---- */

@@ -27,7 +27,11 @@
 
 enum file_kind { FILE_JOURNAL = 1, FILE_SNAPSHOT = 2 };
 
-enum { FORMAT_VERSION = 1, FORMAT_HEADER = 40, FORMAT_HEAD = 48 };
+/*
+ * Version 1 has the records SET, APPEND, DEL, PEXPIREAT, PERSIST and FLUSHALL. Version 2 also has
+ * SETRANGE, RENAME, COPY and those of hashes and lists. Older versions are read, and only the present one is written.
+ */
+enum { FORMAT_VERSION = 2, FORMAT_HEADER = 40, FORMAT_HEAD = 48 };
 
 enum frame_kind { FRAME_GROUP = 1, FRAME_MARK = 2 };
 
@@ -51,7 +55,7 @@ enum header_state {
     HEADER_GOOD,
     HEADER_FOREIGN, /* not written by this server */
     HEADER_OLD,     /* commands without a signature, as this server's first files and redis' are */
-    HEADER_NEWER,   /* another version */
+    HEADER_NEWER,   /* a version that this server does not know */
     HEADER_DAMAGED
 };
 

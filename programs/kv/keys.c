@@ -27,12 +27,46 @@ void command_exists(struct client *client)
     reply_number(client, count);
 }
 
+static const char *const type_names[] = {
+    [VALUE_STRING] = "string",
+    [VALUE_HASH] = "hash",
+    [VALUE_LIST] = "list",
+};
+
 void command_type(struct client *client)
 {
-    if (keyspace_find(&client->kv->keys, client_argument(client, 1)) != NULL)
-        REPLY(client, "+string");
+    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
+    reply_simple(client, link != NULL ? type_names[(*link)->type] : "none");
+}
+
+/* The names that redis has for such values; here each type is stored in one way. */
+static const char *encoding_of(const struct entry *entry)
+{
+    enum { SHORT = 44, FEW = 128 };
+    int64_t number;
+    if (entry->type != VALUE_STRING && collection_count(entry_collection(entry)) <= FEW)
+        return "listpack";
+    if (entry->type != VALUE_STRING)
+        return entry->type == VALUE_HASH ? "hashtable" : "quicklist";
+    return number_read(entry_value(entry), &number) ? "int"
+           : entry->value_size <= SHORT             ? "embstr"
+                                                    : "raw";
+}
+
+/* OBJECT ENCODING|REFCOUNT|IDLETIME key */
+void command_object(struct client *client)
+{
+    struct bytes word = client_argument(client, 1);
+    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 2));
+    if (!bytes_are(word, "ENCODING") && !bytes_are(word, "REFCOUNT") &&
+        !bytes_are(word, "IDLETIME"))
+        REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'object'");
+    else if (link == NULL)
+        reply_nothing(client);
+    else if (bytes_are(word, "ENCODING"))
+        reply_bulk(client, bytes_of(encoding_of(*link)));
     else
-        REPLY(client, "+none");
+        reply_number(client, bytes_are(word, "REFCOUNT"));
 }
 
 void command_dbsize(struct client *client)
@@ -55,19 +89,60 @@ void command_flush(struct client *client)
 
 /* ---- Expiry ---- */
 
+/* Conditions of EXPIRE; a key without an expiry is as one that never ends. */
+struct expiry_conditions {
+    bool if_none, if_any, if_later, if_earlier;
+};
+
+static bool read_expiry_conditions(struct client *client, struct expiry_conditions *conditions)
+{
+    for (size_t i = 3; i < client->request.count; i++) {
+        struct bytes word = client_argument(client, i);
+        if (bytes_are(word, "NX"))
+            conditions->if_none = true;
+        else if (bytes_are(word, "XX"))
+            conditions->if_any = true;
+        else if (bytes_are(word, "GT"))
+            conditions->if_later = true;
+        else if (bytes_are(word, "LT"))
+            conditions->if_earlier = true;
+        else {
+            reply_error(client, "-ERR Unsupported option %.*s",
+                        word.size < 128 ? (int)word.size : 128, word.data);
+            return false;
+        }
+    }
+    if (conditions->if_none &&
+        (conditions->if_any || conditions->if_later || conditions->if_earlier))
+        REPLY(client, "-ERR NX and XX, GT or LT options at the same time are not compatible");
+    else if (conditions->if_later && conditions->if_earlier)
+        REPLY(client, "-ERR GT and LT options at the same time are not compatible");
+    else
+        return true;
+    return false;
+}
+
+static bool are_met(const struct expiry_conditions *conditions, int64_t present, int64_t time)
+{
+    return (!conditions->if_none || present == 0) && (!conditions->if_any || present != 0) &&
+           (!conditions->if_later || (present != 0 && time > present)) &&
+           (!conditions->if_earlier || present == 0 || time < present);
+}
+
 static void set_expiry(struct client *client, int64_t unit, int64_t from, const char *name)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
+    struct expiry_conditions conditions = {0};
     int64_t time;
-    if (!argument_number(client, 2, &time))
+    if (!argument_number(client, 2, &time) || !read_expiry_conditions(client, &conditions))
         return;
     if (__builtin_mul_overflow(time, unit, &time) || __builtin_add_overflow(time, from, &time)) {
         reply_error(client, "-ERR invalid expire time in '%s' command", name);
         return;
     }
     struct entry **link = keyspace_find(&kv->keys, key);
-    if (link == NULL) {
+    if (link == NULL || !are_met(&conditions, keyspace_expiry(&kv->keys, *link), time)) {
         reply_number(client, 0);
     } else if (time <= kv->keys.now) {
         keyspace_remove(&kv->keys, link);
@@ -101,7 +176,8 @@ void command_pexpireat(struct client *client)
     set_expiry(client, 1, 0, "pexpireat");
 }
 
-static void reply_time_left(struct client *client, int64_t unit)
+/* Replies with the expiry after `from`, in units of so many milliseconds. */
+static void reply_expiry(struct client *client, int64_t unit, int64_t from)
 {
     struct keyspace *keys = &client->kv->keys;
     struct entry **link = keyspace_find(keys, client_argument(client, 1));
@@ -111,17 +187,27 @@ static void reply_time_left(struct client *client, int64_t unit)
     else if (time == 0)
         reply_number(client, -1);
     else
-        reply_number(client, (time - keys->now + unit / 2) / unit);
+        reply_number(client, (time - from + unit / 2) / unit);
 }
 
 void command_ttl(struct client *client)
 {
-    reply_time_left(client, 1000);
+    reply_expiry(client, 1000, client->kv->keys.now);
 }
 
 void command_pttl(struct client *client)
 {
-    reply_time_left(client, 1);
+    reply_expiry(client, 1, client->kv->keys.now);
+}
+
+void command_expiretime(struct client *client)
+{
+    reply_expiry(client, 1000, 0);
+}
+
+void command_pexpiretime(struct client *client)
+{
+    reply_expiry(client, 1, 0);
 }
 
 void command_persist(struct client *client)
@@ -138,88 +224,245 @@ void command_persist(struct client *client)
     reply_number(client, 1);
 }
 
-/* ---- KEYS and SCAN ---- */
+/* ---- Names ---- */
 
-struct search {
-    struct client *client;
-    struct bytes pattern; /* NULL matches all */
-    size_t count;
-};
-
-static void reply_matching_key(void *argument, struct entry *entry)
+/* Copies or moves the value of the first argument to the second. Returns false after an error reply. */
+static bool copy_value(struct client *client, bool moves)
 {
-    struct search *search = argument;
-    struct keyspace *keys = &search->client->kv->keys;
-    search->client->kv->work++;
-    if (client_refuses_reply(search->client))
-        return;
-    if (entry->expiry != 0 && keyspace_expiry(keys, entry) <= keys->now)
-        return;
-    if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
-        return;
-    reply_bulk(search->client, entry_key(entry));
-    search->count++;
-}
-
-void command_keys(struct client *client)
-{
-    struct search search = {client, client_argument(client, 1), 0};
-    size_t begin = reply_start_array(client), cursor = 0;
-    if (bytes_are(search.pattern, "*"))
-        search.pattern.data = NULL;
-    do
-        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
-    while (cursor != 0 && !client_refuses_reply(client));
-    finish_listing(client, begin, search.count);
-}
-
-void command_scan(struct client *client)
-{
-    struct search search = {client, {NULL, 0}, 0};
-    int64_t number, count = 10;
-    char text[NUMBER_SIZE];
-    if (!argument_number(client, 1, &number) || number < 0) {
-        if (number < 0)
-            REPLY(client, "-ERR invalid cursor");
-        return;
+    struct kv *kv = client->kv;
+    struct bytes from = client_argument(client, 1), to = client_argument(client, 2);
+    if (bytes_equal(from, to))
+        return true;
+    bool was_there = keyspace_find(&kv->keys, to) != NULL;
+    if (keyspace_copy(&kv->keys, from, to, moves)) {
+        kv_log_copy(kv, from, to, moves);
+        return true;
     }
-    for (size_t i = 2; i < client->request.count; i += 2) {
-        bool has_more = i + 1 < client->request.count;
-        if (has_more && bytes_are(client_argument(client, i), "MATCH"))
-            search.pattern = client_argument(client, i + 1);
-        else if (has_more && bytes_are(client_argument(client, i), "COUNT")) {
-            if (!argument_number(client, i + 1, &count))
+    if (was_there)
+        kv_log_delete(kv, to);
+    reply_no_memory(client);
+    return false;
+}
+
+static bool exists(struct client *client, size_t i)
+{
+    return keyspace_find(&client->kv->keys, client_argument(client, i)) != NULL;
+}
+
+void command_rename(struct client *client)
+{
+    if (!exists(client, 1))
+        REPLY(client, "-ERR no such key");
+    else if (copy_value(client, true))
+        reply_ok(client);
+}
+
+void command_renamenx(struct client *client)
+{
+    if (!exists(client, 1))
+        REPLY(client, "-ERR no such key");
+    else if (exists(client, 2))
+        reply_number(client, 0);
+    else if (copy_value(client, true))
+        reply_number(client, 1);
+}
+
+/* COPY source destination [DB 0] [REPLACE] */
+void command_copy(struct client *client)
+{
+    bool replaces = false;
+    for (size_t i = 3; i < client->request.count; i++) {
+        int64_t number;
+        if (bytes_are(client_argument(client, i), "REPLACE")) {
+            replaces = true;
+        } else if (bytes_are(client_argument(client, i), "DB") && i + 1 < client->request.count) {
+            if (!argument_number(client, ++i, &number))
                 return;
-        } else if (!has_more || !bytes_are(client_argument(client, i), "TYPE"))
-            count = 0;
-        else if (!bytes_are(client_argument(client, i + 1), "STRING"))
-            search.pattern = (struct bytes){"", 0}; /* no key has another type */
-        if (count < 1) {
+            if (number != 0) {
+                REPLY(client, "-ERR DB index is out of range");
+                return;
+            }
+        } else {
             reply_syntax_error(client);
             return;
         }
     }
-    /*
-     * The cursor precedes the keys in the reply and is known last, so the keys are moved behind it.
-     */
-    size_t begin = reply_start_array(client), cursor = (size_t)number;
-    int64_t buckets = count < INT32_MAX ? 10 * count : INT64_MAX;
-    do
-        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_key, &search);
-    while (cursor != 0 && (int64_t)search.count < count && --buckets > 0 &&
-           !client_refuses_reply(client));
-    if (!finish_listing(client, begin, search.count))
+    if (bytes_equal(client_argument(client, 1), client_argument(client, 2)))
+        REPLY(client, "-ERR source and destination objects are the same");
+    else if (!exists(client, 1) || (exists(client, 2) && !replaces))
+        reply_number(client, 0);
+    else if (copy_value(client, false))
+        reply_number(client, 1);
+}
+
+/* One of some keys, drawn by counting; NULL if there are too few of them. */
+struct draw {
+    const struct keyspace *keys;
+    size_t left;
+    struct entry *found;
+};
+
+static void draw_key(void *argument, struct entry *entry)
+{
+    struct draw *draw = argument;
+    if (entry->expiry != 0 && keyspace_expiry(draw->keys, entry) <= draw->keys->now)
         return;
-    struct buffer keys = {0};
+    if (draw->found == NULL || draw->left-- > 0)
+        draw->found = entry;
+}
+
+/* A key near a position that is drawn. (A table is never so sparse that it takes long.) */
+void command_randomkey(struct client *client)
+{
+    enum { MAX_POSITIONS = 4096 };
+    struct keyspace *keys = &client->kv->keys;
+    const uint64_t turn[] = {++client->kv->draws, (uint64_t)keys->now};
+    uint64_t number =
+        bytes_hash((struct bytes){(const char *)turn, sizeof turn}, keys->keys.table.key);
+    struct draw draw = {keys, (size_t)(number >> 60), NULL};
+    size_t cursor = (size_t)number;
+    for (int i = 0; i < MAX_POSITIONS && draw.found == NULL; i++, client->kv->work++)
+        cursor = table_scan(&client->kv->keys.keys.table, cursor, draw_key, &draw);
+    if (draw.found != NULL)
+        reply_bulk(client, entry_key(draw.found));
+    else
+        reply_nothing(client);
+}
+
+/* ---- KEYS, SCAN and HSCAN ---- */
+
+struct search {
+    struct client *client;
+    struct bytes pattern;        /* NULL matches all */
+    const struct keyspace *keys; /* NULL: the entries are a hash's fields */
+    const char *type;            /* of values; NULL: any */
+    int64_t count;               /* about as many at a time */
+    size_t found;                /* elements of the reply */
+};
+
+static bool is_type(const struct entry *entry, const char *type)
+{
+    return strcmp(type_names[entry->type], type) == 0;
+}
+
+static void reply_matching_entry(void *argument, struct entry *entry)
+{
+    struct search *search = argument;
+    search->client->kv->work++;
+    if (client_refuses_reply(search->client))
+        return;
+    if (search->keys != NULL && entry->expiry != 0 &&
+        keyspace_expiry(search->keys, entry) <= search->keys->now)
+        return;
+    if (search->type != NULL && !is_type(entry, search->type))
+        return;
+    if (search->pattern.data != NULL && !bytes_match(entry_key(entry), search->pattern))
+        return;
+    reply_bulk(search->client, entry_key(entry));
+    search->found++;
+    if (search->keys != NULL)
+        return;
+    reply_bulk(search->client, entry_value(entry));
+    search->found++;
+}
+
+void command_keys(struct client *client)
+{
+    struct search search = {client, client_argument(client, 1), &client->kv->keys, NULL, 0, 0};
+    size_t begin = reply_start_array(client), cursor = 0;
+    if (bytes_are(search.pattern, "*"))
+        search.pattern.data = NULL;
+    do
+        cursor = table_scan(&client->kv->keys.keys.table, cursor, reply_matching_entry, &search);
+    while (cursor != 0 && !client_refuses_reply(client));
+    finish_listing(client, begin, search.found);
+}
+
+/* The type of that name; if there is none, one that no value has. */
+static const char *find_type(struct bytes name)
+{
+    static const char *const known[][2] = {
+        {"STRING", "string"}, {"HASH", "hash"}, {"LIST", "list"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (bytes_are(name, known[i][0]))
+            return known[i][1];
+    }
+    return "none";
+}
+
+/* Parses a cursor and the options behind it. Returns false after an error reply. */
+static bool read_search(struct client *client, size_t i, struct search *search, int64_t *cursor)
+{
+    search->count = 10;
+    if (!number_read(client_argument(client, i), cursor) || *cursor < 0) {
+        REPLY(client, "-ERR invalid cursor");
+        return false;
+    }
+    for (i++; i < client->request.count; i += 2) {
+        struct bytes word = client_argument(client, i);
+        bool has_more = i + 1 < client->request.count;
+        if (has_more && bytes_are(word, "MATCH")) {
+            search->pattern = client_argument(client, i + 1);
+        } else if (has_more && bytes_are(word, "COUNT")) {
+            if (!argument_number(client, i + 1, &search->count))
+                return false;
+        } else if (has_more && search->keys != NULL && bytes_are(word, "TYPE")) {
+            search->type = find_type(client_argument(client, i + 1));
+        } else {
+            search->count = 0;
+        }
+        if (search->count < 1) {
+            reply_syntax_error(client);
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Replies with a part of the table. The cursor precedes the entries in the reply and is known last, so
+ * the entries are moved behind it.
+ */
+static void scan_table(struct client *client, struct table *table, struct search *search,
+                       int64_t number)
+{
+    char text[NUMBER_SIZE];
+    size_t begin = reply_start_array(client), cursor = (size_t)number;
+    int64_t buckets = search->count < INT32_MAX ? 10 * search->count : INT64_MAX;
+    do
+        cursor = table != NULL ? table_scan(table, cursor, reply_matching_entry, search) : 0;
+    while (cursor != 0 && (int64_t)search->found < search->count && --buckets > 0 &&
+           !client_refuses_reply(client));
+    if (!finish_listing(client, begin, search->found))
+        return;
+    struct buffer found = {0};
     size_t size = buffer_used(&client->out) - begin;
-    if (client->is_broken || !buffer_reserve(&keys, size)) {
+    if (client->is_broken || !buffer_reserve(&found, size)) {
         client->is_broken = true;
         return;
     }
-    buffer_append(&keys, client->out.data + client->out.begin + begin, size);
+    buffer_append(&found, client->out.data + client->out.begin + begin, size);
     client->out.end -= size;
     reply_array(client, 2);
     reply_bulk(client, (struct bytes){text, number_print(text, (int64_t)cursor)});
-    reply_raw(client, keys.data, size);
-    buffer_free(&keys);
+    reply_raw(client, found.data, size);
+    buffer_free(&found);
+}
+
+void command_scan(struct client *client)
+{
+    struct search search = {.client = client, .keys = &client->kv->keys};
+    int64_t cursor;
+    if (read_search(client, 1, &search, &cursor))
+        scan_table(client, &client->kv->keys.keys.table, &search, cursor);
+}
+
+void command_hscan(struct client *client)
+{
+    struct search search = {.client = client};
+    struct entry *hash;
+    int64_t cursor;
+    if (read_search(client, 2, &search, &cursor) &&
+        find_value(client, client_argument(client, 1), VALUE_HASH, &hash))
+        scan_table(client, hash != NULL ? &entry_collection(hash)->fields : NULL, &search, cursor);
 }

@@ -9,12 +9,14 @@
 enum { SLICE_BUCKETS = 512 }; /* buckets */
 
 static void before_free_or_move(void *argument, struct entry *entry);
+static void before_free(void *argument, struct entry *entry);
 
 void keyspace_init(struct keyspace *keyspace, const uint64_t key[2])
 {
     *keyspace = (struct keyspace){.keys.keyspace = keyspace};
     table_init(&keyspace->keys.table, key);
     keyspace->keys.table.before_free_or_move = before_free_or_move;
+    keyspace->keys.table.before_free = before_free;
     keyspace->keys.table.argument = &keyspace->keys;
 }
 
@@ -24,6 +26,8 @@ void keyspace_free(struct keyspace *keyspace)
         continue;
     bide_assert(keyspace->flushed == NULL && keyspace->snapshot_to == NULL);
     while (!table_free_some(&keyspace->keys.table, SLICE_BUCKETS))
+        continue;
+    while (keyspace_free_flushed(keyspace))
         continue;
     free(keyspace->keys.expiries);
 }
@@ -143,6 +147,57 @@ struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key)
     return find_unexpired(keyspace, key, table_hash(&keyspace->keys.table, key));
 }
 
+/* ---- Collections ---- */
+
+/* Leaves the entry's collection to keyspace_free_flushed. */
+static void release_collection(struct keyspace *keyspace, const struct entry *entry)
+{
+    if (entry->type == VALUE_STRING)
+        return;
+    struct collection *collection = entry_collection(entry);
+    collection->next = keyspace->removed;
+    keyspace->removed = collection;
+    if (keyspace->keys_flushed != NULL)
+        keyspace->keys_flushed(keyspace);
+}
+
+static void set_collection(struct entry *entry, struct collection *collection)
+{
+    entry->type = collection->type;
+    entry->value_size = sizeof collection;
+    memcpy(entry->bytes + entry->key_size, &collection, sizeof collection);
+}
+
+struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
+                                   enum value_type type, bool *is_new)
+{
+    struct entry **link = keyspace_find(keyspace, key), *entry;
+    *is_new = link == NULL;
+    if (link != NULL) {
+        bide_assert((*link)->type == type);
+        keyspace_before_change(keyspace, *link);
+        return entry_collection(*link);
+    }
+    struct collection *collection = collection_create(type, keyspace->keys.table.key);
+    if (collection == NULL)
+        return NULL;
+    entry = keyspace_upsert(keyspace, key, sizeof collection, false);
+    if (entry != NULL)
+        set_collection(entry, collection);
+    else
+        collection_free_some(collection, 1);
+    return entry != NULL ? collection : NULL;
+}
+
+void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key)
+{
+    struct entry **link = keyspace_find(keyspace, key);
+    if (link != NULL && collection_count(entry_collection(*link)) == 0)
+        keyspace_remove(keyspace, link);
+}
+
+/* ---- Strings, and any value ---- */
+
 /* A value that needs less than a quarter of its space gives some back. */
 static bool value_fits(const struct entry *entry, size_t size)
 {
@@ -163,6 +218,8 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
     } else {
         keyspace_before_change(keyspace, *link);
         entry = *link;
+        release_collection(keyspace, entry);
+        entry->type = VALUE_STRING;
         if (!value_fits(entry, size)) {
             entry = table_grow_value(link, size, spare);
             if (entry == NULL)
@@ -175,11 +232,72 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
     return entry;
 }
 
+struct entry *keyspace_set_range(struct keyspace *keyspace, struct bytes key, size_t offset,
+                                 struct bytes part)
+{
+    struct entry **link = keyspace_find(keyspace, key);
+    size_t size = link != NULL ? (*link)->value_size : 0, end = offset + part.size;
+    bide_assert(link == NULL || (*link)->type == VALUE_STRING);
+    struct entry *entry = keyspace_upsert(keyspace, key, end > size ? end : size, size > 0);
+    if (entry == NULL)
+        return NULL;
+    char *value = entry->bytes + entry->key_size;
+    if (offset > size)
+        memset(value + size, 0, offset - size);
+    memcpy(value + offset, part.data, part.size);
+    return entry;
+}
+
+/* Copies the value of `source`, or moves a collection. Returns NULL if memory is exhausted. */
+static struct entry *assign_copy(struct keyspace *keyspace, struct entry *source, struct bytes to,
+                                 bool moves)
+{
+    struct collection *collection = NULL;
+    if (source->type != VALUE_STRING) {
+        collection = entry_collection(source);
+        if (!moves && (collection = collection_copy(collection)) == NULL)
+            return NULL;
+    }
+    struct entry *copy = keyspace_upsert(keyspace, to, source->value_size, false);
+    if (copy != NULL && collection == NULL)
+        memcpy(copy->bytes + copy->key_size, entry_value(source).data, source->value_size);
+    else if (copy != NULL)
+        set_collection(copy, collection);
+    else
+        while (collection != NULL && !moves && !collection_free_some(collection, SIZE_MAX))
+            continue;
+    return copy;
+}
+
+bool keyspace_copy(struct keyspace *keyspace, struct bytes from, struct bytes to, bool moves)
+{
+    struct entry **link = keyspace_find(keyspace, from);
+    if (link == NULL || bytes_equal(from, to))
+        return true;
+    struct entry *source = *link; /* (it stays where it is while another key is added) */
+    if (moves)
+        keyspace_before_change(keyspace, source);
+    struct entry *copy = assign_copy(keyspace, source, to, moves);
+    bool done =
+        copy != NULL && keyspace_set_expiry(keyspace, copy, keyspace_expiry(keyspace, source));
+    if (moves && copy != NULL) /* one of the two has the collection */
+        (done ? source : copy)->type = VALUE_STRING;
+    if (!done) {
+        if ((link = keyspace_find(keyspace, to)) != NULL)
+            keyspace_remove(keyspace, link);
+        return false;
+    }
+    if (moves)
+        keyspace_remove(keyspace, keyspace_find(keyspace, from));
+    return true;
+}
+
 void keyspace_remove(struct keyspace *keyspace, struct entry **link)
 {
     keyspace_before_change(keyspace, *link);
     if ((*link)->expiry != 0)
         clear_expiry(&keyspace->keys, *link);
+    release_collection(keyspace, *link);
     free(table_unlink(&keyspace->keys.table, link));
 }
 
@@ -204,6 +322,7 @@ void keyspace_remove_all(struct keyspace *keyspace)
     table_init(&keyspace->keys.table, flushed->table.key);
     keyspace->keys.table.generation = flushed->table.generation + 2;
     keyspace->keys.table.before_free_or_move = before_free_or_move;
+    keyspace->keys.table.before_free = before_free;
     keyspace->keys.table.argument = &keyspace->keys;
     keyspace->keys.expiries = NULL;
     keyspace->keys.expiry_count = keyspace->keys.expiry_capacity = 0;
@@ -214,12 +333,19 @@ void keyspace_remove_all(struct keyspace *keyspace)
 bool keyspace_free_flushed(struct keyspace *keyspace)
 {
     struct keys *flushed = keyspace->flushed;
+    struct collection *removed = keyspace->removed;
+    if (removed != NULL) {
+        struct collection *next = removed->next;
+        if (collection_free_some(removed, SLICE_BUCKETS))
+            keyspace->removed = next;
+        return keyspace->removed != NULL || flushed != NULL;
+    }
     if (flushed != NULL && table_free_some(&flushed->table, SLICE_BUCKETS)) {
         keyspace->flushed = flushed->next;
         free(flushed->expiries);
         free(flushed);
     }
-    return keyspace->flushed != NULL;
+    return keyspace->flushed != NULL || keyspace->removed != NULL;
 }
 
 bool keyspace_expire(struct keyspace *keyspace, size_t max_keys)
@@ -242,9 +368,20 @@ static void save_to_snapshot(struct keys *keys, struct entry *entry)
         return; /* flushed before the snapshot started */
     bide_assert(entry->snapshot < keyspace->snapshot);
     entry->snapshot = keyspace->snapshot;
-    if (!record_set(keyspace->snapshot_to, entry_key(entry), entry_value(entry),
-                    expiry_of(keys, entry)))
+    int64_t time = expiry_of(keys, entry);
+    struct buffer *to = keyspace->snapshot_to;
+    bool done = entry->type == VALUE_STRING
+                    ? record_set(to, entry_key(entry), entry_value(entry), time)
+                    : record_collection(to, entry_key(entry), entry_collection(entry)) &&
+                          (time == 0 || record_expire(to, entry_key(entry), time));
+    if (!done)
         keyspace->snapshot_error = -ENOMEM;
+}
+
+static void before_free(void *argument, struct entry *entry)
+{
+    struct keys *keys = argument;
+    release_collection(keys->keyspace, entry);
 }
 
 static void before_free_or_move(void *argument, struct entry *entry)

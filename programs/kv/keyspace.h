@@ -11,12 +11,16 @@
  * snapshot in progress unless that has it already. The rest of the table is walked a slice at a
  * time. So each key is copied once at most, and no single step blocks the loop for long.
  *
- * Removing all keys starts with an empty table; the old table is freed a slice at a time.
+ * Removing all keys starts with an empty table; the old table is freed a slice at a time, and so is
+ * a collection whose key is removed.
+ *
+ * A value is a string, whose bytes are in the entry, or a collection (collection.h), to which the
+ * entry has a pointer. No collection is empty. A snapshot writes a key in one step.
  */
 #ifndef KV_KEYSPACE_H
 #define KV_KEYSPACE_H
 
-#include "table.h"
+#include "collection.h"
 
 struct expiry {
     int64_t time; /* milliseconds since 1970 */
@@ -34,9 +38,10 @@ struct keys {
 
 struct keyspace {
     struct keys keys;
-    struct keys *flushed; /* to be freed, the newest first */
-    int64_t now;          /* milliseconds since 1970; set by the caller */
-    bool is_loading;      /* nothing expires: the records also remove the keys that expired */
+    struct keys *flushed;       /* to be freed, the newest first */
+    struct collection *removed; /* to be freed */
+    int64_t now;                /* milliseconds since 1970; set by the caller */
+    bool is_loading;            /* nothing expires: the records also remove the keys that expired */
 
     /* Notifications; each may be NULL. */
     void (*expired)(struct keyspace *keyspace, struct bytes key);
@@ -58,12 +63,49 @@ void keyspace_free(struct keyspace *keyspace);
 /* The link to the key's entry, or NULL. Valid until any call other than keyspace_before_change. */
 struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key);
 
+/* ---- Collections ---- */
+
+static inline struct collection *entry_collection(const struct entry *entry)
+{
+    struct collection *collection;
+    bide_assert(entry->type != VALUE_STRING);
+    memcpy(&collection, entry->bytes + entry->key_size, sizeof collection);
+    return collection;
+}
+
+/*
+ * The collection of a key, to be changed: call it before each change. It is created if there is no
+ * such key, and then *is_new is true. Returns NULL if memory is exhausted. A key must not have
+ * another type.
+ */
+struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
+                                   enum value_type type, bool *is_new);
+
+/* Must be called after elements were removed: removes the key if none is left. */
+void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key);
+
+/* ---- Strings, and any value ---- */
+
 /*
  * Finds or adds the entry for a key and sets the size of its value, whose bytes the caller writes
- * at once. As much of an old value as fits is kept, and the expiry stays. `spare`: the value will
+ * at once. As much of an old string as fits is kept, and the expiry stays. `spare`: the value will
  * grow. Returns NULL if memory is exhausted.
  */
 struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_t size, bool spare);
+
+/*
+ * Finds or adds the entry for a key and writes a part of its value. Bytes between the old end and
+ * the part become zeros. Returns NULL if memory is exhausted.
+ */
+struct entry *keyspace_set_range(struct keyspace *keyspace, struct bytes key, size_t offset,
+                                 struct bytes part);
+
+/*
+ * Gives the key `to` the value and the expiry of `from`, and removes `from` if it `moves`. Does
+ * nothing if there is no `from`, or if they are the same. Returns false if memory is exhausted; then
+ * `from` is still there, and `to` is not.
+ */
+bool keyspace_copy(struct keyspace *keyspace, struct bytes from, struct bytes to, bool moves);
 
 void keyspace_remove(struct keyspace *keyspace, struct entry **link);
 void keyspace_remove_all(struct keyspace *keyspace);

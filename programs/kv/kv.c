@@ -14,7 +14,7 @@
  *     free_flushed_keys      memory of flushed keys, a little at a time (expire.c)
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
- * The commands (strings.c, keys.c, pubsub.c, admin.c) never suspend. So each command is atomic, and
+ * The commands (strings.c, keys.c, pubsub.c, transaction.c, admin.c) never suspend. So each command is atomic, and
  * needs no lock.
  */
 #include "../common/listening.h"
@@ -279,9 +279,9 @@ static void keep_torn_tail(const char *path, int fd, const struct replayed *repl
 
 /*
  * Loads the file, cuts off what is behind its intact frames, and syncs it: what a killed server had
- * written is then on the disk as well.
+ * written is then on the disk as well. Returns the version of its format.
  */
-static void load_journal(struct kv *kv, int fd)
+static unsigned load_journal(struct kv *kv, int fd)
 {
     struct journal *journal = &kv->journal;
     struct replayed replayed;
@@ -303,9 +303,13 @@ static void load_journal(struct kv *kv, int fd)
     journal->size = journal->base_size = journal->synced_size = journal->allocated_size =
         replayed.good;
     journal->marked_size = replayed.ends_with_mark ? replayed.good : 0;
+    return replayed.version;
 }
 
-/* Opens the file. A new one begins with the keys of the snapshot, if there is one. */
+/*
+ * Opens the file. A new one begins with the keys of the snapshot, if there is one. One of an older
+ * version is rewritten: new records do not belong into it.
+ */
 static void open_journal(struct kv *kv)
 {
     struct journal *journal = &kv->journal;
@@ -315,7 +319,8 @@ static void open_journal(struct kv *kv)
         int fd = open_locked(journal->path);
         if (fd >= 0) {
             bide_descriptor_init(&journal->file, fd);
-            load_journal(kv, fd);
+            if (load_journal(kv, fd) < FORMAT_VERSION)
+                status = bide_loop_wait(kv->loop, async_rewrite_journal(&rewriting, kv));
         } else {
             if (kv->options.snapshot != NULL)
                 load_snapshot(kv, kv->options.snapshot);
@@ -363,6 +368,7 @@ static void kv_init(struct kv *kv)
     kv->keys.next_expiry_changed = wake_expiry;
     kv->keys.keys_flushed = wake_flush;
     pubsub_init(&kv->pubsub, key);
+    watching_init(&kv->watching, key);
     kv->limits = (struct request_limits){kv->options.bulk, 1 << 20, kv->options.request};
     bide_single_consumer_auto_event_init(&kv->stop, false);
     bide_single_consumer_auto_event_init(&kv->next_expiry_changed, false);
@@ -496,8 +502,10 @@ int main(int argc, char **argv)
     bide_close(&kv.journal.file);
     keyspace_free(&kv.keys);
     pubsub_free(&kv.pubsub);
+    watching_free(&kv.watching);
     buffer_free(&kv.journal.filling);
     buffer_free(&kv.journal.writing);
+    free(kv.options.password);
     bide_loop_destroy(kv.loop);
     return status < 0 || kv.journal.error < 0;
 }

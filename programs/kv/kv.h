@@ -17,12 +17,13 @@ struct kv {
     struct keyspace keys;
     struct journal journal;
     struct pubsub pubsub;
+    struct watching watching;
 
     bide_loop *loop;
     bide_server server;
     struct client *clients;
     size_t client_count;
-    uint64_t last_id, commands, connections;
+    uint64_t last_id, commands, connections, draws;
     uint64_t work;   /* of all commands, in the unit of CLIENT_MAX_WORK */
     int64_t started; /* milliseconds since 1970 */
     bool is_stopping;
@@ -48,30 +49,63 @@ void kv_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- Changes, which go into the append-only file ---- */
 
-static inline void kv_log_set(struct kv *kv, struct bytes key, struct bytes value, int64_t time)
+static inline void kv_note_change(struct kv *kv, struct bytes key)
 {
     kv->changes++;
+    if (kv->watching.keys.count > 0)
+        watching_touch(&kv->watching, key);
+}
+
+static inline void kv_log_set(struct kv *kv, struct bytes key, struct bytes value, int64_t time)
+{
+    kv_note_change(kv, key);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_set(&kv->journal.filling, key, value, time));
 }
 
 static inline void kv_log_append(struct kv *kv, struct bytes key, struct bytes value)
 {
-    kv->changes++;
+    kv_note_change(kv, key);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_append(&kv->journal.filling, key, value));
 }
 
+static inline void kv_log_set_range(struct kv *kv, struct bytes key, size_t offset,
+                                    struct bytes part)
+{
+    kv_note_change(kv, key);
+    if (kv->journal.is_on)
+        journal_check_append(&kv->journal,
+                             record_set_range(&kv->journal.filling, key, offset, part));
+}
+
+static inline void kv_log_copy(struct kv *kv, struct bytes from, struct bytes to, bool moves)
+{
+    kv_note_change(kv, to);
+    if (moves)
+        kv_note_change(kv, from);
+    if (kv->journal.is_on)
+        journal_check_append(&kv->journal, record_copy(&kv->journal.filling, from, to, moves));
+}
+
+/* Any record of a collection; the second word is the key. */
+static inline void kv_log_words(struct kv *kv, const struct bytes *words, size_t count)
+{
+    kv_note_change(kv, words[1]);
+    if (kv->journal.is_on)
+        journal_check_append(&kv->journal, record_words(&kv->journal.filling, words, count));
+}
+
 static inline void kv_log_delete(struct kv *kv, struct bytes key)
 {
-    kv->changes++;
+    kv_note_change(kv, key);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_delete(&kv->journal.filling, key));
 }
 
 static inline void kv_log_expiry(struct kv *kv, struct bytes key, int64_t time)
 {
-    kv->changes++;
+    kv_note_change(kv, key);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, time != 0
                                                ? record_expire(&kv->journal.filling, key, time)
@@ -81,14 +115,21 @@ static inline void kv_log_expiry(struct kv *kv, struct bytes key, int64_t time)
 static inline void kv_log_flush(struct kv *kv)
 {
     kv->changes++;
+    kv->watching.flushes++;
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_flush(&kv->journal.filling));
 }
 
 /* ---- Requests ---- */
 
-/* Runs the client's request and appends the reply to client->out. */
+/* Runs the client's request, or queues it in a transaction, and appends the reply to client->out. */
 void command_run(struct client *client);
+
+/*
+ * Runs a request that has been queued, so it has been checked. With `only_changes`, returns false
+ * without running it unless it may change keys.
+ */
+bool command_run_queued(struct client *client, bool only_changes);
 
 /*
  * Runs complete requests. Returns false when none is left, and true when it stopped early: the

@@ -3,6 +3,7 @@
 
 #include "../common/command_line.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ const char program_name[] = "kv";
 static const char help[] =
     "usage: kv [OPTION VALUE]...\n"
     "\n"
-    "A key-value server for redis clients (RESP2).\n"
+    "A key-value server for redis clients (RESP2 and RESP3).\n"
     "\n"
     "  --port N               listen on this port; 0, the default, means any free port\n"
     "  --bind ADDRESS         listen on this address (127.0.0.1)\n"
@@ -20,6 +21,9 @@ static const char help[] =
     "  --snapshot FILE        SAVE, BGSAVE and shutdown write all keys here; loaded at startup\n"
     "                         unless there is an append-only file\n"
     "  --save-every SECONDS   also write it this often if keys have changed; 0 means never (0)\n"
+    "  --password-file FILE   clients must send the first line of this file, with AUTH\n"
+    "  --protected-mode WHEN  yes: without a password, only clients on this machine are served "
+    "(yes)\n"
     "  --clients N            the maximum of connections (10000)\n"
     "  --bulk BYTES           the largest key or value (536870912)\n"
     "  --request BYTES        the largest request (1073741824)\n"
@@ -47,11 +51,37 @@ static enum fsync parse_fsync(const char *text)
     command_line_reject("--fsync takes always, everysec or no, not", text);
 }
 
+static bool parse_protected(const char *text)
+{
+    if (strcmp(text, "yes") == 0 || strcmp(text, "no") == 0)
+        return text[0] == 'y';
+    command_line_reject("--protected-mode takes yes or no, not", text);
+}
+
+/* The first line of the file. (An argument would be shown to all users of the machine.) */
+static char *read_password(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t size = file != NULL ? getline(&line, &capacity, file) : -1;
+    if (size > 0 && line[size - 1] == '\n')
+        line[--size] = '\0';
+    if (size <= 0 || (size_t)size != strlen(line)) {
+        fprintf(stderr, "kv: %s: %s\n", path,
+                file == NULL ? strerror(errno) : "its first line is no password");
+        exit(1);
+    }
+    fclose(file);
+    return line;
+}
+
 void options_read(struct options *options, int argc, char **argv)
 {
     const size_t largest = UINT32_C(1) << 30;
     *options = (struct options){.address = "127.0.0.1",
                                 .fsync = FSYNC_EACH_SECOND,
+                                .is_protected = true,
                                 .clients = 10000,
                                 .bulk = 512 << 20,
                                 .request = largest,
@@ -88,6 +118,10 @@ void options_read(struct options *options, int argc, char **argv)
             options->snapshot = value;
         else if (strcmp(name, "--save-every") == 0)
             options->save_every = command_line_number(name, value, 0, 1000000000);
+        else if (strcmp(name, "--password-file") == 0)
+            options->password = read_password(value);
+        else if (strcmp(name, "--protected-mode") == 0)
+            options->is_protected = parse_protected(value);
         else if (strcmp(name, "--clients") == 0)
             options->clients = command_line_number(name, value, 1, 1 << 20);
         else if (strcmp(name, "--bulk") == 0)

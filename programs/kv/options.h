@@ -13,6 +13,8 @@ struct options {
     enum fsync fsync;
     const char *snapshot; /* a file; or NULL */
     uint64_t save_every;  /* seconds; 0: only on request */
+    char *password;       /* NULL: none is needed */
+    bool is_protected;    /* without a password, only clients of this machine are served */
     size_t clients;       /* limit of connections */
     size_t bulk;          /* limit of bytes in an argument */
     size_t request;       /* limit of bytes in a request */

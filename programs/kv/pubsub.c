@@ -208,7 +208,7 @@ void pubsub_remove_client(struct client *client)
 
 static void reply_subscribed(struct client *client, const char *what, struct bytes name)
 {
-    reply_array(client, 3);
+    reply_push(client, 3);
     reply_bulk(client, bytes_of(what));
     if (name.data != NULL)
         reply_bulk(client, name);
@@ -255,7 +255,7 @@ static void unsubscribe_from(struct client *client, bool is_pattern, struct byte
     struct subscription *subscription = pointer_at(&client->kv->pubsub.subscriptions, key_bytes);
     /* (the name may be the channel's own, which remove_subscription frees) */
     size_t count = client->subscription_count - (subscription != NULL);
-    reply_array(client, 3);
+    reply_push(client, 3);
     reply_bulk(client, bytes_of(is_pattern ? "punsubscribe" : "unsubscribe"));
     reply_bulk(client, name);
     reply_number(client, (int64_t)count);
@@ -294,6 +294,17 @@ void command_punsubscribe(struct client *client)
     unsubscribe_from_arguments(client, true);
 }
 
+static void reply_message(struct client *to, const struct channel *pattern, struct bytes channel,
+                          struct bytes message)
+{
+    reply_push(to, pattern != NULL ? 4 : 3);
+    reply_bulk(to, bytes_of(pattern != NULL ? "pmessage" : "message"));
+    if (pattern != NULL)
+        reply_bulk(to, channel_name(pattern));
+    reply_bulk(to, channel);
+    reply_bulk(to, message);
+}
+
 /*
  * Appends a message to a subscriber's output. A subscriber that is too far behind is disconnected
  * instead.
@@ -301,23 +312,21 @@ void command_punsubscribe(struct client *client)
 static void deliver_message(struct client *to, const struct channel *pattern, struct bytes channel,
                             struct bytes message)
 {
+    struct buffer *messages = &to->transaction.messages;
     if (to->is_broken || to->is_closing)
         return;
-    if (buffer_used(&to->out) + message.size > to->kv->options.backlog) {
+    if (buffer_used(&to->out) + buffer_used(messages) + message.size > to->kv->options.backlog) {
         to->is_broken = true;
         to->kv->pubsub.cut_off++;
         bide_shutdown(to->socket, BIDE_HALF_BOTH);
-    } else if (pattern != NULL) {
-        reply_array(to, 4);
-        reply_bulk(to, bytes_of("pmessage"));
-        reply_bulk(to, channel_name(pattern));
-        reply_bulk(to, channel);
-        reply_bulk(to, message);
+    } else if (to->transaction.is_running) { /* the array of its replies is not complete */
+        struct buffer replies = to->out;
+        to->out = *messages;
+        reply_message(to, pattern, channel, message);
+        *messages = to->out;
+        to->out = replies;
     } else {
-        reply_array(to, 3);
-        reply_bulk(to, bytes_of("message"));
-        reply_bulk(to, channel);
-        reply_bulk(to, message);
+        reply_message(to, pattern, channel, message);
     }
     bide_single_consumer_auto_event_set(&to->messages);
 }

@@ -1,33 +1,16 @@
 /* Appends records of changes, in the form of requests, to a buffer. One thread for each buffer. */
 #include "record.h"
 
-static void append_bulk(struct buffer *buffer, struct bytes bytes)
+bool record_words(struct buffer *buffer, const struct bytes *words, size_t count)
 {
-    char head[NUMBER_SIZE + 3];
-    size_t size = 0;
-    head[size++] = '$';
-    size += number_print(head + size, (int64_t)bytes.size);
-    head[size++] = '\r';
-    head[size++] = '\n';
-    buffer_append(buffer, head, size);
-    buffer_append(buffer, bytes.data, bytes.size);
-    buffer_append(buffer, "\r\n", 2);
-}
-
-/* Appends a record of `count` words, 9 at most. */
-static bool append_record(struct buffer *buffer, const struct bytes *words, int count)
-{
-    char head[] = "*0\r\n";
-    size_t size = sizeof head;
-    bide_assert(count > 0 && count <= 9);
-    for (int i = 0; i < count; i++)
-        size += words[i].size + NUMBER_SIZE + sizeof "$\r\n\r\n";
+    size_t size = LINE_SIZE;
+    for (size_t i = 0; i < count; i++)
+        size += words[i].size + BULK_EXTRA;
     if (!buffer_reserve(buffer, size))
         return false;
-    head[1] = (char)('0' + count);
-    buffer_append(buffer, head, sizeof head - 1);
-    for (int i = 0; i < count; i++)
-        append_bulk(buffer, words[i]);
+    buffer_append_line(buffer, '*', (int64_t)count);
+    for (size_t i = 0; i < count; i++)
+        buffer_append_bulk(buffer, words[i]);
     return true;
 }
 
@@ -36,37 +19,99 @@ bool record_set(struct buffer *buffer, struct bytes key, struct bytes value, int
     char number[NUMBER_SIZE];
     struct bytes words[] = {bytes_of("SET"), key, value, {NULL, 0}, {number, 0}};
     if (time == RECORD_STAYS)
-        return append_record(buffer, words, 3);
+        return record_words(buffer, words, 3);
     words[3] = bytes_of(time == RECORD_KEEPS_TIME ? "KEEPTTL" : "PXAT");
     if (time == RECORD_KEEPS_TIME)
-        return append_record(buffer, words, 4);
+        return record_words(buffer, words, 4);
     words[4].size = number_print(number, time);
-    return append_record(buffer, words, 5);
+    return record_words(buffer, words, 5);
 }
 
 bool record_append(struct buffer *buffer, struct bytes key, struct bytes value)
 {
-    return append_record(buffer, (struct bytes[]){bytes_of("APPEND"), key, value}, 3);
+    return record_words(buffer, (struct bytes[]){bytes_of("APPEND"), key, value}, 3);
+}
+
+bool record_set_range(struct buffer *buffer, struct bytes key, size_t offset, struct bytes part)
+{
+    char number[NUMBER_SIZE];
+    size_t size = number_print(number, (int64_t)offset);
+    return record_words(buffer, (struct bytes[]){bytes_of("SETRANGE"), key, {number, size}, part},
+                        4);
+}
+
+bool record_copy(struct buffer *buffer, struct bytes from, struct bytes to, bool moves)
+{
+    return record_words(buffer, (struct bytes[]){bytes_of(moves ? "RENAME" : "COPY"), from, to}, 3);
 }
 
 bool record_delete(struct buffer *buffer, struct bytes key)
 {
-    return append_record(buffer, (struct bytes[]){bytes_of("DEL"), key}, 2);
+    return record_words(buffer, (struct bytes[]){bytes_of("DEL"), key}, 2);
 }
 
 bool record_expire(struct buffer *buffer, struct bytes key, int64_t time)
 {
     char number[NUMBER_SIZE];
     size_t size = number_print(number, time);
-    return append_record(buffer, (struct bytes[]){bytes_of("PEXPIREAT"), key, {number, size}}, 3);
+    return record_words(buffer, (struct bytes[]){bytes_of("PEXPIREAT"), key, {number, size}}, 3);
 }
 
 bool record_persist(struct buffer *buffer, struct bytes key)
 {
-    return append_record(buffer, (struct bytes[]){bytes_of("PERSIST"), key}, 2);
+    return record_words(buffer, (struct bytes[]){bytes_of("PERSIST"), key}, 2);
 }
 
 bool record_flush(struct buffer *buffer)
 {
-    return append_record(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
+    return record_words(buffer, (struct bytes[]){bytes_of("FLUSHALL")}, 1);
+}
+
+/* ---- Collections ---- */
+
+enum { MAX_WORDS = 2 + 2 * 32 }; /* of a record that is made of elements */
+
+/* A record that grows, and is appended when it is full. */
+struct elements {
+    struct buffer *buffer;
+    struct bytes words[MAX_WORDS];
+    size_t count;
+    bool failed;
+};
+
+static void append_elements(struct elements *elements)
+{
+    if (elements->count > 2 && !elements->failed)
+        elements->failed = !record_words(elements->buffer, elements->words, elements->count);
+    elements->count = 2;
+}
+
+static void add_field(void *argument, struct entry *entry)
+{
+    struct elements *elements = argument;
+    elements->words[elements->count++] = entry_key(entry);
+    elements->words[elements->count++] = entry_value(entry);
+    if (elements->count == MAX_WORDS)
+        append_elements(elements);
+}
+
+bool record_collection(struct buffer *buffer, struct bytes key, struct collection *collection)
+{
+    struct elements elements = {.buffer = buffer, .count = 2};
+    bool is_hash = collection->type == VALUE_HASH;
+    elements.words[0] = bytes_of(is_hash ? "HSET" : "RPUSH");
+    elements.words[1] = key;
+    if (is_hash) {
+        size_t cursor = 0;
+        do
+            cursor = table_scan(&collection->fields, cursor, add_field, &elements);
+        while (cursor != 0);
+    }
+    for (size_t i = 0; !is_hash && i < collection->list.count; i++) {
+        elements.words[elements.count++] = list_get(collection, i);
+        if (elements.count == MAX_WORDS)
+            append_elements(&elements);
+    }
+    append_elements(&elements);
+    return !elements.failed;
 }

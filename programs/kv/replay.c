@@ -48,11 +48,109 @@ static int replay_append(struct keyspace *keys, struct bytes key, struct bytes m
 {
     struct entry **link = keyspace_find(keys, key);
     size_t size = link != NULL ? (*link)->value_size : 0;
+    if (link != NULL && (*link)->type != VALUE_STRING)
+        return -EBADMSG;
     struct entry *entry = keyspace_upsert(keys, key, size + more.size, true);
     if (entry == NULL)
         return -ENOMEM;
     memcpy(entry->bytes + entry->key_size + size, more.data, more.size);
     return 0;
+}
+
+static int replay_set_range(struct keyspace *keys, const struct request *request, struct bytes key,
+                            const char *data)
+{
+    struct bytes part = record_word(request, data, 3);
+    struct entry **link = keyspace_find(keys, key);
+    int64_t offset;
+    if (link != NULL && (*link)->type != VALUE_STRING)
+        return -EBADMSG;
+    if (!number_read(record_word(request, data, 2), &offset) || offset < 0 ||
+        (uint64_t)offset > UINT32_MAX - part.size)
+        return -EBADMSG;
+    return keyspace_set_range(keys, key, (size_t)offset, part) != NULL ? 0 : -ENOMEM;
+}
+
+/* A number of items, or the index of one. */
+static bool read_count(const struct request *request, const char *data, size_t *count)
+{
+    int64_t number;
+    if (!number_read(record_word(request, data, 2), &number) || number < 0 ||
+        (uint64_t)number > SIZE_MAX)
+        return false;
+    *count = (size_t)number;
+    return true;
+}
+
+/* Records of hashes. Returns 1 if it is another one. */
+static int replay_hash(struct collection *hash, struct bytes name, const struct request *request,
+                       const char *data)
+{
+    int status = 0;
+    if (bytes_are(name, "HSET")) {
+        for (size_t i = 2; i + 1 < request->count && status >= 0; i += 2)
+            status =
+                hash_set(hash, record_word(request, data, i), record_word(request, data, i + 1));
+    } else if (bytes_are(name, "HDEL")) {
+        for (size_t i = 2; i < request->count; i++)
+            hash_delete(hash, record_word(request, data, i));
+    } else {
+        return 1;
+    }
+    return status < 0 ? status : 0;
+}
+
+/* Records of lists. Returns 1 if it is another one. */
+static int replay_list(struct collection *list, struct bytes name, const struct request *request,
+                       const char *data)
+{
+    size_t size = collection_count(list), at = 0;
+    bool is_push = bytes_are(name, "RPUSH") || bytes_are(name, "LPUSH");
+    for (size_t i = 2; is_push && i < request->count; i++) {
+        at = bytes_are(name, "RPUSH") ? collection_count(list) : 0;
+        if (!list_insert(list, at, record_word(request, data, i)))
+            return -ENOMEM;
+    }
+    if (is_push)
+        return 0;
+    if (bytes_are(name, "LREM") && request->count == 4) {
+        int64_t count;
+        if (!number_read(record_word(request, data, 2), &count) || count == INT64_MIN)
+            return -EBADMSG;
+        list_remove_equal(list, record_word(request, data, 3),
+                          count != 0 ? (size_t)(count < 0 ? -count : count) : SIZE_MAX, count < 0);
+        return 0;
+    }
+    if (request->count < 3 || !read_count(request, data, &at))
+        return -EBADMSG;
+    if (at <= size && bytes_are(name, "LPOP"))
+        list_remove(list, 0, at);
+    else if (at <= size && bytes_are(name, "RPOP"))
+        list_remove(list, size - at, at);
+    else if (at < size && bytes_are(name, "LSET") && request->count == 4)
+        return list_set(list, at, record_word(request, data, 3)) ? 0 : -ENOMEM;
+    else if (at <= size && bytes_are(name, "LINSERT") && request->count == 4)
+        return list_insert(list, at, record_word(request, data, 3)) ? 0 : -ENOMEM;
+    else
+        return 1;
+    return 0;
+}
+
+static int replay_collection(struct keyspace *keys, struct bytes name, struct bytes key,
+                             const struct request *request, const char *data)
+{
+    struct entry **link = keyspace_find(keys, key);
+    bool is_hash = (name.data[0] | 32) == 'h', is_new;
+    enum value_type type = is_hash ? VALUE_HASH : VALUE_LIST;
+    if (link != NULL && (*link)->type != type)
+        return -EBADMSG;
+    struct collection *collection = keyspace_change(keys, key, type, &is_new);
+    if (collection == NULL)
+        return -ENOMEM;
+    int status = is_hash ? replay_hash(collection, name, request, data)
+                         : replay_list(collection, name, request, data);
+    keyspace_remove_if_empty(keys, key);
+    return status == 1 ? -EBADMSG : status;
 }
 
 static int replay_record(struct keyspace *keys, const struct request *request, const char *data)
@@ -68,6 +166,12 @@ static int replay_record(struct keyspace *keys, const struct request *request, c
         return replay_set(keys, request, key, record_word(request, data, 2), data);
     if (bytes_are(name, "APPEND") && request->count == 3)
         return replay_append(keys, key, record_word(request, data, 2));
+    if (bytes_are(name, "SETRANGE") && request->count == 4)
+        return replay_set_range(keys, request, key, data);
+    if ((bytes_are(name, "RENAME") || bytes_are(name, "COPY")) && request->count == 3)
+        return keyspace_copy(keys, key, record_word(request, data, 2), bytes_are(name, "RENAME"))
+                   ? 0
+                   : -ENOMEM;
     if (bytes_are(name, "DEL") && request->count == 2) {
         if (link != NULL)
             keyspace_remove(keys, link);
@@ -82,6 +186,8 @@ static int replay_record(struct keyspace *keys, const struct request *request, c
     if (bytes_are(name, "PEXPIREAT") && request->count == 3 &&
         number_read(record_word(request, data, 2), &time))
         return link == NULL || keyspace_set_expiry(keys, *link, time) ? 0 : -ENOMEM;
+    if (request->count >= 3 && name.size > 0)
+        return replay_collection(keys, name, key, request, data);
     return -EBADMSG;
 }
 
@@ -217,7 +323,8 @@ const char *replay_explain(const struct replayed *replayed, char *buffer, size_t
         return "commands without this server's signature, as redis and versions before 0.1 write "
                "them; 'redis-cli --pipe' can send them to a server that has a new file";
     case REPLAY_NEWER:
-        snprintf(buffer, size, "a file of version %u; this server reads version %d",
+        snprintf(buffer, size,
+                 "a file of version %u, at byte 12; this server reads versions up to %d",
                  replayed->version, FORMAT_VERSION);
         break;
     case REPLAY_OTHER_KIND:

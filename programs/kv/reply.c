@@ -20,41 +20,67 @@ void reply_raw(struct client *client, const char *data, size_t size)
         buffer_append(&client->out, data, size);
 }
 
-/* Prints a line of a type byte and a number: NUMBER_SIZE + 3 bytes at most. */
-static size_t print_line(char *text, char kind, int64_t number)
+static void reply_line(struct client *client, char type, int64_t number)
 {
-    size_t size;
-    text[0] = kind;
-    if (number >= 0 && number < 10) {
-        text[1] = (char)('0' + number);
-        size = 2;
-    } else {
-        size = 1 + number_print(text + 1, number);
-    }
-    text[size] = '\r';
-    text[size + 1] = '\n';
-    return size + 2;
+    if (reserve_reply(client, LINE_SIZE))
+        buffer_append_line(&client->out, type, number);
+}
+
+void reply_simple(struct client *client, const char *text)
+{
+    reply_raw(client, "+", 1);
+    reply_raw(client, text, strlen(text));
+    REPLY(client, "");
 }
 
 void reply_bulk(struct client *client, struct bytes bytes)
 {
-    if (!reserve_reply(client, bytes.size + NUMBER_SIZE + 5))
-        return;
-    client->out.end += print_line(client->out.data + client->out.end, '$', (int64_t)bytes.size);
-    buffer_append(&client->out, bytes.data, bytes.size);
-    buffer_append(&client->out, "\r\n", 2);
+    if (reserve_reply(client, bytes.size + BULK_EXTRA))
+        buffer_append_bulk(&client->out, bytes);
 }
 
 void reply_number(struct client *client, int64_t number)
 {
-    if (reserve_reply(client, NUMBER_SIZE + 3))
-        client->out.end += print_line(client->out.data + client->out.end, ':', number);
+    reply_line(client, ':', number);
 }
 
 void reply_array(struct client *client, size_t count)
 {
-    if (reserve_reply(client, NUMBER_SIZE + 3))
-        client->out.end += print_line(client->out.data + client->out.end, '*', (int64_t)count);
+    reply_line(client, '*', (int64_t)count);
+}
+
+void reply_null_array(struct client *client)
+{
+    if (client->protocol == 3)
+        REPLY(client, "_");
+    else
+        REPLY(client, "*-1");
+}
+
+void reply_map(struct client *client, size_t pairs)
+{
+    if (client->protocol == 3)
+        reply_line(client, '%', (int64_t)pairs);
+    else
+        reply_line(client, '*', 2 * (int64_t)pairs);
+}
+
+void reply_push(struct client *client, size_t count)
+{
+    reply_line(client, client->protocol == 3 ? '>' : '*', (int64_t)count);
+}
+
+void reply_text(struct client *client, struct bytes text)
+{
+    static const char format[] = "txt:";
+    if (client->protocol != 3) {
+        reply_bulk(client, text);
+        return;
+    }
+    reply_line(client, '=', (int64_t)(text.size + sizeof format - 1));
+    reply_raw(client, format, sizeof format - 1);
+    reply_raw(client, text.data, text.size);
+    REPLY(client, "");
 }
 
 void reply_note_change(struct client *client, size_t begin)

@@ -14,7 +14,10 @@ struct request_limits {
     size_t total;     /* bytes */
 };
 
-enum { REQUEST_LINE = 65536 }; /* the longest line of words, in bytes */
+enum {
+    REQUEST_LINE = 65536,            /* the longest line of words, in bytes */
+    REQUEST_BULK_BEFORE_AUTH = 16384 /* the largest argument of a client without the password */
+};
 
 struct argument {
     size_t offset; /* from the start of the request */

@@ -1,6 +1,11 @@
 /* Commands on values. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 /* Sets a key's value and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. */
 static bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time)
 {
@@ -22,17 +27,23 @@ static bool assign_value(struct client *client, struct bytes key, struct bytes v
     return true;
 }
 
-void command_get(struct client *client)
+static void reply_value(struct client *client, const struct entry *entry)
 {
     struct keyspace *keys = &client->kv->keys;
-    struct entry **link = keyspace_find(keys, client_argument(client, 1));
-    if (link == NULL) {
+    if (entry != NULL) {
+        keys->hits++;
+        reply_bulk(client, entry_value(entry));
+    } else {
         keys->misses++;
         reply_nothing(client);
-        return;
     }
-    keys->hits++;
-    reply_bulk(client, entry_value(*link));
+}
+
+void command_get(struct client *client)
+{
+    struct entry *entry;
+    if (find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+        reply_value(client, entry);
 }
 
 /* ---- SET ---- */
@@ -52,36 +63,50 @@ static bool expiry_from(int64_t number, int64_t unit, int64_t from, int64_t *tim
            !__builtin_add_overflow(number, from, time);
 }
 
-static bool read_set_options(struct client *client, struct set_options *options)
+/*
+ * Parses EX, PX, EXAT or PXAT and the number behind it, from argument *i on. Returns 1 and moves *i to
+ * the number, 0 if the argument is another word, or -1 after an error reply.
+ */
+static int read_time_option(struct client *client, size_t *i, const char *name, int64_t *time)
 {
     static const struct {
         const char *name;
         int unit;
         bool is_absolute;
     } times[] = {{"EX", 1000, false}, {"PX", 1, false}, {"EXAT", 1000, true}, {"PXAT", 1, true}};
+    size_t unit = 0;
+    int64_t number;
+    while (unit < 4 && !bytes_are(client_argument(client, *i), times[unit].name))
+        unit++;
+    if (unit == 4 || ++*i == client->request.count || *time != 0)
+        return 0;
+    if (!argument_number(client, *i, &number))
+        return -1;
+    if (expiry_from(number, times[unit].unit, times[unit].is_absolute ? 0 : client->kv->keys.now,
+                    time))
+        return 1;
+    reply_error(client, "-ERR invalid expire time in '%s' command", name);
+    return -1;
+}
+
+static bool read_set_options(struct client *client, struct set_options *options)
+{
     for (size_t i = 3; i < client->request.count; i++) {
         struct bytes word = client_argument(client, i);
-        size_t unit = 0;
-        int64_t number;
-        while (unit < 4 && !bytes_are(word, times[unit].name))
-            unit++;
-        if (bytes_are(word, "NX")) {
+        int status = 1;
+        if (bytes_are(word, "NX"))
             options->if_new = true;
-        } else if (bytes_are(word, "XX")) {
+        else if (bytes_are(word, "XX"))
             options->if_there = true;
-        } else if (bytes_are(word, "GET")) {
+        else if (bytes_are(word, "GET"))
             options->gets = true;
-        } else if (bytes_are(word, "KEEPTTL")) {
+        else if (bytes_are(word, "KEEPTTL"))
             options->keeps_time = true;
-        } else if (unit < 4 && ++i < client->request.count && options->time == 0) {
-            if (!argument_number(client, i, &number))
-                return false;
-            if (!expiry_from(number, times[unit].unit,
-                             times[unit].is_absolute ? 0 : client->kv->keys.now, &options->time)) {
-                REPLY(client, "-ERR invalid expire time in 'set' command");
-                return false;
-            }
-        } else {
+        else
+            status = read_time_option(client, &i, "set", &options->time);
+        if (status < 0)
+            return false;
+        if (status == 0) {
             reply_syntax_error(client);
             return false;
         }
@@ -98,11 +123,13 @@ static void set_with_options(struct client *client, struct bytes key, struct byt
     struct set_options options = {0};
     if (!read_set_options(client, &options))
         return;
-    struct entry **link = keyspace_find(&client->kv->keys, key);
+    struct entry **link = keyspace_find(&client->kv->keys, key), *old;
     bool is_there = link != NULL, done = false;
     size_t reply = buffer_used(&client->out);
+    if (options.gets && !find_value(client, key, VALUE_STRING, &old))
+        return;
     if (options.gets && is_there)
-        reply_bulk(client, entry_value(*link)); /* before the value changes */
+        reply_bulk(client, entry_value(old)); /* before the value changes */
     else if (options.gets)
         reply_nothing(client);
     if (is_there ? !options.if_new : !options.if_there) {
@@ -165,7 +192,10 @@ void command_getset(struct client *client)
 {
     struct bytes key = client_argument(client, 1);
     size_t before = buffer_used(&client->out);
-    command_get(client);
+    struct entry *old;
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    reply_value(client, old);
     size_t behind = buffer_used(&client->out);
     if (!assign_value(client, key, client_argument(client, 2), 0))
         reply_drop(client, before, behind);
@@ -174,11 +204,57 @@ void command_getset(struct client *client)
 void command_getdel(struct client *client)
 {
     struct bytes key = client_argument(client, 1);
-    command_get(client);
+    struct entry *old;
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    reply_value(client, old);
     struct entry **link = keyspace_find(&client->kv->keys, key);
     if (link != NULL) {
         keyspace_remove(&client->kv->keys, link);
         kv_log_delete(client->kv, key);
+    }
+}
+
+/* GETEX key [PERSIST | EX seconds | PX milliseconds | EXAT time | PXAT time] */
+void command_getex(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1);
+    bool persists = false;
+    int64_t time = 0;
+    for (size_t i = 2; i < client->request.count; i++) {
+        int status = read_time_option(client, &i, "getex", &time);
+        if (status < 0)
+            return;
+        if (status == 0 && (i == client->request.count || persists ||
+                            !bytes_are(client_argument(client, i), "PERSIST"))) {
+            reply_syntax_error(client);
+            return;
+        }
+        persists |= status == 0;
+    }
+    if (persists && time != 0) {
+        reply_syntax_error(client);
+        return;
+    }
+    struct entry *old;
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    size_t before = buffer_used(&client->out);
+    reply_value(client, old);
+    size_t behind = buffer_used(&client->out);
+    struct entry **link = keyspace_find(&kv->keys, key);
+    if (link == NULL || (time == 0 && (!persists || (*link)->expiry == 0)))
+        return;
+    if (time != 0 && time <= kv->keys.now) {
+        keyspace_remove(&kv->keys, link);
+        kv_log_delete(kv, key);
+    } else if (keyspace_set_expiry(&kv->keys, *link, time)) {
+        kv_log_expiry(kv, key, time);
+    } else { /* no expiry is left */
+        reply_no_memory(client);
+        reply_drop(client, before, behind);
+        kv_log_expiry(kv, key, 0);
     }
 }
 
@@ -200,7 +276,7 @@ void command_mget(struct client *client)
     reply_array(client, client->request.count - 1);
     for (size_t i = 1; i < client->request.count; i++) {
         struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, i));
-        if (link != NULL)
+        if (link != NULL && (*link)->type == VALUE_STRING)
             reply_bulk(client, entry_value(*link));
         else
             reply_nothing(client);
@@ -220,18 +296,92 @@ void command_mset(struct client *client)
     reply_ok(client);
 }
 
+/* All keys are set, or none if one of them is there. */
+void command_msetnx(struct client *client)
+{
+    if (client->request.count % 2 == 0) {
+        REPLY(client, "-ERR wrong number of arguments for 'msetnx' command");
+        return;
+    }
+    for (size_t i = 1; i < client->request.count; i += 2) {
+        if (keyspace_find(&client->kv->keys, client_argument(client, i)) != NULL) {
+            reply_number(client, 0);
+            return;
+        }
+    }
+    for (size_t i = 1; i < client->request.count; i += 2) {
+        if (!assign_value(client, client_argument(client, i), client_argument(client, i + 1), 0))
+            return;
+    }
+    reply_number(client, 1);
+}
+
+/* The part from `first` to `last`, both included; negative numbers count from the end. */
+static struct bytes part_of(struct bytes value, int64_t first, int64_t last)
+{
+    int64_t size = (int64_t)value.size;
+    if (first < 0)
+        first = first + size > 0 ? first + size : 0;
+    if (last < 0)
+        last += size;
+    if (last >= size)
+        last = size - 1;
+    if (first > last)
+        return (struct bytes){"", 0};
+    return (struct bytes){value.data + first, (size_t)(last - first + 1)};
+}
+
+void command_getrange(struct client *client)
+{
+    int64_t first, last;
+    if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last))
+        return;
+    struct entry *entry;
+    if (!find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+        return;
+    struct bytes value = entry != NULL ? entry_value(entry) : (struct bytes){"", 0};
+    reply_bulk(client, part_of(value, first, last));
+}
+
+void command_setrange(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1), part = client_argument(client, 3);
+    int64_t offset;
+    if (!argument_number(client, 2, &offset))
+        return;
+    struct entry *entry, *old;
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    if (offset < 0) {
+        REPLY(client, "-ERR offset is out of range");
+    } else if (part.size == 0) {
+        reply_number(client, old != NULL ? old->value_size : 0);
+    } else if ((uint64_t)offset > kv->limits.bulk || (size_t)offset + part.size > kv->limits.bulk) {
+        REPLY(client, "-ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+    } else if ((entry = keyspace_set_range(&kv->keys, key, (size_t)offset, part)) == NULL) {
+        reply_no_memory(client);
+    } else {
+        kv_log_set_range(kv, key, (size_t)offset, part);
+        reply_number(client, entry->value_size);
+    }
+}
+
 void command_strlen(struct client *client)
 {
-    struct entry **link = keyspace_find(&client->kv->keys, client_argument(client, 1));
-    reply_number(client, link != NULL ? (*link)->value_size : 0);
+    struct entry *entry;
+    if (find_value(client, client_argument(client, 1), VALUE_STRING, &entry))
+        reply_number(client, entry != NULL ? entry->value_size : 0);
 }
 
 void command_append(struct client *client)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1), more = client_argument(client, 2);
-    struct entry **link = keyspace_find(&kv->keys, key);
-    size_t size = link != NULL ? (*link)->value_size : 0;
+    struct entry *old;
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    size_t size = old != NULL ? old->value_size : 0;
     if (size + more.size > kv->limits.bulk) {
         REPLY(client, "-ERR string exceeds maximum allowed size");
         return;
@@ -250,12 +400,13 @@ void command_append(struct client *client)
 
 static void add_to_number(struct client *client, int64_t number)
 {
-    struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
-    struct entry **link = keyspace_find(&kv->keys, key);
+    struct entry *old;
     int64_t value = 0;
     char text[NUMBER_SIZE];
-    if (link != NULL && !number_read(entry_value(*link), &value)) {
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    if (old != NULL && !number_read(entry_value(old), &value)) {
         REPLY(client, "-ERR value is not an integer or out of range");
         return;
     }
@@ -294,4 +445,62 @@ void command_decrby(struct client *client)
         REPLY(client, "-ERR decrement would overflow");
     else
         add_to_number(client, -number);
+}
+
+/* ---- Fractions ---- */
+
+bool fraction_read(struct bytes text, long double *number)
+{
+    char copy[256], *end;
+    if (text.size == 0 || text.size >= sizeof copy || memchr(text.data, 0, text.size) != NULL ||
+        isspace((unsigned char)text.data[0]))
+        return false;
+    bool is_signed = text.data[0] == '+' || text.data[0] == '-';
+    struct bytes word = {text.data + is_signed, text.size - is_signed};
+    if (bytes_are(word, "INF") ||
+        bytes_are(word, "INFINITY")) { /* (strtold differs in emulators) */
+        *number = text.data[0] == '-' ? -INFINITY : INFINITY;
+        return true;
+    }
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    *number = strtold(copy, &end);
+    return end == copy + text.size && !isnan((double)*number);
+}
+
+struct bytes fraction_add(char text[FRACTION_SIZE], long double a, long double b)
+{
+    long double sum = a + b;
+    if (!isfinite((double)sum)) /* (emulators have no larger range) */
+        return (struct bytes){text, 0};
+    int size = snprintf(text, FRACTION_SIZE, "%.17Lf", sum);
+    bide_assert(size > 0 && size < FRACTION_SIZE);
+    while (text[size - 1] == '0')
+        size--;
+    size -= text[size - 1] == '.';
+    if (size == 2 && memcmp(text, "-0", 2) == 0) {
+        text[0] = '0';
+        size = 1;
+    }
+    return (struct bytes){text, (size_t)size};
+}
+
+void command_incrbyfloat(struct client *client)
+{
+    struct bytes key = client_argument(client, 1);
+    struct entry *old;
+    long double value = 0, more = 0;
+    char text[FRACTION_SIZE];
+    if (!find_value(client, key, VALUE_STRING, &old))
+        return;
+    if ((old != NULL && !fraction_read(entry_value(old), &value)) ||
+        !fraction_read(client_argument(client, 2), &more)) {
+        REPLY(client, "-ERR value is not a valid float");
+        return;
+    }
+    struct bytes sum = fraction_add(text, value, more);
+    if (sum.size == 0)
+        REPLY(client, "-ERR increment would produce NaN or Infinity");
+    else if (assign_value(client, key, sum, RECORD_KEEPS_TIME))
+        reply_bulk(client, sum);
 }

@@ -21,6 +21,8 @@ static void free_bucket(struct table *table, struct entry *entry)
         next = entry->next;
         if (table->before_free_or_move != NULL)
             table->before_free_or_move(table->argument, entry);
+        if (table->before_free != NULL)
+            table->before_free(table->argument, entry);
         bide_assert(table->count > 0);
         table->count--;
         free(entry);

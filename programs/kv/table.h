@@ -16,6 +16,9 @@
 
 #include "bytes.h"
 
+/* What an entry's value is. In memory only: files have records. */
+enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST };
+
 struct entry {
     struct entry *next; /* in the bucket */
     uint32_t hash;      /* the lower half */
@@ -25,8 +28,10 @@ struct entry {
     uint32_t
         expiry; /* the keyspace's: its index in the heap of expiries, plus 1; 0 if it does not expire */
     uint32_t
-        snapshot; /* the keyspace's: the last snapshot that has the entry, or that is older than it */
-    char bytes[]; /* the key, and the value behind it */
+        snapshot : 29; /* the keyspace's: the last snapshot that has the entry, or that is older
+                               than it */
+    uint32_t type : 3; /* the keyspace's: an enum value_type */
+    char bytes[];      /* the key, and the value behind it */
 };
 
 static inline struct bytes entry_key(const struct entry *entry)
@@ -49,6 +54,8 @@ struct table {
 
     /* Called before an entry moves to the other array or is freed with the table. May be NULL. */
     void (*before_free_or_move)(void *argument, struct entry *entry);
+    /* Called after that one before an entry is freed with the table. May be NULL. */
+    void (*before_free)(void *argument, struct entry *entry);
     void *argument;
 };
 

@@ -20,6 +20,10 @@ class Error(str):
     """A reply that is an error."""
 
 
+class Push(list):
+    """A message that is no reply."""
+
+
 def encoded(*words):
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
@@ -32,8 +36,8 @@ def encoded(*words):
 
 
 class Client:
-    def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+    def __init__(self, port, address="127.0.0.1"):
+        self.socket = socket.create_connection((address, port), timeout=PATIENCE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb")
 
@@ -52,16 +56,22 @@ class Client:
             return Error(rest.decode())
         if kind == b":":
             return int(rest)
-        if kind == b"$":
+        if kind in b"$=":
             size = int(rest)
             if size < 0:
                 return None
             data = self.file.read(size + 2)
             if len(data) < size + 2:
                 raise EOFError
-            return data[:-2]
+            return data[:-2] if kind == b"$" else data[4:-2]
+        if kind == b"_":
+            return None
+        if kind == b"%":
+            return {key: self.read() for key in (self.read() for _ in range(int(rest)))}
+        if kind == b">":
+            return Push(self.read() for _ in range(int(rest)))
         assert kind == b"*", line
-        return [self.read() for _ in range(int(rest))]
+        return [self.read() for _ in range(int(rest))] if int(rest) >= 0 else None
 
     def call(self, *words):
         self.send(encoded(*words))
@@ -88,6 +98,24 @@ def rounds_of(usual):
     """BIDE_ROUNDS times as many, a number or a share (tests/testing.h); at least one."""
     times, _, share = os.environ.get("BIDE_ROUNDS", "1").partition("/")
     return max(1, usual * int(times) // int(share or 1))
+
+
+ERROR = object()  # any
+
+
+class Left(int):
+    """The rest of this many seconds when it is read a moment later."""
+
+
+def expect(client, *table):
+    for words, wanted in table:
+        got = client.call(*words.split())
+        if wanted is ERROR:
+            assert isinstance(got, Error), (words, got)
+        elif isinstance(wanted, Left):
+            assert wanted - 90 <= got <= wanted, (words, got)
+        else:
+            assert got == wanted and isinstance(got, Error) == isinstance(wanted, Error), (words, got)
 
 
 class Server:

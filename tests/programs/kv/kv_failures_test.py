@@ -20,6 +20,27 @@ def path(name):
     return os.path.join(DIRECTORY, name)
 
 
+def is_refused(reply):
+    return isinstance(reply, Error) and reply.startswith(("OOM", "MISCONF"))
+
+
+def note_elements(client, name, number, acknowledged):
+    """The same in a list, in a hash, and in a transaction, whose other changes are made even if one has no memory."""
+    reply = client.call("RPUSH", "list:" + name, number, number)
+    assert is_refused(reply) or reply % 2 == 0, reply
+    if not is_refused(reply):
+        acknowledged["list:" + name] = reply
+    reply = client.call("HSET", "hash:" + name, number, number, "last", number)
+    assert is_refused(reply) or reply in (0, 1, 2), reply
+    replies = [client.call("MULTI"), client.call("RPUSH", "both:" + name, number), client.call("HSET", "hash:" + name, "x", number),
+               client.call("GETRANGE", name, 0, -1), client.call("EXEC")]
+    assert replies[0] == "OK" and all(reply == "QUEUED" or is_refused(reply) for reply in replies[1:4]), replies
+    if isinstance(replies[4], list):
+        assert len(replies[4]) == 3 and all(isinstance(reply, (int, bytes)) or is_refused(reply) for reply in replies[4][:2]), replies
+    else:
+        assert is_refused(replies[4]) or replies[4].startswith("EXECABORT"), replies
+
+
 def write_and_note(server, name, acknowledged, enough):
     """Writes increasing numbers under its name, and records the acknowledged ones; sometimes requests a rewrite of the file."""
     try:
@@ -27,6 +48,7 @@ def write_and_note(server, name, acknowledged, enough):
         for number in range(enough):
             if number % 20 == 10 and name == "0":
                 client.call("BGREWRITEAOF")
+            note_elements(client, name, number, acknowledged)
             reply = client.call("SET", name, number)
             if reply == "OK":
                 acknowledged[name] = number
@@ -41,6 +63,10 @@ def look_again(acknowledged):
     with Server("--append-only", path("file"), "--fsync", "always", says=True) as server:
         client = server.client()
         for name, number in acknowledged.items():
+            if name.startswith("list:"):
+                count = client.call("LLEN", name)
+                assert count >= number and count % 2 == 0, (name, number, count, server.said())
+                continue
             got = client.call("GET", name)
             assert got is not None and int(got) >= number, (name, number, got, server.said())
 

@@ -5,6 +5,7 @@ import re
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import threading
@@ -126,7 +127,10 @@ def test_each_kind_of_change_is_kept():
             "SETEX d 1000 4", "SET e 1", "EXPIRE e 1000", "SET f 1 EX 1000", "PERSIST f", "SET g 1 EX 1000",
             "GETSET g 2", "SET h 1", "GETDEL h", "SET i 1", "EXPIRE i -1", "MSET j 1 k 2", "APPEND j 0",
             "APPEND new x", "SET l 1 PXAT 99999999999999", "SETNX a 5", "SETNX m 5", "DEL k", "DECR n",
-            "SET o 1 NX", "SET o 2 XX", "SET o 3 NX", "SET p 1 EX 100", "INCR p", "SET q 1 EX 100", "SET q 2"):
+            "SET o 1 NX", "SET o 2 XX", "SET o 3 NX", "SET p 1 EX 100", "INCR p", "SET q 1 EX 100", "SET q 2",
+            "SETRANGE r 3 abc", "SETRANGE r 1 x", "SETRANGE r 20 long", "SET s 1 EX 1000", "RENAME s t", "RENAMENX t u", "COPY u v",
+            "SET w 1", "COPY v w REPLACE", "INCRBYFLOAT x 1.5", "MSETNX y 1 z 2", "GETEX y EX 1000", "GETEX z EX 1000",
+            "GETEX z PERSIST", "EXPIRE y 2000 GT", "EXPIRE y 1 NX", "SET aa 1", "GETEX aa EXAT 1"):
             client.call(*words.split())
         client.call("SET", b"\0\r\n", bytes(range(256)))
         before = contents(client)
@@ -135,7 +139,7 @@ def test_each_kind_of_change_is_kept():
         client = server.client()
         assert contents(client) == before
         assert {key: client.call("TTL", key) > 0 for key in before} == ends
-        assert sum(ends.values()) == 6, ends
+        assert sum(ends.values()) == 10, ends
 
 
 @in_a_directory
@@ -302,7 +306,7 @@ def test_a_file_of_another_is_left_as_it_is():
         ("--append-only", b"\0" * 100, foreign), ("--append-only", encoded("SET", "a", "1"), "commands without"),
         ("--append-only", journal[:12], "damaged at byte 0 of 12"), ("--append-only", journal[:5], foreign),
         ("--append-only", b"REDIS0010\xfa" + bytes(50), foreign), ("--append-only", snapshot, "a snapshot, not"),
-        ("--append-only", journal[:12] + b"\2" + journal[13:], "damaged at byte 0"),
+        ("--append-only", journal[:12] + b"\3" + journal[13:], "damaged at byte 0"),
         ("--snapshot", journal, "an append-only file, not"), ("--snapshot", b"notes", foreign), ("--snapshot", b"", "an empty file"),
         ("--snapshot", encoded("SET", "a", "1"), "commands without"),
     ):
@@ -316,10 +320,72 @@ def test_a_file_of_another_is_left_as_it_is():
     for special in (DIRECTORY, "/dev/full", "/dev/null"):
         assert run_rejected("--append-only", special)[0] == 1
         assert check(special)[0] == 1
-    assert check("journal") == (0, f"{path('journal')}: append-only file, version 1: {len(journal)} bytes are intact, "
+    assert check("journal") == (0, f"{path('journal')}: append-only file, version 2: {len(journal)} bytes are intact, "
                                 "with 1 records in 1 groups\n")
     assert check("snapshot")[0] == 0
     assert check("none")[0] == 1
+
+
+def checksum(data, key):
+    """SipHash-1-3, which the files' checksums are."""
+    mask = (1 << 64) - 1
+    a, b = struct.unpack("<QQ", key)
+    v = [a ^ 0x736F6D6570736575, b ^ 0x646F72616E646F6D, a ^ 0x6C7967656E657261, b ^ 0x7465646279746573]
+
+    def rotate(word, by):
+        return (word << by | word >> (64 - by)) & mask
+
+    def mix():
+        for x, y, first, last in ((0, 1, 13, 32), (2, 3, 16, 0)):
+            v[x] = (v[x] + v[y]) & mask
+            v[y] = rotate(v[y], first) ^ v[x]
+            v[x] = rotate(v[x], last) if last else v[x]
+        for x, y, first, last in ((0, 3, 21, 0), (2, 1, 17, 32)):
+            v[x] = (v[x] + v[y]) & mask
+            v[y] = rotate(v[y], first) ^ v[x]
+            v[x] = rotate(v[x], last) if last else v[x]
+
+    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) % 256])
+    for (word,) in struct.iter_unpack("<Q", padded):
+        v[3] ^= word
+        mix()
+        v[0] ^= word
+    v[2] ^= 0xFF
+    for _ in range(3):
+        mix()
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def with_version(data, version):
+    """The file as a server of another version would have begun it."""
+    head = data[:12] + struct.pack("<H", version) + data[14:32]
+    return head + struct.pack("<Q", checksum(head, head[16:32])) + data[40:]
+
+
+@in_a_directory
+def test_older_versions_are_read_and_newer_ones_refused():
+    with Server("--append-only", path("journal")) as server:
+        server.client().call("MSET", "a", "1", "b", "2")
+    with Server("--snapshot", path("snapshot")) as server:
+        server.client().call("MSET", "a", "1", "b", "2")
+    for option, name in (("--append-only", "journal"), ("--snapshot", "snapshot")):
+        data = read_file(name)
+        assert with_version(data, 2) == data
+        for version in (0, 3, 65535):
+            write_file(name, with_version(data, version))
+            status, text = run_rejected(option, path(name))
+            assert status == 1 and f"a file of version {version}, at byte 12; this server reads versions up to 2" in text, text
+            assert read_file(name) == with_version(data, version)
+        write_file(name, with_version(data, 1))
+        assert check(name)[0] == 0 and "version 1" in check(name)[1]
+        with Server(option, path(name)) as server:
+            # (new records do not go into a file of an old version)
+            assert name == "snapshot" or "version 2" in check(name)[1]
+            assert server.client().call("SETRANGE", "a", 1, "x") == 2
+        assert check(name)[0] == 0 and "version 2" in check(name)[1]
+        with Server(option, path(name)) as server:
+            assert contents(server.client()) == {b"a": b"1x", b"b": b"2"}
+    assert sorted(os.listdir(DIRECTORY)) == ["journal", "snapshot"]
 
 
 @in_a_directory

@@ -2,24 +2,7 @@
 import random
 import socket
 
-from client import Error, Server, encoded, run, until
-
-ERROR = object()  # any
-
-
-class Left(int):
-    """The rest of this many seconds when it is read a moment later."""
-
-
-def expect(client, *table):
-    for words, wanted in table:
-        got = client.call(*words.split())
-        if wanted is ERROR:
-            assert isinstance(got, Error), (words, got)
-        elif isinstance(wanted, Left):
-            assert wanted - 90 <= got <= wanted, (words, got)
-        else:
-            assert got == wanted and isinstance(got, Error) == isinstance(wanted, Error), (words, got)
+from client import ERROR, Error, Left, Server, encoded, expect, run, until
 
 
 # ---- Commands ----
@@ -92,6 +75,140 @@ def test_values():
         )
 
 
+def test_parts_and_conditions_of_values():
+    with Server("--bulk", 1000) as server:
+        client = server.client()
+        expect(
+            client,
+            ("SET a hello", "OK"),
+            ("GETRANGE a 0 -1", b"hello"),
+            ("GETRANGE a 1 3", b"ell"),
+            ("SUBSTR a -3 -2", b"ll"),
+            ("GETRANGE a -100 100", b"hello"),
+            ("GETRANGE a 3 1", b""),
+            ("GETRANGE a 5 9", b""),
+            ("GETRANGE a -1 -9223372036854775808", b""),
+            ("GETRANGE a 0 9223372036854775807", b"hello"),
+            ("GETRANGE none 0 -1", b""),
+            ("GETRANGE a x 1", ERROR),
+            ("SETRANGE a 1 ipp", 5),
+            ("GET a", b"hippo"),
+            ("SETRANGE a 7 x", 8),
+            ("GET a", b"hippo\0\0x"),
+            ("SETRANGE none 3 x", 4),
+            ("GET none", b"\0\0\0x"),
+            ("SETRANGE a -1 x", Error("ERR offset is out of range")),
+            ("SETRANGE a 1000 x", Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")),
+            ("SETRANGE a 9223372036854775807 x", ERROR),
+            ("SETRANGE a 999 x", 1000),
+            ("MSETNX a 1 new 1", 0),
+            ("EXISTS new", 0),
+            ("MSETNX new 1 newer 2", 1),
+            ("MSETNX new 1 newer", ERROR),
+            ("MGET new newer", [b"1", b"2"]),
+            ("INCRBYFLOAT f 1.5", b"1.5"),
+            ("INCRBYFLOAT f 0.25", b"1.75"),
+            ("INCRBYFLOAT f -2e0", b"-0.25"),
+            ("INCRBYFLOAT f 0.25", b"0"),
+            ("INCRBYFLOAT f 1024", b"1024"),
+            ("INCRBYFLOAT f x", Error("ERR value is not a valid float")),
+            ("INCRBYFLOAT f inf", Error("ERR increment would produce NaN or Infinity")),
+            ("INCRBYFLOAT f nan", Error("ERR value is not a valid float")),
+            ("INCRBYFLOAT a 1", Error("ERR value is not a valid float")),
+            ("SET f 3.0e3", "OK"),
+            ("INCRBYFLOAT f 200", b"3200"),
+            ("GETEX new", b"1"),
+            ("TTL new", -1),
+            ("GETEX new EX 100", b"1"),
+            ("TTL new", Left(100)),
+            ("INCRBYFLOAT new 1", b"2"),
+            ("TTL new", Left(100)),
+            ("GETEX new PERSIST", b"2"),
+            ("TTL new", -1),
+            ("GETEX new PXAT 99999999999999", b"2"),
+            ("GETEX new PERSIST EX 1", ERROR),
+            ("GETEX new EX 1 PERSIST", ERROR),
+            ("GETEX new PERSIST PERSIST", ERROR),
+            ("GETEX new EX", ERROR),
+            ("GETEX new EX 0", Error("ERR invalid expire time in 'getex' command")),
+            ("GETEX new WHAT", ERROR),
+            ("GETEX none2 EX 100", None),
+            ("PEXPIRETIME new", 99999999999999),
+            ("EXPIRETIME new", 100000000000),
+            ("GETEX new EXAT 1", b"2"),
+            ("EXISTS new", 0),
+            ("EXPIRETIME new", -2),
+            ("PEXPIRETIME newer", -1),
+        )
+
+
+def test_expiry_under_conditions():
+    with Server() as server:
+        client = server.client()
+        expect(
+            client,
+            ("SET a 1", "OK"),
+            ("EXPIRE a 100 XX", 0),
+            ("EXPIRE a 100 GT", 0),
+            ("TTL a", -1),
+            ("EXPIRE a 500 LT", 1),
+            ("EXPIRE a 400 NX", 0),
+            ("EXPIRE a 400 GT", 0),
+            ("EXPIRE a 600 LT", 0),
+            ("TTL a", Left(500)),
+            ("EXPIRE a 1000 GT", 1),
+            ("PEXPIRE a 700000 XX LT", 1),
+            ("TTL a", Left(700)),
+            ("EXPIRE a 1 NX XX", ERROR),
+            ("EXPIRE a 1 NX GT", ERROR),
+            ("EXPIRE a 1 GT LT", ERROR),
+            ("EXPIRE a 1 WHAT", Error("ERR Unsupported option WHAT")),
+            ("EXPIREAT a 1 GT", 0),
+            ("PEXPIREAT a 1 LT", 1),
+            ("EXISTS a", 0),
+            ("EXPIRE a 100 NX", 0),
+        )
+
+
+def test_names_of_values():
+    with Server() as server:
+        client = server.client()
+        expect(
+            client,
+            ("RANDOMKEY", None),
+            ("RENAME a b", Error("ERR no such key")),
+            ("SET a 1 EX 500", "OK"),
+            ("SET b 2", "OK"),
+            ("RENAMENX a b", 0),
+            ("RENAME a b", "OK"),
+            ("MGET a b", [None, b"1"]),
+            ("TTL b", Left(500)),
+            ("RENAME b b", "OK"),
+            ("RENAMENX b c", 1),
+            ("COPY c c", ERROR),
+            ("COPY c d", 1),
+            ("TTL d", Left(500)),
+            ("SET d 3", "OK"),
+            ("COPY c d", 0),
+            ("COPY c d DB 1", ERROR),
+            ("COPY c d WHAT", ERROR),
+            ("COPY d c DB 0 REPLACE", 1),
+            ("TTL c", -1),
+            ("MGET c d", [b"3", b"3"]),
+            ("COPY none e", 0),
+            ("TOUCH c d e", 2),
+        )
+        seen = set()
+        until(lambda: seen.add(client.call("RANDOMKEY")) or len(seen) == 2)
+        assert seen == {b"c", b"d"}
+        client.call("SET", "large", "x" * 100000)
+        assert client.call("RENAME", "large", "c") == "OK" and client.call("STRLEN", "c") == 100000
+        client.call("FLUSHALL")
+        client.call("MSET", *[word for i in range(1000) for word in (i, i)])
+        drawn = [client.call("RANDOMKEY") for _ in range(300)]
+        assert len(set(drawn)) > 100, len(set(drawn))
+
+
 def test_what_clients_ask_of_a_server():
     with Server() as server:
         client = server.client()
@@ -107,7 +224,9 @@ def test_what_clients_ask_of_a_server():
             ("CLIENT GETNAME", b"me"),
             ("CLIENT ID", 1),
             ("CLIENT WHAT", ERROR),
-            ("HELLO 3", Error("NOPROTO unsupported protocol version: this server speaks 2")),
+            ("HELLO 4", Error("NOPROTO unsupported protocol version")),
+            ("HELLO x", Error("NOPROTO unsupported protocol version")),
+            ("HELLO 2 WHAT", Error("ERR Syntax error in HELLO option 'WHAT'")),
             ("GET", Error("ERR wrong number of arguments for 'GET' command")),
             ("WHAT IS THIS", Error("ERR unknown command 'WHAT'")),
             ("@ET a", Error("ERR unknown command '@ET'")),
@@ -124,6 +243,20 @@ def test_what_clients_ask_of_a_server():
         assert int(client.call("TIME")[0]) > 1700000000
         assert server.info(client)["connected_clients"] == "1"
         assert client.call("QUIT") == "OK" and client.is_at_end()
+
+
+def test_sections_of_info():
+    with Server() as server:
+        client = server.client()
+        names = [line[2:] for line in client.call("INFO").decode().split("\r\n") if line.startswith("# ")]
+        assert names == ["Server", "Clients", "Persistence", "Stats", "Replication", "Keyspace"]
+        for name in names:
+            text = client.call("INFO", name.lower()).decode()
+            assert text.startswith(f"# {name}\r\n") and text.count("#") == 1, text
+        assert client.call("INFO", "keyspace", "CLIENTS").decode().count("#") == 2
+        assert client.call("INFO", "none") == b""
+        for words in (("all",), ("default",), ("everything",), ("none", "ALL")):
+            assert client.call("INFO", *words).count(b"#") == 6
 
 
 def test_binary_keys_and_values():

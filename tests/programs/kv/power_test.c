@@ -12,7 +12,8 @@
  * The model of the server. Changes are numbered in the order in which they are made. After a power cut
  * the keys are those after n changes, where n is at least the number of changes that were acknowledged
  * (with FSYNC_ALWAYS), or that were written before the last sync (with FSYNC_EACH_SECOND), and at most
- * the number that had been made. Damage is never reported, since nothing is damaged.
+ * the number that had been made. Some changes are made together, as by a transaction: n is never
+ * between them. Damage is never reported, since nothing is damaged.
  *
  * And the other way round: of a file that was ended in order, each byte is changed, and each length is
  * cut off. Then damage is reported, or all keys are there; a file that is cut behind a group may have
@@ -219,6 +220,13 @@ void kv_update_clock(struct kv *changed)
     changed->keys.now = 1000;
 }
 
+/* No client watches keys here. */
+void watching_touch(struct watching *watching, struct bytes key)
+{
+    (void)watching;
+    (void)key;
+}
+
 /* (lack of room is reported) */
 void kv_report(const char *format, ...)
 {
@@ -227,19 +235,30 @@ void kv_report(const char *format, ...)
 
 /* ---- Changes, and the keys after each number of them ---- */
 
-enum { KEYS = 8, MAX_VALUE = 4000 };
+enum { KEYS = 8, MAX_VALUE = 4000, ITEMS = 12, MAX_ITEM = 20 };
+
+struct item_state {
+    bool exists;
+    uint32_t size;
+    char bytes[MAX_ITEM];
+};
+
+struct key_state {
+    bool exists;
+    enum value_type type;
+    int64_t time;
+    size_t size; /* of a string; items of a list */
+    char value[MAX_VALUE];
+    struct item_state items[ITEMS]; /* of a list; or the fields of a hash: a, b, ... */
+};
 
 struct state {
-    struct {
-        bool exists;
-        int64_t time;
-        size_t size;
-        char value[MAX_VALUE];
-    } keys[KEYS];
+    struct key_state keys[KEYS];
 };
 
 static struct state state;
 static uint64_t digests[MAX_CHANGES + 1]; /* of the keys after a number of changes */
+static bool is_inside[MAX_CHANGES + 1];   /* a transaction that continues: never found in a file */
 
 static uint64_t mix(uint64_t digest, const void *data, size_t size)
 {
@@ -251,11 +270,19 @@ static uint64_t digest_of_state(void)
 {
     uint64_t digest = 0;
     for (int i = 0; i < KEYS; i++) {
-        if (!state.keys[i].exists)
+        const struct key_state *key = &state.keys[i];
+        uint64_t about[] = {(uint64_t)i, (uint64_t)key->time, key->type};
+        if (!key->exists)
             continue;
-        digest = mix(digest, &i, sizeof i);
-        digest = mix(digest, &state.keys[i].time, sizeof state.keys[i].time);
-        digest = mix(digest, state.keys[i].value, state.keys[i].size);
+        digest = mix(digest, about, sizeof about);
+        if (key->type == VALUE_STRING)
+            digest = mix(digest, key->value, key->size);
+        for (uint64_t at = 0; key->type != VALUE_STRING && at < ITEMS; at++) {
+            if (!key->items[at].exists)
+                continue;
+            digest = mix(digest, &at, sizeof at);
+            digest = mix(digest, key->items[at].bytes, key->items[at].size);
+        }
     }
     return digest;
 }
@@ -267,6 +294,36 @@ static struct bytes key_of(int i, char name[4])
     return (struct bytes){name, 2};
 }
 
+static struct bytes field_name(uint64_t at, char name[1])
+{
+    name[0] = (char)('a' + at);
+    return (struct bytes){name, 1};
+}
+
+static uint64_t digest_of_collection(uint64_t digest, struct collection *collection)
+{
+    size_t count = 0;
+    for (uint64_t at = 0; at < ITEMS; at++) {
+        char name[1];
+        struct bytes value;
+        if (collection->type == VALUE_LIST) {
+            if (at >= collection_count(collection))
+                continue;
+            value = list_get(collection, at);
+        } else {
+            struct entry *field = hash_find(collection, field_name(at, name));
+            if (field == NULL)
+                continue;
+            value = entry_value(field);
+        }
+        digest = mix(digest, &at, sizeof at);
+        digest = mix(digest, value.data, value.size);
+        count++;
+    }
+    REQUIRE(count == collection_count(collection) && count > 0, "unknown elements, or none");
+    return digest;
+}
+
 static uint64_t digest_of(struct keyspace *keys)
 {
     uint64_t digest = 0;
@@ -276,11 +333,12 @@ static uint64_t digest_of(struct keyspace *keys)
         struct entry **link = keyspace_find(keys, key_of(i, name));
         if (link == NULL)
             continue;
-        int64_t time = keyspace_expiry(keys, *link);
+        uint64_t about[] = {(uint64_t)i, (uint64_t)keyspace_expiry(keys, *link), (*link)->type};
         struct bytes value = entry_value(*link);
-        digest = mix(digest, &i, sizeof i);
-        digest = mix(digest, &time, sizeof time);
-        digest = mix(digest, value.data, value.size);
+        digest = mix(digest, about, sizeof about);
+        digest = (*link)->type == VALUE_STRING
+                     ? mix(digest, value.data, value.size)
+                     : digest_of_collection(digest, entry_collection(*link));
         count++;
     }
     REQUIRE(count == keys->keys.table.count, "unknown keys");
@@ -294,10 +352,113 @@ static void set_value(struct bytes key, const char *value, size_t size)
     memcpy(entry->bytes + entry->key_size, value, size);
 }
 
+static void log_words(const char *name, struct bytes key, struct bytes second, struct bytes third)
+{
+    const struct bytes words[] = {bytes_of(name), key, second, third};
+    kv_log_words(&kv, words, third.data != NULL ? 4 : 3);
+}
+
+static void assign_item(struct item_state *item, struct bytes value)
+{
+    item->exists = true;
+    item->size = (uint32_t)value.size;
+    memcpy(item->bytes, value.data, value.size);
+}
+
+static void change_hash(struct key_state *key, struct bytes name, struct bytes value)
+{
+    char field_text[1];
+    uint64_t at = draw(ITEMS);
+    bool is_new;
+    struct bytes field = field_name(at, field_text);
+    struct collection *hash = keyspace_change(&kv.keys, name, VALUE_HASH, &is_new);
+    REQUIRE(hash != NULL, "no memory");
+    if (draw(3) == 0 && key->items[at].exists) {
+        REQUIRE(hash_delete(hash, field), "no field");
+        keyspace_remove_if_empty(&kv.keys, name);
+        log_words("HDEL", name, field, (struct bytes){NULL, 0});
+        key->items[at].exists = false;
+    } else {
+        REQUIRE(hash_set(hash, field, value) == !key->items[at].exists, "the field");
+        log_words("HSET", name, field, value);
+        assign_item(&key->items[at], value);
+    }
+}
+
+/* Removes items from the model of a list. */
+static void remove_items(struct key_state *key, size_t at, size_t count)
+{
+    memmove(key->items + at, key->items + at + count,
+            (key->size - at - count) * sizeof *key->items);
+    key->size -= count;
+    for (size_t i = key->size; i < ITEMS; i++)
+        key->items[i].exists = false;
+}
+
+static void change_list(struct key_state *key, struct bytes name, struct bytes value)
+{
+    char number[NUMBER_SIZE];
+    const struct bytes none = {NULL, 0};
+    size_t at = draw((uint32_t)key->size + 1), count = key->size;
+    uint32_t kind = draw(8);
+    bool is_new;
+    struct collection *list = keyspace_change(&kv.keys, name, VALUE_LIST, &is_new);
+    struct bytes text = {number, number_print(number, (int64_t)at)};
+    REQUIRE(list != NULL && collection_count(list) == count, "another count");
+    if (count == ITEMS || (kind == 0 && count > 0)) { /* pop, some of them */
+        bool is_first = draw(2) == 0;
+        list_remove(list, is_first ? 0 : count - at, at);
+        log_words(is_first ? "LPOP" : "RPOP", name, text, none);
+        remove_items(key, is_first ? 0 : count - at, at);
+    } else if (kind == 2 && at < count) {
+        REQUIRE(list_set(list, at, value), "no memory");
+        log_words("LSET", name, text, value);
+        assign_item(&key->items[at], value);
+    } else if ((kind == 3 || kind == 1) &&
+               at < count) { /* the last one that is equal to one of them */
+        struct item_state equal = key->items[at];
+        struct bytes same = {equal.bytes, equal.size};
+        REQUIRE(list_remove_equal(list, same, 1, true) == 1, "none is equal");
+        log_words("LREM", name, bytes_of("-1"), same);
+        for (size_t i = key->size; i > 0; i--) {
+            struct item_state *item = &key->items[i - 1];
+            if (bytes_equal((struct bytes){item->bytes, item->size}, same)) {
+                remove_items(key, i - 1, 1);
+                break;
+            }
+        }
+    } else {
+        const char *record = kind == 4 ? "LPUSH" : kind == 5 ? "RPUSH" : "LINSERT";
+        at = kind == 4 ? 0 : kind == 5 ? count : at;
+        REQUIRE(list_insert(list, at, value), "no memory");
+        if (kind == 4 || kind == 5)
+            log_words(record, name, value, none);
+        else
+            log_words(record, name, text, value);
+        memmove(key->items + at + 1, key->items + at, (count - at) * sizeof *key->items);
+        assign_item(&key->items[at], value);
+        key->size++;
+    }
+    keyspace_remove_if_empty(&kv.keys, name);
+}
+
+static void change_collection(struct key_state *key, struct bytes name, struct bytes value)
+{
+    if (!key->exists)
+        *key = (struct key_state){.type = draw(2) == 0 ? VALUE_HASH : VALUE_LIST};
+    if (key->type == VALUE_HASH)
+        change_hash(key, name, value);
+    else
+        change_list(key, name, value);
+    key->exists = false;
+    for (int i = 0; i < ITEMS; i++)
+        key->exists |= key->items[i].exists;
+}
+
 /* Makes the next change, in the server and in the model. */
 static void change_something(void)
 {
-    char name[4], value[600];
+    char name[4], value[600] = {0};
     int i = (int)draw(KEYS);
     uint32_t kind = draw(100);
     size_t size = draw(8) == 0 ? draw(sizeof value) : draw(20);
@@ -307,7 +468,13 @@ static void change_something(void)
         value[j] = (char)draw(256);
     if (size >= 8 && draw(2) == 0) /* like parts of the file */
         memcpy(value, "kvFr\1\0\0\0", 8);
-    if (kind < 3) {
+    bool is_string = link != NULL && state.keys[i].type == VALUE_STRING;
+    if (kind >= 10 && !is_string && draw(2) == 0) {
+        /* (half of the values are of one byte, so that some are equal) */
+        value[0] = draw(2) == 0 ? (char)('x' + draw(2)) : value[0];
+        change_collection(&state.keys[i], key,
+                          (struct bytes){value, draw(2) == 0 ? size % MAX_ITEM : 1});
+    } else if (kind < 3) {
         keyspace_remove_all(&kv.keys);
         kv_log_flush(&kv);
         state = (struct state){0};
@@ -315,14 +482,36 @@ static void change_something(void)
         keyspace_remove(&kv.keys, link);
         kv_log_delete(&kv, key);
         state.keys[i].exists = false;
-    } else if (kind < 40 && link != NULL && state.keys[i].size + size <= MAX_VALUE) {
+    } else if (kind < 40 && is_string && state.keys[i].size + size <= MAX_VALUE) {
         struct entry *entry = keyspace_upsert(&kv.keys, key, state.keys[i].size + size, true);
         REQUIRE(entry != NULL, "no memory");
         memcpy(entry->bytes + entry->key_size + state.keys[i].size, value, size);
         kv_log_append(&kv, key, (struct bytes){value, size});
         memcpy(state.keys[i].value + state.keys[i].size, value, size);
         state.keys[i].size += size;
-    } else if (kind < 50 && link != NULL) {
+    } else if (kind < 48 && size > 0 && (link == NULL || is_string)) {
+        size_t offset = draw(40), end = offset + size, old = link != NULL ? state.keys[i].size : 0;
+        REQUIRE(keyspace_set_range(&kv.keys, key, offset, (struct bytes){value, size}) != NULL,
+                "no memory");
+        kv_log_set_range(&kv, key, offset, (struct bytes){value, size});
+        if (link == NULL)
+            state.keys[i] = (struct key_state){.type = VALUE_STRING};
+        if (offset > old)
+            memset(state.keys[i].value + old, 0, offset - old);
+        memcpy(state.keys[i].value + offset, value, size);
+        state.keys[i].size = old > end ? old : end;
+        state.keys[i].exists = true;
+    } else if (kind < 58 && link != NULL) {
+        int j = (int)draw(KEYS);
+        char other[4];
+        bool moves = draw(2) == 0;
+        REQUIRE(keyspace_copy(&kv.keys, key, key_of(j, other), moves), "no memory");
+        kv_log_copy(&kv, key, key_of(j, other), moves);
+        if (i != j) {
+            state.keys[j] = state.keys[i];
+            state.keys[i].exists = !moves;
+        }
+    } else if (kind < 66 && link != NULL) {
         int64_t time = 5000 + draw(1000);
         REQUIRE(keyspace_set_expiry(&kv.keys, *link, time), "no memory");
         kv_log_expiry(&kv, key, time);
@@ -331,9 +520,7 @@ static void change_something(void)
         set_value(key, value, size);
         REQUIRE(keyspace_set_expiry(&kv.keys, *keyspace_find(&kv.keys, key), 0), "no memory");
         kv_log_set(&kv, key, (struct bytes){value, size}, RECORD_STAYS);
-        state.keys[i].exists = true;
-        state.keys[i].time = 0;
-        state.keys[i].size = size;
+        state.keys[i] = (struct key_state){.exists = true, .size = size};
         memcpy(state.keys[i].value, value, size);
     }
     made++;
@@ -357,9 +544,11 @@ async int change_and_wait(struct life *life)
             try await bide_sleep_for(UINT64_C(50000000));
             continue;
         }
+        bool is_transaction = draw(2) == 0;
         for (uint32_t count = 1 + draw(3); count > 0 && made < life->changes; count--) {
             change_something();
             last = made;
+            is_inside[made] = is_transaction && count > 1 && made < life->changes;
         }
         journal_wake_writer(&kv.journal);
         int status = await journal_wait(&kv.journal);
@@ -606,7 +795,7 @@ static int load(const struct content *content, unsigned kind, int least, int mos
     if (replayed->state == REPLAY_INTACT || replayed->state == REPLAY_TORN) {
         uint64_t digest = digest_of(&keys);
         for (int i = most; i >= least && found < 0; i--)
-            found = digests[i] == digest ? i : -1;
+            found = digests[i] == digest && !is_inside[i] ? i : -1;
     }
     keyspace_free(&keys);
     return found;

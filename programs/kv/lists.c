@@ -1,0 +1,436 @@
+/* Commands on lists. Each runs to completion on the loop's thread. */
+#include "commands.h"
+
+enum end { FIRST, LAST };
+
+static bool find_list(struct client *client, size_t i, struct entry **entry)
+{
+    return find_value(client, client_argument(client, i), VALUE_LIST, entry);
+}
+
+static size_t count_of(const struct entry *list)
+{
+    return list != NULL ? collection_count(entry_collection(list)) : 0;
+}
+
+/* The position of an index, which counts from the end if it is negative; SIZE_MAX if it is none. */
+static size_t position_of(int64_t index, size_t count)
+{
+    if (index < 0)
+        index += (int64_t)count;
+    return index >= 0 && index < (int64_t)count ? (size_t)index : SIZE_MAX;
+}
+
+/* ---- The ends ---- */
+
+/*
+ * Adds a value to the list of a key, which has no other type, and logs it. Returns false after an
+ * error reply.
+ */
+static bool push_value(struct client *client, struct bytes key, struct bytes value, enum end end)
+{
+    struct kv *kv = client->kv;
+    const struct bytes words[] = {bytes_of(end == FIRST ? "LPUSH" : "RPUSH"), key, value};
+    bool is_new;
+    struct collection *list = keyspace_change(&kv->keys, key, VALUE_LIST, &is_new);
+    if (list != NULL && list_insert(list, end == FIRST ? 0 : collection_count(list), value)) {
+        kv_log_words(kv, words, 3);
+        return true;
+    }
+    if (list != NULL)
+        keyspace_remove_if_empty(&kv->keys, key);
+    reply_no_memory(client);
+    return false;
+}
+
+/* Removes `count` items, which are there, from an end of a list, and logs it. */
+static void pop_values(struct client *client, struct bytes key, size_t count, enum end end)
+{
+    struct kv *kv = client->kv;
+    char number[NUMBER_SIZE];
+    const struct bytes words[] = {bytes_of(end == FIRST ? "LPOP" : "RPOP"),
+                                  key,
+                                  {number, number_print(number, (int64_t)count)}};
+    bool is_new;
+    if (count == 0)
+        return;
+    struct collection *list = keyspace_change(&kv->keys, key, VALUE_LIST, &is_new);
+    list_remove(list, end == FIRST ? 0 : collection_count(list) - count, count);
+    kv_log_words(kv, words, 3);
+    keyspace_remove_if_empty(&kv->keys, key);
+}
+
+static void push(struct client *client, enum end end, bool if_there)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry *entry;
+    bool is_new;
+    if (!find_list(client, 1, &entry))
+        return;
+    if (if_there && entry == NULL) {
+        reply_number(client, 0);
+        return;
+    }
+    struct collection *list = keyspace_change(keys, key, VALUE_LIST, &is_new);
+    size_t before = list != NULL ? collection_count(list) : 0, done = 2;
+    while (
+        list != NULL && done < client->request.count &&
+        list_insert(list, end == FIRST ? 0 : collection_count(list), client_argument(client, done)))
+        done++;
+    if (done == client->request.count) {
+        log_request(client, end == FIRST ? "LPUSH" : "RPUSH");
+        reply_number(client, (int64_t)collection_count(list));
+        return;
+    }
+    if (list != NULL) { /* all or none of them */
+        list_remove(list, end == FIRST ? 0 : before, done - 2);
+        keyspace_remove_if_empty(keys, key);
+    }
+    reply_no_memory(client);
+}
+
+void command_lpush(struct client *client)
+{
+    push(client, FIRST, false);
+}
+
+void command_rpush(struct client *client)
+{
+    push(client, LAST, false);
+}
+
+void command_lpushx(struct client *client)
+{
+    push(client, FIRST, true);
+}
+
+void command_rpushx(struct client *client)
+{
+    push(client, LAST, true);
+}
+
+/* The item at a distance from an end. */
+static struct bytes item_from(struct collection *list, size_t distance, enum end end)
+{
+    return list_get(list, end == FIRST ? distance : collection_count(list) - 1 - distance);
+}
+
+/* LPOP key [count] */
+static void pop(struct client *client, enum end end)
+{
+    struct entry *list;
+    bool has_count = client->request.count == 3;
+    int64_t count = 1;
+    if ((has_count && !argument_count(client, 2, &count)) || !find_list(client, 1, &list))
+        return;
+    size_t begin = buffer_used(&client->out), left = count_of(list);
+    if (list == NULL) {
+        if (has_count)
+            reply_null_array(client);
+        else
+            reply_nothing(client);
+        return;
+    }
+    if ((uint64_t)count < left)
+        left = (size_t)count;
+    if (has_count)
+        reply_array(client, left);
+    for (size_t i = 0; i < left && !(has_count && client_refuses_reply(client)); i++)
+        reply_bulk(client, item_from(entry_collection(list), i, end));
+    client->kv->work += left;
+    if (!has_count || finish_counted(client, begin))
+        pop_values(client, client_argument(client, 1), left, end);
+}
+
+void command_lpop(struct client *client)
+{
+    pop(client, FIRST);
+}
+
+void command_rpop(struct client *client)
+{
+    pop(client, LAST);
+}
+
+/* Moves an item from an end of the first list to an end of the second. */
+static void move_item(struct client *client, enum end from, enum end to)
+{
+    struct entry *source, *target;
+    if (!find_list(client, 1, &source))
+        return;
+    if (source == NULL) {
+        reply_nothing(client);
+        return;
+    }
+    if (!find_list(client, 2, &target))
+        return;
+    /* (the value is copied to the reply and to the target before it is removed from the source) */
+    struct bytes value = item_from(entry_collection(source), 0, from);
+    bool is_same = source == target;
+    if (is_same && from == to) {
+        reply_bulk(client, value);
+        return;
+    }
+    size_t begin = buffer_used(&client->out);
+    reply_bulk(client, value);
+    size_t behind = buffer_used(&client->out);
+    if (push_value(client, client_argument(client, 2), value, to))
+        pop_values(client, client_argument(client, 1), 1, from);
+    else
+        reply_drop(client, begin, behind);
+}
+
+static bool read_end(struct client *client, size_t i, enum end *end)
+{
+    *end = bytes_are(client_argument(client, i), "LEFT") ? FIRST : LAST;
+    if (*end == FIRST || bytes_are(client_argument(client, i), "RIGHT"))
+        return true;
+    reply_syntax_error(client);
+    return false;
+}
+
+void command_lmove(struct client *client)
+{
+    enum end from, to;
+    if (read_end(client, 3, &from) && read_end(client, 4, &to))
+        move_item(client, from, to);
+}
+
+void command_rpoplpush(struct client *client)
+{
+    move_item(client, LAST, FIRST);
+}
+
+/* ---- Reading ---- */
+
+void command_llen(struct client *client)
+{
+    struct entry *list;
+    if (find_list(client, 1, &list))
+        reply_number(client, (int64_t)count_of(list));
+}
+
+void command_lindex(struct client *client)
+{
+    struct entry *list;
+    int64_t index;
+    if (!find_list(client, 1, &list) || !argument_number(client, 2, &index))
+        return;
+    size_t at = position_of(index, count_of(list));
+    if (at != SIZE_MAX)
+        reply_bulk(client, list_get(entry_collection(list), at));
+    else
+        reply_nothing(client);
+}
+
+/* The items from `first` to `last`, both included, as those of GETRANGE. Returns how many. */
+static size_t range_of(int64_t first, int64_t last, size_t count, size_t *begin)
+{
+    int64_t size = (int64_t)count;
+    if (first < 0)
+        first = first + size > 0 ? first + size : 0;
+    if (last < 0)
+        last += size;
+    if (last >= size)
+        last = size - 1;
+    *begin = first <= last ? (size_t)first : 0;
+    return first <= last ? (size_t)(last - first + 1) : 0;
+}
+
+void command_lrange(struct client *client)
+{
+    struct entry *list;
+    int64_t first, last;
+    size_t at, begin = buffer_used(&client->out);
+    if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last) ||
+        !find_list(client, 1, &list))
+        return;
+    size_t count = range_of(first, last, count_of(list), &at);
+    reply_array(client, count);
+    for (size_t i = 0; i < count && !client_refuses_reply(client); i++, client->kv->work++)
+        reply_bulk(client, list_get(entry_collection(list), at + i));
+    finish_counted(client, begin);
+}
+
+/* The options of LPOS. */
+struct position_options {
+    int64_t rank, count,
+        max; /* which match is the first, and from which end; how many; comparisons */
+    bool has_count;
+};
+
+static bool read_position_options(struct client *client, struct position_options *options)
+{
+    *options = (struct position_options){.rank = 1, .count = 1};
+    for (size_t i = 3; i < client->request.count; i += 2) {
+        struct bytes word = client_argument(client, i);
+        bool has_value = i + 1 < client->request.count;
+        if (has_value && bytes_are(word, "RANK")) {
+            if (!argument_number(client, i + 1, &options->rank))
+                return false;
+            if (options->rank == 0 || options->rank == INT64_MIN) {
+                REPLY(client,
+                      "-ERR RANK can't be zero: use 1 to start from the first match, 2 from "
+                      "the second ... or use negative to start from the end of the list");
+                return false;
+            }
+        } else if (has_value && bytes_are(word, "COUNT")) {
+            options->has_count = true;
+            if (!number_read(client_argument(client, i + 1), &options->count) ||
+                options->count < 0) {
+                REPLY(client, "-ERR COUNT can't be negative");
+                return false;
+            }
+        } else if (has_value && bytes_are(word, "MAXLEN")) {
+            if (!number_read(client_argument(client, i + 1), &options->max) || options->max < 0) {
+                REPLY(client, "-ERR MAXLEN can't be negative");
+                return false;
+            }
+        } else {
+            reply_syntax_error(client);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* LPOS key value [RANK rank] [COUNT count] [MAXLEN comparisons]; a count of 0 is all of them. */
+void command_lpos(struct client *client)
+{
+    struct position_options options;
+    struct entry *list;
+    if (!read_position_options(client, &options) || !find_list(client, 1, &list))
+        return;
+    size_t size = count_of(list), begin = buffer_used(&client->out), found = 0;
+    int64_t skipped = (options.rank < 0 ? -options.rank : options.rank) - 1;
+    size_t end = options.max != 0 && (uint64_t)options.max < size ? (size_t)options.max : size;
+    if (options.has_count)
+        begin = reply_start_array(client);
+    for (size_t i = 0; i < end && !client_refuses_reply(client); i++, client->kv->work++) {
+        size_t at = options.rank < 0 ? size - 1 - i : i;
+        if (!bytes_equal(list_get(entry_collection(list), at), client_argument(client, 2)))
+            continue;
+        if (skipped-- > 0)
+            continue;
+        reply_number(client, (int64_t)at);
+        found++;
+        if (options.count != 0 && (int64_t)found == options.count)
+            break;
+    }
+    if (options.has_count)
+        finish_listing(client, begin, found);
+    else if (found == 0)
+        reply_nothing(client);
+}
+
+/* ---- Changes inside ---- */
+
+/* Logs a record of a position and a value: LSET or LINSERT. */
+static void log_position(struct client *client, const char *name, size_t at, struct bytes value)
+{
+    char number[NUMBER_SIZE];
+    const struct bytes words[] = {bytes_of(name),
+                                  client_argument(client, 1),
+                                  {number, number_print(number, (int64_t)at)},
+                                  value};
+    kv_log_words(client->kv, words, 4);
+}
+
+void command_lset(struct client *client)
+{
+    struct entry *list;
+    struct bytes value = client_argument(client, 3);
+    int64_t index;
+    bool is_new;
+    if (!find_list(client, 1, &list))
+        return;
+    if (list == NULL) {
+        REPLY(client, "-ERR no such key");
+        return;
+    }
+    if (!argument_number(client, 2, &index))
+        return;
+    size_t at = position_of(index, count_of(list));
+    if (at == SIZE_MAX) {
+        REPLY(client, "-ERR index out of range");
+    } else if (!list_set(keyspace_change(&client->kv->keys, client_argument(client, 1), VALUE_LIST,
+                                         &is_new),
+                         at, value)) {
+        reply_no_memory(client);
+    } else {
+        log_position(client, "LSET", at, value);
+        reply_ok(client);
+    }
+}
+
+/* LINSERT key BEFORE|AFTER pivot value */
+void command_linsert(struct client *client)
+{
+    struct entry *list;
+    struct bytes pivot = client_argument(client, 3), value = client_argument(client, 4);
+    bool is_behind = bytes_are(client_argument(client, 2), "AFTER"), is_new;
+    if (!is_behind && !bytes_are(client_argument(client, 2), "BEFORE")) {
+        reply_syntax_error(client);
+        return;
+    }
+    if (!find_list(client, 1, &list))
+        return;
+    size_t count = count_of(list), at = 0;
+    while (at < count && !bytes_equal(list_get(entry_collection(list), at), pivot))
+        at++;
+    client->kv->work += at;
+    if (at == count) {
+        reply_number(client, list != NULL ? -1 : 0);
+        return;
+    }
+    at += is_behind;
+    if (!list_insert(
+            keyspace_change(&client->kv->keys, client_argument(client, 1), VALUE_LIST, &is_new), at,
+            value)) {
+        reply_no_memory(client);
+        return;
+    }
+    log_position(client, "LINSERT", at, value);
+    reply_number(client, (int64_t)count + 1);
+}
+
+void command_lrem(struct client *client)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry *list;
+    int64_t count;
+    bool is_new;
+    if (!argument_number(client, 2, &count) || !find_list(client, 1, &list))
+        return;
+    if (count == INT64_MIN) {
+        REPLY(client, "-ERR value is out of range");
+        return;
+    }
+    client->kv->work += count_of(list);
+    size_t max = count != 0 ? (size_t)(count < 0 ? -count : count) : SIZE_MAX, removed = 0;
+    if (list != NULL) {
+        removed = list_remove_equal(keyspace_change(keys, key, VALUE_LIST, &is_new),
+                                    client_argument(client, 3), max, count < 0);
+        keyspace_remove_if_empty(keys, key);
+    }
+    if (removed > 0)
+        log_request(client, "LREM");
+    reply_number(client, (int64_t)removed);
+}
+
+void command_ltrim(struct client *client)
+{
+    struct entry *list;
+    int64_t first, last;
+    size_t at;
+    if (!argument_number(client, 2, &first) || !argument_number(client, 3, &last) ||
+        !find_list(client, 1, &list))
+        return;
+    size_t count = count_of(list), kept = range_of(first, last, count, &at);
+    client->kv->work += count - kept;
+    pop_values(client, client_argument(client, 1), count - kept - at, LAST);
+    pop_values(client, client_argument(client, 1), at, FIRST);
+    reply_ok(client);
+}

@@ -34,8 +34,8 @@
  * as are its connections, some 33 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
  * caller's memory, 6 KB. Operations have no deadlines of their own: use bide_with_deadline.
  *
- * "https" needs TLS: bide/http_agent_tls.h. A request whose body is not in memory, or an upgrade, needs
- * http_client.h.
+ * "https" needs TLS: bide/http_agent_tls.h, and can have HTTP/2: bide/http_agent_http2.h. A request whose
+ * body is not in memory, or an upgrade, needs http_client.h.
  *
  * "Rules" are below. Why it is correct: src/http/agent.c.
  */
@@ -46,6 +46,7 @@
 #include "bide/http_client.h"
 #include "bide/http_cookies.h"
 #include "bide/http_url.h"
+#include "bide/mutex.h"
 #include "bide/names.h"
 
 BIDE_EXTERN_C_BEGIN
@@ -85,6 +86,12 @@ typedef struct bide_http_connecting_ {
     struct bide_http_link_ *link;
 } bide_http_connecting_;
 
+/* Chooses a connection. Of a fetch. */
+typedef struct bide_http_choosing_ {
+    bide_task task;
+    struct bide_http_fetch *fetch;
+} bide_http_choosing_;
+
 /* Gets all of a URL. Of a fetch. */
 typedef struct bide_http_getting_ {
     bide_task task;
@@ -105,6 +112,7 @@ typedef struct bide_http_fetch {
     size_t count;       /* bytes that the last read has read, or all of bide_http_get; 0: the end */
     unsigned redirects; /* that were followed */
     bool is_decoded;    /* the body was compressed, and is read as it was before */
+    bool is_http2;      /* the response came by HTTP/2 */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
 
     /* of the library */
@@ -122,6 +130,14 @@ typedef struct bide_http_fetch {
     bide_pooled_connection *connection;
     bide_connection_acquire_operation taking;
     bide_http_connecting_ connecting;
+    bide_http_choosing_ choosing;
+    struct bide_http_session_ *session; /* of HTTP/2; or NULL */
+    void *request;                      /* on it */
+    bide_mutex_waiter turn;             /* to open the origin's first connection */
+    bool has_turn;
+    bool was_used; /* the session, by other requests */
+    unsigned failures;
+    unsigned refusals;
     struct bide_http_inflate_ *inflate;
     bool raw_has_ended;
     bide_slice raw; /* bytes that are to be decoded */
@@ -245,6 +261,9 @@ typedef struct bide_http_agent_tls {
 
     /* Whether a read would end at once: such a connection is not used again. NULL: this is not asked. */
     bool (*has_input)(void *memory);
+
+    /* The protocol that was negotiated, once `connect` has ended with 0; NULL: none. May be NULL: never. */
+    const char *(*protocol)(void *memory);
 } bide_http_agent_tls;
 
 /*
@@ -253,6 +272,41 @@ typedef struct bide_http_agent_tls {
  */
 void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *table,
                              void *argument);
+
+/* ---- HTTP/2 ---- */
+
+/* Options of a connection, as those of bide_http2_client. */
+typedef struct bide_http_agent_http2_options {
+    size_t max_fields;
+    size_t max_head;
+    uint64_t max_body;
+    uint64_t idle_timeout;
+} bide_http_agent_http2_options;
+
+/* How an agent speaks HTTP/2. http_agent_http2.h has one for bide-http2. Memory is aligned as malloc's. */
+typedef struct bide_http_agent_http2 {
+    size_t client_size;
+    size_t request_size;
+    int (*open)(void *client, bide_stream stream, const bide_http_agent_http2_options *options);
+    bide_awaiter *(*run)(void *client); /* until the connection ends */
+    bool (*is_usable)(const void *client);
+    void (*destroy)(void *client);
+    int (*start)(void *request, void *client, const char *method, const char *target, const char *authority);
+    int (*add)(void *request, const char *name, const char *value);
+    int (*set_body)(void *request, const void *data, size_t size);
+    bide_awaiter *(*recv)(void *request); /* -ECONNREFUSED: it may be sent again */
+    bide_awaiter *(*read)(void *request, void *data, size_t size);
+    const bide_http_response *(*response)(const void *request);
+    size_t (*count)(const void *request);
+    void (*close)(void *request);
+} bide_http_agent_http2;
+
+/*
+ * Has the agent use HTTP/2 with servers that choose "h2" by ALPN, before its first request; the table
+ * stays.
+ * Threads: the loop's. Progress: wait-free.
+ */
+void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_http2 *table);
 
 /*
  * Rules
@@ -274,6 +328,11 @@ void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
  * OPTIONS, TRACE, PUT, DELETE), the request is sent again, on another connection. No other error is retried.
+ *
+ * HTTP/2. Requests to an origin share one connection. While it is not known whether the server speaks HTTP/2, one
+ * request opens a connection and the others wait for it: they share it, or its error, or open connections of
+ * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three
+ * times at most.
  *
  * Codings. If the library was built with zlib, "Accept-Encoding: gzip, deflate" is sent, and a body with one of
  * these codings is decoded. max_body bounds what a small body can become. Other codings are left to the caller.

@@ -44,9 +44,15 @@ BIDE_INLINE bool bide_http_agent_tls_has_input_(void *memory)
     return bide_tls_has_input(&((bide_http_agent_tls_ *)memory)->tls);
 }
 
+BIDE_INLINE const char *bide_http_agent_tls_protocol_(void *memory)
+{
+    return bide_tls_protocol(&((bide_http_agent_tls_ *)memory)->tls);
+}
+
 /*
  * The agent's connections become secure by that config, a client's, which stays until the agent is destroyed.
- * Before the agent's first request. A config with protocols has "http/1.1" among them, and not "h2".
+ * Before the agent's first request. A config with protocols has "http/1.1" among them, and "h2" only
+ * with bide_http_agent_use_http2.
  * Threads: the loop's. Progress: wait-free.
  */
 BIDE_INLINE void bide_http_agent_use_tls(bide_http_agent *agent, bide_tls_config *config)
@@ -57,6 +63,7 @@ BIDE_INLINE void bide_http_agent_use_tls(bide_http_agent *agent, bide_tls_config
         &bide_http_agent_tls_stream_,
         &bide_http_agent_tls_close_,
         &bide_http_agent_tls_has_input_,
+        &bide_http_agent_tls_protocol_,
     };
     bide_http_agent_set_tls(agent, &table, config);
 }

@@ -4,7 +4,8 @@
  *     agent ---> origins, by scheme, host, port and proxy, the last used first
  *     origin --> connection pool (connection_pool.h); for each open connection a link
  *     link ----> memory of one connection: TLS, bide_http_client, its buffers
- *     fetch ---> one request: an origin while it is under way, and a connection of it
+ *     fetch ---> one request: an origin while it is under way, and a connection of it, or a session
+ *     session -> a connection that speaks HTTP/2, for all requests of its origin
  *
  * Everything runs on the loop's thread.
  *
@@ -21,6 +22,12 @@
  *    idempotent. Each of these tries closes a connection that was idle, and one that is new is not tried
  *    again, so it ends.
  * 5. `url` changes only when the new URL is complete in `next`. `parsed` points into `url`.
+ * 6. A session has its connection from the pool until its coroutine ends, which is started and destroyed
+ *    directly, as it outlives requests. Its memory is freed later, when no fetch uses it: never by its own coroutine.
+ *    An origin without users has no fetch in a session, so it may destroy its sessions.
+ * 7. While it is not known that an origin speaks HTTP/1.1 alone, and there is no session, connections are opened
+ *    by one fetch at a time, which has the turn. A fetch that waited for the turn while an attempt failed shares
+ *    its error. An attempt that was cancelled is no failure: the next fetch tries.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -32,7 +39,9 @@
 #include "parse.h"
 #include "proxies.h"
 
+#include "bide/context_value.h"
 #include "bide/coroutine.h"
+#include "bide/handle.h"
 #include "bide/platform.h"
 
 #include <errno.h>
@@ -58,6 +67,7 @@ enum {
 
 typedef struct bide_http_origin_ http_origin;
 typedef struct bide_http_link_ http_link;
+typedef struct bide_http_session_ http_session;
 
 struct bide_http_origin_ {
     bide_connection_pool pool;
@@ -70,12 +80,30 @@ struct bide_http_origin_ {
     char host[256];
     bide_pooled_connection *slots;
     http_link **links; /* of the slots; NULL: not open */
+    http_session *sessions; /* the newest first: 6 */
+    bide_mutex turn;        /* 7 */
+    bool is_http1;          /* the server has not chosen HTTP/2 */
+    int failure;            /* of the last attempt that failed */
+    unsigned failures;
+};
+
+struct bide_http_session_ {
+    bide_task task;
+    bide_context context;
+    http_origin *origin;
+    http_session *next; /* older */
+    bide_pooled_connection *connection;
+    size_t users;
+    size_t requests;
+    bool has_ended;
+    void *client;
 };
 
 struct bide_http_link_ {
     bide_http_client client;
     bide_connect_by_name_operation connect;
     bool is_secure; /* `tls` is to be closed */
+    bool is_http2;
     char tunnel[HTTP_AGENT_AUTHORITY];
     char raw[HTTP_AGENT_RAW];
     char *memory; /* of the client */
@@ -88,6 +116,7 @@ struct bide_http_agent {
     http_proxies proxies;
     const bide_http_agent_tls *tls; /* or NULL */
     void *tls_argument;
+    const bide_http_agent_http2 *http2; /* or NULL */
     size_t client_memory;
     http_origin *origins;
     size_t origin_count;
@@ -112,6 +141,7 @@ static http_link *http_link_create(const http_origin *origin)
     link->memory = (char *)link + head;
     link->tls = link->memory + client;
     link->is_secure = false;
+    link->is_http2 = false;
     return link;
 }
 
@@ -200,6 +230,15 @@ static bool http_link_has_tunnel(bide_http_client *client)
            bide_reader_buffered(bide_http_client_reader(client)) == 0;
 }
 
+/* The protocol that was negotiated. Returns 0, or an error if the agent does not speak it. */
+static int http_link_choose_protocol(const http_origin *origin, http_link *link)
+{
+    const bide_http_agent *agent = origin->agent;
+    const char *protocol = agent->tls->protocol != NULL ? agent->tls->protocol(link->tls) : NULL;
+    link->is_http2 = protocol != NULL && strcmp(protocol, "h2") == 0;
+    return link->is_http2 && agent->http2 == NULL ? -EPROTONOSUPPORT : 0;
+}
+
 bide_coroutine(http_link_connect_body)
 {
     bide_begin(http_link_connect_body, bide_http_connecting_ * self);
@@ -217,8 +256,12 @@ bide_coroutine(http_link_connect_body)
         if (!http_link_has_tunnel(&self->link->client))
             bide_return(-ECONNREFUSED);
     }
-    if (self->origin->is_secure)
+    if (self->origin->is_secure) {
         bide_try(http_link_connect_tls(self));
+        status = http_link_choose_protocol(self->origin, self->link);
+        if (status < 0 || self->link->is_http2)
+            bide_return(status);
+    }
     bide_return(http_link_init_client(self->origin, self->link,
                                       self->origin->is_secure
                                           ? self->origin->agent->tls->stream(self->link->tls)
@@ -236,11 +279,82 @@ static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
     return bide_task_init(&self->task, &http_link_connect_body);
 }
 
+/* ---- Sessions of HTTP/2: 6 ---- */
+
+bide_coroutine(http_session_body)
+{
+    bide_begin(http_session_body, http_session * self);
+    bide_await(self->origin->agent->http2->run(self->client));
+    bide_finally();
+    self->has_ended = true;
+    bide_connection_pool_release(self->connection, false);
+    self->connection = NULL;
+    bide_end();
+}
+
+/* Destroys the sessions that have ended and are not used; with `all`, every one. */
+static void http_origin_reap(http_origin *origin, bool all)
+{
+    for (http_session **at = &origin->sessions; *at != NULL;) {
+        http_session *session = *at;
+        if (session->users != 0 || (!session->has_ended && !all)) {
+            at = &session->next;
+            continue;
+        }
+        *at = session->next;
+        if (!session->has_ended)
+            bide_destroy(&session->task.frame);
+        origin->agent->http2->destroy(session->client);
+        free(session);
+    }
+}
+
+static http_session *http_origin_find_session(const http_origin *origin)
+{
+    for (http_session *session = origin->sessions; session != NULL; session = session->next)
+        if (!session->has_ended && origin->agent->http2->is_usable(session->client))
+            return session;
+    return NULL;
+}
+
+/* Makes a session of a connection, which is the session's if this returns 0. */
+static int http_session_start(http_origin *origin, bide_pooled_connection *connection,
+                              const bide_context *context)
+{
+    const bide_http_agent *agent = origin->agent;
+    const bide_http_agent_http2_options options = {
+        agent->options.max_fields, agent->options.max_head, agent->options.max_body,
+        agent->options.idle_timeout};
+    http_link *link = *http_link_of(connection);
+    size_t head = http_agent_round_up(sizeof(http_session));
+    http_session *session = malloc(head + agent->http2->client_size);
+    if (session == NULL)
+        return -ENOMEM;
+    memset(session, 0, sizeof *session);
+    session->client = (char *)session + head;
+    int status = agent->http2->open(session->client, agent->tls->stream(link->tls), &options);
+    if (status < 0) {
+        free(session);
+        return status;
+    }
+    session->origin = origin;
+    session->connection = connection;
+    session->next = origin->sessions;
+    origin->sessions = session;
+    session->context = bide_context_without_values(context); /* it outlives the fetch */
+    session->context.stop = NULL;
+    bide_start(&session->task.frame, &http_session_body, &session->context);
+    bide_resume(&session->task.frame);
+    return 0;
+}
+
 /* ---- Origins ---- */
 
 static void http_origin_destroy(http_origin *origin)
 {
-    bide_assert(origin->users == 0 && origin->pool.taken == 0);
+    bide_assert(origin->users == 0);
+    http_origin_reap(origin, true);
+    bide_assert(origin->sessions == NULL && origin->pool.taken == 0);
     bide_connection_pool_close(&origin->pool);
     bide_assert(origin->pool.open == 0);
     free(origin->links);
@@ -267,6 +381,11 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
     }
     origin->agent = agent;
     origin->users = 0;
+    origin->sessions = NULL;
+    bide_mutex_init(&origin->turn);
+    origin->is_http1 = agent->http2 == NULL || !url->is_secure;
+    origin->failure = 0;
+    origin->failures = 0;
     origin->proxy = proxy;
     origin->is_secure = url->is_secure;
     origin->port = url->port;
@@ -423,6 +542,11 @@ void bide_http_agent_set_tls(bide_http_agent *agent, const bide_http_agent_tls *
     agent->tls_argument = argument;
 }
 
+void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_http2 *table)
+{
+    agent->http2 = table;
+}
+
 /* ---- A request ---- */
 
 static bool http_fetch_is_method(const bide_http_fetch *fetch, const char *name)
@@ -448,6 +572,9 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->agent = agent;
     fetch->origin = NULL;
     fetch->connection = NULL;
+    fetch->session = NULL;
+    fetch->has_turn = false;
+    fetch->is_http2 = false;
     fetch->inflate = NULL;
     memset(&fetch->response, 0, sizeof fetch->response);
     fetch->count = 0;
@@ -469,6 +596,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->body = NULL;
     fetch->body_size = 0;
     fetch->fields_size = 0;
+    fetch->refusals = 0;
     fetch->asks_coding = bide_http_has_inflate_ && !agent->options.decodes_none;
     fetch->state = HTTP_FETCH_READY;
     agent->users++;
@@ -532,14 +660,30 @@ static http_link *http_fetch_link(const bide_http_fetch *fetch)
     return *http_link_of(fetch->connection);
 }
 
+static void http_fetch_leave_session(bide_http_fetch *fetch)
+{
+    http_session *session = fetch->session;
+    fetch->origin->agent->http2->close(fetch->request);
+    free(fetch->request);
+    fetch->request = NULL;
+    fetch->session = NULL;
+    bide_assert(session->users != 0);
+    session->users--;
+    http_origin_reap(fetch->origin, false);
+}
+
 static void http_fetch_return_connection(bide_http_fetch *fetch)
 {
     bide_pooled_connection *connection = fetch->connection;
-    if (connection == NULL)
+    if (connection == NULL && fetch->session == NULL)
         return;
     bide_http_inflate_destroy_(fetch->inflate);
     fetch->inflate = NULL;
     memset(&fetch->response, 0, sizeof fetch->response); /* its texts are the connection's */
+    if (connection == NULL) {
+        http_fetch_leave_session(fetch);
+        return;
+    }
     bool reusable = bide_http_client_is_reusable(&http_fetch_link(fetch)->client) && /* 2 */
                     !http_link_has_input(fetch->origin, http_fetch_link(fetch));
     fetch->connection = NULL;
@@ -566,7 +710,7 @@ static bool http_fetch_omits(const bide_http_fetch *fetch, bide_slice name)
 }
 
 /* Starts the request's head, with the target in the form that goes to a proxy or to the server. */
-static int http_fetch_start_line(bide_http_fetch *fetch, bide_http_client *client)
+static int http_fetch_start_line(bide_http_fetch *fetch)
 {
     char authority[HTTP_AGENT_AUTHORITY];
     bool is_absolute = fetch->origin->proxy != NULL && !fetch->parsed.is_secure;
@@ -581,13 +725,33 @@ static int http_fetch_start_line(bide_http_fetch *fetch, bide_http_client *clien
         target = end;
     }
     status = bide_http_url_target(&fetch->parsed, target, room);
-    return status < 0
-               ? status
-               : bide_http_client_start_request(client, fetch->method, fetch->next, authority);
+    if (status < 0)
+        return status;
+    if (fetch->session != NULL)
+        return fetch->agent->http2->start(fetch->request, fetch->session->client, fetch->method,
+                                          fetch->next, authority);
+    return bide_http_client_start_request(&http_fetch_link(fetch)->client, fetch->method, fetch->next,
+                                          authority);
+}
+
+static int http_fetch_put_field(bide_http_fetch *fetch, const char *name, const char *value)
+{
+    return fetch->session != NULL
+               ? fetch->agent->http2->add(fetch->request, name, value)
+               : bide_http_client_add(&http_fetch_link(fetch)->client, name, value);
+}
+
+static int http_fetch_finish_head(bide_http_fetch *fetch)
+{
+    if (fetch->session == NULL)
+        return bide_http_client_finish_head(&http_fetch_link(fetch)->client, fetch->body_size);
+    return fetch->body_size != 0
+               ? fetch->agent->http2->set_body(fetch->request, fetch->body, fetch->body_size)
+               : 0; /* (receiving does) */
 }
 
 /* The jar's cookies, unless the caller has added a field of its own. */
-static int http_fetch_add_cookies(const bide_http_fetch *fetch, bide_http_client *client)
+static int http_fetch_add_cookies(bide_http_fetch *fetch)
 {
     char text[HTTP_AGENT_COOKIES];
     for (size_t at = 0; at < fetch->fields_size;) {
@@ -599,7 +763,7 @@ static int http_fetch_add_cookies(const bide_http_fetch *fetch, bide_http_client
     if (bide_http_cookies_write(fetch->agent->options.cookies, &fetch->parsed, text, sizeof text) ==
         0)
         return 0;
-    return bide_http_client_add(client, "Cookie", text);
+    return http_fetch_put_field(fetch, "Cookie", text);
 }
 
 static void http_fetch_keep_cookies(const bide_http_fetch *fetch)
@@ -613,32 +777,41 @@ static void http_fetch_keep_cookies(const bide_http_fetch *fetch)
 static int http_fetch_write_head(bide_http_fetch *fetch)
 {
     const http_proxy *proxy = fetch->origin->proxy;
-    bide_http_client *client = &http_fetch_link(fetch)->client;
-    int status = http_fetch_start_line(fetch, client);
+    int status = http_fetch_start_line(fetch);
     for (size_t at = 0; status == 0 && at < fetch->fields_size;) {
         bide_slice name = http_text_of(fetch->fields + at);
         bide_slice value = http_text_of(name.data + name.size + 1);
         at += name.size + value.size + 2;
         if (!http_fetch_omits(fetch, name))
-            status = bide_http_client_add_slices(client, name, value);
+            status = http_fetch_put_field(fetch, name.data, value.data);
     }
     if (status == 0 && fetch->agent->options.cookies != NULL)
-        status = http_fetch_add_cookies(fetch, client);
+        status = http_fetch_add_cookies(fetch);
     if (status == 0 && fetch->asks_coding)
-        status = bide_http_client_add(client, "Accept-Encoding", "gzip, deflate");
+        status = http_fetch_put_field(fetch, "Accept-Encoding", "gzip, deflate");
     if (status == 0 && proxy != NULL && !fetch->parsed.is_secure && proxy->authorization[0] != '\0')
-        status = bide_http_client_add(client, "Proxy-Authorization", proxy->authorization);
-    return status == 0 ? bide_http_client_finish_head(client, fetch->body_size) : status;
+        status = http_fetch_put_field(fetch, "Proxy-Authorization", proxy->authorization);
+    return status == 0 ? http_fetch_finish_head(fetch) : status;
+}
+
+static bool http_fetch_is_unanswered(const bide_http_fetch *fetch)
+{
+    const bide_http_client *client = &http_fetch_link(fetch)->client;
+    return fetch->connection->was_idle && client->informational == 0 &&
+           bide_reader_buffered(&client->reader) == 0 &&
+           (fetch->status == -EPIPE || fetch->status == -ECONNRESET || fetch->status == -ECONNABORTED);
 }
 
 /* 4 */
-static bool http_fetch_may_retry(const bide_http_fetch *fetch)
+static bool http_fetch_may_retry(bide_http_fetch *fetch)
 {
+    enum { REFUSALS = 3 };
     static const char idempotent[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
-    const bide_http_client *client = &http_fetch_link(fetch)->client;
-    if (!fetch->connection->was_idle || client->informational != 0 ||
-        bide_reader_buffered(&client->reader) != 0 ||
-        (fetch->status != -EPIPE && fetch->status != -ECONNRESET && fetch->status != -ECONNABORTED))
+    if (fetch->session != NULL && fetch->status == -ECONNREFUSED)
+        return fetch->refusals++ < REFUSALS;
+    if (fetch->session != NULL
+            ? !fetch->was_used || fetch->status != -EPIPE || fetch->refusals++ >= REFUSALS
+            : !http_fetch_is_unanswered(fetch))
         return false;
     for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
         if (http_fetch_is_method(fetch, idempotent[i]))
@@ -698,17 +871,144 @@ static int http_fetch_redirect(bide_http_fetch *fetch)
 /* The rest of a redirect's body is worth reading. */
 static bool http_fetch_may_drain(const bide_http_fetch *fetch)
 {
+    if (fetch->session != NULL) /* (closing it costs the others nothing) */
+        return false;
     const bide_http_client *client = &http_fetch_link(fetch)->client;
     return !client->closes && client->input.taken < HTTP_AGENT_DRAINED &&
            (client->response.length == BIDE_HTTP_UNKNOWN ||
             client->response.length <= HTTP_AGENT_DRAINED);
 }
 
+/* ---- A connection, or a session: 7 ---- */
+
+static void http_fetch_release_turn(bide_http_fetch *fetch)
+{
+    if (fetch->has_turn)
+        bide_mutex_unlock(&fetch->turn);
+    fetch->has_turn = false;
+}
+
+static bool http_fetch_needs_turn(const bide_http_fetch *fetch)
+{
+    return !fetch->origin->is_http1 && http_origin_find_session(fetch->origin) == NULL;
+}
+
+/* Uses the origin's session. Returns 0, -ENOENT (there is none), or an error. */
+static int http_fetch_join_session(bide_http_fetch *fetch)
+{
+    http_session *session =
+        fetch->agent->http2 != NULL ? http_origin_find_session(fetch->origin) : NULL;
+    if (session == NULL)
+        return -ENOENT;
+    size_t head = http_agent_round_up(fetch->agent->http2->request_size);
+    fetch->request = malloc(head + HTTP_AGENT_RAW);
+    if (fetch->request == NULL)
+        return -ENOMEM;
+    memset(fetch->request, 0, head);
+    fetch->session = session;
+    fetch->is_http2 = true;
+    fetch->was_used = session->requests++ != 0;
+    session->users++;
+    return 0;
+}
+
+/* There is a new connection, or one of the pool's. */
+static int http_fetch_use_connection(bide_http_fetch *fetch, const bide_context *context)
+{
+    http_origin *origin = fetch->origin;
+    bide_pooled_connection *connection = fetch->taking.connection;
+    if (!(*http_link_of(connection))->is_http2) {
+        fetch->connection = connection;
+        fetch->is_http2 = false;
+        origin->is_http1 = true;
+        return 0;
+    }
+    origin->is_http1 = false;
+    bool is_late = http_origin_find_session(origin) != NULL; /* (another was faster) */
+    int status = is_late ? 0 : http_session_start(origin, connection, context);
+    if (is_late || status < 0)
+        bide_connection_pool_release(connection, false);
+    if (status == 0)
+        status = http_fetch_join_session(fetch);
+    return status == -ENOENT ? -EPIPE : status; /* (the connection has ended already) */
+}
+
+static void http_fetch_note_failure(bide_http_fetch *fetch)
+{
+    if (!fetch->has_turn || fetch->status == -ECANCELED || fetch->status == -ETIMEDOUT)
+        return;
+    fetch->origin->failure = fetch->status;
+    fetch->origin->failures++;
+}
+
+/* Gets a connection or a session for a fetch that has entered its origin. */
+bide_coroutine(http_fetch_connect_body)
+{
+    bide_begin(http_fetch_connect_body, bide_http_choosing_ * self);
+    if (http_fetch_needs_turn(self->fetch)) {
+        self->fetch->failures = self->fetch->origin->failures;
+        bide_try(bide_mutex_lock(&self->fetch->turn, &self->fetch->origin->turn));
+        self->fetch->has_turn = true;
+        if (self->fetch->failures != self->fetch->origin->failures)
+            bide_return(self->fetch->origin->failure);
+    }
+    self->fetch->status = http_fetch_join_session(self->fetch);
+    if (self->fetch->status != -ENOENT)
+        bide_return(self->fetch->status);
+    bide_await_status(self->fetch->status,
+                      bide_connection_pool_acquire(&self->fetch->taking, &self->fetch->origin->pool));
+    if (self->fetch->status == 0)
+        self->fetch->status = http_fetch_use_connection(self->fetch, bide_this_context());
+    else
+        http_fetch_note_failure(self->fetch);
+    bide_return(self->fetch->status);
+    bide_finally();
+    http_fetch_release_turn(self->fetch);
+    bide_end();
+}
+
+static bide_awaiter *http_fetch_connect(bide_http_fetch *fetch)
+{
+    fetch->choosing.fetch = fetch;
+    return bide_task_init(&fetch->choosing.task, &http_fetch_connect_body);
+}
+
+static bide_awaiter *http_fetch_recv(bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->recv(fetch->request)
+                                  : bide_http_client_recv(&http_fetch_link(fetch)->client);
+}
+
+static const bide_http_response *http_fetch_response(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->response(fetch->request)
+                                  : &http_fetch_link(fetch)->client.response;
+}
+
+static bide_awaiter *http_fetch_read_some(bide_http_fetch *fetch, void *data, size_t size)
+{
+    return fetch->session != NULL ? fetch->agent->http2->read(fetch->request, data, size)
+                                  : bide_http_client_read(&http_fetch_link(fetch)->client, data, size);
+}
+
+static size_t http_fetch_read_count(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->count(fetch->request)
+                                  : http_fetch_link(fetch)->client.count;
+}
+
+/* Where the bytes that are to be decoded are read. */
+static char *http_fetch_raw(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL
+               ? (char *)fetch->request + http_agent_round_up(fetch->agent->http2->request_size)
+               : http_fetch_link(fetch)->raw;
+}
+
 /* ---- Sending ---- */
 
 static int http_fetch_open_decoder(bide_http_fetch *fetch)
 {
-    const bide_http_client *client = &http_fetch_link(fetch)->client;
     bide_slice name = bide_http_fetch_field(fetch, "content-encoding");
     fetch->raw = (bide_slice){NULL, 0};
     fetch->raw_has_ended = false;
@@ -718,7 +1018,7 @@ static int http_fetch_open_decoder(bide_http_fetch *fetch)
     for (size_t i = 0; i < fetch->response.field_count; i++)
         codings += bide_http_is(fetch->response.fields[i].name, "content-encoding");
     http_coding coding = codings == 1 ? bide_http_coding_of_(name) : HTTP_CODING_OTHER;
-    if (!fetch->asks_coding || coding == HTTP_CODING_OTHER || client->is_head)
+    if (!fetch->asks_coding || coding == HTTP_CODING_OTHER || http_fetch_is_method(fetch, "HEAD"))
         return 0;
     fetch->is_decoded = true;
     return bide_http_inflate_create_(&fetch->inflate, coding);
@@ -735,26 +1035,25 @@ bide_coroutine(http_fetch_send_body)
         if (self->status < 0)
             bide_return(self->status);
         for (;;) {
-            bide_try(bide_connection_pool_acquire(&self->taking, &self->origin->pool));
-            self->connection = self->taking.connection;
+            bide_try(http_fetch_connect(self));
             self->status = http_fetch_write_head(self);
             if (self->status < 0)
                 bide_return(self->status);
-            if (self->body_size != 0) { /* (a server may respond before it has read all of it) */
+            if (self->body_size != 0 && self->session == NULL) { /* (a server may respond before it has read all of it) */
                 bide_await_status(self->status,
                                   bide_http_client_write(&http_fetch_link(self)->client, self->body,
                                                          self->body_size));
                 if (self->status < 0 && http_fetch_link(self)->client.output.error == 0)
                     bide_return(self->status);
             }
-            bide_await_status(self->status, bide_http_client_recv(&http_fetch_link(self)->client));
+            bide_await_status(self->status, http_fetch_recv(self));
             if (self->status == 0)
                 break;
             if (!http_fetch_may_retry(self))
                 bide_return(self->status);
             http_fetch_return_connection(self);
         }
-        self->response = http_fetch_link(self)->client.response;
+        self->response = *http_fetch_response(self);
         if (self->response.status < 200)
             bide_return(-EBADMSG);
         http_fetch_keep_cookies(self);
@@ -824,12 +1123,12 @@ static int http_fetch_decode(bide_http_fetch *fetch)
 bide_coroutine(http_fetch_read_body)
 {
     bide_begin(http_fetch_read_body, bide_http_fetch * self);
-    if (self->state != HTTP_FETCH_SENT || self->connection == NULL || self->out_size == 0)
+    if (self->state != HTTP_FETCH_SENT || (self->connection == NULL && self->session == NULL) ||
+        self->out_size == 0)
         bide_return(-EINVAL);
     if (self->inflate == NULL) {
-        bide_await_status(self->status, bide_http_client_read(&http_fetch_link(self)->client,
-                                                              self->out, self->out_size));
-        self->count = http_fetch_link(self)->client.count;
+        bide_await_status(self->status, http_fetch_read_some(self, self->out, self->out_size));
+        self->count = http_fetch_read_count(self);
         bide_return(self->status);
     }
     for (;;) {
@@ -839,9 +1138,8 @@ bide_coroutine(http_fetch_read_body)
         if (self->status != 0)
             bide_return(self->status > 0 ? 0 : self->status);
         bide_await_status(self->status,
-                          bide_http_client_read(&http_fetch_link(self)->client,
-                                                http_fetch_link(self)->raw, HTTP_AGENT_RAW));
-        self->raw = (bide_slice){http_fetch_link(self)->raw, http_fetch_link(self)->client.count};
+                          http_fetch_read_some(self, http_fetch_raw(self), HTTP_AGENT_RAW));
+        self->raw = (bide_slice){http_fetch_raw(self), http_fetch_read_count(self)};
         if (self->status < 0)
             bide_return(self->status);
         self->raw_has_ended = self->raw.size == 0;

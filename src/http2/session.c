@@ -147,6 +147,7 @@ static int http2_on_begin_headers(nghttp2_session *session, const nghttp2_frame 
         return 0;
     /* (streams that the client has reset may still be running) */
     bool is_full =
+        connection->is_going_away || /* (GOAWAY says that it was not processed) */
         connection->stream_count >= 2 * (size_t)http2->options.max_streams ||
         (connection->stream_count != 0 && http2->stats.live >= http2->options.max_all_streams);
     http2_stream *stream =

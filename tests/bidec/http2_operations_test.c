@@ -8,6 +8,7 @@
 #include "bide/bide.h"
 #include "bide/http.h"
 #include "bide/http2.h"
+#include "bide/http2_client.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@ static struct {
     struct memory_pair pair;
     bide_http_server http;
     bide_http2 http2;
+    bide_http2_client client;
     void *room;
 } objects;
 
@@ -110,6 +112,58 @@ async struct big ask(void)
     return filled(7);
 }
 
+/* ---- The library's client ---- */
+
+async struct big run_client(void)
+{
+    bide_stream_operation end;
+    OWN(bide_http2_client_run, &objects.client);
+    OWN(bide_stream_shutdown_output, &end, bide_memory_stream(&objects.pair.client));
+    return filled(7);
+}
+
+async struct big request_twice(void)
+{
+    bide_http2_request request;
+    for (int i = 0; i < 2; i++) {
+        char bytes[8];
+        size_t size = 0;
+        assert_int_equal(bide_http2_request_init(&request, &objects.client, "POST", "/", "here"), 0);
+        if (i == 1) {
+            assert_int_equal(bide_http2_request_add(&request, "Expect", "100-continue"), 0);
+            assert_int_equal(bide_http2_request_finish_head(&request, 5), 0);
+            OWN(bide_http2_request_continue, &request);
+            assert_true(request.continues);
+        }
+        OWN(bide_http2_request_write, &request, "hello", 5);
+        OWN(bide_http2_request_recv, &request);
+        assert_int_equal(request.response.status, 200);
+        do {
+            OWN(bide_http2_request_read, &request, bytes, sizeof bytes);
+            size += request.count;
+        } while (request.count > 0);
+        assert_int_equal(size, 6);
+        bide_http2_request_close(&request);
+    }
+    bide_http2_client_shut_down(&objects.client);
+    return filled(7);
+}
+
+async int serve_the_client(void)
+{
+    async_frame(hidden_serve) server;
+    async_frame(run_client) runner;
+    async_frame(request_twice) client;
+    memory_pair_init(&objects.pair);
+    assert_int_equal(bide_http2_client_init(&objects.client, bide_memory_stream(&objects.pair.client), NULL), 0);
+    assert_int_equal(await all(async_hidden_serve(&server, "h2"), async_run_client(&runner), async_request_twice(&client)), 0);
+    assert_int_equal(server.result, 0);
+    check_filled(&runner.result, 7);
+    check_filled(&client.result, 7);
+    bide_http2_client_destroy(&objects.client);
+    return 0;
+}
+
 /* ---- */
 
 /* By the protocol that was negotiated, and by the bytes that come first. */
@@ -130,6 +184,7 @@ async int serve_each(void)
         check_filled(&named.result, 0);
         check_filled(&client.result, 7);
     }
+    assert_int_equal(await serve_the_client(), 0);
     return 1;
 }
 
@@ -148,7 +203,7 @@ static void test_each(void **state)
     memset(&frame, 0xd5, sizeof frame);
     assert_int_equal(bide_loop_wait(loop, async_serve_each(&frame)), 0);
     assert_int_equal(frame.result, 1);
-    assert_int_equal(objects.http2.stats.streams, 4);
+    assert_int_equal(objects.http2.stats.streams, 6);
     free(objects.room);
     bide_loop_destroy(loop);
 }

@@ -22,6 +22,22 @@ static void was_reset(const ask *ask, uint32_t code)
     assert_int_equal(ask->code, code);
 }
 
+/* A GOAWAY says which requests were processed: later ones are not, also if they came with the others. */
+static void what_a_goaway_disclaims_is_not_processed(void **state)
+{
+    (void)state;
+    use(&(bide_http_options){.max_requests = 4}, NULL);
+    for (int i = 0; i < 10; i++)
+        talk2_ask(&one, "/hello");
+    assert_int_equal(talk2_run(&one), 0);
+    assert_int_equal(one.server.stats.requests, 4);
+    assert_int_equal(handled.begun, 4);
+    for (int i = 0; i < 4; i++)
+        answered(&one.asks[i], 200, "hello");
+    for (int i = 4; i < 10; i++)
+        was_reset(&one.asks[i], NGHTTP2_REFUSED_STREAM);
+}
+
 /* ---- Responses ---- */
 
 static void a_handler_of_http_1_answers(void **state)
@@ -534,6 +550,7 @@ static void memory_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(what_a_goaway_disclaims_is_not_processed),
         TEST(a_handler_of_http_1_answers),
         TEST(many_requests_at_a_time_are_answered),
         TEST(bodies_and_trailers_go_both_ways),

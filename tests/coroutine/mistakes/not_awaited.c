@@ -8,6 +8,8 @@
 #include "bide/http.h"
 #include "bide/http_agent_tls.h"
 #include "bide/http2.h"
+#include "bide/http2_client.h"
+#include "bide/http_agent_http2.h"
 #include "bide/tls.h"
 
 /* (never called: the compiler reports the mistake) */
@@ -23,8 +25,11 @@ static int element;
 static const bide_context_key(int) key = BIDE_CONTEXT_KEY("key");
 static bide_stream stream;
 
-/* (it is called by a table alone) */
+/* (they are called by tables alone) */
 #define bide_http_agent_tls_connect bide_http_agent_tls_connect_
+#define bide_http_agent_http2_run   bide_http_agent_http2_run_
+#define bide_http_agent_http2_recv  bide_http_agent_http2_recv_
+#define bide_http_agent_http2_read  bide_http_agent_http2_read_
 static bide_acceptor acceptor;
 static bide_signal one_signal;
 static bide_directory directory;
@@ -245,6 +250,9 @@ void awaits_nothing(void)
     bide_http_client_recv(0);                                        // HERE
     bide_http_client_write(0, 0, 0);                                    // HERE
     bide_http_agent_tls_connect(0, 0, stream, 0);                       // HERE
+    bide_http_agent_http2_run(0);                                       // HERE
+    bide_http_agent_http2_recv(0);                                      // HERE
+    bide_http_agent_http2_read(0, 0, 0);                                // HERE
     bide_http_fetch_read(0, 0, 0);                                      // HERE
     bide_http_fetch_send(0);                                            // HERE
     bide_http_get(0, 0, 0, 0, 0);                                       // HERE
@@ -263,6 +271,11 @@ void awaits_nothing(void)
     bide_http_server_run(0);                                            // HERE
     bide_http_transport_run(0);                                           // HERE
     bide_http_transport_serve(0, 0, stream, 0, false);                    // HERE
+    bide_http2_client_run(0);                                           // HERE
+    bide_http2_request_continue(0);                                     // HERE
+    bide_http2_request_read(0, 0, 0);                                   // HERE
+    bide_http2_request_recv(0);                                         // HERE
+    bide_http2_request_write(0, 0, 0);                                  // HERE
     bide_http2_serve(0, 0, stream, 0, 0);                               // HERE
     bide_http_log_flush(0, 0);                                         // HERE
     bide_http_upgrade(0, 0);                                            // HERE

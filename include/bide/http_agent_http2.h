@@ -1,0 +1,116 @@
+/*
+ * HTTP/2 for the connections of an HTTP agent, by bide-http2. Link with bide-http and bide-http2. Floor: http2.
+ *
+ *     bide_tls_client_create(&config, &(bide_tls_options){.protocols = bide_http2_protocols}, NULL);
+ *     bide_http_agent_create(&agent, NULL);
+ *     bide_http_agent_use_tls(agent, config);
+ *     bide_http_agent_use_http2(agent);
+ *
+ * The config offers "h2" and "http/1.1" by ALPN, and the server chooses. A header alone, so that programs without
+ * HTTP/2 do not depend on libnghttp2.
+ */
+#ifndef BIDE_HTTP_AGENT_HTTP2_H
+#define BIDE_HTTP_AGENT_HTTP2_H
+
+#include "bide/http2.h"
+#include "bide/http2_client.h"
+#include "bide/http_agent.h"
+
+#include <string.h>
+
+BIDE_EXTERN_C_BEGIN
+
+BIDE_INLINE int bide_http_agent_http2_open_(void *client, bide_stream stream,
+                                            const bide_http_agent_http2_options *from)
+{
+    bide_http2_client_options options;
+    memset(&options, 0, sizeof options);
+    options.is_secure = true;
+    options.max_fields = from->max_fields < 8 ? 8 : from->max_fields;
+    options.max_head = from->max_head < 6144 ? 6144 : from->max_head; /* (requests need it too) */
+    options.max_body = from->max_body;
+    options.idle_timeout = from->idle_timeout;
+    return bide_http2_client_init((bide_http2_client *)client, stream, &options);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_http2_run_(void *client)
+{
+    return bide_http2_client_run((bide_http2_client *)client);
+}
+
+BIDE_INLINE bool bide_http_agent_http2_is_usable_(const void *client)
+{
+    return bide_http2_client_is_usable((const bide_http2_client *)client);
+}
+
+BIDE_INLINE void bide_http_agent_http2_destroy_(void *client)
+{
+    bide_http2_client_destroy((bide_http2_client *)client);
+}
+
+BIDE_INLINE int bide_http_agent_http2_start_(void *request, void *client, const char *method,
+                                             const char *target, const char *authority)
+{
+    return bide_http2_request_init((bide_http2_request *)request, (bide_http2_client *)client,
+                                   method, target, authority);
+}
+
+BIDE_INLINE int bide_http_agent_http2_add_(void *request, const char *name, const char *value)
+{
+    return bide_http2_request_add((bide_http2_request *)request, name, value);
+}
+
+BIDE_INLINE int bide_http_agent_http2_set_body_(void *request, const void *data, size_t size)
+{
+    return bide_http2_request_set_body((bide_http2_request *)request, data, size);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_http2_recv_(void *request)
+{
+    return bide_http2_request_recv((bide_http2_request *)request);
+}
+
+BIDE_MUST_AWAIT
+BIDE_INLINE bide_awaiter *bide_http_agent_http2_read_(void *request, void *data, size_t size)
+{
+    return bide_http2_request_read((bide_http2_request *)request, data, size);
+}
+
+BIDE_INLINE const bide_http_response *bide_http_agent_http2_response_(const void *request)
+{
+    return &((const bide_http2_request *)request)->response;
+}
+
+BIDE_INLINE size_t bide_http_agent_http2_count_(const void *request)
+{
+    return ((const bide_http2_request *)request)->count;
+}
+
+BIDE_INLINE void bide_http_agent_http2_close_(void *request)
+{
+    bide_http2_request_close((bide_http2_request *)request);
+}
+
+/*
+ * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
+ * Threads: the loop's. Progress: wait-free.
+ */
+BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
+{
+    static const bide_http_agent_http2 table = {
+        sizeof(bide_http2_client),         sizeof(bide_http2_request),
+        &bide_http_agent_http2_open_,      &bide_http_agent_http2_run_,
+        &bide_http_agent_http2_is_usable_, &bide_http_agent_http2_destroy_,
+        &bide_http_agent_http2_start_,     &bide_http_agent_http2_add_,
+        &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
+        &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
+        &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
+    };
+    bide_http_agent_set_http2(agent, &table);
+}
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,283 @@
+/*
+ * nghttp2's session and callbacks, for a client. They run inside nghttp2_session_mem_recv (the reader) and
+ * nghttp2_session_mem_send (the writer), on the loop's thread.
+ *
+ * Why it is correct:
+ * 1. A stream's user data is its request as long as the request is active, and NULL otherwise. Frames
+ *    for streams without a request are dropped, and their bytes return to the connection's window.
+ * 2. nghttp2 closes a stream once. A stream that is closed without an error of the server's, and not by an end, was
+ *    reset by nghttp2, because the response violates the protocol.
+ * 3. Each frame is charged to a budget, by its head, before nghttp2 decides what it is. Responses, and bytes
+ *    of bodies in both directions, refill it. The fields of one head are counted too, whether they are
+ *    kept or not: small frames can refer to large fields many times.
+ * 4. After a GOAWAY the server has not processed requests above its last stream. nghttp2 closes those with
+ *    REFUSED_STREAM; those that it has not sent are ended here.
+ */
+#include "client.h"
+
+#include <errno.h>
+
+enum { HTTP2_CLIENT_MAX_ACKS = 256 };
+
+void bide_http2_client_note_(bide_http2_client *client, int error)
+{
+    if (error != 0 && nghttp2_is_fatal(error))
+        bide_http2_client_fail_(client, bide_http2_errno_(error));
+    bide_auto_event_set(&client->output_needed);
+}
+
+static bide_http2_request *http2_client_find(nghttp2_session *session, int32_t id)
+{
+    return nghttp2_session_get_stream_user_data(session, id);
+}
+
+/* ---- Budgets: 3 ---- */
+
+static void http2_client_flooded(bide_http2_client *client)
+{
+    bide_http2_client_fail_(client, -EBADMSG);
+    bide_http2_client_note_(
+        client, nghttp2_session_terminate_session(client->session, NGHTTP2_ENHANCE_YOUR_CALM));
+}
+
+static void http2_client_settle_frames(bide_http2_client *client, uint64_t charge)
+{
+    uint32_t max = client->options.max_idle_frames;
+    uint64_t all = client->idle_frames_left + client->frames_earned;
+    client->frames_earned = 0;
+    if (charge > all)
+        http2_client_flooded(client);
+    uint64_t left = charge > all ? 0 : all - charge;
+    client->idle_frames_left = left < max ? (uint32_t)left : max;
+}
+
+void bide_http2_client_charge_frames_(bide_http2_client *client, const unsigned char *data,
+                                      size_t size)
+{
+    enum { HEAD = 9 };
+    uint64_t frames = 0;
+    for (size_t at = 0; at != size;) {
+        if (client->frame_left != 0) {
+            size_t payload = size - at < client->frame_left ? size - at : client->frame_left;
+            client->frame_left -= payload;
+            at += payload;
+            continue;
+        }
+        if (client->frame_head_size < sizeof client->frame_head)
+            client->frame_head[client->frame_head_size] = data[at];
+        client->frame_head_size++;
+        at++;
+        if (client->frame_head_size != HEAD)
+            continue;
+        client->frame_head_size = 0;
+        client->frame_left = (size_t)client->frame_head[0] << 16 |
+                             (size_t)client->frame_head[1] << 8 | client->frame_head[2];
+        frames++;
+    }
+    http2_client_settle_frames(client, frames);
+}
+
+/* ---- Input ---- */
+
+static int http2_client_on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
+                                         void *user)
+{
+    bide_http2_client *client = user;
+    client->block = 0;
+    if (frame->hd.type == NGHTTP2_PUSH_PROMISE) { /* (the server does not know the settings yet) */
+        bide_http2_client_note_(client,
+                                nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+                                                          frame->push_promise.promised_stream_id,
+                                                          NGHTTP2_REFUSED_STREAM));
+        return 0;
+    }
+    bide_http2_request *request = http2_client_find(session, frame->hd.stream_id);
+    if (request != NULL)
+        bide_http2_request_start_head_(request);
+    return 0;
+}
+
+static int http2_client_on_header(nghttp2_session *session, const nghttp2_frame *frame,
+                                  const uint8_t *name, size_t name_size, const uint8_t *value,
+                                  size_t value_size, uint8_t flags, void *user)
+{
+    enum { OVERHEAD = 32, FACTOR = 8 };
+    bide_http2_client *client = user;
+    const bide_http2_client_options *options = &client->options;
+    (void)flags;
+    client->block += name_size + value_size + OVERHEAD;
+    if (client->block / FACTOR > options->max_head + OVERHEAD * options->max_fields) {
+        http2_client_flooded(client);
+        return 0;
+    }
+    bide_http2_request *request = http2_client_find(session, frame->hd.stream_id);
+    if (frame->hd.type == NGHTTP2_HEADERS && request != NULL)
+        bide_http2_request_take_field_(request, (bide_slice){(const char *)name, name_size},
+                                       (bide_slice){(const char *)value, value_size});
+    return 0;
+}
+
+/* 4 */
+static void http2_client_on_goaway(bide_http2_client *client, const nghttp2_goaway *frame)
+{
+    bide_http2_request *next;
+    if (frame->error_code != NGHTTP2_NO_ERROR)
+        bide_http2_client_fail_(client, -ECONNABORTED);
+    bide_http2_client_go_away_(client);
+    for (bide_http2_request *request = client->active.first; request != NULL; request = next) {
+        next = request->next;
+        if (!request->is_sent)
+            bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ECONNREFUSED);
+    }
+}
+
+static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *user)
+{
+    bide_http2_client *client = user;
+    bide_http2_request *request = NULL;
+    bool has_ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS:
+        request = http2_client_find(session, frame->hd.stream_id);
+        if (request == NULL)
+            return 0;
+        client->frames_earned += 9;
+        bide_http2_request_end_head_(request, has_ended);
+        break;
+    case NGHTTP2_DATA:
+        request = http2_client_find(session, frame->hd.stream_id);
+        break;
+    case NGHTTP2_RST_STREAM:
+        request = http2_client_find(session, frame->hd.stream_id);
+        if (request != NULL)
+            request->was_reset = true;
+        return 0;
+    case NGHTTP2_GOAWAY:
+        http2_client_on_goaway(client, &frame->goaway);
+        return 0;
+    case NGHTTP2_PING:
+        if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->ping_deadline != BIDE_FOREVER)
+            client->frames_earned++;
+        return 0;
+    default: /* (SETTINGS may allow more streams) */
+        return 0;
+    }
+    if (request != NULL && has_ended)
+        bide_http2_request_end_input_(request);
+    return 0;
+}
+
+static int http2_client_on_data(nghttp2_session *session, uint8_t flags, int32_t id,
+                                const uint8_t *data, size_t size, void *user)
+{
+    bide_http2_client *client = user;
+    bide_http2_request *request = http2_client_find(session, id);
+    (void)flags;
+    if (request != NULL) {
+        client->frames_earned += 2 + size / 1024;
+        bide_http2_request_take_body_(request, (const char *)data, size);
+    } else { /* 1 */
+        bide_http2_client_note_(client, nghttp2_session_consume_connection(session, size));
+    }
+    return 0;
+}
+
+/* 2 */
+static int http2_client_error_of(const bide_http2_request *request, uint32_t code)
+{
+    if (!request->is_sent)
+        return -ECONNREFUSED;
+    if (code == NGHTTP2_REFUSED_STREAM) /* (also by a GOAWAY) */
+        return -ECONNREFUSED;
+    if (!request->was_reset)
+        return code == NGHTTP2_NO_ERROR ? 0 : -EBADMSG;
+    return code == NGHTTP2_HTTP_1_1_REQUIRED ? -EPROTONOSUPPORT : -ECONNRESET;
+}
+
+static int http2_client_on_stream_close(nghttp2_session *session, int32_t id, uint32_t code,
+                                        void *user)
+{
+    bide_http2_request *request = http2_client_find(session, id);
+    (void)user;
+    if (request == NULL)
+        return 0;
+    nghttp2_session_set_stream_user_data(session, id, NULL);
+    bide_http2_request_end_(request, http2_client_error_of(request, code));
+    return 0;
+}
+
+/* ---- Output ---- */
+
+static int http2_client_on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame,
+                                      void *user)
+{
+    bide_http2_client *client = user;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS: {
+        bide_http2_request *request = http2_client_find(session, frame->hd.stream_id);
+        if (request != NULL)
+            request->is_sent = true;
+        return 0;
+    }
+    case NGHTTP2_DATA:
+        client->frames_earned += 4;
+        return 0;
+    case NGHTTP2_GOAWAY: /* by nghttp2, because of what came */
+        if (frame->goaway.error_code != NGHTTP2_NO_ERROR)
+            bide_http2_client_fail_(client, -EBADMSG);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* ---- The session ---- */
+
+static void http2_client_set_callbacks(nghttp2_session_callbacks *callbacks)
+{
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
+                                                            http2_client_on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, http2_client_on_header);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, http2_client_on_frame);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, http2_client_on_data);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, http2_client_on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, http2_client_on_frame_sent);
+}
+
+static int http2_client_submit_settings(bide_http2_client *client)
+{
+    const bide_http2_client_options *options = &client->options;
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 0}, /* (of the server's) */
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options->window},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
+         (uint32_t)options->max_head + 32 * (uint32_t)options->max_fields},
+    };
+    int status = nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings,
+                                         sizeof settings / sizeof *settings);
+    if (status == 0)
+        status = nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, 0,
+                                                       (int32_t)options->connection_window);
+    return status;
+}
+
+int bide_http2_client_open_session_(bide_http2_client *client)
+{
+    nghttp2_session_callbacks *callbacks = NULL;
+    nghttp2_option *option = NULL;
+    int status = nghttp2_session_callbacks_new(&callbacks);
+    if (status == 0)
+        status = nghttp2_option_new(&option);
+    if (status == 0) {
+        http2_client_set_callbacks(callbacks);
+        nghttp2_option_set_no_auto_window_update(option, 1);
+        nghttp2_option_set_max_outbound_ack(option, HTTP2_CLIENT_MAX_ACKS);
+        status = nghttp2_session_client_new2(&client->session, callbacks, client, option);
+    }
+    if (status == 0)
+        status = http2_client_submit_settings(client);
+    nghttp2_option_del(option);
+    nghttp2_session_callbacks_del(callbacks);
+    return bide_http2_errno_(status);
+}

@@ -1,0 +1,303 @@
+/*
+ * An HTTP agent that may use HTTP/2, by ALPN, through a proxy's tunnel. The proxy, the TLS server and the HTTP server are
+ * one coroutine.
+ */
+#define _GNU_SOURCE
+#include "tls_pair.h"
+
+#include <bide/http.h>
+#include <bide/http2.h>
+#include <bide/http_agent_http2.h>
+#include <bide/http_agent_tls.h>
+
+#include <string.h>
+
+enum { GETS = 10, SLOTS = 10 };
+
+struct hello {
+    bide_http_exchange exchange;
+    char buffer[64];
+};
+
+bide_coroutine(hello_body)
+{
+    bide_begin(hello_body, struct hello * self);
+    if (bide_http_is(self->exchange.request.path, "/moved")) {
+        self->exchange.status = 302;
+        bide_http_add(&self->exchange, "Location", "/x");
+    } else if (bide_http_is(self->exchange.request.path, "/echo")) {
+        bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+        bide_try(bide_http_respond(&self->exchange, self->buffer, self->exchange.count));
+    } else {
+        if (bide_http_is(self->exchange.request.path, "/last"))
+            bide_http_close_after(&self->exchange);
+        bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    }
+    bide_end();
+}
+
+struct peer {
+    bide_connection connection;
+    bide_io_operation operation;
+    bide_tls tls;
+    bide_tls_handshake handshake;
+    bide_http_connection serving;
+    char text[1000];
+    size_t size;
+    int status;
+};
+
+static struct {
+    world *world;
+    bide_server server;
+    bide_http_server http;
+    bide_http2 http2;
+    bide_spawned running;
+    struct peer slots[SLOTS];
+    char memory[SLOTS][65536];
+    bide_tls_config *config;
+    bide_http_agent *agent;
+    bide_http_fetch fetch;
+    char page[100];
+    struct get {
+        bide_task task;
+        bide_http_fetch fetch;
+        bide_spawned spawned;
+        const char *url;
+        int status;
+        char page[100];
+    } gets[GETS];
+} f;
+
+bide_coroutine(peer_body)
+{
+    static const char opened[] = "HTTP/1.1 200 OK\r\n\r\n";
+    bide_begin(peer_body, struct peer * self);
+    bide_tls_init_closed(&self->tls);
+    self->size = 0;
+    memset(self->text, 0, sizeof self->text);
+    while (strstr(self->text, "\r\n\r\n") == NULL) {
+        bide_try(bide_recv(&self->operation, &self->connection.socket, self->text + self->size,
+                           sizeof self->text - 1 - self->size));
+        if (self->operation.count == 0)
+            bide_return(0);
+        self->size += self->operation.count;
+    }
+    bide_try(bide_send(&self->operation, &self->connection.socket, opened, sizeof opened - 1));
+    bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
+                             bide_socket_stream(&self->connection.socket)));
+    bide_await_status(self->status,
+                      bide_http2_serve(&self->serving, &f.http2, bide_tls_stream(&self->tls),
+                                       f.memory[self - f.slots], bide_tls_protocol(&self->tls)));
+    bide_finally();
+    bide_tls_close(&self->tls);
+    bide_end();
+}
+
+static bide_tls_config *offering(const char *const *protocols, bool is_server)
+{
+    bide_tls_certificate room;
+    bide_tls_options options = options_of(is_server ? &server_proof : NULL, &room);
+    options.protocols = protocols;
+    return is_server ? server_with(&options) : client_with(&options);
+}
+
+static void open_server(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2)
+{
+    static char proxy[64];
+    bide_io_operation operation;
+    bide_address address;
+    bide_server_options options = {
+        .body = &peer_body, .size = sizeof(struct peer), .max_connections = SLOTS, .slots = f.slots};
+    bide_http_options serving = {.handler = {&hello_body, sizeof(struct hello)}};
+    memset(&f, 0, sizeof f);
+    f.world = world_of(state);
+    f.config = offering(protocols, true);
+    assert_int_equal(bide_http_server_init(&f.http, &serving), 0);
+    assert_int_equal(bide_http2_init(&f.http2, &f.http, NULL), 0);
+    assert_true(bide_http_memory_size(&f.http) <= sizeof f.memory[0]);
+    assert_int_equal(bide_server_init(&f.server, &options), 0);
+    assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
+    assert_int_equal(world_wait(f.world, bide_listen(&operation, &f.server.listener, &address, SLOTS)),
+                     0);
+    assert_int_equal(bide_local_address(&f.server.listener, &address), 0);
+    bide_spawn(&f.running, f.world->context, bide_server_run(&f.server));
+    bide_address_print(&address, proxy, sizeof proxy);
+    assert_int_equal(bide_http_agent_create(&f.agent, &(bide_http_agent_options){.proxy = proxy}),
+                     0);
+    bide_http_agent_use_tls(f.agent, client);
+    if (uses_http2)
+        bide_http_agent_use_http2(f.agent);
+}
+
+static void close_server(bide_tls_config *client)
+{
+    bide_event_waiter wait;
+    bide_http_agent_destroy(f.agent);
+    bide_server_shut_down(&f.server, BIDE_FOREVER);
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.running.ended)), 0);
+    assert_int_equal(f.http2.stats.memory, 0);
+    bide_tls_config_release(f.config);
+    bide_tls_config_release(client);
+}
+
+static int get(const char *url)
+{
+    memset(f.page, 0, sizeof f.page);
+    return world_wait(f.world, bide_http_get(&f.fetch, f.agent, url, f.page, sizeof f.page));
+}
+
+bide_coroutine(get_body)
+{
+    bide_begin(get_body, struct get * self);
+    bide_await_status(self->status, bide_http_get(&self->fetch, f.agent, self->url, self->page, sizeof self->page));
+    bide_end();
+}
+
+/* Many requests at once. */
+static void get_all(const char *url)
+{
+    for (int i = 0; i < GETS; i++) {
+        struct get *get = &f.gets[i];
+        memset(get->page, 0, sizeof get->page);
+        get->url = url;
+        bide_spawn(&get->spawned, f.world->context, bide_task_init(&get->task, &get_body));
+    }
+    for (int i = 0; i < GETS; i++) {
+        bide_event_waiter wait;
+        assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.gets[i].spawned.ended)), 0);
+    }
+}
+
+static const char *const only_http1[] = {"http/1.1", NULL};
+
+static void requests_share_a_connection_from_the_first_on(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    for (int round = 0; round < 2; round++) {
+        get_all("https://server.test/x");
+        for (int i = 0; i < GETS; i++) {
+            assert_int_equal(f.gets[i].status, 0);
+            assert_int_equal(f.gets[i].fetch.response.status, 200);
+            assert_true(f.gets[i].fetch.is_http2);
+            assert_string_equal(f.gets[i].page, "hello");
+        }
+    }
+    assert_int_equal(f.server.stats.accepted, 1);
+    assert_int_equal(f.http2.stats.streams, 2 * GETS);
+    assert_int_equal(f.http2.stats.resets, 0);
+    close_server(client);
+}
+
+static void a_server_without_http2_is_asked_by_http1(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, only_http1, true);
+    get_all("https://server.test/x");
+    for (int i = 0; i < GETS; i++) {
+        assert_int_equal(f.gets[i].status, 0);
+        assert_false(f.gets[i].fetch.is_http2);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_int_equal(f.http2.stats.streams, 0);
+    assert_int_equal(f.http.stats.requests, GETS);
+    close_server(client);
+}
+
+/* An agent without HTTP/2 does not speak it, also if its config offers it. */
+static void http2_has_to_be_switched_on(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, false);
+    assert_int_equal(get("https://server.test/x"), -EPROTONOSUPPORT);
+    assert_int_equal(f.http.stats.requests, 0);
+    close_server(client);
+}
+
+static void an_error_of_the_first_connection_is_shared(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    get_all("https://elsewhere.test/x");
+    for (int i = 0; i < GETS; i++)
+        assert_int_equal(f.gets[i].status, -EKEYREJECTED);
+    assert_in_range(f.server.stats.accepted, 1, GETS - 1); /* (one, if all began before it failed) */
+    assert_int_equal(get("https://server.test/x"), 0);
+    close_server(client);
+}
+
+static void a_connection_that_takes_no_more_is_replaced(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(get("https://server.test/last"), 0);
+        assert_string_equal(f.page, "hello");
+        assert_true(f.fetch.is_http2);
+    }
+    assert_int_equal(f.http2.stats.streams, 3);
+    assert_int_equal(f.server.stats.accepted, 3);
+    close_server(client);
+}
+
+/* The server takes four requests on a connection: the others were not processed, and are sent again. */
+static void what_was_not_processed_is_sent_again(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    f.http.options.max_requests = 4;
+    get_all("https://server.test/x");
+    for (int i = 0; i < GETS; i++) {
+        assert_int_equal(f.gets[i].status, 0);
+        assert_string_equal(f.gets[i].page, "hello");
+    }
+    assert_int_equal(f.http.stats.requests, GETS);
+    close_server(client);
+}
+
+static void redirects_and_bodies_go_by_http2(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    assert_int_equal(get("https://server.test/moved"), 0);
+    assert_string_equal(f.page, "hello");
+    assert_string_equal(f.fetch.url, "https://server.test/x");
+    assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "POST", "https://server.test/echo"), 0);
+    assert_int_equal(bide_http_fetch_add(&f.fetch, "Content-Type", "text/plain"), 0);
+    assert_int_equal(bide_http_fetch_set_body(&f.fetch, "abc", 3), 0);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+    assert_int_equal(f.fetch.response.length, 3);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, f.page, sizeof f.page)), 0);
+    assert_int_equal(f.fetch.count, 3);
+    assert_memory_equal(f.page, "abc", 3);
+    bide_http_fetch_close(&f.fetch);
+    /* one that is closed at once resets its stream, not the connection */
+    assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/x"), 0);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+    bide_http_fetch_close(&f.fetch);
+    assert_int_equal(get("https://server.test/x"), 0);
+    assert_int_equal(f.server.stats.accepted, 1);
+    close_server(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        world_test(requests_share_a_connection_from_the_first_on),
+        world_test(a_server_without_http2_is_asked_by_http1),
+        world_test(http2_has_to_be_switched_on),
+        world_test(an_error_of_the_first_connection_is_shared),
+        world_test(a_connection_that_takes_no_more_is_replaced),
+        world_test(what_was_not_processed_is_sent_again),
+        world_test(redirects_and_bodies_go_by_http2),
+    };
+    return cmocka_run_group_tests(tests, make_everyone, free_everyone);
+}

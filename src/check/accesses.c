@@ -19,7 +19,6 @@
 #include "machine.h"
 #include "memory.h"
 #include "rounds.h"
-#include "snapshot.h"
 #include "source_location.h"
 
 #include <string.h>
@@ -260,7 +259,8 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
     memory_area *a = memory_area_of(address);
     if (a == NULL || execution_is_on_trial())
         return;
-    bool changes = (kind == ACCESS_WRITE || kind == ACCESS_FREE) && !snapshot_covers(address, size);
+    bool changes = (kind == ACCESS_WRITE || kind == ACCESS_FREE) &&
+                   memory_stack_of(address) != execution_thread();
     if (execution_running()->rehearses && !changes)
         return;
     if (changes) {

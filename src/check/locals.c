@@ -40,18 +40,12 @@ static void note_newest(const thread_frames *t)
     locals_newest_[t - all_frames] = t->count != 0 ? t->frames[t->count - 1].begin : UINTPTR_MAX;
 }
 
-static uintptr_t end_of_stack(unsigned thread)
-{
-    const fiber *f = &the_execution.threads[thread].fiber;
-    return (uintptr_t)f->stack + f->stack_size;
-}
-
 void locals_begin(unsigned thread)
 {
     thread_frames *t = &all_frames[thread];
     t->count = 0;
     note_newest(t);
-    t->used = end_of_stack(thread);
+    t->used = memory_stack_end(thread);
     t->returned_from = t->returned_to = 0;
 }
 
@@ -62,26 +56,44 @@ static bool counts(void)
            !execution_running()->rehearses;
 }
 
+/* Adds an interval to that of the frames whose return was recorded. */
+static void widen_returned(thread_frames *t, uintptr_t begin, uintptr_t end)
+{
+    bool is_empty = t->returned_from == t->returned_to;
+    if (is_empty || begin < t->returned_from)
+        t->returned_from = begin;
+    if (is_empty || end > t->returned_to)
+        t->returned_to = end;
+}
+
+/* The running thread has the memory of a new frame anew. */
+static void forget_returned(const thread_frames *t, uintptr_t begin, uintptr_t end)
+{
+    if (begin < t->returned_from)
+        begin = t->returned_from;
+    if (end > t->returned_to)
+        end = t->returned_to;
+    if (begin < end)
+        accesses_forget(begin, end - begin);
+}
+
 /*
  * The frames that begin below `end` are gone. `where`: the code that shows it.
  */
 static void end_frames(thread_frames *t, uintptr_t end, const void *where)
 {
-    uintptr_t frame = end;
+    unsigned before = t->count;
     while (t->count != 0 && t->frames[t->count - 1].begin < end)
-        frame = t->frames[--t->count].begin;
-    note_newest(t);
-    if (t->used >= end || frame == end)
+        t->count--;
+    if (t->count == before)
         return;
-    frame = t->used; /* the lowest of their variables */
+    note_newest(t);
+    uintptr_t begin = t->used;
+    if (begin >= end)
+        return;
     t->used = end;
-    if (t->returned_from == t->returned_to) {
-        t->returned_from = frame;
-        t->returned_to = end;
-    }
-    t->returned_from = frame < t->returned_from ? frame : t->returned_from;
-    t->returned_to = end > t->returned_to ? end : t->returned_to;
-    accesses_add(frame, end - frame, ACCESS_RETURN, NULL, where);
+    widen_returned(t, begin, end);
+    accesses_add(begin, end - begin, ACCESS_RETURN, NULL, where);
 }
 
 /* Looks for the frame, of those that call the running code, that a place is in. */
@@ -107,7 +119,7 @@ static _Unwind_Reason_Code look_for_frame(struct _Unwind_Context *context, void 
 
 static uintptr_t begin_of(const thread_frames *t, unsigned count)
 {
-    return count != 0 ? t->frames[count - 1].begin : end_of_stack(the_execution.running);
+    return count != 0 ? t->frames[count - 1].begin : memory_stack_end(the_execution.running);
 }
 
 /* Returns the function that a place in the code belongs to; NULL if that is unknown. */
@@ -160,12 +172,7 @@ void locals_enter(uintptr_t frame, const void *code, const void *caller)
         end_frames(t, end, code);
     end_frames(t, frame, code);
     uintptr_t above = begin_of(t, t->count);
-    if (frame < t->returned_to && above > t->returned_from) {
-        uintptr_t from = frame > t->returned_from ? frame : t->returned_from;
-        uintptr_t to = above < t->returned_to ? above : t->returned_to;
-        if (from < to)
-            accesses_forget(from, to - from);
-    }
+    forget_returned(t, frame, above);
     if (frame == above)
         return;
     t->frames = grown(t->frames, &t->capacity, t->count + 1, sizeof *t->frames);
@@ -181,7 +188,7 @@ void locals_look_(uintptr_t stack_pointer, const void *code)
 
 void locals_end(void)
 {
-    locals_look(end_of_stack(the_execution.running), NULL);
+    locals_look(memory_stack_end(the_execution.running), NULL);
 }
 
 void locals_accessed(uintptr_t address)

@@ -121,6 +121,11 @@ void *memory_stack(unsigned thread)
     return stack_room(thread) + STACK_ROOM - stack_size;
 }
 
+uintptr_t memory_stack_end(unsigned thread)
+{
+    return (uintptr_t)stack_room(thread + 1);
+}
+
 unsigned memory_stack_of(uintptr_t address)
 {
     uintptr_t begin = (uintptr_t)model.begin + STATE_SIZE;

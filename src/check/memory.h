@@ -9,6 +9,7 @@
 /* Before the first execution: lays out the memory, and returns the state of the scenario. */
 void *memory_prepare(const bide_check_scenario *scenario);
 void *memory_stack(unsigned thread);
+uintptr_t memory_stack_end(unsigned thread);
 size_t memory_stack_size(void);
 
 /* The thread whose stack an address is on; THREADS if none. */

@@ -6,6 +6,7 @@
  */
 #include "snapshot.h"
 
+#include "memory.h"
 #include "storage.h"
 
 #include <string.h>
@@ -68,13 +69,13 @@ bool snapshot_take(snapshot_buffer *to, unsigned *size)
     (void)size;
     return false;
 #endif
-    const fiber *f = &execution_running()->fiber;
+    unsigned running = the_execution.running;
     calling_frame frame = {.code = the_execution.caller};
     execution_enter_checker();
     _Unwind_Backtrace(look_at_frame, &frame);
     execution_leave_checker();
-    uintptr_t end = (uintptr_t)f->stack + f->stack_size;
-    if (frame.stack <= (uintptr_t)f->stack || frame.stack >= end)
+    uintptr_t end = memory_stack_end(running);
+    if (frame.stack <= (uintptr_t)memory_stack(running) || frame.stack >= end)
         return false;
     unsigned before = to->used;
     append(to, &frame, sizeof frame);
@@ -83,10 +84,4 @@ bool snapshot_take(snapshot_buffer *to, unsigned *size)
         append(to, fiber_regions[i].begin, fiber_regions[i].size);
     *size = to->used - before;
     return true;
-}
-
-bool snapshot_covers(uintptr_t address, size_t size)
-{
-    const fiber *f = &execution_running()->fiber;
-    return address >= (uintptr_t)f->stack && address + size <= (uintptr_t)f->stack + f->stack_size;
 }

@@ -18,7 +18,4 @@ typedef struct snapshot_buffer {
  */
 bool snapshot_take(snapshot_buffer *to, unsigned *size);
 
-/* True if an address is on the stack of the running thread. */
-bool snapshot_covers(uintptr_t address, size_t size);
-
 #endif

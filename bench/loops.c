@@ -49,7 +49,7 @@ static void set_up(struct host *host, unsigned index, bench_party *parties, size
     host->index = index;
     bide_run_loop_init(&host->loop);
     if (idling == BENCH_SLEEPS) {
-        host->loop.spins = 0;
+        host->loop.pace.spins = 0;
         host->loop.scheduler.idle = NULL;
     }
 }

@@ -27,6 +27,13 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/* How often a thread looks for work before it sleeps (src/schedule/spin_pace.h). */
+typedef struct bide_spin_pace_ {
+    uint32_t spins;           /* looks before the next sleep; 0: never any */
+    uint16_t sleeps_to_trial; /* sleeps until it looks for longest once, whatever `spins` is */
+    uint16_t trial_interval;  /* ... from one such trial to the next */
+} bide_spin_pace_;
+
 typedef struct bide_run_loop {
     bide_scheduler scheduler;
     /* {&scheduler, NULL, NULL}. The user may add a stop source and a name before anything runs in
@@ -36,7 +43,7 @@ typedef struct bide_run_loop {
     /* of the thread that runs the loop: what it has taken and is to resume, the oldest first */
     bide_awaiter_chain ready;
     bide_awaiter *passed; /* before `ready`, the nearest first: a queued coroutine was destroyed */
-    uint32_t spins; /* how long to look before it sleeps next time */
+    bide_spin_pace_ pace; /* how long to look before it sleeps next time */
     bool may_spin;  /* may it look for a while before a coroutine suspends? */
     bool stopping;
     int fd;                                     /* for a foreign loop to poll; -1: none */

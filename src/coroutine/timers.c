@@ -36,6 +36,11 @@
  * 6. Each timer is melded as a tree of its own once per slot at most, so melding costs what adding to
  *    a heap would have cost.
  *
+ * 7. A finest slot that is due as a whole is not taken timer by timer: its timers are distributed by the
+ *    next bits of their times, and again if many share these, and each list of a few is sorted. So each is
+ *    touched some times for that, where a heap would touch as many as the logarithm of their number. Those
+ *    before the slot, which are in it by 4, go before all others.
+ *
  * So a timer that is added and removed before its slot's turn comes is linked into a list and unlinked
  * again, in constant time: each changes the timer and its two neighbours. When it is added those are
  * the front and the timer added before it, which are in the processor's cache. With a million timers
@@ -198,13 +203,176 @@ static void move_base(bide_timers *timers, uint64_t time)
     timers_spread(timers, timers->slots[level][digit]); /* 2 */
 }
 
+/* ---- A slot that is due as a whole: 7 ---- */
+
+enum { BUCKETS = 64, BUCKET_BITS = 6, BUCKET_FEW = 64 };
+
+/* Lists of timers that are set nowhere, by BUCKET_BITS bits of their times. */
+typedef struct timer_buckets {
+    bide_awaiter *lists[BUCKETS];
+    uint32_t counts[BUCKETS];
+} timer_buckets;
+
+static void buckets_init(timer_buckets *buckets)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        buckets->lists[i] = NULL;
+        buckets->counts[i] = 0;
+    }
+}
+
+static void buckets_add(timer_buckets *buckets, unsigned shift, bide_awaiter *awaiter)
+{
+    unsigned i = (unsigned)(timer_of(awaiter)->time >> shift) % BUCKETS;
+    awaiter->link = buckets->lists[i];
+    buckets->lists[i] = awaiter;
+    buckets->counts[i]++;
+}
+
+static bide_awaiter *merge_sorted(bide_awaiter *a, bide_awaiter *b)
+{
+    bide_awaiter *merged = NULL;
+    bide_awaiter **place = &merged;
+    while (a != NULL && b != NULL) {
+        bide_awaiter **from = comes_before(timer_of(a), timer_of(b)) ? &a : &b;
+        *place = *from;
+        place = &(*from)->link;
+        *from = *place;
+    }
+    *place = a != NULL ? a : b;
+    return merged;
+}
+
+/* Appends a list of one timer at least, sorted. */
+static void append_list_sorted(bide_awaiter_chain *due, bide_awaiter *list)
+{
+    enum { PARTS = 32 };
+    bide_awaiter *parts[PARTS]; /* part i: NULL, or a sorted list of 2^i; the last may be longer */
+    unsigned used = 0;
+    while (list != NULL) {
+        bide_awaiter *part = list;
+        unsigned i = 0;
+        list = list->link;
+        part->link = NULL;
+        for (; i < used && parts[i] != NULL; i++) {
+            part = merge_sorted(parts[i], part);
+            parts[i] = NULL;
+        }
+        if (i == used && used < PARTS)
+            used++;
+        parts[i < PARTS ? i : PARTS - 1] = part;
+    }
+    bide_awaiter *sorted = NULL;
+    for (unsigned i = 0; i < used; i++)
+        sorted = merge_sorted(parts[i], sorted);
+    bide_awaiter *last = sorted;
+    while (last->link != NULL)
+        last = last->link;
+    bide_awaiter_chain_append(due, sorted, last);
+}
+
+/*
+ * Appends the timers of all buckets, sorted; they were distributed by the bits from `shift` on, and agree in
+ * the higher ones. It calls itself for fewer bits: FINEST / BUCKET_BITS deep at most.
+ */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static void append_buckets(bide_awaiter_chain *due, const timer_buckets *buckets, unsigned shift)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        bide_awaiter *list = buckets->lists[i];
+        if (list == NULL)
+            continue;
+        if (buckets->counts[i] <= BUCKET_FEW || shift < BUCKET_BITS) {
+            append_list_sorted(due, list);
+            continue;
+        }
+        timer_buckets finer;
+        buckets_init(&finer);
+        for (bide_awaiter *next; list != NULL; list = next) {
+            next = list->link;
+            buckets_add(&finer, shift - BUCKET_BITS, list);
+        }
+        append_buckets(due, &finer, shift - BUCKET_BITS);
+    }
+}
+
+/* The timers of a slot, taken from it: a list of a few, or in buckets. */
+typedef struct taken_slot {
+    bide_awaiter *few;
+    size_t count;
+    timer_buckets buckets; /* set up if there are more than BUCKET_FEW */
+} taken_slot;
+
+enum { SLOT_SHIFT = FINEST - BUCKET_BITS };
+
+static void taken_slot_add(taken_slot *slot, bide_awaiter *awaiter)
+{
+    if (slot->count++ < BUCKET_FEW) {
+        awaiter->link = slot->few;
+        slot->few = awaiter;
+        return;
+    }
+    if (slot->count == BUCKET_FEW + 1) {
+        buckets_init(&slot->buckets);
+        for (bide_awaiter *next, *one = slot->few; one != NULL; one = next) {
+            next = one->link;
+            buckets_add(&slot->buckets, SLOT_SHIFT, one);
+        }
+    }
+    buckets_add(&slot->buckets, SLOT_SHIFT, awaiter);
+}
+
+/* Takes the whole slot of the base, which has a timer, at level 0. */
+static void take_slot(bide_timers *timers, bide_awaiter_chain *due)
+{
+    uint64_t begin = timers->base >> FINEST << FINEST;
+    unsigned digit = digit_of(timers->base, 0);
+    bide_awaiter *front = timers->slots[0][digit];
+    bide_awaiter *before = NULL; /* the slot: 4 */
+    taken_slot slot;
+    slot.few = NULL;
+    slot.count = 0;
+    while (front != NULL) { /* (as in timers_spread) */
+        bide_timer *timer = timer_of(front);
+        bide_awaiter *child = timer->child;
+        if (child != NULL) {
+            timer->child = child->link;
+            child->link = front;
+            front = child;
+            continue;
+        }
+        front = front->link;
+        timer->place = NULL;
+        if (timer->time >= begin) {
+            taken_slot_add(&slot, &timer->awaiter);
+        } else {
+            timer->awaiter.link = before;
+            before = &timer->awaiter;
+        }
+    }
+    mark_empty(timers, 0, digit);
+    timers->first = find_first(timers);
+    if (before != NULL)
+        append_list_sorted(due, before);
+    if (slot.count > BUCKET_FEW)
+        append_buckets(due, &slot.buckets, SLOT_SHIFT);
+    else if (slot.count != 0)
+        append_list_sorted(due, slot.few);
+}
+
 void bide_timers_take_due(bide_timers *timers, uint64_t now, bide_awaiter_chain *due)
 {
+    const uint64_t within = (UINT64_C(1) << FINEST) - 1;
     bide_awaiter *first;
     uint64_t time;
     while ((time = bide_timer_time_(first = timers->first)) <= now && time != BIDE_FOREVER) {
         if (time > timers->base)
             move_base(timers, time);
+        bool is_alone = first->link == NULL && timer_of(first)->child == NULL;
+        if (!is_alone && (timers->base | within) < now) {
+            take_slot(timers, due);
+            continue;
+        }
         remove_set(timers, timer_of(first));
         first->link = NULL;
         bide_awaiter_chain_append(due, first, first);

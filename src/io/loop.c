@@ -142,7 +142,7 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
         return -ENOMEM;
     memset(loop, 0, size);
     bide_run_loop_init(&loop->run);
-    loop->run.spins = 0;
+    loop->run.pace.spins = 0;
     loop->run.scheduler.io = io_of_loop_scheduler;
     loop->run.times_runs = options->times_runs;
     loop->files = options->files;

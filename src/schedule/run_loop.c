@@ -60,6 +60,7 @@
 #include "loop_waiter.h"
 #include "futex_word.h"
 #include "run_loop_events.h"
+#include "spin_pace.h"
 #include "../system/descriptors.h"
 #include "../system/processors.h"
 
@@ -325,23 +326,39 @@ bool bide_run_loop_is_posted_(bide_run_loop *loop)
  */
 static void run_loop_await_events(bide_run_loop *loop)
 {
-    if (loop->spins > BIDE_LOOP_SPINS_MIN_) {
+    if (loop->pace.spins > BIDE_LOOP_SPINS_MIN_) {
         loop->events->look(loop);
-        for (uint32_t i = 0; i < loop->spins && loop->ready.first == NULL; i++) {
+        for (uint32_t i = 0; i < loop->pace.spins && loop->ready.first == NULL; i++) {
             if (bide_atomic_load(&loop->posted, relaxed) != LOOP_EMPTY || is_deadline_past(loop))
                 return;
             bide_cpu_relax();
         }
-        loop->spins /= 2;
+        loop->pace.spins /= 2;
         if (loop->ready.first != NULL)
             return;
     }
     loop->events->sleep(loop);
     loop->events->take(loop);
     if (loop->ready.first == NULL && bide_run_loop_is_posted_(loop) && loop->scheduler.idle != NULL)
-        loop->spins = BIDE_LOOP_EVENTS_SPINS_;
+        loop->pace.spins = BIDE_LOOP_EVENTS_SPINS_;
     if (is_deadline_past(loop))
         run_loop_take_due(loop, bide_platform.now());
+}
+
+/* Looks for a while whether something was posted. True: it was, or the deadline has passed. */
+static bool run_loop_spin(bide_run_loop *loop)
+{
+    uint32_t looks = bide_spin_pace_looks_(&loop->pace, BIDE_LOOP_SPINS_MIN_, BIDE_LOOP_SPINS_MAX_);
+    bool paid = false;
+    for (uint32_t i = 0; i < looks && !paid; i++) {
+        paid = bide_atomic_load(&loop->posted, relaxed) != LOOP_EMPTY;
+        if (!paid && is_deadline_past(loop))
+            return true;
+        if (!paid)
+            bide_cpu_relax();
+    }
+    bide_spin_pace_note_(&loop->pace, looks, paid, BIDE_LOOP_SPINS_MIN_, BIDE_LOOP_SPINS_MAX_);
+    return paid;
 }
 
 /* Spins for a while, then sleeps until something is posted, or until the deadline. */
@@ -355,18 +372,8 @@ static void run_loop_await_work(bide_run_loop *loop)
         run_loop_await_events(loop);
         return;
     }
-    for (uint32_t i = 0; i < loop->spins; i++) {
-        if (bide_atomic_load(&loop->posted, relaxed) != LOOP_EMPTY) {
-            if (loop->spins < BIDE_LOOP_SPINS_MAX_)
-                loop->spins *= 2;
-            return;
-        }
-        if (is_deadline_past(loop))
-            return;
-        bide_cpu_relax();
-    }
-    if (loop->spins > BIDE_LOOP_SPINS_MIN_)
-        loop->spins /= 2;
+    if (run_loop_spin(loop))
+        return;
     uintptr_t empty = LOOP_EMPTY;
     /* relaxed: no read depends on it; run_loop_take_posted acquires. */
     if (!bide_atomic_compare_exchange(&loop->posted, &empty, LOOP_PARKED, relaxed, relaxed))
@@ -475,7 +482,7 @@ void bide_run_loop_init(bide_run_loop *loop)
     loop->context.values = NULL;
     loop->ready.first = NULL;
     loop->passed = NULL;
-    loop->spins = several ? BIDE_LOOP_SPINS_MAX_ / 2 : 0;
+    bide_spin_pace_init_(&loop->pace, several ? BIDE_LOOP_SPINS_MAX_ / 2 : 0);
     loop->may_spin = true;
     loop->stopping = false;
     loop->fd = -1;

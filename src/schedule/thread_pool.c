@@ -87,6 +87,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->is_searching = false;
     worker->halts = false;
     worker->random = index;
+    bide_spin_pace_init_(&worker->pace, pool->may_spin ? BIDE_POOL_SPINS_MAX_ : 0);
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
     worker->stacks = NULL;
     worker->stack_count = 0;

@@ -59,7 +59,7 @@ int bide_loop_create(bide_loop **created, const bide_loop_options *options)
     bide_loop *loop = bide_check_alloc(sizeof *loop);
     (void)options;
     bide_run_loop_init(&loop->run);
-    loop->run.spins = 0;
+    loop->run.pace.spins = 0;
     loop->run.events = &events;
     bide_io_init(&loop->io, &table, &loop->run.scheduler);
     *created = loop;

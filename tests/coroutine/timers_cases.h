@@ -351,13 +351,68 @@ static void a_million_timers_come_in_order(void **state)
     free(all);
 }
 
+/* A slot's number of times; the wheel's finest is 4 ms. */
+enum { CROWD = 4000, SLOT = 1 << 22 };
+
+/* Many in a slot: equal, nearly equal, near, all over it, before it, and one in the next. */
+static uint64_t crowded_time(unsigned i, uint64_t *random)
+{
+    static const unsigned widths[] = {1, 16, 1000, 50000, SLOT / 4};
+    uint64_t begin = UINT64_C(1000) * SLOT;
+    unsigned kind = (unsigned)(testing_random(random) % 6);
+    uint64_t number = testing_random(random) >> 8;
+    if (i == 0)
+        return begin + SLOT;
+    return kind < 5 ? begin + SLOT / 2 + kind * 70000 + number % widths[kind]
+                    : begin - 1 - number % SLOT;
+}
+
+/* The wheel takes a slot that is due as a whole in another way. */
+static void a_crowd_that_is_due_at_once_comes_in_order(void **state)
+{
+    (void)state;
+    uint64_t random = testing_seed();
+    static bide_timer all[CROWD];
+    for (unsigned round = 0; round < 8; round++) {
+        timers_type timers;
+        TIMERS(init)(&timers);
+        bide_awaiter_chain due = {NULL, NULL};
+        TIMERS(take_due)(&timers, UINT64_C(1000) * SLOT + 1, &due);
+        unsigned left = CROWD;
+        for (unsigned i = 0; i < CROWD; i++)
+            insert(&timers, &all[i], crowded_time(i, &random));
+        for (unsigned i = 0; i < round; i++, left--) /* what is left are trees */
+            take_first(&timers);
+        for (unsigned i = 1; i < CROWD; i += 5) {
+            if (is_set(&all[i])) {
+                assert_true(TIMERS(remove)(&timers, &all[i]));
+                left--;
+            }
+        }
+        TIMERS(take_due)(&timers, UINT64_C(1001) * SLOT + round % 2, &due);
+        assert_ptr_equal(timers.first, NULL);
+        const bide_timer *before = NULL;
+        for (bide_awaiter *a = due.first; a != NULL; a = a->link, left--) {
+            const bide_timer *timer = bide_container_of(a, bide_timer, awaiter);
+            assert_false(is_set(timer));
+            assert_true(before == NULL || before->time < timer->time ||
+                        (before->time == timer->time && before->number < timer->number));
+            before = timer;
+        }
+        assert_int_equal(left, 0);
+        assert_ptr_equal(before, &all[0]);
+        assert_ptr_equal(due.last, &all[0].awaiter);
+    }
+}
+
 #endif
 
 #if TESTING_HOSTED
 #define HOSTED_CASES                                                                  \
     cmocka_unit_test(it_agrees_with_a_sorted_list),                                   \
         cmocka_unit_test(it_agrees_with_a_sorted_list_from_nanoseconds_to_centuries), \
-        cmocka_unit_test(a_million_timers_come_in_order),
+        cmocka_unit_test(a_million_timers_come_in_order),                             \
+        cmocka_unit_test(a_crowd_that_is_due_at_once_comes_in_order),
 #else
 #define HOSTED_CASES
 #endif

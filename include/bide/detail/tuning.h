@@ -31,11 +31,17 @@ enum {
     BIDE_LOOP_SPINS_MAX_ = BIDE_CHECK ? 2 : 2048,
 };
 
+/*
+ * A thread that looks least looks for as long as the longest once after so many sleeps: at first, and at most, since
+ * each such trial that is in vain doubles the number. `event`.
+ */
+enum { BIDE_SPIN_SLEEPS_TO_TRY_ = 16, BIDE_SPIN_SLEEPS_TO_TRY_MAX_ = 4096 };
+
 /* The same of a loop with events, after another thread has woken it. */
 enum { BIDE_LOOP_EVENTS_SPINS_ = 256 };
 
-/* The same of a pool's thread, after a first look; it does not adapt. `event`, `idle`, `pool`. */
-enum { BIDE_POOL_SPINS_ = BIDE_CHECK ? 0 : 1024 };
+/* The same of a pool's thread, after a first look. `event`, `idle`, `pool`, and a ticker on an idle pool. */
+enum { BIDE_POOL_SPINS_MIN_ = BIDE_CHECK ? 0 : 32, BIDE_POOL_SPINS_MAX_ = BIDE_CHECK ? 0 : 1024 };
 
 /*
  * Of these, at how many rings of other workers each looks, so that they take no longer if there are many

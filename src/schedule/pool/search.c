@@ -182,6 +182,11 @@ static bool start_searching(bide_pool_worker *worker)
     return true;
 }
 
+static void note_spin(bide_pool_worker *worker, uint32_t polls, bool paid)
+{
+    bide_spin_pace_note_(&worker->pace, polls, paid, BIDE_POOL_SPINS_MIN_, BIDE_POOL_SPINS_MAX_);
+}
+
 bool bide_pool_search_(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
@@ -190,7 +195,9 @@ bool bide_pool_search_(bide_pool_worker *worker)
     uint64_t deadline = BIDE_FOREVER;
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0)
         deadline = bide_pool_next_timer_(pool);
-    int polls = pool->may_spin ? BIDE_POOL_SPINS_ : 0;
+    uint32_t polls =
+        bide_spin_pace_looks_(&worker->pace, BIDE_POOL_SPINS_MIN_, BIDE_POOL_SPINS_MAX_);
+    bool adapts = pool->driver == NULL;
     unsigned victims =
         pool->count < BIDE_POOL_SPIN_VICTIMS_ ? pool->count : (unsigned)BIDE_POOL_SPIN_VICTIMS_;
     if (pool->driver != NULL) {
@@ -198,9 +205,12 @@ bool bide_pool_search_(bide_pool_worker *worker)
         polls = 1; /* new work comes from the system */
         victims = pool->count;
     }
-    for (int i = 0; i < polls; i++) {
-        if (bide_pool_run_one_(worker, victims))
+    for (uint32_t i = 0; i < polls; i++) {
+        if (bide_pool_run_one_(worker, victims)) {
+            if (adapts && i != 0)
+                note_spin(worker, polls, true);
             return true;
+        }
         if (deadline != BIDE_FOREVER && i % BIDE_POOL_SPINS_PER_CLOCK_ == 0) {
             uint64_t now = bide_platform.now();
             if (now >= deadline && bide_pool_push_due_timers_(worker, now))
@@ -208,5 +218,7 @@ bool bide_pool_search_(bide_pool_worker *worker)
         }
         bide_cpu_relax();
     }
+    if (adapts)
+        note_spin(worker, polls, false);
     return steal_stalled_slot(worker);
 }

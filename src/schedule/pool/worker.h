@@ -19,6 +19,7 @@
 
 #include "../look_pace.h"
 #include "../registry.h"
+#include "../spin_pace.h"
 #include "../../coroutine/blocked_thread.h"
 
 #include "bide/detail/join_deque.h"
@@ -98,6 +99,7 @@ struct bide_pool_worker {
     bool is_searching;              /* counted in `idle` as searching */
     bool halts;                     /* the pool is halted (shutdown.c): it runs nothing more */
     uint32_t random;                /* where stealing starts */
+    bide_spin_pace_ pace;           /* how often it looks for work before it sleeps */
 
     /* The second halves of its joins (bide/detail/join_deque.h). */
     bide_join_deque_ join;

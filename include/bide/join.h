@@ -145,9 +145,10 @@ BIDE_INLINE void bide_join_in_checked_(bide_thread_pool *pool, void (*first)(voi
  *
  * Joins that nest are calls that nest, and use the worker's C stack, whether halves are stolen or not. When three
  * quarters of it are used, a join goes on with a new stack: on a thread of its own, in the worker's place, while the
- * worker waits. So depth is bounded by memory, if the functions between two joins use less than a hundredth of the
- * stack, and those that are called there do not depend on the thread (thread-local variables, locks that know their
- * owner). It costs the start of a thread each time that joins cross that depth; `deep_joins` of
+ * worker waits. Each join looks how much is used. So depth is bounded by memory, if what runs between one join and the
+ * next uses less than a tenth of the stack, and does not depend on the thread (thread-local variables, locks that know
+ * their owner). The last quarter has to hold that twice, since a join looks at an address anywhere in its function's frame,
+ * and then the start of a thread. It costs the start of a thread each time that joins cross that depth; `deep_joins` of
  * bide_thread_pool_worker_stats counts these. If there is no such thread, the join is one on the old stack. To make
  * it rarer give the pool's threads larger stacks (`stack_size` of bide_thread_pool_options), or fork
  * coroutines (fork.h), whose frames are not on the C stack. Joins on threads that are no worker's, and on pools of

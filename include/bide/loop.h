@@ -107,6 +107,15 @@ void bide_loop_run(bide_loop *loop);
  */
 void bide_loop_stop(bide_loop *loop);
 
+/*
+ * Runs it on this thread until all its tasks have ended, nothing is ready and no timer is set, but no longer than until
+ * `deadline`. As bide_run_loop_shutdown. An operation that waits for a descriptor belongs to a task, which is counted:
+ * its end by other means, such as a stop request, is the program's part.
+ * Threads: the loop's. Errors: -ETIMEDOUT; -ENOTSUP (in a child of fork, nothing runs, and *remaining is as it was).
+ * Progress: blocks, until the deadline.
+ */
+int bide_loop_shutdown(bide_loop *loop, uint64_t deadline, bide_run_loop_remaining *remaining);
+
 /* Which back end runs, and why. */
 typedef struct bide_loop_back_end {
     const char *name; /* "uring" or "epoll"; of a pool (io_pool.h) also "mixed" */

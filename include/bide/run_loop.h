@@ -98,6 +98,34 @@ void bide_run_loop_stop(bide_run_loop *loop);
  */
 int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter);
 
+/* What a shutdown has left. */
+typedef struct bide_run_loop_remaining {
+    /* Tasks that were begun on the loop and have not ended: spawned ones, those that a thread waits for, and the
+     * coroutines of scopes. Always 0 if the library was built with BIDE_ROOTS as 0. */
+    size_t tasks;
+
+    size_t ready;    /* coroutines that are ready and do not run */
+    bool has_timers; /* whether timers are set, which do not come */
+} bide_run_loop_remaining;
+
+/*
+ * Runs the loop on this thread until all tasks of the loop have ended, nothing is ready and no timer is set; but no
+ * longer than until `deadline` (bide_now), and a turn that runs then. Returns 0 if nothing is left. Until then
+ * coroutines of the loop may do what they like, also start others on it, and other threads may end what they wait for.
+ * A coroutine that does not suspend holds the thread beyond the deadline: it alone can end its turn.
+ *
+ * If something is left, puts its numbers in *remaining, unless that is NULL, and returns -ETIMEDOUT. The loop does not
+ * run then: what is suspended stays so, and what is ready is kept. A further call, with a later deadline, goes on; one
+ * whose deadline has passed counts. bide_dump_scheduler (dump.h) names the tasks and what they wait for. This thread may
+ * destroy the coroutines that remain (bide_destroy in handle.h; of a spawned one its root).
+ *
+ * It looks whether tasks that other threads run have ended once in 50 us at first, and later once in 10 ms: that is how late it may be.
+ * From inside one of the loop's coroutines it is misuse, and reported.
+ * Threads: one at a time, as bide_run_loop_run. Errors: -ETIMEDOUT. Progress: blocks, until the deadline.
+ */
+int bide_run_loop_shutdown(bide_run_loop *loop, uint64_t deadline,
+                           bide_run_loop_remaining *remaining);
+
 /* ---- In a foreign loop: run_ready when fd is readable or next_deadline has come ---- */
 
 /*

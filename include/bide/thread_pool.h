@@ -31,7 +31,7 @@
  *
  * A pool belongs to the process that created it. A child of fork has none of its threads: nothing runs on it
  * there. A child that continues without exec leaves it alone, and creates pools of its own. To destroy it
- * there is misuse, and reported.
+ * there is misuse, and reported; so is a coroutine that is started on it, or woken, by a thread that is none of its.
  *
  * Why it is correct: src/schedule/pool/worker.c, and run_queue.h beside it.
  */
@@ -77,6 +77,10 @@ typedef struct bide_thread_pool_options {
     /* Bytes of each thread's stack, at least; 0: the system's default. Coroutines need little, but
      * bide_join (join.h) recurses on it, and goes on with a new one when three quarters are used. */
     size_t stack_size;
+
+    /* More threads, that stand in for those which block in bide_blocking_here, at most one for each; they sleep
+     * meanwhile. They have the numbers from `threads` on, and no processors of their own. 0: none. */
+    unsigned spare_threads;
 } bide_thread_pool_options;
 
 /* What the workers have done since the pool began. Each number may be a moment old. */
@@ -85,6 +89,9 @@ typedef struct bide_thread_pool_stats {
     uint64_t steals;      /* how often a worker took from another */
     uint64_t sleeps;      /* how often one fell asleep */
     uint64_t longest_run; /* nanoseconds until a coroutine suspended; 0 if nobody asked for it */
+    uint64_t
+        stand_ins; /* how often a spare thread stood in for one that blocked (bide_blocking_here) */
+    unsigned spares; /* spare threads that do now, or did a moment ago */
 } bide_thread_pool_stats;
 
 /* The same of one worker. */
@@ -110,7 +117,7 @@ int bide_thread_pool_create(bide_thread_pool **pool, unsigned threads);
  * The same with more to say. What `options` points to is not used after it has returned, but for
  * the functions and their argument.
  * Threads: any. Errors: as bide_thread_pool_create, and -EINVAL (a processor that the process may
- * not use, an interval or a stack that cannot be). Progress: blocks.
+ * not use, an interval or a stack that cannot be, too many spare threads, or any for a pool of loops). Progress: blocks.
  */
 int bide_thread_pool_create_with(bide_thread_pool **pool, const bide_thread_pool_options *options);
 
@@ -178,7 +185,7 @@ int bide_thread_pool_shutdown(bide_thread_pool *pool, uint64_t deadline,
 bide_scheduler *bide_thread_pool_scheduler(bide_thread_pool *pool);
 
 /*
- * How many threads the pool has.
+ * How many threads the pool has, without the spare ones.
  * Threads: any. Progress: wait-free.
  */
 unsigned bide_thread_pool_threads(const bide_thread_pool *pool);
@@ -191,12 +198,69 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool);
 void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *counts);
 
 /*
- * The same for one worker, from 0 on, also while it runs. A worker whose `runs` stay as they are while its
+ * The same for one worker, from 0 on, also while it runs; the spare ones come after the others. A worker whose `runs` stay as they are while its
  * `ready` is not 0 is held by a coroutine that does not suspend.
  * Threads: any. Errors: -EINVAL (there is no such worker). Progress: wait-free.
  */
 int bide_thread_pool_get_worker_stats(bide_thread_pool *pool, unsigned worker,
                                       bide_thread_pool_worker_stats *counts);
+
+/* ---- Coroutines that block ---- */
+
+/* A part of a coroutine's turn in which its thread may block. A local variable. */
+typedef struct bide_blocking_region {
+    void *worker; /* NULL: none of a pool that has a spare thread for it */
+} bide_blocking_region;
+
+/*
+ * Calls function(argument), which may block this thread for long: a coroutine of a pool calls it for a system call, a
+ * lock, or a bide_sync_wait. On a thread of a pool with spare threads (`spare_threads`) one of these stands in for it
+ * meanwhile: it runs what is ready on this thread, what is posted, and timers, like the pool's other threads. So the
+ * pool has as many threads as before that do not block, and `function` may wait for anything that its coroutines do.
+ * When `function` has returned, this thread runs on with the coroutine at once, and the spare one stops after its next turns.
+ *
+ * If there is none, calls `function` all the same, and this thread blocks as it would without the region: -ENOTSUP if this
+ * is no thread of a pool with spare threads, as on a run loop or a loop, or on a thread that only waits; -EAGAIN if all
+ * spare threads stand in for others. So as many regions at once go on as there are spare threads.
+ *
+ * In the region what this thread wakes or posts goes to the pool's other threads. Joins (join.h) and other regions are
+ * allowed there; an inner region needs no other spare thread. On a strand the strand's other coroutines wait, since only
+ * one of them runs at a time. It costs two locks and the waking of a thread, some microseconds: for short calls it does not pay. A call
+ * that takes no part in the coroutine's turn, such as reading a file, is better left to bide_blocking_run (blocking.h).
+ * `function` returns: it must not leave by longjmp, a C++ exception or the thread's end. NULL for it is misuse, which
+ * is detected if BIDE_DEBUG is 1.
+ * Threads: any. Errors: -ENOTSUP, -EAGAIN (`function` was called nevertheless). Progress: blocks, as long as `function`.
+ * Source: ForkJoinPool.managedBlock, and tokio's block_in_place.
+ */
+int bide_blocking_here(void (*function)(void *argument), void *argument);
+
+/*
+ * The same as a pair, for code that is no function of its own: between the two this thread may block. The coroutine may not
+ * suspend or end in between: in debug builds that is detected as misuse. An end must follow each begin, on the same
+ * thread, also after an error, when it does nothing.
+ * Threads: any; both calls on one. Errors: as bide_blocking_here. Progress: blocks for a moment, for the pool's lock.
+ */
+int bide_blocking_here_begin(bide_blocking_region *region);
+
+/*
+ * Ends the region.
+ * Threads: the begin's. Progress: blocks for a moment, for the pool's lock.
+ */
+void bide_blocking_here_end(bide_blocking_region *region);
+
+BIDE_INLINE int bide_blocking_here_checked_(void (*function)(void *argument), void *argument,
+                                            const char *what, const char *where, const char *file,
+                                            unsigned line)
+{
+    if (BIDE_UNLIKELY(function == NULL))
+        bide_misuse_(what, where, file, line);
+    return bide_blocking_here(function, argument);
+}
+
+#if BIDE_DEBUG && !BIDE_CHECK
+#define bide_blocking_here(function, argument) \
+    bide_blocking_here_checked_((function), (argument), BIDE_NULL_FUNCTION_("bide_blocking_here"))
+#endif
 
 BIDE_EXTERN_C_END
 

@@ -63,7 +63,7 @@ static bide_check_scenario with_limits(const main_options *o, const bide_check_s
         s.preemptions = o->preemptions;
     if (o->seconds > 0)
         s.max_seconds = o->seconds;
-    if (o->executions != 0)
+    if (o->executions != 0 && (s.max_executions == 0 || o->executions < s.max_executions))
         s.max_executions = o->executions;
     return s;
 }

@@ -210,6 +210,16 @@ void bide_loop_run(bide_loop *loop)
     loop->is_run = false;
 }
 
+int bide_loop_shutdown(bide_loop *loop, uint64_t deadline, bide_run_loop_remaining *remaining)
+{
+    if (bide_is_inherited_(loop->io.generation))
+        return -ENOTSUP;
+    loop->is_run = true;
+    int status = bide_run_loop_shutdown(&loop->run, deadline, remaining);
+    loop->is_run = false;
+    return status;
+}
+
 void bide_loop_stop(bide_loop *loop)
 {
     bide_run_loop_stop(&loop->run);

@@ -92,7 +92,7 @@ static void executors_add_live(executors *executors, const bide_registry_ *live)
         return;
     }
     const bide_thread_pool *pool = bide_container_of(live, bide_thread_pool, live);
-    for (unsigned i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->places; i++)
         executors_add_worker(executors, pool, &pool->workers[i]);
 }
 

@@ -67,9 +67,12 @@
 #include "../coroutine/blocked_thread.h"
 #include "../coroutine/internal.h"
 #include "../coroutine/observe.h"
+#include "../coroutine/roots.h"
 
 #include "bide/extend/root.h"
 #include "bide/extend/waiter_list.h"
+
+#include <errno.h>
 
 #define LOOP_EMPTY  ((uintptr_t)0)
 #define LOOP_PARKED ((uintptr_t)1)
@@ -79,6 +82,9 @@ enum { LOOP_FD_SHIFT = 2 };
 
 /* Resumptions between two reads of the clock, at most. */
 enum { CLOCK_TURNS = 32 };
+
+/* Nanoseconds between two looks at whether all has ended, at first and at most (bide_run_loop_shutdown). */
+enum { LOOP_SHUTDOWN_PAUSE_MIN = 50000, LOOP_SHUTDOWN_PAUSE_MAX = 10000000 };
 
 /* The innermost loop that runs on this thread, or NULL. */
 static BIDE_THREAD_LOCAL bide_run_loop *loop_here;
@@ -551,6 +557,71 @@ int bide_run_loop_wait(bide_run_loop *loop, bide_awaiter *awaiter)
     return waiter.root.status;
 }
 
+/* ---- The shutdown ---- */
+
+/* Without the loop's own hint and stop. */
+static size_t run_loop_count_ready(bide_run_loop *loop)
+{
+    size_t count = 0;
+    run_loop_take(loop);
+    for (const bide_awaiter *awaiter = loop->ready.first; awaiter != NULL; awaiter = awaiter->link)
+        count += awaiter != &loop->hint.awaiter && awaiter != &loop->stop_frame.awaiter;
+    return count;
+}
+
+static int run_loop_count_remaining(bide_run_loop *loop, bide_run_loop_remaining *remaining)
+{
+    remaining->tasks = bide_roots_count_(&loop->scheduler, SIZE_MAX);
+    remaining->ready = run_loop_count_ready(loop);
+    remaining->has_timers = bide_run_loop_next_deadline(loop) != BIDE_FOREVER;
+    bool is_none = remaining->tasks == 0 && remaining->ready == 0 && !remaining->has_timers;
+    return is_none ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * Of a loop without anything to run: whether nothing else is left. What is posted is looked at last: a task has posted
+ * what it does before it ends, and its end takes the lock of the roots.
+ */
+static bool run_loop_is_done(bide_run_loop *loop)
+{
+    return bide_run_loop_next_deadline(loop) == BIDE_FOREVER &&
+           bide_roots_count_(&loop->scheduler, 1) == 0 && !bide_run_loop_is_posted_(loop);
+}
+
+/* Sleeps until there is something to run, but not longer than `pause`, or until `deadline`. */
+static void run_loop_await_end(bide_run_loop *loop, uint64_t now, uint64_t pause, uint64_t deadline)
+{
+    uint64_t look = deadline - now < pause ? deadline : now + pause;
+    if (look < loop->deadline) /* (it may be earlier than that of the first timer) */
+        loop->deadline = look;
+    run_loop_await_work(loop);
+}
+
+int bide_run_loop_shutdown(bide_run_loop *loop, uint64_t deadline,
+                           bide_run_loop_remaining *remaining)
+{
+    bide_run_loop_remaining unused;
+    uint64_t pause = LOOP_SHUTDOWN_PAUSE_MIN;
+    if (run_loop_runs_here_only(&loop->scheduler))
+        bide_misuse_("a run loop is shut down by one of its coroutines", __func__, __FILE__,
+                     __LINE__);
+    run_loop_enter(loop);
+    for (uint64_t now; (now = bide_platform.now()) < deadline;) {
+        if (run_loop_poll(loop)) {
+            run_loop_run_one(loop);
+            pause = LOOP_SHUTDOWN_PAUSE_MIN;
+            continue;
+        }
+        if (run_loop_is_done(loop))
+            break;
+        run_loop_await_end(loop, now, pause, deadline);
+        pause = pause < LOOP_SHUTDOWN_PAUSE_MAX / 2 ? 2 * pause : LOOP_SHUTDOWN_PAUSE_MAX;
+    }
+    int status = run_loop_count_remaining(loop, remaining != NULL ? remaining : &unused);
+    run_loop_leave(loop);
+    return status;
+}
+
 size_t bide_run_loop_run_ready(bide_run_loop *loop)
 {
     size_t count = 0;
@@ -597,16 +668,6 @@ void bide_run_loop_close_fd(bide_run_loop *loop)
     loop->fd = -1;
 }
 
-/* Whether anything is queued, apart from the loop's own hint and stop. */
-static bool has_queued(bide_run_loop *loop)
-{
-    run_loop_take(loop);
-    bide_awaiter *awaiter = loop->ready.first;
-    while (awaiter == &loop->hint.awaiter || awaiter == &loop->stop_frame.awaiter)
-        awaiter = awaiter->link;
-    return awaiter != NULL;
-}
-
 void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const char *function,
                                     const char *file, unsigned line)
 {
@@ -620,6 +681,6 @@ void bide_run_loop_destroy_checked_(bide_run_loop *loop, const char *what, const
     bide_report_leaked_waiters_(&loop->scheduler, &loop->timers,
                                 "a run loop is destroyed while a timer of it is set",
                                 "a run loop is destroyed while a task of it waits", file, line);
-    if (has_queued(loop))
+    if (run_loop_count_ready(loop) != 0)
         bide_platform.misuse(what, function, file, line);
 }

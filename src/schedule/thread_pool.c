@@ -26,7 +26,7 @@ enum { EVENT_INTERVAL_MAX = 65536 };
 static bool pool_runs_here_only(bide_scheduler *scheduler)
 {
     const bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    return bide_pool_worker_of_(pool) != NULL && pool->count == 1;
+    return bide_pool_worker_of_(pool) != NULL && pool->places == 1;
 }
 
 /* (A coroutine that is resumed on a thread beside a worker's could not use the driver.) */
@@ -48,14 +48,17 @@ static void *pool_worker_main(void *argument)
 #endif
     if (pool->name[0] != '\0')
         bide_threads_name_this_(pool->name, index);
-    if (pool->are_placed)
+    if (pool->are_placed && index < pool->count)
         bide_threads_keep_this_on_(worker->processor);
     if (pool->hooks.start != NULL)
         pool->hooks.start(pool->hooks.argument, index);
     if (pool->driver != NULL)
         pool->driver->enter(pool->driver, index);
     bide_pool_measure_stack_(worker);
-    bide_pool_work_(worker);
+    bool is_needed = true;
+    while (is_needed)
+        is_needed =
+            (index < pool->count || bide_pool_await_region_(worker)) && bide_pool_work_(worker);
     if (pool->driver != NULL)
         pool->driver->leave(pool->driver, index);
     if (pool->hooks.end != NULL)
@@ -86,6 +89,7 @@ static void pool_init_worker(bide_thread_pool *pool, unsigned index)
     worker->keeps_time = false;
     worker->is_searching = false;
     worker->halts = false;
+    worker->regions = 0;
     worker->random = index;
     bide_spin_pace_init_(&worker->pace, pool->may_spin ? BIDE_POOL_SPINS_MAX_ : 0);
     bide_join_deque_init_(&worker->join, BIDE_JOIN_POOL_);
@@ -114,22 +118,24 @@ static void pool_init_scheduler(bide_scheduler *scheduler, bool may_spin)
     bide_atomic_init(&scheduler->patience, BIDE_PATIENCE_MAX);
 }
 
-static bide_thread_pool *thread_pool_allocate(unsigned threads)
+static bide_thread_pool *thread_pool_allocate(unsigned threads, unsigned spares)
 {
     enum { ALIGNMENT = _Alignof(bide_pool_worker) };
     BIDE_STATIC_ASSERT(sizeof(bide_thread_pool) % ALIGNMENT == 0 &&
                            sizeof(bide_pool_worker) % ALIGNMENT == 0,
                        "the workers are behind the pool in memory");
+    unsigned places = threads + spares;
     size_t size =
-        sizeof(bide_thread_pool) + threads * (sizeof(bide_pool_worker) + sizeof(pthread_t));
+        sizeof(bide_thread_pool) + places * (sizeof(bide_pool_worker) + sizeof(pthread_t));
     void *memory = malloc(size + ALIGNMENT - 1);
     if (memory == NULL)
         return NULL;
     bide_thread_pool *pool = (void *)(((uintptr_t)memory + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     pool->memory = memory;
     pool->count = threads;
+    pool->places = places;
     pool->workers = (bide_pool_worker *)(void *)(pool + 1);
-    pool->threads = (pthread_t *)(void *)(pool->workers + threads);
+    pool->threads = (pthread_t *)(void *)(pool->workers + places);
     return pool;
 }
 
@@ -145,8 +151,9 @@ static void pool_apply_options(bide_thread_pool *pool, const bide_thread_pool_op
         pool->name[sizeof pool->name - 1] = '\0';
     }
     pool->are_placed = options->processors != NULL;
-    for (unsigned i = 0; i < pool->count; i++) {
-        pool->workers[i].processor = pool->are_placed ? options->processors[i] : 0;
+    for (unsigned i = 0; i < pool->places; i++) {
+        bool is_placed = pool->are_placed && i < pool->count;
+        pool->workers[i].processor = is_placed ? options->processors[i] : 0;
         pool->workers[i].maintenance_countdown = pool->look_turns_max;
         bide_pool_forget_pace_(&pool->workers[i]);
     }
@@ -185,13 +192,14 @@ static void pool_init(bide_thread_pool *pool)
     pool->first_idle = NULL;
     pool->timekeeper = NULL;
     pool->ending = false;
-    for (unsigned i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->places; i++)
         pool_init_worker(pool, i);
+    bide_pool_init_spares_(pool);
 }
 
-bide_thread_pool *bide_pool_make_(unsigned threads)
+bide_thread_pool *bide_pool_make_(unsigned threads, unsigned spares)
 {
-    bide_thread_pool *pool = thread_pool_allocate(threads);
+    bide_thread_pool *pool = thread_pool_allocate(threads, spares);
     if (pool != NULL)
         pool_init(pool);
     return pool;
@@ -202,7 +210,7 @@ void bide_pool_free_(bide_thread_pool *pool)
     bide_assert(pool->first_idle == NULL && pool->timekeeper == NULL);
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->timers_lock);
-    for (unsigned i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->places; i++)
         bide_fork_task_free_stacks_(&pool->workers[i]);
     free(pool->memory);
 }
@@ -210,7 +218,7 @@ void bide_pool_free_(bide_thread_pool *pool)
 void bide_pool_join_(bide_thread_pool *pool)
 {
     if (!pool->is_joined)
-        bide_threads_join_(pool->threads, pool->count);
+        bide_threads_join_(pool->threads, pool->places);
     pool->is_joined = true;
 }
 
@@ -227,16 +235,18 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
                       bide_pool_driver *driver, bide_io *(*io)(bide_scheduler *scheduler))
 {
     unsigned threads = options->threads != 0 ? options->threads : bide_processors_();
-    if (threads > BIDE_THREADS_MAX_ || options->event_interval == 1 ||
+    unsigned spares = options->spare_threads;
+    if (threads > BIDE_THREADS_MAX_ || spares > BIDE_THREADS_MAX_ - threads ||
+        (driver != NULL && spares != 0) || options->event_interval == 1 ||
         options->event_interval > EVENT_INTERVAL_MAX || !pool_may_use(options->processors, threads))
         return -EINVAL;
-    bide_thread_pool *pool = bide_pool_make_(threads);
+    bide_thread_pool *pool = bide_pool_make_(threads, spares);
     if (pool == NULL)
         return -ENOMEM;
     pool_apply_options(pool, options);
     pool->driver = driver;
     pool->scheduler.io = io;
-    int error = bide_threads_start_sized_(pool->threads, threads, options->stack_size,
+    int error = bide_threads_start_sized_(pool->threads, pool->places, options->stack_size,
                                           pool_worker_main, pool, pool_end_all);
     if (error != 0) {
         bide_pool_free_(pool);
@@ -310,7 +320,7 @@ unsigned bide_thread_pool_threads(const bide_thread_pool *pool)
 int bide_thread_pool_get_worker_stats(bide_thread_pool *pool, unsigned worker,
                                       bide_thread_pool_worker_stats *counts)
 {
-    if (worker >= pool->count)
+    if (worker >= pool->places)
         return -EINVAL;
     bide_pool_worker *of = &pool->workers[worker];
     counts->runs = bide_atomic_load(&of->turns, relaxed);
@@ -328,7 +338,9 @@ void bide_thread_pool_get_stats(bide_thread_pool *pool, bide_thread_pool_stats *
     counts->steals = 0;
     counts->sleeps = 0;
     counts->longest_run = 0;
-    for (unsigned i = 0; i < pool->count; i++) {
+    counts->stand_ins = bide_atomic_load(&pool->stand_ins, relaxed);
+    counts->spares = bide_atomic_load(&pool->acting, relaxed);
+    for (unsigned i = 0; i < pool->places; i++) {
         bide_thread_pool_worker_stats worker;
         (void)bide_thread_pool_get_worker_stats(pool, i, &worker);
         counts->runs += worker.runs;

@@ -425,7 +425,7 @@ static void set_up_stopping(void *p)
 static void set_up(void *p)
 {
     family *f = p;
-    f->pool = bide_pool_make_(WORKERS);
+    f->pool = bide_pool_make_(WORKERS, 0);
     f->context = (bide_context){.scheduler = &f->pool->scheduler};
     for (unsigned i = 0; i < WORKERS; i++)
         bide_join_deque_init_(&f->pool->workers[i].join, 0);

@@ -243,7 +243,7 @@ static void join_in_pool(void *p, void (*first)(void *argument), void (*second)(
 static void setup_pool(void *p)
 {
     pooled *s = p;
-    s->pool = bide_pool_make_(2);
+    s->pool = bide_pool_make_(2, 0);
     bide_atomic_init(&s->ran, 0);
     s->result = 0;
 }

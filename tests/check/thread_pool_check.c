@@ -1,6 +1,6 @@
 /*
  * The thread pool: how its workers fall asleep and are woken, its timers, and its end.
- * run_queue_check.c checks a ring and a slot.
+ * run_queue_check.c checks a ring and a slot; spare_check.c is the part with spare workers.
  *
  * Most scenarios have a pool whose workers they run themselves. Worker 0 is not run: the first
  * thread replaces it, as a coroutine that has made another one and does not suspend.
@@ -23,6 +23,7 @@ typedef struct job {
     int data;                   /* written by its maker */
     bide_atomic(uint32_t) done; /* how often it has run */
     struct state *ends;         /* ends its pool when all jobs have run, or NULL */
+    struct state *ends_all;     /* the same of all jobs with that of the shutdown, or NULL */
     struct state *meets;        /* waits in it until MEET jobs have begun, or NULL */
     bool writes;                /* `data` */
 } job;
@@ -62,6 +63,8 @@ static bide_next job_step(bide_frame *frame, unsigned depth)
     bide_platform.wake(&self->done, 1);
     if (self->ends != NULL && bide_atomic_fetch_add(&self->ends->ended, 1, relaxed) == JOBS - 1)
         bide_pool_end_(self->ends->pool);
+    if (self->ends_all != NULL && bide_atomic_fetch_add(&self->ends_all->ended, 1, relaxed) == JOBS)
+        bide_pool_end_(self->ends_all->pool);
     return bide_next_none();
 }
 
@@ -79,7 +82,7 @@ static bide_awaiter *make(state *s, unsigned index)
 
 static void set_up(state *s, unsigned workers)
 {
-    s->pool = bide_pool_make_(workers);
+    s->pool = bide_pool_make_(workers, 0);
     s->context = (bide_context){.scheduler = &s->pool->scheduler};
     for (unsigned i = 0; i < JOBS; i++)
         bide_atomic_init(&s->jobs[i].done, 0);
@@ -383,6 +386,137 @@ MAYBE_UNUSED static const bide_check_scenario set_outside = {
     .never_spurious = true,
 };
 
+/* ---- Regions, and a spare worker ---- */
+
+static void set_up_with_spare(state *s)
+{
+    s->pool = bide_pool_make_(1, 1);
+    s->context = (bide_context){.scheduler = &s->pool->scheduler};
+    for (unsigned i = 0; i < SHUT_JOBS; i++)
+        bide_atomic_init(&s->jobs[i].done, 0);
+    bide_atomic_init(&s->begun, 0);
+    bide_atomic_init(&s->ended, 0);
+}
+
+static void one_worker_and_a_spare_one(void *p)
+{
+    set_up_with_spare(p);
+}
+
+/* All end the pool. */
+static void one_worker_a_spare_one_and_jobs(void *p)
+{
+    state *s = p;
+    set_up_with_spare(s);
+    for (unsigned i = 0; i < SHUT_JOBS; i++)
+        s->jobs[i].ends_all = s;
+}
+
+static void spare_work(void *p)
+{
+    bide_pool_worker *spare = &((state *)p)->pool->workers[1];
+    while (bide_pool_await_region_(spare) && bide_pool_work_(spare)) {
+    }
+}
+
+/* The rest of the turn of worker 0, and all later ones. */
+static void end_turn(state *s)
+{
+    bide_pool_enter_(NULL);
+    bide_pool_work_(&s->pool->workers[0]);
+}
+
+/* In a turn of worker 0: one in the slot, one in the ring, and one from the region. */
+static void block_for_three(void *p)
+{
+    state *s = p;
+    bide_pool_worker *worker = &s->pool->workers[0];
+    bide_blocking_region region;
+    bide_pool_enter_(worker);
+    bide_awaiter *awaiter = make(s, 0);
+    bide_pool_push_(worker, awaiter, awaiter);
+    bide_pool_hand_over_(worker, make(s, 1));
+    bide_check_assert(bide_blocking_here_begin(&region) == 0);
+    post(s, 2);
+    for (unsigned i = 0; i < JOBS; i++)
+        await_word(&s->jobs[i].done, 1);
+    bide_blocking_here_end(&region);
+    bide_pool_end_(s->pool);
+    end_turn(s);
+}
+
+/* What it waits for is posted when the pool may be ending already. */
+static void block_while_it_ends(void *p)
+{
+    state *s = p;
+    bide_blocking_region region;
+    bide_pool_enter_(&s->pool->workers[0]);
+    bide_check_assert(bide_blocking_here_begin(&region) == 0);
+    post(s, 0);
+    await_word(&s->jobs[0].done, 1);
+    bide_blocking_here_end(&region);
+    end_turn(s);
+}
+
+/* The second region begins while the spare worker acts still, or is about to be dormant. */
+static void block_twice(void *p)
+{
+    state *s = p;
+    bide_pool_worker *worker = &s->pool->workers[0];
+    bide_blocking_region region;
+    bide_pool_enter_(worker);
+    bide_check_assert(bide_blocking_here_begin(&region) == 0);
+    post(s, 0);
+    await_word(&s->jobs[0].done, 1);
+    bide_blocking_here_end(&region);
+    bide_pool_hand_over_(worker, make(s, 1));
+    bide_check_assert(bide_blocking_here_begin(&region) == 0);
+    await_word(&s->jobs[1].done, 1);
+    bide_blocking_here_end(&region);
+    bide_pool_end_(s->pool);
+    end_turn(s);
+}
+
+/* The region ends while the spare worker has more to run, which it leaves when it is dormant. */
+static void block_for_the_first(void *p)
+{
+    state *s = p;
+    bide_blocking_region region;
+    bide_pool_enter_(&s->pool->workers[0]);
+    for (unsigned i = 0; i < SHUT_JOBS; i++)
+        bide_pool_post_last_(&s->pool->scheduler, make(s, i));
+    bide_check_assert(bide_blocking_here_begin(&region) == 0);
+    await_word(&s->jobs[0].done, 1);
+    bide_blocking_here_end(&region);
+    end_turn(s);
+}
+
+/* (too many executions to explore all of them) */
+#define REGION_SCENARIO(variable, text, before, ...) \
+    MAYBE_UNUSED                                     \
+    static const bide_check_scenario variable = {    \
+        .name = text,                                \
+        .size = sizeof(state),                       \
+        .cxx20_release_sequences = true,             \
+        .setup = before,                             \
+        .threads = {__VA_ARGS__},                    \
+        .finish = finish,                            \
+        .never_spurious = true,                      \
+        .max_executions = 10000,                     \
+    }
+
+/* (the first executions are those in which the first thread runs first) */
+REGION_SCENARIO(blocked, "what_a_worker_that_blocks_waits_for_runs", one_worker_and_a_spare_one,
+                spare_work, block_for_three);
+REGION_SCENARIO(blocked_at_end, "a_worker_that_blocks_has_its_spare_one_until_it_ends",
+                one_worker_and_a_spare_one, block_while_it_ends, spare_work, end);
+REGION_SCENARIO(blocked_after_end, "a_pool_that_ends_has_spare_workers", one_worker_and_a_spare_one,
+                end, spare_work, block_while_it_ends);
+REGION_SCENARIO(blocked_twice, "a_spare_worker_serves_one_region_after_another",
+                one_worker_and_a_spare_one, spare_work, block_twice);
+REGION_SCENARIO(retired, "a_spare_worker_leaves_nothing_behind", one_worker_a_spare_one_and_jobs,
+                spare_work, block_for_the_first);
+
 /* ---- A ring that is full at each look ---- */
 
 /*
@@ -488,13 +622,20 @@ int main(int argc, char **argv)
 #if MANY /* too many executions to explore all of them: a program of its own */
     static const bide_check_scenario *const all[] = {
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
+#elif SPARE
+    static const bide_check_scenario *const all[] = {
+        &blocked, &blocked_at_end, &blocked_after_end, &blocked_twice, &retired, NULL};
 #else
     static const bide_check_scenario *const all[] = {
         &ended,       &posted,  &pushed, &handed_over, &stolen_to_meet, &timed, &created,
         &set_outside, &crowded, &shut,   NULL};
 #endif
+#if SPARE
+    static const char *const files[] = {"spare.c", NULL};
+#else
     static const char *const files[] = {"thread_pool.c", "worker.c", "search.c",  "parking.c",
                                         "shutdown.c",    "worker.h", "threads.c", NULL};
+#endif
     static const bide_check_reason reasons[] = {
         {"bide_pool_run_one_", "load", "&pool->deque_hooks", "relaxed",
          "what it guards is a constant table, and no scenario has other work"},

@@ -9,6 +9,7 @@
 #include "bide/io_pool.h"
 #include "bide/loop.h"
 #include "bide/run_loop.h"
+#include "bide/spawn.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 
@@ -54,6 +55,14 @@ static void call_blocking(void)
     bide_run_loop_wait(&own, bide_blocking_run(&call, blocking, do_nothing, NULL));
 }
 
+static void post_to_pool(void)
+{
+    static witness task;
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    bide_spawned spawned;
+    bide_spawn(&spawned, &context, witness_run(&task, NULL, 0));
+}
+
 static void destroy_loop(void)
 {
     bide_loop_destroy(loop);
@@ -70,6 +79,18 @@ static void a_pool_that_is_destroyed_in_a_child_is_misuse(void **state)
                                          "forked_child_test.c"));
         bide_thread_pool_destroy(pool);
     }
+}
+
+static void a_post_to_a_pool_in_a_child_is_misuse(void **state)
+{
+    (void)state;
+    witness task;
+    assert_int_equal(bide_thread_pool_create(&pool, 2), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    assert_true(
+        misuse_aborts_naming(post_to_pool, "posted to a thread pool in a child", "worker.c"));
+    assert_int_equal(bide_sync_wait_in(&context, witness_run(&task, NULL, 0)), 0);
+    bide_thread_pool_destroy(pool);
 }
 
 static void an_io_pool_that_is_destroyed_in_a_child_is_misuse(void **state)
@@ -151,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_that_is_destroyed_in_a_child_is_misuse),
+        cmocka_unit_test(a_post_to_a_pool_in_a_child_is_misuse),
         cmocka_unit_test(an_io_pool_that_is_destroyed_in_a_child_is_misuse),
         cmocka_unit_test(threads_for_blocking_calls_in_a_child_are_misuse),
         cmocka_unit_test(a_loop_that_a_coroutine_of_it_destroys_is_misuse_in_a_child_too),

@@ -251,6 +251,11 @@ static void go_deep_beside(void *argument)
 /* Many times the stack, on 4 to 20 threads. */
 enum { DEEP = 40000, DEEP_STACK = 1 << 20, DEEP_THREADS = 40 };
 
+static void pass_nothing(void *argument)
+{
+    (void)argument;
+}
+
 static void *pass_lock(void *lock)
 {
     pthread_mutex_lock(lock);
@@ -333,6 +338,39 @@ static void joins_nest_on_small_stacks(void **state)
         assert_int_equal(second.ended, DEPTH);
     }
     bide_thread_pool_destroy(pool);
+}
+
+/* What a function uses between two joins: almost a tenth of the stack. */
+struct hungry {
+    unsigned depth, ended;
+};
+
+static void go_down_hungrily(void *argument)
+{
+    struct hungry *self = argument;
+    volatile char stack[DEEP_STACK / 11];
+    stack[0] = stack[sizeof stack - 1] = 1;
+    if (self->depth-- != 0)
+        bide_join(go_down_hungrily, self, pass_nothing, NULL);
+    self->ended += (unsigned)stack[0] * (unsigned)stack[sizeof stack - 1];
+}
+
+static void functions_between_joins_may_use_almost_a_tenth_of_the_stack(void **state)
+{
+    enum { DEPTH = 40 };
+    (void)state;
+    if (!may_have_threads())
+        skip();
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        bide_thread_pool *pool;
+        const bide_thread_pool_options options = {.threads = threads, .stack_size = DEEP_STACK};
+        struct hungry hungry = {.depth = DEPTH};
+        assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
+        bide_call_in(pool, go_down_hungrily, &hungry);
+        assert_int_equal(hungry.ended, DEPTH + 1);
+        assert_true(count_deep_joins(pool) > 0);
+        bide_thread_pool_destroy(pool);
+    }
 }
 
 /*
@@ -678,6 +716,7 @@ int main(void)
         cmocka_unit_test(more_halves_than_a_deque_holds_run_in_turn),
         cmocka_unit_test(joins_nest_deeper_than_a_stack),
         cmocka_unit_test(joins_nest_on_small_stacks),
+        cmocka_unit_test(functions_between_joins_may_use_almost_a_tenth_of_the_stack),
         cmocka_unit_test(halves_that_were_stolen_leave_an_empty_deque),
         cmocka_unit_test(coroutines_of_the_pool_join_too),
         cmocka_unit_test(a_pool_that_is_destroyed_while_a_call_runs_is_told),

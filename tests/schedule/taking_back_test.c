@@ -14,6 +14,7 @@
 #include "bide/schedule.h"
 #include "bide/scope.h"
 #include "bide/spawn.h"
+#include "bide/strand.h"
 #include "bide/sync_wait.h"
 #include "bide/thread_pool.h"
 
@@ -23,7 +24,11 @@ static const size_t sizes[] = {10, 1000, 100000};
 
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-typedef enum order { NEWEST_FIRST, OLDEST_FIRST, OUTWARDS, ORDERS } order;
+typedef enum order { NEWEST_FIRST, OLDEST_FIRST, OUTWARDS, SHUFFLED } order;
+
+enum { SHUFFLED_COUNT = 1000 };
+
+static size_t shuffled[SHUFFLED_COUNT]; /* the places of that order */
 
 /* The place of the i-th of `count` in an order. */
 static size_t place(order order, size_t count, size_t i)
@@ -33,6 +38,8 @@ static size_t place(order order, size_t count, size_t i)
         return count - 1 - i;
     case OUTWARDS: /* from the middle: a step to one side, two to the other, ... */
         return i % 2 == 0 ? count / 2 + i / 2 : count / 2 - 1 - i / 2;
+    case SHUFFLED:
+        return shuffled[i];
     case OLDEST_FIRST:
     default:
         return i;
@@ -239,15 +246,52 @@ static void a_scope_of_woken_coroutines_of_a_pool_is_destroyed_in_some_steps_eac
     }
 }
 
+static void shuffle(uint64_t *random)
+{
+    for (size_t i = 0; i < SHUFFLED_COUNT; i++) {
+        size_t at = testing_random(random) % (i + 1);
+        shuffled[i] = shuffled[at];
+        shuffled[at] = i;
+    }
+}
+
+static void destroy_woken_in(const bide_context *context, bide_run_loop *loop)
+{
+    for (order order = OUTWARDS; order <= SHUFFLED; order++) {
+        struct owner owner = {.order = order, .count = SHUFFLED_COUNT};
+        destroy_woken(&owner, context, loop);
+        assert_int_equal(owner.ran, owner.count / 2);
+        free(owner.ones);
+    }
+}
+
 static void woken_in_another_order_they_are_destroyed_too(void **state)
 {
     (void)state;
     static bide_run_loop loop;
-    struct owner owner = {.order = OUTWARDS, .count = 1000};
+    static bide_strand strand;
+    bide_thread_pool *pool;
+    uint64_t random = testing_seed();
+    shuffle(&random);
     bide_run_loop_init(&loop);
-    destroy_woken(&owner, &loop.context, &loop);
-    free(owner.ones);
+    destroy_woken_in(&loop.context, &loop);
     bide_run_loop_destroy(&loop);
+
+    assert_int_equal(bide_thread_pool_create(&pool, 1), 0);
+    bide_context context = {.scheduler = bide_thread_pool_scheduler(pool)};
+    destroy_woken_in(&context, NULL);
+    bide_thread_pool_destroy(pool);
+
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        assert_int_equal(bide_thread_pool_create(&pool, threads), 0);
+        bide_strand_init(&strand, bide_thread_pool_scheduler(pool));
+        context.scheduler = &strand.scheduler;
+        destroy_woken_in(&context, NULL);
+        bide_strand_destroy(&strand);
+        bide_thread_pool_destroy(pool);
+    }
+
+    destroy_woken_in(&bide_default_context, NULL);
 }
 
 int main(void)

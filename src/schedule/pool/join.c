@@ -177,8 +177,8 @@ static bool join_steal_and_run(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     if (!bide_join_deque_is_empty_(&worker->join))
         return false; /* 5; the worker runs coroutines inside a half that waits */
-    unsigned at = (worker->random >> 8) % pool->count;
-    for (unsigned i = 0; i < pool->count; i++, at = at + 1 == pool->count ? 0 : at + 1) {
+    unsigned at = (worker->random >> 8) % pool->places;
+    for (unsigned i = 0; i < pool->places; i++, at = at + 1 == pool->places ? 0 : at + 1) {
         bide_pool_worker *victim = &pool->workers[at];
         bide_join_half_ *half = victim != worker ? bide_join_steal_(&victim->join, NULL) : NULL;
         if (half == NULL)
@@ -194,7 +194,7 @@ static bool join_steal_and_run(bide_pool_worker *worker)
 static bool join_has_work(bide_thread_pool *pool)
 {
     bool is_new = false;
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         bide_join_deque_ *deque = &pool->workers[i].join;
         if ((bide_atomic_load(&deque->alert, relaxed) & BIDE_JOIN_POOL_) != 0)
             continue;
@@ -204,7 +204,7 @@ static bool join_has_work(bide_thread_pool *pool)
     }
     if (is_new)
         bide_atomic_fence_heavy(); /* A; partner: the light fence in tell */
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         if (!bide_join_deque_is_empty_(&pool->workers[i].join))
             return true;
     }

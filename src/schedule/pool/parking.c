@@ -40,7 +40,7 @@ static void idle_insert(bide_thread_pool *pool, bide_pool_worker *worker)
     uint32_t idle = bide_atomic_fetch_add(
         &pool->idle, (uint32_t)BIDE_POOL_SLEEPS_ - (worker->is_searching ? BIDE_POOL_SEARCHES_ : 0),
         relaxed);
-    bide_assert(bide_pool_sleeping_(idle) < pool->count);
+    bide_assert(bide_pool_sleeping_(idle) < pool->places);
     bide_assert(!worker->is_searching || bide_pool_searching_(idle) != 0);
     (void)idle;
 }
@@ -200,7 +200,7 @@ bide_awaiter *bide_pool_take_due_timers_(bide_pool_worker *worker, uint64_t now)
 
 static bool is_any_slot_filled(bide_thread_pool *pool)
 {
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         if (!bide_pool_slot_is_empty_(&pool->workers[i].lifo_slot))
             return true;
     }
@@ -244,7 +244,7 @@ static bool timekeeper_watch_slots(bide_pool_worker *timekeeper)
 {
     bide_thread_pool *pool = timekeeper->pool;
     bool is_needed = false;
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         bide_pool_worker *victim = &pool->workers[i];
         size_t turns = bide_atomic_load(&victim->turns, relaxed);
         bool is_filled = !bide_pool_slot_is_empty_(&victim->lifo_slot);
@@ -322,7 +322,7 @@ bool bide_pool_sleep_(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     bide_assert(worker == bide_pool_this_worker_());
     pthread_mutex_lock(&pool->lock);
-    if (pool->injected.first != NULL || pool->ending) {
+    if (pool->injected.first != NULL || bide_pool_is_ending_(pool)) {
         bool is_end = pool->injected.first == NULL;
         if (is_end && worker->is_searching)
             bide_atomic_fetch_sub(&pool->idle, BIDE_POOL_SEARCHES_, relaxed);
@@ -365,22 +365,16 @@ void bide_pool_end_(bide_thread_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     pool->ending = true;
-    bide_pool_worker *first = NULL;
-    while (pool->first_idle != NULL) {
+    while (pool->first_idle !=
+           NULL) { /* (woken under the lock: while a region lasts, they may fall asleep again) */
         bide_pool_worker *worker = pool->first_idle;
         idle_remove(pool, worker);
-        worker->next_idle = first;
-        first = worker;
         if (pool->driver != NULL)
             pool->driver->wake(pool->driver, worker->index);
+        else
+            bide_platform.wake(&worker->parked, 1);
     }
     bide_assert(pool->timekeeper == NULL);
-    bool has_driver = pool->driver != NULL;
+    bide_pool_end_dormant_(pool);
     pthread_mutex_unlock(&pool->lock);
-    if (has_driver)
-        return;
-    for (bide_pool_worker *next; first != NULL; first = next) {
-        next = first->next_idle;
-        bide_platform.wake(&first->parked, 1);
-    }
 }

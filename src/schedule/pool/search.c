@@ -19,8 +19,8 @@ bide_awaiter *bide_pool_steal_(bide_pool_worker *worker, unsigned max)
 {
     bide_thread_pool *pool = worker->pool;
     worker->random = worker->random * 1664525 + 1013904223;
-    unsigned at = (worker->random >> 8) % pool->count;
-    for (unsigned i = 0; i < max; i++, at = at + 1 == pool->count ? 0 : at + 1) {
+    unsigned at = (worker->random >> 8) % pool->places;
+    for (unsigned i = 0; i < max; i++, at = at + 1 == pool->places ? 0 : at + 1) {
         bide_pool_worker *victim = &pool->workers[at];
         if (victim == worker || bide_run_queue_is_empty_(&victim->queue))
             continue;
@@ -45,7 +45,7 @@ bide_awaiter *bide_pool_steal_slot_(bide_pool_worker *worker, bide_pool_worker *
 static bool steal_stalled_slot(bide_pool_worker *worker)
 {
     bide_thread_pool *pool = worker->pool;
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         bide_pool_worker *victim = &pool->workers[i];
         if (victim == worker || bide_pool_slot_is_empty_(&victim->lifo_slot))
             continue;
@@ -104,11 +104,12 @@ static bool pool_has_due_timer(bide_thread_pool *pool)
 static bool pool_blocked_is_stuck(bide_blocked_pool_ *functions)
 {
     bide_thread_pool *pool = pool_of_blocked(functions);
-    if (bide_atomic_load(&pool->blocked.workers, relaxed) != pool->count)
+    if (bide_atomic_load(&pool->blocked.workers, relaxed) !=
+        pool->count + bide_atomic_load(&pool->acting, relaxed))
         return false;
     if (bide_atomic_load(&pool->is_injected, relaxed) != 0 || bide_pool_has_work_(pool))
         return true;
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         if (!bide_pool_slot_is_empty_(&pool->workers[i].lifo_slot))
             return true;
     }
@@ -136,7 +137,7 @@ size_t bide_pool_count_ready_(bide_pool_worker *worker)
 
 bool bide_pool_has_work_(bide_thread_pool *pool)
 {
-    for (unsigned i = 0; i < pool->count; i++) {
+    for (unsigned i = 0; i < pool->places; i++) {
         if (!bide_run_queue_is_empty_(&pool->workers[i].queue))
             return true;
     }
@@ -155,7 +156,7 @@ BIDE_COLD void bide_pool_stop_searching_(bide_pool_worker *worker)
     bide_assert(bide_pool_searching_(idle) != 0);
     if (bide_pool_searching_(idle) != 1 || bide_pool_sleeping_(idle) == 0)
         return;
-    if (bide_pool_sleeping_(idle) + 1 < pool->count)
+    if (bide_pool_sleeping_(idle) + 1 < pool->places)
         bide_atomic_fence_heavy(); /* 3; partner: the light fence of bide_pool_tell_ */
     bool has_work = bide_pool_has_work_(pool);
     bide_pool_worker *woken = NULL;
@@ -199,11 +200,11 @@ bool bide_pool_search_(bide_pool_worker *worker)
         bide_spin_pace_looks_(&worker->pace, BIDE_POOL_SPINS_MIN_, BIDE_POOL_SPINS_MAX_);
     bool adapts = pool->driver == NULL;
     unsigned victims =
-        pool->count < BIDE_POOL_SPIN_VICTIMS_ ? pool->count : (unsigned)BIDE_POOL_SPIN_VICTIMS_;
+        pool->places < BIDE_POOL_SPIN_VICTIMS_ ? pool->places : (unsigned)BIDE_POOL_SPIN_VICTIMS_;
     if (pool->driver != NULL) {
         pool->driver->look(pool->driver, worker->index);
         polls = 1; /* new work comes from the system */
-        victims = pool->count;
+        victims = pool->places;
     }
     for (uint32_t i = 0; i < polls; i++) {
         if (bide_pool_run_one_(worker, victims)) {

@@ -9,8 +9,9 @@
  *     HALTED   `ending` and `halted`: a worker also ends its thread after its next look, and leaves what is ready
  *              where it is
  *
- * 1. A pool is done if, at one moment under its lock, all workers are in the idle set, no timer is set, and no task
- *    of the pool lives. The ring, the slot and the deque of a worker in the idle set are empty. A thread that injects
+ * 1. A pool is done if, at one moment under its lock, all workers are in the idle set, but for spare ones that are
+ *    dormant, no timer is set, and no task of the pool lives. The ring, the slot and the deque of a worker that is in the
+ *    idle set, or dormant, are empty. A thread that injects
  *    takes a worker out of the set in the same critical section, if none is awake; so nothing is injected. So nothing
  *    of the pool runs or is ready, and nothing is left whose end could start anything. A task ends in a turn of the
  *    pool; but a branch of a scope may have moved elsewhere, and ends there. So the shutdown looks again now and
@@ -37,7 +38,8 @@ static bool shutdown_is_done(bide_thread_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     uint32_t idle = bide_atomic_load(&pool->idle, relaxed);
-    bool is_done = bide_pool_sleeping_(idle) == pool->count &&
+    uint32_t workers = pool->count + bide_atomic_load(&pool->acting, relaxed);
+    bool is_done = bide_pool_sleeping_(idle) == workers &&
                    bide_pool_next_timer_(pool) == BIDE_FOREVER &&
                    bide_roots_count_(&pool->scheduler, 1) == 0;
     pthread_mutex_unlock(&pool->lock);
@@ -76,11 +78,11 @@ static unsigned shutdown_await_threads(bide_thread_pool *pool, uint64_t deadline
 {
     uint32_t ended;
     /* acquire: 2; partner is the release in bide_pool_note_end_ */
-    while ((ended = bide_atomic_load(&pool->ended, acquire)) != pool->count) {
+    while ((ended = bide_atomic_load(&pool->ended, acquire)) != pool->places) {
         if (bide_platform.wait(&pool->ended, ended, deadline) != 0)
             break;
     }
-    return pool->count - ended;
+    return pool->places - ended;
 }
 
 void bide_pool_note_end_(bide_thread_pool *pool)
@@ -93,7 +95,7 @@ void bide_pool_note_end_(bide_thread_pool *pool)
 size_t bide_pool_count_all_ready_(bide_thread_pool *pool)
 {
     size_t count = 0;
-    for (unsigned i = 0; i < pool->count; i++)
+    for (unsigned i = 0; i < pool->places; i++)
         count += bide_pool_count_ready_(&pool->workers[i]);
     pthread_mutex_lock(&pool->lock);
     for (const bide_awaiter *awaiter = pool->injected.first; awaiter != NULL;

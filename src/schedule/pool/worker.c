@@ -102,10 +102,14 @@
 #include "../chain_cursor.h"
 #include "../../coroutine/internal.h"
 #include "../../coroutine/observe.h"
+#include "../../system/fork.h"
 
 enum { LIFO_POLLS = 3, INJECTED_BATCH = BIDE_CHECK ? 2 : 32 };
 
 static BIDE_THREAD_LOCAL bide_pool_worker *this_worker;
+
+/* The same, but NULL while it blocks in a region (spare.c): then it posts as a thread outside does. */
+static BIDE_THREAD_LOCAL bide_pool_worker *this_poster;
 
 bide_pool_worker *bide_pool_this_worker_(void)
 {
@@ -118,10 +122,16 @@ bide_pool_worker *bide_pool_worker_of_(const bide_thread_pool *pool)
     return worker != NULL && worker->pool == pool ? worker : NULL;
 }
 
+/* The worker to which the calling thread posts; NULL: it posts from outside. */
+static bide_pool_worker *pool_poster_of(const bide_thread_pool *pool)
+{
+    bide_pool_worker *worker = this_poster;
+    return worker != NULL && worker->pool == pool ? worker : NULL;
+}
+
 /* ---- Making work ---- */
 
-/* Under the lock. */
-static void pool_inject(bide_thread_pool *pool, bide_awaiter *first, bide_awaiter *last)
+void bide_pool_inject_(bide_thread_pool *pool, bide_awaiter *first, bide_awaiter *last)
 {
     bide_awaiter_chain_append(&pool->injected, first, last);
     bide_atomic_store(&pool->is_injected, 1, relaxed);
@@ -138,7 +148,7 @@ static BIDE_COLD void pool_overflow(bide_pool_worker *worker, bide_awaiter *firs
         return;
     bide_awaiter_chain_append(&chain, first, last);
     pthread_mutex_lock(&pool->lock);
-    pool_inject(pool, chain.first, chain.last);
+    bide_pool_inject_(pool, chain.first, chain.last);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -171,8 +181,12 @@ void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter)
 /* By a thread that is not of the pool. */
 static void pool_post_from_outside(bide_thread_pool *pool, bide_awaiter *first, bide_awaiter *last)
 {
+    if (BIDE_UNLIKELY(bide_is_inherited_(pool->generation))) /* (its lock may be held for ever) */
+        bide_misuse_(
+            "a coroutine is posted to a thread pool in a child of the process that created it",
+            __func__, __FILE__, __LINE__);
     pthread_mutex_lock(&pool->lock);
-    pool_inject(pool, first, last);
+    bide_pool_inject_(pool, first, last);
     bide_pool_worker *woken = bide_pool_pop_sleeper_(pool);
     bide_pool_unlock_and_wake_(pool, woken); /* 7 */
 }
@@ -180,7 +194,7 @@ static void pool_post_from_outside(bide_thread_pool *pool, bide_awaiter *first, 
 void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaiter *last)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *worker = bide_pool_worker_of_(pool);
+    bide_pool_worker *worker = pool_poster_of(pool);
     if (worker == NULL)
         pool_post_from_outside(pool, first, last);
     else if (first == last)
@@ -192,7 +206,7 @@ void bide_pool_post_(bide_scheduler *scheduler, bide_awaiter *first, bide_awaite
 void bide_pool_post_last_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *worker = bide_pool_worker_of_(pool);
+    bide_pool_worker *worker = pool_poster_of(pool);
     if (worker == NULL ||
         !bide_run_queue_push_(&worker->queue, awaiter)) /* (of a full ring none moves: 8) */
         pool_post_from_outside(pool, awaiter, awaiter);
@@ -227,6 +241,17 @@ static bide_awaiter *worker_take_injected(bide_pool_worker *worker, bool takes_o
     return oldest;
 }
 
+BIDE_INLINE void worker_end_turn(bide_pool_worker *worker)
+{
+#if BIDE_DEBUG
+    if (BIDE_UNLIKELY(worker->regions != 0))
+        bide_misuse_(
+            "a coroutine has suspended, or ended, in a region in which its thread may block",
+            "bide_blocking_here_begin", __FILE__, __LINE__);
+#endif
+    bide_fork_task_leave_(worker);
+}
+
 static void worker_run(bide_pool_worker *worker, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = worker->pool;
@@ -234,12 +259,12 @@ static void worker_run(bide_pool_worker *worker, bide_awaiter *awaiter)
     bide_atomic_store(&worker->turns, bide_atomic_load(&worker->turns, relaxed) + 1, relaxed);
     if (BIDE_LIKELY(!pool->are_turns_timed)) {
         bide_resume(awaiter->frame);
-        bide_fork_task_leave_(worker);
+        worker_end_turn(worker);
         return;
     }
     uint64_t begin = bide_platform.now();
     bide_resume(awaiter->frame);
-    bide_fork_task_leave_(worker);
+    worker_end_turn(worker);
     size_t time = (size_t)(bide_platform.now() - begin);
     if (time > bide_atomic_load(&worker->longest, relaxed))
         bide_atomic_store(&worker->longest, time, relaxed);
@@ -284,7 +309,7 @@ static BIDE_NOINLINE bide_awaiter *worker_maintenance(bide_pool_worker *worker)
     bide_thread_pool *pool = worker->pool;
     bide_awaiter *due = NULL;
     uint64_t now = bide_platform.now();
-    worker->halts = bide_atomic_load(&pool->halted, relaxed) != 0;
+    worker->halts = bide_atomic_load(&pool->halted, relaxed) != 0 || bide_pool_is_spared_(worker);
     if (worker_keep_pace(worker, now) && pool->driver != NULL)
         pool->driver->look(pool->driver, worker->index);
     if (bide_atomic_load(&pool->has_timers, relaxed) != 0 && now >= bide_pool_next_timer_(pool)) {
@@ -319,8 +344,8 @@ static bide_awaiter *worker_take_own(bide_pool_worker *worker)
         bide_pool_push_(worker, awaiter, awaiter);
     }
     worker->lifo_polls = 0;
-    return worker->pool->count == 1 ? bide_run_queue_take_alone_(&worker->queue)
-                                    : bide_run_queue_take_(&worker->queue);
+    return worker->pool->places == 1 ? bide_run_queue_take_alone_(&worker->queue)
+                                     : bide_run_queue_take_(&worker->queue);
 }
 
 bool bide_pool_run_one_(bide_pool_worker *worker, unsigned victims)
@@ -365,29 +390,52 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
 
 /* ---- The worker's thread ---- */
 
+void bide_pool_post_here_(bide_pool_worker *worker)
+{
+    this_poster = worker;
+}
+
 void bide_pool_enter_(bide_pool_worker *worker)
 {
     this_worker = worker;
+    bide_pool_post_here_(worker != NULL && worker->regions == 0 ? worker : NULL);
     bide_join_here_ = worker != NULL ? &worker->join : NULL;
     bide_pool_here_set_(worker != NULL ? &worker->pool->blocked.functions : NULL);
 }
 
-void bide_pool_work_(bide_pool_worker *worker)
+/* Of a spare worker that may not be needed any more. True: it is dormant. */
+static BIDE_COLD bool worker_retires(bide_pool_worker *worker)
 {
+    bide_pool_found_(worker);
+    worker->halts = false;
+    return bide_pool_retire_(worker);
+}
+
+bool bide_pool_work_(bide_pool_worker *worker)
+{
+    bool retires = false;
     bide_assert(this_worker == NULL);
     bide_pool_enter_(worker);
-    for (;;) {
-        if (bide_pool_run_one_(worker, worker->pool->count) || bide_pool_search_(worker)) {
+    worker->halts = false;
+    while (!retires) {
+        if (bide_pool_run_one_(worker, worker->pool->places) || bide_pool_search_(worker)) {
             if (BIDE_LIKELY(!worker->halts))
                 continue;
             bide_pool_found_(worker);
-            break;
+            if (bide_atomic_load(&worker->pool->halted, relaxed) != 0)
+                break;
+            retires = worker_retires(worker);
+            continue;
         }
-        if (!bide_pool_sleep_(worker))
+        retires = bide_pool_is_spared_(worker) && worker_retires(worker);
+        if (!retires && !bide_pool_sleep_(worker))
             break;
     }
     bide_assert(!worker->is_searching);
+    if (!retires)
+        bide_pool_leave_(worker);
     bide_pool_enter_(NULL);
+    return retires;
 }
 
 /* ---- The scheduler's other functions ---- */
@@ -395,7 +443,7 @@ void bide_pool_work_(bide_pool_worker *worker)
 bool bide_pool_is_idle_(bide_scheduler *scheduler)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *worker = bide_pool_worker_of_(pool);
+    bide_pool_worker *worker = pool_poster_of(pool);
     return bide_atomic_load(&pool->is_injected, relaxed) == 0 &&
            (worker == NULL || (bide_pool_slot_is_empty_(&worker->lifo_slot) &&
                                bide_run_queue_is_empty_(&worker->queue)));
@@ -424,7 +472,7 @@ static bool pool_take_back_from_other(bide_pool_worker *victim, const bide_await
     if (others.first == NULL)
         return found;
     pthread_mutex_lock(&pool->lock);
-    pool_inject(pool, others.first, others.last);
+    bide_pool_inject_(pool, others.first, others.last);
     woken = bide_pool_pop_sleeper_(pool);
     bide_pool_unlock_and_wake_(pool, woken);
     return found;
@@ -462,8 +510,8 @@ static bool pool_take_back_injected(bide_thread_pool *pool, bide_awaiter *awaite
 bool bide_pool_take_back_(bide_scheduler *scheduler, bide_awaiter *awaiter)
 {
     bide_thread_pool *pool = bide_container_of(scheduler, bide_thread_pool, scheduler);
-    bide_pool_worker *own = bide_pool_worker_of_(pool);
-    for (unsigned i = 0; i < pool->count; i++) {
+    bide_pool_worker *own = pool_poster_of(pool);
+    for (unsigned i = 0; i < pool->places; i++) {
         bide_pool_worker *worker = &pool->workers[i];
         if (bide_pool_slot_remove_(&worker->lifo_slot, awaiter))
             return true;

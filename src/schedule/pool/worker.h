@@ -97,9 +97,11 @@ struct bide_pool_worker {
     uint64_t looked;                /* when the driver was due the last time */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
-    bool halts;                     /* the pool is halted (shutdown.c): it runs nothing more */
-    uint32_t random;                /* where stealing starts */
-    bide_spin_pace_ pace;           /* how often it looks for work before it sleeps */
+    bool
+        halts; /* it may have to stop: the pool is halted (shutdown.c), or it is spared (spare.c) */
+    unsigned regions;     /* that it is in, one in the other (spare.c) */
+    uint32_t random;      /* where stealing starts */
+    bide_spin_pace_ pace; /* how often it looks for work before it sleeps */
 
     /* The second halves of its joins (bide/detail/join_deque.h). */
     bide_join_deque_ join;
@@ -129,7 +131,8 @@ struct bide_thread_pool {
     bide_scheduler scheduler;
 
     /* Constant. */
-    unsigned count;
+    unsigned count;  /* of its workers, without the spare ones */
+    unsigned places; /* with them: they come last in `workers` */
     bool may_spin;
     bool are_turns_timed;
     bide_pool_worker *workers;
@@ -178,6 +181,14 @@ struct bide_thread_pool {
     bide_pool_worker *first_idle;
     bide_pool_worker *timekeeper; /* one of the idle set, or NULL */
     bool ending;
+
+    /* Regions, and the spare workers (spare.c). Under the lock; the atomics are hints to threads without. */
+    bide_pool_worker *first_dormant;
+    unsigned working; /* workers that are in bide_pool_work_, or will be before they see an end */
+    bide_atomic(uint32_t) blocking; /* workers that are in a region */
+    bide_atomic(
+        uint32_t) acting; /* spare workers that are not dormant; never fewer than `blocking` */
+    bide_atomic(size_t) stand_ins; /* regions so far */
 };
 
 /*
@@ -260,8 +271,8 @@ void bide_pool_set_deque_hooks_(bide_thread_pool *pool, const bide_pool_deque_ho
 
 /* ---- Between the files of the pool: thread_pool.c ---- */
 
-/* A pool of `threads` workers whose threads were not started; NULL: no memory. */
-bide_thread_pool *bide_pool_make_(unsigned threads);
+/* A pool of `threads` workers, and `spares` dormant ones, whose threads were not started; NULL: no memory. */
+bide_thread_pool *bide_pool_make_(unsigned threads, unsigned spares);
 void bide_pool_free_(bide_thread_pool *pool);
 
 /* Sets the reserve of the stack that joins of the worker leave, for the calling thread, which is the worker's. */
@@ -276,14 +287,20 @@ int bide_pool_create_(bide_thread_pool **created, const bide_thread_pool_options
 
 /* ---- worker.c; all but the scheduler's functions on the worker's thread ---- */
 
-/* The body of a worker's thread; returns when the pool ends. */
-void bide_pool_work_(bide_pool_worker *worker);
+/* The body of a worker's thread. True: the worker, a spare one, is dormant now. False: the pool ends. */
+bool bide_pool_work_(bide_pool_worker *worker);
+
+/* The calling thread, which is the worker's, posts to it from now on; NULL: as from outside. */
+void bide_pool_post_here_(bide_pool_worker *worker);
 
 /* The calling thread is the worker's from now on; NULL: no worker's. One thread at a time. */
 void bide_pool_enter_(bide_pool_worker *worker);
 
 /* The worker is out of work of its own: how long turns are is not known. */
 void bide_pool_forget_pace_(bide_pool_worker *worker);
+
+/* Appends what `first` to `last` link to what is injected. Under the lock; the caller wakes a sleeper. */
+void bide_pool_inject_(bide_thread_pool *pool, bide_awaiter *first, bide_awaiter *last);
 
 /* Puts a coroutine into the worker's slot; the previous one goes to the ring. */
 void bide_pool_hand_over_(bide_pool_worker *worker, bide_awaiter *awaiter);
@@ -345,6 +362,34 @@ bool bide_pool_sleep_(bide_pool_worker *worker);
 
 /* Makes all workers return from bide_pool_work_ when they are out of work. */
 void bide_pool_end_(bide_thread_pool *pool);
+
+/* ---- spare.c ---- */
+
+/* Makes all spare workers dormant. Before the pool is shared. */
+void bide_pool_init_spares_(bide_thread_pool *pool);
+
+/* A hint: it is a spare worker, and more act than there are regions. */
+BIDE_INLINE bool bide_pool_is_spared_(const bide_pool_worker *worker)
+{
+    const bide_thread_pool *pool = worker->pool;
+    return worker->index >= pool->count &&
+           bide_atomic_load(&pool->acting, relaxed) > bide_atomic_load(&pool->blocking, relaxed);
+}
+
+/* Makes the worker dormant, which is out of its turn and does not search. False: it is needed. The worker's thread. */
+bool bide_pool_retire_(bide_pool_worker *worker);
+
+/* Sleeps while the worker is dormant. False: the pool has ended. The worker's thread. */
+bool bide_pool_await_region_(bide_pool_worker *worker);
+
+/* The worker leaves bide_pool_work_. Its thread. */
+void bide_pool_leave_(bide_pool_worker *worker);
+
+/* Ends the dormant workers, if nobody can need them any more. Under the lock. */
+void bide_pool_end_dormant_(bide_thread_pool *pool);
+
+/* Whether a worker without work ends. Under the lock. */
+bool bide_pool_is_ending_(bide_thread_pool *pool);
 
 /* ---- shutdown.c ---- */
 

@@ -97,8 +97,7 @@ struct bide_pool_worker {
     uint64_t looked;                /* when the driver was due the last time */
     unsigned lifo_polls;            /* coroutines taken from the slot in a row */
     bool is_searching;              /* counted in `idle` as searching */
-    bool
-        halts; /* it may have to stop: the pool is halted (shutdown.c), or it is spared (spare.c) */
+    bool halts;           /* it may have to stop: see shutdown.c and spare.c */
     unsigned regions;     /* that it is in, one in the other (spare.c) */
     uint32_t random;      /* where stealing starts */
     bide_spin_pace_ pace; /* how often it looks for work before it sleeps */

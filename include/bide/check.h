@@ -189,7 +189,8 @@ typedef struct bide_check_suite {
  *                           skipped, and the status is 0 if no finding is wrong
  *     --replay TEXT NAME    one execution of one, step by step
  *     --time SECONDS        no longer than that for each scenario (1.5 is one and a half), and
- *     --executions N        no more executions of each, nor than its own limit: otherwise it is not finished
+ *     --executions N        no more executions of each, and no more than its own limit: otherwise it
+ *                           is not finished
  *     --preemptions N       explore only executions with at most N preemptions
  *     --weaken              a table: each order is made weaker by one step in turn, and something
  *                           must be found, or there must be a reason; 1 if not

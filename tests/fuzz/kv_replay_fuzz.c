@@ -13,7 +13,9 @@
 
 const unsigned fuzz_executions = 15000;
 const char *const fuzz_words[] = {"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n", "PEXPIREAT", "$9",
-                                  "*1\r\n$8\r\nFLUSHALL\r\n", "PERSIST", "APPEND", "KEEPTTL", "PXAT", "kvFr", "\r\n", "-1",
+                                  "*1\r\n$8\r\nFLUSHALL\r\n", "PERSIST", "APPEND", "KEEPTTL", "PXAT", "*4\r\n$4\r\nHSET\r\n$1\r\nh\r\n$1\r\nf\r\n$1\r\nv\r\n",
+                                  "*3\r\n$4\r\nHDEL\r\n$1\r\nh\r\n$1\r\nf\r\n", "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n",
+                                  "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
                                   "9223372036854775807", NULL};
 
 static const uint64_t hash_key[2] = {1, 2};
@@ -30,6 +32,27 @@ static const struct entry *find(struct keyspace *keys, struct bytes key)
     return link != NULL ? *link : NULL;
 }
 
+static bool same_bytes(struct bytes a, struct bytes b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* One is a hash or a list of the same elements as the other. */
+static void compare_collections(struct collection *one, struct collection *other)
+{
+    FUZZ_REQUIRE(collection_count(one) == collection_count(other));
+    for (size_t i = 0; one->type == VALUE_LIST && i < collection_count(one); i++)
+        FUZZ_REQUIRE(same_bytes(list_get(one, i), list_get(other, i)));
+    for (int array = 0; one->type == VALUE_HASH && array < 2; array++) {
+        for (size_t i = 0; one->fields.buckets[array] != NULL && i < one->fields.sizes[array]; i++) {
+            for (const struct entry *entry = one->fields.buckets[array][i]; entry != NULL; entry = entry->next) {
+                const struct entry *same = hash_find(other, entry_key(entry));
+                FUZZ_REQUIRE(same != NULL && same_bytes(entry_value(same), entry_value(entry)));
+            }
+        }
+    }
+}
+
 /* The same keys, values and times are in both. */
 static void compare_keys(struct keyspace *one, struct keyspace *other)
 {
@@ -38,8 +61,11 @@ static void compare_keys(struct keyspace *one, struct keyspace *other)
         for (size_t i = 0; one->keys.table.buckets[array] != NULL && i < one->keys.table.sizes[array]; i++) {
             for (const struct entry *entry = one->keys.table.buckets[array][i]; entry != NULL; entry = entry->next) {
                 const struct entry *same = find(other, entry_key(entry));
-                FUZZ_REQUIRE(same != NULL && same->value_size == entry->value_size);
-                FUZZ_REQUIRE(memcmp(entry_value(same).data, entry_value(entry).data, entry->value_size) == 0);
+                FUZZ_REQUIRE(same != NULL && same->type == entry->type);
+                if (entry->type == VALUE_STRING)
+                    FUZZ_REQUIRE(same_bytes(entry_value(same), entry_value(entry)));
+                else
+                    compare_collections(entry_collection(entry), entry_collection(same));
                 FUZZ_REQUIRE(keyspace_expiry(other, same) == keyspace_expiry(one, entry));
             }
         }

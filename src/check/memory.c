@@ -259,9 +259,9 @@ void *memory_allocate(size_t alignment, size_t size)
 {
     execution_end_trial();
     unsigned thread = execution_thread();
-    size_t least = size >= 64 ? 64 : 16;
-    if (alignment < least)
-        alignment = least;
+    size_t min = size >= 64 ? 64 : 16;
+    if (alignment < min)
+        alignment = min;
     if (alignment > HEAP_SIZE)
         return NULL;
     size_t begin = (heap_used[thread] + alignment - 1) & ~(alignment - 1);

@@ -33,8 +33,8 @@ static int find_file_open_by_parts(int root, const char *path)
         }
         memcpy(part, size != 0 ? path : ".", size != 0 ? size : 1);
         part[size != 0 ? size : 1] = '\0';
-        int next =
-            openat(directory, part, FIND_FILE_FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0));
+        int next = openat(directory, part,
+                          FIND_FILE_FLAGS | O_NOFOLLOW | (*end == '/' ? O_DIRECTORY : 0), 0);
         int error = errno;
         if (directory != root)
             close(directory);

@@ -101,7 +101,7 @@ static int process_open_stream(bide_process *process, const process_plan *plan, 
     const bide_process_stream *stream = &plan->options->streams[number];
     switch (stream->kind) {
     case BIDE_STREAM_NULL: {
-        int fd = open("/dev/null", (number == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC);
+        int fd = open("/dev/null", (number == STDIN_FILENO ? O_RDONLY : O_WRONLY) | O_CLOEXEC, 0);
         return fd < 0 ? -errno : process_move_above(plan, fd);
     }
     case BIDE_STREAM_GIVEN:

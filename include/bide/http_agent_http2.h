@@ -20,14 +20,20 @@
 
 BIDE_EXTERN_C_BEGIN
 
+BIDE_INLINE size_t bide_http_agent_http2_within_(size_t value, size_t min, size_t max)
+{
+    return value < min ? min : value > max ? max : value;
+}
+
+/* (the limits of a response, in the bounds of a connection's; requests have to fit, too) */
 BIDE_INLINE int bide_http_agent_http2_open_(void *client, bide_stream stream,
                                             const bide_http_agent_http2_options *from)
 {
     bide_http2_client_options options;
     memset(&options, 0, sizeof options);
     options.is_secure = true;
-    options.max_fields = from->max_fields < 8 ? 8 : from->max_fields;
-    options.max_head = from->max_head < 6144 ? 6144 : from->max_head; /* (requests need it too) */
+    options.max_fields = bide_http_agent_http2_within_(from->max_fields, 8, (size_t)1 << 19);
+    options.max_head = bide_http_agent_http2_within_(from->max_head, 6656, (size_t)1 << 24);
     options.max_body = from->max_body;
     options.idle_timeout = from->idle_timeout;
     return bide_http2_client_init((bide_http2_client *)client, stream, &options);

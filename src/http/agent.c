@@ -794,12 +794,23 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
     return status == 0 ? http_fetch_finish_head(fetch) : status;
 }
 
+static const bide_http_response *http_fetch_response(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->response(fetch->request)
+                                  : &http_fetch_link(fetch)->client.response;
+}
+
+/* Its connection, which others have used, has ended before any of a response came. */
 static bool http_fetch_is_unanswered(const bide_http_fetch *fetch)
 {
+    if (fetch->status != -EPIPE && fetch->status != -ECONNRESET && fetch->status != -ECONNABORTED)
+        return false;
+    if (fetch->session != NULL) /* (a stream may be reset alone) */
+        return fetch->was_used && http_fetch_response(fetch)->status == 0 &&
+               !fetch->agent->http2->is_usable(fetch->session->client);
     const bide_http_client *client = &http_fetch_link(fetch)->client;
     return fetch->connection->was_idle && client->informational == 0 &&
-           bide_reader_buffered(&client->reader) == 0 &&
-           (fetch->status == -EPIPE || fetch->status == -ECONNRESET || fetch->status == -ECONNABORTED);
+           bide_reader_buffered(&client->reader) == 0;
 }
 
 /* 4 */
@@ -809,9 +820,8 @@ static bool http_fetch_may_retry(bide_http_fetch *fetch)
     static const char idempotent[][8] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
     if (fetch->session != NULL && fetch->status == -ECONNREFUSED)
         return fetch->refusals++ < REFUSALS;
-    if (fetch->session != NULL
-            ? !fetch->was_used || fetch->status != -EPIPE || fetch->refusals++ >= REFUSALS
-            : !http_fetch_is_unanswered(fetch))
+    if (!http_fetch_is_unanswered(fetch) ||
+        (fetch->session != NULL && fetch->refusals++ >= REFUSALS))
         return false;
     for (size_t i = 0; i < sizeof idempotent / sizeof *idempotent; i++)
         if (http_fetch_is_method(fetch, idempotent[i]))
@@ -951,6 +961,8 @@ bide_coroutine(http_fetch_connect_body)
         self->fetch->has_turn = true;
         if (self->fetch->failures != self->fetch->origin->failures)
             bide_return(self->fetch->origin->failure);
+        if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
+            http_fetch_release_turn(self->fetch);
     }
     self->fetch->status = http_fetch_join_session(self->fetch);
     if (self->fetch->status != -ENOENT)
@@ -977,12 +989,6 @@ static bide_awaiter *http_fetch_recv(bide_http_fetch *fetch)
 {
     return fetch->session != NULL ? fetch->agent->http2->recv(fetch->request)
                                   : bide_http_client_recv(&http_fetch_link(fetch)->client);
-}
-
-static const bide_http_response *http_fetch_response(const bide_http_fetch *fetch)
-{
-    return fetch->session != NULL ? fetch->agent->http2->response(fetch->request)
-                                  : &http_fetch_link(fetch)->client.response;
 }
 
 static bide_awaiter *http_fetch_read_some(bide_http_fetch *fetch, void *data, size_t size)

@@ -358,6 +358,7 @@ static void random_frames_end_every_request(void **state)
         static char script[4000];
         uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15);
         size_t size = 0;
+        memset(script, 0, sizeof script); /* (the same for each seed, whatever ran before) */
         while (size < 2000) {
             unsigned char draws[16];
             for (size_t i = 0; i < sizeof draws; i++) {

@@ -14,6 +14,8 @@
 
 enum { GETS = 10, SLOTS = 10 };
 
+static bool cut_connections(void);
+
 struct hello {
     bide_http_exchange exchange;
     char buffer[64];
@@ -28,6 +30,8 @@ bide_coroutine(hello_body)
     } else if (bide_http_is(self->exchange.request.path, "/echo")) {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
         bide_try(bide_http_respond(&self->exchange, self->buffer, self->exchange.count));
+    } else if (bide_http_is(self->exchange.request.path, "/cut") && cut_connections()) {
+        bide_return(-EPIPE);
     } else {
         if (bide_http_is(self->exchange.request.path, "/last"))
             bide_http_close_after(&self->exchange);
@@ -45,6 +49,8 @@ struct peer {
     char text[1000];
     size_t size;
     int status;
+    bide_event_waiter wait;
+    bide_with_deadline_operation limited;
 };
 
 static struct {
@@ -59,6 +65,10 @@ static struct {
     bide_http_agent *agent;
     bide_http_fetch fetch;
     char page[100];
+    bool meets; /* connections behind the first wait for another one before their handshake */
+    unsigned met, alone;
+    bide_event meeting;
+    unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
     struct get {
         bide_task task;
         bide_http_fetch fetch;
@@ -68,6 +78,18 @@ static struct {
         char page[100];
     } gets[GETS];
 } f;
+
+/* As if the server had crashed: TLS is not closed before. */
+static bool cut_connections(void)
+{
+    if (f.cuts == 0)
+        return false;
+    f.cuts--;
+    for (int i = 0; i < SLOTS; i++)
+        if (bide_descriptor_is_open(&f.slots[i].connection.socket))
+            bide_close(&f.slots[i].connection.socket);
+    return true;
+}
 
 bide_coroutine(peer_body)
 {
@@ -84,6 +106,14 @@ bide_coroutine(peer_body)
         self->size += self->operation.count;
     }
     bide_try(bide_send(&self->operation, &self->connection.socket, opened, sizeof opened - 1));
+    if (f.meets && f.server.stats.accepted > 1) {
+        if (++f.met == 2)
+            bide_event_set(&f.meeting);
+        bide_await_status(self->status,
+                          bide_with_deadline(&self->limited, bide_now(bide_this_context()) + UINT64_C(10000000000),
+                                             bide_event_wait(&self->wait, &f.meeting)));
+        f.alone += self->status != 0;
+    }
     bide_try(bide_tls_accept(&self->handshake, &self->tls, f.config,
                              bide_socket_stream(&self->connection.socket)));
     bide_await_status(self->status,
@@ -102,14 +132,15 @@ static bide_tls_config *offering(const char *const *protocols, bool is_server)
     return is_server ? server_with(&options) : client_with(&options);
 }
 
-static void open_server(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2)
+static void open_server_for(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2,
+                            bide_http_agent_options asking)
 {
     static char proxy[64];
     bide_io_operation operation;
     bide_address address;
     bide_server_options options = {
         .body = &peer_body, .size = sizeof(struct peer), .max_connections = SLOTS, .slots = f.slots};
-    bide_http_options serving = {.handler = {&hello_body, sizeof(struct hello)}};
+    bide_http_options serving = {.handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384};
     memset(&f, 0, sizeof f);
     f.world = world_of(state);
     f.config = offering(protocols, true);
@@ -123,11 +154,16 @@ static void open_server(void **state, bide_tls_config *client, const char *const
     assert_int_equal(bide_local_address(&f.server.listener, &address), 0);
     bide_spawn(&f.running, f.world->context, bide_server_run(&f.server));
     bide_address_print(&address, proxy, sizeof proxy);
-    assert_int_equal(bide_http_agent_create(&f.agent, &(bide_http_agent_options){.proxy = proxy}),
-                     0);
+    asking.proxy = proxy;
+    assert_int_equal(bide_http_agent_create(&f.agent, &asking), 0);
     bide_http_agent_use_tls(f.agent, client);
     if (uses_http2)
         bide_http_agent_use_http2(f.agent);
+}
+
+static void open_server(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2)
+{
+    open_server_for(state, client, protocols, uses_http2, (bide_http_agent_options){0});
 }
 
 static void close_server(bide_tls_config *client)
@@ -207,6 +243,21 @@ static void a_server_without_http2_is_asked_by_http1(void **state)
     close_server(client);
 }
 
+/* Once it is known that the server speaks HTTP/1.1, connections are opened at the same time. */
+static void connections_of_http1_do_not_wait_for_each_other(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, only_http1, true);
+    bide_event_init(&f.meeting, false);
+    f.meets = true;
+    get_all("https://server.test/x");
+    for (int i = 0; i < GETS; i++)
+        assert_int_equal(f.gets[i].status, 0);
+    assert_int_equal(f.alone, 0);
+    close_server(client);
+}
+
 /* An agent without HTTP/2 does not speak it, also if its config offers it. */
 static void http2_has_to_be_switched_on(void **state)
 {
@@ -262,6 +313,63 @@ static void what_was_not_processed_is_sent_again(void **state)
     close_server(client);
 }
 
+/* As with HTTP/1.1: once, if the connection was used before, and the method may be repeated. */
+static void a_connection_that_is_cut_is_replaced(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, true);
+    for (int is_post = 0; is_post < 2; is_post++) {
+        assert_int_equal(get("https://server.test/x"), 0);
+        f.cuts = 1;
+        assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, is_post ? "POST" : "GET",
+                                              "https://server.test/cut"), 0);
+        int status = world_wait(f.world, bide_http_fetch_send(&f.fetch));
+        bide_http_fetch_close(&f.fetch);
+        assert_true(is_post ? status == -ECONNABORTED || status == -ECONNRESET || status == -EPIPE
+                            : status == 0);
+        assert_int_equal(f.server.stats.accepted, 2);
+    }
+    f.cuts = 1; /* the first request of a connection */
+    assert_true(get("https://server.test/cut") < 0);
+    assert_int_equal(f.server.stats.accepted, 3);
+    close_server(client);
+}
+
+/*
+ * A request that is as large as it may be, with all that the agent adds, under the smallest limits of a response; and limits
+ * that are larger than those of a connection.
+ */
+static void requests_are_as_large_as_with_http1(void **state)
+{
+    enum { URL = BIDE_HTTP_FETCH_URL - 1, VALUE = BIDE_HTTP_FETCH_FIELDS - 3, COOKIE = 3071 };
+    static const bide_http_agent_options limits[] = {
+        {.max_head = 1, .max_fields = 1}, {.max_head = (1 << 24) + 1, .max_fields = (1 << 19) + 1}};
+    static char url[URL + 1], value[VALUE + 1], cookie[COOKIE + 1];
+    memset(stpcpy(url, "https://server.test/"), 'x', URL - 20);
+    memset(value, 'x', VALUE);
+    memset(stpcpy(cookie, "c="), 'x', COOKIE - 2);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        bide_http_url parsed;
+        bide_http_agent_options options = limits[i];
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(bide_http2_protocols, false);
+        assert_int_equal(bide_http_cookies_create(&options.cookies, NULL), 0);
+        assert_int_equal(bide_http_url_parse(&parsed, url, URL), 0);
+        assert_int_equal(bide_http_cookies_set(options.cookies, &parsed, (bide_slice){cookie, COOKIE}), 0);
+        open_server_for(state, client, bide_http2_protocols, true, options);
+        assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "POST", url), 0);
+        assert_int_equal(bide_http_fetch_add(&f.fetch, "n", value), 0);
+        assert_int_equal(bide_http_fetch_set_body(&f.fetch, "abc", 3), 0);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+        assert_int_equal(f.fetch.response.status, 200);
+        assert_true(f.fetch.is_http2);
+        bide_http_fetch_close(&f.fetch);
+        close_server(client);
+        bide_http_cookies_destroy(options.cookies);
+    }
+}
+
 static void redirects_and_bodies_go_by_http2(void **state)
 {
     (void)world_of_a_loop(world_of(state));
@@ -293,10 +401,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         world_test(requests_share_a_connection_from_the_first_on),
         world_test(a_server_without_http2_is_asked_by_http1),
+        world_test(connections_of_http1_do_not_wait_for_each_other),
         world_test(http2_has_to_be_switched_on),
         world_test(an_error_of_the_first_connection_is_shared),
         world_test(a_connection_that_takes_no_more_is_replaced),
         world_test(what_was_not_processed_is_sent_again),
+        world_test(a_connection_that_is_cut_is_replaced),
+        world_test(requests_are_as_large_as_with_http1),
         world_test(redirects_and_bodies_go_by_http2),
     };
     return cmocka_run_group_tests(tests, make_everyone, free_everyone);

@@ -257,17 +257,27 @@ void confine_allow(struct confine *confine, const char *path, unsigned access)
     struct stat status;
     if (confine->mode == CONFINE_OFF)
         return;
-    if (confine->path_count == CONFINE_MAX_PATHS) {
-        fprintf(stderr, "%s: too many files\n", confine->program);
-        exit(1);
-    }
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
         return;
     if (fd < 0 || fstat(fd, &status) != 0)
         confine_fail(confine, path, errno);
-    confine->paths[confine->path_count++] =
-        (struct confine_path){fd, rights_of_access(access, S_ISDIR(status.st_mode))};
+    uint64_t rights = rights_of_access(access, S_ISDIR(status.st_mode));
+    for (size_t i = 0; i < confine->path_count; i++) {
+        struct confine_path *other = &confine->paths[i];
+        if (other->device == status.st_dev && other->inode == status.st_ino) {
+            other->rights |= rights;
+            close(fd);
+            return;
+        }
+    }
+    struct confine_path *paths =
+        realloc(confine->paths, (confine->path_count + 1) * sizeof *paths);
+    if (paths == NULL)
+        confine_fail(confine, path, ENOMEM);
+    paths[confine->path_count++] =
+        (struct confine_path){fd, rights, status.st_dev, status.st_ino};
+    confine->paths = paths;
 }
 
 static void allow_directory_of(struct confine *confine, const char *path, unsigned access)
@@ -297,6 +307,8 @@ static void close_paths(struct confine *confine)
 {
     while (confine->path_count > 0)
         close(confine->paths[--confine->path_count].fd);
+    free(confine->paths);
+    confine->paths = NULL;
 }
 
 /* Returns 0 or an error number. */
@@ -318,10 +330,11 @@ static int restrict_files(struct confine *confine, int version, unsigned port)
     if (ruleset < 0)
         return errno;
     int error = 0;
-    for (unsigned i = 0; i < confine->path_count && error == 0; i++) {
+    for (size_t i = 0; i < confine->path_count && error == 0; i++) {
         const struct confine_path *path = &confine->paths[i];
         struct path_rule rule = {.access = path->rights & attributes.files, .parent = path->fd};
-        if (syscall(LANDLOCK_ADD, ruleset, RULE_PATH, &rule, 0ul) != 0)
+        /* (EBADFD: a pipe without a name, as /dev/stdout may be: Landlock does not limit it) */
+        if (syscall(LANDLOCK_ADD, ruleset, RULE_PATH, &rule, 0ul) != 0 && errno != EBADFD)
             error = errno;
     }
     if (error == 0 && (attributes.network & NETWORK_BIND) != 0) {
@@ -498,6 +511,9 @@ static const int calls_of_all[] = {
     SYS_rt_sigaction,
     SYS_rt_sigprocmask,
     SYS_rt_sigreturn,
+#ifdef SYS_sigreturn /* of a handler without SA_SIGINFO, on some processors */
+    SYS_sigreturn,
+#endif
     SYS_sigaltstack,
     SYS_tgkill,
     SYS_restart_syscall,
@@ -508,6 +524,9 @@ static const int calls_of_all[] = {
 #endif
     SYS_clock_getres,
     SYS_gettimeofday,
+#ifdef SYS_time
+    SYS_time,
+#endif
     SYS_nanosleep,
     SYS_clock_nanosleep,
 #ifdef SYS_clock_nanosleep_time64

@@ -30,6 +30,7 @@
 #define COMMON_CONFINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -49,11 +50,13 @@ enum confine_calls {
     CONFINE_CONNECTS = 4 /* creates sockets, resolves names (which loads libraries) */
 };
 
-enum { CONFINE_MAX_PATHS = 128, CONFINE_ANY_PORT = 1 << 16 };
+enum { CONFINE_ANY_PORT = 1 << 16 };
 
 struct confine_path {
     int fd;
     uint64_t rights;
+    dev_t device;
+    ino_t inode;
 };
 
 struct confine {
@@ -66,8 +69,8 @@ struct confine {
     uid_t uid;
     gid_t gid;
     bool has_noted;
-    unsigned path_count;
-    struct confine_path paths[CONFINE_MAX_PATHS];
+    size_t path_count;
+    struct confine_path *paths;
 };
 
 /* The default of --confine: auto, or off in a build whose instrumentation makes calls of its own. */

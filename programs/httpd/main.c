@@ -112,7 +112,11 @@ static void confine_files(struct options *options)
         confine_allow_replaced(confine, options->certificates[i], CONFINE_READ);
         if (options->keys[i] != NULL)
             confine_allow_replaced(confine, options->keys[i], CONFINE_READ);
+        if (options->statuses[i] != NULL)
+            confine_allow_replaced(confine, options->statuses[i], CONFINE_READ);
     }
+    if (options->key_log != NULL)
+        confine_allow_replaced(confine, options->key_log, CONFINE_WRITE);
     if (options->log != NULL && strcmp(options->log, "-") != 0)
         confine_allow_replaced(confine, options->log, CONFINE_WRITE);
     confine_limit_files(confine, options->port);

@@ -230,7 +230,11 @@ static void allow_files(struct confine *confine, const struct configuration *con
             confine_allow_replaced(confine, at->chain, CONFINE_READ);
             if (at->key != NULL)
                 confine_allow_replaced(confine, at->key, CONFINE_READ);
+            if (at->status != NULL)
+                confine_allow_replaced(confine, at->status, CONFINE_READ);
         }
+        if (listen->key_log != NULL)
+            confine_allow_replaced(confine, listen->key_log, CONFINE_WRITE);
     }
     for (const struct backend *backend = configuration->backends; backend != NULL;
          backend = backend->next) {

@@ -27,6 +27,7 @@
 enum { NOBODY = 65534, KILLED = 1000, DIFFERENT = 1 };
 
 static struct confine confine;
+static int pipes[2][2];
 static char inside[] = "/tmp/confine-inside-XXXXXX", outside[] = "/tmp/confine-outside-XXXXXX";
 
 /* ---- Children ---- */
@@ -211,6 +212,33 @@ static int files_that_are_replaced(void)
            expect(open("/dev/full", O_RDONLY | O_CLOEXEC), EACCES) | expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
 }
 
+/* As /dev/stdout may be: it has no directory, and can be opened again. */
+static int a_pipe_is_opened_again(void)
+{
+    char path[64];
+    if (pipe(pipes[0]) != 0)
+        return DIFFERENT;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", pipes[0][1]);
+    confine_init(&confine, "confine");
+    confine.mode = CONFINE_ON;
+    confine_allow_replaced(&confine, path, CONFINE_WRITE);
+    confine_limit_files(&confine, 0);
+    return expect(open(path, O_WRONLY | O_CLOEXEC), 0);
+}
+
+static int many_files(void)
+{
+    char path[64];
+    in_directory(path, sizeof path, inside, "new");
+    confine_init(&confine, "confine");
+    confine.mode = CONFINE_ON;
+    for (int i = 0; i < 3000; i++)
+        confine_allow_replaced(&confine, path, i % 2 == 0 ? CONFINE_READ : CONFINE_WRITE);
+    confine_limit_files(&confine, 0);
+    return expect(open_in(inside, "file", O_RDONLY), 0) | expect(open_in(inside, "new", O_WRONLY | O_CREAT), 0) |
+           expect(unlink(path), 0) | expect(open_in(outside, "file", O_RDONLY), EACCES);
+}
+
 static int without_limits(void)
 {
     const int before = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
@@ -254,6 +282,24 @@ static void a_file_may_be_replaced_by_another_of_its_name(void **state)
     (void)state;
     skip_without_landlock();
     assert_int_equal(in_a_child(files_that_are_replaced), 0);
+}
+
+static void a_pipe_can_be_allowed(void **state)
+{
+    (void)state;
+    skip_without_landlock();
+    if (access("/proc/self/fd", X_OK) != 0) {
+        print_message("/proc is missing\n");
+        skip();
+    }
+    assert_int_equal(in_a_child(a_pipe_is_opened_again), 0);
+}
+
+static void files_of_a_directory_count_once(void **state)
+{
+    (void)state;
+    skip_without_landlock();
+    assert_int_equal(in_a_child(many_files), 0);
 }
 
 static void is_left_as_it_is_when_off(void **state)
@@ -388,13 +434,29 @@ static int makes_a_thread(void)
     return result == name ? 0 : DIFFERENT;
 }
 
+static volatile sig_atomic_t signals_taken;
+
+static void take_signal(int number)
+{
+    (void)number;
+    signals_taken++;
+}
+
+/* (Without SA_SIGINFO: some processors return from it by another call.) */
+static int handles_a_signal(void)
+{
+    const struct sigaction action = {.sa_handler = take_signal};
+    sigaction(SIGUSR1, &action, NULL);
+    begin_calls(0);
+    raise(SIGUSR1);
+    return signals_taken == 1 ? 0 : DIFFERENT;
+}
+
 static int ends_by_abort(void)
 {
     begin_calls(0);
     abort();
 }
-
-static int pipes[2][2];
 
 /* Waits for a byte, and then executes a program. */
 static void *execute_later(void *unused)
@@ -448,12 +510,13 @@ static void memory_is_not_executed(void **state)
     assert_int_equal(in_a_child(loads_libraries), 0);
 }
 
-static void threads_and_abort_still_work(void **state)
+static void threads_signals_and_abort_still_work(void **state)
 {
     (void)state;
     skip_without_seccomp();
     skip_without_landlock();
     assert_int_equal(in_a_child(makes_a_thread), 0);
+    assert_int_equal(in_a_child(handles_a_signal), 0);
     assert_int_equal(in_a_child(ends_by_abort), KILLED + SIGABRT);
 }
 
@@ -661,12 +724,14 @@ int main(void)
         cmocka_unit_test(opens_only_files_below_what_it_is_given),
         cmocka_unit_test(writes_only_where_it_may),
         cmocka_unit_test(a_file_may_be_replaced_by_another_of_its_name),
+        cmocka_unit_test(a_pipe_can_be_allowed),
+        cmocka_unit_test(files_of_a_directory_count_once),
         cmocka_unit_test(is_left_as_it_is_when_off),
         cmocka_unit_test(connects_to_nothing_and_binds_one_port),
         cmocka_unit_test(calls_that_lead_out_kill),
         cmocka_unit_test(calls_that_are_not_listed_fail),
         cmocka_unit_test(memory_is_not_executed),
-        cmocka_unit_test(threads_and_abort_still_work),
+        cmocka_unit_test(threads_signals_and_abort_still_work),
         cmocka_unit_test(a_missing_part_is_noted_once_or_an_error),
         cmocka_unit_test(nothing_is_left_of_root),
         cmocka_unit_test(a_user_that_cannot_be_had_is_an_error),

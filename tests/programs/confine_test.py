@@ -64,8 +64,11 @@ class Server:
     def threads(self):
         """What the kernel says about each thread of the program; workers of a ring have no user code."""
         for thread in os.listdir(f"/proc/{self.process.pid}/task"):
-            with open(f"/proc/{self.process.pid}/task/{thread}/status", encoding="utf-8") as file:
-                status = dict(line.rstrip("\n").split(":", 1) for line in file)
+            try:
+                with open(f"/proc/{self.process.pid}/task/{thread}/status", encoding="utf-8") as file:
+                    status = dict(line.rstrip("\n").split(":", 1) for line in file)
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
             if not status["Name"].strip().startswith("iou-"):
                 yield {key: value.split() for key, value in status.items()}
 
@@ -150,7 +153,8 @@ def with_directory(test):
 def httpd_is_confined(directory):
     if reason := unless(absent("httpd"), lacks()):
         return reason
-    serves("httpd", ["--threads", "2", "--log", directory + "/log", directory], REQUEST, b"a page", ["--confine", "on"])
+    for log in (directory + "/log", "/proc/self/fd/1"):  # a file, and a pipe
+        serves("httpd", ["--threads", "2", "--log", log, directory], REQUEST, b"a page", ["--confine", "on"])
 
 
 @with_directory

@@ -5,8 +5,10 @@ import os
 import shutil
 import signal
 import ssl
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from harness import (PATIENCE, Httpd, Response, ask, certificate, check, equal, missing, openssl, read_all, read_exactly, run,
                      tests_of, wait_until_closed)
@@ -130,6 +132,23 @@ def secrets_are_logged_if_asked():
         with open(log, encoding="ascii") as file:
             check("CLIENT_TRAFFIC_SECRET_0 " in file.read())
         equal(os.stat(log).st_mode & 0o777, 0o600)
+
+
+def the_status_and_the_secrets_may_be_elsewhere():
+    """In directories of their own. A reload reads the status, and begins a new file of secrets."""
+    with tempfile.TemporaryDirectory(prefix="httpd-test-") as elsewhere:
+        log, status = os.path.join(elsewhere, "log", "secrets"), os.path.join(elsewhere, "status", "der")
+        os.mkdir(os.path.dirname(log))
+        os.mkdir(os.path.dirname(status))
+        shutil.copy(make_status("V"), status)
+        with Httpd({"a": TEXT}, ["--tls-ocsp", status, "--tls-key-log", log], tls=True) as httpd:
+            equal(httpd.curl("--tlsv1.3", "URL/a"), TEXT)
+            os.rename(log, log + ".1")
+            httpd.reload()
+            equal(httpd.curl("--tlsv1.3", "URL/a"), TEXT)
+            for path in (log, log + ".1"):
+                with open(path, encoding="ascii") as file:
+                    check("CLIENT_TRAFFIC_SECRET_0 " in file.read(), path)
 
 
 def openssl_and_gnutls_talk_to_it():

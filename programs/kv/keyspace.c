@@ -218,8 +218,6 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
     } else {
         keyspace_before_change(keyspace, *link);
         entry = *link;
-        release_collection(keyspace, entry);
-        entry->type = VALUE_STRING;
         if (!value_fits(entry, size)) {
             entry = table_grow_value(link, size, spare);
             if (entry == NULL)
@@ -227,6 +225,8 @@ struct entry *keyspace_upsert(struct keyspace *keyspace, struct bytes key, size_
             if (entry->expiry != 0)
                 keyspace->keys.expiries[entry->expiry - 1].entry = entry;
         }
+        release_collection(keyspace, entry); /* (whose entry is small, so it has only grown) */
+        entry->type = VALUE_STRING;
     }
     entry->value_size = (uint32_t)size;
     return entry;

@@ -39,9 +39,15 @@ def note_elements(client, name, number, acknowledged):
         assert len(replies[4]) == 3 and all(isinstance(reply, (int, bytes)) or is_refused(reply) for reply in replies[4][:2]), replies
     else:
         assert is_refused(replies[4]) or replies[4].startswith("EXECABORT"), replies
+    # without memory for a string, a list is still there
+    key = "over:" + name
+    client.call("DEL", key)
+    pushed, reply = client.call("RPUSH", key, number), client.call("SET", key, "x" * 300)
+    if pushed == 1 and isinstance(reply, Error) and reply.startswith("OOM"):
+        assert client.call("LRANGE", key, 0, -1) == [b"%d" % number], reply
 
 
-def write_and_note(server, name, acknowledged, enough):
+def write_and_note(server, name, acknowledged, enough, failures):
     """Writes increasing numbers under its name, and records the acknowledged ones; sometimes requests a rewrite of the file."""
     try:
         client = server.client()
@@ -56,6 +62,8 @@ def write_and_note(server, name, acknowledged, enough):
                 assert isinstance(reply, Error) and reply.startswith(("OOM", "MISCONF")), reply
     except (EOFError, OSError):
         pass
+    except Exception as failure: # (for the thread that waits)
+        failures.append(failure)
 
 
 def look_again(acknowledged):
@@ -73,16 +81,19 @@ def look_again(acknowledged):
 
 def live(before, environment, enough=60):
     """Runs a server with failures. Returns the acknowledged numbers, its exit status, and its stderr."""
-    acknowledged = {}
+    acknowledged, failures = {}, []
     server = Server("--append-only", path("file"), "--fsync", "always", before=before, environment=environment, says=True)
     if server.port is not None:
-        threads = [threading.Thread(target=write_and_note, args=(server, str(i), acknowledged, enough)) for i in range(4)]
+        threads = [threading.Thread(target=write_and_note, args=(server, str(i), acknowledged, enough, failures)) for i in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         shut_down(server)
-    return acknowledged, server.wait(), server.said()
+    status = server.wait()
+    if failures:
+        raise failures[0]
+    return acknowledged, status, server.said()
 
 
 def shut_down(server):

@@ -154,7 +154,8 @@ static inline void head_fields(struct second_head *head, struct piece rest, bool
             return;
         }
         struct piece value = head_trim((struct piece){colon + 1, line.size - name.size - 1});
-        bool has_tab = line.size > name.size + 1 && line.at[line.size - 1] == '\t';
+        const char *behind = value.at + value.size;
+        bool has_tab = memchr(behind, '\t', (size_t)(line.at + line.size - behind)) != NULL;
         if (!head_is_value(value) || (has_tab && head_is(name, "content-length")))
             head->is_wrong = true;
         head_note(head, name, value, is_request);

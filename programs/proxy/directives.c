@@ -204,6 +204,8 @@ static bool read_ocsp(struct reading *reading)
 
 static bool read_key_log(struct reading *reading)
 {
+    if (reading->listen->certificates == NULL)
+        return reading_fail(reading, reading->line, "key-log must follow a certificate");
     free(reading->listen->key_log);
     reading->listen->key_log = reading_copy(reading->words[1]);
     return true;

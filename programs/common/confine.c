@@ -271,12 +271,10 @@ void confine_allow(struct confine *confine, const char *path, unsigned access)
             return;
         }
     }
-    struct confine_path *paths =
-        realloc(confine->paths, (confine->path_count + 1) * sizeof *paths);
+    struct confine_path *paths = realloc(confine->paths, (confine->path_count + 1) * sizeof *paths);
     if (paths == NULL)
         confine_fail(confine, path, ENOMEM);
-    paths[confine->path_count++] =
-        (struct confine_path){fd, rights, status.st_dev, status.st_ino};
+    paths[confine->path_count++] = (struct confine_path){fd, rights, status.st_dev, status.st_ino};
     confine->paths = paths;
 }
 

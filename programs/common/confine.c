@@ -469,6 +469,10 @@ static const int calls_of_all[] = {
 #endif
     SYS_getdents64,
     SYS_readlinkat,
+#ifdef SYS_readlink /* older C libraries */
+    SYS_readlink,
+    SYS_lstat,
+#endif
     SYS_fcntl,
 #ifdef SYS_fcntl64
     SYS_fcntl64,
@@ -514,6 +518,9 @@ static const int calls_of_all[] = {
 #endif
     SYS_sigaltstack,
     SYS_tgkill,
+#ifdef SYS_tkill
+    SYS_tkill, /* musl's abort() */
+#endif
     SYS_restart_syscall,
     /* time, where the kernel's page for it does not have it */
     SYS_clock_gettime,

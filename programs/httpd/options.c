@@ -275,5 +275,7 @@ void options_read(struct options *options, int argc, char **argv)
         apply_option(options, code, code != '?' ? names[index].name : "");
     if (argc - optind != 1)
         command_line_reject("expected one DIRECTORY", "");
+    if (options->key_log != NULL && options->certificate_count == 0)
+        command_line_reject("--tls-key-log needs --tls-cert", "");
     options->directory = argv[optind];
 }

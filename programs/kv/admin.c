@@ -210,7 +210,7 @@ static void reply_hello(struct client *client)
 void command_hello(struct client *client)
 {
     size_t count = client->request.count;
-    struct bytes name = {NULL, 0};
+    struct bytes name = {NULL, 0}, user = {NULL, 0}, password = {NULL, 0};
     int64_t version = client->protocol;
     if (count > 1 &&
         (!number_read(client_argument(client, 1), &version) || version < 2 || version > 3)) {
@@ -220,9 +220,8 @@ void command_hello(struct client *client)
     for (size_t i = 2; i < count;) {
         struct bytes word = client_argument(client, i);
         if (bytes_are(word, "AUTH") && i + 2 < count) {
-            if (!authenticate(client, client_argument(client, i + 1),
-                              client_argument(client, i + 2)))
-                return;
+            user = client_argument(client, i + 1);
+            password = client_argument(client, i + 2);
             i += 3;
         } else if (bytes_are(word, "SETNAME") && i + 1 < count &&
                    is_name(client_argument(client, i + 1))) {
@@ -234,6 +233,8 @@ void command_hello(struct client *client)
             return;
         }
     }
+    if (password.data != NULL && !authenticate(client, user, password))
+        return;
     if (!client->is_authenticated) {
         REPLY(client, "-NOAUTH HELLO must be called with the client already authenticated, "
                       "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "

@@ -287,7 +287,7 @@ static bool cookie_is_public(const bide_http_cookies *jar, bide_slice domain)
 {
     char text[COOKIE_MAX_ATTRIBUTE + 1];
     if (jar->options.is_public_suffix == NULL)
-        return memchr(domain.data, '.', domain.size) == NULL;
+        return memchr(domain.data, '.', domain.size - 1) == NULL; /* ("test." has one label too) */
     for (size_t i = 0; i < domain.size; i++)
         text[i] = http_lower(domain.data[i]);
     text[domain.size] = '\0';

@@ -236,6 +236,7 @@ static void http_replaces_no_secure_cookie(void **state)
     assert_int_equal(set(jar, "http://a.test/", "n=; Path=/x; Max-Age=0"), -EPERM);
     assert_int_equal(set(jar, "http://a.test/", "n=w; Path=/"), 0);
     assert_int_equal(set(jar, "http://other.test/", "n=w; Path=/x"), 0);
+    assert_int_equal(set(jar, "http://dot.test./", "n=w; Domain=test."), -EPERM);
     assert_string_equal(sent(jar, "https://a.test/x"), "n=v; n=w");
     assert_int_equal(set(jar, "https://a.test/", "n=u; Path=/x"), 0);
     assert_string_equal(sent(jar, "http://a.test/x"), "n=u; n=w");

@@ -33,6 +33,8 @@ def test_a_password_is_asked_for():
             assert client.call("AUTH", "other", "secret word") == WRONGPASS
             assert client.call("HELLO", "3").startswith("NOAUTH HELLO must be called")
             assert client.call("HELLO", "3", "AUTH", "default", "wrong") == WRONGPASS
+            assert client.call("HELLO", "3", "AUTH", "default", "secret word", "X").startswith("ERR Syntax error in HELLO")
+            assert client.call("GET", "a") == NOAUTH # nothing of it counts
             assert client.call("AUTH", "a", "b", "c") == Error("ERR wrong number of arguments for 'AUTH' command")
             assert client.call("PING") == NOAUTH
             assert client.call("AUTH", "secret word") == "OK"

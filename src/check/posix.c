@@ -431,6 +431,8 @@ WEAK int pthread_key_delete(pthread_key_t key)
 {
     if (IS_OUTSIDE)
         return HIDDEN(pthread_key_delete)(key);
+    if (key >= THREADS * KEYS)
+        return EINVAL;
     begin_plain_act();
     specific[key / KEYS].destructors[key % KEYS] = NULL;
     return 0;

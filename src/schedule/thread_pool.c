@@ -67,9 +67,12 @@ static void *pool_worker_main(void *argument)
     return NULL;
 }
 
+/* Some of its threads could not be started. */
 static void pool_end_all(void *argument)
 {
-    bide_pool_end_(argument);
+    bide_thread_pool *pool = argument;
+    bide_atomic_store(&pool->halted, 1, relaxed);
+    bide_pool_end_(pool);
 }
 
 static void pool_init_worker(bide_thread_pool *pool, unsigned index)
@@ -191,7 +194,7 @@ static void pool_init(bide_thread_pool *pool)
     pool->passed = NULL;
     pool->first_idle = NULL;
     pool->timekeeper = NULL;
-    pool->ending = false;
+    pool->ending = pool->is_over = false;
     for (unsigned i = 0; i < pool->places; i++)
         pool_init_worker(pool, i);
     bide_pool_init_spares_(pool);

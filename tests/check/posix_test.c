@@ -487,6 +487,12 @@ static void set_key(void *p)
     bide_check_assert(pthread_key_create(&s->key, destroy_value) == 0);
 }
 
+static void delete_no_key(void *p)
+{
+    (void)p;
+    bide_check_assert(pthread_key_delete(1000) == EINVAL);
+}
+
 static void keep_specific_value(void *p)
 {
     STATE;
@@ -746,6 +752,7 @@ static const row rows[] = {
      .scenario = {.setup = set_key,
                   .threads = {keep_specific_value, keep_specific_value},
                   .finish = both_values_ended}},
+    {.name = "a key that is none", .scenario = {.threads = {delete_no_key}}},
     {.name = "a sleep is a pause", .scenario = {.threads = {sleep_until_told, tell}}},
     {.name = "what has no model",
      .scenario = {.threads = {kill_itself}},

@@ -458,6 +458,21 @@ static void block_while_it_ends(void *p)
     end_turn(s);
 }
 
+/* The second region begins when the pool may be ending already. */
+static void block_twice_while_it_ends(void *p)
+{
+    state *s = p;
+    bide_blocking_region region;
+    bide_pool_enter_(&s->pool->workers[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        bide_check_assert(bide_blocking_here_begin(&region) == 0);
+        post(s, i);
+        await_word(&s->jobs[i].done, 1);
+        bide_blocking_here_end(&region);
+    }
+    end_turn(s);
+}
+
 /* The second region begins while the spare worker acts still, or is about to be dormant. */
 static void block_twice(void *p)
 {
@@ -512,6 +527,8 @@ REGION_SCENARIO(blocked_at_end, "a_worker_that_blocks_has_its_spare_one_until_it
                 one_worker_and_a_spare_one, block_while_it_ends, spare_work, end);
 REGION_SCENARIO(blocked_after_end, "a_pool_that_ends_has_spare_workers", one_worker_and_a_spare_one,
                 end, spare_work, block_while_it_ends);
+REGION_SCENARIO(blocked_again_after_end, "a_pool_that_ends_has_a_spare_worker_for_each_region",
+                one_worker_and_a_spare_one, end, spare_work, block_twice_while_it_ends);
 REGION_SCENARIO(blocked_twice, "a_spare_worker_serves_one_region_after_another",
                 one_worker_and_a_spare_one, spare_work, block_twice);
 REGION_SCENARIO(retired, "a_spare_worker_leaves_nothing_behind", one_worker_a_spare_one_and_jobs,
@@ -624,7 +641,7 @@ int main(int argc, char **argv)
         &both, &posted_to_two, &posted_to_meet, &pushed_to_meet, &timed_by_one, &timed_again, NULL};
 #elif SPARE
     static const bide_check_scenario *const all[] = {
-        &blocked, &blocked_at_end, &blocked_after_end, &blocked_twice, &retired, NULL};
+        &blocked, &blocked_at_end, &blocked_after_end, &blocked_again_after_end, &blocked_twice, &retired, NULL};
 #else
     static const bide_check_scenario *const all[] = {
         &ended,       &posted,  &pushed, &handed_over, &stolen_to_meet, &timed, &created,

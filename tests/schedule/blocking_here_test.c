@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <unistd.h>
 
 static bide_thread_pool *create(unsigned threads, unsigned spares)
 {
@@ -628,6 +629,49 @@ static void a_pool_that_ends_still_runs_what_a_region_waits_for(void **state)
     }
 }
 
+/* The second region begins when its pool ends already, and the first may have had the only spare thread. */
+static void block_for_a_moment(void *argument)
+{
+    struct ending *self = argument;
+    count(self->begun);
+    block_until(UNTIL(self->goes_on, 1));
+    usleep(1000);
+}
+
+static void post_again(void *argument)
+{
+    struct ending *self = argument;
+    begin_counting(&self->counting, self->pool, &self->done);
+    block_until(UNTIL(&self->done, 1));
+}
+
+bide_coroutine(ending_again_body)
+{
+    bide_begin(ending_again_body, struct ending * self);
+    bide_blocking_here(block_for_a_moment, self);
+    usleep(1000);
+    bide_blocking_here(post_again, self);
+    bide_end();
+}
+
+static void a_pool_that_ends_has_a_spare_thread_for_each_further_region(void **state)
+{
+    (void)state;
+    unsigned rounds = rounds_of(10);
+    for (unsigned round = 0; round < rounds; round++) {
+        counter begun = {0}, goes_on = {0};
+        bide_spawned spawned;
+        bide_thread_pool *pool = create(1 + round % 2, 1);
+        bide_context context = context_of(pool);
+        struct ending ending = {.pool = pool, .begun = &begun, .goes_on = &goes_on};
+        bide_spawn(&spawned, &context, bide_task_init(&ending.task, &ending_again_body));
+        schedule_until(counted(&begun) == 1);
+        count(&goes_on);
+        bide_thread_pool_destroy(pool);
+        assert_int_equal(counted(&ending.done), 1);
+    }
+}
+
 static void a_shutdown_counts_a_thread_that_blocks(void **state)
 {
     (void)state;
@@ -801,6 +845,7 @@ int main(void)
         cmocka_unit_test(a_pool_of_loops_and_too_many_are_EINVAL),
         cmocka_unit_test(without_another_spare_thread_it_is_EAGAIN),
         cmocka_unit_test(a_pool_that_ends_still_runs_what_a_region_waits_for),
+        cmocka_unit_test(a_pool_that_ends_has_a_spare_thread_for_each_further_region),
         cmocka_unit_test(a_shutdown_counts_a_thread_that_blocks),
         cmocka_unit_test(misuse_is_reported),
         cmocka_unit_test(coroutines_that_block_for_each_other_all_end),

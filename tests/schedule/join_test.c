@@ -340,7 +340,12 @@ static void joins_nest_on_small_stacks(void **state)
     bide_thread_pool_destroy(pool);
 }
 
-/* What a function uses between two joins: almost a tenth of the stack. */
+/*
+ * What a function uses between two joins: almost a tenth of the stack. The stack is large, because thread-local
+ * variables stand on it too: those of ThreadSanitizer have most of a megabyte.
+ */
+enum { HUNGRY_STACK = 4 << 20 };
+
 struct hungry {
     unsigned depth, ended;
 };
@@ -348,7 +353,7 @@ struct hungry {
 static void go_down_hungrily(void *argument)
 {
     struct hungry *self = argument;
-    volatile char stack[DEEP_STACK / 11];
+    volatile char stack[HUNGRY_STACK / 11];
     stack[0] = stack[sizeof stack - 1] = 1;
     if (self->depth-- != 0)
         bide_join(go_down_hungrily, self, pass_nothing, NULL);
@@ -363,7 +368,7 @@ static void functions_between_joins_may_use_almost_a_tenth_of_the_stack(void **s
         skip();
     for (unsigned threads = 1; threads <= 2; threads++) {
         bide_thread_pool *pool;
-        const bide_thread_pool_options options = {.threads = threads, .stack_size = DEEP_STACK};
+        const bide_thread_pool_options options = {.threads = threads, .stack_size = HUNGRY_STACK};
         struct hungry hungry = {.depth = DEPTH};
         assert_int_equal(bide_thread_pool_create_with(&pool, &options), 0);
         bide_call_in(pool, go_down_hungrily, &hungry);

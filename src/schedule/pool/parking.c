@@ -361,12 +361,10 @@ bool bide_pool_sleep_(bide_pool_worker *worker)
     return true;
 }
 
-void bide_pool_end_(bide_thread_pool *pool)
+/* (Woken under the lock: with spare workers they may fall asleep again.) */
+static void wake_idle(bide_thread_pool *pool)
 {
-    pthread_mutex_lock(&pool->lock);
-    pool->ending = true;
-    while (pool->first_idle !=
-           NULL) { /* (woken under the lock: while a region lasts, they may fall asleep again) */
+    while (pool->first_idle != NULL) {
         bide_pool_worker *worker = pool->first_idle;
         idle_remove(pool, worker);
         if (pool->driver != NULL)
@@ -375,6 +373,22 @@ void bide_pool_end_(bide_thread_pool *pool)
             bide_platform.wake(&worker->parked, 1);
     }
     bide_assert(pool->timekeeper == NULL);
+}
+
+void bide_pool_end_all_(bide_thread_pool *pool)
+{
+    pool->is_over = true;
+    wake_idle(pool);
     bide_pool_end_dormant_(pool);
+}
+
+void bide_pool_end_(bide_thread_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->ending = true;
+    if (pool->places == pool->count || bide_atomic_load(&pool->halted, relaxed) != 0)
+        bide_pool_end_all_(pool);
+    else
+        wake_idle(pool); /* the last that falls asleep ends all: D of spare.c */
     pthread_mutex_unlock(&pool->lock);
 }

@@ -8,7 +8,7 @@
  *
  *     DORMANT --a region begins--> ACTS --no region needs it--> DORMANT
  *        |                           |
- *        +--nobody works, or halted--+--the pool ends--> ENDS
+ *        +---------------------------+--the pool ends--> ENDS
  *
  *     parked   DORMANT or ENDS; 0 while it acts, or what it is in the idle set (parking.c)
  *
@@ -27,9 +27,10 @@
  *    heavy fence, and has waked another for what there is, or for the timers. It falls asleep in no other sense. All that
  *    could rely on it being awake rely on the worker whose region has ended too: that one sleeps only after it
  *    has looked (1, 2), and it is in its turn or later.
- * D. While a worker blocks, none ends its thread (bide_pool_is_ending_): what the region waits for may be posted still.
- *    The end of the last region ends those that sleep. A dormant worker ends when nobody works any more: so whoever works
- *    finds it, also while the pool ends. If the pool is halted, nothing more runs, and all end.
+ * D. While the pool ends, no worker ends its thread as long as one of them is in a turn (bide_pool_is_ending_): it may
+ *    begin a region still, and wait there for what is posted. So they sleep, and spare ones that act go on acting. The
+ *    last that would fall asleep finds all others in the idle set, or dormant: nothing runs any more, and nothing is
+ *    ready. It ends them all. If the pool is halted, nothing more runs, and all end.
  * E. `parked` is relaxed: a spare worker that was woken concludes nothing from it, and takes the lock before it takes
  *    what was injected. One that reads an old value waits on the word, whose value has changed.
  *
@@ -65,7 +66,6 @@ static bide_pool_worker *spare_take_dormant(bide_thread_pool *pool)
     pool->first_dormant = spare->next_idle;
     bide_atomic_store(&spare->parked, 0, relaxed); /* E */
     bide_atomic_fetch_add(&pool->acting, 1, relaxed);
-    pool->working++;
     return spare;
 }
 
@@ -84,16 +84,26 @@ static bool spare_inject_all(bide_pool_worker *worker)
     return all.first != NULL;
 }
 
+/* The calling worker is awake. */
+static bool is_another_awake(bide_thread_pool *pool)
+{
+    uint32_t workers = pool->count + bide_atomic_load(&pool->acting, relaxed);
+    return bide_pool_sleeping_(bide_atomic_load(&pool->idle, relaxed)) + 1 != workers;
+}
+
 bool bide_pool_is_ending_(bide_thread_pool *pool)
 {
-    return pool->ending && (bide_atomic_load(&pool->blocking, relaxed) == 0 || /* D */
-                            bide_atomic_load(&pool->halted, relaxed) != 0);
+    if (!pool->ending || pool->is_over)
+        return pool->ending;
+    if (is_another_awake(pool)) /* D */
+        return false;
+    bide_assert(bide_atomic_load(&pool->blocking, relaxed) == 0);
+    bide_pool_end_all_(pool);
+    return true;
 }
 
 void bide_pool_end_dormant_(bide_thread_pool *pool)
 {
-    if (pool->working != 0 && bide_atomic_load(&pool->halted, relaxed) == 0)
-        return;
     while (pool->first_dormant != NULL) {
         bide_pool_worker *spare = pool->first_dormant;
         pool->first_dormant = spare->next_idle;
@@ -107,7 +117,6 @@ void bide_pool_end_dormant_(bide_thread_pool *pool)
 void bide_pool_init_spares_(bide_thread_pool *pool)
 {
     pool->first_dormant = NULL;
-    pool->working = pool->count;
     bide_atomic_init(&pool->blocking, 0);
     bide_atomic_init(&pool->acting, 0);
     bide_atomic_init(&pool->stand_ins, 0);
@@ -135,23 +144,9 @@ bool bide_pool_retire_(bide_pool_worker *worker)
             woken = bide_pool_pop_sleeper_(pool);
         spare_make_dormant(worker);
         bide_atomic_fetch_sub(&pool->acting, 1, relaxed);
-        pool->working--;
-        bide_assert(pool->working != 0);
     }
     bide_pool_unlock_and_wake_(pool, woken);
     return retires;
-}
-
-void bide_pool_leave_(bide_pool_worker *worker)
-{
-    bide_thread_pool *pool = worker->pool;
-    if (pool->places == pool->count)
-        return;
-    pthread_mutex_lock(&pool->lock);
-    bide_assert(pool->working != 0);
-    pool->working--;
-    bide_pool_end_dormant_(pool);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- Regions ---- */
@@ -181,10 +176,8 @@ static void region_end(bide_thread_pool *pool)
     pthread_mutex_lock(&pool->lock);
     uint32_t blocking = bide_atomic_fetch_sub(&pool->blocking, 1, relaxed);
     bide_assert(blocking != 0);
-    bool is_last = pool->ending && blocking == 1;
+    (void)blocking;
     pthread_mutex_unlock(&pool->lock);
-    if (is_last)
-        bide_pool_end_(pool); /* D */
 }
 
 int bide_blocking_here_begin(bide_blocking_region *region)

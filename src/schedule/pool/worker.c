@@ -432,8 +432,6 @@ bool bide_pool_work_(bide_pool_worker *worker)
             break;
     }
     bide_assert(!worker->is_searching);
-    if (!retires)
-        bide_pool_leave_(worker);
     bide_pool_enter_(NULL);
     return retires;
 }

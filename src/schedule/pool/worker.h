@@ -180,10 +180,10 @@ struct bide_thread_pool {
     bide_pool_worker *first_idle;
     bide_pool_worker *timekeeper; /* one of the idle set, or NULL */
     bool ending;
+    bool is_over; /* all its threads end: nothing runs any more, or it is halted */
 
     /* Regions, and the spare workers (spare.c). Under the lock; the atomics are hints to threads without. */
     bide_pool_worker *first_dormant;
-    unsigned working; /* workers that are in bide_pool_work_, or will be before they see an end */
     bide_atomic(uint32_t) blocking; /* workers that are in a region */
     bide_atomic(
         uint32_t) acting; /* spare workers that are not dormant; never fewer than `blocking` */
@@ -362,6 +362,9 @@ bool bide_pool_sleep_(bide_pool_worker *worker);
 /* Makes all workers return from bide_pool_work_ when they are out of work. */
 void bide_pool_end_(bide_thread_pool *pool);
 
+/* The same at once, whatever they have. Under the lock. */
+void bide_pool_end_all_(bide_thread_pool *pool);
+
 /* ---- spare.c ---- */
 
 /* Makes all spare workers dormant. Before the pool is shared. */
@@ -381,13 +384,10 @@ bool bide_pool_retire_(bide_pool_worker *worker);
 /* Sleeps while the worker is dormant. False: the pool has ended. The worker's thread. */
 bool bide_pool_await_region_(bide_pool_worker *worker);
 
-/* The worker leaves bide_pool_work_. Its thread. */
-void bide_pool_leave_(bide_pool_worker *worker);
-
-/* Ends the dormant workers, if nobody can need them any more. Under the lock. */
+/* Ends the dormant workers. Under the lock. */
 void bide_pool_end_dormant_(bide_thread_pool *pool);
 
-/* Whether a worker without work ends. Under the lock. */
+/* Whether the calling worker, which is out of work, ends. Under the lock. */
 bool bide_pool_is_ending_(bide_thread_pool *pool);
 
 /* ---- shutdown.c ---- */

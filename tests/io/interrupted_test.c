@@ -19,6 +19,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
@@ -52,10 +53,28 @@ ssize_t __wrap_read(int fd, void *data, size_t size);
 ssize_t __real_write(int fd, const void *data, size_t size);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
 
+/*
+ * A signal is sent again and again until the call has returned, so it may interrupt the call itself, or
+ * cut it short. So signals are blocked in the thread, until its next call that is replaced.
+ */
+static void block_signals(bool blocks)
+{
+    static _Thread_local bool are_blocked;
+    static _Thread_local sigset_t before;
+    sigset_t all;
+    if (blocks == are_blocked)
+        return;
+    sigfillset(&all);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, blocks ? &all : &before, blocks ? &before : NULL),
+                     0);
+    are_blocked = blocks;
+}
+
 /* Returns whether the call is to be made; otherwise it fails with errno. */
 static bool is_made(const char *name)
 {
     char byte;
+    block_signals(false);
     int mode = bide_atomic_load(&calls.mode, acquire);
     if (mode == NOT_REPLACED || strcmp(name, calls.name) != 0)
         return true;
@@ -70,6 +89,7 @@ static bool is_made(const char *name)
     }
     ssize_t result = __real_read(calls.gate[0], &byte, 1);
     assert_true(result == -1 && errno == EINTR);
+    block_signals(mode == DONE);
     return mode == DONE;
 }
 

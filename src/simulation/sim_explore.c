@@ -61,11 +61,11 @@ static void explorer_child_fails(bide_sim_loop *loop, bide_sim_failure failure, 
  */
 static BIDE_NOINLINE int explorer_call_body(explorer *self, bide_sim_loop *loop)
 {
-    volatile char below[1 << 15];
-    below[0] = 0;
-    below[sizeof below - 1] = 0;
+    char below[1 << 15];
+    __asm__ volatile("" : : "r"(below) : "memory"); /* keeps all of it */
     int status = self->body(loop, self->options->argument);
-    return status + below[0];
+    __asm__ volatile("" : : "r"(below) : "memory"); /* and the call is none in tail position */
+    return status;
 }
 
 static bide_sim_failure explorer_run(explorer *self, bide_sim_loop *loop, int *status)

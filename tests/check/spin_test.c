@@ -31,7 +31,8 @@ typedef struct state {
 
 /*
  * The numbers are exact with GCC. Clang compiles the first round of a loop separately, so an execution or two more may be
- * run before the loop is found. With AddressSanitizer in the checker, rounds are compared by their states alone.
+ * run before the loop is found. With AddressSanitizer in the checker, rounds are compared by their states alone: there
+ * may be more executions (CLH with clang: 24 instead of 6), but the orders are the same.
  */
 #ifdef __clang__
 enum { MORE = 8 };
@@ -268,7 +269,9 @@ static void each_lock_is_taken_in_each_order_once(void **unused)
         assert_int_equal(r.finding, BIDE_CHECK_NOTHING);
         assert_int_equal(r.outcomes_count, locks[i].orders);
         /* (fewer, if a round in which a compare-exchange failed is found to be unneeded) */
-        assert_in_range(r.executions, locks[i].orders, locks[i].executions + MORE);
+        assert_true(r.executions >= locks[i].orders);
+        if (__asan_init == NULL)
+            assert_true(r.executions <= locks[i].executions + MORE);
         assert_false(r.is_unfinished);
         bide_check_result_free(&r);
     }
@@ -594,7 +597,7 @@ static void no_behaviour_is_lost_in_random_programs(void **unused)
 {
     (void)unused;
     uint64_t random = testing_seed();
-    unsigned compared = 0, stuck = 0, fewer = 0, rounds = rounds_of(1500);
+    unsigned compared = 0, stuck = 0, fewer = 0, rounds = rounds_of(__asan_init == NULL ? 1500 : 200);
     for (unsigned i = 0; i < rounds; i++) {
         unsigned threads = 2 + (unsigned)(testing_random(&random) % 2);
         make_program(&random, threads);

@@ -152,6 +152,12 @@ static int failed(lock_try how, int busy)
 
 /* ---- Mutexes ---- */
 
+/* A mutex of that type knows its owner. */
+static bool knows_owner(int type)
+{
+    return type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK;
+}
+
 int lock_mutex(uintptr_t mutex, int type, lock_try how, bide_check_site_ *site)
 {
     operation op = {.site = site, .step = STEP_LOCK, .wait = WAIT_UNTIL_EQUAL, .expected = 0};
@@ -175,7 +181,7 @@ int lock_release_mutex(uintptr_t mutex, int type, bide_check_site_ *site)
     operation op = {.site = site, .step = STEP_UNLOCK, .order = bide_check_release_};
     held_lock *l = find_held(mutex);
     if (l == NULL) {
-        if (type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK)
+        if (knows_owner(type))
             return EPERM;
         found_misuse(mutex, site, "unlocks", "it does not hold");
     }
@@ -184,6 +190,22 @@ int lock_release_mutex(uintptr_t mutex, int type, bide_check_site_ *site)
     no_longer_held(l);
     write_word(&op, mutex, LOCK_SIZE, 0, NULL);
     return 0;
+}
+
+/* A waiter enlists before it unlocks the mutex, so it misses no signal that is sent under the mutex. */
+int lock_wait(uintptr_t condition, uintptr_t mutex, int type, bool has_deadline,
+              bide_check_site_ *site)
+{
+    if (find_held(mutex) == NULL) {
+        if (knows_owner(type))
+            return EPERM;
+        found_misuse(mutex, site, "waits with", "it does not hold");
+    }
+    sleepers_enlist(condition, site);
+    lock_release_mutex(mutex, type, site);
+    int status = sleepers_wait(condition, site, has_deadline);
+    lock_mutex(mutex, type, LOCK_WAIT, site);
+    return -status;
 }
 
 void lock_create(uintptr_t lock, bide_check_site_ *site)

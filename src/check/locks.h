@@ -43,6 +43,13 @@ typedef enum lock_try {
 int lock_mutex(uintptr_t mutex, int type, lock_try how, bide_check_site_ *site);
 int lock_release_mutex(uintptr_t mutex, int type, bide_check_site_ *site);
 
+/*
+ * Sleeps on a condition without the mutex, and locks it again. EPERM (a mutex of a type that is told about it is not
+ * the thread's: nothing is done; of another type: misuse), ETIMEDOUT.
+ */
+int lock_wait(uintptr_t condition, uintptr_t mutex, int type, bool has_deadline,
+              bide_check_site_ *site);
+
 /* EBUSY, EDEADLK (the thread has it to write), ETIMEDOUT. */
 int lock_read(uintptr_t rw_lock, lock_try how, bide_check_site_ *site);
 int lock_write(uintptr_t rw_lock, lock_try how, bide_check_site_ *site);

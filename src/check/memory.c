@@ -223,24 +223,18 @@ void memory_restore(void)
     }
 }
 
-void memory_describe(uintptr_t address, char *text, size_t size)
+/* The block that begins at the address, or else NULL. */
+static heap_block *find_block(const void *memory)
 {
-    if (address >= (uintptr_t)model.begin && address < (uintptr_t)model.begin + state_size) {
-        snprintf(text, size, "byte %zu of the state", (size_t)(address - (uintptr_t)model.begin));
-        return;
-    }
     for (unsigned i = 0; i < blocks_count; i++) {
-        uintptr_t begin = (uintptr_t)blocks[i].memory;
-        if (address >= begin && address < begin + blocks[i].size) {
-            snprintf(text, size, "byte %zu of a block of %zu", (size_t)(address - begin),
-                     blocks[i].size);
-            return;
-        }
+        if (blocks[i].memory == memory)
+            return &blocks[i];
     }
-    snprintf(text, size, is_in(&model, address) ? "a stack" : "a static variable");
+    return NULL;
 }
 
-void memory_describe_outside(uintptr_t address, char *text, size_t size)
+/* The last block that begins at the address or before, or else NULL. */
+static const heap_block *find_block_before(uintptr_t address)
 {
     const heap_block *before = NULL;
     for (unsigned i = 0; i < blocks_count; i++) {
@@ -248,6 +242,27 @@ void memory_describe_outside(uintptr_t address, char *text, size_t size)
         if ((uintptr_t)b->memory <= address && (before == NULL || b->memory > before->memory))
             before = b;
     }
+    return before;
+}
+
+void memory_describe(uintptr_t address, char *text, size_t size)
+{
+    if (address >= (uintptr_t)model.begin && address < (uintptr_t)model.begin + state_size) {
+        snprintf(text, size, "byte %zu of the state", (size_t)(address - (uintptr_t)model.begin));
+        return;
+    }
+    const heap_block *b = find_block_before(address);
+    if (b != NULL && address - (uintptr_t)b->memory < b->size) {
+        snprintf(text, size, "byte %zu of a block of %zu", (size_t)(address - (uintptr_t)b->memory),
+                 b->size);
+        return;
+    }
+    snprintf(text, size, is_in(&model, address) ? "a stack" : "a static variable");
+}
+
+void memory_describe_outside(uintptr_t address, char *text, size_t size)
+{
+    const heap_block *before = find_block_before(address);
     if (before == NULL)
         snprintf(text, size, "memory that is not allocated");
     else
@@ -276,14 +291,12 @@ void *memory_allocate(size_t alignment, size_t size)
 bool memory_free(const void *memory, size_t *size)
 {
     execution_end_trial();
-    for (unsigned i = 0; i < blocks_count; i++) {
-        if (blocks[i].memory == memory) {
-            *size = blocks[i].size;
-            blocks[i].is_freed = true;
-            return true;
-        }
-    }
-    return false;
+    heap_block *b = find_block(memory);
+    if (b == NULL)
+        return false;
+    *size = b->size;
+    b->is_freed = true;
+    return true;
 }
 
 bool memory_is_in_heap(const void *memory)
@@ -294,11 +307,8 @@ bool memory_is_in_heap(const void *memory)
 
 size_t memory_block_size(const void *memory)
 {
-    for (unsigned i = 0; i < blocks_count; i++) {
-        if (blocks[i].memory == memory)
-            return blocks[i].size;
-    }
-    return 0;
+    const heap_block *b = find_block(memory);
+    return b == NULL ? 0 : b->size;
 }
 
 unsigned memory_leaked(size_t *bytes)

@@ -44,9 +44,10 @@ static any_function hidden_function(const char *name)
 {
     any_function function;
     void *found = NULL;
-#if defined __GLIBC__ && defined __x86_64__
+#ifdef __GLIBC__
     if (strncmp(name, "pthread_cond_", 13) == 0)
-        found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2"); /* not the older ones */
+        found =
+            dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2"); /* not the older ones, where there are any */
 #endif
     if (found == NULL)
         found = dlsym(RTLD_NEXT, name);
@@ -58,7 +59,16 @@ static any_function hidden_function(const char *name)
     return function;
 }
 
-#define HIDDEN(name)    ((__typeof__(&(name)))hidden_function(#name))
+#define HIDDEN(name)                                                   \
+    __extension__({                                                    \
+        static any_function hidden_;                                   \
+        any_function f_ = __atomic_load_n(&hidden_, __ATOMIC_RELAXED); \
+        if (f_ == NULL) {                                              \
+            f_ = hidden_function(#name);                               \
+            __atomic_store_n(&hidden_, f_, __ATOMIC_RELAXED);          \
+        }                                                              \
+        (__typeof__(&(name)))f_;                                       \
+    })
 #define IS_OUTSIDE      (!execution_is_in_scenario())
 #define ADDRESS(object) ((uintptr_t)(object))
 
@@ -122,12 +132,7 @@ WEAK int pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 static int wait_on(void *condition, void *mutex, bool has_deadline, bide_check_site_ *site)
 {
-    int type = posix_type_of(mutex);
-    sleepers_enlist(ADDRESS(condition), site);
-    lock_release_mutex(ADDRESS(mutex), type, site);
-    int status = sleepers_wait(ADDRESS(condition), site, has_deadline);
-    lock_mutex(ADDRESS(mutex), type, LOCK_WAIT, site);
-    return -status;
+    return lock_wait(ADDRESS(condition), ADDRESS(mutex), posix_type_of(mutex), has_deadline, site);
 }
 
 WEAK int pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)

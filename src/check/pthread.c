@@ -72,15 +72,11 @@ int bide_check_mutex_unlock_(bide_check_site_ *site, pthread_mutex_t *mutex)
     return lock_release_mutex((uintptr_t)mutex, posix_type_of(mutex), site);
 }
 
-/* A waiter enlists before it unlocks the mutex, so it misses no signal that is sent under the mutex. */
 static int cond_wait(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex,
                      bool has_deadline)
 {
-    sleepers_enlist((uintptr_t)condition, site);
-    bide_check_mutex_unlock_(site, mutex);
-    int status = sleepers_wait((uintptr_t)condition, site, has_deadline);
-    bide_check_mutex_lock_(site, mutex);
-    return -status;
+    return lock_wait((uintptr_t)condition, (uintptr_t)mutex, posix_type_of(mutex), has_deadline,
+                     site);
 }
 
 int bide_check_cond_wait_(bide_check_site_ *site, pthread_cond_t *condition, pthread_mutex_t *mutex)

@@ -27,6 +27,7 @@ typedef struct state {
     pthread_key_t key;
     mtx_t c11;
     cnd_t condition;
+    pthread_cond_t posix_condition;
     int value, other, count;
     atomic_int word;
     int *block;
@@ -197,6 +198,21 @@ static void lock_for_another(void *p)
     atomic_store(&s->word, 1);
     while (atomic_load(&s->word) == 1)
         bide_cpu_relax();
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void wait_without_the_mutex(void *p)
+{
+    STATE;
+    pthread_cond_wait(&s->posix_condition, &s->mutex);
+}
+
+static void be_told_that_it_is_not_held(void *p)
+{
+    STATE;
+    bide_check_assert(pthread_cond_wait(&s->posix_condition, &s->mutex) == EPERM);
+    bide_check_assert(pthread_cond_timedwait(&s->posix_condition, &s->mutex, &long_ago) == EPERM);
+    pthread_mutex_lock(&s->mutex); /* it is free */
     pthread_mutex_unlock(&s->mutex);
 }
 
@@ -520,6 +536,13 @@ static void tell(void *p)
     atomic_store(&s->word, 1);
 }
 
+static void try_to_join(void *p)
+{
+    void *result;
+    (void)p;
+    pthread_tryjoin_np(pthread_self(), &result);
+}
+
 static void kill_itself(void *p)
 {
     (void)p;
@@ -693,6 +716,14 @@ static const row rows[] = {
      .scenario = {.threads = {lock_only}},
      .finding = BIDE_CHECK_MISUSE,
      .words = "thread 1 ends while it holds the lock at byte 0 of the state"},
+    {.name = "a wait with a mutex that is not held",
+     .scenario = {.threads = {wait_without_the_mutex}},
+     .finding = BIDE_CHECK_MISUSE,
+     .words = "thread 1 waits with byte 0 of the state, which it does not hold, at "},
+    {.name = "the same, of a mutex that checks",
+     .scenario = {.setup = set_error_check, .threads = {be_told_that_it_is_not_held}}},
+    {.name = "the same, of a recursive mutex",
+     .scenario = {.setup = set_recursive, .threads = {be_told_that_it_is_not_held}}},
     {.name = "a mutex that is locked is destroyed",
      .scenario = {.threads = {lock_and_destroy}},
      .finding = BIDE_CHECK_MISUSE,
@@ -758,6 +789,10 @@ static const row rows[] = {
      .scenario = {.threads = {kill_itself}},
      .finding = BIDE_CHECK_BAD_SCENARIO,
      .words = "the checker has no model of pthread_kill, called at "},
+    {.name = "nor has this",
+     .scenario = {.threads = {try_to_join}},
+     .finding = BIDE_CHECK_BAD_SCENARIO,
+     .words = "the checker has no model of pthread_tryjoin_np, called at "},
     {.name = "use after free",
      .scenario = {.threads = {use_freed}},
      .finding = BIDE_CHECK_USE_AFTER_FREE,

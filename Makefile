@@ -33,7 +33,7 @@ bench: ## run every benchmark, or BENCH=name; stdout holds only JSON lines
 	@scripts/bench.sh $(BENCH)
 
 install: ## install the libraries under PREFIX (/usr/local), below DESTDIR if given
-	@scripts/configure.sh build $(OPTIMISED)
+	@scripts/configure.sh build $(OPTIMISED) -Dchecker=true
 	@meson configure build -Dprefix="$(abspath $(PREFIX))"
 	@meson compile -C build libraries
 	@DESTDIR="$(DESTDIR)" meson install -C build --no-rebuild --tags devel,runtime,man

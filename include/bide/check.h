@@ -192,6 +192,7 @@ typedef struct bide_check_suite {
  *     --executions N        no more executions of each, and no more than its own limit: otherwise it
  *                           is not finished
  *     --preemptions N       explore only executions with at most N preemptions
+ *     --jobs N              in N processes: scenarios side by side, or the rows of --weaken
  *     --weaken              a table: each order is made weaker by one step in turn, and something
  *                           must be found, or there must be a reason; 1 if not
  *

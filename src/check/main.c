@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "bide/check.h"
 
+#include "jobs.h"
 #include "orders.h"
 #include "progress.h"
 #include "source_location.h"
@@ -17,7 +18,7 @@
 typedef struct main_options {
     bool list, verbose, weaken, tap;
     const char *replay;
-    unsigned preemptions;
+    unsigned preemptions, jobs;
     double seconds;
     uint64_t executions;
     char **names;
@@ -258,10 +259,52 @@ static bool check_weakening(const main_options *o, const bide_check_suite *suite
     return unknown == NULL && (finding == BIDE_CHECK_NOTHING) == (reason != NULL);
 }
 
+/* The rows of the table. */
+typedef struct weaker {
+    const main_options *options;
+    const bide_check_suite *suite;
+    weakening *rows;
+    bool *is_relaxed; /* a row is only its operation, whose order cannot be weaker */
+    unsigned count, bad;
+} weaker;
+
+static void add_row(weaker *all, const weakening *w, bool is_relaxed)
+{
+    weakening *rows = realloc(all->rows, (all->count + 1) * sizeof *rows);
+    all->rows = rows != NULL ? rows : all->rows;
+    bool *relaxed = realloc(all->is_relaxed, all->count + 1);
+    all->is_relaxed = relaxed != NULL ? relaxed : all->is_relaxed;
+    if (rows == NULL || relaxed == NULL) {
+        fputs("bide_check: out of memory\n", stderr);
+        exit(1);
+    }
+    all->rows[all->count] = *w;
+    all->is_relaxed[all->count++] = is_relaxed;
+}
+
+static int check_row(void *context, unsigned part)
+{
+    const weaker *all = context;
+    unsigned count;
+    if (!all->is_relaxed[part])
+        return !check_weakening(all->options, all->suite, &all->rows[part]);
+    known_operation k = orders_known(&count)[all->rows[part].operation];
+    print_operation(&k);
+    puts("relaxed | | |");
+    return 0;
+}
+
+static void count_row(void *context, unsigned part, int status)
+{
+    (void)part;
+    ((weaker *)context)->bad += status != 0;
+}
+
 static bool weaken_all(const main_options *o, const bide_check_suite *suite)
 {
     const char *where, *unknown;
-    unsigned count, rows = 0, bad = 0;
+    weaker all = {.options = o, .suite = suite};
+    unsigned count, relaxed = 0;
     double begun = seconds_now();
     /* Once with the orders of the source, to find all operations. */
     if (find_mistake(o, suite, &where, &unknown) != BIDE_CHECK_NOTHING || unknown != NULL) {
@@ -277,19 +320,20 @@ static bool weaken_all(const main_options *o, const bide_check_suite *suite)
         bool is_wanted_here = is_of_suite(suite, k.site->file), is_relaxed = true;
         for (weakening w; orders_weakening(n, &w) && w.operation == i; n++) {
             is_relaxed = false;
-            if (is_wanted_here) {
-                rows++;
-                bad += !check_weakening(o, suite, &w);
-            }
+            if (is_wanted_here)
+                add_row(&all, &w, false);
         }
         if (is_wanted_here && is_relaxed) {
-            print_operation(&k);
-            puts("relaxed | | |");
+            add_row(&all, &(weakening){.operation = i}, true);
+            relaxed++;
         }
     }
+    jobs_run(all.count, o->jobs, check_row, count_row, &all);
     fprintf(stderr, "%u orders made weaker, %u of them without a finding or a reason; %.1f s\n",
-            rows, bad, seconds_now() - begun);
-    return bad == 0;
+            all.count - relaxed, all.bad, seconds_now() - begun);
+    free(all.rows);
+    free(all.is_relaxed);
+    return all.bad == 0;
 }
 
 /* ---- The command line ---- */
@@ -328,6 +372,8 @@ static bool read_options(main_options *o, int argc, char **argv)
             o->replay = argv[++i];
         else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
             o->preemptions = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(a, "--jobs") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
+            o->jobs = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(a, "--time") == 0 && i + 1 < argc && read_seconds(argv[i + 1], &o->seconds))
             i++;
         else if (strcmp(a, "--executions") == 0 && i + 1 < argc && is_number(argv[i + 1], 18))
@@ -340,13 +386,62 @@ static bool read_options(main_options *o, int argc, char **argv)
     return o->replay == NULL || o->names_count == 1;
 }
 
+/* The scenarios that are asked for, and the worst verdict so far. */
+typedef struct chosen {
+    const main_options *options;
+    const bide_check_scenario **scenarios;
+    unsigned count;
+    verdict worst;
+} chosen;
+
+static int check_part(void *context, unsigned part)
+{
+    const chosen *c = context;
+    return (int)check_scenario(c->options, part + 1, c->scenarios[part]);
+}
+
+static void note_verdict(void *context, unsigned part, int status)
+{
+    chosen *c = context;
+    verdict v = status == JOBS_LOST ? BAD : (verdict)status;
+    if (status == JOBS_LOST && c->options->tap)
+        printf("not ok %u - %s: its process was lost\n", part + 1, c->scenarios[part]->name);
+    else if (status == JOBS_LOST)
+        printf("%-40s its process was lost\n", c->scenarios[part]->name);
+    c->worst = v > c->worst ? v : c->worst;
+}
+
+static verdict check_chosen(const main_options *o, const bide_check_suite *suite)
+{
+    size_t all = 0;
+    while (suite->scenarios[all] != NULL)
+        all++;
+    chosen c = {.options = o, .scenarios = calloc(all + 1, sizeof *c.scenarios)};
+    if (c.scenarios == NULL) {
+        fputs("bide_check: out of memory\n", stderr);
+        return BAD;
+    }
+    for (size_t i = 0; i < all; i++) {
+        if (is_wanted(o, suite->scenarios[i]))
+            c.scenarios[c.count++] = suite->scenarios[i];
+    }
+    for (unsigned i = 0; o->list && i < c.count; i++)
+        puts(c.scenarios[i]->name);
+    if (!o->list)
+        jobs_run(c.count, o->jobs, check_part, note_verdict, &c);
+    if (o->tap)
+        printf("1..%u\n", c.count);
+    free(c.scenarios);
+    return c.worst;
+}
+
 int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
 {
-    main_options o = {.names = calloc((size_t)argc + 1, sizeof *o.names)};
+    main_options o = {.names = calloc((size_t)argc + 1, sizeof *o.names), .jobs = 1};
     if (o.names == NULL || !read_options(&o, argc, argv)) {
         fprintf(stderr,
                 "usage: %s [--list] [--verbose] [--tap] [--weaken] [--preemptions N]\n"
-                "          [--time SECONDS] [--executions N] [NAME...]\n"
+                "          [--time SECONDS] [--executions N] [--jobs N] [NAME...]\n"
                 "       %s --replay TEXT NAME\n",
                 argv[0], argv[0]);
         free(o.names);
@@ -356,26 +451,7 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
         free(o.names);
         return 2;
     }
-    verdict worst = COMPLETE;
-    unsigned number = 0;
-    if (o.weaken) {
-        worst = weaken_all(&o, suite) ? COMPLETE : BAD;
-    } else {
-        for (size_t i = 0; suite->scenarios[i] != NULL; i++) {
-            const bide_check_scenario *s = suite->scenarios[i];
-            if (!is_wanted(&o, s))
-                continue;
-            verdict v = COMPLETE;
-            number++;
-            if (o.list)
-                puts(s->name);
-            else
-                v = check_scenario(&o, number, s);
-            worst = v > worst ? v : worst;
-        }
-        if (o.tap)
-            printf("1..%u\n", number);
-    }
+    verdict worst = !o.weaken ? check_chosen(&o, suite) : weaken_all(&o, suite) ? COMPLETE : BAD;
     free(o.names);
     static const int statuses[] = {[COMPLETE] = 0, [BOUNDED] = 4, [UNFINISHED] = 3, [BAD] = 1};
     return o.tap && worst != BAD ? 0 : statuses[worst];

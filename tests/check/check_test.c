@@ -1082,9 +1082,8 @@ static void the_status_is_4_if_a_bound_left_something_out(void **unused)
 static void tap_has_a_line_for_each(void **unused)
 {
     (void)unused;
-    const bide_check_suite suite = {
-        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &endless,
-                                                          &fails_as_expected, NULL}};
+    const bide_check_suite suite = {.scenarios = (const bide_check_scenario *const[]){
+                                        &store_buffering, &endless, &fails_as_expected, NULL}};
     assert_int_equal(RUN(&suite, "--tap", "--executions", "5"), 0);
     assert_string_equal(said, "ok 1 - store_buffering: nothing: 4 executions, complete\n"
                               "ok 2 - # SKIP endless: not finished: 5 explored\n"
@@ -1092,6 +1091,41 @@ static void tap_has_a_line_for_each(void **unused)
                               "1..3\n");
     assert_int_equal(RUN(&bad_suite, "--tap"), 1);
     assert_said("not ok 2 - fails: failed assertion (not nothing): ");
+}
+
+static void kill_its_process(void *p)
+{
+    (void)p;
+    kill(getpid(), SIGKILL);
+}
+
+SCENARIO(killed, .threads = {kill_its_process});
+
+static void several_processes_say_the_same_in_the_same_order(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&endless, &store_buffering, &fails,
+                                                          &fails_as_expected, &takes_turns, NULL}};
+    static char alone[sizeof said];
+    static const char *const jobs[] = {"2", "3", "100"};
+    assert_int_equal(RUN(&suite, "--tap", "--executions", "500"), 1);
+    memcpy(alone, said, sizeof said);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        assert_int_equal(RUN(&suite, "--tap", "--executions", "500", "--jobs", jobs[i]), 1);
+        assert_string_equal(said, alone);
+    }
+    assert_int_equal(RUN(&suite, "--executions", "500", "--jobs", "2", "endless"), 3);
+    assert_int_equal(RUN(&good_suite, "--jobs", "2"), 0);
+    assert_int_equal(RUN(&good_suite, "--jobs", "0"), 2);
+    assert_int_equal(RUN(&good_suite, "--jobs"), 2);
+
+    const bide_check_suite lost = {
+        .scenarios = (const bide_check_scenario *const[]){&killed, &store_buffering, NULL}};
+    assert_int_equal(RUN(&lost, "--tap", "--jobs", "2"), 1);
+    assert_said("bide_check: a process was ended by signal 9");
+    assert_said("not ok 1 - killed: its process was lost\n"
+                "ok 2 - store_buffering: nothing: 4 executions, complete\n1..2\n");
 }
 
 /* Runs it with a terminal as stderr, and keeps the output there. */
@@ -1197,9 +1231,17 @@ static void load_y_too_strongly(void *p)
 SCENARIO(hands_over, .threads = {hand_over, take});
 SCENARIO(too_strong, .threads = {load_y_too_strongly});
 
+/* The same without the line of the time that it took, which is the last if nothing else is told. */
+static void cut_time(char *text)
+{
+    char *last = strstr(text, " orders made weaker, ");
+    if (last != NULL)
+        *last = '\0';
+}
+
 /*
- * Runs it in a process of its own, because it weakens all operations that its process has run.
- * Returns the status.
+ * Runs it in a process of its own, because it weakens all operations that its process has run; and by several, which
+ * must say the same. Returns the status.
  */
 static int weaken(const bide_check_suite *suite)
 {
@@ -1209,9 +1251,15 @@ static int weaken(const bide_check_suite *suite)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        int status = RUN(suite, "--weaken");
+        static char with_several[sizeof said];
+        int other = RUN(suite, "--weaken", "--jobs", "3"), status;
+        memcpy(with_several, said, sizeof said);
+        status = RUN(suite, "--weaken");
         ssize_t written = write(ends[1], said, strlen(said));
-        _exit(written < 0 ? 99 : status);
+        cut_time(said);
+        cut_time(with_several);
+        bool same = strcmp(said, with_several) == 0 || strstr(said, "a reason is given") != NULL;
+        _exit(written < 0 || other != status || !same ? 99 : status);
     }
     close(ends[1]);
     size_t length = 0;
@@ -1320,6 +1368,7 @@ int main(void)
         cmocka_unit_test(the_status_is_3_if_it_is_not_finished),
         cmocka_unit_test(the_status_is_4_if_a_bound_left_something_out),
         cmocka_unit_test(tap_has_a_line_for_each),
+        cmocka_unit_test(several_processes_say_the_same_in_the_same_order),
         cmocka_unit_test(how_far_it_has_come_is_shown_on_a_terminal),
         cmocka_unit_test(what_is_not_finished_finds_nothing_of_a_weaker_order),
         cmocka_unit_test(list_prints_the_names_only),

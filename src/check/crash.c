@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #if defined __has_include
@@ -50,6 +51,8 @@ static bool is_timed;
 static struct sigaction alarm_before;
 static uint64_t moves_seen;  /* at the last alarm */
 static unsigned idle_alarms; /* in a row */
+static double time_counted; /* processor time at the last alarm that was idle, or that saw a step */
+static long sleeps_counted; /* and how often the process had slept */
 
 /*
  * Returns the return address of the first caller, after `skipped` others, that belongs to the program
@@ -79,12 +82,32 @@ static bool is_memory_fault(int signal)
     return signal == SIGSEGV || signal == SIGBUS;
 }
 
-/* True if the thread that runs has made no step between three alarms (one of them may be late). */
+static void count_use(double *processor_time, long *sleeps)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    *processor_time = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                      (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    *sleeps = used.ru_nvcsw;
+}
+
+/*
+ * True if the thread that runs has made no step between three alarms (one of them may be late). An alarm counts if the
+ * process has had processor time since the last, or has slept, which is what a wait for the system does. On a loaded
+ * machine it may have had neither.
+ */
 static bool is_stuck(void)
 {
-    bool is_same = moves_seen == the_execution.moves && execution_is_running();
+    double time;
+    long sleeps;
+    count_use(&time, &sleeps);
+    bool has_moved = moves_seen != the_execution.moves || !execution_is_running();
     moves_seen = the_execution.moves;
-    idle_alarms = is_same ? idle_alarms + 1 : 0;
+    if (!has_moved && time - time_counted < 0.5 && sleeps == sleeps_counted)
+        return false;
+    time_counted = time;
+    sleeps_counted = sleeps;
+    idle_alarms = has_moved ? 0 : idle_alarms + 1;
     return idle_alarms == 2;
 }
 
@@ -139,6 +162,7 @@ static void begin_alarms(double seconds)
     sigaction(SIGALRM, &action, &alarm_before);
     moves_seen = the_execution.moves;
     idle_alarms = 0;
+    count_use(&time_counted, &sleeps_counted);
     is_timed = true;
     setitimer(ITIMER_REAL, &timer, NULL);
 }

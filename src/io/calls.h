@@ -68,4 +68,12 @@ int bide_path_fd_(const struct bide_path_root *root);
  */
 bool bide_path_is_plain_(const bide_io_operation *operation);
 
+/* Whether the root restricts paths. NULL does not. */
+bool bide_path_is_restricted_(const struct bide_path_root *root);
+
+/*
+ * The arguments of openat2(2), a struct open_how, for an open under a restricted root. 0, or -EINVAL.
+ */
+int bide_path_how_(uint64_t how[3], const struct bide_path_root *root, int flags, unsigned mode);
+
 #endif

@@ -14,8 +14,8 @@
  * 3. openat2 fails with -EAGAIN if any name was changed while it looked at "..". It is tried again a
  *    number of times.
  *
- * Each call is made on a thread that may block; or the ring has an entry in its place if no path is
- * restricted, or empty.
+ * Each call is made on a thread that may block; or the ring has an entry in its place if that is one
+ * call: no path is restricted, or it is an open (uring_files.c).
  */
 #define _GNU_SOURCE
 #include "bide/path.h"
@@ -56,14 +56,14 @@ int bide_path_fd_(const bide_path_root *root)
     return root != NULL && root->directory != NULL ? bide_descriptor_fd(root->directory) : AT_FDCWD;
 }
 
-static bool path_is_restricted(const bide_path_root *root)
+bool bide_path_is_restricted_(const bide_path_root *root)
 {
     return root != NULL && root->resolve != 0;
 }
 
 static bool path_is_plain(const bide_path_root *root, const char *path)
 {
-    return !path_is_restricted(root) && path[0] != '\0';
+    return !bide_path_is_restricted_(root) && path[0] != '\0';
 }
 
 bool bide_path_is_plain_(const bide_io_operation *operation)
@@ -85,22 +85,29 @@ bool bide_path_is_plain_(const bide_io_operation *operation)
 
 /* ---- Opening ---- */
 
+int bide_path_how_(uint64_t how[3], const bide_path_root *root, int flags, unsigned mode)
+{
+    if ((root->resolve & ~(unsigned)KNOWN_RESOLVE) != 0)
+        return -EINVAL;
+    how[0] = (uint64_t)(unsigned)(flags | O_CLOEXEC | O_LARGEFILE);
+    if ((flags & O_PATH) != 0)
+        how[0] &= ~(uint64_t)O_LARGEFILE;
+    how[1] = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? mode & 07777 : 0;
+    how[2] = root->resolve;
+    return 0;
+}
+
 /* A number, or a negative errno. */
 static int path_open_restricted(const bide_path_root *root, const char *path, int flags,
                                 unsigned mode)
 {
-    struct { /* the system's open_how */
-        uint64_t flags, mode, resolve;
-    } how = {(uint64_t)(unsigned)(flags | O_CLOEXEC | O_LARGEFILE), 0, root->resolve};
+    uint64_t how[3];
     long fd = -1;
-    if ((root->resolve & ~(unsigned)KNOWN_RESOLVE) != 0)
-        return -EINVAL;
-    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE)
-        how.mode = mode & 07777;
-    if ((flags & O_PATH) != 0)
-        how.flags &= ~(uint64_t)O_LARGEFILE;
+    int error = bide_path_how_(how, root, flags, mode);
+    if (error != 0)
+        return error;
     for (int i = 0; i < MAX_LOOKUPS; i++) {
-        fd = syscall(SYS_openat2, bide_path_fd_(root), path, &how, sizeof how);
+        fd = syscall(SYS_openat2, bide_path_fd_(root), path, how, sizeof how);
         if (fd >= 0 || errno != EAGAIN) /* (after EINTR the caller looks whether it is to end) */
             break;
     }
@@ -109,7 +116,7 @@ static int path_open_restricted(const bide_path_root *root, const char *path, in
 
 static int path_open(const bide_path_root *root, const char *path, int flags, unsigned mode)
 {
-    if (path_is_restricted(root))
+    if (bide_path_is_restricted_(root))
         return path_open_restricted(root, path, flags, mode);
     return (int)path_result(openat(bide_path_fd_(root), path, flags | O_CLOEXEC, (mode_t)mode));
 }
@@ -170,7 +177,7 @@ static int path_find(path_place *place, const bide_path_root *root, const char *
     *place = (path_place){bide_path_fd_(root), -1, path};
     if (path[0] == '\0')
         return place->directory == AT_FDCWD ? -ENOENT : place->directory < 0 ? -EBADF : 0;
-    if (!path_is_restricted(root))
+    if (!bide_path_is_restricted_(root))
         return 0;
     int no_follow = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
     int fd = path_open_restricted(root, path, O_PATH | no_follow, 0);
@@ -354,7 +361,7 @@ static int path_find_name(path_place *place, const bide_path_root *root, const c
                           char *parent)
 {
     *place = (path_place){bide_path_fd_(root), -1, path};
-    if (!path_is_restricted(root))
+    if (!bide_path_is_restricted_(root))
         return 0;
     size_t length = strnlen(path, PATH_MAX);
     if (length == PATH_MAX)

@@ -45,7 +45,7 @@
  *    seen the reader. So an open that may wait goes to a thread of the kernel at once. Other files that
  *    are in the cache would be opened here, and faster. The kernel has few such threads, and opens may
  *    hold them for ever. So at most half of them are in opens, and other opens go to the file pool, which
- *    has spare threads (blocking.c, 7).
+ *    has spare threads (blocking.c, 7). uring_files.c has the other operations on files.
  * 10. Between the moment when such a thread has found that the call would wait and the one when it polls,
  *    the kernel finds the entry in neither place, and a cancel has no effect. So a cancel that has found
  *    nothing, of an entry that has not completed, is put in again, a millisecond later. An entry whose call
@@ -285,20 +285,14 @@ static void uring_note_written(const bide_io_operation *operation, ptrdiff_t res
 
 #endif
 
-/* Whether it is an open that is counted: 9. */
-static bool uring_is_open_on_thread(const bide_io_operation *operation)
-{
-    return operation->code == BIDE_IO_OPEN && (operation->state & IO_ON_THREAD) != 0;
-}
-
 /* Takes an operation out of its line, whose next one enters the ring. */
 static void uring_take_out(bide_loop *loop, bide_io_operation *operation)
 {
     bide_descriptor *descriptor = operation->descriptor;
     int direction = io_direction(operation);
     bide_assert(!uring_is_in_ring(operation)); /* 1 */
-    if (uring_is_open_on_thread(operation))
-        loop->uring->opens--;
+    if (bide_io_row_of_(operation)->blocks == IO_BLOCKS_ALWAYS)
+        bide_uring_give_file_back_(loop->uring, operation);
     bide_io_remove(&loop->io, operation);
     if (descriptor == NULL || direction == BIDE_IO_FREE)
         return;
@@ -360,8 +354,9 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
     bool no_buffer = result == -ENOBUFS && bide_io_row_of_(operation)->shape == IO_SHAPE_LENT;
     bool falls_back = operation->code == BIDE_IO_SEND_ZERO_COPY &&
                       uring_falls_back_to_copy(loop->uring, operation, (int)result);
-    bool did_nothing =
-        result == -ECANCELED || ((result == -EINTR || no_buffer || falls_back) && why != 0);
+    bool needs_thread = result < 0 && bide_uring_needs_thread_(operation, result);
+    bool did_nothing = result == -ECANCELED ||
+                       ((result == -EINTR || no_buffer || falls_back || needs_thread) && why != 0);
     operation->state &= (uint16_t) ~(IO_POLLING | IO_COMPLETED | IO_FOUND | IO_POLLS_CHANGES);
     if (result > 0 && !polled && bide_uring_moves_position_(operation))
         bide_uring_move_position_(operation, (size_t)result);
@@ -370,6 +365,13 @@ static void uring_finish(bide_loop *loop, bide_io_operation *operation, ptrdiff_
         bide_uring_put_(loop->uring, operation);
         return;
     }
+    if (why == 0 && needs_thread) {
+        bide_uring_give_file_back_(loop->uring, operation);
+        bide_loop_offload_waiting_(loop, operation);
+        return;
+    }
+    if (operation->code == BIDE_IO_STAT && result == 0 && (why & IO_FORGETTING) == 0)
+        result = bide_uring_end_stat_(operation);
     if (why == 0 && no_buffer) {
         bide_uring_found_no_buffer_(loop, operation);
         return;
@@ -503,12 +505,6 @@ static int uring_prepare_positioned(bide_io_operation *operation)
     return has_offset && (descriptor->bits & IO_SEEKS) == 0 ? -ESPIPE : 0;
 }
 
-/* Whether an open may wait: it is no open of a directory, and was not asked not to wait. */
-static bool uring_waits_in_open(const bide_io_operation *operation)
-{
-    return (operation->arguments.open.flags & (O_NONBLOCK | O_DIRECTORY | O_PATH)) == 0;
-}
-
 /* A read or write of no bytes. What it reports differs between the ring and the calls. */
 static bool uring_moves_nothing(const bide_io_operation *operation)
 {
@@ -526,9 +522,11 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
         bide_io_try_(operation);
         return frame;
     }
-    if (BIDE_UNLIKELY(
-            !bide_uring_has_opcode_(loop->uring, bide_uring_rows_[operation->code].opcode) ||
-            (row->blocks == IO_BLOCKS_ALWAYS && !bide_path_is_plain_(operation)))) {
+    if (row->blocks == IO_BLOCKS_ALWAYS) {
+        if (!bide_uring_take_file_(loop->uring, operation))
+            return bide_loop_offload_(loop, operation, frame);
+    } else if (BIDE_UNLIKELY(!bide_uring_has_opcode_(loop->uring,
+                                                     bide_uring_rows_[operation->code].opcode))) {
         if (operation->code != BIDE_IO_SEND_ZERO_COPY)
             return bide_loop_offload_(loop, operation, frame);
         uring_falls_back_to_copy(loop->uring, operation, -EOPNOTSUPP);
@@ -544,12 +542,6 @@ static bide_frame *uring_start(bide_io *io, bide_io_operation *operation, bide_f
             operation->state = 0;
             return frame;
         }
-    }
-    if (operation->code == BIDE_IO_OPEN && uring_waits_in_open(operation)) { /* 9 */
-        if (loop->uring->opens >= loop->uring->max_opens)
-            return bide_loop_offload_(loop, operation, frame);
-        loop->uring->opens++;
-        operation->state |= IO_ON_THREAD;
     }
     if (row->shape == IO_SHAPE_LENT && bide_io_is_no_socket_(operation->descriptor)) {
         operation->status =

@@ -6,6 +6,7 @@
  *     uring_accept.c    connections that the kernel accepts as a stream, for acceptors
  *     uring_recv.c      data that the kernel receives as a stream, for receivers
  *     uring_buffers.c   buffers that are provided to the kernel, for buffer pools
+ *     uring_files.c     operations on files: which the ring takes, and how it does opens and stats
  *     uring_ring.c      the ring, how the loop sleeps in it, and the table of the back end
  *
  * All of it runs on the loop's thread. It is only included if the library is built with liburing.
@@ -33,6 +34,8 @@ struct loop_uring {
     bool has_buffers;      /* the kernel may take provided buffers */
     bool has_streams;      /* it has received a stream: uring_recv.c */
     bool lacks_streams;    /* it cannot */
+    struct statx *stats; /* what the kernel fills in (uring_files.c, 1); NULL: not needed so far */
+    uint64_t free_stats; /* a bit for each that no operation has */
 };
 
 BIDE_INLINE bool bide_uring_has_opcode_(const struct loop_uring *uring, unsigned opcode)
@@ -138,6 +141,30 @@ void bide_uring_serve_receiver_(bide_loop *loop, struct bide_receiver *receiver)
 /* The stream of a receiver has received into a buffer; has ended. */
 void bide_uring_received_(bide_loop *loop, bide_io_operation *stream, int result, unsigned flags);
 void bide_uring_recv_stream_ended_(bide_loop *loop, bide_io_operation *stream, int result);
+
+/* ---- Files (uring_files.c) ---- */
+
+/*
+ * Whether the ring takes an operation that blocks always. If so, the operation has what it needs, until
+ * bide_uring_give_file_back_. Otherwise the file pool makes its call.
+ */
+bool bide_uring_take_file_(struct loop_uring *uring, bide_io_operation *operation);
+
+/* Such an operation is in the ring no more. */
+void bide_uring_give_file_back_(struct loop_uring *uring, bide_io_operation *operation);
+
+/* Fills in the caller's memory of a stat that has succeeded. Returns its result. */
+int bide_uring_end_stat_(bide_io_operation *operation);
+
+/* Whether an entry has failed where more calls may succeed, which the file pool makes. */
+bool bide_uring_needs_thread_(const bide_io_operation *operation, ptrdiff_t result);
+
+/* (of rows) */
+void bide_uring_prepare_open_(struct io_uring_sqe *entry, const bide_io_operation *operation);
+void bide_uring_prepare_open_temporary_(struct io_uring_sqe *entry,
+                                        const bide_io_operation *operation);
+void bide_uring_prepare_stat_(struct io_uring_sqe *entry, const bide_io_operation *operation);
+void bide_uring_prepare_statx_(struct io_uring_sqe *entry, const bide_io_operation *operation);
 
 /* ---- Buffer pools (uring_buffers.c) ---- */
 

@@ -229,6 +229,8 @@ static int uring_create(bide_loop *loop, unsigned entries)
 static void uring_destroy(bide_loop *loop, bool is_own)
 {
     bide_assert(loop->io.in_flight != 0 || loop->uring->opens == 0); /* uring.c, 9 */
+    bide_assert(loop->io.in_flight != 0 || loop->uring->stats == NULL ||
+                loop->uring->free_stats == UINT64_MAX); /* uring_files.c, 1 */
     if (is_own) {
         uring_disarm(loop);
         bide_run_loop_close_fd(&loop->run);
@@ -238,6 +240,7 @@ static void uring_destroy(bide_loop *loop, bool is_own)
         if (loop->run.fd >= 0)
             close(loop->run.fd);
     }
+    free(loop->uring->stats);
     free(loop->uring);
 }
 

@@ -149,13 +149,6 @@ static void prepare_recv_provided(struct io_uring_sqe *entry, const bide_io_oper
     entry->buf_group = operation->arguments.provided.pool->group;
 }
 
-static void prepare_open(struct io_uring_sqe *entry, const bide_io_operation *operation)
-{
-    io_uring_prep_openat(
-        entry, bide_path_fd_(operation->arguments.open.root), operation->arguments.open.path,
-        operation->arguments.open.flags | O_CLOEXEC, (mode_t)operation->arguments.open.mode);
-}
-
 static void prepare_sync(struct io_uring_sqe *entry, const bide_io_operation *operation)
 {
     io_uring_prep_fsync(entry, io_fd(operation), operation->flags != 0 ? IORING_FSYNC_DATASYNC : 0);
@@ -215,13 +208,6 @@ static void prepare_symlink(struct io_uring_sqe *entry, const bide_io_operation 
                             operation->arguments.path.path);
 }
 
-static void prepare_statx(struct io_uring_sqe *entry, const bide_io_operation *operation)
-{
-    io_uring_prep_statx(entry, bide_path_fd_(operation->arguments.path.root),
-                        operation->arguments.path.path, operation->flags,
-                        operation->arguments.path.mode, operation->arguments.path.about);
-}
-
 /* ---- The table ---- */
 
 const uring_row bide_uring_rows_[] = {
@@ -252,17 +238,18 @@ const uring_row bide_uring_rows_[] = {
     [BIDE_IO_BIND] = {URING_OPCODES, false, NULL},
     [BIDE_IO_PAIR] = {URING_OPCODES, false, NULL},
 
-    [BIDE_IO_OPEN] = {IORING_OP_OPENAT, false, prepare_open},
+    [BIDE_IO_OPEN] = {IORING_OP_OPENAT, false, bide_uring_prepare_open_},
     [BIDE_IO_SYNC] = {IORING_OP_FSYNC, false, prepare_sync},
     [BIDE_IO_ALLOCATE] = {IORING_OP_FALLOCATE, false, prepare_allocate},
     [BIDE_IO_TRUNCATE] = {OPCODE_FTRUNCATE, false, prepare_truncate},
-    [BIDE_IO_STAT] = {URING_OPCODES, false, NULL}, /* (the ring fills in another struct) */
+    [BIDE_IO_STAT] = {IORING_OP_STATX, false, bide_uring_prepare_stat_},
     [BIDE_IO_RENAME] = {IORING_OP_RENAMEAT, false, prepare_rename},
     [BIDE_IO_UNLINK] = {IORING_OP_UNLINKAT, false, prepare_unlink},
     [BIDE_IO_MAKE_DIRECTORY] = {IORING_OP_MKDIRAT, false, prepare_make_directory},
     [BIDE_IO_LINK] = {IORING_OP_LINKAT, false, prepare_link},
     [BIDE_IO_SYMLINK] = {IORING_OP_SYMLINKAT, false, prepare_symlink},
-    [BIDE_IO_STATX] = {IORING_OP_STATX, false, prepare_statx},
+    [BIDE_IO_STATX] = {IORING_OP_STATX, false, bide_uring_prepare_statx_},
+    [BIDE_IO_OPEN_TEMPORARY] = {IORING_OP_OPENAT, false, bide_uring_prepare_open_temporary_},
     [BIDE_IO_SPLICE_FROM_FILE] = {IORING_OP_SPLICE, false, prepare_splice_from_file},
 
     /* (the ring has no opcode for these) */
@@ -275,7 +262,6 @@ const uring_row bide_uring_rows_[] = {
     [BIDE_IO_CHMOD] = {URING_OPCODES, false, NULL},
     [BIDE_IO_CHOWN] = {URING_OPCODES, false, NULL},
     [BIDE_IO_UTIMES] = {URING_OPCODES, false, NULL},
-    [BIDE_IO_OPEN_TEMPORARY] = {URING_OPCODES, false, NULL},
     [BIDE_IO_COPY_RANGE] = {URING_OPCODES, false, NULL},
 };
 

@@ -45,6 +45,7 @@ struct bide_described_;
 struct bide_message;
 struct bide_path_root;
 struct bide_socket_options;
+struct statx;
 
 /* The operations. src/io/operation_table.c says how they differ. */
 typedef enum bide_io_code {
@@ -230,7 +231,12 @@ struct bide_io_operation {
 typedef struct bide_file_operation {
     bide_io_operation operation;
     bide_frame relay; /* runs when that thread has done it */
-    bide_blocking_call call;
+    union {
+        bide_blocking_call call;
+        /* While an entry in a ring does it: */
+        uint64_t how[3];     /* of an open under a restricted root: the system's struct open_how */
+        struct statx *about; /* of a stat: memory of the loop, which the kernel fills in */
+    };
 } bide_file_operation;
 
 /*

@@ -102,6 +102,11 @@ static void undo_map(bide_io_operation *operation)
     .name = (row_name), .call = (row_call), .direction = BIDE_IO_FREE, .shape = (row_shape), \
     .blocks = IO_BLOCKS_ALWAYS
 
+#define ROW_OF_LENT(row_name)                                                            \
+    .name = (row_name), .call = bide_call_recv_provided_, .release = undo_recv_provided, \
+    .direction = BIDE_IO_INPUT, .shape = IO_SHAPE_LENT, .result = IO_RESULT_COUNT,       \
+    .empties_when_short = true, .is_of_one_loop = true
+
 const bide_io_row_ bide_io_rows_[] = {
     /* On a descriptor, in one of its lines. */
     [BIDE_IO_RECV] = {.name = "recv",
@@ -184,22 +189,8 @@ const bide_io_row_ bide_io_rows_[] = {
                                .shape = IO_SHAPE_NONE,
                                .start = IO_START_BY_BACK_END,
                                .result = IO_RESULT_STATUS},
-    [BIDE_IO_RECV_PROVIDED] = {.name = "recv provided",
-                               .call = bide_call_recv_provided_,
-                               .release = undo_recv_provided,
-                               .direction = BIDE_IO_INPUT,
-                               .shape = IO_SHAPE_LENT,
-                               .result = IO_RESULT_COUNT,
-                               .empties_when_short = true,
-                               .is_of_one_loop = true},
-    [BIDE_IO_RECV_NEXT] = {.name = "recv next",
-                           .call = bide_call_recv_provided_,
-                           .release = undo_recv_provided,
-                           .direction = BIDE_IO_INPUT,
-                           .shape = IO_SHAPE_LENT,
-                           .result = IO_RESULT_COUNT,
-                           .empties_when_short = true,
-                           .is_of_one_loop = true},
+    [BIDE_IO_RECV_PROVIDED] = {ROW_OF_LENT("recv provided")},
+    [BIDE_IO_RECV_NEXT] = {ROW_OF_LENT("recv next")}, /* (on io_uring: of a stream) */
     [BIDE_IO_RECV_STREAM] = {.name = "recv stream",
                              .direction = BIDE_IO_FREE,
                              .shape = IO_SHAPE_NONE,

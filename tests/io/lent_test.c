@@ -3,54 +3,23 @@
  * served in order, and neither bytes nor buffers are lost, no matter how a wait ends.
  */
 #define _GNU_SOURCE
-#include "runner.h"
+#include "chunk_testing.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-enum { SIZE = 64, BUFFERS = 3, MANY = 24 };
+enum { BUFFERS = 3 };
 
-typedef struct fixture {
-    world *world;
-    char *memory;
-    bide_buffer_pool pool;
-    bide_descriptor sockets[MANY];
-    bide_descriptor others[MANY];
-    int opened;
-    bide_io_operation operations[MANY];
-    struct runner runners[MANY];
-} fixture;
-
-static fixture *begin_fixture(world *world, unsigned buffers)
+static void chunks_begin(fixture *f, int i)
 {
-    fixture *f = calloc(1, sizeof *f);
-    assert_non_null(f);
-    f->world = world;
-    f->memory = malloc((size_t)SIZE * buffers + 1);
-    assert_non_null(f->memory);
-    bide_buffer_pool_init(&f->pool, f->memory + 1, SIZE, buffers); /* (an unaligned address) */
-    return f;
+    (void)f;
+    (void)i;
 }
 
-static void end_fixture(fixture *f)
+static void chunks_end(fixture *f, int i)
 {
-    for (int i = 0; i < f->opened; i++) {
-        bide_close(&f->sockets[i]);
-        bide_close(&f->others[i]);
-    }
-    turn(f->world);
-    assert_int_equal(f->pool.in_use, 0);
-    bide_buffer_pool_destroy(&f->pool);
-    free(f->memory);
-    free(f);
-}
-
-static void open_pairs(fixture *f, int count)
-{
-    while (f->opened < count) {
-        world_socket_pair(f->world, &f->sockets[f->opened], &f->others[f->opened]);
-        f->opened++;
-    }
+    (void)f;
+    (void)i;
 }
 
 static bide_awaiter *receive(fixture *f, int i)
@@ -58,22 +27,26 @@ static bide_awaiter *receive(fixture *f, int i)
     return bide_recv_provided(&f->operations[i], &f->sockets[i], &f->pool);
 }
 
-static void send_text(fixture *f, int i, const char *text)
+static char *data_of(fixture *f, int i)
 {
-    world_send(f->world, &f->others[i], text, strlen(text));
+    return bide_provided_buffer(&f->operations[i]);
 }
 
-static void check_text(fixture *f, int i, const char *text)
+static size_t size_of(const fixture *f, int i)
 {
-    char *data = bide_provided_buffer(&f->operations[i]);
-    assert_int_equal(f->operations[i].count, strlen(text));
-    assert_memory_equal(data, text, strlen(text));
-    assert_true(data >= f->pool.memory && data < f->pool.memory + (size_t)SIZE * f->pool.count);
+    return f->operations[i].count;
 }
 
 static void give_back(fixture *f, int i)
 {
     bide_buffer_release(&f->pool, bide_provided_buffer(&f->operations[i]));
+}
+
+static unsigned kept_of(const fixture *f, int i)
+{
+    (void)f;
+    (void)i;
+    return 0;
 }
 
 static void received_data_is_in_leased_buffers(void **state)
@@ -98,34 +71,17 @@ static void received_data_is_in_leased_buffers(void **state)
         printf("# the kernel picks no buffers\n");
     memset(large, 'x', sizeof large);
     world_send(f->world, &f->others[0], large, sizeof large);
-    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    assert_int_equal(next(f, 0), 0);
     assert_int_equal(f->operations[0].count, SIZE);
     give_back(f, 0);
-    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    assert_int_equal(next(f, 0), 0);
     assert_int_equal(f->operations[0].count, sizeof large - SIZE);
     give_back(f, 0);
     assert_int_equal(bide_shutdown(&f->others[0], BIDE_HALF_OUTPUT), 0);
     for (int i = 0; i < 2 * BUFFERS; i++) { /* the end of the stream holds no buffer */
-        assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+        assert_int_equal(next(f, 0), 0);
         assert_int_equal(f->operations[0].count, 0);
         assert_null(bide_provided_buffer(&f->operations[0]));
-    }
-    end_fixture(f);
-}
-
-static void idle_receivers_hold_no_buffer(void **state)
-{
-    fixture *f = begin_fixture(world_of(state), 1);
-    open_pairs(f, MANY);
-    for (int i = 0; i < MANY; i++)
-        begin(f->world, &f->runners[i], receive(f, i));
-    turn(f->world);
-    assert_int_equal(f->pool.in_use, 0);
-    for (int i = MANY; i-- > 0;) {
-        send_text(f, i, "here");
-        assert_int_equal(end(f->world, &f->runners[i]), 0);
-        check_text(f, i, "here");
-        give_back(f, i);
     }
     end_fixture(f);
 }
@@ -135,7 +91,7 @@ static void take_the_only_one(fixture *f, int count)
 {
     open_pairs(f, count);
     send_text(f, 0, "first");
-    assert_int_equal(world_wait(f->world, receive(f, 0)), 0);
+    assert_int_equal(next(f, 0), 0);
     for (int i = 1; i < count; i++) {
         send_text(f, i, "data");
         begin(f->world, &f->runners[i], receive(f, i));
@@ -177,11 +133,11 @@ static void a_wait_for_data_that_ends_early_loses_nothing(void **state)
         if (how != TIME_OUT)
             turn(w);
         end_early(f, 0, how);
-        int next = how == CLOSE ? 1 : 0;
-        send_text(f, next, "after");
-        assert_int_equal(world_wait(w, receive(f, next)), 0);
-        check_text(f, next, "after");
-        give_back(f, next);
+        int other = how == CLOSE ? 1 : 0;
+        send_text(f, other, "after");
+        assert_int_equal(next(f, other), 0);
+        check_text(f, other, "after");
+        give_back(f, other);
         end_fixture(f);
     }
 }
@@ -267,70 +223,9 @@ static void one_that_is_destroyed_after_it_was_done_gives_back(void **state)
     end_fixture(f);
 }
 
-/* Data, stop requests and released buffers in random order: each byte arrives once, in order. */
 static void none_is_lost_in_a_storm(void **state)
 {
-    enum { SOCKETS = 8, HELD = 2 };
-    fixture *f = begin_fixture(world_of(state), HELD);
-    uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(4000);
-    unsigned sent[SOCKETS] = {0}, got[SOCKETS] = {0};
-    bool waits[SOCKETS] = {false}, holds[SOCKETS] = {false};
-    open_pairs(f, SOCKETS);
-    for (uint32_t round = 0; round < rounds + 40; round++) {
-        unsigned drawn = (unsigned)testing_random(&random);
-        int i = (int)(drawn % SOCKETS);
-        bool at_end = round >= rounds;
-        unsigned char byte = (unsigned char)sent[i];
-        switch (at_end ? 4 : drawn >> 8 & 3) {
-        case 0:
-            if (sent[i] - got[i] < 1000)
-                world_send(f->world, &f->others[i], &byte, 1), sent[i]++;
-            break;
-        case 1:
-            if (!waits[i] && !holds[i]) {
-                begin(f->world, &f->runners[i], receive(f, i));
-                waits[i] = true;
-            }
-            break;
-        case 2:
-            if (waits[i])
-                stop(&f->runners[i]);
-            break;
-        default:
-            turn(f->world);
-            break;
-        }
-        for (int n = 0; n < SOCKETS; n++) {
-            if (at_end && waits[n])
-                stop(&f->runners[n]);
-            if (holds[n] && (at_end || (drawn >> (12 + n) & 1) != 0)) {
-                give_back(f, n);
-                holds[n] = false;
-            }
-            if (!waits[n] || !(f->runners[n].has_ended || at_end))
-                continue;
-            int status = end(f->world, &f->runners[n]);
-            waits[n] = false;
-            assert_true(status == 0 || status == -ECANCELED);
-            assert_true(status == 0 || f->operations[n].count == 0);
-            for (size_t at = 0; at < f->operations[n].count; at++)
-                assert_int_equal(((unsigned char *)bide_provided_buffer(&f->operations[n]))[at],
-                                 (unsigned char)got[n]++);
-            holds[n] = status == 0;
-        }
-        assert_in_range(f->pool.in_use, 0, HELD);
-    }
-    for (int n = 0; n < SOCKETS; n++) {
-        while (got[n] != sent[n]) {
-            assert_int_equal(world_wait(f->world, receive(f, n)), 0);
-            for (size_t at = 0; at < f->operations[n].count; at++)
-                assert_int_equal(((unsigned char *)bide_provided_buffer(&f->operations[n]))[at],
-                                 (unsigned char)got[n]++);
-            give_back(f, n);
-        }
-    }
-    end_fixture(f);
+    storm_of_chunks(world_of(state), 2);
 }
 
 int main(void)

@@ -80,6 +80,7 @@ typedef struct fixture {
     bide_entry_operation entry;
     bide_io_operation *operation; /* that is observed: one of these */
     bide_buffer_pool pool;
+    bide_receiver receiver;
     bide_directory directory;
     struct msghdr header;
     bide_message batch;
@@ -176,6 +177,10 @@ static bide_awaiter *on_socket(fixture *f, int code)
         return bide_recvmsg(&f->plain, &f->one, &f->header, 0);
     case BIDE_IO_RECV_PROVIDED:
         return bide_recv_provided(&f->plain, &f->one, &f->pool);
+    case BIDE_IO_RECV_NEXT:
+        f->operation = &f->receiver.next;
+        bide_receiver_init(&f->receiver, &f->one, &f->pool, 1);
+        return bide_receiver_next(&f->receiver);
     case BIDE_IO_RECV_BATCH:
         return bide_recv_batch(&f->plain, &f->one, &f->batch, 1);
     case BIDE_IO_POLL:
@@ -230,6 +235,17 @@ static void fill(fixture *f)
     free(f->large);
 }
 
+/* (the ring receives for it, and so before any other operation) */
+static void end_receiver(fixture *f, int code)
+{
+    bool has_stream = (f->receiver.stream.state & IO_IN_RING) != 0;
+    if (code != BIDE_IO_RECV_NEXT)
+        return;
+    assert_true(!has_stream || world_is("uring"));
+    bide_receiver_destroy(&f->receiver);
+    assert_int_equal(f->receiver.stream.state, 0);
+}
+
 static void waits_in_its_line(fixture *f, int code)
 {
     const bide_io_row_ *row = &bide_io_rows_[code];
@@ -245,6 +261,10 @@ static void waits_in_its_line(fixture *f, int code)
     assert_int_equal(f->state & IO_OFFLOADED, 0);
     assert_int_equal(f->direction, row->direction);
     assert_null(f->one.lines[row->direction].first);
+    if (code == BIDE_IO_RECV_NEXT &&
+        f->pool.ring != NULL) /* the stream is in the ring in its place */
+        assert_int_equal(f->state & IO_IN_RING, 0);
+    end_receiver(f, code);
 }
 
 static void an_operation_waits_in_the_line_of_its_row(void **state)
@@ -273,6 +293,9 @@ static void is_tried(fixture *f, int code)
     assert_int_equal(f->ended_at_once, row->is_tried_first || !waits_for_completions);
     if (code == BIDE_IO_RECV_PROVIDED)
         bide_buffer_release(&f->pool, f->plain.arguments.provided.data);
+    if (code == BIDE_IO_RECV_NEXT)
+        bide_buffer_release(&f->pool, bide_receiver_data(&f->receiver));
+    end_receiver(f, code);
     if (code == BIDE_IO_POLL)
         assert_int_equal(world_wait(f->world, bide_recv(&f->plain, &f->one, f->bytes, SIZE)), 0);
 }

@@ -3,39 +3,18 @@
  * the kernel receives ahead, and what it has received is kept.
  */
 #define _GNU_SOURCE
-#include "runner.h"
+#include "chunk_testing.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SIZE = 64, MANY = 24, MAX = 2 };
+enum { MAX = 2 };
 
-typedef struct fixture {
-    world *world;
-    char *memory;
-    bide_buffer_pool pool;
-    bide_descriptor sockets[MANY];
-    bide_descriptor others[MANY];
-    bide_receiver receivers[MANY];
-    int opened;
-    struct runner runners[MANY];
-} fixture;
-
-static fixture *begin_fixture(world *world, unsigned buffers, int count)
+static void chunks_begin(fixture *f, int i)
 {
-    fixture *f = calloc(1, sizeof *f);
-    assert_non_null(f);
-    f->world = world;
-    f->memory = malloc((size_t)SIZE * buffers + 1);
-    assert_non_null(f->memory);
-    bide_buffer_pool_init(&f->pool, f->memory + 1, SIZE, buffers); /* (an unaligned address) */
-    for (; f->opened < count; f->opened++) {
-        world_socket_pair(world, &f->sockets[f->opened], &f->others[f->opened]);
-        bide_receiver_init(&f->receivers[f->opened], &f->sockets[f->opened], &f->pool, MAX);
-    }
-    return f;
+    bide_receiver_init(&f->receivers[i], &f->sockets[i], &f->pool, MAX);
 }
 
 static void destroy_receiver(void *receiver)
@@ -43,25 +22,24 @@ static void destroy_receiver(void *receiver)
     bide_receiver_destroy(receiver);
 }
 
-static void end_fixture(fixture *f)
+static void chunks_end(fixture *f, int i)
 {
-    for (int i = 0; i < f->opened; i++) {
-        if (i % 2 == 0)
-            bide_close(&f->sockets[i]);
-        call_inside(f->world, destroy_receiver, &f->receivers[i]);
-        bide_close(&f->sockets[i]);
-        bide_close(&f->others[i]);
-    }
-    turn(f->world);
-    assert_int_equal(f->pool.in_use, 0);
-    bide_buffer_pool_destroy(&f->pool);
-    free(f->memory);
-    free(f);
+    call_inside(f->world, destroy_receiver, &f->receivers[i]);
 }
 
-static void send_text(fixture *f, int i, const char *text)
+static bide_awaiter *receive(fixture *f, int i)
 {
-    world_send(f->world, &f->others[i], text, strlen(text));
+    return bide_receiver_next(&f->receivers[i]);
+}
+
+static char *data_of(fixture *f, int i)
+{
+    return bide_receiver_data(&f->receivers[i]);
+}
+
+static size_t size_of(const fixture *f, int i)
+{
+    return bide_receiver_size(&f->receivers[i]);
 }
 
 static void release_chunk(void *receiver)
@@ -75,15 +53,16 @@ static void give_back(fixture *f, int i)
     call_inside(f->world, release_chunk, &f->receivers[i]);
 }
 
-static void check_text(fixture *f, int i, const char *text)
+static unsigned kept_of(const fixture *f, int i)
 {
-    assert_int_equal(bide_receiver_size(&f->receivers[i]), strlen(text));
-    assert_memory_equal(bide_receiver_data(&f->receivers[i]), text, strlen(text));
+    return bide_receiver_pending(&f->receivers[i]);
 }
 
-static int next(fixture *f, int i)
+static fixture *begin_receivers(world *world, unsigned buffers, int count)
 {
-    return world_wait(f->world, bide_receiver_next(&f->receivers[i]));
+    fixture *f = begin_fixture(world, buffers);
+    open_pairs(f, count);
+    return f;
 }
 
 /* Whether the kernel receives ahead. */
@@ -94,10 +73,10 @@ static bool has_stream(const fixture *f, int i)
 
 static void each_chunk_is_given_once_and_then_the_end(void **state)
 {
-    fixture *f = begin_fixture(world_of(state), 4, 1);
+    fixture *f = begin_receivers(world_of(state), 4, 1);
     char large[3 * SIZE / 2];
     for (int i = 0; i < 20; i++) {
-        begin(f->world, &f->runners[0], bide_receiver_next(&f->receivers[0]));
+        begin(f->world, &f->runners[0], receive(f, 0));
         turn(f->world);
         assert_false(f->runners[0].has_ended);
         assert_int_equal(f->pool.in_use, 0);
@@ -112,10 +91,10 @@ static void each_chunk_is_given_once_and_then_the_end(void **state)
     memset(large, 'x', sizeof large);
     world_send(f->world, &f->others[0], large, sizeof large);
     assert_int_equal(next(f, 0), 0);
-    assert_int_equal(bide_receiver_size(&f->receivers[0]), SIZE);
+    assert_int_equal(size_of(f, 0), SIZE);
     give_back(f, 0);
     assert_int_equal(next(f, 0), 0);
-    assert_int_equal(bide_receiver_size(&f->receivers[0]), sizeof large - SIZE);
+    assert_int_equal(size_of(f, 0), sizeof large - SIZE);
     give_back(f, 0);
     send_text(f, 0, "last");
     assert_int_equal(bide_shutdown(&f->others[0], BIDE_HALF_OUTPUT), 0);
@@ -125,24 +104,8 @@ static void each_chunk_is_given_once_and_then_the_end(void **state)
     give_back(f, 0);
     for (int i = 0; i < 8; i++) { /* the end holds no buffer */
         assert_int_equal(next(f, 0), 0);
-        assert_int_equal(bide_receiver_size(&f->receivers[0]), 0);
+        assert_int_equal(size_of(f, 0), 0);
         assert_null(bide_receiver_data(&f->receivers[0]));
-    }
-    end_fixture(f);
-}
-
-static void idle_receivers_hold_no_buffer(void **state)
-{
-    fixture *f = begin_fixture(world_of(state), 1, MANY);
-    for (int i = 0; i < MANY; i++)
-        begin(f->world, &f->runners[i], bide_receiver_next(&f->receivers[i]));
-    turn(f->world);
-    assert_int_equal(f->pool.in_use, 0);
-    for (int i = MANY; i-- > 0;) {
-        send_text(f, i, "here");
-        assert_int_equal(end(f->world, &f->runners[i]), 0);
-        check_text(f, i, "here");
-        give_back(f, i);
     }
     end_fixture(f);
 }
@@ -151,7 +114,7 @@ static void idle_receivers_hold_no_buffer(void **state)
 static void chunks_that_nobody_awaits_are_kept_up_to_a_bound(void **state)
 {
     enum { BUFFERS = 64, CHUNKS = 100 };
-    fixture *f = begin_fixture(world_of(state), BUFFERS, 2);
+    fixture *f = begin_receivers(world_of(state), BUFFERS, 2);
     unsigned char chunk[SIZE];
     unsigned char sent = 0, got = 0;
     send_text(f, 0, "first");
@@ -165,19 +128,19 @@ static void chunks_that_nobody_awaits_are_kept_up_to_a_bound(void **state)
             turn(f->world);
     }
     turn(f->world);
-    assert_int_equal(f->pool.in_use, bide_receiver_pending(&f->receivers[0]));
-    assert_in_range(bide_receiver_pending(&f->receivers[0]), 0, BUFFERS - 1);
-    printf("# %u are kept\n", bide_receiver_pending(&f->receivers[0]));
+    assert_int_equal(f->pool.in_use, kept_of(f, 0));
+    assert_in_range(kept_of(f, 0), 0, BUFFERS - 1);
+    printf("# %u are kept\n", kept_of(f, 0));
     send_text(f, 1, "other"); /* (another receiver has buffers yet) */
     assert_int_equal(next(f, 1), 0);
     check_text(f, 1, "other");
     give_back(f, 1);
     for (size_t total = 0; total < (size_t)CHUNKS * SIZE;) {
         assert_int_equal(next(f, 0), 0);
-        size_t size = bide_receiver_size(&f->receivers[0]);
+        size_t size = size_of(f, 0);
         assert_in_range(size, 1, SIZE);
         for (size_t at = 0; at < size; at++)
-            assert_int_equal(((unsigned char *)bide_receiver_data(&f->receivers[0]))[at], got++);
+            assert_int_equal((unsigned char)data_of(f, 0)[at], got++);
         give_back(f, 0);
         total += size;
     }
@@ -188,8 +151,8 @@ static void a_wait_that_ends_early_loses_nothing(void **state)
 {
     world *w = world_of(state);
     for (int how = 0; how < WAYS; how++) {
-        fixture *f = begin_fixture(w, 4, 1);
-        begin_by(w, &f->runners[0], bide_receiver_next(&f->receivers[0]), how);
+        fixture *f = begin_receivers(w, 4, 1);
+        begin_by(w, &f->runners[0], receive(f, 0), how);
         if (how != TIME_OUT)
             turn(w);
         end_by(w, &f->runners[0], &f->sockets[0], how);
@@ -211,12 +174,12 @@ static void receivers_that_have_no_buffer_wait_in_turn(void **state)
 {
     enum { COUNT = 8 };
     world *w = world_of(state);
-    fixture *f = begin_fixture(w, 1, COUNT);
+    fixture *f = begin_receivers(w, 1, COUNT);
     send_text(f, 0, "first");
     assert_int_equal(next(f, 0), 0);
     for (int i = 1; i < COUNT; i++) {
         send_text(f, i, "data");
-        begin(w, &f->runners[i], bide_receiver_next(&f->receivers[i]));
+        begin(w, &f->runners[i], receive(f, i));
         turn(w);
         assert_false(f->runners[i].has_ended);
     }
@@ -241,14 +204,14 @@ static void one_that_is_destroyed_while_it_receives_leaves_the_socket(void **sta
 {
     world *w = world_of(state);
     for (int waits = 0; waits < 2; waits++) {
-        fixture *f = begin_fixture(w, 8, 1);
+        fixture *f = begin_receivers(w, 8, 1);
         bide_io_operation plain;
         char text[16] = "";
         send_text(f, 0, "first");
         assert_int_equal(next(f, 0), 0);
         give_back(f, 0);
         if (waits) {
-            start(w, &f->runners[0], bide_receiver_next(&f->receivers[0]));
+            start(w, &f->runners[0], receive(f, 0));
             turn(w);
             destroy(w, &f->runners[0]);
         } else {
@@ -256,7 +219,7 @@ static void one_that_is_destroyed_while_it_receives_leaves_the_socket(void **sta
             turn(w);
             turn(w);
         }
-        unsigned kept = bide_receiver_pending(&f->receivers[0]);
+        unsigned kept = kept_of(f, 0);
         call_inside(w, destroy_receiver, &f->receivers[0]);
         call_inside(w, destroy_receiver, &f->receivers[0]);
         assert_int_equal(f->pool.in_use, 0);
@@ -275,9 +238,9 @@ static void one_that_is_destroyed_while_it_receives_leaves_the_socket(void **sta
 /* The data has arrived, and the coroutine is destroyed before it resumes: the buffer is released. */
 static void one_whose_coroutine_is_destroyed_after_it_was_done_gives_back(void **state)
 {
-    fixture *f = begin_fixture(world_of(state), 2, 1);
+    fixture *f = begin_receivers(world_of(state), 2, 1);
     for (int i = 0; i < 20; i++) {
-        start(f->world, &f->runners[0], bide_receiver_next(&f->receivers[0]));
+        start(f->world, &f->runners[0], receive(f, 0));
         turn(f->world);
         send_text(f, 0, "x");
         if (i % 2 != 0)
@@ -285,12 +248,12 @@ static void one_whose_coroutine_is_destroyed_after_it_was_done_gives_back(void *
         destroy(f->world, &f->runners[0]);
         if (f->runners[0].has_ended)
             give_back(f, 0);
-        assert_int_equal(f->pool.in_use, bide_receiver_pending(&f->receivers[0]));
+        assert_int_equal(f->pool.in_use, kept_of(f, 0));
         assert_in_range(f->pool.in_use, 0, 1);
         send_text(f, 0, "y"); /* (perhaps the first is there yet) */
         assert_int_equal(next(f, 0), 0);
         give_back(f, 0);
-        while (bide_receiver_pending(&f->receivers[0]) != 0) {
+        while (kept_of(f, 0) != 0) {
             assert_int_equal(next(f, 0), 0);
             give_back(f, 0);
         }
@@ -306,7 +269,7 @@ static void a_reset_is_reported_behind_the_data(void **state)
     bide_io_operation operation;
     bide_descriptor listener;
     bide_address address;
-    fixture *f = begin_fixture(w, 4, 0);
+    fixture *f = begin_receivers(w, 4, 0);
     assert_int_equal(bide_address_ip(&address, "127.0.0.1", 0), 0);
     assert_int_equal(world_wait(w, bide_listen(&operation, &listener, &address, 1)), 0);
     assert_int_equal(bide_local_address(&listener, &address), 0);
@@ -314,7 +277,7 @@ static void a_reset_is_reported_behind_the_data(void **state)
     assert_int_equal(world_wait(w, bide_accept(&operation, &listener, &f->sockets[0], NULL)), 0);
     bide_receiver_init(&f->receivers[0], &f->sockets[0], &f->pool, MAX);
     f->opened = 1;
-    begin(w, &f->runners[0], bide_receiver_next(&f->receivers[0]));
+    begin(w, &f->runners[0], receive(f, 0));
     turn(w);
     send_text(f, 0, "before");
     assert_int_equal(end(w, &f->runners[0]), 0);
@@ -327,88 +290,14 @@ static void a_reset_is_reported_behind_the_data(void **state)
     assert_int_equal(bide_close(&f->others[0]), 0);
     assert_int_equal(next(f, 0), -ECONNRESET);
     assert_int_equal(next(f, 0), 0);
-    assert_int_equal(bide_receiver_size(&f->receivers[0]), 0);
+    assert_int_equal(size_of(f, 0), 0);
     assert_int_equal(bide_close(&listener), 0);
     end_fixture(f);
 }
 
-/* Data, stop requests and released buffers in random order: each byte arrives once, in order. */
 static void none_is_lost_in_a_storm(void **state)
 {
-    enum { SOCKETS = 8, BUFFERS = 5 };
-    fixture *f = begin_fixture(world_of(state), BUFFERS, SOCKETS);
-    uint64_t random = testing_seed();
-    uint32_t rounds = rounds_of(4000);
-    unsigned sent[SOCKETS] = {0}, got[SOCKETS] = {0};
-    bool waits[SOCKETS] = {false}, holds[SOCKETS] = {false};
-    for (uint32_t round = 0; round < rounds; round++) {
-        unsigned drawn = (unsigned)testing_random(&random);
-        int i = (int)(drawn % SOCKETS);
-        unsigned char byte = (unsigned char)sent[i];
-        switch (drawn >> 8 & 3) {
-        case 0:
-            if (sent[i] - got[i] < 1000)
-                world_send(f->world, &f->others[i], &byte, 1), sent[i]++;
-            break;
-        case 1:
-            if (!waits[i] && !holds[i]) {
-                begin(f->world, &f->runners[i], bide_receiver_next(&f->receivers[i]));
-                waits[i] = true;
-            }
-            break;
-        case 2:
-            if (waits[i])
-                stop(&f->runners[i]);
-            break;
-        default:
-            turn(f->world);
-            break;
-        }
-        for (int n = 0; n < SOCKETS; n++) {
-            if (holds[n] && (drawn >> (12 + n) & 1) != 0) {
-                give_back(f, n);
-                holds[n] = false;
-            }
-            if (!waits[n] || !f->runners[n].has_ended)
-                continue;
-            int status = end(f->world, &f->runners[n]);
-            waits[n] = false;
-            assert_true(status == 0 || status == -ECANCELED);
-            for (size_t at = 0; status == 0 && at < bide_receiver_size(&f->receivers[n]); at++)
-                assert_int_equal(((unsigned char *)bide_receiver_data(&f->receivers[n]))[at],
-                                 (unsigned char)got[n]++);
-            holds[n] = status == 0;
-        }
-        assert_in_range(f->pool.in_use, 0, BUFFERS);
-    }
-    for (int n = 0; n < SOCKETS; n++) {
-        if (waits[n]) {
-            stop(&f->runners[n]);
-            int status = end(f->world, &f->runners[n]);
-            assert_true(status == 0 || status == -ECANCELED);
-            for (size_t at = 0; status == 0 && at < bide_receiver_size(&f->receivers[n]); at++)
-                assert_int_equal(((unsigned char *)bide_receiver_data(&f->receivers[n]))[at],
-                                 (unsigned char)got[n]++);
-            holds[n] = status == 0;
-        }
-        if (holds[n])
-            give_back(f, n);
-    }
-    /* (first what has arrived and is kept: it occupies the buffers) */
-    for (int turns = 0; turns < 4; turns++) {
-        turn(f->world);
-        for (int n = 0; n < SOCKETS; n++) {
-            while (turns < 3 ? bide_receiver_pending(&f->receivers[n]) != 0 : got[n] != sent[n]) {
-                assert_int_equal(next(f, n), 0);
-                assert_int_not_equal(bide_receiver_size(&f->receivers[n]), 0);
-                for (size_t at = 0; at < bide_receiver_size(&f->receivers[n]); at++)
-                    assert_int_equal(((unsigned char *)bide_receiver_data(&f->receivers[n]))[at],
-                                     (unsigned char)got[n]++);
-                give_back(f, n);
-            }
-        }
-    }
-    end_fixture(f);
+    storm_of_chunks(world_of(state), 5);
 }
 
 int main(void)

@@ -256,33 +256,9 @@ static void pass_nothing(void *argument)
     (void)argument;
 }
 
-static void *pass_lock(void *lock)
-{
-    pthread_mutex_lock(lock);
-    pthread_mutex_unlock(lock);
-    return NULL;
-}
-
-/* Whether the process may have the threads. Without them a deep join overflows the stack. */
 static bool may_have_threads(void)
 {
-    pthread_t threads[DEEP_THREADS];
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_attr_t attributes;
-    unsigned count = 0;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, DEEP_STACK);
-    pthread_mutex_lock(&lock);
-    while (count < DEEP_THREADS &&
-           pthread_create(&threads[count], &attributes, pass_lock, &lock) == 0)
-        count++;
-    pthread_mutex_unlock(&lock);
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    pthread_attr_destroy(&attributes);
-    if (count < DEEP_THREADS)
-        printf("# the process may have %u of %d threads\n", count, DEEP_THREADS);
-    return count == DEEP_THREADS;
+    return schedule_may_have_threads(DEEP_THREADS, DEEP_STACK);
 }
 
 static uint64_t count_deep_joins(bide_thread_pool *pool)
@@ -355,7 +331,10 @@ static void go_down_hungrily(void *argument)
     struct hungry *self = argument;
     char stack[HUNGRY_STACK / 11];
     stack[0] = stack[sizeof stack - 1] = 1;
-    __asm__ volatile("" : : "r"(stack) : "memory"); /* (clang keeps only the elements that are used, otherwise) */
+    __asm__ volatile(""
+                     :
+                     : "r"(stack)
+                     : "memory"); /* (clang keeps only the elements that are used, otherwise) */
     if (self->depth-- != 0)
         bide_join(go_down_hungrily, self, pass_nothing, NULL);
     self->ended += (unsigned)stack[0] * (unsigned)stack[sizeof stack - 1];

@@ -27,6 +27,37 @@ static inline pthread_t schedule_thread(void *(*function)(void *), void *argumen
     return thread;
 }
 
+static inline void *schedule_pass_lock(void *lock)
+{
+    pthread_mutex_lock(lock);
+    pthread_mutex_unlock(lock);
+    return NULL;
+}
+
+/* Whether the process may have so many threads more. Without them a deep join overflows the stack. */
+static inline bool schedule_may_have_threads(unsigned wanted, size_t stack_size)
+{
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_attr_t attributes;
+    unsigned count = 0;
+    pthread_t *threads = calloc(wanted, sizeof *threads);
+    assert_non_null(threads);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack_size);
+    pthread_mutex_lock(&lock);
+    while (count < wanted &&
+           pthread_create(&threads[count], &attributes, schedule_pass_lock, &lock) == 0)
+        count++;
+    pthread_mutex_unlock(&lock);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    pthread_attr_destroy(&attributes);
+    free(threads);
+    if (count < wanted)
+        printf("# the process may have %u of %u threads\n", count, wanted);
+    return count == wanted;
+}
+
 /* Whether a waiter is registered. Any thread. */
 static inline bool schedule_is_awaited(bide_event *event)
 {

@@ -35,15 +35,15 @@ BIDE_EXTERN_C_BEGIN
 
 /* What a pool is to be. All zero is a good beginning. */
 typedef struct bide_io_pool_options {
-    bide_thread_pool_options threads;
+    bide_thread_pool_options threads; /* without spare_threads: "Limits" */
     bide_loop_options loop; /* of each worker; `times_runs` is that of `threads` */
 } bide_io_pool_options;
 
 /*
  * Starts a pool and puts it in *pool; bide_thread_pool_destroy ends it. `options` is copied; NULL:
  * all zero. If it fails nothing is left.
- * Threads: any. Errors: those of bide_thread_pool_create_with and of bide_loop_create. Progress:
- * blocks.
+ * Threads: any. Errors: those of bide_thread_pool_create_with and of bide_loop_create, -EINVAL (it has
+ * `spare_threads`). Progress: blocks.
  */
 int bide_io_pool_create(bide_thread_pool **pool, const bide_io_pool_options *options);
 
@@ -74,7 +74,8 @@ int bide_io_pool_assign(bide_thread_pool *pool, unsigned worker, bide_descriptor
  */
 
 /*
- * Limits. A worker polls for completions when its coroutine suspends, every so many times. A
+ * Limits. No spare thread stands in for a worker that blocks (bide_blocking_here): its descriptors would
+ * wait all the same. A worker polls for completions when its coroutine suspends, every so many times. A
  * coroutine that computes for long delays the descriptors whose home is its worker;
  * bide_stall_detector_start reports it.
  *

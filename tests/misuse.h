@@ -1,5 +1,6 @@
 /*
- * Checks that a piece of code ends in a report of misuse. The code is run in a process of its own.
+ * Checks that a piece of code ends in a report of misuse. The code is run in a process of its own, which it may give
+ * threads. The caller has none that could allocate meanwhile (tests/io/descriptor_test.c).
  */
 #ifndef BIDE_TESTS_MISUSE_H
 #define BIDE_TESTS_MISUSE_H

@@ -4,7 +4,21 @@
 
 #include "misuse.h"
 
-/* (in a process with a loop of its own) */
+/*
+ * Misuse is in a process with a world of its own, and its parent has none at that time. A thread of a pool in the
+ * parent may be in malloc at the fork. The allocator of AddressSanitizer takes its locks at no fork (clang 14), so
+ * in the child the first thread that allocates would wait for ever.
+ */
+static void need_world(void)
+{
+    void *state;
+    world_begin(&state);
+    bool is_there = ((world *)state)->context != NULL;
+    world_end(&state);
+    if (!is_there)
+        skip();
+}
+
 static world *begin(void)
 {
     void *state;
@@ -83,7 +97,8 @@ static void use_on_another_loop(void)
 static void an_overwritten_descriptor_is_reported(void **state)
 {
     static const char told[] = "a descriptor was overwritten while it belonged to a loop";
-    (void)world_of(state);
+    (void)state;
+    need_world();
     assert_true(
         misuse_aborts_naming(destroy_with_the_newest_overwritten, told, "the end of that loop"));
     assert_true(
@@ -95,7 +110,8 @@ static void an_overwritten_descriptor_is_reported(void **state)
 
 static void one_loop_has_a_descriptor(void **state)
 {
-    (void)world_of(state);
+    (void)state;
+    need_world();
     assert_true(misuse_aborts_naming(use_on_another_loop, "a descriptor is used on two loops",
                                      "bide_send"));
 }
@@ -114,8 +130,8 @@ static void a_struct_that_was_closed_or_released_is_made_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        world_test(an_overwritten_descriptor_is_reported),
-        world_test(one_loop_has_a_descriptor),
+        cmocka_unit_test(an_overwritten_descriptor_is_reported),
+        cmocka_unit_test(one_loop_has_a_descriptor),
         world_test(a_struct_that_was_closed_or_released_is_made_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE
 #include "runner.h"
 
+#include "../../src/io/loop.h"
+
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -869,6 +871,29 @@ static void a_temporary_file_has_no_name_until_it_gets_one(void **state)
                      0); /* (it is empty) */
 }
 
+/* A file with a name is made there in its place, as far as that is possible. */
+static void a_file_system_may_have_no_files_without_a_name(void **state)
+{
+    world *world = world_of_the_system(state, "its files need no names");
+    bide_file_operation operation;
+    bide_descriptor file;
+    int fd = open("/proc", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || (error != EOPNOTSUPP && error != EISDIR)) {
+        printf("# /proc has them, or is missing: %s\n", strerror(error));
+        skip();
+    }
+    fd = open("/proc/.bide-none", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    error = errno;
+    assert_int_equal(fd, -1);
+    assert_int_not_equal(error, EOPNOTSUPP);
+    assert_int_equal(
+        world_wait(world, bide_open_temporary(&operation, &file, NULL, "/proc", 0, 0600)), -error);
+    assert_false(bide_descriptor_is_open(&file));
+}
+
 static void a_text_that_does_not_fit_is_refused(void **state)
 {
     world *world = world_of_the_system(state, "it has no links");
@@ -919,6 +944,8 @@ static void an_open_that_would_block_fails(void **state)
                                                         O_WRONLY | O_NONBLOCK, 0)),
                          has_openat2() ? -EAGAIN : -ENOSYS);
         assert_false(bide_descriptor_is_open(&file));
+        if (world->loop != NULL)
+            assert_non_null(world->loop->files); /* a thread */
     } else {
         printf("# no leases: %s\n", strerror(errno));
     }
@@ -941,6 +968,7 @@ int main(void)
         path_test(paths_begin_at_a_directory),
         path_test(a_root_in_every_world_is_not_left),
         path_test(a_temporary_file_has_no_name_until_it_gets_one),
+        path_test(a_file_system_may_have_no_files_without_a_name),
         path_test(a_text_that_does_not_fit_is_refused),
         path_test(an_open_that_would_block_fails),
     };

@@ -53,13 +53,13 @@ typedef struct bide_http2_client_options {
     uint32_t window;      /* bytes of a response that may come before they are read. 0: 65535 */
     uint32_t connection_window; /* of all responses, on their way. 0: 1 MiB; 65535 at least */
     size_t max_unread;          /* bytes of all responses that hold back no other one. 0: 16 MiB */
-    size_t max_fields;          /* of a request or a response, with its trailers. 0: 64 */
-    size_t max_head;            /* bytes of the texts of these fields. 0: 8192 */
-    uint64_t max_body;          /* bytes of a response. 0: no limit */
-    uint32_t max_idle_frames;   /* that may come without a response, or a part of one. 0: 1000 */
-    uint64_t ping_after;        /* without input, a PING is sent. 0: 30 s; BIDE_FOREVER: never */
-    uint64_t ping_timeout;      /* without input after a PING, the connection ends. 0: 15 s */
-    uint64_t idle_timeout;      /* without requests, the connection ends. 0: it stays */
+    size_t max_fields;          /* of a response, with its trailers. 0: 64 */
+    size_t max_head;   /* bytes of the texts of a request's or a response's fields. 0: 8192 */
+    uint64_t max_body; /* bytes of a response; a tunnel has no limit. 0: no limit */
+    uint32_t max_idle_frames; /* that may come without a response, or a part of one. 0: 1000 */
+    uint64_t ping_after;      /* without input, a PING is sent. 0: 30 s; BIDE_FOREVER: never */
+    uint64_t ping_timeout;    /* without input after a PING, the connection ends. 0: 15 s */
+    uint64_t idle_timeout;    /* without requests, the connection ends. 0: it stays */
 } bide_http2_client_options;
 
 typedef struct bide_http2_client bide_http2_client;
@@ -141,6 +141,13 @@ struct bide_http2_request {
     size_t count;   /* bytes that the last read has read; 0: the body has ended */
     bool continues; /* bide_http2_request_continue: the body is wanted */
 
+    /*
+     * May be set after bide_http2_request_init; NULL: responses with a status of 1xx are skipped. It is called for each
+     * of them, such as 103 (Early Hints): request->response is that response until the call returns. It may read fields,
+     * and calls no other function of the client or of a request.
+     */
+    void (*on_informational)(bide_http2_request *request);
+
     /* of the library */
     bide_http2_client *client;
     bide_http2_request *next;
@@ -155,8 +162,11 @@ struct bide_http2_request {
     bool is_finished; /* its body is complete */
     bool has_response;
     bool input_ended;
-    unsigned informational;
-    char *memory; /* of the fields and their texts */
+    bool is_tunnel;
+    unsigned interim_count; /* responses of 1xx */
+    char *memory;           /* of the response's fields, and of texts */
+    void *pairs;            /* the request's fields, until it is submitted */
+    size_t max_pairs;
     size_t field_count;
     size_t trailer_count; /* of the response */
     size_t text_size;
@@ -228,7 +238,8 @@ bool bide_http2_client_is_usable(const bide_http2_client *client);
 /*
  * Begins a request: ":method", ":path" and ":authority", which are copied. After an error the request
  * is closed.
- * Threads: the loop's. Errors: -EINVAL (they may not stand there, or the method is CONNECT), -EMSGSIZE
+ * For the method CONNECT, target and authority are both "host:port": see bide_http2_request_stream.
+ * Threads: the loop's. Errors: -EINVAL (they may not stand there), -EMSGSIZE
  * (they are too long), -EPIPE (the client takes no more), -ENOMEM. Progress: wait-free, but for the
  * allocator.
  */
@@ -236,19 +247,20 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
                             const char *method, const char *target, const char *authority);
 
 /*
- * Adds a field to the request's head; its name becomes lower-case. Not the fields that the library adds
- * itself ("Host", "Content-Length"), nor those of HTTP/1.1's connections ("Connection", "Upgrade",
- * "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "TE").
+ * Adds a field to the request's head; its name becomes lower-case, and blanks at the value's ends are left out. Not
+ * the fields that the library adds itself ("Host", "Content-Length"), nor those of HTTP/1.1's connections
+ * ("Connection", "Upgrade", "Transfer-Encoding", "Keep-Alive", "Proxy-Connection", "TE").
  * Threads: the loop's. Errors: -EINVAL (it may not stand in a head, or the head is at its end),
- * -EMSGSIZE (it does not fit). Progress: wait-free.
+ * -EMSGSIZE (it does not fit), -ENOMEM. Progress: wait-free, but for the allocator.
  */
 int bide_http2_request_add(bide_http2_request *request, const char *name, const char *value);
 
 /*
  * Ends the head of a request whose body has `length` bytes; BIDE_HTTP_UNKNOWN: it has as many as are
  * written. The first write does this, with BIDE_HTTP_UNKNOWN, if nobody has, and receive for a request
- * without a body.
- * Threads: the loop's. Errors: -EINVAL (it has ended), -EMSGSIZE (it does not fit). Progress: wait-free.
+ * without a body. A tunnel has no other length than BIDE_HTTP_UNKNOWN.
+ * Threads: the loop's. Errors: -EINVAL (it has ended, or a tunnel has a length), -EMSGSIZE (it does not fit), -ENOMEM.
+ * Progress: wait-free, but for the allocator.
  */
 int bide_http2_request_finish_head(bide_http2_request *request, uint64_t length);
 
@@ -263,8 +275,8 @@ int bide_http2_request_set_body(bide_http2_request *request, const void *data, s
  * Writes bytes of the request's body, which stay until it has ended. One at a time. A server may
  * wait for its response to be read before it reads more; bide_http2_request_set_body does not wait for it.
  * Threads: the loop's. Errors: -EMSGSIZE (more than was promised), -EINVAL (the body has ended), -EPIPE
- * (the response has ended: no more is wanted), those of bide_http2_request_recv: a response may
- * be there all the same. Suspends: if a window is full, the server is slow,
+ * (the response has ended: no more is wanted; -EINVAL also: a tunnel that is not open), those of
+ * bide_http2_request_recv: a response may be there all the same. Suspends: if a window is full, the server is slow,
  * or the request waits for a stream. Cancel-safe: no, the stream is reset. Progress: that of
  * the stream.
  */
@@ -291,7 +303,7 @@ bide_awaiter *bide_http2_request_continue(bide_http2_request *request);
 
 /*
  * Ends the request and waits for the response's head, which is request->response then. Responses with
- * a status of 1xx are skipped.
+ * a status of 1xx are skipped (request->on_informational). A request for a tunnel has no end yet.
  * Threads: the loop's. Errors: -ECONNREFUSED (not processed: it may be sent again), -EBADMSG (the
  * response violates the protocol, or there were more than 32 of 1xx), -EMSGSIZE (its head is too long, or has too many
  * fields), -EFBIG (its body would be longer than it may be), -ECONNRESET (the server has reset the
@@ -321,6 +333,15 @@ bide_awaiter *bide_http2_request_read(bide_http2_request *request, void *data, s
  */
 bide_slice bide_http2_request_field(const bide_http2_request *request, const char *name);
 bide_slice bide_http2_request_trailer(const bide_http2_request *request, const char *name);
+
+/*
+ * A stream over a tunnel, whose request has the method CONNECT and whose response is 2xx; a write before that ends with
+ * -EINVAL. Its bytes are those of bide_http2_request_read and bide_http2_request_write, which may be used as well. The
+ * end of its output ends the request, and the other direction stays open. Closing it resets the HTTP/2 stream, which
+ * ends what waits with -EPIPE, and leaves the request to bide_http2_request_close. The request stays until then.
+ * Threads: any. Progress: wait-free.
+ */
+bide_stream bide_http2_request_stream(bide_http2_request *request);
 
 /*
  * Ends the request: if it or its response has not ended, the stream is reset. A request that is closed, or zeros, is

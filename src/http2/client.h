@@ -16,12 +16,12 @@
 
 /*
  * INPUT     bytes that are read at once
- * PSEUDO    fields that the library adds to a request
+ * PAIRS     fields of a request that there is room for at first
  * INTERIM   responses of 1xx to a request
  */
 enum {
     HTTP2_CLIENT_INPUT = 16384,
-    HTTP2_CLIENT_PSEUDO = 5,
+    HTTP2_CLIENT_PAIRS = 16,
     HTTP2_CLIENT_INTERIM = 32,
     HTTP2_CLIENT_TRAILERS = 16
 };

@@ -4,8 +4,8 @@
  * Threads: all functions run on the loop's thread, some of them inside a call of nghttp2.
  *
  * Why it is correct:
- * 1. The fields of the request and those of the response share their memory: nghttp2 copies the request's when
- *    it is submitted, and a response comes after that.
+ * 1. The texts of the request's fields and those of the response's share their memory: nghttp2 copies the request's
+ *    when it is submitted, and a response comes after that. The request's pairs are freed then.
  * 2. Received data goes into a ring that is as large as the stream's window; nghttp2 accepts no more. Until the
  *    server has acknowledged the settings, it may use the default window. So the ring has the larger of both
  *    sizes. A read opens the window of the stream again. The window of the connection is opened as soon
@@ -16,6 +16,7 @@
  * 4. A response that has come to its end stays readable, whatever happens to the stream or to the connection:
  *    errors show only where more was to come.
  * 5. Callbacks of nghttp2 set events, which post. No coroutine of a request runs inside a callback.
+ * 6. A tunnel (CONNECT) has a body in both directions, once its response is 2xx. Any other response ends its output.
  */
 #include "client.h"
 
@@ -34,21 +35,35 @@ static void http2_request_wake(bide_http2_request *request)
 
 /* ---- Its memory: 1 ---- */
 
-static nghttp2_nv *http2_request_pairs(const bide_http2_request *request)
-{
-    return (nghttp2_nv *)(void *)request->memory;
-}
-
 static bide_http_field *http2_request_fields(const bide_http2_request *request)
 {
     return (bide_http_field *)(void *)request->memory;
 }
 
-static size_t http2_request_pairs_size(const bide_http2_client *client)
+static size_t http2_request_fields_size(const bide_http2_client *client)
 {
-    size_t each =
-        sizeof(nghttp2_nv) > sizeof(bide_http_field) ? sizeof(nghttp2_nv) : sizeof(bide_http_field);
-    return (client->options.max_fields + HTTP2_CLIENT_PSEUDO) * each;
+    return client->options.max_fields * sizeof(bide_http_field);
+}
+
+/* Room for one more pair. Returns false if memory is exhausted. */
+static bool http2_request_make_room(bide_http2_request *request)
+{
+    if (request->field_count < request->max_pairs)
+        return true;
+    size_t max = request->max_pairs != 0 ? 2 * request->max_pairs : HTTP2_CLIENT_PAIRS;
+    nghttp2_nv *pairs = realloc(request->pairs, max * sizeof *pairs);
+    if (pairs == NULL)
+        return false;
+    request->pairs = pairs;
+    request->max_pairs = max;
+    return true;
+}
+
+static void http2_request_free_pairs(bide_http2_request *request)
+{
+    free(request->pairs);
+    request->pairs = NULL;
+    request->max_pairs = 0;
 }
 
 /* Room for a text, or NULL. */
@@ -57,7 +72,7 @@ static char *http2_request_room(bide_http2_request *request, size_t size)
     const bide_http2_client *client = request->client;
     if (size > client->options.max_head - request->text_size)
         return NULL;
-    char *room = request->memory + http2_request_pairs_size(client) + request->text_size;
+    char *room = request->memory + http2_request_fields_size(client) + request->text_size;
     request->text_size += size;
     return room;
 }
@@ -94,12 +109,13 @@ static nghttp2_nv http2_request_pair(char *room, bide_slice name, bide_slice val
 
 static int http2_request_put(bide_http2_request *request, bide_slice name, bide_slice value)
 {
-    if (request->field_count == request->client->options.max_fields + HTTP2_CLIENT_PSEUDO)
-        return -EMSGSIZE;
+    if (!http2_request_make_room(request))
+        return -ENOMEM;
     char *room = http2_request_room(request, name.size + value.size);
     if (room == NULL)
         return -EMSGSIZE;
-    http2_request_pairs(request)[request->field_count++] = http2_request_pair(room, name, value);
+    nghttp2_nv *pairs = request->pairs;
+    pairs[request->field_count++] = http2_request_pair(room, name, value);
     return 0;
 }
 
@@ -128,52 +144,78 @@ static bool http2_request_is_field(bide_slice name, bide_slice value)
         return false;
     for (size_t i = 0; i < name.size; i++)
         lower[i] = http2_request_lower(name.data[i]);
-    if (!nghttp2_check_header_name((const uint8_t *)lower, name.size) ||
-        !bide_http_transport_is_value(value))
-        return false;
-    return value.size == 0 ||
-           (value.data[0] != ' ' && value.data[0] != '\t' && value.data[value.size - 1] != ' ' &&
-            value.data[value.size - 1] != '\t');
+    return nghttp2_check_header_name((const uint8_t *)lower, name.size) &&
+           bide_http_transport_is_value(value);
+}
+
+/* A host and a port, as both target and authority. */
+static bool http2_request_is_tunnel(bide_slice target, bide_slice authority)
+{
+    size_t digits = 0;
+    while (digits < authority.size && authority.data[authority.size - 1 - digits] >= '0' &&
+           authority.data[authority.size - 1 - digits] <= '9')
+        digits++;
+    return digits != 0 && digits + 1 < authority.size &&
+           authority.data[authority.size - 1 - digits] == ':' && target.size == authority.size &&
+           memcmp(target.data, authority.data, target.size) == 0;
 }
 
 static bool http2_request_is_valid(bide_slice method, bide_slice target, bide_slice authority)
 {
-    if (method.size == 0 || target.size == 0 || authority.size == 0 ||
-        bide_http_is(method, "connect"))
+    if (method.size == 0 || target.size == 0 || authority.size == 0)
         return false;
-    if (target.data[0] != '/' && !(target.size == 1 && target.data[0] == '*'))
+    if (bide_http_is(method, "connect")
+            ? !http2_request_is_tunnel(target, authority)
+            : target.data[0] != '/' && !(target.size == 1 && target.data[0] == '*'))
         return false;
     return nghttp2_check_method((const uint8_t *)method.data, method.size) &&
            nghttp2_check_path((const uint8_t *)target.data, target.size) &&
            nghttp2_check_authority((const uint8_t *)authority.data, authority.size);
 }
 
+/* Adds the fields that begin a request. A tunnel has two of them (RFC 9113, 8.5). */
+static int http2_request_put_pseudo(bide_http2_request *request, bide_slice method,
+                                    bide_slice target, bide_slice authority)
+{
+    const char *scheme = request->client->options.is_secure ? "https" : "http";
+    int status = http2_request_put(request, http2_request_text(":method"), method);
+    if (status == 0 && !request->is_tunnel)
+        status =
+            http2_request_put(request, http2_request_text(":scheme"), http2_request_text(scheme));
+    if (status == 0)
+        status = http2_request_put(request, http2_request_text(":authority"), authority);
+    if (status == 0 && !request->is_tunnel)
+        status = http2_request_put(request, http2_request_text(":path"), target);
+    return status;
+}
+
 int bide_http2_request_init(bide_http2_request *request, bide_http2_client *client,
                             const char *method, const char *target, const char *authority)
 {
     static const char no_content[][20] = {"GET", "HEAD", "OPTIONS", "TRACE", "DELETE"};
-    bide_slice texts[] = {http2_request_text(method),
-                          http2_request_text(client->options.is_secure ? "https" : "http"),
-                          http2_request_text(authority), http2_request_text(target)};
-    static const char names[][12] = {":method", ":scheme", ":authority", ":path"};
+    bide_slice method_text = http2_request_text(method);
+    bide_slice target_text = http2_request_text(target);
+    bide_slice authority_text = http2_request_text(authority);
     memset(request, 0, sizeof *request);
-    if (!http2_request_is_valid(texts[0], texts[3], texts[2]))
+    if (!http2_request_is_valid(method_text, target_text, authority_text))
         return -EINVAL;
     if (!bide_http2_client_is_usable(client))
         return -EPIPE;
     request->client = client;
-    request->memory = malloc(http2_request_pairs_size(client) + client->options.max_head);
+    request->is_tunnel = strcmp(method, "CONNECT") == 0;
+    request->memory = malloc(http2_request_fields_size(client) + client->options.max_head);
     if (request->memory == NULL)
         return -ENOMEM;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (http2_request_put(request, http2_request_text(names[i]), texts[i]) < 0) {
-            free(request->memory);
-            request->memory = NULL;
-            return -EMSGSIZE;
-        }
+    int status = http2_request_put_pseudo(request, method_text, target_text, authority_text);
+    if (status < 0) {
+        http2_request_free_pairs(request);
+        free(request->memory);
+        request->memory = NULL;
+        return status;
+    }
     request->is_head = strcmp(method, "HEAD") == 0;
     request->has_no_content =
-        http2_request_is_one_of(texts[0], no_content, sizeof no_content / sizeof *no_content);
+        http2_request_is_one_of(method_text, no_content, sizeof no_content / sizeof *no_content);
     request->length = BIDE_HTTP_UNKNOWN;
     request->reading.request = request->writing.request = request;
     bide_single_consumer_auto_event_init(&request->readable, false);
@@ -186,11 +228,9 @@ int bide_http2_request_init(bide_http2_request *request, bide_http2_client *clie
 
 int bide_http2_request_add(bide_http2_request *request, const char *name, const char *value)
 {
-    bide_slice key = http2_request_text(name), text = http2_request_text(value);
+    bide_slice key = http2_request_text(name), text = bide_http2_trim_(http2_request_text(value));
     if (request->state != HTTP2_REQUEST_HEAD || !http2_request_is_field(key, text))
         return -EINVAL;
-    if (request->field_count == request->client->options.max_fields + HTTP2_CLIENT_PSEUDO - 1)
-        return -EMSGSIZE; /* (one stays for the length) */
     return http2_request_put(request, key, text);
 }
 
@@ -222,7 +262,8 @@ static void http2_request_enter(bide_http2_request *request)
 
 int bide_http2_request_finish_head(bide_http2_request *request, uint64_t length)
 {
-    if (request->state != HTTP2_REQUEST_HEAD)
+    if (request->state != HTTP2_REQUEST_HEAD ||
+        (request->is_tunnel && length != BIDE_HTTP_UNKNOWN)) /* 6 */
         return -EINVAL;
     int status = http2_request_add_length(request, length);
     if (status < 0)
@@ -263,8 +304,8 @@ static bool http2_request_submit(bide_http2_request *request)
     nghttp2_data_provider body = {.source = {.ptr = NULL},
                                   .read_callback = bide_http2_request_give_body_};
     bool is_bare = request->is_finished && request->left == 0 && request->trailers == NULL;
-    int32_t id = nghttp2_submit_request(client->session, NULL, http2_request_pairs(request),
-                                        request->field_count, is_bare ? NULL : &body, request);
+    int32_t id = nghttp2_submit_request(client->session, NULL, request->pairs, request->field_count,
+                                        is_bare ? NULL : &body, request);
     if (id < 0) {
         bide_http2_client_note_(client, id == NGHTTP2_ERR_NOMEM ? id : 0);
         bide_http2_request_end_(request, id == NGHTTP2_ERR_NOMEM ? -ENOMEM : -ECONNREFUSED);
@@ -274,7 +315,8 @@ static bool http2_request_submit(bide_http2_request *request)
     bide_http2_requests_add_(&client->active, request);
     request->state = HTTP2_REQUEST_ACTIVE;
     request->id = id;
-    request->field_count = 0; /* 1 */
+    http2_request_free_pairs(request); /* 1 */
+    request->field_count = 0;
     request->text_size = 0;
     return true;
 }
@@ -374,17 +416,24 @@ static void http2_request_resume(bide_http2_request *request)
     bide_auto_event_set(&client->output_needed);
 }
 
+/* (the other end of a tunnel may end its output before) */
+static bool http2_request_wants_no_more(const bide_http2_request *request)
+{
+    return request->is_tunnel ? request->state == HTTP2_REQUEST_ENDED && request->error == 0
+                              : request->input_ended;
+}
+
 static int http2_request_start_write(bide_http2_waiting_ *self)
 {
     bide_http2_request *request = self->request;
     int status = http2_request_ensure_head_end(request, BIDE_HTTP_UNKNOWN);
     if (status < 0)
         return status;
-    if (request->is_finished)
+    if (request->is_finished || (request->is_tunnel && !request->has_response)) /* 6 */
         return self->size == 0 ? 0 : -EINVAL;
     if (self->size > request->length - request->written)
         return -EMSGSIZE;
-    if (request->input_ended)
+    if (http2_request_wants_no_more(request))
         return -EPIPE;
     if (request->error != 0)
         return request->error;
@@ -407,6 +456,7 @@ static void http2_request_withdraw(bide_http2_request *request)
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ECANCELED);
     else if (request->state == HTTP2_REQUEST_WAITING)
         bide_http2_request_end_(request, -ECANCELED);
+    request->written -= request->left;
     request->left = 0;
     request->source = NULL;
 }
@@ -418,7 +468,7 @@ bide_coroutine(http2_request_write_body)
     if (self->status < 0)
         bide_return(self->status);
     while (self->request->left != 0) {
-        if (self->request->input_ended)
+        if (http2_request_wants_no_more(self->request))
             bide_return(-EPIPE);
         if (self->request->error != 0)
             bide_return(self->request->error);
@@ -439,9 +489,10 @@ bide_awaiter *bide_http2_request_write(bide_http2_request *request, const void *
 
 int bide_http2_request_add_trailer(bide_http2_request *request, const char *name, const char *value)
 {
-    bide_slice key = http2_request_text(name), text = http2_request_text(value);
+    bide_slice key = http2_request_text(name), text = bide_http2_trim_(http2_request_text(value));
     size_t size = key.size + text.size + 2;
-    if ((request->state != HTTP2_REQUEST_WAITING && request->state != HTTP2_REQUEST_ACTIVE) ||
+    if (request->is_tunnel ||
+        (request->state != HTTP2_REQUEST_WAITING && request->state != HTTP2_REQUEST_ACTIVE) ||
         request->is_finished || !http2_request_is_field(key, text))
         return -EINVAL;
     if (request->trailers == NULL && (request->trailers = malloc(HTTP2_TRAILERS)) == NULL)
@@ -452,17 +503,26 @@ int bide_http2_request_add_trailer(bide_http2_request *request, const char *name
     char *room = request->trailers + request->trailers_size;
     for (size_t i = 0; i <= key.size; i++)
         room[i] = http2_request_lower(name[i]);
-    memcpy(room + key.size + 1, value, text.size + 1);
+    memcpy(room + key.size + 1, text.data, text.size);
+    room[size - 1] = '\0';
     request->trailers_size += size;
     request->sent_trailers++;
     return 0;
 }
 
+static void http2_request_end_output(bide_http2_request *request)
+{
+    if (request->is_finished)
+        return;
+    request->is_finished = true;
+    http2_request_resume(request);
+}
+
 /* Ends the request, whose body is complete. */
 static int http2_request_finish(bide_http2_request *request)
 {
-    int status = http2_request_ensure_head_end(request, 0);
-    if (status < 0 || request->is_finished)
+    int status = http2_request_ensure_head_end(request, request->is_tunnel ? BIDE_HTTP_UNKNOWN : 0);
+    if (status < 0 || request->is_finished || request->is_tunnel)
         return status;
     if (request->left == 0 &&
         (request->length == BIDE_HTTP_UNKNOWN || request->written == request->length)) {
@@ -528,6 +588,8 @@ void bide_http2_request_take_field_(bide_http2_request *request, bide_slice name
 static int http2_request_check_length(bide_http2_request *request, bool has_ended)
 {
     bide_http_response *response = &request->response;
+    if (request->is_tunnel && response->status < 300) /* (the tunnel's bytes are no content) */
+        response->length = BIDE_HTTP_UNKNOWN;
     if (has_ended && !request->is_head && response->status != 304)
         response->length = 0;
     if (has_ended || response->length == BIDE_HTTP_UNKNOWN)
@@ -535,16 +597,29 @@ static int http2_request_check_length(bide_http2_request *request, bool has_ende
     return response->length > request->client->options.max_body ? -EFBIG : 0;
 }
 
+/* The head of a response of 1xx is complete. */
+static void http2_request_end_interim(bide_http2_request *request)
+{
+    if (++request->interim_count > HTTP2_CLIENT_INTERIM) {
+        bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EBADMSG);
+        return;
+    }
+    if (request->response.status == 100)
+        request->continues = true;
+    if (request->on_informational != NULL) {
+        request->response.field_count = request->field_count;
+        request->on_informational(request);
+        request->response.field_count = 0;
+    }
+    bide_single_consumer_auto_event_set(&request->readable);
+}
+
 void bide_http2_request_end_head_(bide_http2_request *request, bool has_ended)
 {
     if (request->has_response) /* trailers */
         return;
     if (request->response.status < 200) {
-        if (++request->informational > HTTP2_CLIENT_INTERIM)
-            bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EBADMSG);
-        else if (request->response.status == 100)
-            request->continues = true;
-        bide_single_consumer_auto_event_set(&request->readable);
+        http2_request_end_interim(request);
         return;
     }
     request->response.field_count = request->field_count;
@@ -556,6 +631,8 @@ void bide_http2_request_end_head_(bide_http2_request *request, bool has_ended)
     }
     request->has_response = true;
     bide_single_consumer_auto_event_set(&request->readable);
+    if (request->is_tunnel && request->response.status >= 300) /* 6 */
+        http2_request_end_output(request);
 }
 
 void bide_http2_request_end_input_(bide_http2_request *request)
@@ -612,8 +689,8 @@ void bide_http2_request_take_body_(bide_http2_request *request, const char *data
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ENOMEM);
         return;
     }
-    if (size > client->options.max_body - request->taken ||
-        size > request->ring_size - request->ring_count) {
+    uint64_t max = request->is_tunnel ? BIDE_HTTP_UNKNOWN : client->options.max_body;
+    if (size > max - request->taken || size > request->ring_size - request->ring_count) {
         http2_request_drop(client, size);
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EFBIG);
         return;
@@ -727,6 +804,79 @@ bide_awaiter *bide_http2_request_read(bide_http2_request *request, void *data, s
     return bide_task_init(&request->reading.task, &http2_request_read_body);
 }
 
+/* ---- A tunnel: 6 ---- */
+
+typedef struct http2_tunnel_operation {
+    bide_awaiter awaiter;
+    const bide_http2_request *request;
+    uint64_t before; /* bytes that were written before, for a write */
+    bool is_write;
+} http2_tunnel_operation;
+
+static http2_tunnel_operation *http2_tunnel_operation_of(bide_stream_operation *operation)
+{
+    return (http2_tunnel_operation *)(void *)operation;
+}
+
+static bide_awaiter *http2_tunnel_read(bide_stream stream, bide_stream_operation *operation,
+                                       void *data, size_t size)
+{
+    http2_tunnel_operation *self = http2_tunnel_operation_of(operation);
+    self->request = stream.object;
+    self->is_write = false;
+    return bide_http2_request_read(stream.object, data, size);
+}
+
+static bide_awaiter *http2_tunnel_write(bide_stream stream, bide_stream_operation *operation,
+                                        const void *data, size_t size)
+{
+    http2_tunnel_operation *self = http2_tunnel_operation_of(operation);
+    self->request = stream.object;
+    self->before = self->request->written;
+    self->is_write = true;
+    return bide_http2_request_write(stream.object, data, size);
+}
+
+static size_t http2_tunnel_count(const bide_stream_operation *operation)
+{
+    const http2_tunnel_operation *self = (const http2_tunnel_operation *)(const void *)operation;
+    const bide_http2_request *request = self->request;
+    return self->is_write ? (size_t)(request->written - request->left - self->before)
+                          : request->count;
+}
+
+static bide_awaiter *http2_tunnel_end_output(bide_stream stream, bide_stream_operation *operation)
+{
+    bide_http2_request *request = stream.object;
+    if (request->state == HTTP2_REQUEST_CLOSED || !request->is_tunnel || !request->has_response)
+        return bide_stream_ended(operation, -EINVAL);
+    http2_request_end_output(request);
+    return bide_stream_ended(operation, 0);
+}
+
+static int http2_tunnel_close(bide_stream stream)
+{
+    bide_http2_request *request = stream.object;
+    if (request->state == HTTP2_REQUEST_ACTIVE)
+        bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EPIPE);
+    else if (request->state == HTTP2_REQUEST_WAITING)
+        bide_http2_request_end_(request, -EPIPE);
+    return 0;
+}
+
+bide_stream bide_http2_request_stream(bide_http2_request *request)
+{
+    static const bide_stream_table table = {
+        .name = "http2 tunnel",
+        .read = http2_tunnel_read,
+        .write = http2_tunnel_write,
+        .count = http2_tunnel_count,
+        .shutdown_output = http2_tunnel_end_output,
+        .close = http2_tunnel_close,
+    };
+    return (bide_stream){&table, request};
+}
+
 bide_slice bide_http2_request_field(const bide_http2_request *request, const char *name)
 {
     return bide_http_find(request->response.fields, request->response.field_count, name);
@@ -754,6 +904,7 @@ void bide_http2_request_close(bide_http2_request *request)
     size_t held = http2_request_give_back(request, request->ring_count);
     request->ring_count = 0;
     http2_request_drop(client, held);
+    http2_request_free_pairs(request);
     free(request->ring);
     free(request->trailers);
     free(request->memory);

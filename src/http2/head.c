@@ -189,6 +189,18 @@ static uint8_t *http2_bytes_of(const char *data)
     return pointer.write; /* (nghttp2 copies the bytes) */
 }
 
+bide_slice bide_http2_trim_(bide_slice value)
+{
+    while (value.size != 0 && (*value.data == ' ' || *value.data == '\t')) {
+        value.data++;
+        value.size--;
+    }
+    while (value.size != 0 &&
+           (value.data[value.size - 1] == ' ' || value.data[value.size - 1] == '\t'))
+        value.size--;
+    return value;
+}
+
 /*
  * Parses lines up to an empty line or to the end of `data`. Returns the number of fields, including
  * `count` previous ones, or -EMSGSIZE. Names become lower-case in place; the text has no other reader.
@@ -211,10 +223,12 @@ static int http2_parse_lines(char *data, size_t *size, nghttp2_nv *fields, int c
         for (char *letter = at; letter != colon; letter++)
             if (*letter >= 'A' && *letter <= 'Z')
                 *letter = (char)(*letter - 'A' + 'a');
+        bide_slice value =
+            bide_http2_trim_((bide_slice){colon + 2, (size_t)(line_end - colon - 2)});
         fields[count++] = (nghttp2_nv){.name = http2_bytes_of(at),
                                        .namelen = (size_t)(colon - at),
-                                       .value = http2_bytes_of(colon + 2),
-                                       .valuelen = (size_t)(line_end - colon - 2),
+                                       .value = http2_bytes_of(value.data),
+                                       .valuelen = value.size,
                                        .flags = NGHTTP2_NV_FLAG_NONE};
         at = next;
     }

@@ -84,7 +84,8 @@ struct http2_stream {
     size_t ring_size;
     size_t ring_begin;
     size_t ring_count;
-    size_t opened;      /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
+    size_t
+        opened; /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
     bool input_ended; /* the whole request was received */
     bide_single_consumer_auto_event readable;
 
@@ -125,12 +126,12 @@ struct http2_connection {
     /* budgets (session.c, 2), and times: */
     uint32_t resets_left;
     uint32_t idle_frames_left;
-    uint64_t frames_earned;   /* by useful frames; not yet added to idle_frames_left */
-    size_t preface_left;      /* bytes of the preface that were not received */
-    size_t frame_left;        /* bytes of the current frame's payload that were not received */
-    size_t frame_head_size;   /* bytes of the next frame's head that were received */
+    uint64_t frames_earned;      /* by useful frames; not yet added to idle_frames_left */
+    size_t preface_left;         /* bytes of the preface that were not received */
+    size_t frame_left;           /* bytes of the current frame's payload that were not received */
+    size_t frame_head_size;      /* bytes of the next frame's head that were received */
     unsigned char frame_head[3]; /* the first of them: the size */
-    int32_t highest;          /* the largest stream that the client has opened; -1: none */
+    int32_t highest;             /* the largest stream that the client has opened; -1: none */
     uint64_t opened;          /* bit i: it has opened the stream `highest` - 2 i (session.c, 5) */
     uint32_t started_in_turn; /* requests that started in this turn. */
     uint64_t idle_deadline;   /* the end of a connection without streams */
@@ -185,10 +186,14 @@ int bide_http2_open_session_(http2_connection *connection);
  * bide_http2_settle_frames_ adds what earlier frames, and frames that were sent, have earned.
  */
 void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge);
-void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data, size_t size);
+void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data,
+                               size_t size);
 
 /* Translates nghttp2's errors. */
 int bide_http2_errno_(int error);
+
+/* A field's value without the blanks at its ends, which are no part of it (RFC 9110, 5.5; RFC 9113, 8.2.1). */
+bide_slice bide_http2_trim_(bide_slice value);
 
 /*
  * Handles the result of a call of nghttp2: a fatal error ends the connection, and other results may

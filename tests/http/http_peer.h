@@ -74,6 +74,18 @@ bide_coroutine(http_peer_body)
         bide_try(bide_http_send_interim(&self->exchange, 103, &link, 1));
         bide_try(bide_sleep_for(&self->sleep, SECOND));
         bide_try(bide_http_respond(&self->exchange, "hello", 5));
+    } else if (path_is(&self->exchange, "/blanks")) { /* in its response, and what it has received */
+        do {
+            bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
+        } while (self->exchange.count != 0);
+        bide_slice given = bide_http_request_field(&self->exchange, "X-Given");
+        bide_slice trailer = bide_http_request_trailer(&self->exchange, "X-Trailer");
+        if (trailer.size < sizeof handled.trailer)
+            memcpy(handled.trailer, trailer.data, trailer.size);
+        bide_http_add(&self->exchange, "Content-Type", "\t a b ");
+        bide_http_add(&self->exchange, "X-Empty", " ");
+        bide_try(bide_http_write(&self->exchange, given.data, given.size));
+        (void)bide_http_add_trailer(&self->exchange, "X-Sum", " 7 ");
     } else if (path_is(&self->exchange, "/nothing")) {
         self->exchange.status = 204;
     } else if (path_is(&self->exchange, "/fails")) {

@@ -19,6 +19,7 @@ typedef struct job {
     struct talk3 *talk;
     bide_http2_request request;
 
+    const bide_point *does;    /* NULL: job_body */
     const char *method, *path; /* NULL: GET */
     const char *const (*fields)[2]; /* up to a NULL */
     const char *body; /* NULL: none */
@@ -31,6 +32,7 @@ typedef struct job {
     size_t reads;     /* bytes at a time. 0: 512 */
     uint64_t begins_at;
     uint64_t deadline; /* of each operation; 0: none */
+    void (*on_informational)(bide_http2_request *request);
 
     int status; /* of its end */
     int code;   /* of the response */
@@ -91,7 +93,9 @@ typedef struct talk3 {
     size_t skipped;
     unsigned char head[9];
     size_t head_size, left;
-    unsigned heads, pings, pongs, resets, goaways, updates;
+    unsigned heads, pings, pongs, resets, goaways, updates, ends;
+    unsigned char request[256]; /* the compressed fields of the last head */
+    size_t request_size;
     uint32_t reset_code, goaway_code;
     size_t data; /* bytes of DATA */
     uint64_t given; /* to the connection's window */
@@ -123,6 +127,7 @@ static inline int job_begin(job *job)
 {
     const char *method = job->method != NULL ? job->method : job->body != NULL ? "POST" : "GET";
     int status = bide_http2_request_init(&job->request, &job->talk->client, method, job->path, "example.org");
+    job->request.on_informational = job->on_informational;
     for (size_t i = 0; status == 0 && job->fields != NULL && job->fields[i][0] != NULL; i++)
         status = bide_http2_request_add(&job->request, job->fields[i][0], job->fields[i][1]);
     if (status == 0 && job->body != NULL && job->piece == 0 && !job->continues)
@@ -230,6 +235,7 @@ static inline uint32_t talk3_number(const unsigned char *data)
 static inline void talk3_frame(talk3 *talk)
 {
     bool is_ack = (talk->head[4] & 1) != 0;
+    talk->ends += talk->head[3] <= 1 && (talk->head[4] & 1) != 0;
     switch (talk->head[3]) {
     case 1: talk->heads++; break;
     case 3: talk->resets++; talk->reset_code = talk3_number(talk->payload); break;
@@ -260,6 +266,10 @@ static inline void talk3_hear(talk3 *talk, const unsigned char *data, size_t siz
         } else {
             talk->left--;
             talk->data += talk->head[3] == 0;
+            if (talk->head[3] == 1 && talk->payload_size == 0)
+                talk->request_size = 0;
+            if (talk->head[3] == 1 && talk->request_size < sizeof talk->request)
+                talk->request[talk->request_size++] = data[i];
             if (talk->payload_size < sizeof talk->payload)
                 talk->payload[talk->payload_size++] = data[i];
         }
@@ -367,7 +377,8 @@ bide_coroutine(talk3_main)
                      bide_task_init(&self->talk->watching.task, &talk3_act));
     for (size_t i = 0; i < self->talk->job_count; i++)
         bide_scope_spawn(&self->talk->jobs_scope, &self->talk->jobs[i].branch,
-                         bide_task_init(&self->talk->jobs[i].task, &job_body));
+                         bide_task_init(&self->talk->jobs[i].task,
+                                        self->talk->jobs[i].does != NULL ? self->talk->jobs[i].does : &job_body));
     bide_await(bide_scope_join(&self->talk->jobs_scope));
     if (!self->talk->stays)
         bide_http2_client_shut_down(&self->talk->client);
@@ -446,7 +457,7 @@ static inline int talk3_run(talk3 *talk)
     talk->listening.talk = talk->speaking.talk = talk;
     talk->server.is_draining = false;
     talk->skipped = talk->head_size = talk->left = talk->data = talk->payload_size = 0;
-    talk->heads = talk->pings = talk->pongs = talk->resets = talk->goaways = talk->updates = 0;
+    talk->heads = talk->pings = talk->pongs = talk->resets = talk->goaways = talk->updates = talk->ends = 0;
     talk->reset_code = talk->goaway_code = UINT32_MAX;
     talk->given = 0;
     talk->answered = 0;

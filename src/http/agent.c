@@ -23,8 +23,9 @@
  *    again, so it ends.
  * 5. `url` changes only when the new URL is complete in `next`. `parsed` points into `url`.
  * 6. A session has its connection from the pool until its coroutine ends, which is started and destroyed
- *    directly, as it outlives requests. Its memory is freed later, when no fetch uses it: never by its own coroutine.
- *    An origin without users has no fetch in a session, so it may destroy its sessions.
+ *    directly, as it outlives requests. Its memory is freed by its coroutine's final_suspend if no fetch uses it
+ *    then, and otherwise by the last fetch that leaves it. An origin without users has no fetch in a session, so it
+ *    may destroy its sessions.
  * 7. While it is not known that an origin speaks HTTP/1.1 alone, and there is no session, connections are opened
  *    by one fetch at a time, which has the turn. A fetch that waited for the turn while an attempt failed shares
  *    its error. An attempt that was cancelled is no failure: the next fetch tries.
@@ -79,7 +80,7 @@ struct bide_http_origin_ {
     uint16_t port;
     char host[256];
     bide_pooled_connection *slots;
-    http_link **links; /* of the slots; NULL: not open */
+    http_link **links;      /* of the slots; NULL: not open */
     http_session *sessions; /* the newest first: 6 */
     bide_mutex turn;        /* 7 */
     bool is_http1;          /* the server has not chosen HTTP/2 */
@@ -88,7 +89,7 @@ struct bide_http_origin_ {
 };
 
 struct bide_http_session_ {
-    bide_task task;
+    bide_frame frame;
     bide_context context;
     http_origin *origin;
     http_session *next; /* older */
@@ -281,17 +282,6 @@ static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
 
 /* ---- Sessions of HTTP/2: 6 ---- */
 
-bide_coroutine(http_session_body)
-{
-    bide_begin(http_session_body, http_session * self);
-    bide_await(self->origin->agent->http2->run(self->client));
-    bide_finally();
-    self->has_ended = true;
-    bide_connection_pool_release(self->connection, false);
-    self->connection = NULL;
-    bide_end();
-}
-
 /* Destroys the sessions that have ended and are not used; with `all`, every one. */
 static void http_origin_reap(http_origin *origin, bool all)
 {
@@ -303,10 +293,34 @@ static void http_origin_reap(http_origin *origin, bool all)
         }
         *at = session->next;
         if (!session->has_ended)
-            bide_destroy(&session->task.frame);
+            bide_destroy(&session->frame);
         origin->agent->http2->destroy(session->client);
         free(session);
     }
+}
+
+/* (other sessions of the origin that have ended are in use) */
+static bide_frame *http_session_final_suspend(bide_frame *frame, const bide_context *context)
+{
+    (void)context;
+    http_origin_reap(bide_promise(http_session, frame)->origin, false);
+    return NULL;
+}
+
+static const bide_coroutine_type http_session_type = {
+    .name = "HTTP/2 session",
+    .final_suspend = http_session_final_suspend,
+};
+
+bide_coroutine_of(http_session_type, http_session_body)
+{
+    bide_begin(http_session_body, http_session * self);
+    bide_await(self->origin->agent->http2->run(self->client));
+    bide_finally();
+    self->has_ended = true;
+    bide_connection_pool_release(self->connection, false);
+    self->connection = NULL;
+    bide_end();
 }
 
 static http_session *http_origin_find_session(const http_origin *origin)
@@ -322,9 +336,9 @@ static int http_session_start(http_origin *origin, bide_pooled_connection *conne
                               const bide_context *context)
 {
     const bide_http_agent *agent = origin->agent;
-    const bide_http_agent_http2_options options = {
-        agent->options.max_fields, agent->options.max_head, agent->options.max_body,
-        agent->options.idle_timeout};
+    const bide_http_agent_http2_options options = {agent->options.max_fields,
+                                                   agent->options.max_head, agent->options.max_body,
+                                                   agent->options.idle_timeout};
     http_link *link = *http_link_of(connection);
     size_t head = http_agent_round_up(sizeof(http_session));
     http_session *session = malloc(head + agent->http2->client_size);
@@ -343,8 +357,8 @@ static int http_session_start(http_origin *origin, bide_pooled_connection *conne
     origin->sessions = session;
     session->context = bide_context_without_values(context); /* it outlives the fetch */
     session->context.stop = NULL;
-    bide_start(&session->task.frame, &http_session_body, &session->context);
-    bide_resume(&session->task.frame);
+    bide_start(&session->frame, &http_session_body, &session->context);
+    bide_resume(&session->frame); /* (the session may be gone) */
     return 0;
 }
 
@@ -730,8 +744,8 @@ static int http_fetch_start_line(bide_http_fetch *fetch)
     if (fetch->session != NULL)
         return fetch->agent->http2->start(fetch->request, fetch->session->client, fetch->method,
                                           fetch->next, authority);
-    return bide_http_client_start_request(&http_fetch_link(fetch)->client, fetch->method, fetch->next,
-                                          authority);
+    return bide_http_client_start_request(&http_fetch_link(fetch)->client, fetch->method,
+                                          fetch->next, authority);
 }
 
 static int http_fetch_put_field(bide_http_fetch *fetch, const char *name, const char *value)
@@ -967,8 +981,8 @@ bide_coroutine(http_fetch_connect_body)
     self->fetch->status = http_fetch_join_session(self->fetch);
     if (self->fetch->status != -ENOENT)
         bide_return(self->fetch->status);
-    bide_await_status(self->fetch->status,
-                      bide_connection_pool_acquire(&self->fetch->taking, &self->fetch->origin->pool));
+    bide_await_status(self->fetch->status, bide_connection_pool_acquire(
+                                               &self->fetch->taking, &self->fetch->origin->pool));
     if (self->fetch->status == 0)
         self->fetch->status = http_fetch_use_connection(self->fetch, bide_this_context());
     else
@@ -993,8 +1007,9 @@ static bide_awaiter *http_fetch_recv(bide_http_fetch *fetch)
 
 static bide_awaiter *http_fetch_read_some(bide_http_fetch *fetch, void *data, size_t size)
 {
-    return fetch->session != NULL ? fetch->agent->http2->read(fetch->request, data, size)
-                                  : bide_http_client_read(&http_fetch_link(fetch)->client, data, size);
+    return fetch->session != NULL
+               ? fetch->agent->http2->read(fetch->request, data, size)
+               : bide_http_client_read(&http_fetch_link(fetch)->client, data, size);
 }
 
 static size_t http_fetch_read_count(const bide_http_fetch *fetch)
@@ -1045,7 +1060,8 @@ bide_coroutine(http_fetch_send_body)
             self->status = http_fetch_write_head(self);
             if (self->status < 0)
                 bide_return(self->status);
-            if (self->body_size != 0 && self->session == NULL) { /* (a server may respond before it has read all of it) */
+            if (self->body_size != 0 &&
+                self->session == NULL) { /* (a server may respond before it has read all of it) */
                 bide_await_status(self->status,
                                   bide_http_client_write(&http_fetch_link(self)->client, self->body,
                                                          self->body_size));

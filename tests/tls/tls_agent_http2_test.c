@@ -14,7 +14,10 @@
 
 enum { GETS = 10, SLOTS = 10 };
 
+static const char *const only_http1[] = {"http/1.1", NULL};
+
 static bool cut_connections(void);
+static void note_field(bide_slice name);
 
 struct hello {
     bide_http_exchange exchange;
@@ -27,6 +30,10 @@ bide_coroutine(hello_body)
     if (bide_http_is(self->exchange.request.path, "/moved")) {
         self->exchange.status = 302;
         bide_http_add(&self->exchange, "Location", "/x");
+    } else if (bide_http_is(self->exchange.request.path, "/fields")) {
+        for (size_t i = 0; i < self->exchange.request.field_count; i++)
+            note_field(self->exchange.request.fields[i].name);
+        bide_try(bide_http_respond(&self->exchange, "hello", 5));
     } else if (bide_http_is(self->exchange.request.path, "/echo")) {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
         bide_try(bide_http_respond(&self->exchange, self->buffer, self->exchange.count));
@@ -67,7 +74,9 @@ static struct {
     char page[100];
     bool meets; /* connections behind the first wait for another one before their handshake */
     unsigned met, alone;
+    unsigned fields_seen;
     bide_event meeting;
+    bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
     unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
     struct get {
         bide_task task;
@@ -78,6 +87,11 @@ static struct {
         char page[100];
     } gets[GETS];
 } f;
+
+static void note_field(bide_slice name)
+{
+    f.fields_seen += bide_http_is(name, "n");
+}
 
 /* As if the server had crashed: TLS is not closed before. */
 static bool cut_connections(void)
@@ -140,7 +154,8 @@ static void open_server_for(void **state, bide_tls_config *client, const char *c
     bide_address address;
     bide_server_options options = {
         .body = &peer_body, .size = sizeof(struct peer), .max_connections = SLOTS, .slots = f.slots};
-    bide_http_options serving = {.handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384};
+    bide_http_options serving = {
+        .handler = {&hello_body, sizeof(struct hello)}, .read_buffer_size = 16384, .max_fields = 256};
     memset(&f, 0, sizeof f);
     f.world = world_of(state);
     f.config = offering(protocols, true);
@@ -159,6 +174,28 @@ static void open_server_for(void **state, bide_tls_config *client, const char *c
     bide_http_agent_use_tls(f.agent, client);
     if (uses_http2)
         bide_http_agent_use_http2(f.agent);
+}
+
+static void destroy_and_note(void *client)
+{
+    bide_http_agent_http2_destroy_(client);
+    bide_event_set(&f.destroyed);
+}
+
+/* HTTP/2 as bide_http_agent_use_http2 has it, with a note of each connection's end. */
+static void use_http2_and_note(void)
+{
+    static const bide_http_agent_http2 table = {
+        sizeof(bide_http2_client),         sizeof(bide_http2_request),
+        &bide_http_agent_http2_open_,      &bide_http_agent_http2_run_,
+        &bide_http_agent_http2_is_usable_, &destroy_and_note,
+        &bide_http_agent_http2_start_,     &bide_http_agent_http2_add_,
+        &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
+        &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
+        &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
+    };
+    bide_event_init(&f.destroyed, false);
+    bide_http_agent_set_http2(f.agent, &table);
 }
 
 static void open_server(void **state, bide_tls_config *client, const char *const *protocols, bool uses_http2)
@@ -204,8 +241,6 @@ static void get_all(const char *url)
         assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.gets[i].spawned.ended)), 0);
     }
 }
-
-static const char *const only_http1[] = {"http/1.1", NULL};
 
 static void requests_share_a_connection_from_the_first_on(void **state)
 {
@@ -295,6 +330,65 @@ static void a_connection_that_takes_no_more_is_replaced(void **state)
     assert_int_equal(f.http2.stats.streams, 3);
     assert_int_equal(f.server.stats.accepted, 3);
     close_server(client);
+}
+
+/* Its memory is released when it ends, not at the next request. */
+static void a_connection_that_has_ended_is_released(void **state)
+{
+    bide_event_waiter wait;
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, false);
+    use_http2_and_note();
+    assert_int_equal(get("https://server.test/x"), 0);
+    assert_true(f.fetch.is_http2);
+    assert_false(bide_event_is_set(&f.destroyed));
+    bide_http_server_shut_down(&f.http, BIDE_FOREVER); /* GOAWAY */
+    assert_int_equal(world_wait(f.world, bide_event_wait(&wait, &f.destroyed)), 0);
+    close_server(client);
+}
+
+/* A fetch that has not read its response keeps the memory that its texts are in. */
+static void a_connection_that_has_ended_stays_for_its_fetch(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server(state, client, bide_http2_protocols, false);
+    use_http2_and_note();
+    assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/x"), 0);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+    assert_int_equal(f.http2.stats.streams, 1);
+    bide_http_server_shut_down(&f.http, BIDE_FOREVER);
+    do { /* until the end of the body */
+        assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, f.page, sizeof f.page)), 0);
+    } while (f.fetch.count != 0);
+    assert_false(bide_event_is_set(&f.destroyed));
+    assert_int_equal(f.fetch.response.status, 200);
+    assert_int_equal(bide_http_fetch_field(&f.fetch, "content-length").size, 1);
+    bide_http_fetch_close(&f.fetch);
+    close_server(client);
+    assert_true(bide_event_is_set(&f.destroyed));
+}
+
+/* max_fields is of responses: a request has as many as there is room for, by either version. */
+static void a_request_has_more_fields_than_a_response(void **state)
+{
+    enum { FIELDS = 200 };
+    for (int version = 1; version <= 2; version++) {
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(version == 2 ? bide_http2_protocols : only_http1, false);
+        open_server_for(state, client, version == 2 ? bide_http2_protocols : only_http1, true,
+                        (bide_http_agent_options){.max_fields = 8});
+        assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/fields"), 0);
+        for (int i = 0; i < FIELDS; i++)
+            assert_int_equal(bide_http_fetch_add(&f.fetch, "n", "v"), 0);
+        assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+        assert_int_equal(f.fetch.response.status, 200);
+        assert_int_equal(f.fetch.is_http2, version == 2);
+        assert_int_equal(f.fields_seen, FIELDS);
+        bide_http_fetch_close(&f.fetch);
+        close_server(client);
+    }
 }
 
 /* The server takes four requests on a connection: the others were not processed, and are sent again. */
@@ -405,6 +499,9 @@ int main(void)
         world_test(http2_has_to_be_switched_on),
         world_test(an_error_of_the_first_connection_is_shared),
         world_test(a_connection_that_takes_no_more_is_replaced),
+        world_test(a_connection_that_has_ended_is_released),
+        world_test(a_connection_that_has_ended_stays_for_its_fetch),
+        world_test(a_request_has_more_fields_than_a_response),
         world_test(what_was_not_processed_is_sent_again),
         world_test(a_connection_that_is_cut_is_replaced),
         world_test(requests_are_as_large_as_with_http1),

@@ -65,6 +65,24 @@ typedef struct bide_http2_client_options {
 typedef struct bide_http2_client bide_http2_client;
 typedef struct bide_http2_request bide_http2_request;
 
+/* The frames that come, and the budget of those without a use. Of the library. */
+typedef struct bide_http2_frames_ {
+    uint64_t earned; /* by useful frames; not yet in `left` */
+    size_t payload;  /* bytes of the current frame's payload that have not come */
+    size_t head_size;
+    uint32_t left;
+    unsigned char head[9]; /* of the next frame; the first head_size bytes of it have come */
+} bide_http2_frames_;
+
+/* Received bytes of a body. Of the library. */
+typedef struct bide_http2_ring_ {
+    char *data; /* or NULL */
+    size_t size;
+    size_t begin;
+    size_t count;
+    size_t opened; /* bytes whose part of the connection's window was opened when they came */
+} bide_http2_ring_;
+
 /* A list of requests. Of the library. */
 typedef struct bide_http2_requests_ {
     bide_http2_request *first;
@@ -96,11 +114,7 @@ struct bide_http2_client {
     size_t open;                  /* requests between init and close */
     size_t unread; /* bytes in rings, whose part of the connection's window was opened */
     size_t block;  /* bytes of fields that came in the current head */
-    uint32_t idle_frames_left;
-    uint64_t frames_earned;
-    size_t frame_left;
-    size_t frame_head_size;
-    unsigned char frame_head[3];
+    bide_http2_frames_ frames;
     uint64_t input_at;      /* when bytes came last */
     uint64_t ping_deadline; /* BIDE_FOREVER: no PING is under way */
     uint64_t idle_since;    /* BIDE_FOREVER: there are requests */
@@ -177,12 +191,8 @@ struct bide_http2_request {
     char *trailers; /* of the request, or NULL */
     size_t trailers_size;
     size_t sent_trailers;
-    char *ring; /* of the response's body; or NULL */
-    size_t ring_size;
-    size_t ring_begin;
-    size_t ring_count;
-    size_t opened;  /* bytes in the ring whose part of the connection's window was opened */
-    uint64_t taken; /* bytes of the response's body that came */
+    bide_http2_ring_ ring; /* of the response's body */
+    uint64_t taken;        /* bytes of the response's body that came */
     bide_single_consumer_auto_event readable;
     bide_single_consumer_auto_event writable;
     bide_http2_waiting_ reading, writing;

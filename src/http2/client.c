@@ -382,7 +382,7 @@ int bide_http2_client_init(bide_http2_client *client, bide_stream stream,
     int status = http2_client_set_options(&client->options);
     if (status < 0)
         return status;
-    client->idle_frames_left = client->options.max_idle_frames;
+    client->frames.left = client->options.max_idle_frames;
     client->ping_deadline = client->idle_since = BIDE_FOREVER;
     bide_auto_event_init(&client->output_needed, false);
     bide_auto_event_init(&client->nudge, false);

@@ -643,14 +643,6 @@ void bide_http2_request_end_input_(bide_http2_request *request)
 
 /* ---- The body of the response: 2 ---- */
 
-static size_t http2_request_window(const bide_http2_request *request)
-{
-    int32_t current = nghttp2_session_get_stream_effective_local_window_size(
-        request->client->session, request->id);
-    size_t window = request->client->options.window;
-    return current > 0 && (size_t)current > window ? (size_t)current : window;
-}
-
 /* Opens the connection's window for bytes that are not stored. */
 static void http2_request_drop(bide_http2_client *client, size_t size)
 {
@@ -661,49 +653,40 @@ static void http2_request_drop(bide_http2_client *client, size_t size)
 /* `count` bytes leave the ring. Returns for how many the connection's window is still to be opened. */
 static size_t http2_request_give_back(bide_http2_request *request, size_t count)
 {
-    size_t held = request->ring_count - request->opened;
-    if (held > count)
-        held = count;
-    bide_assert(count - held <= request->opened);
-    request->opened -= count - held;
-    request->client->unread -= count - held;
-    return held;
+    return bide_http2_ring_give_back_(&request->ring, count, &request->client->unread);
 }
 
 static bool http2_request_make_ring(bide_http2_request *request)
 {
     uint64_t length = request->response.length;
-    size_t size = http2_request_window(request);
+    size_t size = bide_http2_ring_window_(request->client->session, request->id,
+                                          request->client->options.window);
     if (length != 0 && length < size)
         size = (size_t)length;
-    request->ring = malloc(size);
-    request->ring_size = size;
-    return request->ring != NULL;
+    request->ring.data = malloc(size);
+    request->ring.size = size;
+    return request->ring.data != NULL;
 }
 
 void bide_http2_request_take_body_(bide_http2_request *request, const char *data, size_t size)
 {
     bide_http2_client *client = request->client;
-    if (request->ring == NULL && !http2_request_make_ring(request)) {
+    if (request->ring.data == NULL && !http2_request_make_ring(request)) {
         http2_request_drop(client, size);
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ENOMEM);
         return;
     }
     uint64_t max = request->is_tunnel ? BIDE_HTTP_UNKNOWN : client->options.max_body;
-    if (size > max - request->taken || size > request->ring_size - request->ring_count) {
+    if (size > max - request->taken || size > request->ring.size - request->ring.count) {
         http2_request_drop(client, size);
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -EFBIG);
         return;
     }
     request->taken += size;
-    size_t end = (request->ring_begin + request->ring_count) % request->ring_size;
-    size_t first = size < request->ring_size - end ? size : request->ring_size - end;
-    memcpy(request->ring + end, data, first);
-    memcpy(request->ring, data + first, size - first);
-    request->ring_count += size;
+    bide_http2_ring_put_(&request->ring, data, size);
     if (size <= client->options.max_unread - client->unread) {
         client->unread += size;
-        request->opened += size;
+        request->ring.opened += size;
         http2_request_drop(client, size);
     }
     bide_single_consumer_auto_event_set(&request->readable);
@@ -712,15 +695,9 @@ void bide_http2_request_take_body_(bide_http2_request *request, const char *data
 static size_t http2_request_take(bide_http2_request *request, char *data, size_t size)
 {
     bide_http2_client *client = request->client;
-    size_t count = size < request->ring_count ? size : request->ring_count;
-    size_t held = http2_request_give_back(request, count);
-    size_t first = request->ring_size - request->ring_begin;
-    if (first > count)
-        first = count;
-    memcpy(data, request->ring + request->ring_begin, first);
-    memcpy(data + first, request->ring, count - first);
-    request->ring_begin = (request->ring_begin + count) % request->ring_size;
-    request->ring_count -= count;
+    size_t held =
+        http2_request_give_back(request, size < request->ring.count ? size : request->ring.count);
+    size_t count = bide_http2_ring_take_(&request->ring, data, size);
     if (request->state == HTTP2_REQUEST_ACTIVE)
         bide_http2_client_note_(
             client, nghttp2_session_consume_stream(client->session, request->id, count));
@@ -775,7 +752,7 @@ static int http2_request_try_read(bide_http2_waiting_ *self)
     bide_http2_request *request = self->request;
     if (!request->has_response || self->size == 0)
         return request->error != 0 ? request->error : -EINVAL;
-    if (request->ring_count != 0) {
+    if (request->ring.count != 0) {
         request->count = http2_request_take(request, self->data, self->size);
         return 0;
     }
@@ -901,14 +878,14 @@ void bide_http2_request_close(bide_http2_request *request)
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ECANCELED);
     else if (request->state == HTTP2_REQUEST_WAITING)
         bide_http2_request_end_(request, -ECANCELED);
-    size_t held = http2_request_give_back(request, request->ring_count);
-    request->ring_count = 0;
+    size_t held = http2_request_give_back(request, request->ring.count);
+    request->ring.count = 0;
     http2_request_drop(client, held);
     http2_request_free_pairs(request);
-    free(request->ring);
+    free(request->ring.data);
     free(request->trailers);
     free(request->memory);
-    request->ring = request->trailers = request->memory = NULL;
+    request->ring.data = request->trailers = request->memory = NULL;
     memset(&request->response, 0, sizeof request->response);
     request->state = HTTP2_REQUEST_CLOSED;
     bide_assert(client->open != 0);

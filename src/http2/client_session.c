@@ -6,7 +6,7 @@
  * 1. A stream's user data is its request as long as the request is active, and NULL otherwise. Frames
  *    for streams without a request are dropped, and their bytes return to the connection's window.
  * 2. nghttp2 closes a stream once. A stream that is closed without an error of the server's, and not by an end, was
- *    reset by nghttp2, because the response violates the protocol.
+ *    reset by nghttp2, because the response violates the protocol. Some versions end the connection instead.
  * 3. Each frame is charged to a budget, by its head, before nghttp2 decides what it is. Responses, and bytes
  *    of bodies in both directions, refill it. The fields of one head are counted too, whether they are
  *    kept or not: small frames can refer to large fields many times.
@@ -16,8 +16,6 @@
 #include "client.h"
 
 #include <errno.h>
-
-enum { HTTP2_CLIENT_MAX_ACKS = 256 };
 
 void bide_http2_client_note_(bide_http2_client *client, int error)
 {
@@ -40,41 +38,12 @@ static void http2_client_flooded(bide_http2_client *client)
         client, nghttp2_session_terminate_session(client->session, NGHTTP2_ENHANCE_YOUR_CALM));
 }
 
-static void http2_client_settle_frames(bide_http2_client *client, uint64_t charge)
-{
-    uint32_t max = client->options.max_idle_frames;
-    uint64_t all = client->idle_frames_left + client->frames_earned;
-    client->frames_earned = 0;
-    if (charge > all)
-        http2_client_flooded(client);
-    uint64_t left = charge > all ? 0 : all - charge;
-    client->idle_frames_left = left < max ? (uint32_t)left : max;
-}
-
 void bide_http2_client_charge_frames_(bide_http2_client *client, const unsigned char *data,
                                       size_t size)
 {
-    enum { HEAD = 9 };
-    uint64_t frames = 0;
-    for (size_t at = 0; at != size;) {
-        if (client->frame_left != 0) {
-            size_t payload = size - at < client->frame_left ? size - at : client->frame_left;
-            client->frame_left -= payload;
-            at += payload;
-            continue;
-        }
-        if (client->frame_head_size < sizeof client->frame_head)
-            client->frame_head[client->frame_head_size] = data[at];
-        client->frame_head_size++;
-        at++;
-        if (client->frame_head_size != HEAD)
-            continue;
-        client->frame_head_size = 0;
-        client->frame_left = (size_t)client->frame_head[0] << 16 |
-                             (size_t)client->frame_head[1] << 8 | client->frame_head[2];
-        frames++;
-    }
-    http2_client_settle_frames(client, frames);
+    if (!bide_http2_frames_charge_(&client->frames, client->options.max_idle_frames, data, size,
+                                   NULL, NULL))
+        http2_client_flooded(client);
 }
 
 /* ---- Input ---- */
@@ -141,7 +110,7 @@ static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *
         request = http2_client_find(session, frame->hd.stream_id);
         if (request == NULL)
             return 0;
-        client->frames_earned += 9;
+        client->frames.earned += 9;
         bide_http2_request_end_head_(request, has_ended);
         break;
     case NGHTTP2_DATA:
@@ -157,7 +126,7 @@ static int http2_client_on_frame(nghttp2_session *session, const nghttp2_frame *
         return 0;
     case NGHTTP2_PING:
         if ((frame->hd.flags & NGHTTP2_FLAG_ACK) != 0 && client->ping_deadline != BIDE_FOREVER)
-            client->frames_earned++;
+            client->frames.earned++;
         return 0;
     default: /* (SETTINGS may allow more streams) */
         return 0;
@@ -174,7 +143,7 @@ static int http2_client_on_data(nghttp2_session *session, uint8_t flags, int32_t
     bide_http2_request *request = http2_client_find(session, id);
     (void)flags;
     if (request != NULL) {
-        client->frames_earned += 2 + size / 1024;
+        client->frames.earned += 2 + size / 1024;
         bide_http2_request_take_body_(request, (const char *)data, size);
     } else { /* 1 */
         bide_http2_client_note_(client, nghttp2_session_consume_connection(session, size));
@@ -220,7 +189,7 @@ static int http2_client_on_frame_sent(nghttp2_session *session, const nghttp2_fr
         return 0;
     }
     case NGHTTP2_DATA:
-        client->frames_earned += 4;
+        client->frames.earned += 4;
         return 0;
     case NGHTTP2_GOAWAY: /* by nghttp2, because of what came */
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR)
@@ -244,7 +213,7 @@ static void http2_client_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, http2_client_on_frame_sent);
 }
 
-static int http2_client_submit_settings(bide_http2_client *client)
+int bide_http2_client_open_session_(bide_http2_client *client)
 {
     const bide_http2_client_options *options = &client->options;
     const nghttp2_settings_entry settings[] = {
@@ -254,30 +223,10 @@ static int http2_client_submit_settings(bide_http2_client *client)
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
          (uint32_t)options->max_head + 32 * (uint32_t)options->max_fields},
     };
-    int status = nghttp2_submit_settings(client->session, NGHTTP2_FLAG_NONE, settings,
-                                         sizeof settings / sizeof *settings);
-    if (status == 0)
-        status = nghttp2_session_set_local_window_size(client->session, NGHTTP2_FLAG_NONE, 0,
-                                                       (int32_t)options->connection_window);
-    return status;
-}
-
-int bide_http2_client_open_session_(bide_http2_client *client)
-{
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int status = nghttp2_session_callbacks_new(&callbacks);
-    if (status == 0)
-        status = nghttp2_option_new(&option);
-    if (status == 0) {
-        http2_client_set_callbacks(callbacks);
-        nghttp2_option_set_no_auto_window_update(option, 1);
-        nghttp2_option_set_max_outbound_ack(option, HTTP2_CLIENT_MAX_ACKS);
-        status = nghttp2_session_client_new2(&client->session, callbacks, client, option);
-    }
-    if (status == 0)
-        status = http2_client_submit_settings(client);
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return bide_http2_errno_(status);
+    const http2_opening opening = {.set_callbacks = http2_client_set_callbacks,
+                                   .settings = settings,
+                                   .setting_count = sizeof settings / sizeof *settings,
+                                   .connection_window = options->connection_window,
+                                   .user = client};
+    return bide_http2_session_create_(&client->session, &opening);
 }

@@ -7,6 +7,7 @@
  *     stream.c     a stream as a bide_stream: the ring of its input, the vectors of its output
  *     head.c       heads and trailers
  *     memory.c     counted memory
+ *     common.c     sessions, frames and rings, also of clients
  *
  * Threads: everything runs on the loop's thread of the server.
  */
@@ -14,6 +15,7 @@
 #define BIDE_SRC_HTTP2_INSIDE_H
 
 #include "bide/http2.h"
+#include "bide/http2_client.h"
 #include "bide/schedule.h"
 #include "bide/single_consumer_event.h"
 
@@ -80,13 +82,8 @@ struct http2_stream {
     size_t trailers_size;
 
     /* the part of the request's body that was received but not read, in a ring: */
-    char *ring; /* NULL: nothing was received */
-    size_t ring_size;
-    size_t ring_begin;
-    size_t ring_count;
-    size_t
-        opened; /* bytes in the ring whose part of the connection's window was opened: stream.c, 1 */
-    bool input_ended; /* the whole request was received */
+    bide_http2_ring_ ring; /* stream.c, 1 */
+    bool input_ended;      /* the whole request was received */
     bide_single_consumer_auto_event readable;
 
     /* the output, vectors of a write, or, at the end, the writer's buffer: */
@@ -125,14 +122,11 @@ struct http2_connection {
 
     /* budgets (session.c, 2), and times: */
     uint32_t resets_left;
-    uint32_t idle_frames_left;
-    uint64_t frames_earned;      /* by useful frames; not yet added to idle_frames_left */
-    size_t preface_left;         /* bytes of the preface that were not received */
-    size_t frame_left;           /* bytes of the current frame's payload that were not received */
-    size_t frame_head_size;      /* bytes of the next frame's head that were received */
-    unsigned char frame_head[3]; /* the first of them: the size */
-    int32_t highest;             /* the largest stream that the client has opened; -1: none */
+    size_t preface_left; /* bytes of the preface that were not received */
+    bide_http2_frames_ frames;
+    int32_t highest;          /* the largest stream that the client has opened; -1: none */
     uint64_t opened;          /* bit i: it has opened the stream `highest` - 2 i (session.c, 5) */
+    uint64_t ended;           /* the same: it has ended or reset that stream */
     uint32_t started_in_turn; /* requests that started in this turn. */
     uint64_t idle_deadline;   /* the end of a connection without streams */
     uint64_t write_deadline;  /* the end of the write in progress */
@@ -185,9 +179,50 @@ int bide_http2_open_session_(http2_connection *connection);
  * Charges for the frames that begin in bytes which nghttp2 has taken: session.c, 2. Before that,
  * bide_http2_settle_frames_ adds what earlier frames, and frames that were sent, have earned.
  */
-void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge);
+void bide_http2_settle_frames_(http2_connection *connection);
 void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data,
                                size_t size);
+
+/* ---- Shared with clients (common.c) ---- */
+
+/* A session that is to be created. */
+typedef struct http2_opening {
+    bool is_server;
+    void (*set_callbacks)(nghttp2_session_callbacks *callbacks);
+    const nghttp2_settings_entry *settings;
+    size_t setting_count;
+    uint32_t connection_window;
+    void *user;
+    nghttp2_mem *memory; /* NULL: malloc's */
+} http2_opening;
+
+/* Creates a session and submits its first frames. Returns 0 or a negative errno; *session is deleted by the caller. */
+int bide_http2_session_create_(nghttp2_session **session, const http2_opening *opening);
+
+typedef struct http2_frame_head {
+    uint8_t type;
+    uint8_t flags;
+    int32_t id;
+} http2_frame_head;
+
+typedef void http2_see_frame(void *user, const http2_frame_head *head);
+
+/*
+ * Charges the budget, up to `max`, for frames that begin in received bytes, and passes the head of each to `see` (NULL:
+ * none). Useful frames, and frames that were sent, have earned some before. Returns false if the budget is exhausted.
+ */
+bool bide_http2_frames_charge_(bide_http2_frames_ *frames, uint32_t max, const unsigned char *data,
+                               size_t size, http2_see_frame *see, void *user);
+bool bide_http2_frames_settle_(bide_http2_frames_ *frames, uint32_t max, uint64_t charge);
+
+/*
+ * Rings. The window that the peer may use is the default one until it has acknowledged the settings. Giving bytes back
+ * takes those that were opened early from *opened, and returns for how many the connection's window is still to be opened.
+ */
+size_t bide_http2_ring_window_(nghttp2_session *session, int32_t id, size_t window);
+void bide_http2_ring_put_(bide_http2_ring_ *ring, const char *data, size_t size);
+size_t bide_http2_ring_take_(bide_http2_ring_ *ring, char *data, size_t size);
+size_t bide_http2_ring_give_back_(bide_http2_ring_ *ring, size_t count, size_t *opened);
 
 /* Translates nghttp2's errors. */
 int bide_http2_errno_(int error);

@@ -80,7 +80,7 @@ void bide_http2_free_stream_(http2_stream *stream)
     size_t held = bide_http2_empty_ring_(stream);
     if (!connection->is_stopping && held != 0)
         bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
-    bide_http2_deallocate_(http2, stream->ring, stream->ring_size);
+    bide_http2_deallocate_(http2, stream->ring.data, stream->ring.size);
     bide_http2_deallocate_(http2, stream->trailers, HTTP2_TRAILERS);
     bide_http2_give_piece_(http2, &http2->streams, stream, bide_http2_stream_size_(http2));
     http2->stats.live--;

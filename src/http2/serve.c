@@ -143,7 +143,7 @@ static int http2_input_feed(http2_connection *connection)
     bide_assert(connection->has_turn && !connection->is_stopping); /* 3, 7 */
     connection->started_in_turn = 0;
     connection->is_paused = false;
-    bide_http2_settle_frames_(connection, 0);
+    bide_http2_settle_frames_(connection);
     ssize_t taken = nghttp2_session_mem_recv(connection->session,
                                              (const uint8_t *)bide_reader_peek(reader), size);
     bide_auto_event_set(&connection->output_needed);
@@ -365,7 +365,7 @@ static int http2_make_connection(bide_http2 *http2, bide_http_connection *http)
     connection->http2 = http2;
     connection->http = http;
     connection->resets_left = http2->options.max_resets;
-    connection->idle_frames_left = http2->options.max_idle_frames;
+    connection->frames.left = http2->options.max_idle_frames;
     connection->highest = -1;
     connection->preface_left = sizeof NGHTTP2_CLIENT_MAGIC - 1;
     connection->write_deadline = BIDE_FOREVER;

@@ -9,8 +9,10 @@
  *    in both directions, refill the budget. Streams that the client resets before they are answered have
  *    a budget of their own. A client that exhausts it gets ENHANCE_YOUR_CALM. nghttp2 itself limits the answers that
  *    wait to be sent, the frames of a head, and the settings of a frame.
- * 3. nghttp2 remembers some ended streams, as many as it allows to run, to tell a frame of an ended stream
- *    (STREAM_CLOSED) from one that was under way when the stream was reset (ignored).
+ * 3. nghttp2 ignores frames of streams that it does not know any more; some versions remember a few of them. A head or
+ *    data of a stream that the client itself has ended or reset is STREAM_CLOSED: `ended` has the last 64 streams. Other
+ *    frames were under way when the server reset their stream, and are ignored. Some versions also ignore a PRIORITY of
+ *    stream 0, which is an error.
  * 4. nghttp2 closes a stream once: the callback removes the user data.
  * 5. nghttp2 ignores the head of a stream with a smaller number than another's, because it may be trailers of a stream
  *    that has been reset. But a client may not open such a stream, and `opened` tells these apart for the last 64. Heads of
@@ -20,7 +22,7 @@
 
 #include <errno.h>
 
-enum { HTTP2_MAX_ACKS = 256 };
+enum { HTTP2_REMEMBERED = 64 }; /* streams: 3, 5 */
 
 int bide_http2_errno_(int error)
 {
@@ -62,51 +64,51 @@ static int http2_abort(http2_connection *connection)
     return 0;
 }
 
-void bide_http2_settle_frames_(http2_connection *connection, uint64_t charge)
+void bide_http2_settle_frames_(http2_connection *connection)
 {
-    uint32_t max = connection->http2->options.max_idle_frames;
-    uint64_t all = connection->idle_frames_left + connection->frames_earned;
-    connection->frames_earned = 0;
-    if (charge > all)
-        (void)http2_abort(connection);
-    uint64_t left = charge > all ? 0 : all - charge;
-    connection->idle_frames_left = left < max ? (uint32_t)left : max;
+    (void)bide_http2_frames_settle_(&connection->frames, connection->http2->options.max_idle_frames,
+                                    0);
 }
 
-static size_t http2_smaller(size_t size, size_t max)
+static void http2_violate(http2_connection *connection, uint32_t code)
 {
-    return size < max ? size : max;
+    bide_http2_note_(connection, nghttp2_session_terminate_session(connection->session, code));
+}
+
+/* nghttp2 has taken the head of a frame: 3 */
+static void http2_see_taken_frame(void *user, const http2_frame_head *head)
+{
+    http2_connection *connection = user;
+    bool is_message = head->type == NGHTTP2_HEADERS || head->type == NGHTTP2_DATA;
+    if (head->type == NGHTTP2_PRIORITY && head->id == 0)
+        http2_violate(connection, NGHTTP2_PROTOCOL_ERROR);
+    if (head->id % 2 == 0 || head->id > connection->highest)
+        return;
+    uint32_t before = (uint32_t)(connection->highest - head->id) / 2;
+    if (before >= HTTP2_REMEMBERED)
+        return;
+    uint64_t bit = UINT64_C(1) << before;
+    if (is_message && (connection->ended & bit) != 0 &&
+        nghttp2_session_get_stream_remote_close(connection->session, head->id) < 0)
+        http2_violate(connection, NGHTTP2_STREAM_CLOSED);
+    if (head->type == NGHTTP2_RST_STREAM ||
+        (is_message && (head->flags & NGHTTP2_FLAG_END_STREAM) != 0))
+        connection->ended |= bit;
 }
 
 void bide_http2_charge_frames_(http2_connection *connection, const unsigned char *data, size_t size)
 {
-    enum { HEAD = 9 };
-    uint64_t frames = 0;
-    size_t at = http2_smaller(size, connection->preface_left);
-    connection->preface_left -= at;
-    while (at != size) {
-        size_t payload = http2_smaller(size - at, connection->frame_left);
-        connection->frame_left -= payload;
-        at += payload;
-        for (; at != size && connection->frame_left == 0 && connection->frame_head_size < HEAD;
-             at++) {
-            if (connection->frame_head_size < sizeof connection->frame_head)
-                connection->frame_head[connection->frame_head_size] = data[at];
-            connection->frame_head_size++;
-        }
-        if (connection->frame_head_size != HEAD)
-            continue;
-        connection->frame_head_size = 0;
-        connection->frame_left = (size_t)connection->frame_head[0] << 16 |
-                                 (size_t)connection->frame_head[1] << 8 | connection->frame_head[2];
-        frames++;
-    }
-    bide_http2_settle_frames_(connection, frames);
+    size_t preface = size < connection->preface_left ? size : connection->preface_left;
+    connection->preface_left -= preface;
+    if (!bide_http2_frames_charge_(&connection->frames, connection->http2->options.max_idle_frames,
+                                   data + preface, size - preface, http2_see_taken_frame,
+                                   connection))
+        (void)http2_abort(connection);
 }
 
 static void http2_earn_frames(http2_connection *connection, uint32_t frames)
 {
-    connection->frames_earned += frames;
+    connection->frames.earned += frames;
 }
 
 static void http2_earn_reset(http2_connection *connection)
@@ -121,19 +123,20 @@ static void http2_earn_reset(http2_connection *connection)
 /* A frame begins. Ends the connection if it opens a stream whose number is too small: 5 */
 static int http2_on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *user)
 {
-    enum { REMEMBERED = 64 };
     http2_connection *connection = user;
     int32_t id = head->stream_id;
     if (head->type != NGHTTP2_HEADERS || id % 2 == 0)
         return 0;
     if (id > connection->highest) {
-        uint32_t shift = ((uint32_t)id - (uint32_t)connection->highest) / 2; /* (from -1 to the largest number) */
-        connection->opened = (shift < REMEMBERED ? connection->opened << shift : 0) | 1;
+        uint32_t shift = ((uint32_t)id - (uint32_t)connection->highest) /
+                         2; /* (from -1 to the largest number) */
+        connection->opened = (shift < HTTP2_REMEMBERED ? connection->opened << shift : 0) | 1;
+        connection->ended = shift < HTTP2_REMEMBERED ? connection->ended << shift : 0;
         connection->highest = id;
         return 0;
     }
     uint32_t before = (uint32_t)(connection->highest - id) / 2;
-    if (before < REMEMBERED && (connection->opened >> before & 1) == 0)
+    if (before < HTTP2_REMEMBERED && (connection->opened >> before & 1) == 0)
         bide_http2_note_(connection,
                          nghttp2_session_terminate_session(session, NGHTTP2_PROTOCOL_ERROR));
     return 0;
@@ -298,44 +301,24 @@ static void http2_set_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, bide_http2_put_body_);
 }
 
-/* Submits the first frames of the connection. */
-static int http2_submit_settings(http2_connection *connection)
+int bide_http2_open_session_(http2_connection *connection)
 {
     const bide_http2_options *options = &connection->http2->options;
+    const bide_http_options *http = &connection->http->server->options;
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, options->max_streams},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options->window},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
-         (uint32_t)connection->http->server->options.max_head +
-             32 * (uint32_t)connection->http->server->options.max_fields},
+         (uint32_t)http->max_head + 32 * (uint32_t)http->max_fields},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1},
     };
-    int status = nghttp2_submit_settings(connection->session, NGHTTP2_FLAG_NONE, settings,
-                                         sizeof settings / sizeof *settings);
-    if (status == 0)
-        status = nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
-                                                       (int32_t)options->connection_window);
-    return status;
-}
-
-int bide_http2_open_session_(http2_connection *connection)
-{
-    nghttp2_session_callbacks *callbacks = NULL;
-    nghttp2_option *option = NULL;
-    int status = nghttp2_session_callbacks_new(&callbacks);
-    if (status == 0)
-        status = nghttp2_option_new(&option);
-    if (status == 0) {
-        http2_set_callbacks(callbacks);
-        nghttp2_option_set_no_auto_window_update(option, 1);
-        nghttp2_option_set_max_outbound_ack(option, HTTP2_MAX_ACKS);
-        connection->memory = bide_http2_memory_(connection->http2);
-        status = nghttp2_session_server_new3(&connection->session, callbacks, connection, option,
-                                             &connection->memory);
-    }
-    if (status == 0)
-        status = http2_submit_settings(connection);
-    nghttp2_option_del(option);
-    nghttp2_session_callbacks_del(callbacks);
-    return bide_http2_errno_(status);
+    const http2_opening opening = {.is_server = true,
+                                   .set_callbacks = http2_set_callbacks,
+                                   .settings = settings,
+                                   .setting_count = sizeof settings / sizeof *settings,
+                                   .connection_window = options->connection_window,
+                                   .user = connection,
+                                   .memory = &connection->memory};
+    connection->memory = bide_http2_memory_(connection->http2);
+    return bide_http2_session_create_(&connection->session, &opening);
 }

@@ -55,15 +55,6 @@ static size_t http2_min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The window that the client may use: the default one until it has acknowledged the settings. */
-static size_t http2_stream_window(const http2_stream *stream)
-{
-    int32_t current =
-        nghttp2_session_get_stream_effective_local_window_size(stream->owner->session, stream->id);
-    size_t window = stream->owner->http2->options.window;
-    return current > 0 && (size_t)current > window ? (size_t)current : window;
-}
-
 /* Opens the connection's window for received bytes, if the server's budget allows it. */
 static void http2_open_early(http2_stream *stream, size_t size)
 {
@@ -73,66 +64,38 @@ static void http2_open_early(http2_stream *stream, size_t size)
     if (size > http2->options.all_windows - http2->opened)
         return;
     http2->opened += size;
-    stream->opened += size;
+    stream->ring.opened += size;
     bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, size));
-}
-
-/*
- * `count` bytes leave the ring. Returns for how many of them the connection's window is still to be
- * opened. These are counted first, whichever bytes they were.
- */
-static size_t http2_give_back(http2_stream *stream, size_t count)
-{
-    bide_http2 *http2 = stream->owner->http2;
-    bide_assert(stream->opened <= stream->ring_count && count <= stream->ring_count);
-    size_t held = http2_min(count, stream->ring_count - stream->opened);
-    bide_assert(count - held <= stream->opened && stream->opened <= http2->opened);
-    stream->opened -= count - held;
-    http2->opened -= count - held;
-    return held;
 }
 
 size_t bide_http2_empty_ring_(http2_stream *stream)
 {
-    size_t held = http2_give_back(stream, stream->ring_count);
-    stream->ring_count = 0;
-    bide_assert(stream->opened == 0);
+    size_t held = bide_http2_ring_give_back_(&stream->ring, stream->ring.count,
+                                             &stream->owner->http2->opened);
+    stream->ring.count = 0;
+    bide_assert(stream->ring.opened == 0);
     return held;
 }
 
 int bide_http2_take_body_(http2_stream *stream, const char *data, size_t size)
 {
-    if (stream->ring == NULL) {
+    bide_http2_ring_ *ring = &stream->ring;
+    if (ring->data == NULL) {
         uint64_t length = stream->http.exchange->request.length;
-        size_t max = http2_stream_window(stream);
-        stream->ring_size = length != 0 && length < max ? (size_t)length : max;
-        stream->ring = bide_http2_allocate_for_stream_(stream->owner->http2, stream->ring_size);
+        size_t max = bide_http2_ring_window_(stream->owner->session, stream->id,
+                                             stream->owner->http2->options.window);
+        ring->size = length != 0 && length < max ? (size_t)length : max;
+        ring->data = bide_http2_allocate_for_stream_(stream->owner->http2, ring->size);
     }
-    if (stream->ring == NULL)
+    if (ring->data == NULL)
         return -ENOMEM;
-    bide_assert(size <= stream->ring_size - stream->ring_count); /* 1 */
-    if (size > stream->ring_size - stream->ring_count)
+    bide_assert(size <= ring->size - ring->count); /* 1 */
+    if (size > ring->size - ring->count)
         return -ENOMEM;
-    size_t end = (stream->ring_begin + stream->ring_count) % stream->ring_size;
-    size_t first = http2_min(size, stream->ring_size - end);
-    memcpy(stream->ring + end, data, first);
-    memcpy(stream->ring, data + first, size - first);
-    stream->ring_count += size;
+    bide_http2_ring_put_(ring, data, size);
     http2_open_early(stream, size);
     bide_single_consumer_auto_event_set(&stream->readable);
     return 0;
-}
-
-static size_t http2_ring_read(http2_stream *stream, char *data, size_t size)
-{
-    size_t count = http2_min(size, stream->ring_count);
-    bide_assert(stream->ring_count <= stream->ring_size && stream->ring_begin < stream->ring_size);
-    size_t first = http2_min(count, stream->ring_size - stream->ring_begin);
-    memcpy(data, stream->ring + stream->ring_begin, first);
-    memcpy(data + first, stream->ring, count - first);
-    stream->ring_begin = (stream->ring_begin + count) % stream->ring_size;
-    stream->ring_count -= count;
-    return count;
 }
 
 /* Returns 0, -EAGAIN, or an error. */
@@ -142,10 +105,11 @@ static int http2_try_read(http2_operation *operation)
     http2_connection *connection = stream->owner;
     if (stream->error != 0)
         return stream->error;
-    if (stream->ring_count == 0)
+    if (stream->ring.count == 0)
         return stream->input_ended ? 0 : -EAGAIN;
-    size_t held = http2_give_back(stream, http2_min(operation->size, stream->ring_count));
-    operation->count = http2_ring_read(stream, operation->data, operation->size);
+    size_t held = bide_http2_ring_give_back_(
+        &stream->ring, http2_min(operation->size, stream->ring.count), &connection->http2->opened);
+    operation->count = bide_http2_ring_take_(&stream->ring, operation->data, operation->size);
     bide_http2_note_(connection, nghttp2_session_consume_stream(connection->session, stream->id,
                                                                 operation->count));
     bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
@@ -412,7 +376,7 @@ void bide_http2_drain_stream_(http2_stream *stream)
     }
     stream->is_draining = true;
     stream->http.watch.whole = http_later(connection->now, whole);
-    size_t unread = stream->ring_count;
+    size_t unread = stream->ring.count;
     size_t held = bide_http2_empty_ring_(stream);
     bide_http2_note_(connection, nghttp2_session_consume_connection(connection->session, held));
     bide_http2_note_(connection,

@@ -653,7 +653,7 @@ static void http2_request_drop(bide_http2_client *client, size_t size)
 /* `count` bytes leave the ring. Returns for how many the connection's window is still to be opened. */
 static size_t http2_request_give_back(bide_http2_request *request, size_t count)
 {
-    return bide_http2_ring_give_back_(&request->ring, count, &request->client->unread);
+    return bide_http2_ring_settle_(&request->ring, count, &request->client->unread);
 }
 
 static bool http2_request_make_ring(bide_http2_request *request)

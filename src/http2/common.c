@@ -143,7 +143,7 @@ size_t bide_http2_ring_take_(bide_http2_ring_ *ring, char *data, size_t size)
 }
 
 /* 2 */
-size_t bide_http2_ring_give_back_(bide_http2_ring_ *ring, size_t count, size_t *opened)
+size_t bide_http2_ring_settle_(bide_http2_ring_ *ring, size_t count, size_t *opened)
 {
     bide_assert(ring->opened <= ring->count && count <= ring->count);
     size_t held = ring->count - ring->opened;

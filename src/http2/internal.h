@@ -222,7 +222,7 @@ bool bide_http2_frames_settle_(bide_http2_frames_ *frames, uint32_t max, uint64_
 size_t bide_http2_ring_window_(nghttp2_session *session, int32_t id, size_t window);
 void bide_http2_ring_put_(bide_http2_ring_ *ring, const char *data, size_t size);
 size_t bide_http2_ring_take_(bide_http2_ring_ *ring, char *data, size_t size);
-size_t bide_http2_ring_give_back_(bide_http2_ring_ *ring, size_t count, size_t *opened);
+size_t bide_http2_ring_settle_(bide_http2_ring_ *ring, size_t count, size_t *opened);
 
 /* Translates nghttp2's errors. */
 int bide_http2_errno_(int error);

@@ -70,8 +70,8 @@ static void http2_open_early(http2_stream *stream, size_t size)
 
 size_t bide_http2_empty_ring_(http2_stream *stream)
 {
-    size_t held = bide_http2_ring_give_back_(&stream->ring, stream->ring.count,
-                                             &stream->owner->http2->opened);
+    size_t held =
+        bide_http2_ring_settle_(&stream->ring, stream->ring.count, &stream->owner->http2->opened);
     stream->ring.count = 0;
     bide_assert(stream->ring.opened == 0);
     return held;
@@ -107,7 +107,7 @@ static int http2_try_read(http2_operation *operation)
         return stream->error;
     if (stream->ring.count == 0)
         return stream->input_ended ? 0 : -EAGAIN;
-    size_t held = bide_http2_ring_give_back_(
+    size_t held = bide_http2_ring_settle_(
         &stream->ring, http2_min(operation->size, stream->ring.count), &connection->http2->opened);
     operation->count = bide_http2_ring_take_(&stream->ring, operation->data, operation->size);
     bide_http2_note_(connection, nghttp2_session_consume_stream(connection->session, stream->id,

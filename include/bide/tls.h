@@ -60,10 +60,13 @@ typedef enum bide_tls_clients {
     BIDE_TLS_CLIENTS_REQUIRED,
 } bide_tls_clients;
 
-/* Whether a server sends the status of its certificate, so that one that was revoked is refused. */
+/*
+ * Whether a server sends the status of its certificate, so that one that was revoked is refused. A certificate demands
+ * that by a TLS feature (RFC 7633, "must-staple").
+ */
 typedef enum bide_tls_stapling {
     BIDE_TLS_STAPLING_NONE,     /* it is not asked for */
-    BIDE_TLS_STAPLING_OPTIONAL, /* one that is sent must be good */
+    BIDE_TLS_STAPLING_OPTIONAL, /* it must be good if it is sent, and be sent if it is demanded */
     BIDE_TLS_STAPLING_REQUIRED,
 } bide_tls_stapling;
 

@@ -8,11 +8,15 @@
  *    after that, so a resumed one needs no response.
  * 3. The response's signer is the certificate's issuer, or is authorized by it: OpenSSL verifies that by the same
  *    authorities. The response that counts is the one for the serial number and the issuer of the server's certificate.
+ * 4. A certificate with the TLS feature status_request demands a response (RFC 7633, "must-staple"): without one, a
+ *    thief of its key could withhold that it was revoked. A client that asks for the status refuses such a certificate
+ *    without a response. An extension that cannot be read counts as that demand.
  */
 #include "internal.h"
 
 #include <openssl/err.h>
 #include <openssl/ocsp.h>
+#include <openssl/x509v3.h>
 
 #include <errno.h>
 
@@ -152,6 +156,33 @@ static int tls_status_verify_response(bide_tls *tls, OCSP_BASICRESP *basic)
     return tls_status_reject(tls, -EKEYREJECTED, "the status is that of another certificate");
 }
 
+/* 4 */
+static bool tls_status_is_demanded(const X509 *leaf)
+{
+    int place = -1;
+    TLS_FEATURE *features = X509_get_ext_d2i(leaf, NID_tlsfeature, &place, NULL);
+    bool is_unreadable = features == NULL && place != -1;
+    bool is = is_unreadable;
+    for (int i = 0; i < sk_ASN1_INTEGER_num(features); i++)
+        if (ASN1_INTEGER_get(sk_ASN1_INTEGER_value(features, i)) == TLSEXT_TYPE_status_request)
+            is = true;
+    TLS_FEATURE_free(features);
+    ERR_clear_error();
+    return is;
+}
+
+/* The server has sent no response. 1: that is allowed; 0: the connection has failed. */
+static int tls_status_miss(bide_tls *tls)
+{
+    if (tls->config->requires_status)
+        return tls_status_reject(tls, -EKEYREJECTED,
+                                 "the server has sent no status of its certificate");
+    if (tls_status_is_demanded(SSL_get0_peer_certificate(tls->ssl)))
+        return tls_status_reject(tls, -EKEYREJECTED,
+                                 "the certificate demands a status, and the server has sent none");
+    return 1;
+}
+
 /* Called by OpenSSL when the server's certificate is verified: 2 */
 static int tls_status_receive(SSL *ssl, void *argument)
 {
@@ -162,10 +193,7 @@ static int tls_status_receive(SSL *ssl, void *argument)
     if (!config->verifies || SSL_session_reused(ssl) == 1)
         return 1;
     if (data == NULL || size <= 0)
-        return config->requires_status
-                   ? tls_status_reject(tls, -EKEYREJECTED,
-                                       "the server has sent no status of its certificate")
-                   : 1;
+        return tls_status_miss(tls);
     const unsigned char *at = data;
     OCSP_RESPONSE *response = d2i_OCSP_RESPONSE(NULL, &at, size);
     OCSP_BASICRESP *basic =

@@ -29,6 +29,7 @@ typedef struct certificate_wish {
     long begins, ends; /* seconds from now; both 0: from yesterday until tomorrow */
     bool is_authority;
     bool is_rsa;
+    const char *features; /* of TLS, such as "status_request"; NULL: none */
 } certificate_wish;
 
 enum { DAY = 24 * 60 * 60 };
@@ -80,6 +81,8 @@ static inline void make_certificate(maker *made, const certificate_wish *wish)
     add_extension(certificate, by->certificate, NID_subject_key_identifier, "hash");
     if (wish->names != NULL)
         add_extension(certificate, by->certificate, NID_subject_alt_name, wish->names);
+    if (wish->features != NULL)
+        add_extension(certificate, by->certificate, NID_tlsfeature, wish->features);
     assert_true(X509_sign(certificate, by->key, EVP_sha256()) > 0);
 
     BIO *memory = BIO_new(BIO_s_mem());

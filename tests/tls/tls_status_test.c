@@ -197,6 +197,60 @@ static void a_client_accepts_what_is_good(void **state)
     }
 }
 
+/* A certificate whose TLS feature is a status has to come with one, if the client asks for it (RFC 7633). */
+static void a_certificate_can_demand_a_status(void **state)
+{
+    static const char none[] = "the server has sent no status of its certificate";
+    static const char demanded[] = "the certificate demands a status, and the server has sent none";
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    static const struct row {
+        const char *features;
+        bool has_response;
+        int optional;
+    } rows[] = {
+        {"status_request", false, -EKEYREJECTED},
+        {"status_request", true, 0},
+        {"status_request_v2, status_request", false, -EKEYREJECTED},
+        {"status_request_v2", false, 0},
+        {"9", false, 0},
+        {"DER:0500", false, -EKEYREJECTED}, /* no list */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        maker proof;
+        bide_tls_certificate room;
+        int size = 0;
+        make_certificate(&proof, &(certificate_wish){.subject = "server",
+                                                     .names = "DNS:server.test",
+                                                     .by = &authority,
+                                                     .features = row->features});
+        unsigned char *data =
+            row->has_response ? make_status(&(status_wish){.of = &proof}, &size) : NULL;
+        bide_tls_options options = options_of(&proof, &room);
+        room.ocsp = data;
+        room.ocsp_size = (size_t)size;
+        for (size_t j = 0; j < 2; j++) {
+            bide_tls_config *server = server_with(&options);
+            bide_tls_config *clients[3] = {client_of(BIDE_TLS_STAPLING_NONE),
+                                           client_of(BIDE_TLS_STAPLING_OPTIONAL),
+                                           client_of(BIDE_TLS_STAPLING_REQUIRED)};
+            below below = (enum below)((i + j) % BELOWS);
+            greet(world_of(state), below, versions[j], clients[0], server, 0, "");
+            greet(world_of(state), below, versions[j], clients[1], server, row->optional,
+                  row->optional != 0 ? demanded : "");
+            greet(world_of(state), below, versions[j], clients[2], server,
+                  row->has_response ? 0 : -EKEYREJECTED, row->has_response ? "" : none);
+            bide_tls_dangerously_verify_nothing(clients[1]);
+            greet(world_of(state), below, versions[j], clients[1], server, 0, "");
+            for (int k = 0; k < 3; k++)
+                bide_tls_config_release(clients[k]);
+            bide_tls_config_release(server);
+        }
+        OPENSSL_free(data);
+        free_certificate(&proof);
+    }
+}
+
 static void a_server_refuses_what_is_no_response(void **state)
 {
     bide_tls_certificate room;
@@ -331,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(a_client_accepts_what_is_good),
+        world_test(a_certificate_can_demand_a_status),
         world_test(a_server_refuses_what_is_no_response),
         world_test(options_of_the_other_side_are_refused),
         world_test(a_response_is_replaced_with_the_config),

@@ -279,6 +279,13 @@ async int follow_redirects(struct fetch *fetch, struct worker *worker, struct tr
 
 /* ---- Bodies ---- */
 
+/* A link that another user has put there leads to a file that is not the part. */
+static bool is_own_file(int fd)
+{
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1;
+}
+
 /* Opens the part, once in a transfer, and locks it against other processes. */
 async int open_part(struct worker *worker, struct transfer *transfer)
 {
@@ -288,6 +295,10 @@ async int open_part(struct worker *worker, struct transfer *transfer)
         await bide_open(&worker->file, worker->paths.part, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
     if (status < 0)
         return file_failed(worker, transfer, status);
+    if (!is_own_file(bide_descriptor_fd(&worker->file))) {
+        bide_close(&worker->file); /* (and is not removed) */
+        return fail_permanently(worker, transfer, "%s: not a file of its own", worker->paths.part);
+    }
     if (flock(bide_descriptor_fd(&worker->file), LOCK_EX | LOCK_NB) == 0)
         return 0;
     int error = errno;

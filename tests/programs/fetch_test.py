@@ -255,6 +255,13 @@ def test_nothing_is_written_through_a_link(directory):
                     assert file.read() == server.url("/a") + '\n"1"\n'
             for name in ("a.part", "a.part.from"):
                 os.unlink(os.path.join(directory, name))
+            with Server(behave) as server:
+                link(precious, os.path.join(directory, "a.part"))
+                done = fetch(directory, server.url("/a"), "--tries", "1", status=1)
+                why = "Too many levels of symbolic links" if link is os.symlink else "not a file of its own"
+                assert "a.part: " + why in done.stderr, done.stderr
+                holds(directory, "a.part")
+            os.unlink(os.path.join(directory, "a.part"))
         with open(precious, "rb") as file:
             assert file.read() == b"precious"
 

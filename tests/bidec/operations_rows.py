@@ -8,7 +8,7 @@ import re
 import sys
 
 TESTS = ["operations", "core_operations", "io_operations", "values", "http_operations", "http2_operations",
-         "tls_operations"]
+         "tls_operations", "log_operations"]
 
 
 def without_comments(text):

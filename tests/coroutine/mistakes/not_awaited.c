@@ -10,6 +10,7 @@
 #include "bide/http2.h"
 #include "bide/http2_client.h"
 #include "bide/http_agent_http2.h"
+#include "bide/message_log.h"
 #include "bide/tls.h"
 
 /* (never called: the compiler reports the mistake) */
@@ -281,6 +282,15 @@ void awaits_nothing(void)
     bide_http_upgrade(0, 0);                                            // HERE
     bide_http_write(0, 0, 0);                                           // HERE
     bide_http_write_file(0, 0, 0, 0);                                   // HERE
+    bide_log_acknowledge(0, 0, 0, 0);                                   // HERE
+    bide_log_acknowledge_up_to(0, 0, (bide_log_position){0});           // HERE
+    bide_log_open(0, 0, 0);                                             // HERE
+    bide_log_publish(0, 0, 0, 0);                                       // HERE
+    bide_log_publish_claimed(0, 0, 0, 0);                               // HERE
+    bide_log_read(0, 0, 0, 0);                                          // HERE
+    bide_log_reject(0, 0, 0, 0, 0);                                     // HERE
+    bide_log_reserve(0, 0, 0, 0);                                       // HERE
+    bide_log_subscribe(0, 0, 0, 0);                                     // HERE
     bide_pool_server_listen(0, 0, 0);                                   // HERE
     bide_pool_server_run(0);                                            // HERE
     bide_tee(0, 0, 0, 0);                                               // HERE

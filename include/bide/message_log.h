@@ -1,0 +1,388 @@
+/*
+ * Message logs: messages are appended at one end, stay there, and are read by any number of
+ * groups of consumers. One interface for logs of different reach; a URL selects the engine. In a
+ * library of its own, bide-log. Floor: log.
+ *
+ * A log does not promise:
+ *
+ * - Dense positions. Positions grow along a log; they may have gaps.
+ * - Order across partitions. Messages are ordered within a partition only.
+ * - Exactly one delivery. A message is delivered at least once to each group. It is delivered
+ *   again if it was rejected, or if its consumer ended before it acknowledged the message.
+ *   `position` identifies a message, and `deliveries` above 1 marks a repetition.
+ * - That a failed publish did not happen. A publish that ends with an error, such as -ETIMEDOUT,
+ *   may have stored messages, unless its engine says otherwise.
+ *
+ *     bide_try(bide_log_open(&self->operation, &self->log, "ring:jobs?window=1024"));
+ *
+ *     self->message = (bide_log_message){.data = self->text, .size = self->length};
+ *     bide_try(bide_log_publish(&self->operation, self->log, &self->message, 1)); // a producer
+ *
+ *     bide_try(bide_log_subscribe(&self->operation, &self->consumer, self->log,
+ *                                 &(bide_log_consumer_options){.group = "billing"}));
+ *     bide_try(bide_log_read(&self->operation, &self->consumer, self->messages, 16));
+ *     ... self->operation.count of them ...
+ *     bide_try(bide_log_acknowledge(&self->operation, &self->consumer, self->messages,
+ *                                   self->operation.count));
+ *
+ *     publish --> | window | --> read --> acknowledge         it leaves the group
+ *                                    \--> reject, delay       it is delivered to the group again
+ *
+ * A log has a window, which bounds its memory. A publish waits while its messages do not fit. It
+ * ends when they are as safe as the URL's `level` demands; a whole batch is one wait. Each
+ * consumer is in a group. Each message is delivered to one consumer of each group, and stays with
+ * that consumer until it is acknowledged, rejected, or the consumer unsubscribes.
+ *
+ * URLs are "ENGINE:NAME?OPTION=VALUE&OPTION=VALUE". "%41" is the byte with that number in
+ * hexadecimal. Unknown options and values are errors.
+ *
+ *     option   value                              default             engines
+ *     level    sent, stored, majority, synced     the engine's best   all; others are -ENOTSUP
+ *     window   messages                           1024                all
+ *     size     bytes of one message               4096                all
+ *
+ *     engine   levels   window                            name            reads in place
+ *     ring     sent     2 to 2^24, a power of two         at most 63      yes
+ *                                                         bytes
+ *
+ * "ring:NAME" is a ring in this process's memory. All handles that are open with the same name
+ * share it; it ends with the last of them. "ring:" without a name is the handle's own. It keeps
+ * the newest `window` messages. A publish waits for the slowest group: a slot is overwritten
+ * after every group has acknowledged its message. A named group stays until the ring ends or
+ * bide_log_remove_group, whether or not it has consumers. Without groups nothing is waited for. A
+ * publish that fails has published nothing. `window` and `size` are the ring's; they must agree
+ * in all handles that name them.
+ *
+ * Between machines there is no engine of the library's own.
+ *
+ * Roles: any thread may publish, claim, close, acknowledge and reject. One coroutine at a time
+ * reads by a consumer. Handles and consumers are created and destroyed by one thread at a time.
+ *
+ * Why it is correct: src/log/ring.c and src/log/group.h.
+ */
+#ifndef BIDE_MESSAGE_LOG_H
+#define BIDE_MESSAGE_LOG_H
+
+#include "bide/deadline.h"
+#include "bide/mutex.h"
+#include "bide/notify.h"
+#include "bide/task.h"
+
+BIDE_EXTERN_C_BEGIN
+
+/* An open log: a handle, which bide_log_open allocates. */
+typedef struct bide_log bide_log;
+
+/* How safe a message is when its publish ends; each level includes those before it. */
+typedef enum bide_log_level {
+    BIDE_LOG_SENT,     /* the engine has it */
+    BIDE_LOG_STORED,   /* one server has stored it; it outlives this process */
+    BIDE_LOG_MAJORITY, /* a majority of the servers has stored it */
+    BIDE_LOG_SYNCED    /* it is on stable storage; it outlives the machine's power */
+} bide_log_level;
+
+/* The most messages of a window, and the most bytes of a message. */
+#define BIDE_LOG_WINDOW_MAX ((uint32_t)1 << 24)
+#define BIDE_LOG_SIZE_MAX   ((uint32_t)1 << 30)
+
+/* The bytes of a position's text, with its terminator; and of a description of a problem. */
+#define BIDE_LOG_POSITION_TEXT 48
+#define BIDE_LOG_PROBLEM_TEXT  160
+
+/*
+ * A place in a log. Its content is the engine's: compare, print and parse it by the functions
+ * below. All zero is before the first message.
+ */
+typedef struct bide_log_position {
+    uint64_t high_;
+    uint64_t low_;
+} bide_log_position;
+
+/* A name and a value that travel with a message. */
+typedef struct bide_log_header {
+    const char *name; /* 1 to 255 bytes; not terminated in a message that was read */
+    size_t name_size;
+    const void *value;
+    size_t value_size;
+} bide_log_header;
+
+/*
+ * A message. A producer sets the first group, and may leave the rest zero. In a message that was
+ * read, pointers point into the log. They are valid until it is acknowledged or rejected, or its
+ * consumer unsubscribes.
+ */
+typedef struct bide_log_message {
+    const void *data; /* may be NULL if size is 0 */
+    size_t size;
+    const void *key; /* selects the partition; NULL: none */
+    size_t key_size;
+    const bide_log_header *headers; /* of a producer */
+    size_t header_count;
+
+    const void *encoded; /* the headers of a message that was read; published after `headers` */
+    size_t encoded_size;
+
+    bide_log_position position; /* set when it is read, and so are the next two */
+    uint64_t time;              /* of its publishing: nanoseconds since 1970 */
+    uint32_t deliveries;        /* how often it was delivered to the group */
+
+    bide_log_position published; /* where it was published, set when that has ended with 0 */
+} bide_log_message;
+
+/* Room in the window for `count` messages. The holder's, until it is used up or released. */
+typedef struct bide_log_claim {
+    bide_log *log;
+    uint32_t count;
+} bide_log_claim;
+
+/* Where a group begins, if it does not exist yet. */
+typedef enum bide_log_from {
+    BIDE_LOG_FROM_BEGINNING, /* with the oldest message that is kept */
+    BIDE_LOG_FROM_END,       /* with the next one that is published */
+    BIDE_LOG_FROM_POSITION,  /* with the first one after options.position */
+    BIDE_LOG_FROM_TIME       /* with the first one published at options.time or later */
+} bide_log_from;
+
+typedef struct bide_log_consumer_options {
+    const char *group; /* 1 to 63 bytes; NULL: a group of its own, which ends with the consumer */
+    bide_log_from from;
+    bide_log_position position;
+    uint64_t time; /* nanoseconds since 1970 */
+} bide_log_consumer_options;
+
+/* A consumer. The caller's memory until it has unsubscribed and its wait has ended. */
+typedef struct bide_log_consumer {
+    bide_log *log;
+    struct bide_log_group_ *group; /* NULL: not subscribed */
+} bide_log_consumer;
+
+/* One operation on a log. The caller's memory until it has ended. */
+typedef struct bide_log_operation {
+    bide_task task;
+    uint32_t count; /* the messages that were published, read, acknowledged or rejected */
+    char problem[BIDE_LOG_PROBLEM_TEXT]; /* of bide_log_open that failed: engine, log, reason */
+
+    /* of the operation */
+    bide_log *log;
+    bide_log **opened;
+    const char *url;
+    bide_log_consumer *consumer;
+    bide_log_consumer_options options;
+    bide_log_message *messages;
+    const bide_log_message *acknowledged;
+    bide_log_claim *claim;
+    bide_log_position position;
+    uint64_t delay;
+    uint64_t due;
+    uint32_t wanted;
+    uint32_t claimed;
+    bool has_turn;
+    bide_mutex_waiter turn;
+    bide_notify_waiter notified;
+    bide_with_deadline_operation limited;
+} bide_log_operation;
+BIDE_AWAIT_VALUE(bide_log_operation, long, count);
+
+/* ---- Logs ---- */
+
+/*
+ * Opens the log that `url` names, and stores the handle in *log; NULL if it fails, and then
+ * operation->problem says why. `url` must stay until the operation has ended.
+ * Threads: any. Errors: -EINVAL (the URL), -EPROTONOSUPPORT (no such engine), -ENOTSUP (the
+ * engine does not give that level), -EEXIST (it is open with another window or size), -ENOMEM,
+ * -ECANCELED, -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe:
+ * yes, nothing is open. Progress: blocks while another handle of the same name opens or closes.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url);
+
+/*
+ * Closes the handle: publishes and claims, now and later, end with -EPIPE. Claims that are held
+ * may still be published. Reads by consumers of the handle return the messages that are left, and
+ * then -EPIPE. More than once is once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the waiters.
+ */
+void bide_log_close(bide_log *log);
+
+/*
+ * Frees the handle. Its operations have ended, its claims are released, and its consumers have
+ * unsubscribed: otherwise it is misuse, which is detected for consumers and claims. NULL does
+ * nothing.
+ * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
+ */
+void bide_log_destroy(bide_log *log);
+
+/*
+ * The level, the window in messages and the largest size of a message that the handle has.
+ * Threads: any. Progress: wait-free.
+ */
+bide_log_level bide_log_level_of(const bide_log *log);
+uint32_t bide_log_window(const bide_log *log);
+uint32_t bide_log_size_max(const bide_log *log);
+
+/*
+ * Removes a group by its name. Its messages may then be overwritten.
+ * Threads: any. Errors: -ENOENT (there is none), -EBUSY (it has consumers). Progress: lock-free,
+ * linear in the waiters.
+ */
+int bide_log_remove_group(bide_log *log, const char *group);
+
+/*
+ * Sets *count to the messages that the group has not acknowledged, including messages that are
+ * delivered now.
+ * Threads: any. Errors: -ENOENT (there is no such group). Progress: wait-free, linear in the
+ * groups.
+ */
+int bide_log_lag(bide_log *log, const char *group, uint64_t *count);
+
+/* ---- Producers ---- */
+
+/*
+ * Publishes `count` messages, in this order, and waits until all of them are as safe as the
+ * handle's level. Then `published` of each is set. Their bytes are copied before it ends, so the
+ * messages must stay until then. Waiting publishes of a handle are served in their order.
+ * Threads: any. Errors: -EINVAL (no message, more than the window, or a header's name), -EMSGSIZE
+ * (key, headers and data are more than the handle's size), -EPIPE (closed), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if there is no room, and as the engine does. Cancel-safe: no, messages
+ * may have been published; yes for ring. Progress: lock-free for ring, except for other threads'
+ * short accesses.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_publish(bide_log_operation *operation, bide_log *log,
+                               bide_log_message *messages, uint32_t count);
+
+/*
+ * Claims room for `count` messages, so that a publish does not wait for it. *claim is held if the
+ * operation ends with 0.
+ * Threads: any. Errors: -EINVAL (0, or more than the window), -EPIPE (closed), -ECANCELED,
+ * -ETIMEDOUT. Suspends: if there is no room. Cancel-safe: yes, nothing is claimed. Progress: as
+ * bide_log_publish.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_reserve(bide_log_operation *operation, bide_log *log, uint32_t count,
+                               bide_log_claim *claim);
+
+/*
+ * As bide_log_publish, in room that was claimed, also if the handle was closed since.
+ * claim->count shrinks by `count` if it ends with 0.
+ * Threads: the claim's holder's. Errors: -EINVAL (no message, more than the claim, or a header's
+ * name), -EMSGSIZE (as bide_log_publish), -ECANCELED, -ETIMEDOUT. Suspends: never for ring,
+ * otherwise as the engine does. Cancel-safe: as bide_log_publish. Progress: as bide_log_publish.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_publish_claimed(bide_log_operation *operation, bide_log_claim *claim,
+                                       bide_log_message *messages, uint32_t count);
+
+/*
+ * Returns the room that is left of a claim. A claim of 0 does nothing.
+ * Threads: the claim's holder's. Suspends: never. Progress: as bide_log_publish.
+ */
+void bide_log_claim_release(bide_log_claim *claim);
+
+/* ---- Consumers ---- */
+
+/*
+ * Makes `consumer` a member of the group that the options name. A group that exists continues
+ * where it is; options->from is for a new one. A place that is no longer kept is the oldest that
+ * is. NULL for the options is a group of its own, from the beginning. The options are copied; the
+ * group's name must stay until it has ended.
+ * Threads: any. Errors: -EINVAL (the group's name, or `from`), -ENOMEM, -EPIPE (closed),
+ * -ECANCELED, -ETIMEDOUT. Suspends: never for ring, otherwise as the engine does. Cancel-safe:
+ * yes, it is not subscribed. Progress: blocks while another thread accesses the log's groups.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,
+                                 bide_log *log, const bide_log_consumer_options *options);
+
+/*
+ * Ends the membership. Messages that were delivered to the consumer, and not acknowledged, are
+ * delivered to its group again. A read that is under way ends with -EPIPE. More than once is
+ * once.
+ * Threads: any. Suspends: never. Progress: lock-free, linear in the window.
+ */
+void bide_log_unsubscribe(bide_log_consumer *consumer);
+
+/*
+ * Waits for messages, and reads up to `max`: those that are there, at least one. operation->count
+ * is how many. Messages that were rejected come first, when their delay has passed. A group that
+ * has as many unacknowledged messages as the window waits until one is acknowledged.
+ * Threads: any, one read of a consumer at a time. Errors: -EINVAL (`max` is 0), -EPIPE (not
+ * subscribed, or the handle is closed and none is left), -ECANCELED, -ETIMEDOUT. Suspends: if
+ * there is no message. Cancel-safe: yes, none is delivered. Progress: as bide_log_publish.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *consumer,
+                            bide_log_message *messages, uint32_t max);
+
+/*
+ * Acknowledges `count` messages that were delivered to the consumer, in any order: the group is
+ * done with them. operation->count is how many were. The others are not changed by that.
+ * Threads: any. Errors: -ESTALE (one was not with the consumer: it was acknowledged, rejected or
+ * given back), -EINVAL (not subscribed), -ECANCELED, -ETIMEDOUT. Suspends: never for ring,
+ * otherwise as the engine does. Cancel-safe: no, messages may have been acknowledged; yes for
+ * ring. Progress: as bide_log_publish.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consumer *consumer,
+                                   const bide_log_message *messages, uint32_t count);
+
+/*
+ * Acknowledges every message that was delivered to the consumer, at `position` or before.
+ * operation->count is how many.
+ * Threads: any. Errors: -EINVAL (not subscribed), -ECANCELED, -ETIMEDOUT. Suspends: as
+ * bide_log_acknowledge. Cancel-safe: as bide_log_acknowledge. Progress: as bide_log_publish,
+ * linear in the window.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_acknowledge_up_to(bide_log_operation *operation, bide_log_consumer *consumer,
+                                         bide_log_position position);
+
+/*
+ * Rejects `count` messages that were delivered to the consumer: each is delivered to the group
+ * again, to any of its consumers, `delay` nanoseconds from now or later. operation->count is how
+ * many.
+ * Threads: any. Errors: as bide_log_acknowledge. Suspends: as bide_log_acknowledge. Cancel-safe:
+ * as bide_log_acknowledge. Progress: as bide_log_publish.
+ */
+BIDE_MUST_AWAIT
+bide_awaiter *bide_log_reject(bide_log_operation *operation, bide_log_consumer *consumer,
+                              const bide_log_message *messages, uint32_t count, uint64_t delay);
+
+/* ---- Messages and positions ---- */
+
+/*
+ * The next header of a message that was read. *at is 0 at first. False: there are no more.
+ * Threads: any. Progress: wait-free.
+ */
+bool bide_log_next_header(const bide_log_message *message, size_t *at, bide_log_header *header);
+
+/*
+ * Compares two positions of one partition: negative, 0 or positive, as `a` is before, at or after
+ * `b`.
+ * Threads: any. Errors: none. Progress: wait-free.
+ */
+BIDE_INLINE int bide_log_position_compare(bide_log_position a, bide_log_position b)
+{
+    if (a.high_ != b.high_)
+        return a.high_ < b.high_ ? -1 : 1;
+    return a.low_ < b.low_ ? -1 : a.low_ > b.low_;
+}
+
+/*
+ * Writes a position as text: printable ASCII without spaces, and a terminator.
+ * BIDE_LOG_POSITION_TEXT bytes are enough.
+ * Threads: any. Errors: -EMSGSIZE (it does not fit). Progress: wait-free.
+ */
+int bide_log_position_print(bide_log_position position, char *text, size_t size);
+
+/*
+ * Reads a position from text that bide_log_position_print has written: a whole terminated string.
+ * *position is unchanged on errors.
+ * Threads: any. Errors: -EINVAL (it is none), -ERANGE (too large). Progress: wait-free, linear in
+ * the text.
+ */
+int bide_log_position_parse(bide_log_position *position, const char *text);
+
+BIDE_EXTERN_C_END
+
+#endif

@@ -1,0 +1,81 @@
+/*
+ * The groups of a log whose messages are numbered from 1 without gaps: which messages of it are
+ * delivered, to which consumer, and which are done. A group has an entry for each of up to
+ * `window` messages after `acknowledged`. All of this is under the lock of the log (state.h).
+ *
+ *     ... done | WITH a consumer, REJECTED or DONE | not delivered yet ...
+ *          acknowledged                          next
+ *
+ *     entry    WITH     delivered to `owner`, not acknowledged
+ *              REJECTED to be delivered again at `due` or later
+ *              DONE     acknowledged, behind one that is not
+ *
+ * `acknowledged` moves over entries that are DONE. So acknowledged <= next - 1 <= tail, and next
+ * - 1 - acknowledged is at most `window`: an entry has one message at a time.
+ */
+#ifndef BIDE_SRC_LOG_GROUP_H
+#define BIDE_SRC_LOG_GROUP_H
+
+#include "bide/message_log.h"
+
+#define LOG_GROUP_NAME 64
+
+enum log_entry_state { LOG_ENTRY_WITH, LOG_ENTRY_REJECTED, LOG_ENTRY_DONE };
+
+struct log_entry {
+    const bide_log_consumer *owner;
+    uint64_t due;
+    uint32_t deliveries;
+    enum log_entry_state state;
+};
+
+struct bide_log_group_ {
+    struct bide_log_group_ *following; /* in the log's list */
+    char name[LOG_GROUP_NAME];         /* empty: a consumer's own */
+    uint64_t acknowledged;             /* all messages up to this one are done */
+    uint64_t next;                     /* the first that was never delivered */
+    uint32_t members;
+    uint32_t rejected; /* entries that are REJECTED */
+    uint32_t mask;     /* of the entries, whose count is a power of two */
+    uint32_t window;
+    struct log_entry entries[];
+};
+
+/*
+ * A group that begins after the message `acknowledged`, for up to `window` messages; NULL: no
+ * memory. It is freed by free().
+ */
+struct bide_log_group_ *bide_log_group_create_(const char *name, uint32_t window,
+                                               uint64_t acknowledged);
+
+/*
+ * Delivers up to `max` messages to `owner`, of the numbers up to `tail`. Their numbers and
+ * deliveries go to `messages`, rejected ones first. Returns how many; *due is when
+ * the next rejected message is due, or BIDE_FOREVER.
+ */
+uint32_t bide_log_group_take_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                              uint64_t tail, uint64_t now, bide_log_message *messages, uint32_t max,
+                              uint64_t *due);
+
+/* True: it was with `owner`, and is done. */
+bool bide_log_group_acknowledge_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                                 uint64_t number);
+
+/* Acknowledges what is with `owner`, up to that number; returns how many. */
+uint32_t bide_log_group_acknowledge_up_to_(struct bide_log_group_ *group,
+                                           const bide_log_consumer *owner, uint64_t number);
+
+/* True: it was with `owner`, and is REJECTED until `due`. */
+bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                            uint64_t number, uint64_t due);
+
+/*
+ * Withdraws a delivery that the consumer never saw: it does not count in `deliveries`.
+ */
+void bide_log_group_give_back_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                               uint64_t number);
+
+/* Rejects everything that is with `owner`, until now. */
+void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consumer *owner);
+
+#endif

@@ -1,0 +1,697 @@
+/* Message logs: the operations, above an engine. state.h says why it is correct. */
+#include "state.h"
+
+#include "bide/coroutine.h"
+#include "bide/sleep.h"
+
+#include "../coroutine/lock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- State ---- */
+
+void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold)
+{
+    bide_atomic_init(&state->lock, LOCK_FREE);
+    state->window = window;
+    state->groups_hold = groups_hold;
+    state->claimed = 0;
+    state->tail = 0;
+    state->oldest = 1;
+    state->last_time = 0;
+    state->groups = NULL;
+    bide_notify_init(&state->room);
+    bide_notify_init(&state->news);
+}
+
+void bide_log_state_destroy_(struct log_state *state)
+{
+    while (state->groups != NULL) {
+        struct bide_log_group_ *group = state->groups;
+        state->groups = group->following;
+        free(group);
+    }
+    bide_notify_destroy(&state->room);
+    bide_notify_destroy(&state->news);
+}
+
+static void log_lock(struct log_state *state)
+{
+    lock_take(&state->lock);
+}
+
+static void log_unlock(struct log_state *state)
+{
+    lock_free(&state->lock);
+}
+
+/* The link to the group of that name; a link to NULL: there is none. */
+static struct bide_log_group_ **log_state_find(struct log_state *state, const char *name)
+{
+    struct bide_log_group_ **at = &state->groups;
+    while (*at != NULL && strcmp((*at)->name, name) != 0)
+        at = &(*at)->following;
+    return at;
+}
+
+/* The messages in front of which nothing has to be kept: 4. */
+static uint64_t log_state_done(const struct log_state *state)
+{
+    uint64_t done = state->tail;
+    for (const struct bide_log_group_ *group = state->groups; group != NULL;
+         group = group->following) {
+        if (group->acknowledged < done)
+            done = group->acknowledged;
+    }
+    return done;
+}
+
+/* The number of the oldest message that a new group can begin with. */
+static uint64_t log_state_oldest(const struct log_state *state)
+{
+    if (!state->groups_hold)
+        return state->oldest;
+    uint64_t end = state->tail + state->claimed;
+    return end > state->window ? end - state->window + 1 : 1;
+}
+
+static bool log_state_has_room(const struct log_state *state, uint32_t count)
+{
+    uint64_t used = state->claimed;
+    if (state->groups_hold)
+        used += state->tail - log_state_done(state);
+    return used + count <= state->window;
+}
+
+/* ---- Handles ---- */
+
+static int log_open_url(bide_log_operation *self)
+{
+    struct log_url url;
+    int status = bide_log_url_parse_(&url, self->url, self->problem);
+    if (status < 0)
+        return status;
+    bide_log *log = calloc(1, url.engine->handle_size);
+    if (log == NULL) {
+        snprintf(self->problem, sizeof self->problem, "%s: no memory", url.engine->scheme);
+        return -ENOMEM;
+    }
+    log->engine = url.engine;
+    log->level = url.level;
+    log->window = url.window;
+    log->size = url.size;
+    log->has_window = url.has_window;
+    log->has_size = url.has_size;
+    bide_mutex_init(&log->turn);
+    status = log->engine->open(log, url.name, self->problem);
+    if (status < 0) {
+        free(log);
+        return status;
+    }
+    *self->opened = log;
+    return 0;
+}
+
+static void log_open_release(bide_frame *frame)
+{
+    bide_log_operation *self = bide_container_of(frame, bide_log_operation, task.frame);
+    bide_log_destroy(*self->opened);
+    *self->opened = NULL;
+}
+
+static const bide_coroutine_type log_open_type = {.name = "task", .release = log_open_release};
+
+bide_coroutine_of(log_open_type, log_open_body)
+{
+    bide_begin(log_open_body, bide_log_operation * self);
+    bide_return(log_open_url(self));
+    bide_end();
+}
+
+bide_awaiter *bide_log_open(bide_log_operation *operation, bide_log **log, const char *url)
+{
+    *log = NULL;
+    operation->opened = log;
+    operation->url = url;
+    operation->count = 0;
+    operation->problem[0] = '\0';
+    return bide_task_init(&operation->task, &log_open_body);
+}
+
+void bide_log_close(bide_log *log)
+{
+    log_lock(log->state);
+    bool was_closed = log->is_closed;
+    log->is_closed = true;
+    log_unlock(log->state);
+    if (was_closed)
+        return;
+    bide_mutex_close(&log->turn); /* 3 */
+    bide_notify_all(&log->state->room);
+    bide_notify_all(&log->state->news);
+}
+
+void bide_log_destroy(bide_log *log)
+{
+    if (log == NULL)
+        return;
+    if (log->consumers != 0)
+        bide_misuse_("a message log is destroyed while it has consumers", __func__, __FILE__,
+                     __LINE__);
+    if (log->claims != 0)
+        bide_misuse_("a message log is destroyed while a claim is held", __func__, __FILE__,
+                     __LINE__);
+    bide_mutex_destroy(&log->turn);
+    log->engine->detach(log);
+    free(log);
+}
+
+bide_log_level bide_log_level_of(const bide_log *log)
+{
+    return log->level;
+}
+
+uint32_t bide_log_window(const bide_log *log)
+{
+    return log->window;
+}
+
+uint32_t bide_log_size_max(const bide_log *log)
+{
+    return log->size;
+}
+
+int bide_log_remove_group(bide_log *log, const char *group)
+{
+    struct log_state *state = log->state;
+    int status = 0;
+    log_lock(state);
+    struct bide_log_group_ **at = log_state_find(state, group), *found = *at;
+    if (*group == '\0' || found == NULL)
+        status = -ENOENT;
+    else if (found->members != 0)
+        status = -EBUSY;
+    else
+        *at = found->following;
+    log_unlock(state);
+    if (status < 0)
+        return status;
+    free(found);
+    bide_notify_all(&state->room);
+    return 0;
+}
+
+int bide_log_lag(bide_log *log, const char *group, uint64_t *count)
+{
+    log_lock(log->state);
+    const struct bide_log_group_ *found = *log_state_find(log->state, group);
+    if (found != NULL)
+        *count = log->state->tail - found->acknowledged;
+    log_unlock(log->state);
+    return found != NULL && *group != '\0' ? 0 : -ENOENT;
+}
+
+/* ---- Producers ---- */
+
+/* True if it has ended: with the room, or *status is -EPIPE. */
+static bool log_try_claim(bide_log_operation *self, int *status)
+{
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    bool has_room = log_state_has_room(state, self->wanted);
+    *status = self->log->is_closed ? -EPIPE : 0;
+    if (*status == 0 && has_room) {
+        state->claimed += self->wanted;
+        self->log->claims += self->wanted;
+        self->claimed = self->wanted;
+    }
+    log_unlock(state);
+    return *status < 0 || has_room;
+}
+
+static void log_unclaim(bide_log *log, uint32_t count)
+{
+    if (count == 0)
+        return;
+    log_lock(log->state);
+    bide_assert(log->claims >= count && log->state->claimed >= count);
+    log->state->claimed -= count;
+    log->claims -= count;
+    bool ends = log->is_closed && log->claims == 0;
+    log_unlock(log->state);
+    bide_notify_all(&log->state->room);
+    if (ends) /* its readers need not wait for what the claim might have published */
+        bide_notify_all(&log->state->news);
+}
+
+static bool log_message_has_bytes(const bide_log_message *message)
+{
+    return (message->data != NULL || message->size == 0) &&
+           (message->key != NULL || message->key_size == 0) &&
+           (message->encoded != NULL || message->encoded_size == 0);
+}
+
+/* 0: the messages may be published in this handle. */
+static int log_check_messages(const bide_log_operation *self)
+{
+    for (uint32_t i = 0; i < self->wanted; i++) {
+        const bide_log_message *message = &self->messages[i];
+        size_t left = self->log->size;
+        if (!log_message_has_bytes(message))
+            return -EINVAL;
+        if (message->size > left || message->key_size > left - message->size)
+            return -EMSGSIZE;
+        left -= message->size + message->key_size;
+        for (size_t h = 0; h < message->header_count; h++) {
+            if (message->headers[h].name_size - 1 >= UINT8_MAX)
+                return -EINVAL;
+        }
+        if (!bide_log_headers_are_whole_(message->encoded, message->encoded_size))
+            return -EINVAL;
+        if (bide_log_headers_size_(message) > left)
+            return -EMSGSIZE;
+    }
+    return 0;
+}
+
+/* Publishes what is claimed. */
+static void log_append(bide_log_operation *self)
+{
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    bide_assert(self->claimed == self->wanted && state->claimed >= self->claimed);
+    self->log->engine->append(self->log, self->messages, self->wanted);
+    state->claimed -= self->wanted;
+    self->log->claims -= self->wanted;
+    log_unlock(state);
+    self->claimed = 0;
+    self->count = self->wanted;
+    bide_notify_all(&state->news);
+}
+
+bide_coroutine(log_publish_body)
+{
+    bide_begin(log_publish_body, bide_log_operation * self);
+    int status =
+        self->wanted == 0 || self->wanted > self->log->window ? -EINVAL : log_check_messages(self);
+    if (status < 0)
+        bide_return(status);
+    bide_try(bide_mutex_lock(&self->turn, &self->log->turn));
+    self->has_turn = true;
+    for (;;) {
+        bide_awaiter *freed = bide_notify_wait(&self->notified, &self->log->state->room); /* 2 */
+        if (log_try_claim(self, &status))
+            break;
+        bide_try(freed);
+    }
+    if (status == 0)
+        log_append(self);
+    bide_return(status);
+    bide_finally();
+    if (self->has_turn)
+        bide_mutex_unlock(&self->turn);
+    bide_end();
+}
+
+static bide_log_operation *log_operation_init(bide_log_operation *operation, bide_log *log)
+{
+    operation->log = log;
+    operation->count = 0;
+    operation->claimed = 0;
+    operation->has_turn = false;
+    return operation;
+}
+
+bide_awaiter *bide_log_publish(bide_log_operation *operation, bide_log *log,
+                               bide_log_message *messages, uint32_t count)
+{
+    log_operation_init(operation, log);
+    operation->messages = messages;
+    operation->wanted = count;
+    return bide_task_init(&operation->task, &log_publish_body);
+}
+
+static void log_reserve_release(bide_frame *frame)
+{
+    bide_log_claim_release(bide_container_of(frame, bide_log_operation, task.frame)->claim);
+}
+
+static const bide_coroutine_type log_reserve_type = {.name = "task",
+                                                     .release = log_reserve_release};
+
+bide_coroutine_of(log_reserve_type, log_reserve_body)
+{
+    bide_begin(log_reserve_body, bide_log_operation * self);
+    int status;
+    if (self->wanted == 0 || self->wanted > self->log->window)
+        bide_return(-EINVAL);
+    bide_try(bide_mutex_lock(&self->turn, &self->log->turn));
+    self->has_turn = true;
+    for (;;) {
+        bide_awaiter *freed = bide_notify_wait(&self->notified, &self->log->state->room); /* 2 */
+        if (log_try_claim(self, &status))
+            break;
+        bide_try(freed);
+    }
+    self->claim->count = self->claimed;
+    bide_return(status);
+    bide_finally();
+    if (self->has_turn)
+        bide_mutex_unlock(&self->turn);
+    bide_end();
+}
+
+bide_awaiter *bide_log_reserve(bide_log_operation *operation, bide_log *log, uint32_t count,
+                               bide_log_claim *claim)
+{
+    *claim = (bide_log_claim){log, 0};
+    log_operation_init(operation, log);
+    operation->wanted = count;
+    operation->claim = claim;
+    return bide_task_init(&operation->task, &log_reserve_body);
+}
+
+bide_coroutine(log_publish_claimed_body)
+{
+    bide_begin(log_publish_claimed_body, bide_log_operation * self);
+    int status =
+        self->wanted == 0 || self->wanted > self->claim->count ? -EINVAL : log_check_messages(self);
+    if (status < 0)
+        bide_return(status);
+    self->claim->count -= self->wanted;
+    self->claimed = self->wanted;
+    log_append(self);
+    bide_end();
+}
+
+bide_awaiter *bide_log_publish_claimed(bide_log_operation *operation, bide_log_claim *claim,
+                                       bide_log_message *messages, uint32_t count)
+{
+    log_operation_init(operation, claim->log);
+    operation->messages = messages;
+    operation->wanted = count;
+    operation->claim = claim;
+    return bide_task_init(&operation->task, &log_publish_claimed_body);
+}
+
+void bide_log_claim_release(bide_log_claim *claim)
+{
+    uint32_t count = claim->count;
+    claim->count = 0;
+    log_unclaim(claim->log, count);
+}
+
+/* ---- Consumers ---- */
+
+/* Where a new group begins: the number of the message before it. Under the lock. */
+static uint64_t log_begin_of(bide_log *log, const bide_log_consumer_options *options)
+{
+    struct log_state *state = log->state;
+    uint64_t oldest = log_state_oldest(state), begin = oldest;
+    if (options->from == BIDE_LOG_FROM_END)
+        begin = state->tail + 1;
+    else if (options->from == BIDE_LOG_FROM_POSITION && options->position.high_ != 0)
+        begin = state->tail + 1;
+    else if (options->from == BIDE_LOG_FROM_POSITION && options->position.low_ < state->tail)
+        begin = options->position.low_ + 1;
+    else if (options->from == BIDE_LOG_FROM_POSITION)
+        begin = state->tail + 1;
+    else if (options->from == BIDE_LOG_FROM_TIME) {
+        uint64_t end = state->tail + 1; /* times do not decrease */
+        while (begin < end) {
+            uint64_t middle = begin + (end - begin) / 2;
+            if (log->engine->time_of(log, middle) < options->time)
+                begin = middle + 1;
+            else
+                end = middle;
+        }
+    }
+    return (begin > oldest ? begin : oldest) - 1;
+}
+
+static bool log_consumer_options_are_valid(const bide_log_consumer_options *options)
+{
+    size_t length = options->group != NULL ? strlen(options->group) : 1;
+    return length - 1 < LOG_GROUP_NAME - 1 && options->from >= BIDE_LOG_FROM_BEGINNING &&
+           options->from <= BIDE_LOG_FROM_TIME;
+}
+
+static int log_subscribe(bide_log *log, bide_log_consumer *consumer,
+                         const bide_log_consumer_options *options)
+{
+    struct log_state *state = log->state;
+    if (!log_consumer_options_are_valid(options))
+        return -EINVAL;
+    struct bide_log_group_ *created =
+        bide_log_group_create_(options->group != NULL ? options->group : "", log->window, 0);
+    if (created == NULL)
+        return -ENOMEM;
+    log_lock(state);
+    bool is_closed = log->is_closed;
+    if (!is_closed) {
+        struct bide_log_group_ **at =
+            options->group != NULL ? log_state_find(state, options->group) : &state->groups;
+        struct bide_log_group_ *group = options->group != NULL ? *at : NULL;
+        if (group == NULL) {
+            group = created;
+            created = NULL;
+            group->acknowledged = log_begin_of(log, options);
+            group->next = group->acknowledged + 1;
+            group->following = *at;
+            *at = group;
+        }
+        group->members++;
+        log->consumers++;
+        consumer->group = group;
+    }
+    log_unlock(state);
+    free(created);
+    return is_closed ? -EPIPE : 0;
+}
+
+static void log_subscribe_release(bide_frame *frame)
+{
+    bide_log_unsubscribe(bide_container_of(frame, bide_log_operation, task.frame)->consumer);
+}
+
+static const bide_coroutine_type log_subscribe_type = {.name = "task",
+                                                       .release = log_subscribe_release};
+
+bide_coroutine_of(log_subscribe_type, log_subscribe_body)
+{
+    bide_begin(log_subscribe_body, bide_log_operation * self);
+    bide_return(log_subscribe(self->log, self->consumer, &self->options));
+    bide_end();
+}
+
+bide_awaiter *bide_log_subscribe(bide_log_operation *operation, bide_log_consumer *consumer,
+                                 bide_log *log, const bide_log_consumer_options *options)
+{
+    *consumer = (bide_log_consumer){log, NULL};
+    log_operation_init(operation, log);
+    operation->consumer = consumer;
+    operation->options = options != NULL ? *options : (bide_log_consumer_options){.group = NULL};
+    return bide_task_init(&operation->task, &log_subscribe_body);
+}
+
+void bide_log_unsubscribe(bide_log_consumer *consumer)
+{
+    struct log_state *state = consumer->log->state;
+    struct bide_log_group_ *ended = NULL;
+    log_lock(state);
+    struct bide_log_group_ *group = consumer->group;
+    if (group != NULL) {
+        consumer->group = NULL;
+        consumer->log->consumers--;
+        bide_log_group_leave_(group, consumer);
+        group->members--;
+        if (group->name[0] == '\0') {
+            struct bide_log_group_ **at = &state->groups;
+            while (*at != group)
+                at = &(*at)->following;
+            *at = group->following;
+            ended = group;
+        }
+    }
+    log_unlock(state);
+    if (group == NULL)
+        return;
+    bide_notify_all(&state->news);
+    if (ended == NULL)
+        return;
+    free(ended);
+    bide_notify_all(&state->room);
+}
+
+/* True if the read has ended, with *status; false: it waits until there are news, or self->due. */
+static bool log_try_read(bide_log_operation *self, const bide_context *context, int *status)
+{
+    bide_log *log = self->log;
+    struct log_state *state = log->state;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    *status = 0;
+    if (group == NULL) {
+        *status = -EPIPE;
+    } else {
+        uint64_t now = group->rejected != 0 ? bide_now(context) : 0;
+        self->count = bide_log_group_take_(group, self->consumer, state->tail, now, self->messages,
+                                           self->wanted, &self->due);
+        for (uint32_t i = 0; i < self->count; i++)
+            log->engine->load(log, &self->messages[i]);
+        if (self->count == 0 && log->is_closed && log->claims == 0 && group->rejected == 0 &&
+            group->next > state->tail)
+            *status = -EPIPE;
+    }
+    log_unlock(state);
+    return *status < 0 || self->count != 0;
+}
+
+static void log_read_release(bide_frame *frame)
+{
+    bide_log_operation *self = bide_container_of(frame, bide_log_operation, task.frame);
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    for (uint32_t i = 0; group != NULL && i < self->count; i++)
+        bide_log_group_give_back_(group, self->consumer, self->messages[i].position.low_);
+    log_unlock(state);
+    self->count = 0;
+    bide_notify_all(&state->news);
+}
+
+static const bide_coroutine_type log_read_type = {.name = "task", .release = log_read_release};
+
+bide_coroutine_of(log_read_type, log_read_body)
+{
+    bide_begin(log_read_body, bide_log_operation * self);
+    int status;
+    if (self->wanted == 0)
+        bide_return(-EINVAL);
+    for (;;) {
+        bide_awaiter *news = bide_notify_wait(&self->notified, &self->log->state->news); /* 2 */
+        if (log_try_read(self, bide_this_context(), &status))
+            bide_return(status);
+        if (self->due == BIDE_FOREVER) {
+            bide_try(news);
+            continue;
+        }
+        bide_await_status(status, bide_with_deadline(&self->limited, self->due, news));
+        if (status < 0 && !(status == -ETIMEDOUT && bide_with_deadline_passed(&self->limited)))
+            bide_return(status);
+    }
+    bide_end();
+}
+
+bide_awaiter *bide_log_read(bide_log_operation *operation, bide_log_consumer *consumer,
+                            bide_log_message *messages, uint32_t max)
+{
+    log_operation_init(operation, consumer->log);
+    operation->consumer = consumer;
+    operation->messages = messages;
+    operation->wanted = max;
+    return bide_task_init(&operation->task, &log_read_body);
+}
+
+/* After an acknowledgement: a publish may have room, or a reader of the group a message. */
+static void log_notify_acknowledged(struct log_state *state)
+{
+    if (state->groups_hold)
+        bide_notify_all(&state->room);
+    else
+        bide_notify_all(&state->news);
+}
+
+static int log_acknowledge(bide_log_operation *self)
+{
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    for (uint32_t i = 0; group != NULL && i < self->wanted; i++)
+        self->count +=
+            bide_log_group_acknowledge_(group, self->consumer, self->acknowledged[i].position.low_);
+    log_unlock(state);
+    log_notify_acknowledged(state);
+    return group == NULL ? -EINVAL : self->count == self->wanted ? 0 : -ESTALE;
+}
+
+bide_coroutine(log_acknowledge_body)
+{
+    bide_begin(log_acknowledge_body, bide_log_operation * self);
+    bide_return(log_acknowledge(self));
+    bide_end();
+}
+
+bide_awaiter *bide_log_acknowledge(bide_log_operation *operation, bide_log_consumer *consumer,
+                                   const bide_log_message *messages, uint32_t count)
+{
+    log_operation_init(operation, consumer->log);
+    operation->consumer = consumer;
+    operation->acknowledged = messages;
+    operation->wanted = count;
+    return bide_task_init(&operation->task, &log_acknowledge_body);
+}
+
+static int log_acknowledge_up_to(bide_log_operation *self)
+{
+    struct log_state *state = self->log->state;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    if (group != NULL)
+        self->count = bide_log_group_acknowledge_up_to_(
+            group, self->consumer, self->position.high_ == 0 ? self->position.low_ : UINT64_MAX);
+    log_unlock(state);
+    log_notify_acknowledged(state);
+    return group == NULL ? -EINVAL : 0;
+}
+
+bide_coroutine(log_acknowledge_up_to_body)
+{
+    bide_begin(log_acknowledge_up_to_body, bide_log_operation * self);
+    bide_return(log_acknowledge_up_to(self));
+    bide_end();
+}
+
+bide_awaiter *bide_log_acknowledge_up_to(bide_log_operation *operation, bide_log_consumer *consumer,
+                                         bide_log_position position)
+{
+    log_operation_init(operation, consumer->log);
+    operation->consumer = consumer;
+    operation->position = position;
+    return bide_task_init(&operation->task, &log_acknowledge_up_to_body);
+}
+
+static int log_reject(bide_log_operation *self, uint64_t now)
+{
+    struct log_state *state = self->log->state;
+    uint64_t due = self->delay < BIDE_FOREVER - now ? now + self->delay : BIDE_FOREVER - 1;
+    log_lock(state);
+    struct bide_log_group_ *group = self->consumer->group;
+    for (uint32_t i = 0; group != NULL && i < self->wanted; i++)
+        self->count +=
+            bide_log_group_reject_(group, self->consumer, self->acknowledged[i].position.low_, due);
+    log_unlock(state);
+    bide_notify_all(&state->news);
+    return group == NULL ? -EINVAL : self->count == self->wanted ? 0 : -ESTALE;
+}
+
+bide_coroutine(log_reject_body)
+{
+    bide_begin(log_reject_body, bide_log_operation * self);
+    bide_return(log_reject(self, bide_now(bide_this_context())));
+    bide_end();
+}
+
+bide_awaiter *bide_log_reject(bide_log_operation *operation, bide_log_consumer *consumer,
+                              const bide_log_message *messages, uint32_t count, uint64_t delay)
+{
+    log_operation_init(operation, consumer->log);
+    operation->consumer = consumer;
+    operation->acknowledged = messages;
+    operation->wanted = count;
+    operation->delay = delay;
+    return bide_task_init(&operation->task, &log_reject_body);
+}

@@ -1,0 +1,113 @@
+/*
+ * Shared by the engines of message logs (message_log.h): the handle, the state of a log whose
+ * messages are numbered, and the engine's table. Floor: log.
+ *
+ *     handle, handle ---> state: lock, tail, groups, room, news
+ *
+ * 1. `tail`, `claimed` and the groups change under `lock`, which is never held across a wait, nor
+ *    while another coroutine is woken.
+ * 2. A waiter begins its wait for a notify, then looks under the lock, and then awaits. A change
+ *    is made under the lock, and notifies all afterwards. So no change between look and wait is
+ *    missed.
+ * 3. `turn` orders the publishes of a handle that wait for room: its holder alone waits for
+ *    `room`. Closing the handle closes `turn`, and notifies `room`, where the holder finds
+ *    is_closed.
+ * 4. A claim counts in `claimed` until it is published or released. So a publish that has its
+ *    claim finds room.
+ * 5. An operation that is destroyed between its end and its coroutine's next step returns what it
+ *    has: a claim is released, deliveries are withdrawn, a handle is destroyed.
+ */
+#ifndef BIDE_SRC_LOG_STATE_H
+#define BIDE_SRC_LOG_STATE_H
+
+#include "bide/message_log.h"
+
+#include "group.h"
+
+#define LOG_NAME_MAX 4096
+
+struct log_engine;
+
+/* Of one log, by all handles of this process. */
+struct log_state {
+    bide_atomic(uint32_t) lock;
+    uint32_t window;
+    bool groups_hold;   /* messages are kept until all groups are done with them */
+    uint32_t claimed;   /* room of claims, and of publishes that have not ended */
+    uint64_t tail;      /* the number of the newest message */
+    uint64_t oldest;    /* the number of the oldest message that is kept, unless groups_hold */
+    uint64_t last_time; /* of the newest message */
+    struct bide_log_group_ *groups;
+    bide_notify room; /* a publish may have room */
+    bide_notify news; /* a read may have a message */
+};
+
+/* A handle. At the head of the engine's own. */
+struct bide_log {
+    const struct log_engine *engine;
+    struct log_state *state;
+    bide_log_level level;
+    uint32_t window;
+    uint32_t size;
+    bool has_window, has_size; /* the URL names them */
+    bool is_closed;            /* under the state's lock */
+    uint32_t claims;           /* room of claims that are held; likewise */
+    uint32_t consumers;        /* likewise */
+    bide_mutex turn;
+};
+
+/* An engine: what the shared code calls. Nothing of it suspends. */
+struct log_engine {
+    const char *scheme;
+    unsigned levels; /* bits by bide_log_level */
+    bide_log_level best;
+    size_t handle_size;
+
+    /* Attaches the handle to its state. `problem` has BIDE_LOG_PROBLEM_TEXT bytes. */
+    int (*open)(bide_log *log, const char *name, char *problem);
+    void (*detach)(bide_log *log);
+
+    /* Adds the messages under the lock, and advances the tail. Cannot fail. */
+    void (*append)(bide_log *log, bide_log_message *messages, uint32_t count);
+
+    /* Completes a delivered message, by its position. Under the lock. */
+    void (*load)(bide_log *log, bide_log_message *message);
+
+    /* The publishing time of a message that is kept. Under the lock. */
+    uint64_t (*time_of)(bide_log *log, uint64_t number);
+};
+
+extern const struct log_engine bide_log_ring_engine_;
+
+void bide_log_state_init_(struct log_state *state, uint32_t window, bool groups_hold);
+void bide_log_state_destroy_(struct log_state *state);
+
+/* ---- URLs: url.c ---- */
+
+struct log_url {
+    const struct log_engine *engine;
+    char name[LOG_NAME_MAX];
+    bide_log_level level;
+    uint32_t window;
+    uint32_t size;
+    bool has_window, has_size;
+};
+
+/* Parses a URL. On errors `problem`, of BIDE_LOG_PROBLEM_TEXT bytes, says why. */
+int bide_log_url_parse_(struct log_url *url, const char *text, char *problem);
+
+/* ---- Bytes of a message: encode.c ---- */
+
+/* The bytes of its headers, encoded; SIZE_MAX: too many, or a name that is not allowed. */
+size_t bide_log_headers_size_(const bide_log_message *message);
+
+/* Writes the headers, encoded, of which bide_log_headers_size_ has said the size. */
+void bide_log_headers_write_(const bide_log_message *message, uint8_t *out);
+
+/* True if `encoded` is a whole number of headers. */
+bool bide_log_headers_are_whole_(const void *encoded, size_t size);
+
+/* Nanoseconds since 1970. */
+uint64_t bide_log_clock_(void);
+
+#endif

@@ -1,0 +1,138 @@
+/*
+ * URLs of message logs: "ENGINE:NAME?OPTION=VALUE&...". Texts are copied, and "%41" decoded. An
+ * option that is given twice, unknown, or out of its range is an error, and `problem` says so.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct log_engine *const log_engines[] = {&bide_log_ring_engine_};
+static const char *const log_level_names[] = {"sent", "stored", "majority", "synced"};
+
+#define LOG_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static int log_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Copies what is before any of `ends`, decoded, and moves *text there. No zero byte is allowed. */
+static int log_url_decode(const char **text, const char *ends, char *out, size_t size)
+{
+    size_t length = 0;
+    const char *at = *text;
+    for (; *at != '\0' && strchr(ends, *at) == NULL; at++) {
+        char c = *at;
+        if (c == '%') {
+            int high = log_digit(at[1]), low = high < 0 ? -1 : log_digit(at[2]);
+            if (low < 0 || high * 16 + low == 0)
+                return -EINVAL;
+            c = (char)(high * 16 + low);
+            at += 2;
+        }
+        if (length + 1 >= size)
+            return -EINVAL;
+        out[length++] = c;
+    }
+    out[length] = '\0';
+    *text = at;
+    return 0;
+}
+
+static int log_url_number(const char *value, uint32_t min, uint32_t max, uint32_t *number)
+{
+    uint32_t read = 0;
+    if (*value == '\0')
+        return -EINVAL;
+    for (; *value != '\0'; value++) {
+        if (*value < '0' || *value > '9' || read > (max - (uint32_t)(*value - '0')) / 10)
+            return -EINVAL;
+        read = read * 10 + (uint32_t)(*value - '0');
+    }
+    if (read < min)
+        return -EINVAL;
+    *number = read;
+    return 0;
+}
+
+/* Applies one option. `seen` has a bit for each option. */
+static int log_url_option(struct log_url *url, const char *name, const char *value, unsigned *seen)
+{
+    static const char *const names[] = {"level", "window", "size"};
+    unsigned which = 0;
+    while (which < LOG_COUNT_OF(names) && strcmp(names[which], name) != 0)
+        which++;
+    if (which == LOG_COUNT_OF(names) || (*seen & 1u << which) != 0)
+        return -EINVAL;
+    *seen |= 1u << which;
+    if (which == 1) {
+        url->has_window = true;
+        return log_url_number(value, 1, BIDE_LOG_WINDOW_MAX, &url->window);
+    }
+    if (which == 2) {
+        url->has_size = true;
+        return log_url_number(value, 1, BIDE_LOG_SIZE_MAX, &url->size);
+    }
+    for (unsigned level = 0; level < LOG_COUNT_OF(log_level_names); level++) {
+        if (strcmp(log_level_names[level], value) == 0) {
+            url->level = (bide_log_level)level;
+            return (url->engine->levels & 1u << level) != 0 ? 0 : -ENOTSUP;
+        }
+    }
+    return -EINVAL;
+}
+
+static int log_url_options(struct log_url *url, const char *text, char *problem)
+{
+    unsigned seen = 0;
+    while (*text != '\0') {
+        char name[16] = "", value[16] = "";
+        text++; /* "?" or "&" */
+        const char *option = text;
+        int status = log_url_decode(&text, "=&", name, sizeof name);
+        if (status == 0 && *text == '=') {
+            text++;
+            status = log_url_decode(&text, "&", value, sizeof value);
+        }
+        if (status == 0)
+            status = log_url_option(url, name, value, &seen);
+        if (status < 0) {
+            snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "%s:%.60s: %s: %.40s", url->engine->scheme,
+                     url->name,
+                     status == -ENOTSUP ? "the engine does not give this level"
+                                        : "an option that is unknown or repeated, or its value",
+                     option);
+            return status;
+        }
+    }
+    return 0;
+}
+
+int bide_log_url_parse_(struct log_url *url, const char *text, char *problem)
+{
+    const char *name = strchr(text, ':');
+    size_t length = name != NULL ? (size_t)(name - text) : 0;
+    *url = (struct log_url){.window = 1024, .size = 4096};
+    for (unsigned i = 0; name != NULL && i < LOG_COUNT_OF(log_engines); i++) {
+        if (strlen(log_engines[i]->scheme) == length &&
+            memcmp(log_engines[i]->scheme, text, length) == 0)
+            url->engine = log_engines[i];
+    }
+    if (url->engine == NULL) {
+        snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "%.100s: no such engine", text);
+        return -EPROTONOSUPPORT;
+    }
+    url->level = url->engine->best;
+    name++;
+    int status = log_url_decode(&name, "?", url->name, sizeof url->name);
+    if (status < 0) {
+        snprintf(problem, BIDE_LOG_PROBLEM_TEXT, "%.100s: the name is not valid", text);
+        return status;
+    }
+    return log_url_options(url, name, problem);
+}

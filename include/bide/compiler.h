@@ -61,9 +61,9 @@
 #define BIDE_INLINE static inline __attribute__((always_inline))
 #endif
 #define BIDE_COLD __attribute__((cold, noinline))
-/* (For analysers alone: told so, gcc 12 joins the neighbouring words of a frame into one vector, and
- * loads it as a whole just after they were stored one by one, which stalls: `await` took 3.9 ns
- * instead of 1.6.) */
+/* A function that does not return, and one that is not inlined. (The former is for analysers alone: gcc
+ * 12 would join the neighbouring words of a frame into one vector, and load it as a whole just after
+ * they were stored one by one, which stalls: `await` took 3.9 ns instead of 1.6.) */
 #if defined __clang_analyzer__
 #define BIDE_NO_RETURN __attribute__((noreturn))
 #else

@@ -142,7 +142,7 @@ typedef struct bide_loop_stats {
 } bide_loop_stats;
 
 /*
- * Counts.
+ * Copies the loop's counters to `counts`.
  * Threads: the loop's. Progress: wait-free.
  */
 void bide_loop_get_stats(const bide_loop *loop, bide_loop_stats *counts);

@@ -3,8 +3,8 @@
  * The coroutine that awaits one resumes on its own scheduler. Floor: schedule.
  *
  *     bide_blocking *files, *names;
- *     bide_blocking_create_with(&files, &(bide_blocking_options){.name = "files", .threads = 8});
- *     bide_blocking_create_with(&names, &(bide_blocking_options){.name = "names", .threads = 2});
+ *     bide_blocking_create_with(&files, &(bide_blocking_options){.name = "files", .max_threads = 8});
+ *     bide_blocking_create_with(&names, &(bide_blocking_options){.name = "names", .max_threads = 2});
  *
  *     bide_try(bide_blocking_read(&self->read, files, fd, self->buffer, sizeof self->buffer));
  *     bide_try(bide_blocking_run(&self->call, names, resolve, &self->name));

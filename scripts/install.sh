@@ -23,7 +23,7 @@ matrix='clang-19 libclang-rt-19-dev lld llvm gcovr
     gcc-s390x-linux-gnu libc6-dev-s390x-cross
     qemu-user xz-utils
     gcc-arm-none-eabi qemu-system-arm
-    clang-tidy cppcheck mandoc man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
+    clang-tidy cppcheck cmake mandoc man-db abigail-tools fiu-utils csmith libcsmith-dev gcc-12-source|gcc-*-source
     chromium fonts-dejavu-core python3-websockets'
 bench="$demo g++ clang libdisruptor-java default-jdk-headless golang-go"
 # A newer clang++ than Debian 12's default, for the peers in C++20.

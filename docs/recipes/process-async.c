@@ -10,7 +10,8 @@ async int sort(void)
     bide_process_options options = {
         .program = "sort",
         .arguments = (char *[]){"sort", "-u", NULL},
-        .streams = {{BIDE_STREAM_PIPE}, {BIDE_STREAM_PIPE}, {BIDE_STREAM_INHERIT}}};
+        .streams = {{.kind = BIDE_STREAM_PIPE}, {.kind = BIDE_STREAM_PIPE},
+                    {.kind = BIDE_STREAM_INHERIT}}};
     int status = bide_process_start(&process, &options);
     if (status < 0)
         return status;

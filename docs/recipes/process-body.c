@@ -21,10 +21,11 @@ int main(void)
 {
     static struct sorter sorter;
     bide_loop *loop;
-    bide_process_options options = {
-        .program = "sort",
-        .arguments = (char *[]){"sort", "-u", NULL},
-        .streams = {{BIDE_STREAM_PIPE}, {BIDE_STREAM_PIPE}, {BIDE_STREAM_INHERIT}}};
+    bide_process_options options = {.program = "sort",
+                                    .arguments = (char *[]){"sort", "-u", NULL},
+                                    .streams = {{.kind = BIDE_STREAM_PIPE},
+                                                {.kind = BIDE_STREAM_PIPE},
+                                                {.kind = BIDE_STREAM_INHERIT}}};
     if (bide_loop_create(&loop, NULL) != 0 || bide_process_start(&sorter.process, &options) != 0)
         return 1;
     int status = bide_loop_wait(loop, bide_task_init(&sorter.task, &sorter_body));

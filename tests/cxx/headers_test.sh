@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every public header compiles alone, without a warning, and may be included twice: in C11 and in C++20, and in C as the
-# model checker has it, by each installed compiler. All together compile in each C since C11: headers_test.sh
+# Every public header compiles alone, without a warning, and may be included twice: in C11 and in C++20 (*.hpp in C++20
+# alone), and in C as the model checker has it, by each installed compiler. All together compile in each C since C11: headers_test.sh
 # INCLUDE-DIRECTORY. With BIDE_COMPILERS only the named compilers are used, and C++ and the model checker's C only for
 # all headers together.
 set -u
@@ -14,6 +14,12 @@ for header in "$include"/bide/*.h "$include"/bide/extend/*.h; do
     header=${header#"$include"/}
     headers=$((headers + 1))
     printf '#include "%s"\n#include "%s"\n' "$header" "$header" >"$folder/$(echo "${header#bide/}" | tr / _).c"
+done
+
+for header in "$include"/bide/*.hpp; do
+    header=${header#"$include"/}
+    headers=$((headers + 1))
+    printf '#include "%s"\n#include "%s"\n' "$header" "$header" >"$folder/${header#bide/}.cc"
 done
 
 # One run of a compiler takes all headers, each as a program of its own: that is quicker than a run for each.
@@ -34,6 +40,9 @@ for family in 'gcc g++' 'clang clang++'; do
         [ -z "${BIDE_COMPILERS-}" ] || sources=bide.h.c
         compile "${family% *}" c11 c "-DBIDE_CHECK=1 -fsanitize=thread"
         compile "${family#* }" c++20 c++
+        sources='*.cc'
+        compile "${family#* }" c++20 c++ -DBIDE_DEBUG=0
+        compile "${family#* }" c++20 c++ -DBIDE_DEBUG=1
         sources=bide.h.c
         compile "${family% *}" c17 c
         compile "${family% *}" c2x c

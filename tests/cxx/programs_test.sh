@@ -13,7 +13,7 @@ ran=0 failed=0
 run() { # COMPILER STANDARD PROGRAM [OPTION]
     ran=$((ran + 1))
     if ! $1 -std=$2 ${4-} -O1 -Wall -Wextra -Wpedantic -Wshadow -Werror ${CFLAGS-} -I"$include" \
-        "$3" "$library" -pthread -o "$folder/program"; then
+        "$3" "$library" -pthread ${LIBRARIES-} -o "$folder/program"; then
         echo "# FAILED: $1 -std=$2 ${4-} does not compile ${3##*/}"
         failed=1
     elif ! "$folder/program"; then

@@ -61,6 +61,9 @@ typedef struct bide_blocking_options {
      * does nothing, for the whole process, and for good. Several pools may have the same.
      */
     int interrupt_signal;
+
+    /* Bytes of the stack of each thread that makes calls, at least; 0: BIDE_THREAD_STACK, 8 MiB. */
+    size_t stack_size;
 } bide_blocking_options;
 
 /*
@@ -69,8 +72,8 @@ typedef struct bide_blocking_options {
  * interrupt_signal or spare threads. Signals are blocked on the threads as on a thread pool's; the interrupt_signal
  * reaches calls that may be interrupted.
  * `options` is copied.
- * Threads: any. Errors: -EINVAL (the number of threads, or no such signal), -EBUSY (the signal has
- * a handler), -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors).
+ * Threads: any. Errors: -EINVAL (the number of threads, no such signal, or a stack that cannot be),
+ * -EBUSY (the signal has a handler), -ENOMEM, -EAGAIN (no more threads), -EMFILE or -ENFILE (no more descriptors).
  * Progress: blocks.
  */
 int bide_blocking_create_with(bide_blocking **blocking, const bide_blocking_options *options);

@@ -130,12 +130,12 @@
 
 /*
  * Bodies of coroutines jump to where they stood by GNU C's labels as values, or, where the compiler
- * has none, and in C++, by a switch in standard C11. Define BIDE_STANDARD_C as 1 to take the switch
- * anyway, or as 0 for the labels. Both make the same frames, so objects built either way work
- * together.
+ * has none, for WebAssembly, and in C++, by a switch in standard C11. Define BIDE_STANDARD_C as 1 to
+ * take the switch anyway, or as 0 for the labels. Both make the same frames, so objects built either
+ * way work together. (clang places no labels in WebAssembly's static tables.)
  */
 #ifndef BIDE_STANDARD_C
-#if defined __GNUC__ && !defined __cplusplus
+#if defined __GNUC__ && !defined __cplusplus && !defined __wasm__
 #define BIDE_STANDARD_C 0
 #else
 #define BIDE_STANDARD_C 1

@@ -15,6 +15,9 @@
 #include <errno.h>
 #endif
 
+#ifndef ENOENT
+#define ENOENT 2
+#endif
 #ifndef EAGAIN
 #define EAGAIN 11
 #endif
@@ -35,6 +38,9 @@
 #endif
 #ifndef ENOTSUP
 #define ENOTSUP 95
+#endif
+#ifndef EOPNOTSUPP
+#define EOPNOTSUPP 95
 #endif
 #ifndef ENOBUFS
 #define ENOBUFS 105

@@ -19,6 +19,15 @@ BIDE_EXTERN_C_BEGIN
 /* A time without end, where a deadline is asked for. */
 #define BIDE_FOREVER UINT64_MAX
 
+/*
+ * Bytes of stack of each thread that the library starts, unless an option of its owner says otherwise. It
+ * is the same with every C library; musl's own default is 128 KiB. The system provides the memory when the
+ * stack is used. Another number is chosen when the library is compiled.
+ */
+#ifndef BIDE_THREAD_STACK
+#define BIDE_THREAD_STACK ((size_t)8 << 20)
+#endif
+
 /* Durations in nanoseconds, the unit of all of the library's times. `n` is an integer. */
 #define BIDE_NANOSECONDS(n)  ((uint64_t)(n))
 #define BIDE_MICROSECONDS(n) ((uint64_t)(n)*UINT64_C(1000))

@@ -74,7 +74,7 @@ typedef struct bide_thread_pool_options {
      * once in so many turns: 2 to 65536. Fewer turns make looks prompt and turns dear. 0: 128. */
     unsigned event_interval;
 
-    /* Bytes of each thread's stack, at least; 0: the system's default. Coroutines need little, but
+    /* Bytes of each thread's stack, at least; 0: BIDE_THREAD_STACK, 8 MiB. Coroutines need little, but
      * bide_join (join.h) recurses on it, and goes on with a new one when three quarters are used. */
     size_t stack_size;
 

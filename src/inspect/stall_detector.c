@@ -13,9 +13,9 @@
 
 #include "../coroutine/internal.h"
 #include "../system/fork.h"
+#include "../system/threads.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,17 +97,17 @@ static void *watch_main(void *argument)
     return NULL;
 }
 
-/* The thread blocks all signals: they are for the program's own threads. */
+static void watch_undo(void *argument)
+{
+    (void)argument; /* the only thread was not started */
+}
+
 static int watch_start_thread(void)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&watch.thread, NULL, watch_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = bide_threads_start_(&watch.thread, 1, watch_main, NULL, watch_undo);
     if (error == 0)
         pthread_setname_np(watch.thread, "turn watch");
-    return -error;
+    return error;
 }
 
 int bide_stall_detector_start(uint64_t bound, bide_stall_report *report, void *argument)

@@ -295,7 +295,8 @@ static int start_blocking_thread(bide_blocking *blocking)
     thread->call = NULL;
     thread->is_calling = false;
     thread->is_slow = false;
-    error = bide_threads_start_(&thread->thread, 1, make_calls, thread, nothing_to_undo);
+    error = bide_threads_start_sized_(&thread->thread, 1, blocking->stack_size, make_calls, thread,
+                                      nothing_to_undo);
     if (error != 0)
         return error;
     if (thread == blocking->unused)
@@ -468,6 +469,7 @@ static void init_blocking(bide_blocking *blocking, const bide_blocking_options *
     blocking->max = options->max_threads;
     blocking->min = options->min_threads;
     blocking->spare = options->spare_threads;
+    blocking->stack_size = options->stack_size;
     blocking->idle_time = options->idle_timeout != 0 ? options->idle_timeout : BIDE_BLOCKING_IDLE;
     blocking->generation = bide_generation_;
     blocking->interrupt_signal = options->interrupt_signal;
@@ -479,8 +481,9 @@ int bide_blocking_create_with(bide_blocking **created, const bide_blocking_optio
     if (threads == 0 || threads > BIDE_THREADS_MAX_ || options->min_threads > threads ||
         options->spare_threads > BIDE_THREADS_MAX_ - threads)
         return -EINVAL;
-    int error =
-        options->interrupt_signal != 0 ? install_interrupt_handler(options->interrupt_signal) : 0;
+    int error = bide_threads_check_stack_(options->stack_size);
+    if (error == 0 && options->interrupt_signal != 0)
+        error = install_interrupt_handler(options->interrupt_signal);
     if (error != 0)
         return error;
     size_t count = (size_t)threads + options->spare_threads;

@@ -45,6 +45,7 @@ struct bide_blocking {
     /* constant */
     char name[BLOCKING_NAME_SIZE]; /* or empty */
     unsigned max, min;             /* of threads */
+    size_t stack_size;             /* of the threads that make calls; 0: the library's default */
     unsigned spare;                /* more than `max`, in place of slow ones */
     uint64_t idle_time;
     uint32_t generation; /* of the process that has its threads (fork.h) */

@@ -27,6 +27,7 @@
 #include "../coroutine/roots.h"
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "single_threaded.h"
 
@@ -88,6 +89,19 @@ enum { OWN_PARTS = sizeof own_parts / sizeof own_parts[0] };
 
 /* ---- The fork ---- */
 
+/*
+ * Whether the process has one thread. If the C library does not know, /proc does: its directory of the
+ * process's threads has a link for each, beside its own two. Where it cannot be read, the process counts
+ * as one of several threads.
+ */
+static bool fork_is_alone(void)
+{
+    struct stat tasks;
+    if (BIDE_IS_ALONE_KNOWN_)
+        return BIDE_IS_ALONE_;
+    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
+}
+
 static void fork_prepare(void)
 {
     bide_delay_forks_();
@@ -95,7 +109,7 @@ static void fork_prepare(void)
         if (at->handlers->before != NULL)
             at->handlers->before();
     }
-    fork_was_alone = BIDE_IS_ALONE_;
+    fork_was_alone = fork_is_alone();
 }
 
 static void fork_in_parent(void)

@@ -1,6 +1,6 @@
 /* Whether the process has one thread, where the C library knows. */
-#ifndef BIDE_SYSTEM_ALONE_H
-#define BIDE_SYSTEM_ALONE_H
+#ifndef BIDE_SYSTEM_SINGLE_THREADED_H
+#define BIDE_SYSTEM_SINGLE_THREADED_H
 
 #if defined __has_include
 #if __has_include(<sys/single_threaded.h>)

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include "bide/platform.h"
+
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -61,27 +63,44 @@ int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(vo
     return bide_threads_start_sized_(threads, count, 0, function, argument, give_up);
 }
 
+/* Sets `attributes` up for stacks of so many bytes; 0: the library's default. 0, or an errno. */
+static int init_attributes(pthread_attr_t *attributes, size_t stack_size)
+{
+    int error = pthread_attr_init(attributes);
+    if (error != 0)
+        return error;
+    error = pthread_attr_setstacksize(attributes, stack_size != 0 ? stack_size : BIDE_THREAD_STACK);
+    if (error != 0)
+        pthread_attr_destroy(attributes);
+    return error;
+}
+
+int bide_threads_check_stack_(size_t stack_size)
+{
+    pthread_attr_t attributes;
+    int error = init_attributes(&attributes, stack_size);
+    if (error == 0)
+        pthread_attr_destroy(&attributes);
+    return -error;
+}
+
 int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
                               void *(*function)(void *), void *argument, void (*give_up)(void *))
 {
     sigset_t before;
     pthread_attr_t attributes;
     unsigned started = 0;
-    int error = 0;
-    if (stack_size != 0) {
-        pthread_attr_init(&attributes);
-        error = pthread_attr_setstacksize(&attributes, stack_size);
-    }
-    block_signals(&before);
-    while (started < count && error == 0) {
-        error = pthread_create(&threads[started], stack_size != 0 ? &attributes : NULL, function,
-                               argument);
-        if (error == 0)
-            started++;
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (stack_size != 0)
+    int error = init_attributes(&attributes, stack_size);
+    if (error == 0) {
+        block_signals(&before);
+        while (started < count && error == 0) {
+            error = pthread_create(&threads[started], &attributes, function, argument);
+            if (error == 0)
+                started++;
+        }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&attributes);
+    }
     if (error != 0) {
         give_up(argument);
         bide_threads_join_(threads, started);

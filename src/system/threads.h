@@ -20,9 +20,12 @@ enum { BIDE_THREADS_MAX_ = 65536 };
 int bide_threads_start_(pthread_t *threads, unsigned count, void *(*function)(void *),
                         void *argument, void (*give_up)(void *));
 
-/* The same with stacks of at least so many bytes, which may be -EINVAL; 0: the system's default. */
+/* The same with stacks of at least so many bytes, which may be -EINVAL; 0: BIDE_THREAD_STACK. */
 int bide_threads_start_sized_(pthread_t *threads, unsigned count, size_t stack_size,
                               void *(*function)(void *), void *argument, void (*give_up)(void *));
+
+/* Whether threads may have stacks of so many bytes: 0, or -EINVAL. */
+int bide_threads_check_stack_(size_t stack_size);
 
 /*
  * How many bytes of its stack the calling thread has below its current frame, and the lowest address; 0: unknown. (The

@@ -140,7 +140,7 @@ struct bide_thread_pool {
     bide_thread_pool_hooks hooks;
     char name[16]; /* of the threads; empty: none */
     bool are_placed;
-    size_t stack_size;        /* of the threads; 0: the system's default */
+    size_t stack_size;        /* of the threads; 0: the library's default */
     unsigned look_turns_max;  /* turns between two maintenances of a worker, at most */
     uint32_t generation;      /* of the process that has its threads (fork.h) */
     bide_pool_driver *driver; /* or NULL */

@@ -15,7 +15,7 @@
 enum { DEFAULT_RING = 16384, MAX_RING = 1048576, MAX_THREADS = 256 };
 
 /* Codes for getopt_long, above all characters, which would be short options. */
-enum { OPTION_RING = 256, OPTION_THREADS, OPTION_HELP };
+enum { OPTION_RING = 256, OPTION_THREADS, OPTION_MONITOR, OPTION_HELP };
 
 void options_print_help(void)
 {
@@ -29,6 +29,8 @@ void options_print_help(void)
         "  --ring N     pass lines through a ring of N slots, a power of two (%d;\n"
         "               at most %d)\n"
         "  --threads N  run on N threads (one for each processor; at most %d)\n"
+        "  --monitor SOCKET\n"
+        "               let bide-top look at the pipeline; auto: at the usual place\n"
         "  --help       show this\n",
         DEFAULT_RING, MAX_RING, MAX_THREADS);
 }
@@ -88,6 +90,7 @@ bool options_read(struct options *options, int argc, char **argv)
 {
     static const struct option known[] = {{"ring", required_argument, NULL, OPTION_RING},
                                           {"threads", required_argument, NULL, OPTION_THREADS},
+                                          {"monitor", required_argument, NULL, OPTION_MONITOR},
                                           {"help", no_argument, NULL, OPTION_HELP},
                                           {NULL, 0, NULL, 0}};
     *options = (struct options){.ring = DEFAULT_RING};
@@ -107,6 +110,9 @@ bool options_read(struct options *options, int argc, char **argv)
         case OPTION_THREADS:
             if (!parse_threads(options, optarg))
                 return false;
+            break;
+        case OPTION_MONITOR:
+            options->monitor = optarg;
             break;
         case OPTION_HELP:
             options->is_help = true;

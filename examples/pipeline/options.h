@@ -6,10 +6,11 @@
 #include <stddef.h>
 
 struct options {
-    size_t ring;      /* slots */
-    unsigned threads; /* 0: one for each processor */
-    bool is_help;     /* --help was given */
-    const char *file; /* NULL: standard input */
+    size_t ring;         /* slots */
+    unsigned threads;    /* 0: one for each processor */
+    bool is_help;        /* --help was given */
+    const char *monitor; /* a socket for bide-top; "auto": at the usual place; NULL: none */
+    const char *file;    /* NULL: standard input */
 };
 
 /* Parses the command line. Returns false after an error, which is reported on stderr. */

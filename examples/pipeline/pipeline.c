@@ -17,6 +17,7 @@
 #include "stream.h"
 #include "words.h"
 
+#include <bide/monitor.h>
 #include <bide/spawn.h>
 #include <bide/sync_wait.h>
 #include <bide/thread_pool.h>
@@ -190,6 +191,13 @@ static int print_summary(void)
     return close_output();
 }
 
+/* Lets bide-top look at it. */
+static int start_monitor(const char *socket)
+{
+    bide_monitor_options monitor = {.path = strcmp(socket, "auto") != 0 ? socket : NULL};
+    return bide_monitor_start(&monitor);
+}
+
 static int pipeline_init(const struct options *options)
 {
     bide_blocking *blocking = NULL;
@@ -201,6 +209,8 @@ static int pipeline_init(const struct options *options)
     if (error == 0)
         error = bide_blocking_create(&blocking, 1);
     pipeline.blocking = blocking;
+    if (error == 0 && options->monitor != NULL)
+        error = start_monitor(options->monitor);
     if (pipeline.signal != 0)
         stop_reading(); /* the signal came before there was a read to interrupt */
     return error;
@@ -209,6 +219,7 @@ static int pipeline_init(const struct options *options)
 /* Releases everything that pipeline_init has created, also after a failure of it. */
 static void pipeline_destroy(void)
 {
+    (void)bide_monitor_stop(); /* (-EALREADY: there is none) */
     if (pipeline.blocking != NULL)
         bide_blocking_destroy(pipeline.blocking);
     if (pipeline.pool != NULL)

@@ -3,13 +3,15 @@
  * and its start and stop.
  *
  *     chat [--port N] [--address A] [--clients N] [--ping SECONDS] [--rate N]
- *          [--user NAME[:GROUP]] [--chroot DIRECTORY] [--confine auto|on|off] [--help]
+ *          [--user NAME[:GROUP]] [--chroot DIRECTORY] [--confine auto|on|off]
+ *          [--monitor SOCKET] [--help]
  *
  * The first line of output ends with the port. SIGTERM and SIGINT stop the chat: clients get a
  * close, and have three seconds. All of it runs on one thread.
  */
 #include "../common/confine.h"
 #include "../common/listening.h"
+#include "../common/monitoring.h"
 #include "page.h"
 #include "room.h"
 #include "session.h"
@@ -30,6 +32,7 @@ enum { BACKLOG_OF_LISTENER = 256, GRACE = 3, BUFFER_SIZE = 4096 };
 struct options {
     const char *address;
     unsigned port, clients, ping, rate;
+    const char *monitor; /* NULL: none; see monitoring.h */
     struct confine confine;
 };
 
@@ -50,6 +53,7 @@ static const char help[] =
     "  --confine auto|on|off\n"
     "                   no files, and few system calls, by Landlock and seccomp: if the kernel\n"
     "                   can, or always, or never (auto)\n"
+    "  --monitor SOCKET let bide-top look at the chat; auto: at the usual place\n"
     "  --help           print this\n";
 
 /* ---- Options ---- */
@@ -89,6 +93,8 @@ static struct options parse_options(int argc, char **argv)
             options.confine.user = argv[i + 1];
         else if (strcmp(argv[i], "--chroot") == 0 && argv[i + 1] != NULL)
             options.confine.chroot = argv[i + 1];
+        else if (strcmp(argv[i], "--monitor") == 0 && argv[i + 1] != NULL)
+            options.monitor = argv[i + 1];
         else if (strcmp(argv[i], "--confine") == 0 && argv[i + 1] != NULL &&
                  confine_parse_mode(&options.confine, argv[i + 1]))
             ; /* it is set */
@@ -135,10 +141,12 @@ async int open_listener(struct chat *self, const bide_address *address)
     }
 }
 
-static void confine_server(struct confine *confine, const char *backend)
+static void confine_server(struct options *options, const char *backend)
 {
-    confine_drop_user(confine);
-    confine_limit_calls(confine, strcmp(backend, "uring") == 0 ? CONFINE_URING : 0);
+    confine_drop_user(&options->confine);
+    monitoring_start("chat", options->monitor);
+    confine_limit_calls(&options->confine, (strcmp(backend, "uring") == 0 ? CONFINE_URING : 0) |
+                                               monitoring_calls(options->monitor));
 }
 
 async int run_server(struct chat *self, struct options *options, const char *backend)
@@ -151,7 +159,7 @@ async int run_server(struct chat *self, struct options *options, const char *bac
         status = bide_local_address(&self->http.server.listener, &address);
     if (status < 0)
         return status;
-    confine_server(&options->confine, backend);
+    confine_server(options, backend);
     printf("listening (%s) on port %u\n", backend, bide_address_port(&address));
     fflush(stdout);
     return await all(bide_http_server_run(&self->http), stop_on_signal(self));
@@ -185,6 +193,7 @@ int main(int argc, char **argv)
     static async_frame(run_server) frame;
     struct options options = parse_options(argc, argv);
     confine_enter(&options.confine);
+    confine_allow_monitor(&options.confine, options.monitor);
     confine_limit_files(&options.confine, options.port); /* none: its pages are in the program */
     bide_loop *loop = NULL;
     int status = chat_init(&chat, &options);
@@ -193,6 +202,7 @@ int main(int argc, char **argv)
     if (status == 0) {
         status = bide_loop_wait(
             loop, async_run_server(&frame, &chat, &options, bide_loop_backend(loop).name));
+        monitoring_stop(options.monitor);
         bide_loop_destroy(loop);
         bide_signal_destroy(&chat.terminate);
         bide_signal_destroy(&chat.interrupt);

@@ -301,6 +301,37 @@ void confine_allow_replaced(struct confine *confine, const char *path, unsigned 
     free(target);
 }
 
+/* The usual place of a monitor's socket (bide/monitor.h), for the user that the program will be. */
+static void allow_monitor_directory(struct confine *confine)
+{
+    char path[PATH_MAX];
+    uid_t user = confine->user != NULL ? confine->uid : geteuid();
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    if (runtime != NULL && runtime[0] == '/')
+        (void)snprintf(path, sizeof path, "%s/bide", runtime);
+    else
+        (void)snprintf(path, sizeof path, "/tmp/bide-%u", (unsigned)user);
+    /* (the monitor reports what is wrong with the directory) */
+    if (mkdir(path, 0700) == 0 && confine->user != NULL &&
+        lchown(path, confine->uid, confine->gid) != 0)
+        confine_fail(confine, path, errno);
+    confine_allow(confine, path, CONFINE_SOCKET);
+}
+
+void confine_allow_monitor(struct confine *confine, const char *socket)
+{
+    const char *named = secure_getenv("BIDE_MONITOR");
+    if (socket == NULL)
+        return;
+    if (strcmp(socket, "auto") != 0)
+        allow_directory_of(confine, socket, CONFINE_SOCKET);
+    else if (named != NULL && named[0] != '\0')
+        allow_directory_of(confine, named, CONFINE_SOCKET);
+    else
+        allow_monitor_directory(confine);
+    confine_allow(confine, "/proc/self/task", CONFINE_READ);
+}
+
 static void close_paths(struct confine *confine)
 {
     while (confine->path_count > 0)
@@ -595,6 +626,14 @@ static const int calls_of_connects[] = {
     SYS_faccessat,
 };
 
+/* A server that removes a file. */
+static const int calls_of_removes[] = {
+    SYS_unlinkat,
+#ifdef SYS_unlink
+    SYS_unlink,
+#endif
+};
+
 /*
  * Calls that no server makes, and that lead out: other programs, other processes, the kernel's own
  * modules and programs, other views of the file system, other identities. They end the process.
@@ -737,6 +776,8 @@ static void build_filter(struct call_filter *filter, unsigned calls)
         FILTER_CALLS(filter, calls_of_stores, SECCOMP_RET_ALLOW);
     if ((calls & CONFINE_CONNECTS) != 0)
         FILTER_CALLS(filter, calls_of_connects, SECCOMP_RET_ALLOW);
+    if ((calls & CONFINE_REMOVES) != 0)
+        FILTER_CALLS(filter, calls_of_removes, SECCOMP_RET_ALLOW);
     FILTER_CALLS(filter, calls_that_kill, SECCOMP_RET_KILL_PROCESS);
     filter_mappings(filter, (calls & CONFINE_CONNECTS) != 0);
     filter_clone(filter);

@@ -45,9 +45,10 @@ enum confine_access {
 
 /* System calls beyond those of every server. */
 enum confine_calls {
-    CONFINE_URING = 1,   /* the loop's back end is an io_uring */
-    CONFINE_STORES = 2,  /* writes files: renames, syncs, truncates */
-    CONFINE_CONNECTS = 4 /* creates sockets, resolves names (which loads libraries) */
+    CONFINE_URING = 1,    /* the loop's back end is an io_uring */
+    CONFINE_STORES = 2,   /* writes files: renames, syncs, truncates */
+    CONFINE_CONNECTS = 4, /* creates sockets, resolves names (which loads libraries) */
+    CONFINE_REMOVES = 8   /* removes a file, such as the socket of its monitor */
 };
 
 enum { CONFINE_ANY_PORT = 1 << 16 };
@@ -98,6 +99,13 @@ void confine_allow(struct confine *confine, const char *path, unsigned access);
  * the file that a symbolic link leads to. For a device or a pipe, only that.
  */
 void confine_allow_replaced(struct confine *confine, const char *path, unsigned access);
+
+/*
+ * Allows the socket of a monitor (monitoring.h), and the names of threads. Creates the directory of the
+ * usual place, for the user that the program will be. `socket` is the value of --monitor; with NULL it
+ * does nothing.
+ */
+void confine_allow_monitor(struct confine *confine, const char *socket);
 
 /*
  * From here on only files that were allowed can be opened, no TCP address can be connected to, and of

@@ -1,4 +1,5 @@
 /* The workers, and main, in async C. All of it runs on one thread. */
+#include "../common/monitoring.h"
 #include "tasks.h"
 
 #include <bide/signal.h>
@@ -137,10 +138,12 @@ int main(int argc, char **argv)
         (status = bide_signal_listen(&terminate, SIGTERM)) < 0 ||
         (status = bide_signal_listen(&interrupt, SIGINT)) < 0)
         exit_with_error("startup", strerror(-status));
+    monitoring_start("fetch", fetch.options.monitor);
     status =
         bide_loop_wait(fetch.loop, async_run_all(&frame, &fetch, worker, &terminate, &interrupt));
     if (progress_is_shown(&fetch.options))
         progress_clear(&fetch);
+    monitoring_stop(fetch.options.monitor);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
     bide_names_destroy(fetch.names);

@@ -32,6 +32,7 @@ struct options {
     const char *directory;   /* of the files; NULL: the current one */
     const char *output;      /* the one file's name; NULL: from its URL */
     const char *authorities; /* a PEM file that replaces the system's */
+    const char *monitor;     /* NULL: none; see common/monitoring.h */
     unsigned workers;
     unsigned tries;
     uint64_t timeout; /* nanoseconds without data */

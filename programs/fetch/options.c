@@ -29,6 +29,7 @@ static const char help[] =
     "  --insecure         do not verify certificates\n"
     "  --sha256           print the SHA-256 of each file\n"
     "  --quiet            print errors only\n"
+    "  --monitor SOCKET   let bide-top look at fetch; auto: at the usual place\n"
     "  --help             print this\n"
     "\n"
     "By default, a file is named after the last part of its URL's path.\n"
@@ -224,6 +225,8 @@ static void read_option(struct options *options, const char *name, const char *v
         options->timeout = command_line_number(name, value, 1, 86400) * 1000000000;
     else if (strcmp(name, "--cacert") == 0)
         options->authorities = value;
+    else if (strcmp(name, "--monitor") == 0)
+        options->monitor = value;
     else
         command_line_reject("unknown option", name);
 }

@@ -9,6 +9,7 @@
  */
 #define _GNU_SOURCE
 #include "../common/listening.h"
+#include "../common/monitoring.h"
 #include "worker.h"
 
 #include <bide/blocking.h>
@@ -119,6 +120,7 @@ static void confine_files(struct options *options)
         confine_allow_replaced(confine, options->key_log, CONFINE_WRITE);
     if (options->log != NULL && strcmp(options->log, "-") != 0)
         confine_allow_replaced(confine, options->log, CONFINE_WRITE);
+    confine_allow_monitor(confine, options->monitor);
     confine_limit_files(confine, options->port);
 }
 
@@ -216,10 +218,14 @@ int main(int argc, char **argv)
     unsigned port = start_listening(workers, &site.options);
     const char *back_end = bide_loop_backend(workers[0].loop).name;
     confine_drop_user(&site.options.confine);
-    confine_limit_calls(&site.options.confine, strcmp(back_end, "uring") == 0 ? CONFINE_URING : 0);
+    monitoring_start("httpd", site.options.monitor);
+    confine_limit_calls(&site.options.confine,
+                        (strcmp(back_end, "uring") == 0 ? CONFINE_URING : 0) |
+                            monitoring_calls(site.options.monitor));
     printf("listening (%s) on port %u\n", back_end, port);
     fflush(stdout);
     int status = run_workers(workers, site.options.threads);
+    monitoring_stop(site.options.monitor);
     free(workers);
     close_site(&site);
     return status;

@@ -44,6 +44,7 @@ static const char help[] =
     "  --chroot DIRECTORY        look up all files, and DIRECTORY, inside of this one\n"
     "  --confine auto|on|off     limit files and system calls by Landlock and seccomp: if the\n"
     "                            kernel can, or always, or never (auto)\n"
+    "  --monitor SOCKET          let bide-top look at the server; auto: at the usual place\n"
     "  --help                    print this\n"
     "\n"
     "The first line of output ends with the port. SIGHUP reloads certificates and reopens the "
@@ -76,6 +77,7 @@ enum option_code {
     OPTION_USER,
     OPTION_CHROOT,
     OPTION_CONFINE,
+    OPTION_MONITOR,
     OPTION_HELP
 };
 
@@ -104,6 +106,7 @@ static const struct option names[] = {
     {"user", required_argument, NULL, OPTION_USER},
     {"chroot", required_argument, NULL, OPTION_CHROOT},
     {"confine", required_argument, NULL, OPTION_CONFINE},
+    {"monitor", required_argument, NULL, OPTION_MONITOR},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -247,6 +250,9 @@ static void apply_option(struct options *options, int code, const char *name)
     case OPTION_CONFINE:
         if (!confine_parse_mode(&options->confine, optarg))
             command_line_reject("--confine takes auto, on or off, not", optarg);
+        break;
+    case OPTION_MONITOR:
+        options->monitor = optarg;
         break;
     case OPTION_HELP:
         fputs(help, stdout);

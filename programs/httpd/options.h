@@ -39,6 +39,7 @@ struct options {
     bool lists;
     bool follows_links;
     bool has_hidden;
+    const char *monitor; /* NULL: none; see monitoring.h */
     struct confine confine;
 };
 

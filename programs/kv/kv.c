@@ -18,6 +18,7 @@
  * needs no lock.
  */
 #include "../common/listening.h"
+#include "../common/monitoring.h"
 #include "replay.h"
 #include "tasks.h"
 
@@ -427,12 +428,14 @@ static void confine_files(struct options *options)
         confine_allow_replaced(&options->confine, options->append_only, STORES);
     if (options->snapshot != NULL)
         confine_allow_replaced(&options->confine, options->snapshot, STORES);
+    confine_allow_monitor(&options->confine, options->monitor);
     confine_limit_files(&options->confine, options->port);
 }
 
 static void confine_calls(struct kv *kv)
 {
     bool is_uring = strcmp(bide_loop_backend(kv->loop).name, "uring") == 0;
+    monitoring_start("kv", kv->options.monitor);
     confine_limit_calls(&kv->options.confine, CONFINE_STORES | (is_uring ? CONFINE_URING : 0));
 }
 
@@ -492,6 +495,7 @@ int main(int argc, char **argv)
     confine_calls(&kv);
     print_listening(&kv);
     status = bide_loop_wait(kv.loop, async_run_server(&frame, &kv, &terminate, &interrupt));
+    monitoring_stop(kv.options.monitor);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
     if (kv.journal.error < 0)

@@ -33,6 +33,7 @@ static const char help[] =
     "  --chroot DIRECTORY     look up all files inside of this one\n"
     "  --confine auto|on|off  limit files and system calls by Landlock and seccomp: if the kernel\n"
     "                         can, or always, or never (auto)\n"
+    "  --monitor SOCKET       let bide-top look at the server; auto: at the usual place\n"
     "  --check FILE           check an append-only file or a snapshot, and do nothing else: 0 if\n"
     "                         it is intact, 1 if not\n"
     "  --help                 print this\n"
@@ -110,6 +111,8 @@ void options_read(struct options *options, int argc, char **argv)
             options->confine.chroot = value;
         else if (strcmp(name, "--confine") == 0 && confine_parse_mode(&options->confine, value))
             ; /* it is set */
+        else if (strcmp(name, "--monitor") == 0)
+            options->monitor = value;
         else if (strcmp(name, "--append-only") == 0)
             options->append_only = value;
         else if (strcmp(name, "--fsync") == 0)

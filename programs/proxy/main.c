@@ -34,6 +34,7 @@ static const char help[] =
     "  --chroot DIRECTORY    look up all files, and FILE, inside of this one\n"
     "  --confine auto|on|off limit files and system calls by Landlock and seccomp: if the kernel\n"
     "                        can, or always, or never (auto)\n"
+    "  --monitor SOCKET      let bide-top look at the proxy; auto: at the usual place\n"
     "  --check               check the configuration, report errors, and exit\n"
     "  --help                print this\n"
     "The first line of output ends with the port. SIGHUP reloads FILE. SIGUSR1 prints\n"
@@ -91,6 +92,7 @@ enum option_code {
     OPTION_USER,
     OPTION_CHROOT,
     OPTION_CONFINE,
+    OPTION_MONITOR,
     OPTION_CHECK,
     OPTION_HELP
 };
@@ -108,6 +110,7 @@ static const struct option options[] = {
     {"user", required_argument, NULL, OPTION_USER},
     {"chroot", required_argument, NULL, OPTION_CHROOT},
     {"confine", required_argument, NULL, OPTION_CONFINE},
+    {"monitor", required_argument, NULL, OPTION_MONITOR},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
@@ -119,6 +122,7 @@ struct command {
     bool has_server;
     bool has_lines; /* options that replace a file */
     bool is_check;
+    const char *monitor;
     struct confine confine;
 };
 
@@ -170,6 +174,9 @@ static void apply_option(struct command *command, int option)
     case OPTION_CONFINE:
         if (!confine_parse_mode(&command->confine, optarg))
             exit_with_usage("--confine takes auto, on or off");
+        break;
+    case OPTION_MONITOR:
+        command->monitor = optarg;
         break;
     case OPTION_CHECK:
         command->is_check = true;
@@ -226,7 +233,7 @@ int main(int argc, char **argv)
         configuration_release(configuration);
         return 0;
     }
-    int status = program_run(&program, configuration, path, &command.confine);
+    int status = program_run(&program, configuration, path, &command.confine, command.monitor);
     if (status < 0)
         fprintf(stderr, "proxy: %s\n", strerror(-status));
     return status < 0;

@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include "program.h"
 #include "../common/listening.h"
+#include "../common/monitoring.h"
 #include "balance.h"
 #include "statistics.h"
 #include "forward.h"
@@ -61,10 +62,11 @@ static struct listener *create_listener(struct program *program, struct listen *
     listener->next = program->listeners;
     program->listeners = listener;
     set_configuration(listener, program->next, listen);
-    if (bide_server_init(&listener->server, &(bide_server_options){.body = &session_body,
-                                                                   .size = sizeof(struct session),
-                                                                   .max_connections = listen->max_connections,
-                                                                   .allocator = &bide_heap}) != 0)
+    if (bide_server_init(&listener->server,
+                         &(bide_server_options){.body = &session_body,
+                                                .size = sizeof(struct session),
+                                                .max_connections = listen->max_connections,
+                                                .allocator = &bide_heap}) != 0)
         abort(); /* the options above are valid */
     listener->server.argument = listener;
     return listener;
@@ -254,6 +256,7 @@ static void confine_files(struct program *program)
     if (program->file != NULL)
         confine_allow_replaced(confine, program->file, CONFINE_READ);
     allow_files(confine, program->next);
+    confine_allow_monitor(confine, program->monitor);
     confine_limit_files(confine, CONFINE_ANY_PORT);
 }
 
@@ -262,6 +265,7 @@ static void confine_program(struct program *program)
 {
     bool is_uring = strcmp(bide_loop_backend(program->loop).name, "uring") == 0;
     confine_drop_user(program->confine);
+    monitoring_start("proxy", program->monitor);
     confine_limit_calls(program->confine, CONFINE_CONNECTS | (is_uring ? CONFINE_URING : 0));
 }
 
@@ -368,12 +372,13 @@ static int create_buffers(struct program *program)
 }
 
 int program_run(struct program *program, struct configuration *configuration, const char *file,
-                struct confine *confine)
+                struct confine *confine, const char *monitor)
 {
     memset(program, 0, offsetof(struct program, log));
     program->next = configuration;
     program->file = file;
     program->confine = confine;
+    program->monitor = monitor;
     server_signals_init(&program->signals);
     program->is_stopping = false;
     log_init(&program->log);
@@ -385,6 +390,7 @@ int program_run(struct program *program, struct configuration *configuration, co
         status = bide_names_create(&program->names, NULL);
     if (status == 0)
         status = bide_loop_wait(program->loop, bide_task_init(&program->task, &program_body));
+    monitoring_stop(monitor);
     if (program->names != NULL)
         bide_names_destroy(program->names);
     bide_buffer_pool_destroy(&program->buffers);

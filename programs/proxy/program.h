@@ -51,6 +51,7 @@ struct program {
     bide_names *names;
     const char *file; /* of the configuration; NULL: no reload */
     struct confine *confine;
+    const char *monitor; /* NULL: none; see monitoring.h */
     struct configuration *configuration;
     struct listener *listeners;
     struct statistics statistics;
@@ -81,6 +82,6 @@ struct program {
  * stopped. It is confined as soon as it listens.
  */
 int program_run(struct program *program, struct configuration *configuration, const char *file,
-                struct confine *confine);
+                struct confine *confine, const char *monitor);
 
 #endif

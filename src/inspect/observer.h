@@ -24,6 +24,7 @@ typedef struct observed_turn {
 } observed_turn;
 
 typedef struct trace_block trace_block;
+typedef struct turn_table turn_table;
 
 typedef struct observed_thread observed_thread;
 struct observed_thread {
@@ -40,6 +41,8 @@ struct observed_thread {
     uint32_t marks;                      /* added to blocks so far */
     observed_turn longest;               /* the monitor's: of the turns since its last report */
     uint64_t longest_time;               /* nanoseconds; 0: there was no turn */
+    turn_table *counted;                 /* the monitor's (turn_counts.h); NULL: nothing yet */
+    uint64_t counted_until;              /* of the outermost turn, what is in the table */
 };
 
 typedef struct observer_user {

@@ -4,26 +4,36 @@
 
 #include "../coroutine/internal.h"
 #include "../inspect/observer.h"
+#include "turn_counts.h"
 
 #include <string.h>
 
-static void note_longest_turn(observed_thread *thread, const observed_turn *turn)
+static void note_turn(observed_thread *thread, const observed_turn *turn)
+{
+    if (thread->depth == 1)
+        bide_turn_counts_begin_(thread, turn);
+}
+
+static void note_turn_end(observed_thread *thread, const observed_turn *turn)
 {
     if (thread->depth != 0)
         return;
-    uint64_t time = bide_platform.now() - turn->began;
+    uint64_t now = bide_platform.now();
+    uint64_t time = now - turn->began;
+    bide_turn_counts_end_(thread, turn, now);
     if (time > thread->longest_time) {
         thread->longest_time = time;
         thread->longest = *turn;
     }
 }
 
-static const observer_user longest_turns = {.turn_ends = note_longest_turn};
+static const observer_user turns_user = {.turn = note_turn, .turn_ends = note_turn_end};
 
 void bide_current_tasks_start_(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
-    bide_observer_start_(&longest_turns);
+    bide_observer_start_(&turns_user);
+    bide_turn_counts_clear_();
     for (observed_thread *thread = bide_observer_threads_(); thread != NULL;
          thread = thread->next) {
         pthread_mutex_lock(&thread->lock);
@@ -36,7 +46,8 @@ void bide_current_tasks_start_(void)
 void bide_current_tasks_stop_(void)
 {
     pthread_mutex_lock(&bide_observer_lock_);
-    bide_observer_stop_(&longest_turns);
+    bide_observer_stop_(&turns_user);
+    bide_turn_counts_clear_();
     pthread_mutex_unlock(&bide_observer_lock_);
 }
 

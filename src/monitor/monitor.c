@@ -95,6 +95,10 @@ static void monitor_report_look(monitor *monitor, monitor_client *client, uint64
     bide_report_number_(answer, "not_started", groups->doing[WALK_NOT_STARTED]);
     bide_report_number_(answer, "groups", groups->group_count);
     bide_report_number_(answer, "ungrouped", groups->ungrouped);
+    if (groups->turns.period != 0) {
+        bide_report_number_(answer, "turns_us", (groups->turns.period + 999) / 1000);
+        bide_report_number_(answer, "other_runs", groups->turns.runs - groups->runs);
+    }
     bide_report_end_(answer);
 }
 
@@ -115,6 +119,9 @@ static void monitor_look(monitor *monitor, monitor_client *client)
     uint64_t began = bide_platform.now();
     client->has_asked = false;
     int error = monitor_look_at_executors(monitor);
+    bide_turn_counts_free_(&monitor->groups.turns);
+    if (monitor->watches_turns)
+        bide_turn_counts_take_(&monitor->groups.turns);
     if (error == 0)
         error = bide_task_groups_collect_(&monitor->groups, asked->group, asked->tasks,
                                           asked->frames, &details);

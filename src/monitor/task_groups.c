@@ -8,6 +8,9 @@
  */
 #include "task_groups.h"
 
+#include "bide/extend/branch.h"
+#include "bide/extend/root.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +158,27 @@ static task_group *task_groups_find(task_groups *set, uint64_t key, const walk_t
     return group;
 }
 
+/* ---- Turns ---- */
+
+static turn_count task_turns_of(const task_groups *set, const walk_task *task)
+{
+    static const turn_count none;
+    const void *frame = task->is_branch ? (const void *)&((const bide_branch *)task->address)->frame
+                                        : (const void *)&((const bide_root *)task->address)->frame;
+    const turn_count *count = bide_turn_counts_of_(&set->turns, frame);
+    return count != NULL ? *count : none;
+}
+
+static void task_report_turns(const task_groups *set, const turn_count *turns,
+                              monitor_report *report)
+{
+    if (set->turns.period == 0)
+        return;
+    bide_report_number_(report, "runs", turns->runs);
+    bide_report_number_(report, "wakes", turns->wakes);
+    bide_report_number_(report, "busy_ns", turns->busy);
+}
+
 /* ---- Records of tasks ---- */
 
 const char *bide_task_groups_activity_(walk_doing doing)
@@ -189,7 +213,8 @@ static void task_report_wait(const walk_task *task, monitor_report *report)
                           described.other);
 }
 
-static void task_report(task_groups *set, const walk_task *task, uint64_t group, uint64_t age)
+static void task_report(task_groups *set, const walk_task *task, uint64_t group, uint64_t age,
+                        const turn_count *turns)
 {
     monitor_report *report = set->details;
     size_t levels = bide_walk_levels_(task);
@@ -203,6 +228,7 @@ static void task_report(task_groups *set, const walk_task *task, uint64_t group,
     if (task->doing == WALK_WAITING)
         task_report_wait(task, report);
     bide_report_number_(report, "stands_ms", age / 1000000);
+    task_report_turns(set, turns, report);
     bide_report_number_(report, "depth", task->depth);
     if (!bide_report_end_(report))
         return;
@@ -219,6 +245,8 @@ static bool task_groups_note(void *argument, const walk_task *task)
     uint64_t key = task_key_of_group(task);
     task_group *group = task_groups_find(set, key, task);
     uint64_t age = task_age_note(set, task_key_of_place(task, key));
+    turn_count turns = task_turns_of(set, task);
+    set->runs += turns.runs;
     set->tasks++;
     set->doing[task->doing]++;
     if (group == NULL) {
@@ -229,9 +257,10 @@ static bool task_groups_note(void *argument, const walk_task *task)
         group->contexts_differ |= strcmp(group->context.bytes, task->context.bytes) != 0;
         if (age > group->longest)
             group->longest = age;
+        bide_turn_counts_add_(&group->turns, &turns);
     }
     if (set->shown < set->shown_tasks && (set->shown_group == 0 || set->shown_group == key))
-        task_report(set, task, key, age);
+        task_report(set, task, key, age, &turns);
     return true;
 }
 
@@ -244,6 +273,7 @@ int bide_task_groups_collect_(task_groups *set, uint64_t group, size_t tasks, si
     set->tasks = 0;
     memset(set->doing, 0, sizeof set->doing);
     set->ungrouped = 0;
+    set->runs = 0;
     set->now = bide_platform.now();
     set->shown_group = group;
     set->shown_tasks = tasks;
@@ -262,7 +292,8 @@ static int task_group_compare(const void *one, const void *other)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-static void task_group_report(const task_group *group, monitor_report *report)
+static void task_group_report(const task_groups *set, const task_group *group,
+                              monitor_report *report)
 {
     bide_report_start_(report, "group");
     bide_report_address_(report, "group", group->id);
@@ -279,6 +310,7 @@ static void task_group_report(const task_group *group, monitor_report *report)
     if (group->doing == WALK_WAITING)
         bide_report_text_(report, "waiting_for", group->waiting_for.bytes);
     bide_report_number_(report, "longest_ms", group->longest / 1000000);
+    task_report_turns(set, &group->turns, report);
     bide_report_end_(report);
 }
 
@@ -287,7 +319,7 @@ void bide_task_groups_report_(task_groups *set, size_t max, monitor_report *repo
     if (set->group_count != 0) /* the hash table is not used any more */
         qsort(set->groups, set->group_count, sizeof *set->groups, task_group_compare);
     for (size_t i = 0; i < set->group_count && i < max; i++)
-        task_group_report(&set->groups[i], report);
+        task_group_report(set, &set->groups[i], report);
 }
 
 void bide_task_groups_free_(task_groups *set)
@@ -295,5 +327,6 @@ void bide_task_groups_free_(task_groups *set)
     free(set->groups);
     free(set->ages[0]);
     free(set->ages[1]);
+    bide_turn_counts_free_(&set->turns);
     memset(set, 0, sizeof *set);
 }

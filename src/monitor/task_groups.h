@@ -6,6 +6,7 @@
 #define BIDE_IO_MONITOR_CROWD_H
 
 #include "report.h"
+#include "turn_counts.h"
 
 #include "../inspect/walk.h"
 
@@ -17,6 +18,7 @@ typedef struct task_group {
     uint64_t count;
     uint64_t branches; /* how many of them belong to a scope */
     uint64_t longest;  /* the greatest age of one of them, in nanoseconds */
+    turn_count turns;  /* of all of them */
     walk_doing doing;
     walk_text name;
     walk_text at; /* the innermost coroutine, or empty */
@@ -45,6 +47,9 @@ typedef struct task_groups {
     size_t age_room[2];
     size_t age_count[2];
     uint64_t now;
+
+    turn_sums turns; /* of this look; filled by the caller, or all zero */
+    uint64_t runs;   /* of these, those of tasks that are still there */
 
     /* the tasks that are listed */
     uint64_t shown_group; /* 0: of all groups; all ones: none */

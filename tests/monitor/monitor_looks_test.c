@@ -382,6 +382,164 @@ static void a_pool_is_shown_with_its_workers(void **state)
     assert_int_equal(bide_monitor_stop(), 0);
 }
 
+/* ---- Turns ---- */
+
+struct counted {
+    bide_task task;
+    bide_branch branch;
+    bide_auto_event *event;
+    bide_auto_event_waiter wait;
+};
+
+bide_coroutine(counted_body)
+{
+    bide_begin(counted_body, struct counted * self);
+    for (;;)
+        bide_try(bide_auto_event_wait(&self->wait, self->event));
+    bide_end();
+}
+
+struct counting {
+    bide_task task;
+    bide_auto_event event;
+    bide_scope scope;
+    struct counted counted;
+    bide_sleep sleep;
+    peer peer;
+    char *looks[4];
+    int i;
+};
+
+enum { COUNTED_WAKES = 3 };
+
+/* Asks the monitor in its own turns: nothing else runs meanwhile. */
+bide_coroutine(counting_body)
+{
+    bide_begin(counting_body, struct counting * self);
+    bide_auto_event_init(&self->event, false);
+    bide_scope_init(&self->scope, bide_this_frame());
+    bide_scope_spawn(&self->scope, &self->counted.branch,
+                     bide_call(&self->counted, &counted_body, event = &self->event));
+    bide_try(bide_sleep_for(&self->sleep, 1));
+    join(&self->peer);
+    free(ask(&self->peer, "look tasks=10\n"));
+    self->looks[0] = ask(&self->peer, "look tasks=10\n");
+    free(ask(&self->peer, "turns on\n"));
+    free(ask(&self->peer, "look\n")); /* (turns are watched before the second command) */
+    for (self->i = 0; self->i < COUNTED_WAKES; self->i++) {
+        bide_auto_event_set(&self->event);
+        bide_try(bide_sleep_for(&self->sleep, 1));
+    }
+    self->looks[1] = ask(&self->peer, "look tasks=10\n");
+    self->looks[2] = ask(&self->peer, "look tasks=10\n");
+    free(ask(&self->peer, "turns off\n"));
+    free(ask(&self->peer, "look\n"));
+    self->looks[3] = ask(&self->peer, "look tasks=10\n");
+    leave(&self->peer);
+    bide_scope_stop(&self->scope);
+    bide_await(bide_scope_join(&self->scope));
+    bide_end();
+}
+
+static void check_turns(const char *look, const char *mark, unsigned runs, unsigned wakes)
+{
+    char record[1200];
+    find_record(look, mark, record, sizeof record);
+    assert_int_equal(number_of(record, "runs"), runs);
+    assert_int_equal(number_of(record, "wakes"), wakes);
+}
+
+static uint64_t busy_of(const char *look, const char *mark)
+{
+    char record[1200];
+    find_record(look, mark, record, sizeof record);
+    return number_of(record, "busy_ns");
+}
+
+static void runs_wakes_and_busy_time_are_counted_by_task_between_looks(void **state)
+{
+    (void)state;
+    static const char root[] = "\"kind\":\"root\"", branch[] = "\"kind\":\"branch\"";
+    static struct counting counting;
+    char record[1200];
+    bide_loop *loop;
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    start();
+    assert_int_equal(bide_loop_wait(loop, bide_task_init(&counting.task, &counting_body)), 0);
+    bide_loop_destroy(loop);
+    assert_int_equal(bide_monitor_stop(), 0);
+
+    /* nothing is counted unless turns are watched */
+    for (int i = 0; i < 4; i += 3) {
+        assert_null(strstr(counting.looks[i], "busy_ns"));
+        assert_null(strstr(counting.looks[i], "turns_us"));
+    }
+    find_record(counting.looks[1], "\"is\":\"look\"", record, sizeof record);
+    assert_true(number_of(record, "turns_us") > 0);
+    assert_int_equal(number_of(record, "other_runs"), 0);
+    check_turns(counting.looks[1], branch, COUNTED_WAKES, COUNTED_WAKES);
+    check_turns(counting.looks[1], root, COUNTED_WAKES, COUNTED_WAKES);
+    check_turns(counting.looks[1], "\"is\":\"group\"", COUNTED_WAKES, COUNTED_WAKES);
+    assert_true(busy_of(counting.looks[1], root) > 0);
+
+    /* the turn that asks is still the same one: it has not begun again, and is busy */
+    check_turns(counting.looks[2], branch, 0, 0);
+    check_turns(counting.looks[2], root, 0, 0);
+    assert_true(busy_of(counting.looks[2], root) > 0);
+    assert_int_equal(busy_of(counting.looks[2], branch), 0);
+    for (int i = 0; i < 4; i++)
+        free(counting.looks[i]);
+}
+
+struct brief {
+    bide_task task;
+    unsigned *finished; /* of the loop's thread */
+    bide_sleep sleep;
+};
+
+bide_coroutine(brief_body)
+{
+    bide_begin(brief_body, struct brief * self);
+    bide_try(bide_sleep_for(&self->sleep, 1));
+    ++*self->finished;
+    bide_end();
+}
+
+/* More tasks than a thread's table has room for: their runs are counted together. */
+static void there_is_a_bound_on_the_tasks_that_are_counted(void **state)
+{
+    (void)state;
+    enum { BRIEF = 2000, RUNS_OF_EACH = 2 };
+    static struct brief brief[BRIEF];
+    static bide_spawned spawned[BRIEF];
+    unsigned finished = 0;
+    char record[1200];
+    peer peer;
+    bide_loop *loop;
+    assert_int_equal(bide_loop_create(&loop, NULL), 0);
+    start();
+    join(&peer);
+    free(ask(&peer, "turns on\n"));
+    free(ask(&peer, "look\n"));
+    for (int i = 0; i < BRIEF; i++)
+        bide_spawn(&spawned[i], bide_loop_context(loop),
+                   bide_call(&brief[i], &brief_body, finished = &finished));
+    bide_sleep sleep;
+    while (finished != BRIEF)
+        assert_int_equal(bide_loop_wait(loop, bide_sleep_for(&sleep, 1)), 0);
+    char *text = ask(&peer, "look\n");
+    find_record(text, "\"is\":\"look\"", record, sizeof record);
+    assert_true(number_of(record, "other_runs") >= RUNS_OF_EACH * BRIEF);
+    free(text);
+    text = ask(&peer, "look\n");
+    find_record(text, "\"is\":\"look\"", record, sizeof record);
+    assert_int_equal(number_of(record, "other_runs"), 0);
+    free(text);
+    leave(&peer);
+    bide_loop_destroy(loop);
+    assert_int_equal(bide_monitor_stop(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +549,8 @@ int main(void)
         MONITOR_TEST(there_is_a_bound_on_the_groups),
         MONITOR_TEST(a_blocked_loop_is_shown_with_the_blocking_task),
         MONITOR_TEST(a_pool_is_shown_with_its_workers),
+        MONITOR_TEST(runs_wakes_and_busy_time_are_counted_by_task_between_looks),
+        MONITOR_TEST(there_is_a_bound_on_the_tasks_that_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,15 @@ static void change_view(view *view, int key)
     case 's':
         view->sort = (view->sort + 1) % SORTS;
         break;
+    case 'B':
+        view->sort = SORT_BUSY;
+        break;
+    case 'R':
+        view->sort = SORT_RUNS;
+        break;
+    case 'W':
+        view->sort = SORT_WAKES;
+        break;
     case 'r':
         view->is_reversed = !view->is_reversed;
         break;

@@ -97,6 +97,12 @@ static void add_thread(picture *picture, const record *record)
     thread->longest_ns = record_number(record, "longest_ns");
 }
 
+static picture_turns turns_of(const record *record)
+{
+    return (picture_turns){record_number(record, "runs"), record_number(record, "wakes"),
+                           record_number(record, "busy_ns")};
+}
+
 static void add_group(picture *picture, const record *record)
 {
     picture_group *group = add_row(picture, &picture->groups, sizeof *group);
@@ -106,6 +112,7 @@ static void add_group(picture *picture, const record *record)
     group->tasks = record_number(record, "tasks");
     group->line = record_number(record, "line");
     group->longest_ms = record_number(record, "longest_ms");
+    group->turns = turns_of(record);
     COPY(group->name, record, "name");
     COPY(group->at, record, "at");
     COPY(group->context, record, "context");
@@ -136,6 +143,7 @@ static void add_task(picture *picture, const record *record)
     task->address = address_of(record, "task");
     task->group = address_of(record, "group");
     task->stands_ms = record_number(record, "stands_ms");
+    task->turns = turns_of(record);
     task->depth = record_number(record, "depth");
     task->first = picture->frames.count;
     COPY(task->context, record, "context");
@@ -162,6 +170,8 @@ static void add_frame(picture *picture, const record *record)
 static void set_look(picture *picture, const record *record)
 {
     picture->since_ms = record_number(record, "since_ms");
+    /* (of the first look, it would be the time since turns are watched: some microseconds) */
+    picture->turns_us = picture->since_ms != 0 ? record_number(record, "turns_us") : 0;
     picture->took_us = record_number(record, "took_us");
     picture->tasks = record_number(record, "tasks");
     picture->waiting = record_number(record, "waiting");

@@ -35,8 +35,14 @@ typedef struct picture_thread {
     uint64_t longest_line, longest_ns;
 } picture_thread;
 
+/* What tasks have run in the time turns_us of a look. */
+typedef struct picture_turns {
+    uint64_t runs, wakes, busy_ns;
+} picture_turns;
+
 typedef struct picture_group {
     uint64_t id, tasks, line, longest_ms;
+    picture_turns turns;
     char name[NAME_SIZE], at[NAME_SIZE], context[NAME_SIZE], waiting_for[NAME_SIZE];
     char file[FILE_SIZE];
     char state[16];
@@ -49,6 +55,7 @@ typedef struct picture_frame {
 
 typedef struct picture_task {
     uint64_t address, group, stands_ms, depth;
+    picture_turns turns;
     char context[NAME_SIZE];
     char on[FILE_SIZE]; /* "descriptor 5, peer 1.2.3.4:80", or empty */
     size_t first, frames;
@@ -65,6 +72,7 @@ typedef struct picture {
     char program[NAME_SIZE], library[32];
 
     uint64_t since_ms; /* the time since the previous look; 0: this is the first one */
+    uint64_t turns_us; /* the time that the turns of tasks cover; 0: they are unknown */
     uint64_t took_us, tasks, waiting, running, not_started, group_count, ungrouped;
     bool left_out;
     rows executors, threads, groups, shown, frames; /* of the structs above */

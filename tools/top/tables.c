@@ -28,12 +28,21 @@ unsigned tables_draw_summary(const picture *picture, canvas *canvas)
 
 enum { EXECUTOR_NAME = 13, BACK_END = 6, THREAD = 16, STATE = 10, NUMBER = 7 };
 
+/* Too narrow for all columns. */
+static bool is_narrow(const canvas *canvas)
+{
+    enum { NARROW = 60 };
+    return canvas->columns != 0 && canvas->columns < NARROW;
+}
+
 static void draw_executors_head(canvas *canvas)
 {
     canvas_style_is(canvas, STYLE_HEAD);
     canvas_left(canvas, EXECUTOR_NAME, "LOOP, POOL");
-    canvas_left(canvas, BACK_END, "BY");
-    canvas_left(canvas, THREAD, "THREAD");
+    if (!is_narrow(canvas)) {
+        canvas_left(canvas, BACK_END, "BY");
+        canvas_left(canvas, THREAD, "THREAD");
+    }
     canvas_left(canvas, STATE, "STATE");
     canvas_right(canvas, NUMBER, "FLIGHT");
     canvas_right(canvas, NUMBER, "TURNS/s");
@@ -100,11 +109,13 @@ static void draw_executor(canvas *canvas, const picture *picture, const picture_
 {
     char text[SHORT_SIZE];
     draw_name(canvas, executor);
-    canvas_left(canvas, BACK_END,
-                executor->kind == EXECUTOR_LOOP   ? executor->back_end
-                : executor->kind == EXECUTOR_POOL ? "pool"
-                                                  : "");
-    draw_thread(canvas, executor);
+    if (!is_narrow(canvas)) {
+        canvas_left(canvas, BACK_END,
+                    executor->kind == EXECUTOR_LOOP   ? executor->back_end
+                    : executor->kind == EXECUTOR_POOL ? "pool"
+                                                      : "");
+        draw_thread(canvas, executor);
+    }
     draw_state(canvas, executor);
     canvas_right(canvas, NUMBER,
                  executor->kind == EXECUTOR_LOOP ? short_number(text, executor->in_flight) : "");
@@ -186,11 +197,39 @@ unsigned tables_draw_executors(const view *view, const picture *picture, canvas 
 
 /* ---- Groups ---- */
 
-enum { TASKS = 7, DOING = 7, STANDS = 6, FIXED = TASKS + DOING + STANDS + 3 };
+enum { TASKS = 7, DOING = 7, STANDS = 6, BUSY = 5, RATE = 6 };
 
+/* Widths in columns; 0: the column is left out. */
 typedef struct widths {
+    unsigned doing, stands, busy, runs, wakes;
     unsigned name, place, wait;
 } widths;
+
+/* From narrow terminals, some columns are left out. Text for a file has no rates. */
+static widths fixed_widths_of(const canvas *canvas, bool has_turns)
+{
+    enum { NARROW = 50, MEDIUM = 80, WIDE = 100 };
+    unsigned columns = canvas->columns != 0 ? canvas->columns : UINT32_MAX;
+    widths widths = {.doing = columns >= NARROW ? DOING : 0,
+                     .stands = columns >= MEDIUM ? STANDS : 0};
+    if (has_turns && canvas->is_screen) {
+        widths.busy = BUSY;
+        widths.runs = RATE;
+        widths.wakes = columns >= WIDE ? RATE : 0;
+    }
+    return widths;
+}
+
+/* With a space behind each column. */
+static unsigned sum_of_fixed(const widths *widths)
+{
+    const unsigned all[] = {TASKS,        widths->doing, widths->stands,
+                            widths->busy, widths->runs,  widths->wakes};
+    unsigned sum = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        sum += all[i] != 0 ? all[i] + 1 : 0;
+    return sum;
+}
 
 static unsigned larger_of(unsigned one, unsigned other)
 {
@@ -212,20 +251,38 @@ static unsigned width_of_place(const picture_group *group)
            (is_same ? 0 : 1 + canvas_width(group->at));
 }
 
+/* On a narrow terminal the name comes first; the place is shown if there is room for some of it. */
+static widths share_of_narrow(widths need, unsigned left)
+{
+    enum { PLACE_MIN = 10 };
+    need.wait = 0;
+    need.name = smaller_of(need.name, left);
+    left -= need.name;
+    need.place = left > PLACE_MIN ? smaller_of(need.place, left - 1) : 0;
+    return need;
+}
+
 /*
  * Shares out the rest of the line. If the columns do not fit, the name gets a third at most, the
  * awaited operation two fifths at most, and the place the rest.
  */
-static widths widths_of(const view *view, const canvas *canvas)
+static widths widths_of(const view *view, const picture *picture, const canvas *canvas)
 {
-    widths need = {4, 2, 11};
+    widths need = fixed_widths_of(canvas, picture->turns_us != 0);
+    const unsigned fixed = sum_of_fixed(&need);
+    need.name = 4;
+    need.place = 2;
+    need.wait = 11;
     for (size_t i = 0; i < view->count; i++) {
         const picture_group *group = view->order[i];
         need.name = larger_of(need.name, canvas_width(group->name));
         need.place = larger_of(need.place, width_of_place(group));
         need.wait = larger_of(need.wait, canvas_width(group->waiting_for));
     }
-    unsigned left = canvas->columns > FIXED + 30 ? canvas->columns - FIXED - 2 : 30;
+    unsigned left = canvas->columns > fixed ? canvas->columns - fixed : 0;
+    if (canvas->columns != 0 && left < 32)
+        return share_of_narrow(need, left);
+    left -= 2;
     if (canvas->columns == 0 || need.name + need.place + need.wait <= left)
         return need;
     need.name = smaller_of(need.name, left / 3);
@@ -235,16 +292,32 @@ static widths widths_of(const view *view, const canvas *canvas)
     return need;
 }
 
-void tables_draw_head(const view *view, canvas *canvas)
+/* A column that may be left out. */
+static void draw_left(canvas *canvas, unsigned width, const char *text)
 {
-    widths widths = widths_of(view, canvas);
+    if (width != 0)
+        canvas_left(canvas, width, text);
+}
+
+static void draw_right(canvas *canvas, unsigned width, const char *text)
+{
+    if (width != 0)
+        canvas_right(canvas, width, text);
+}
+
+void tables_draw_head(const view *view, const picture *picture, canvas *canvas)
+{
+    widths widths = widths_of(view, picture, canvas);
     canvas_style_is(canvas, STYLE_HEAD);
     canvas_right(canvas, TASKS, "TASKS");
-    canvas_left(canvas, DOING, "STATE");
-    canvas_right(canvas, STANDS, "STANDS");
+    draw_left(canvas, widths.doing, "STATE");
+    draw_right(canvas, widths.stands, "STANDS");
+    draw_right(canvas, widths.busy, "BUSY");
+    draw_right(canvas, widths.runs, "RUNS/s");
+    draw_right(canvas, widths.wakes, "WAKE/s");
     canvas_left(canvas, widths.name, "TASK");
-    canvas_left(canvas, widths.place, "AT");
-    canvas_left(canvas, widths.wait, "WAITING FOR");
+    draw_left(canvas, widths.place, "AT");
+    draw_left(canvas, widths.wait, "WAITING FOR");
     canvas_line(canvas);
 }
 
@@ -267,32 +340,73 @@ static void draw_place(canvas *canvas, const picture_group *group, unsigned widt
     canvas_left(canvas, width, text);
 }
 
-static void draw_group(canvas *canvas, widths widths, const picture_group *group, bool is_selected)
+/* Counts per second. */
+static const char *short_rate(char text[SHORT_SIZE], const picture *picture, uint64_t count)
+{
+    double rate = (double)count * 1e6 / (double)picture->turns_us;
+    if (rate > 0 && rate < 10)
+        (void)snprintf(text, SHORT_SIZE, "%.1f", rate);
+    else
+        (void)short_number(text, rate < 1e18 ? (uint64_t)rate : UINT64_C(1000000000000000000));
+    return text;
+}
+
+/* In percent of one processor. */
+static const char *short_busy(char text[SHORT_SIZE], const picture *picture, uint64_t busy_ns)
+{
+    double percent = (double)busy_ns / 10 / (double)picture->turns_us;
+    (void)snprintf(text, SHORT_SIZE, percent < 9.95 ? "%.1f%%" : "%.0f%%",
+                   percent < 9999 ? percent : 9999);
+    return text;
+}
+
+static void draw_turns(canvas *canvas, const picture *picture, const widths *widths,
+                       const picture_turns *turns)
+{
+    char text[SHORT_SIZE];
+    if (widths->busy != 0)
+        canvas_right(canvas, widths->busy, short_busy(text, picture, turns->busy_ns));
+    if (widths->runs != 0)
+        canvas_right(canvas, widths->runs, short_rate(text, picture, turns->runs));
+    if (widths->wakes != 0)
+        canvas_right(canvas, widths->wakes, short_rate(text, picture, turns->wakes));
+}
+
+static void draw_group(canvas *canvas, const picture *picture, widths widths,
+                       const picture_group *group, bool is_selected)
 {
     char text[SHORT_SIZE];
     bool runs = strcmp(group->state, "running") == 0;
     canvas_style_is(canvas, is_selected ? STYLE_SELECTED : runs ? STYLE_BUSY : STYLE_PLAIN);
     canvas_right(canvas, TASKS, short_number(text, group->tasks));
-    canvas_left(canvas, DOING, strcmp(group->state, "not started") == 0 ? "new" : group->state);
-    canvas_right(canvas, STANDS,
-                 group->longest_ms != 0 ? short_time(text, 1000000 * group->longest_ms) : "-");
+    draw_left(canvas, widths.doing,
+              strcmp(group->state, "not started") == 0 ? "new" : group->state);
+    draw_right(canvas, widths.stands,
+               group->longest_ms != 0 ? short_time(text, 1000000 * group->longest_ms) : "-");
+    draw_turns(canvas, picture, &widths, &group->turns);
     canvas_left(canvas, widths.name, group->name);
-    draw_place(canvas, group, widths.place);
-    canvas_left(canvas, widths.wait, group->waiting_for);
+    if (widths.place != 0)
+        draw_place(canvas, group, widths.place);
+    draw_left(canvas, widths.wait, group->waiting_for);
     canvas_line(canvas);
 }
 
 /* ---- Tasks ---- */
 
-static void draw_task(canvas *canvas, const picture_task *task)
+static void draw_task(canvas *canvas, const picture *picture, const picture_task *task)
 {
-    char text[SHORT_SIZE];
+    char text[SHORT_SIZE], other[SHORT_SIZE], third[SHORT_SIZE];
     canvas_text(canvas, "   ");
     canvas_right(canvas, STANDS,
                  task->stands_ms != 0 ? short_time(text, 1000000 * task->stands_ms) : "-");
     canvas_style_is(canvas, STYLE_HEAD);
     canvas_format(canvas, "%llx", (unsigned long long)task->address);
     canvas_style_is(canvas, STYLE_PLAIN);
+    if (picture->turns_us != 0 && canvas->is_screen)
+        canvas_format(canvas, " busy %s, %s runs/s, %s wakes/s",
+                      short_busy(text, picture, task->turns.busy_ns),
+                      short_rate(other, picture, task->turns.runs),
+                      short_rate(third, picture, task->turns.wakes));
     if (task->on[0] != '\0')
         canvas_format(canvas, " on %s", task->on);
     if (task->context[0] != '\0')
@@ -332,7 +446,7 @@ static void draw_tasks(const picture *picture, uint64_t group, size_t skipped, w
         if ((group != 0 && task->group != group) || number++ < skipped)
             continue;
         if (is_seen(window))
-            draw_task(window->canvas, task);
+            draw_task(window->canvas, picture, task);
         /* the frames that all tasks of a group have in common are shown once */
         bool has_news = group == 0 || task->depth > 1 || number == skipped + 1;
         for (size_t j = 0; has_news && j < task->frames; j++) {
@@ -350,10 +464,10 @@ static void draw_tasks(const picture *picture, uint64_t group, size_t skipped, w
 static table_lines draw_all(const view *view, const picture *picture, window *window)
 {
     table_lines table = {0, 0, 1};
-    widths widths = {0, 0, 0};
+    widths widths = {0};
     bool is_found = false;
     if (window->canvas != NULL)
-        widths = widths_of(view, window->canvas);
+        widths = widths_of(view, picture, window->canvas);
     for (size_t i = 0; i < view->count && !is_found; i++)
         is_found = view->order[i]->id == view->selected;
     for (size_t i = 0; i < view->count; i++) {
@@ -362,7 +476,8 @@ static table_lines draw_all(const view *view, const picture *picture, window *wi
         if (is_selected)
             table.selected = window->at;
         if (is_seen(window))
-            draw_group(window->canvas, widths, group, is_selected && window->canvas->is_screen);
+            draw_group(window->canvas, picture, widths, group,
+                       is_selected && window->canvas->is_screen);
         if (group->id == view->expanded)
             draw_tasks(picture, group->id, view->skipped, window);
         if (is_selected)

@@ -17,7 +17,7 @@ unsigned tables_draw_executors(const view *view, const picture *picture, canvas 
                                unsigned max);
 
 /* One line, above the groups of an arranged view. */
-void tables_draw_head(const view *view, canvas *canvas);
+void tables_draw_head(const view *view, const picture *picture, canvas *canvas);
 
 /* The groups of an arranged view, and the tasks of the expanded group. */
 table_lines tables_measure(const view *view, const picture *picture);

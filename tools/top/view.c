@@ -46,6 +46,15 @@ static int by_view(const void *one, const void *other, void *argument)
     case SORT_PLACE:
         order = compare_places(a, b);
         break;
+    case SORT_BUSY:
+        order = compare_numbers(b->turns.busy_ns, a->turns.busy_ns);
+        break;
+    case SORT_RUNS:
+        order = compare_numbers(b->turns.runs, a->turns.runs);
+        break;
+    case SORT_WAKES:
+        order = compare_numbers(b->turns.wakes, a->turns.wakes);
+        break;
     case SORT_TASKS:
     case SORTS:
     default:
@@ -132,13 +141,16 @@ static const char *const help[] = {
     "  up down PgUp PgDn Home End   choose a group of tasks (also k and j)",
     "  Enter, Space   show or hide its tasks, with the coroutines they await",
     "  right, left    the next tasks, the previous tasks",
-    "  s  sort by tasks, by time in place, by name, by place;  r  reverse the order",
+    "  s  sort by tasks, time in place, name, place, busy, runs, wakes;  r  reverse",
+    "  B  sort by busy time;  R  by runs;  W  by wakes",
     "  /  show only the groups that contain a text;  Esc  show all groups",
     "  w  show each worker of the pools;  l  hide loops and pools",
     "  p  pause;  +  look more often;  -  less often;  Ctrl-L  redraw;  q  quit",
     "",
     "  STANDS   how long every look has found a task at this place (it may have",
     "           continued and come back between two looks); of a group, the longest",
+    "  BUSY     time in turns since the previous look; 100% is one processor",
+    "  RUNS/s   turns that have started; WAKE/s  of these, after a wait",
     "  FLIGHT   operations on descriptors that have not completed",
     "  LONGEST  the longest turn so far, if the program times its turns; the line",
     "           below a loop shows the longest turn since the previous look",
@@ -157,7 +169,8 @@ static void draw_help(canvas *canvas, unsigned rows)
 
 static void draw_bottom(const view *view, canvas *canvas)
 {
-    static const char *const sorts[SORTS] = {"tasks", "stands", "name", "place"};
+    static const char *const sorts[SORTS] = {"tasks", "stands", "name", "place",
+                                             "busy",  "runs",   "wakes"};
     if (view->is_typing) {
         canvas_format(canvas, "filter: %s_", view->filter);
     } else if (view->message[0] != '\0') {
@@ -214,7 +227,7 @@ void view_draw(view *view, const picture *picture, canvas *canvas, unsigned colu
                 tables_draw_executors(view, picture, canvas, rows > used + 8 ? rows - used - 8 : 0);
         view_arrange(view, picture);
         if (rows > used + 1) {
-            tables_draw_head(view, canvas);
+            tables_draw_head(view, picture, canvas);
             size_t lines = rows - used - 1;
             table_lines table = tables_measure(view, picture);
             scroll_to_selection(view, &table, lines);
@@ -234,7 +247,7 @@ void view_print(view *view, const picture *picture, canvas *canvas, unsigned col
     tables_draw_summary(picture, canvas);
     tables_draw_executors(view, picture, canvas, UINT32_MAX);
     view_arrange(view, picture);
-    tables_draw_head(view, canvas);
+    tables_draw_head(view, picture, canvas);
     tables_draw_groups(view, picture, canvas, 0, SIZE_MAX);
 }
 

@@ -7,7 +7,16 @@
 
 enum { FILTER_SIZE = 64, MESSAGE_SIZE = 256 };
 
-typedef enum view_sort { SORT_TASKS, SORT_STANDS, SORT_NAME, SORT_PLACE, SORTS } view_sort;
+typedef enum view_sort {
+    SORT_TASKS,
+    SORT_STANDS,
+    SORT_NAME,
+    SORT_PLACE,
+    SORT_BUSY,
+    SORT_RUNS,
+    SORT_WAKES,
+    SORTS
+} view_sort;
 
 typedef struct view {
     view_sort sort;

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""bide-top shows each program that has --monitor: monitor_test.py TOP NAME=PROGRAM...
+
+The program is confined meanwhile, where it confines itself; and the socket is gone when it has ended. Prints TAP.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from programs import PATIENCE, Lines, check, equal, run, without_notes  # noqa: E402
+
+NOBODY = 65534
+top = sys.argv[1]
+programs = dict(argument.split("=", 1) for argument in sys.argv[2:])
+servers = [name for name in ("httpd", "proxy", "kv", "chat") if name in programs]
+os.environ.pop("BIDE_MONITOR", None)
+
+
+def options_of(name, directory):
+    return {"httpd": ["--threads", "2", directory], "proxy": ["--server", "127.0.0.1:1"]}.get(name, [])
+
+
+class Program:
+    """A program that runs; a server listens when it is created."""
+
+    def __init__(self, name, options, back_end="epoll", environment=None):
+        self.name = name
+        self.process = subprocess.Popen([programs[name], *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True,
+                                        env=dict(os.environ, BIDE_IO=back_end, **(environment or {})))
+        if name in servers:
+            out = Lines(self.process.stdout)
+            out.expect("^listening")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, status=0):
+        self.process.send_signal(signal.SIGTERM)
+        equal(self.process.wait(PATIENCE), status, self.name, "its status")
+
+
+def look(where, **environment):
+    """What bide-top finds, at a path or at the number of a process."""
+    done = subprocess.run([top, "--json", "--tasks", "100", str(where)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=PATIENCE, check=False, env=dict(os.environ, **environment))
+    equal((done.returncode, done.stderr), (0, ""), "bide-top", where)
+    return json.loads(done.stdout)
+
+
+def in_directory(test):
+    """Runs the test in a directory that everybody can enter."""
+    def run_it():
+        with tempfile.TemporaryDirectory(prefix="monitor-test-") as directory:
+            os.chmod(directory, 0o777)
+            return test(directory)
+    run_it.__name__ = test.__name__
+    return run_it
+
+
+def no_user():
+    """The reason why a server cannot become another user here."""
+    become = f"import os; os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY}); os.stat({tempfile.gettempdir() + '/.'!r})"
+    can = os.geteuid() == 0 and subprocess.run([sys.executable, "-c", become], stdin=subprocess.DEVNULL,
+                                               stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return None if can else "the test cannot become another user"
+
+
+# ---- Tests ----
+
+
+@in_directory
+def servers_are_shown_until_they_end(directory):
+    for name in servers:
+        for back_end in ("uring", "epoll"):
+            path = os.path.join(directory, "socket")
+            with Program(name, ["--monitor", path, *options_of(name, directory)], back_end) as program:
+                equal(os.stat(path).st_mode & 0o777, 0o600, name)
+                found = look(path)
+                equal(found["program"]["pid"], program.process.pid, name)
+                check(found["look"]["tasks"] > 0 and found["loops"], name, found["look"])
+                check(all(loop["thread_name"] for loop in found["loops"]), name, found["loops"])
+                program.stop()
+                check(not os.path.exists(path), name, back_end)
+
+
+@in_directory
+def servers_are_found_by_their_process(directory):
+    for name in servers:
+        with Program(name, ["--monitor", "auto", *options_of(name, directory)], "epoll",
+                     {"XDG_RUNTIME_DIR": directory}) as program:
+            path = os.path.join(directory, "bide", str(program.process.pid))
+            found = look(program.process.pid, XDG_RUNTIME_DIR=directory)
+            equal(found["program"]["pid"], program.process.pid, name)
+            program.stop()
+            check(not os.path.exists(path), name)
+    with Program("httpd" if "httpd" in servers else servers[0], options_of(servers[0], directory), "epoll",
+                 {"BIDE_MONITOR": directory + "/unasked"}):
+        check(not os.path.exists(directory + "/unasked"), "a monitor that was not asked for")
+
+
+@in_directory
+def another_user_owns_the_socket(directory):
+    if reason := no_user():
+        return reason
+    usual = f"/tmp/bide-{NOBODY}"
+    for name in servers:
+        path = os.path.join(directory, "socket")
+        rest = ["--user", f"{NOBODY}:{NOBODY}", *options_of(name, directory)]
+        with Program(name, ["--monitor", path, *rest]) as program:
+            equal(os.stat(path).st_uid, NOBODY, name)
+            equal(look(path)["program"]["pid"], program.process.pid, name)
+            program.stop()
+            check(not os.path.exists(path), name)
+        environment = {"XDG_RUNTIME_DIR": ""}
+        with Program(name, ["--monitor", "auto", *rest], "epoll", environment) as program:
+            path = f"{usual}/{program.process.pid}"
+            equal((os.stat(usual).st_uid, os.stat(path).st_uid), (NOBODY, NOBODY), name)
+            equal(look(path)["program"]["pid"], program.process.pid, name)
+            program.stop()
+            check(not os.path.exists(path), name)
+    try:
+        os.rmdir(usual)
+    except OSError:
+        pass  # others use it
+    return None
+
+
+@in_directory
+def the_reason_of_a_failure_is_reported(directory):
+    there = os.path.join(directory, "a-file")
+    with open(there, "w", encoding="ascii") as file:
+        file.write("kept")
+    for name in servers:
+        for path, reason in ((directory + "/no/such", "No such file or directory"), (there, "File exists"),
+                             (directory + "/" + 200 * "x", "File name too long")):
+            done = subprocess.run([programs[name], "--monitor", path, *options_of(name, directory)], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+            equal((done.returncode, without_notes(done.stderr)), (1, f"{name}: --monitor {path}: {reason}\n"))
+            equal(done.stdout, "", name)
+    with open(there, encoding="ascii") as file:
+        equal(file.read(), "kept")
+
+
+@in_directory
+def fetch_is_shown(directory):
+    if "fetch" not in programs:
+        return "fetch was not built"
+    path = os.path.join(directory, "socket")
+    with socket.create_server(("127.0.0.1", 0)) as origin:
+        url = f"http://127.0.0.1:{origin.getsockname()[1]}/file"
+        origin.settimeout(PATIENCE)
+        with Program("fetch", ["--monitor", path, "-O", directory, url]) as fetch:
+            client, _ = origin.accept()
+            with client:
+                found = look(path)
+                equal(found["program"]["pid"], fetch.process.pid)
+                check(found["look"]["tasks"] > 0, found["look"])
+                fetch.stop(130)
+                check(not os.path.exists(path))
+    return None
+
+
+@in_directory
+def pipeline_is_shown(directory):
+    if "pipeline" not in programs:
+        return "the pipeline was not built"
+    path = os.path.join(directory, "socket")
+    with Program("pipeline", ["--monitor", path]) as pipeline:
+        pipeline.process.stdin.write("a line\n" * 100000)  # more than the pipe has room for, so it has started
+        pipeline.process.stdin.flush()
+        found = look(path)
+        equal(found["program"]["pid"], pipeline.process.pid)
+        check(found["look"]["tasks"] > 0 and found["pools"], found)
+        out, _ = pipeline.process.communicate(timeout=PATIENCE)
+        equal(pipeline.process.returncode, 0)
+        check("100000" in out, out)
+        check(not os.path.exists(path))
+    return None
+
+
+sys.exit(run([servers_are_shown_until_they_end, servers_are_found_by_their_process, another_user_owns_the_socket,
+              the_reason_of_a_failure_is_reported, fetch_is_shown, pipeline_is_shown], []))

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "balance.h"
+#include "status.h"
 
 #include <errno.h>
 #include <string.h>
@@ -137,6 +138,7 @@ void balance_failed(struct upstream *server, int error, uint64_t now, struct log
 {
     const struct backend *backend = server->backend;
     server->failed++;
+    status_count_error(server, error);
     server->failures++;
     if (backend->fail_count == 0 || server->failures < backend->fail_count)
         return;
@@ -180,6 +182,7 @@ static void inherit_state(struct upstream *server, const struct upstream *old)
     server->failed = old->failed;
     server->bytes_in = old->bytes_in;
     server->bytes_out = old->bytes_out;
+    server->counts = old->counts;
     if (server->host != NULL) {
         memcpy(server->addresses, old->addresses, sizeof server->addresses);
         server->address_count = old->address_count;

@@ -37,7 +37,7 @@ static bool read_lines(struct reading *reading, FILE *file)
 
 /* ---- Resolving names ---- */
 
-static bool resolve_listen(struct reading *reading, struct listen *listen)
+static bool resolve_routes(struct reading *reading, struct listen *listen)
 {
     if (listen->routes == NULL)
         return reading_fail(reading, listen->line, "'listen %s' has no 'to' or 'route'",
@@ -50,13 +50,20 @@ static bool resolve_listen(struct reading *reading, struct listen *listen)
             (route->host != NULL || route->prefix[0] != '\0' || route->next != NULL))
             return reading_fail(reading, route->line, "mode tcp takes one 'to' and no 'route'");
     }
+    return true;
+}
+
+static bool resolve_listen(struct reading *reading, struct listen *listen)
+{
+    if (listen->mode != MODE_STATUS && !resolve_routes(reading, listen))
+        return false;
     if (listen->idle_timeout == 0)
-        listen->idle_timeout = (listen->mode == MODE_HTTP ? 60 : 300) * SECOND;
+        listen->idle_timeout = (listen->mode == MODE_TCP ? 300 : 60) * SECOND;
     int status = http_init(listen);
     if (status < 0)
-        return reading_fail(reading, listen->line, "mode http: %s",
-                            status == -ENOTSUP ? "this proxy was built without llhttp"
-                                               : strerror(-status));
+        return reading_fail(
+            reading, listen->line, "%s: %s", listen->mode == MODE_STATUS ? "status" : "mode http",
+            status == -ENOTSUP ? "this proxy was built without llhttp" : strerror(-status));
     return secure_configure_listen(reading, listen);
 }
 
@@ -65,6 +72,8 @@ static bool resolve_names(struct reading *reading)
     struct configuration *configuration = reading->configuration;
     if (configuration->listens == NULL)
         return reading_fail(reading, reading->line, "no 'listen' section");
+    if (configuration->status != NULL) /* it is opened last */
+        *configuration->last_listen = configuration->status;
     for (struct backend *backend = configuration->backends; backend != NULL;
          backend = backend->next) {
         if (backend->servers == NULL)
@@ -198,6 +207,9 @@ void configuration_release(struct configuration *configuration)
         next_backend = backend->next;
         free_backend(backend);
     }
+    if (configuration->status != NULL)
+        *configuration->last_listen =
+            configuration->status; /* (unless an error came before that) */
     for (struct listen *listen = configuration->listens; listen != NULL; listen = next_listen) {
         next_listen = listen->next;
         free_listen(listen);

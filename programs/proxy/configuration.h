@@ -19,6 +19,27 @@ enum { MAX_SERVERS = 256, MAX_WORDS = 32, MAX_LINE = 4096 };
 
 struct pool;
 
+enum error_kind {
+    ERROR_REFUSED,
+    ERROR_TIMEOUT,
+    ERROR_RESET,
+    ERROR_UNREACHABLE,
+    ERROR_PROTOCOL,
+    ERROR_OTHER,
+    ERRORS
+};
+
+enum { RESPONSES = 5, LATENCIES = 15 };
+
+/* What the status page counts of a server (status.c). */
+struct counts {
+    uint64_t
+        responses[RESPONSES]; /* to requests forwarded to it, by the first digit of the status */
+    uint64_t errors[ERRORS];  /* of the server */
+    uint64_t latencies[LATENCIES]; /* responses, by the time that they took */
+    uint64_t latency_sum;          /* microseconds */
+};
+
 /* One server of a backend. */
 struct upstream {
     struct upstream *next;
@@ -44,6 +65,7 @@ struct upstream {
     unsigned checks;          /* in a row that contradict is_down */
     uint64_t total, failed;
     uint64_t bytes_in, bytes_out; /* from clients, to clients */
+    struct counts counts;
 };
 
 enum balance { ROUND_ROBIN, MIN_CONNECTIONS };
@@ -108,7 +130,7 @@ struct certificate {
     unsigned line;
 };
 
-enum mode { MODE_TCP, MODE_HTTP };
+enum mode { MODE_TCP, MODE_HTTP, MODE_STATUS };
 
 /* The fields that tell servers the client's address. */
 enum forwarded { FORWARDED_X, FORWARDED_STANDARD, FORWARDED_NOTHING };
@@ -144,6 +166,7 @@ struct configuration {
     uint64_t shutdown_timeout;
     bool splices;
     struct listen *listens, **last_listen;
+    struct listen *status; /* the address of `status`, which is the last of `listens`; or NULL */
     struct backend *backends, **last_backend;
     bide_stop_source checks; /* stops its health checks and name resolution */
 };

@@ -19,29 +19,48 @@ struct directive {
 
 /* ---- Sections ---- */
 
-static bool read_listen(struct reading *reading)
+static struct listen *create_listen(struct reading *reading)
 {
-    struct configuration *configuration = reading->configuration;
-    for (struct listen *other = configuration->listens; other != NULL; other = other->next) {
-        if (strcmp(other->name, reading->words[1]) == 0)
-            return reading_fail(reading, reading->line, "'%s' is already in use, on line %u",
-                                other->name, other->line);
-    }
     struct listen *listen = reading_allocate(sizeof *listen);
     listen->name = reading_copy(reading->words[1]);
     listen->line = reading->line;
-    listen->max_connections = configuration->max_connections;
+    listen->max_connections = reading->configuration->max_connections;
     listen->header_timeout = 10 * SECOND;
     listen->last_route = &listen->routes;
     listen->last_certificate = &listen->certificates;
-    *configuration->last_listen = listen;
-    configuration->last_listen = &listen->next;
-    reading->listen = listen;
-    reading->backend = NULL;
+    return listen;
+}
+
+static bool is_unused(struct reading *reading, const struct listen *other)
+{
+    return other == NULL || strcmp(other->name, reading->words[1]) != 0 ||
+           reading_fail(reading, reading->line, "'%s' is already in use, on line %u", other->name,
+                        other->line);
+}
+
+static bool parse_listen_address(struct reading *reading, struct listen *listen)
+{
     if (bide_address_parse(&listen->address, listen->name) != 0)
         return reading_fail(reading, reading->line, "'%s' is not an address such as 0.0.0.0:80",
                             listen->name);
     return true;
+}
+
+static bool read_listen(struct reading *reading)
+{
+    struct configuration *configuration = reading->configuration;
+    for (struct listen *other = configuration->listens; other != NULL; other = other->next) {
+        if (!is_unused(reading, other))
+            return false;
+    }
+    if (!is_unused(reading, configuration->status))
+        return false;
+    struct listen *listen = create_listen(reading);
+    *configuration->last_listen = listen;
+    configuration->last_listen = &listen->next;
+    reading->listen = listen;
+    reading->backend = NULL;
+    return parse_listen_address(reading, listen);
 }
 
 static bool read_backend(struct reading *reading)
@@ -77,6 +96,19 @@ static bool read_log(struct reading *reading)
     free(reading->configuration->log);
     reading->configuration->log = reading_copy(reading->words[1]);
     return true;
+}
+
+static bool read_status(struct reading *reading)
+{
+    enum { MAX_STATUS_CONNECTIONS = 64 };
+    struct configuration *configuration = reading->configuration;
+    if (configuration->status != NULL)
+        return reading_fail(reading, reading->line, "'status' is already set, on line %u",
+                            configuration->status->line);
+    configuration->status = create_listen(reading);
+    configuration->status->mode = MODE_STATUS;
+    configuration->status->max_connections = MAX_STATUS_CONNECTIONS;
+    return parse_listen_address(reading, configuration->status);
 }
 
 static bool read_max_connections(struct reading *reading)
@@ -441,6 +473,7 @@ static const struct directive directives[] = {
     {"max-connections", GLOBAL | LISTEN, 1, 1, read_max_connections, "N"},
     {"shutdown-timeout", GLOBAL, 1, 1, read_shutdown_timeout, "TIME"},
     {"splice", GLOBAL, 1, 1, read_splice, "on or off"},
+    {"status", GLOBAL, 1, 1, read_status, "ADDRESS"},
     {"mode", LISTEN, 1, 1, read_mode, "tcp or http"},
     {"to", LISTEN, 1, 1, read_to, "BACKEND"},
     {"route", LISTEN, 2, 2, read_route, "[HOST][/PREFIX] BACKEND"},

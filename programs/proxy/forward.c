@@ -24,6 +24,7 @@
 #include "forward.h"
 #include "fields.h"
 #include "proxy_header.h"
+#include "status.h"
 
 #include <bide/coroutine.h>
 #include <bide/sleep.h>
@@ -590,6 +591,8 @@ void forward_ended(bide_http_exchange *exchange, int error)
                          : error < 0 && self->backend != NULL ? session_reason(error)
                                                               : "";
     forward_add_counts(self);
+    if (self->last != NULL && error != -ECONNRESET)
+        status_count_response(self->last, exchange->status, forward_now(self) - self->started_at);
     if (!log_is_on(log))
         return;
     log_line(log, "http %s %s %s/%s \"%s %.*s\" %d in=%llu out=%llu total=%.1fms retries=%u%s%s",

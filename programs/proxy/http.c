@@ -1,6 +1,7 @@
 /* Mode http: the HTTP server of each listener, and its connections. Runs on the program's loop. */
 #include "http.h"
 #include "forward.h"
+#include "status.h"
 
 #include <bide/loop.h>
 
@@ -8,7 +9,7 @@
 
 int http_init(struct listen *listen)
 {
-    if (listen->mode != MODE_HTTP || listen->web != NULL)
+    if (listen->mode == MODE_TCP || listen->web != NULL)
         return 0;
     bide_http_options options = {
         .handler = {&forward_body, sizeof(struct forward)},
@@ -22,9 +23,12 @@ int http_init(struct listen *listen)
         .body_idle_timeout = listen->idle_timeout,
         .keepalive_timeout = listen->idle_timeout,
         .request_timeout = BIDE_FOREVER,
-        .ended = forward_ended,
         .refused = forward_refused,
     };
+    if (listen->mode == MODE_STATUS)
+        options.handler = (bide_http_handler){&status_body, sizeof(struct status_page)};
+    else
+        options.ended = forward_ended;
     listen->web = malloc(sizeof *listen->web);
     int status =
         listen->web != NULL ? bide_http_server_init(&listen->web->server, &options) : -ENOMEM;

@@ -100,10 +100,11 @@ static void print_listener(const struct program *program, const struct listener 
     if (bide_local_address(&listener->server.listener, &address) != 0)
         return;
     bide_address_print(&address, text, sizeof text);
+    const char *what = listener->listen->mode == MODE_STATUS ? "status" : "listening";
     if (address.any.generic.sa_family == AF_UNIX)
-        printf("listening (%s) on %s\n", bide_loop_backend(program->loop).name, text);
+        printf("%s (%s) on %s\n", what, bide_loop_backend(program->loop).name, text);
     else
-        printf("listening (%s) on %s, port %u\n", bide_loop_backend(program->loop).name, text,
+        printf("%s (%s) on %s, port %u\n", what, bide_loop_backend(program->loop).name, text,
                (unsigned)bide_address_port(&address));
     fflush(stdout);
 }

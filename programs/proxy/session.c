@@ -51,7 +51,7 @@ const char *session_reason(int error)
 static bool needs_addresses(const struct session *self)
 {
     const struct listen *listen = self->listen;
-    return listen->mode == MODE_HTTP || listen->accepts_proxy ||
+    return listen->mode != MODE_TCP || listen->accepts_proxy ||
            listen->routes->backend->send_proxy != 0 || log_is_on(&self->program->log);
 }
 
@@ -85,7 +85,7 @@ static bool session_start(struct session *self, const bide_context *context)
     self->status = 0;
     self->endpoint.socket = &self->connection.socket;
     self->endpoint.stream = bide_socket_stream(&self->connection.socket);
-    self->program->statistics.connections++;
+    self->program->statistics.connections += self->listen->mode != MODE_STATUS;
     read_addresses(self);
     return self->listen->rate == 0 ||
            bide_token_bucket_try_take(&self->listener->bucket, context, 1);
@@ -184,7 +184,7 @@ static bide_awaiter *end_output(struct session *self)
 
 static bide_awaiter *run_mode(struct session *self)
 {
-    bool is_http = self->listen->mode == MODE_HTTP;
+    bool is_http = self->listen->mode != MODE_TCP;
     self->mode_memory = malloc(is_http ? http_size(self->listen) : sizeof(struct tcp));
     if (self->mode_memory == NULL)
         return bide_stream_ended(&self->last, -ENOMEM);

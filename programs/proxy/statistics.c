@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static const char *server_state(const struct upstream *server, uint64_t now)
+const char *statistics_state(const struct upstream *server, uint64_t now)
 {
     return server->is_down                 ? "down"
            : server->address_count == 0    ? "unknown"
@@ -16,7 +16,7 @@ static const char *server_state(const struct upstream *server, uint64_t now)
 static void print_server_statistics(const struct upstream *server, uint64_t now)
 {
     printf(" %s/%s=%s,live:%u,total:%" PRIu64 ",failed:%" PRIu64 ",in:%" PRIu64 ",out:%" PRIu64,
-           server->backend->name, server->name, server_state(server, now), server->live,
+           server->backend->name, server->name, statistics_state(server, now), server->live,
            server->total, server->failed, server->bytes_in, server->bytes_out);
 }
 

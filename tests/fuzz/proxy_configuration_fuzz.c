@@ -14,7 +14,7 @@ const char *const fuzz_words[] = {
     "forwarded standard\n", "max-body 100\n", "balance least-connections\n", "retries 2\n", "send-proxy v2\n", "fail 2 5s\n",
     "keep 3 1m\n", "check http /h every 5s rise 3\n", "check tcp fall 2 host a\n", "set-host a\n", "log off\n", "splice off\n",
     "max-connections 4\n", "shutdown-timeout 2h\n", "certificate a b\n", "tls verify off name x\n", "\"", "#", "\n", " ",
-    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", NULL};
+    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", "status 127.0.0.1:80\n", "status [::1]:9\n", NULL};
 
 enum { WORDS = 34, LINES = 600, GLOBAL_LINES = 1, LISTEN_LINES = 2, BACKEND_LINES = 4 };
 
@@ -178,6 +178,7 @@ static const struct directive {
     {"max-connections", GLOBAL_LINES | LISTEN_LINES, "n", 1, 1 << 20, {NULL}},
     {"shutdown-timeout", GLOBAL_LINES, "t", 0, 0, {NULL}},
     {"splice", GLOBAL_LINES, "o", 0, 0, {"on", "off"}},
+    {"status", GLOBAL_LINES, "a", 0, 0, {NULL}},
     {"mode", LISTEN_LINES, "o", 0, 0, {"tcp", "http"}},
     {"to", LISTEN_LINES, "w", 0, 0, {NULL}},
     {"route", LISTEN_LINES, "ww", 0, 0, {NULL}},
@@ -289,6 +290,19 @@ static bool is_good_listen(int section)
     return routes != 0 && (is_http || (routes == 1 && !has_rules));
 }
 
+/* Of the lines before `i`, another has the address of the status page, or is about it, too. */
+static bool is_status_again(int i)
+{
+    bool is_status = is_named(&lines[i], "status");
+    for (int before = 0; before < i; before++) {
+        bool was_status = is_named(&lines[before], "status");
+        if (was_status && (is_status || (is_named(&lines[i], "listen") &&
+                                         strcmp(lines[before].words[1], lines[i].words[1]) == 0)))
+            return true;
+    }
+    return false;
+}
+
 /* Each line is right, names are unique, and each section has what it needs. */
 static bool second_read(void)
 {
@@ -298,6 +312,8 @@ static bool second_read(void)
         lines[i].section = section;
         lines[i].number = number;
         if (!split_line(&lines[i], texts[i]) || (lines[i].count != 0 && !is_directive(&lines[i])))
+            return false;
+        if (is_status_again(i))
             return false;
         bool is_listen = is_named(&lines[i], "listen");
         if (!is_listen && !is_named(&lines[i], "backend"))

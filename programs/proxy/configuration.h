@@ -154,6 +154,7 @@ struct listen {
     uint64_t max_body;    /* of a request; 0: no limit */
     struct web *web;      /* mode http: the HTTP server (http.c) */
     uint64_t rate, burst; /* connections per second, and in a burst; 0: no limit */
+    uint64_t client_rate, client_burst; /* the same of each client; in mode http, requests */
     struct certificate *certificates, **last_certificate;
     char *key_log; /* NULL: none */
     struct bide_tls_config *tls;

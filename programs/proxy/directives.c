@@ -212,6 +212,17 @@ static bool read_rate(struct reading *reading)
            reading_number(reading, reading->words[2], 1, 1000000000, &listen->burst);
 }
 
+static bool read_client_rate(struct reading *reading)
+{
+    enum { MAX_CLIENT_RATE = 1000000 }; /* (times are nanoseconds) */
+    struct listen *listen = reading->listen;
+    if (!reading_number(reading, reading->words[1], 1, MAX_CLIENT_RATE, &listen->client_rate))
+        return false;
+    listen->client_burst = listen->client_rate;
+    return reading->count < 3 ||
+           reading_number(reading, reading->words[2], 1, MAX_CLIENT_RATE, &listen->client_burst);
+}
+
 static bool read_certificate(struct reading *reading)
 {
     struct certificate *certificate = reading_allocate(sizeof *certificate);
@@ -481,6 +492,7 @@ static const struct directive directives[] = {
     {"idle-timeout", LISTEN, 1, 1, read_idle_timeout, "TIME"},
     {"header-timeout", LISTEN, 1, 1, read_header_timeout, "TIME"},
     {"rate", LISTEN, 1, 2, read_rate, "CONNECTIONS-A-SECOND [AT-ONCE]"},
+    {"client-rate", LISTEN, 1, 2, read_client_rate, "REQUESTS-A-SECOND [AT-ONCE]"},
     {"forwarded", LISTEN, 1, 1, read_forwarded, "x-forwarded, standard or off"},
     {"max-body", LISTEN, 1, 1, read_max_body, "BYTES"},
     {"certificate", LISTEN, 1, 2, read_certificate, "FILE [KEY-FILE]"},

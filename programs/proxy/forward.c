@@ -36,7 +36,8 @@
 
 enum { MAX_STALE = MAX_POOL_CONNECTIONS, MAX_FREE_SCRATCH = 512 };
 
-#define CONTINUE_TIMEOUT UINT64_C(1000000000)
+#define SECOND           UINT64_C(1000000000) /* nanoseconds */
+#define CONTINUE_TIMEOUT SECOND
 
 static uint64_t forward_now(const struct forward *self)
 {
@@ -169,6 +170,29 @@ static bide_awaiter *reject_request(struct forward *self)
     (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
     return bide_http_respond(&self->exchange, is_large ? large : bad,
                              (is_large ? sizeof large : sizeof bad) - 1);
+}
+
+/* The nanoseconds until the client may send its next request; 0: it may send this one. */
+static uint64_t wait_of_client(const struct forward *self)
+{
+    const struct session *session = self->session;
+    const struct listen *listen = session->listen;
+    return listen->client_rate == 0
+               ? 0
+               : clients_take(session->listener->clients, &session->client, listen->client_rate,
+                              listen->client_burst, self->started_at);
+}
+
+static bide_awaiter *reject_rate(struct forward *self, uint64_t wait)
+{
+    static const char text[] = "429 Too Many Requests\n";
+    char seconds[24];
+    (void)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)((wait - 1) / SECOND + 1));
+    self->session->program->statistics.limited++;
+    self->exchange.status = 429;
+    (void)bide_http_add(&self->exchange, "Retry-After", seconds);
+    (void)bide_http_add(&self->exchange, "Content-Type", "text/plain; charset=utf-8");
+    return bide_http_respond(&self->exchange, text, sizeof text - 1);
 }
 
 /* ---- A connection ---- */
@@ -494,6 +518,11 @@ bide_declared_coroutine(forward_body)
 {
     bide_begin(forward_body, struct forward * self);
     forward_init(self);
+    uint64_t wait = wait_of_client(self);
+    if (wait != 0) {
+        bide_try(reject_rate(self, wait));
+        bide_return(0);
+    }
     if (self->exchange.request.method == BIDE_HTTP_CONNECT) {
         bide_try(reject_tunnel(self));
         bide_return(0);

@@ -44,6 +44,13 @@ static void set_configuration(struct listener *listener, struct configuration *c
     if (listen->rate != 0)
         (void)bide_token_bucket_init(&listener->bucket, listen->rate, UINT64_C(1000000000),
                                      listen->burst);
+    if (listen->client_rate != 0 && listener->clients == NULL) {
+        listener->clients = clients_create();
+        if (listener->clients == NULL) { /* (as reading_allocate) */
+            fputs("proxy: out of memory\n", stderr);
+            exit(1);
+        }
+    }
 }
 
 static struct listener *find_listener(struct program *program, const char *name)
@@ -80,6 +87,7 @@ static void free_listener(struct listener *listener)
     *link = listener->next;
     bide_close(&listener->server.listener);
     configuration_release(listener->configuration);
+    free(listener->clients);
     free(listener);
 }
 

@@ -12,6 +12,7 @@
 
 #include "../common/confine.h"
 #include "configuration.h"
+#include "clients.h"
 #include "log.h"
 #include "../common/server_signals.h"
 
@@ -32,6 +33,7 @@ struct listener {
     struct listen *listen;
     bide_server server;
     bide_token_bucket bucket;
+    struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
     bide_branch branch;
     bool is_shutting_down;
 };
@@ -40,6 +42,7 @@ struct statistics {
     uint64_t connections; /* accepted */
     uint64_t rejected;    /* for their rate, or a bad or missing header */
     uint64_t failed;      /* for which no server was found */
+    uint64_t limited;     /* connections, or HTTP requests, beyond the rate of their client */
     uint64_t requests;    /* HTTP requests */
     uint64_t retries;
     uint64_t bytes_in, bytes_out; /* from clients, and to them */

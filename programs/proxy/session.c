@@ -51,7 +51,7 @@ const char *session_reason(int error)
 static bool needs_addresses(const struct session *self)
 {
     const struct listen *listen = self->listen;
-    return listen->mode != MODE_TCP || listen->accepts_proxy ||
+    return listen->mode != MODE_TCP || listen->accepts_proxy || listen->client_rate != 0 ||
            listen->routes->backend->send_proxy != 0 || log_is_on(&self->program->log);
 }
 
@@ -97,6 +97,15 @@ static void reject_connection(struct session *self, const char *why)
     self->program->statistics.rejected++;
     log_line(&self->program->log, "rejected %s %s %s", session_client(self, client),
              self->listen->name, why);
+}
+
+/* Mode tcp: returns true if the connection exceeds the rate of its client. */
+static bool exceeds_client_rate(struct session *self, const bide_context *context)
+{
+    const struct listen *listen = self->listen;
+    return listen->mode == MODE_TCP && listen->client_rate != 0 &&
+           clients_take(self->listener->clients, &self->client, listen->client_rate,
+                        listen->client_burst, bide_now(context)) != 0;
 }
 
 /* ---- The PROXY protocol ---- */
@@ -215,6 +224,11 @@ bide_declared_coroutine(session_body)
                               self->status == -EPROTO ? "bad PROXY header" : "no PROXY header");
             bide_return(0);
         }
+    }
+    if (exceeds_client_rate(self, bide_this_context())) {
+        self->program->statistics.limited++;
+        reject_connection(self, "client rate exceeded");
+        bide_return(0);
     }
     if (self->listen->tls != NULL) {
         bide_await_status(self->status, accept_tls(self));

@@ -239,6 +239,9 @@ static void print_metrics(FILE *file, const struct program *program)
     print_total(file, "rejected_total", "Connections that were rejected.", statistics->rejected);
     print_total(file, "failed_total", "Connections for which no server was found.",
                 statistics->failed);
+    print_total(file, "limited_total",
+                "Connections, or HTTP requests, beyond the rate of their client.",
+                statistics->limited);
     print_total(file, "requests_total", "HTTP requests.", statistics->requests);
     print_total(file, "retries_total", "Retries with another server.", statistics->retries);
     print_total(file, "bytes_in_total", "Bytes from clients.", statistics->bytes_in);

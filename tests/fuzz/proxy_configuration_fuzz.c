@@ -14,7 +14,7 @@ const char *const fuzz_words[] = {
     "forwarded standard\n", "max-body 100\n", "balance least-connections\n", "retries 2\n", "send-proxy v2\n", "fail 2 5s\n",
     "keep 3 1m\n", "check http /h every 5s rise 3\n", "check tcp fall 2 host a\n", "set-host a\n", "log off\n", "splice off\n",
     "max-connections 4\n", "shutdown-timeout 2h\n", "certificate a b\n", "tls verify off name x\n", "\"", "#", "\n", " ",
-    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", "status 127.0.0.1:80\n", "status [::1]:9\n", NULL};
+    "connect-timeout 1ms\n", "response-timeout 3\n", "header-timeout 10s\n", "status 127.0.0.1:80\n", "status [::1]:9\n", "client-rate 7 9\n", NULL};
 
 enum { WORDS = 34, LINES = 600, GLOBAL_LINES = 1, LISTEN_LINES = 2, BACKEND_LINES = 4 };
 
@@ -186,6 +186,7 @@ static const struct directive {
     {"idle-timeout", LISTEN_LINES, "t", 0, 0, {NULL}},
     {"header-timeout", LISTEN_LINES, "t", 0, 0, {NULL}},
     {"rate", LISTEN_LINES, "n(n", 1, 1000000000, {NULL}},
+    {"client-rate", LISTEN_LINES, "n(n", 1, 1000000, {NULL}},
     {"forwarded", LISTEN_LINES, "o", 0, 0, {"x-forwarded", "standard", "off"}},
     {"max-body", LISTEN_LINES, "n", 1, 1ull << 50, {NULL}},
     {"balance", BACKEND_LINES, "o", 0, 0, {"round-robin", "least-connections"}},

@@ -216,5 +216,77 @@ def connections_are_counted_in_mode_tcp():
         equal(found[of(server.name, "response_seconds_count")], 0)
 
 
+# ---- Rates of clients ----
+
+
+def proxied(source, family="TCP4"):
+    """A header of the PROXY protocol, with the client's address."""
+    return f"PROXY {family} {source} {'127.0.0.1' if family == 'TCP4' else '::1'} 1000 80\r\n".encode()
+
+
+def responses(proxy, count, header=b""):
+    """The statuses of as many pipelined requests, and all that was received."""
+    with proxy.client() as client:
+        client.sendall(header + b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * (count - 1) +
+                       b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        text = read_all(client).decode()
+    return [int(status) for status in re.findall(r"HTTP/1\.1 (\d+) ", text)], text
+
+
+def a_client_beyond_its_rate_gets_a_429():
+    many = 40  # (more than one each second, on any machine)
+    with Server(page_server()) as server:
+        with Proxy(text_of(server, "client-rate 1 3")) as proxy:
+            page = status_of(proxy)
+            statuses, text = responses(proxy, many, proxied("10.0.0.1"))
+            equal(len(statuses), many)
+            equal(statuses[:3], [200, 200, 200])
+            check(429 in statuses and set(statuses) == {200, 429}, statuses)
+            waits = re.findall(r"Retry-After: (\d+)\r\n", text)
+            equal(len(waits), statuses.count(429))
+            equal(set(waits), {"1"})
+            found = until(page, lambda all: all["bide_proxy_limited_total"] == len(waits))
+            equal(found[of(server.name, "responses_total", ',code="4xx"')], 0, "they are not the server's")
+            equal(responses(proxy, 3, proxied("10.0.0.2"))[0], [200, 200, 200], "another client has tokens")
+            # a reload keeps the buckets
+            proxy.configure(text_of(server, "client-rate 1 2"))
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect("the configuration was reloaded")
+            check(429 in responses(proxy, many, proxied("10.0.0.1"))[0])
+            proxy.configure(text_of(server, ""))
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect("the configuration was reloaded")
+            equal(responses(proxy, many, proxied("10.0.0.1"))[0], [200] * many, "there is no limit any more")
+
+
+def text_of(server, limit):
+    return configuration(server.name).replace("mode http", f"mode http\n{limit}\naccept-proxy")
+
+
+def connections_beyond_the_rate_are_closed_in_mode_tcp():
+    many = 40
+    with Server(greeter("good")) as server:
+        text = configuration(server.name, mode="tcp").replace("mode tcp", "mode tcp\nclient-rate 1 2\naccept-proxy")
+        with Proxy(text) as proxy:
+            page = status_of(proxy)
+
+            def connect(header):
+                with proxy.client() as client:
+                    client.sendall(header)
+                    try:
+                        return read_all(client)
+                    except ConnectionResetError:
+                        return b""
+
+            for header in (proxied("10.0.0.1"), proxied("2001:db8::1", "TCP6")):
+                equal([connect(header), connect(header)], [b"good"] * 2)
+            # of IPv6, the first 64 bits count
+            got = [connect(proxied(f"2001:db8::{i + 2:x}", "TCP6")) for i in range(many)]
+            check(b"" in got and set(got) <= {b"", b"good"}, got)
+            equal(connect(proxied("2001:db8:0:1::1", "TCP6")), b"good")
+            found = until(page, lambda all: all["bide_proxy_limited_total"] == got.count(b""))
+            equal(found["bide_proxy_rejected_total"], got.count(b""))
+
+
 if __name__ == "__main__":
     run(tests_of(globals()), sys.argv[1:])

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "confine.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -299,6 +300,27 @@ void confine_allow_replaced(struct confine *confine, const char *path, unsigned 
     if (target != NULL)
         allow_directory_of(confine, target, access);
     free(target);
+}
+
+void confine_allow_links(struct confine *confine, const char *path, unsigned access)
+{
+    char name[PATH_MAX];
+    if (confine->mode == CONFINE_OFF)
+        return;
+    confine_allow(confine, path, access);
+    DIR *directory = opendir(path);
+    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
+        int size = snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        char *target = (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) && size > 0 &&
+                               (size_t)size < sizeof name
+                           ? realpath(name, NULL)
+                           : NULL;
+        if (target != NULL)
+            allow_directory_of(confine, target, access);
+        free(target);
+    }
+    if (directory != NULL)
+        closedir(directory);
 }
 
 /* The usual place of a monitor's socket (bide/monitor.h), for the user that the program will be. */

@@ -101,6 +101,12 @@ void confine_allow(struct confine *confine, const char *path, unsigned access);
 void confine_allow_replaced(struct confine *confine, const char *path, unsigned access);
 
 /*
+ * Allows what is below a directory, and the directories of the files that its symbolic links lead to, as of
+ * certificate authorities. Links inside of its subdirectories are not followed.
+ */
+void confine_allow_links(struct confine *confine, const char *path, unsigned access);
+
+/*
  * Allows the socket of a monitor (monitoring.h), and the names of threads. Creates the directory of the
  * usual place, for the user that the program will be. `socket` is the value of --monitor; with NULL it
  * does nothing.

@@ -151,9 +151,9 @@ struct listen {
     uint64_t idle_timeout;
     uint64_t header_timeout;
     enum forwarded forwarded;
-    uint64_t max_body;    /* of a request; 0: no limit */
-    struct web *web;      /* mode http: the HTTP server (http.c) */
-    uint64_t rate, burst; /* connections per second, and in a burst; 0: no limit */
+    uint64_t max_body;                  /* of a request; 0: no limit */
+    struct web *web;                    /* mode http: the HTTP server (http.c) */
+    uint64_t rate, burst;               /* connections per second, and in a burst; 0: no limit */
     uint64_t client_rate, client_burst; /* the same of each client; in mode http, requests */
     struct certificate *certificates, **last_certificate;
     char *key_log; /* NULL: none */

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { BACKLOG = 4096, MAX_BUFFERS = 32768 };
 
@@ -254,6 +255,33 @@ static void allow_files(struct confine *confine, const struct configuration *con
     }
 }
 
+/*
+ * Files of the system that are often symbolic links to other directories: of names, and of certificate
+ * authorities, which the environment may name too.
+ */
+static void allow_system_links(struct confine *confine)
+{
+    static const char *const files[] = {
+        "/etc/resolv.conf",      "/etc/hosts",    "/etc/nsswitch.conf", "/etc/host.conf",
+        "/etc/gai.conf",         "/etc/services", "/etc/ssl/cert.pem",  "/usr/lib/ssl/cert.pem",
+        "/etc/pki/tls/cert.pem",
+    };
+    static const char *const directories[] = {"/etc/ssl/certs", "/usr/lib/ssl/certs",
+                                              "/etc/pki/tls/certs"};
+    const char *file = secure_getenv("SSL_CERT_FILE");
+    const char *directory = secure_getenv("SSL_CERT_DIR");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        if (access(files[i], F_OK) == 0)
+            confine_allow_replaced(confine, files[i], CONFINE_READ);
+    }
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
+        confine_allow_links(confine, directories[i], CONFINE_READ);
+    if (file != NULL && file[0] != '\0')
+        confine_allow_replaced(confine, file, CONFINE_READ);
+    if (directory != NULL && directory[0] != '\0')
+        confine_allow_links(confine, directory, CONFINE_READ);
+}
+
 /* Limits the files, with the first configuration as self->next, before any other thread exists. */
 static void confine_files(struct program *program)
 {
@@ -262,6 +290,7 @@ static void confine_files(struct program *program)
     struct confine *confine = program->confine;
     for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
         confine_allow(confine, system[i], CONFINE_READ);
+    allow_system_links(confine);
     if (program->file != NULL)
         confine_allow_replaced(confine, program->file, CONFINE_READ);
     allow_files(confine, program->next);

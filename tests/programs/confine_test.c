@@ -212,6 +212,25 @@ static int files_that_are_replaced(void)
            expect(open("/dev/full", O_RDONLY | O_CLOEXEC), EACCES) | expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
 }
 
+/* `inside` has a link to a file of `outside`. */
+static int files_that_links_lead_to(void)
+{
+    confine_init(&confine, "confine");
+    confine.mode = CONFINE_ON;
+    confine_allow_links(&confine, inside, CONFINE_READ);
+    confine_allow_links(&confine, "/there/is/no/such/directory", CONFINE_READ);
+    confine_limit_files(&confine, 0);
+    return expect(open_in(inside, "file", O_RDONLY), 0) | expect(open_in(inside, "link", O_RDONLY), 0) |
+           expect(open_in(outside, "file", O_RDONLY), 0) | expect(open_in(outside, "file", O_WRONLY), EACCES) |
+           expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
+}
+
+static int files_that_links_do_not_lead_to(void)
+{
+    begin_files(CONFINE_READ, 0);
+    return expect(open_in(inside, "link", O_RDONLY), EACCES);
+}
+
 /* As /dev/stdout may be: it has no directory, and can be opened again. */
 static int a_pipe_is_opened_again(void)
 {
@@ -282,6 +301,14 @@ static void a_file_may_be_replaced_by_another_of_its_name(void **state)
     (void)state;
     skip_without_landlock();
     assert_int_equal(in_a_child(files_that_are_replaced), 0);
+}
+
+static void links_of_a_directory_may_be_followed(void **state)
+{
+    (void)state;
+    skip_without_landlock();
+    assert_int_equal(in_a_child(files_that_links_lead_to), 0);
+    assert_int_equal(in_a_child(files_that_links_do_not_lead_to), 0);
 }
 
 static void a_pipe_can_be_allowed(void **state)
@@ -724,6 +751,7 @@ int main(void)
         cmocka_unit_test(opens_only_files_below_what_it_is_given),
         cmocka_unit_test(writes_only_where_it_may),
         cmocka_unit_test(a_file_may_be_replaced_by_another_of_its_name),
+        cmocka_unit_test(links_of_a_directory_may_be_followed),
         cmocka_unit_test(a_pipe_can_be_allowed),
         cmocka_unit_test(files_of_a_directory_count_once),
         cmocka_unit_test(is_left_as_it_is_when_off),

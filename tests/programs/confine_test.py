@@ -26,9 +26,9 @@ class Refused(Exception):
 
 
 class Server:
-    def __init__(self, name, options, back_end):
+    def __init__(self, name, options, back_end, prefix=()):
         self.name = name
-        self.process = subprocess.Popen([servers[name], *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([*prefix, servers[name], *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=dict(os.environ, BIDE_IO=back_end))
         self.out, self.err = Lines(self.process.stdout), Lines(self.process.stderr)
         line = self.out.next()
@@ -270,6 +270,43 @@ def a_reload_is_confined(directory):
             shutil.rmtree(elsewhere)
 
 
+def other_etc(directory):
+    """A directory to be mounted at /etc, whose files of names are links to another directory."""
+    etc, elsewhere = directory + "/etc", directory + "/elsewhere"
+    os.mkdir(etc)
+    os.mkdir(elsewhere)
+    for name in ("nsswitch.conf", "ld.so.cache", "passwd", "group"):
+        if os.path.exists("/etc/" + name):
+            shutil.copy("/etc/" + name, etc)
+    for name, text in (("hosts", "127.0.0.1 elsewhere.test\n"), ("resolv.conf", "nameserver 127.0.0.1\n")):
+        with open(f"{elsewhere}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+        os.symlink(f"{elsewhere}/{name}", f"{etc}/{name}")
+    return etc
+
+
+@with_directory
+def names_are_found_where_links_of_etc_lead(directory):
+    if reason := unless(absent("proxy", "httpd"), lacks()):
+        return reason
+    mount = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', other_etc(directory)]
+    try:
+        done = subprocess.run([*mount, "cat", "/etc/hosts"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+    except FileNotFoundError:
+        return "unshare is not installed"
+    if "elsewhere.test" not in done.stdout:
+        return "the test cannot mount at /etc"
+    with Server("httpd", ["--confine", "on", directory], "epoll") as behind:
+        options = ["--confine", "on", "--log", "stderr", "--server", f"elsewhere.test:{behind.port}"]
+        for back_end in BACK_ENDS:
+            with Server("proxy", options, back_end, mount) as proxy:
+                proxy.err.expect("elsewhere.test.* is resolved$")
+                check(b"a page" in proxy.ask(REQUEST), back_end)
+                check_confined(proxy)
+    return None
+
+
 def wrong_options_are_refused():
     for name, program in servers.items():
         rest = {"httpd": ["/"], "proxy": ["--server", "127.0.0.1:1"]}.get(name, [])
@@ -283,4 +320,4 @@ def wrong_options_are_refused():
 
 sys.exit(run([httpd_is_confined, kv_is_confined, chat_is_confined, proxy_is_confined,
               a_file_of_root_is_not_served_as_another_user, nothing_is_left_of_root, files_are_looked_up_in_the_new_root,
-              a_reload_is_confined, wrong_options_are_refused], []))
+              a_reload_is_confined, names_are_found_where_links_of_etc_lead, wrong_options_are_refused], []))

@@ -170,6 +170,42 @@ def servers_have_tls_and_are_verified():
     return None
 
 
+def authorities_may_be_links_to_elsewhere():
+    """A confined proxy looks them up when a server's certificate is verified; its files are elsewhere than it was told."""
+    if why := without_tls():
+        return why
+    with Authority() as authority, Authority() as other, tempfile.TemporaryDirectory(prefix="proxy-test-") as links:
+        chain, key = authority.issue("server", "DNS:localhost,IP:127.0.0.1")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key)
+
+        def secure(connection):
+            with context.wrap_socket(connection, server_side=True) as stream:
+                named("inside")(stream)
+
+        number = subprocess.run(["openssl", "x509", "-in", authority.path("ca.pem"), "-noout", "-hash"], capture_output=True,
+                                text=True, check=True).stdout.strip()
+        with Server(secure) as server:
+            text = configuration(f"localhost:{server.port}", backend="tls")
+            for target, variable, status in ((authority, "SSL_CERT_DIR", 200), (authority, "SSL_CERT_FILE", 200),
+                                             (other, "SSL_CERT_DIR", 502)):
+                link = f"{links}/{number}.0"
+                os.symlink(target.path("ca.pem"), link)
+                environment = {"SSL_CERT_DIR": "/nowhere", "SSL_CERT_FILE": "/nowhere"}
+                environment[variable] = links if variable == "SSL_CERT_DIR" else link
+                with Proxy(text, environment=environment) as proxy:
+                    proxy.out.expect("is resolved")
+                    with proxy.client() as client:
+                        equal(status_of(get(client)), status, variable)
+                    proxy.configure(text + "# changed\n")
+                    proxy.signal(signal.SIGHUP)
+                    proxy.out.expect("the configuration was reloaded")
+                    with proxy.client() as client:
+                        equal(status_of(get(client)), status, variable)
+                os.unlink(link)
+    return None
+
+
 def tcp_has_tls_on_both_sides():
     if why := without_tls():
         return why

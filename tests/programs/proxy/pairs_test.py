@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""All pairs of the proxy's directives: pairs_test.py PROGRAM [TEST...].
+
+Each configuration has a value for each directive, and together they have each pair of values of any two directives. Each is
+accepted, and serves: as it is, and after a reload from the configuration before it. Prints TAP and the seed (BIDE_SEED).
+"""
+
+import itertools
+import os
+import random
+import signal
+import socket
+import ssl
+import sys
+
+from harness import PATIENCE, Proxy, Server, check, equal, run, tests_of
+from http_messages import Message, named, status_of
+from tls_test import Authority, without_tls
+
+# The values of each directive: lines of a section; "" leaves it out.
+GLOBAL = {"log": ["", "log off", "log stderr"], "max-connections": ["", "max-connections 50"],
+          "shutdown-timeout": ["", "shutdown-timeout 2s"], "splice": ["", "splice off"],
+          "status": ["", "status 127.0.0.3:0"]}
+LISTEN = {"mode": ["", "mode tcp", "mode http"], "route": ["to web", "route / web"], "accept-proxy": ["", "accept-proxy",
+          "accept-proxy 127.0.0.0/8"], "of the listener": ["", "max-connections 20"], "idle-timeout": ["", "idle-timeout 50s"],
+          "header-timeout": ["", "header-timeout 40s"], "rate": ["", "rate 1000", "rate 500 700"],
+          "client-rate": ["", "client-rate 1000", "client-rate 500 700"],
+          "forwarded": ["", "forwarded standard", "forwarded off"], "max-body": ["", "max-body 1000"],
+          "certificate": ["", "certificate {chain} {key}"]}
+BACKEND = {"balance": ["", "balance least-connections"], "server": ["server {plain}", "server {plain} weight 3 max 9"],
+           "connect-timeout": ["", "connect-timeout 30s"], "response-timeout": ["", "response-timeout 35s"],
+           "retries": ["", "retries 0"], "send-proxy": ["", "send-proxy v1", "send-proxy v2"], "fail": ["", "fail 0", "fail 5 1s"],
+           "keep": ["", "keep 0", "keep 5 10s"], "check": ["", "check tcp every 10s", "check http /health every 10s host a"],
+           "tls": ["", "tls authorities {authorities} name localhost", "tls verify off"],
+           "set-host": ["", "set-host inside.test"]}
+SECTIONS = (GLOBAL, LISTEN, BACKEND)
+VALUES = {name: values for section in SECTIONS for name, values in section.items()}
+
+
+def is_valid(row):
+    """A TCP listener takes only `to`, and a certificate of the environment needs TLS in the proxy."""
+    return not (row["mode"] != "mode http" and row["route"].startswith("route"))
+
+
+def rows_of(draw):
+    """Rows with a value for each directive, until all pairs that are valid are in one of them."""
+    names = list(VALUES)
+    missing = {((one, first), (other, second)) for one, other in itertools.combinations(names, 2)
+               for first in VALUES[one] for second in VALUES[other]
+               if not ({one, other} == {"mode", "route"} and not is_valid({one: first, other: second}))}
+    while missing:
+        best, covered = None, set()
+        for _ in range(20):
+            (one, first), (other, second) = draw.choice(sorted(missing))
+            row = {name: draw.choice(VALUES[name]) for name in names}
+            row[one], row[other] = first, second
+            if not is_valid(row):
+                if "mode" in (one, other) and row["mode"] != "mode http":
+                    row["route"] = "to web"
+                else:
+                    row["mode"] = "mode http"
+            pairs = set(itertools.combinations([(name, row[name]) for name in names], 2)) & missing
+            if best is None or len(pairs) > len(covered):
+                best, covered = row, pairs
+        missing -= covered
+        if covered:
+            yield best
+
+
+def text_of(row, **names):
+    def lines(section):
+        return "".join(row[name] + "\n" for name in section if row[name])
+    return f"{lines(GLOBAL)}listen 127.0.0.1:0\n{lines(LISTEN)}backend web\n{lines(BACKEND)}".format(**names)
+
+
+class Behind:
+    """A server that takes requests with and without TLS and headers of the PROXY protocol, as a row says."""
+
+    def __init__(self, context):
+        self.context = context
+        self.row = None
+        self.server = Server(self.serve)
+
+    def serve(self, connection):
+        row = self.row
+        if row["send-proxy"] == "send-proxy v1":
+            while not self.read(connection, 1).endswith(b"\n"):
+                pass
+        elif row["send-proxy"]:
+            self.read(connection, int.from_bytes(self.read(connection, 16)[14:], "big"))
+        if row["tls"]:
+            with self.context.wrap_socket(connection, server_side=True) as inner:
+                named("good")(inner)
+        else:
+            named("good")(connection)
+
+    @staticmethod
+    def read(connection, size):
+        data = b""
+        while len(data) < size:
+            piece = connection.recv(size - len(data))
+            if not piece:
+                raise OSError("the end")
+            data += piece
+        return data
+
+
+def serves(proxy, row, authority):
+    client = socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE)
+    with client:
+        if row["accept-proxy"]:
+            client.sendall(b"PROXY TCP4 10.0.0.1 10.0.0.2 1000 80\r\n")
+        stream = authority.context.wrap_socket(client, server_hostname="localhost") if row["certificate"] else client
+        stream.sendall(b"POST /page HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody")
+        answer = Message(stream)
+    equal((status_of(answer), answer.body), (200, b"good"))
+
+
+def has_each_pair():
+    seed = int(os.environ.get("BIDE_SEED", "0") or 0) or random.SystemRandom().randrange(1, 1 << 31)
+    print(f"# BIDE_SEED={seed}", flush=True)
+    rows = list(rows_of(random.Random(seed)))
+    if why := without_tls():
+        return why
+    with Authority() as authority:
+        chain, key = authority.issue("server", "DNS:localhost,IP:127.0.0.1")
+        authority.context = ssl.create_default_context(cafile=authority.path("ca.pem"))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(chain, key)
+        behind = Behind(context)
+        names = {"chain": chain, "key": key, "authorities": authority.path("ca.pem"), "plain": behind.server.name}
+        with behind.server:
+            for number, row in enumerate(rows):
+                behind.row = row
+                try:
+                    with Proxy(text_of(row, **names)) as proxy:
+                        serves(proxy, row, authority)
+                        behind.row = row = rows[number - 1]
+                        proxy.configure(text_of(row, **names))
+                        proxy.signal(signal.SIGHUP)
+                        proxy.statistics()
+                        serves(proxy, row, authority)
+                        check(not [line for line in proxy.err.seen if "certificate" in line], proxy.err.seen)
+                except BaseException:
+                    sys.stderr.write(f"row {number}:\n{text_of(row, **names)}\n")
+                    raise
+    return None
+
+
+def every_directive_has_its_values():
+    """What the man page describes is in the table above."""
+    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../programs/proxy/bide-proxy.1")
+    with open(page, encoding="utf-8") as file:
+        text = file.read().replace("\\-", "-")
+    text = text[text.index(".SH CONFIGURATION"):text.index(".SH SIGNALS")]
+    described = {line.split()[1].strip('"') for line in text.splitlines() if line.startswith((".BI ", ".BR ")) and
+                 line.split()[1].strip('"') not in ("rise", "fall", "max")}
+    # (those that need an external file or a reader: http and tls tests have them)
+    equal(sorted(described - set(VALUES) - {"to", "ocsp", "key-log"}), [])
+
+
+if __name__ == "__main__":
+    run(tests_of(globals()), sys.argv[1:])

@@ -290,6 +290,33 @@ static void list_clients(struct client *client)
     buffer_free(&text);
 }
 
+/* CLIENT UNBLOCK id [TIMEOUT|ERROR] */
+static void unblock_client(struct client *client)
+{
+    bool is_error = client->request.count == 4 && bytes_are(client_argument(client, 3), "ERROR");
+    int64_t id;
+    if (client->request.count == 4 && !is_error &&
+        !bytes_are(client_argument(client, 3), "TIMEOUT")) {
+        REPLY(client, "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
+        return;
+    }
+    if (!argument_number(client, 2, &id))
+        return;
+    struct client *target = client->kv->clients;
+    for (; target != NULL && target->id != (uint64_t)id; client->kv->work++)
+        target = target->next;
+    if (target == NULL || !target->blocking.is_waiting) {
+        reply_number(client, 0);
+        return;
+    }
+    if (is_error)
+        REPLY(target, "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    else
+        reply_null_array(target);
+    blocking_end(target);
+    reply_number(client, 1);
+}
+
 void command_client(struct client *client)
 {
     struct bytes word = client_argument(client, 1);
@@ -311,6 +338,9 @@ void command_client(struct client *client)
             reply_nothing(client);
     } else if (bytes_are(word, "LIST")) {
         list_clients(client);
+    } else if (bytes_are(word, "UNBLOCK") &&
+               (client->request.count == 3 || client->request.count == 4)) {
+        unblock_client(client);
     } else if (bytes_are(word, "SETINFO") || bytes_are(word, "NO-EVICT")) {
         reply_ok(client);
     } else {
@@ -328,7 +358,8 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         text, size,
         "# Server\r\nredis_version:7.0.0\r\nserver_name:kv\r\nbide_version:%s\r\nio:%s\r\n"
         "process_id:%ld\r\ntcp_port:%u\r\nuptime_in_seconds:%lld\r\n\r\n"
-        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\ntotal_watched_keys:%zu\r\n\r\n"
+        "# Clients\r\nconnected_clients:%zu\r\nmaxclients:%zu\r\n"
+        "blocked_clients:%zu\r\ntotal_watched_keys:%zu\r\n\r\n"
         "# Persistence\r\nloading:0\r\nrdb_changes_since_last_save:%llu\r\n"
         "rdb_bgsave_in_progress:%d\r\nrdb_last_save_time:%lld\r\nrdb_last_bgsave_status:%s\r\n"
         "aof_enabled:%d\r\naof_last_write_status:%s\r\naof_rewrite_in_progress:%d\r\naof_current_"
@@ -342,14 +373,14 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
         (long long)(keys->now - kv->started) / 1000, kv->client_count, kv->options.clients,
-        kv->watching.keys.count, (unsigned long long)kv->changes, kv->is_saving,
-        (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
-        kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
-        (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
-        (unsigned long long)kv->connections, (unsigned long long)kv->commands,
-        (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
-        (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
-        (unsigned long long)kv->pubsub.cut_off,
+        kv->waiting.clients, kv->watching.keys.count, (unsigned long long)kv->changes,
+        kv->is_saving, (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err",
+        kv->journal.is_on, kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting,
+        (long long)kv->journal.size, (unsigned long long)kv->journal.groups,
+        (unsigned long long)kv->journal.syncs, (unsigned long long)kv->connections,
+        (unsigned long long)kv->commands, (unsigned long long)keys->expirations,
+        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
+        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
         (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
         (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
         keys->keys.expiry_count);

@@ -2,10 +2,12 @@
  * The coroutines of a client: receive requests, run them, send the replies; and the server of
  * connections. All run on the loop's thread.
  */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "tasks.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 enum {
@@ -50,6 +52,46 @@ async int settle_replies(struct journal *journal, struct buffer *out, struct buf
     return status;
 }
 
+/* ---- Waits for elements of keys ---- */
+
+/* Waits until the client waits no longer. */
+async int wait_until_served(struct client *client)
+{
+    struct blocking *blocking = &client->blocking;
+    uint64_t deadline = bide_now(bide_this_context()) + (uint64_t)blocking->timeout * 1000000;
+    int status = 0;
+    while (status == 0 && blocking->is_waiting) {
+        if (blocking->timeout == 0)
+            status = await bide_single_consumer_auto_event_wait(&blocking->served);
+        else
+            status = await bide_with_deadline(
+                deadline, bide_single_consumer_auto_event_wait(&blocking->served));
+    }
+    return status;
+}
+
+/* Waits until the client disconnects. Requests behind the present one stay in the socket. */
+async int wait_until_left(struct client *client)
+{
+    try await bide_poll(client->socket, POLLRDHUP);
+    return -EPIPE;
+}
+
+/* Waits as the request of BLPOP or the like has asked for. */
+async int wait_for_elements(struct client *client)
+{
+    client->control = CONTROL_NONE;
+    int status = await any(wait_until_served(client), wait_until_left(client));
+    if (client->blocking.is_waiting) { /* (otherwise its reply is there, whatever else has come) */
+        blocking_end(client);
+        if (status != -ETIMEDOUT)
+            return status;
+        reply_null_array(client);
+    }
+    client_end_request(client);
+    return 0;
+}
+
 /*
  * Runs the complete requests and sends the replies. Those of a subscriber are sent by its other
  * coroutine; with `until_subscribed`, that one does not run yet.
@@ -61,7 +103,7 @@ async int run_requests(struct client *client, bool until_subscribed)
     do {
         more = client_run(client);
         journal_wake_writer(journal);
-        if (client->control != CONTROL_NONE)
+        if (client->control == CONTROL_SAVE || client->control == CONTROL_STOP)
             await run_control_request(client);
         if (client->has_subscribed) {
             bide_single_consumer_auto_event_set(&client->messages);
@@ -73,6 +115,12 @@ async int run_requests(struct client *client, bool until_subscribed)
             try await bide_send(client->socket, client->out.data + client->out.begin,
                                 buffer_used(&client->out));
             buffer_clear(&client->out, RETAINED_CAPACITY);
+        }
+        if (client->control == CONTROL_REPEAT) {
+            client->control = CONTROL_NONE;
+            client->repeats_request = true;
+        } else if (client->control == CONTROL_WAIT) {
+            try await wait_for_elements(client);
         }
         if (client->work >= CLIENT_MAX_WORK) {
             client->work = 0;
@@ -189,6 +237,7 @@ static void client_init(struct client *client, bide_connection *connection)
                               .link = &kv->clients};
     bide_single_consumer_auto_event_init(&client->messages, false);
     bide_single_consumer_auto_event_init(&client->taken, false);
+    bide_single_consumer_auto_event_init(&client->blocking.served, false);
     if (client->next != NULL)
         client->next->link = &client->next;
     kv->clients = client;
@@ -215,6 +264,7 @@ static void reject_distant_client(struct client *client)
 
 static void client_destroy(struct client *client)
 {
+    blocking_end(client);
     pubsub_remove_client(client);
     transaction_clear(client);
     bide_assert(client->subscription_count == 0 && client->kv->client_count > 0);

@@ -7,6 +7,7 @@
 #ifndef KV_CLIENT_H
 #define KV_CLIENT_H
 
+#include "blocking.h"
 #include "request.h"
 #include "transaction.h"
 
@@ -22,8 +23,11 @@ enum {
     CLIENT_MAX_WORK = 8192
 };
 
-/* An action that a request leaves to its client's coroutine, because it takes time. */
-enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP };
+/*
+ * An action that a request leaves to its client's coroutine, because it takes time. CONTROL_REPEAT:
+ * send the replies, and then run the request again.
+ */
+enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_REPEAT };
 
 struct reply_range {
     size_t begin, end; /* from out.begin on */
@@ -38,6 +42,7 @@ struct client {
 
     struct buffer in;
     struct request request;
+    bool repeats_request; /* it is complete, and is to be run again */
     struct buffer out;
     struct buffer
         changes; /* struct reply_range of the replies in `out` that report changes of keys */
@@ -51,6 +56,7 @@ struct client {
     size_t sending;        /* bytes that a subscriber's other coroutine has taken from `out` */
 
     struct transaction transaction;
+    struct blocking blocking;
 
     struct subscription *subscriptions; /* newest first */
     size_t subscription_count;

@@ -46,6 +46,12 @@ const struct command commands[] = {
     {"RPOP", command_rpop, 2, 3, WRITES, 1, 1, 1},
     {"LMOVE", command_lmove, 5, 5, WRITES, 1, 2, 1},
     {"RPOPLPUSH", command_rpoplpush, 3, 3, WRITES, 1, 2, 1},
+    {"LMPOP", command_lmpop, 4, -1, WRITES, 0, 0, 0},
+    {"BLPOP", command_blpop, 3, -1, WRITES, 1, -2, 1},
+    {"BRPOP", command_brpop, 3, -1, WRITES, 1, -2, 1},
+    {"BLMPOP", command_blmpop, 5, -1, WRITES, 0, 0, 0},
+    {"BLMOVE", command_blmove, 6, 6, WRITES, 1, 2, 1},
+    {"BRPOPLPUSH", command_brpoplpush, 4, 4, WRITES, 1, 2, 1},
     {"LLEN", command_llen, 2, 2, READS, 1, 1, 1},
     {"LINDEX", command_lindex, 3, 3, READS, 1, 1, 1},
     {"LRANGE", command_lrange, 4, 4, READS, 1, 1, 1},
@@ -116,7 +122,7 @@ struct name {
     uint64_t words[2];
 };
 
-enum { NAME_SIZE = 16, SLOTS = 256 };
+enum { NAME_SIZE = 16, SLOT_BITS = 9, SLOTS = 1 << SLOT_BITS };
 
 static bool make_name(struct name *name, struct bytes bytes)
 {
@@ -133,7 +139,7 @@ static bool make_name(struct name *name, struct bytes bytes)
 static unsigned slot_of(const struct name *name)
 {
     return (unsigned)(((name->words[0] ^ name->words[1] * 31) * UINT64_C(0x9e3779b97f4a7c15)) >>
-                      56);
+                      (64 - SLOT_BITS));
 }
 
 /*
@@ -242,20 +248,37 @@ void command_run(struct client *client)
         run_change(client, command);
     else
         command->run(client);
+    if (client->kv->waiting.ready != NULL)
+        waiting_serve(client->kv);
+}
+
+void client_end_request(struct client *client)
+{
+    client->in.begin += client->request.size;
+    request_clear(&client->request);
+}
+
+/* The state of the next request. */
+static enum request_state next_request(struct client *client)
+{
+    const struct request_limits few = {REQUEST_BULK_BEFORE_AUTH, 10, REQUEST_LINE};
+    bool is_complete = client->repeats_request;
+    client->repeats_request = false;
+    return is_complete ? REQUEST_COMPLETE
+                       : request_read(&client->request, client->in.data + client->in.begin,
+                                      buffer_used(&client->in),
+                                      client->is_authenticated ? &client->kv->limits : &few);
 }
 
 bool client_run(struct client *client)
 {
     struct kv *kv = client->kv;
     uint64_t begun = kv->work;
-    const struct request_limits few = {REQUEST_BULK_BEFORE_AUTH, 10, REQUEST_LINE};
     kv_update_clock(kv);
     while (!client->is_closing && !client->is_broken) {
         if (buffer_used(&client->in) == 0)
             return false;
-        switch (request_read(&client->request, client->in.data + client->in.begin,
-                             buffer_used(&client->in),
-                             client->is_authenticated ? &kv->limits : &few)) {
+        switch (next_request(client)) {
         case REQUEST_INCOMPLETE:
             return false;
         case REQUEST_WRONG:
@@ -266,8 +289,9 @@ bool client_run(struct client *client)
             break;
         }
         command_run(client);
-        client->in.begin += client->request.size;
-        request_clear(&client->request);
+        if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT)
+            return true;
+        client_end_request(client);
         client->work += kv->work - begun;
         begun = kv->work;
         if (buffer_used(&client->out) >= CLIENT_MAX_REPLIES || client->work >= CLIENT_MAX_WORK ||

@@ -15,7 +15,7 @@
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
  * The commands (strings.c, keys.c, pubsub.c, transaction.c, admin.c) never suspend. So each command is atomic, and
- * needs no lock.
+ * needs no lock. One that waits for elements leaves that to the client's coroutine (blocking.c).
  */
 #include "../common/listening.h"
 #include "../common/monitoring.h"
@@ -370,6 +370,7 @@ static void kv_init(struct kv *kv)
     kv->keys.keys_flushed = wake_flush;
     pubsub_init(&kv->pubsub, key);
     watching_init(&kv->watching, key);
+    waiting_init(&kv->waiting, key);
     kv->limits = (struct request_limits){kv->options.bulk, 1 << 20, kv->options.request};
     bide_single_consumer_auto_event_init(&kv->stop, false);
     bide_single_consumer_auto_event_init(&kv->next_expiry_changed, false);
@@ -507,6 +508,7 @@ int main(int argc, char **argv)
     keyspace_free(&kv.keys);
     pubsub_free(&kv.pubsub);
     watching_free(&kv.watching);
+    waiting_free(&kv.waiting);
     buffer_free(&kv.journal.filling);
     buffer_free(&kv.journal.writing);
     free(kv.options.password);

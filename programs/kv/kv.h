@@ -18,6 +18,7 @@ struct kv {
     struct journal journal;
     struct pubsub pubsub;
     struct watching watching;
+    struct waiting waiting;
 
     bide_loop *loop;
     bide_server server;
@@ -54,6 +55,8 @@ static inline void kv_note_change(struct kv *kv, struct bytes key)
     kv->changes++;
     if (kv->watching.keys.count > 0)
         watching_touch(&kv->watching, key);
+    if (kv->waiting.clients > 0)
+        waiting_touch(&kv->waiting, key);
 }
 
 static inline void kv_log_set(struct kv *kv, struct bytes key, struct bytes value, int64_t time)
@@ -136,5 +139,8 @@ bool command_run_queued(struct client *client, bool only_changes);
  * replies are many, or a request set client->control.
  */
 bool client_run(struct client *client);
+
+/* Goes on behind the client's request, which is complete. */
+void client_end_request(struct client *client);
 
 #endif

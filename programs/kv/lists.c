@@ -202,6 +202,206 @@ void command_rpoplpush(struct client *client)
     move_item(client, LAST, FIRST);
 }
 
+/* ---- Several lists, and waiting ---- */
+
+/* LMPOP count key [key ...] LEFT|RIGHT [COUNT count]; `i` is the index of the first count. */
+struct multiple_pop {
+    size_t first_key, keys;
+    enum end end;
+    int64_t count;
+};
+
+static bool read_multiple_pop(struct client *client, size_t i, struct multiple_pop *pop)
+{
+    size_t arguments = client->request.count;
+    int64_t keys;
+    if (!number_read(client_argument(client, i), &keys) || keys < 1) {
+        REPLY(client, "-ERR numkeys should be greater than 0");
+        return false;
+    }
+    if ((uint64_t)keys >= arguments - i - 1) {
+        reply_syntax_error(client);
+        return false;
+    }
+    *pop = (struct multiple_pop){.first_key = i + 1, .keys = (size_t)keys, .count = 1};
+    i += (size_t)keys + 1;
+    if (!read_end(client, i, &pop->end))
+        return false;
+    if (i + 1 == arguments)
+        return true;
+    if (i + 3 != arguments || !bytes_are(client_argument(client, i + 1), "COUNT")) {
+        reply_syntax_error(client);
+        return false;
+    }
+    if (!number_read(client_argument(client, i + 2), &pop->count) || pop->count < 1) {
+        REPLY(client, "-ERR count should be greater than 0");
+        return false;
+    }
+    return true;
+}
+
+/* Replies with a key and items of its list, and removes these. */
+static void pop_several(struct client *client, struct bytes key, enum end end, int64_t count)
+{
+    struct entry *list;
+    if (!find_value(client, key, VALUE_LIST, &list))
+        return;
+    size_t begin = buffer_used(&client->out), popped = count_of(list);
+    if ((uint64_t)count < popped)
+        popped = (size_t)count;
+    reply_array(client, 2);
+    reply_bulk(client, key);
+    reply_array(client, popped);
+    for (size_t i = 0; i < popped && !client_refuses_reply(client); i++)
+        reply_bulk(client, item_from(entry_collection(list), i, end));
+    client->kv->work += popped;
+    if (finish_counted(client, begin))
+        pop_values(client, key, popped, end);
+}
+
+/* The first of the keys that has a list. Returns false after an error reply. */
+static bool find_first_list(struct client *client, size_t first_key, size_t keys, size_t *found)
+{
+    struct entry *list;
+    *found = 0;
+    for (size_t i = first_key; i < first_key + keys && *found == 0; i++) {
+        if (!find_list(client, i, &list))
+            return false;
+        if (list != NULL)
+            *found = i;
+    }
+    return true;
+}
+
+void command_lmpop(struct client *client)
+{
+    struct multiple_pop pop;
+    size_t key;
+    if (!read_multiple_pop(client, 1, &pop) ||
+        !find_first_list(client, pop.first_key, pop.keys, &key))
+        return;
+    if (key != 0)
+        pop_several(client, client_argument(client, key), pop.end, pop.count);
+    else
+        reply_null_array(client);
+}
+
+static void serve_multiple_pop(struct client *client, struct bytes key)
+{
+    struct multiple_pop pop;
+    if (read_multiple_pop(client, 2, &pop)) /* (it was, before the wait) */
+        pop_several(client, key, pop.end, pop.count);
+}
+
+/* BLMPOP timeout count key [key ...] LEFT|RIGHT [COUNT count] */
+void command_blmpop(struct client *client)
+{
+    struct multiple_pop pop;
+    int64_t timeout;
+    size_t key;
+    if (!read_multiple_pop(client, 2, &pop) || !blocking_read_timeout(client, 1, &timeout) ||
+        !find_first_list(client, pop.first_key, pop.keys, &key))
+        return;
+    if (key != 0)
+        pop_several(client, client_argument(client, key), pop.end, pop.count);
+    else if (client->transaction.is_running)
+        reply_null_array(client);
+    else
+        blocking_begin(client, VALUE_LIST, pop.first_key, pop.keys, timeout, serve_multiple_pop);
+}
+
+/* Replies with a key and an item of its list, and removes this. */
+static void pop_one(struct client *client, struct bytes key, enum end end)
+{
+    struct entry *list;
+    if (!find_value(client, key, VALUE_LIST, &list))
+        return;
+    reply_array(client, 2);
+    reply_bulk(client, key);
+    reply_bulk(client, item_from(entry_collection(list), 0, end));
+    pop_values(client, key, 1, end);
+}
+
+static void serve_first(struct client *client, struct bytes key)
+{
+    pop_one(client, key, FIRST);
+}
+
+static void serve_last(struct client *client, struct bytes key)
+{
+    pop_one(client, key, LAST);
+}
+
+/* BLPOP key [key ...] timeout */
+static void blocking_pop(struct client *client, enum end end)
+{
+    size_t keys = client->request.count - 2, key;
+    int64_t timeout;
+    if (!blocking_read_timeout(client, keys + 1, &timeout) ||
+        !find_first_list(client, 1, keys, &key))
+        return;
+    if (key != 0)
+        pop_one(client, client_argument(client, key), end);
+    else if (client->transaction.is_running)
+        reply_null_array(client);
+    else
+        blocking_begin(client, VALUE_LIST, 1, keys, timeout,
+                       end == FIRST ? serve_first : serve_last);
+}
+
+void command_blpop(struct client *client)
+{
+    blocking_pop(client, FIRST);
+}
+
+void command_brpop(struct client *client)
+{
+    blocking_pop(client, LAST);
+}
+
+/* Moves an item now if there is one, or in a transaction. Otherwise waits. */
+static void blocking_move(struct client *client, enum end from, enum end to, int64_t timeout,
+                          blocking_serve_function *serve)
+{
+    struct entry *source;
+    if (!find_list(client, 1, &source))
+        return;
+    if (source != NULL || client->transaction.is_running)
+        move_item(client, from, to);
+    else
+        blocking_begin(client, VALUE_LIST, 1, 1, timeout, serve);
+}
+
+static void serve_move(struct client *client, struct bytes key)
+{
+    (void)key; /* argument 1 */
+    command_lmove(client);
+}
+
+/* BLMOVE source target LEFT|RIGHT LEFT|RIGHT timeout */
+void command_blmove(struct client *client)
+{
+    enum end from, to;
+    int64_t timeout;
+    if (read_end(client, 3, &from) && read_end(client, 4, &to) &&
+        blocking_read_timeout(client, 5, &timeout))
+        blocking_move(client, from, to, timeout, serve_move);
+}
+
+static void serve_rpoplpush(struct client *client, struct bytes key)
+{
+    (void)key; /* argument 1 */
+    command_rpoplpush(client);
+}
+
+/* BRPOPLPUSH source target timeout */
+void command_brpoplpush(struct client *client)
+{
+    int64_t timeout;
+    if (blocking_read_timeout(client, 3, &timeout))
+        blocking_move(client, LAST, FIRST, timeout, serve_rpoplpush);
+}
+
 /* ---- Reading ---- */
 
 void command_llen(struct client *client)

@@ -122,6 +122,8 @@ def main():
     if "REDIS_SUITE_REPORT" in os.environ:
         for name in sorted(passed):
             print("passed", name)
+        for name in sorted(failed):
+            print("failed", name, failed[name])
     for name in missing:
         print("FAILED", name, failed.get(name, "(it has not run)"))
     print(f"{len(passed)} passed, {len(failed)} failed; {len(wanted)} are in the list, {len(missing)} of these did not pass")

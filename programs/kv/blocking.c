@@ -1,0 +1,253 @@
+/* Clients that wait for elements of keys. blocking.h has the model. One thread. */
+#include "blocking.h"
+
+#include "commands.h"
+
+#include <stdlib.h>
+
+/* A client in the queue of a key. Those of one client in one queue are neighbours. */
+struct waiter {
+    struct client *client;
+    struct waited *key;
+    struct waiter *next, **link;
+};
+
+/* A key for which clients wait, or which is still to be served. */
+struct waited {
+    struct waiter *first, **end;
+    bool is_ready;
+    struct waited *next_ready;
+    size_t name_size;
+    char name[];
+};
+
+void waiting_init(struct waiting *waiting, const uint64_t key[2])
+{
+    *waiting = (struct waiting){.ready = NULL};
+    waiting->ready_end = &waiting->ready;
+    table_init(&waiting->keys, key);
+}
+
+static struct bytes name_of(const struct waited *key)
+{
+    return (struct bytes){key->name, key->name_size};
+}
+
+static struct entry **find_waited(struct waiting *waiting, struct bytes name)
+{
+    struct entry **link = table_find(&waiting->keys, name, table_hash(&waiting->keys, name));
+    return link != NULL && *link != NULL ? link : NULL;
+}
+
+static struct waited *waited_of(const struct entry *entry)
+{
+    struct waited *key;
+    memcpy(&key, entry->bytes + entry->key_size, sizeof key);
+    return key;
+}
+
+/* Finds or adds a key. Returns NULL if memory is exhausted. */
+static struct waited *add_waited(struct waiting *waiting, struct bytes name)
+{
+    struct entry **link = find_waited(waiting, name), *entry;
+    if (link != NULL)
+        return waited_of(*link);
+    struct waited *key = malloc(sizeof *key + name.size);
+    if (key == NULL)
+        return NULL;
+    entry = table_add(&waiting->keys, name, table_hash(&waiting->keys, name), sizeof key);
+    if (entry == NULL) {
+        free(key);
+        return NULL;
+    }
+    *key = (struct waited){.name_size = name.size};
+    key->end = &key->first;
+    memcpy(key->name, name.data, name.size);
+    entry->value_size = sizeof key;
+    memcpy(entry->bytes + entry->key_size, &key, sizeof key);
+    return key;
+}
+
+static void remove_if_unused(struct waiting *waiting, struct waited *key)
+{
+    if (key->first != NULL || key->is_ready)
+        return;
+    struct entry **link = find_waited(waiting, name_of(key));
+    bide_assert(link != NULL);
+    free(table_unlink(&waiting->keys, link));
+    free(key);
+}
+
+/* Takes the first ready key, which the caller serves. */
+static struct waited *take_ready(struct waiting *waiting)
+{
+    struct waited *key = waiting->ready;
+    if (key == NULL)
+        return NULL;
+    waiting->ready = key->next_ready;
+    if (waiting->ready == NULL)
+        waiting->ready_end = &waiting->ready;
+    return key;
+}
+
+void waiting_free(struct waiting *waiting)
+{
+    struct waited *key;
+    bide_assert(waiting->clients == 0);
+    while ((key = take_ready(waiting)) != NULL) {
+        key->is_ready = false;
+        remove_if_unused(waiting, key);
+    }
+    bide_assert(waiting->keys.count == 0); /* no client, so no key */
+    while (!table_free_some(&waiting->keys, 1024))
+        continue;
+}
+
+void waiting_touch(struct waiting *waiting, struct bytes name)
+{
+    struct entry **link = find_waited(waiting, name);
+    if (link == NULL)
+        return;
+    struct waited *key = waited_of(*link);
+    if (key->is_ready)
+        return;
+    key->is_ready = true;
+    key->next_ready = NULL;
+    *waiting->ready_end = key;
+    waiting->ready_end = &key->next_ready;
+}
+
+/* ---- Serving ---- */
+
+static void serve_client(struct client *client, struct bytes key)
+{
+    struct kv *kv = client->kv;
+    size_t records = buffer_used(&kv->journal.filling), replies = buffer_used(&client->out);
+    kv->work += 1 + client->blocking.count;
+    client->blocking.serve(client, key);
+    if (kv->journal.is_on && buffer_used(&kv->journal.filling) > records)
+        reply_note_change(client, replies);
+    blocking_end(client);
+}
+
+/*
+ * Serves the clients of a key while it has elements. The key stays ready meanwhile: its changes in
+ * this function do not count, since the loop sees them.
+ */
+static void serve_key(struct kv *kv, struct waited *key)
+{
+    struct waiter *next;
+    for (struct waiter *waiter = key->first; waiter != NULL; waiter = next) {
+        struct client *client = waiter->client;
+        struct entry **link = keyspace_find(&kv->keys, name_of(key));
+        if (link == NULL)
+            break;
+        for (next = waiter->next; next != NULL && next->client == client;)
+            next = next->next;
+        if ((*link)->type == client->blocking.type)
+            serve_client(client, name_of(key));
+    }
+}
+
+void waiting_serve(struct kv *kv)
+{
+    struct waited *key;
+    while ((key = take_ready(&kv->waiting)) != NULL) {
+        serve_key(kv, key);
+        key->is_ready = false;
+        remove_if_unused(&kv->waiting, key);
+    }
+}
+
+/* ---- One client ---- */
+
+/* Appends a waiter of the client to the queue of a key. Returns false if memory is exhausted. */
+static bool join_queue(struct client *client, struct bytes name)
+{
+    struct waited *key = add_waited(&client->kv->waiting, name);
+    if (key == NULL)
+        return false;
+    struct waiter *waiter = &client->blocking.waiters[client->blocking.count++];
+    *waiter = (struct waiter){client, key, NULL, key->end};
+    *key->end = waiter;
+    key->end = &waiter->next;
+    return true;
+}
+
+static void leave_queue(struct waiting *waiting, struct waiter *waiter)
+{
+    struct waited *key = waiter->key;
+    *waiter->link = waiter->next;
+    if (waiter->next != NULL)
+        waiter->next->link = waiter->link;
+    else
+        key->end = waiter->link;
+    remove_if_unused(waiting, key);
+}
+
+void blocking_begin(struct client *client, enum value_type type, size_t first_key, size_t keys,
+                    int64_t timeout, blocking_serve_function *serve)
+{
+    struct blocking *blocking = &client->blocking;
+    bide_assert(!blocking->is_waiting && !client->transaction.is_running);
+    if (keys > BLOCKING_MAX_KEYS) {
+        REPLY(client, "-ERR too many keys to wait for");
+        return;
+    }
+    if (buffer_used(&client->out) > 0 && !client->has_subscribed) {
+        client->kv->commands--;
+        client->control = CONTROL_REPEAT; /* (`out` may not grow while it is being sent) */
+        return;
+    }
+    blocking->waiters = malloc(keys * sizeof *blocking->waiters);
+    blocking->is_waiting = true;
+    client->kv->waiting.clients++;
+    for (size_t i = 0; i < keys; i++) {
+        if (blocking->waiters == NULL ||
+            !join_queue(client, client_argument(client, first_key + i))) {
+            blocking_end(client);
+            reply_no_memory(client);
+            return;
+        }
+    }
+    blocking->type = type;
+    blocking->timeout = timeout;
+    blocking->serve = serve;
+    client->control = CONTROL_WAIT;
+}
+
+void blocking_end(struct client *client)
+{
+    struct blocking *blocking = &client->blocking;
+    if (!blocking->is_waiting)
+        return;
+    while (blocking->count > 0)
+        leave_queue(&client->kv->waiting, &blocking->waiters[--blocking->count]);
+    free(blocking->waiters);
+    blocking->waiters = NULL;
+    blocking->is_waiting = false;
+    client->kv->waiting.clients--;
+    bide_single_consumer_auto_event_set(&blocking->served);
+}
+
+bool blocking_read_timeout(struct client *client, size_t i, int64_t *timeout)
+{
+    const long double max =
+        (long double)(INT64_MAX / 4000000); /* as nanoseconds, far below the end of time */
+    long double seconds;
+    if (!fraction_read(client_argument(client, i), &seconds)) {
+        REPLY(client, "-ERR timeout is not a float or out of range");
+        return false;
+    }
+    if (seconds < 0) {
+        REPLY(client, "-ERR timeout is negative");
+        return false;
+    }
+    if (seconds * 1000 > max) {
+        REPLY(client, "-ERR timeout is out of range");
+        return false;
+    }
+    *timeout = (int64_t)(seconds * 1000);
+    *timeout += (long double)*timeout < seconds * 1000;
+    return true;
+}

@@ -1,0 +1,80 @@
+/*
+ * Clients that wait for elements of keys: BLPOP and the like.
+ *
+ *     idle       --the keys have no elements-->                          waiting
+ *     waiting    --served; timeout; CLIENT UNBLOCK; disconnected-->      idle
+ *
+ * A waiting client is in a queue of each of its keys. A change of such a key makes the key ready. When
+ * the command that has changed it is complete, so at the end of a transaction, the ready keys are
+ * served in the order in which they became ready, and the clients of a key in the order in which they
+ * began to wait. Serving is done in the turn of the client that has made the change: the element goes
+ * from the key to the reply in one step, so it is never lost on the way, and whatever else ends the
+ * wait finds that the client waits no longer.
+ *
+ * All of it runs on the loop's thread.
+ */
+#ifndef KV_BLOCKING_H
+#define KV_BLOCKING_H
+
+#include "table.h"
+
+#include <bide/bide.h>
+
+struct kv;
+struct client;
+struct waiter;
+struct waited;
+
+enum {
+    BLOCKING_MAX_KEYS = 16384 /* of a client that waits */
+};
+
+/*
+ * Replies to a waiting client with elements of the key, which has some of the type that it waits for,
+ * and removes them from the key. Its request is still there.
+ */
+typedef void blocking_serve_function(struct client *client, struct bytes key);
+
+/* A client's wait. All zero is none. */
+struct blocking {
+    bool is_waiting;
+    enum value_type type;
+    blocking_serve_function *serve;
+    struct waiter *waiters; /* one for each of its keys */
+    size_t count;
+    int64_t timeout;                        /* milliseconds; 0: none */
+    bide_single_consumer_auto_event served; /* it waits no longer; may be set too early */
+};
+
+/* The keys for which clients wait. */
+struct waiting {
+    struct table keys; /* by name: a struct waited * */
+    struct waited *ready, **ready_end;
+    size_t clients;
+};
+
+void waiting_init(struct waiting *waiting, const uint64_t key[2]);
+void waiting_free(struct waiting *waiting);
+
+/* Notes that a key has changed. */
+void waiting_touch(struct waiting *waiting, struct bytes key);
+
+/* Serves the clients that wait for keys that have changed. */
+void waiting_serve(struct kv *kv);
+
+/*
+ * Lets the client wait for elements of that type of the keys, which are arguments of its request. Must
+ * be the last that the command does: if replies are still to be sent, the request runs again when they
+ * have been. `timeout` is in
+ * milliseconds; 0: none. Not in a transaction.
+ */
+void blocking_begin(struct client *client, enum value_type type, size_t first_key, size_t keys,
+                    int64_t timeout, blocking_serve_function *serve);
+
+/* Ends the client's wait, if it waits. The caller replies. */
+void blocking_end(struct client *client);
+
+/* Parses seconds as milliseconds, rounded up. Returns false after an error reply. */
+bool blocking_read_timeout(struct client *client, size_t i, int64_t *timeout);
+
+#endif

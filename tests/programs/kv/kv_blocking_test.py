@@ -1,0 +1,248 @@
+"""Clients that wait for elements of lists, over sockets. kv_blocking_test.py PROGRAM [NAME...]"""
+import os
+import shutil
+import signal
+import tempfile
+
+from client import Error, Server, encoded, expect, run, until
+
+
+def wait_for(server, count):
+    """Until so many clients wait."""
+    client = server.client()
+    until(lambda: int(server.info(client)["blocked_clients"]) == count)
+    client.close()
+
+
+def test_elements_that_are_there_are_taken_at_once():
+    with Server() as server:
+        client = server.client()
+        expect(client,
+               ("RPUSH l a b c d e f g", 7), ("BLPOP none l 0", [b"l", b"a"]), ("BRPOP l none 0", [b"l", b"g"]),
+               ("BLMOVE l m LEFT RIGHT 0", b"b"), ("BRPOPLPUSH l m 0", b"f"), ("LRANGE m 0 -1", [b"f", b"b"]),
+               ("LMPOP 2 none l RIGHT COUNT 2", [b"l", [b"e", b"d"]]), ("BLMPOP 0 2 none l LEFT COUNT 9", [b"l", [b"c"]]),
+               ("EXISTS l", 0), ("LMPOP 1 l LEFT", None), ("SET s x", "OK"))
+        wrong = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+        expect(client,
+               ("BLPOP s 0", wrong), ("BLPOP none s 0", wrong), ("BRPOPLPUSH s m 0", wrong), ("BLMOVE m s LEFT LEFT 0", wrong),
+               ("LMPOP 2 none s LEFT", wrong), ("BLMPOP 0 1 s LEFT", wrong), ("LRANGE m 0 -1", [b"f", b"b"]))
+        negative, no_number = Error("ERR timeout is negative"), Error("ERR timeout is not a float or out of range")
+        syntax, keys = Error("ERR syntax error"), Error("ERR numkeys should be greater than 0")
+        count = Error("ERR count should be greater than 0")
+        expect(client,
+               ("BLPOP m -1", negative), ("BRPOP m x", no_number), ("BLPOP m nan", no_number), ("BLPOP m 1e30", Error("ERR timeout is out of range")),
+               ("BLPOP m inf", Error("ERR timeout is out of range")), ("BLMOVE m n LEFT LEFT x", no_number), ("BLMOVE m n UP LEFT 0", syntax),
+               ("BRPOPLPUSH m n -0.5", negative), ("LMPOP 0 m LEFT", keys), ("LMPOP x m LEFT", keys), ("LMPOP 2 m LEFT", syntax),
+               ("LMPOP 1 m UP", syntax), ("LMPOP 1 m LEFT COUNT", syntax), ("LMPOP 1 m LEFT COUNT 0", count), ("LMPOP 1 m LEFT COUNT -1", count),
+               ("LMPOP 1 m LEFT COUNT 1 COUNT 1", syntax), ("LMPOP 9223372036854775807 m LEFT", syntax), ("BLMPOP x 1 m LEFT", no_number),
+               ("BLMPOP 0 0 m LEFT", keys), ("LRANGE m 0 -1", [b"f", b"b"]), ("CLIENT UNBLOCK x", Error("ERR value is not an integer or out of range")),
+               ("CLIENT UNBLOCK 0", 0), ("CLIENT UNBLOCK 1 x", Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")))
+        assert client.call("BLPOP", *["none"] * 16385, 0) == Error("ERR too many keys to wait for")
+
+
+def test_the_longest_waiting_client_is_served():
+    with Server() as server:
+        client, waiting = server.client(), [server.client() for _ in range(8)]
+        for number, each in enumerate(waiting):
+            each.send(encoded("BLPOP", "other", "l", "l", 0))
+            wait_for(server, number + 1)
+        assert client.call("RPUSH", "l", *range(5)) == 5
+        for number in range(5):
+            assert waiting[number].read() == [b"l", b"%d" % number]
+        expect(client, ("EXISTS l", 0), ("RPUSH other x", 1))
+        assert waiting[5].read() == [b"other", b"x"]
+        wait_for(server, 2)
+        # (a transaction is complete before anyone is served, in the order of its keys)
+        client.send(encoded("MULTI") + encoded("RPUSH", "l", "l1") + encoded("RPUSH", "other", "o1") + encoded("LPUSH", "l", "l0") +
+                    encoded("EXEC") + encoded("LRANGE", "l", 0, -1))
+        assert [client.read() for _ in range(6)] == ["OK", "QUEUED", "QUEUED", "QUEUED", [1, 1, 2], []]
+        assert [waiting[6].read(), waiting[7].read()] == [[b"l", b"l0"], [b"l", b"l1"]]
+        expect(client, ("LRANGE other 0 -1", [b"o1"]))
+
+
+def test_each_command_waits():
+    with Server() as server:
+        client, waiting = server.client(), server.client()
+        for words, reply in (("BLPOP l 0", [b"l", b"a"]), ("BRPOP l 0", [b"l", b"c"]), ("BLMOVE l m LEFT RIGHT 0", b"a"),
+                             ("BLMOVE l m RIGHT LEFT 0", b"c"), ("BRPOPLPUSH l m 0", b"c"), ("BLMPOP 0 1 l RIGHT", [b"l", [b"c"]]),
+                             ("BLMPOP 0 2 other l LEFT COUNT 2", [b"l", [b"a", b"b"]]), ("BRPOPLPUSH l l 0", b"c")):
+            for change in ("RPUSH l a b c", "RENAME source l", "COPY source l", "RPOPLPUSH one l"):
+                client.call("DEL", "l", "m", "source", "one")
+                client.call("RPUSH", "source", "a", "b", "c")
+                waiting.send(encoded(*words.split()))
+                wait_for(server, 1)
+                if "one" in change:
+                    client.call("RPUSH", "one", "x")
+                    wanted = b"x" if isinstance(reply, bytes) else [b"l", [b"x"] if isinstance(reply[1], list) else b"x"]
+                else:
+                    wanted = reply
+                assert not isinstance(client.call(*change.split()), Error), change
+                got = waiting.read()
+                assert got == wanted, (words, change, got, wanted)
+                wait_for(server, 0)
+        # (one served client gives the next its element; and back)
+        other = server.client()
+        client.call("DEL", "l", "m")
+        waiting.send(encoded("BLMOVE", "l", "m", "LEFT", "LEFT", 0))
+        wait_for(server, 1)
+        other.send(encoded("BLMOVE", "m", "l", "LEFT", "LEFT", 0))
+        wait_for(server, 2)
+        expect(client, ("RPUSH l x", 1), ("LRANGE l 0 -1", [b"x"]), ("EXISTS m", 0))
+        assert waiting.read() == b"x" and other.read() == b"x"
+
+
+def test_a_target_of_another_type_keeps_the_element():
+    with Server() as server:
+        client, waiting, next_one = server.client(), server.client(), server.client()
+        client.call("SET", "s", "x")
+        waiting.send(encoded("BRPOPLPUSH", "l", "s", 0))
+        wait_for(server, 1)
+        next_one.send(encoded("BLPOP", "l", 0))
+        wait_for(server, 2)
+        client.call("RPUSH", "l", "a")
+        assert waiting.read() == Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+        assert next_one.read() == [b"l", b"a"]
+        # (nor does another type serve)
+        waiting.send(encoded("BLPOP", "l", 0))
+        wait_for(server, 1)
+        expect(client, ("SET l x", "OK"), ("DEL l", 1), ("HSET l a b", 1), ("DEL l", 1), ("RPUSH l x", 1))
+        assert waiting.read() == [b"l", b"x"]
+
+
+def test_waits_that_end():
+    with Server() as server:
+        client, waiting = server.client(), server.client()
+        assert waiting.call("BLPOP", "l", "0.001") is None and waiting.call("BLMOVE", "l", "m", "LEFT", "LEFT", "0.001") is None
+        number = waiting.call("CLIENT", "ID")
+        for reason, wanted in (((), None), (("TIMEOUT",), None), (("ERROR",), Error("UNBLOCKED client unblocked via CLIENT UNBLOCK"))):
+            waiting.send(encoded("BLMPOP", 1000, 1, "l", "LEFT"))
+            wait_for(server, 1)
+            assert client.call("CLIENT", "UNBLOCK", number, *reason) == 1
+            assert waiting.read() == wanted
+            assert client.call("CLIENT", "UNBLOCK", number) == 0
+        expect(client, ("RPUSH l x", 1), ("LLEN l", 1), ("DEL l", 1))
+        assert waiting.call("HELLO", 3)[b"proto"] == 3
+        waiting.send(encoded("BLPOP", "l", "0.001"))
+        assert waiting.read() is None
+
+
+def test_a_client_that_leaves_takes_nothing():
+    with Server() as server:
+        client = server.client()
+        for leave in ("close", "vanish"):
+            waiting, other = server.client(), server.client()
+            waiting.send(encoded("BLPOP", "l", "m", "n", 0) + encoded("SET", "never", 1))
+            wait_for(server, 1)
+            other.send(encoded("BLPOP", "l", 0))
+            wait_for(server, 2)
+            getattr(waiting, leave)()
+            wait_for(server, 1)
+            expect(client, ("RPUSH l a b", 2))
+            assert other.read() == [b"l", b"a"]
+            expect(client, ("RPUSH m x", 1), ("LRANGE l 0 -1", [b"b"]), ("LRANGE m 0 -1", [b"x"]), ("DEL l m", 2), ("EXISTS never", 0))
+
+
+def test_requests_before_and_behind():
+    """They are pipelined, and replies before a wait are sent before it."""
+    with Server() as server:
+        client, waiting = server.client(), server.client()
+        waiting.send(encoded("PING") + encoded("SET", "k", "v") + encoded("BLPOP", "l", 0) + encoded("GET", "k") +
+                     b"BLPOP l 0\r\nGET k\r\n" + encoded("LPUSH", "l", "mine") + encoded("BLPOP", "l", 0))
+        assert [waiting.read(), waiting.read()] == ["PONG", "OK"]
+        wait_for(server, 1)
+        client.call("SET", "k", "w")
+        client.call("RPUSH", "l", "a")
+        assert [waiting.read(), waiting.read()] == [[b"l", b"a"], b"w"]
+        wait_for(server, 1)
+        client.call("RPUSH", "l", "b")
+        assert [waiting.read() for _ in range(4)] == [[b"l", b"b"], b"w", 1, [b"l", b"mine"]]
+
+
+def test_a_transaction_does_not_wait():
+    with Server() as server:
+        client = server.client()
+        client.send(encoded("MULTI") + encoded("BLPOP", "l", 0) + encoded("BLMOVE", "l", "m", "LEFT", "LEFT", 0) + encoded("BLMPOP", 0, 1, "l", "LEFT") +
+                    encoded("RPUSH", "l", "x") + encoded("BRPOP", "l", 0) + encoded("BRPOPLPUSH", "l", "m", 0) + encoded("EXEC"))
+        assert [client.read() for _ in range(8)][-1] == [None, None, None, 1, [b"l", b"x"], None]
+        # (an element that does not outlive a transaction serves nobody)
+        waiting = server.client()
+        waiting.send(encoded("BLPOP", "l", 0))
+        wait_for(server, 1)
+        client.send(encoded("MULTI") + encoded("RPUSH", "l", "x") + encoded("DEL", "l") + encoded("EXEC") + encoded("RPUSH", "l", "y"))
+        assert [client.read() for _ in range(5)][-2:] == [[1, 1], 1]
+        assert waiting.read() == [b"l", b"y"]
+
+
+def test_watched_keys():
+    """A client that is served changes them."""
+    with Server() as server:
+        client, waiting, watcher = server.client(), server.client(), server.client()
+        for kind, wanted in (("BRPOPLPUSH l m 0", None), ("BLPOP l 0", [])):
+            client.call("DEL", "m")
+            waiting.send(encoded(*kind.split()))
+            wait_for(server, 1)
+            watcher.call("WATCH", "m")
+            client.call("RPUSH", "l", "x")
+            assert not isinstance(waiting.read(), Error)
+            watcher.call("MULTI")
+            assert watcher.call("EXEC") == wanted
+
+
+def test_subscribers_wait():
+    with Server() as server:
+        client, waiting = server.client(), server.client()
+        waiting.call("HELLO", 3)
+        waiting.call("SUBSCRIBE", "c")
+        waiting.send(encoded("PING") + encoded("BLPOP", "l", 0))
+        assert waiting.read() == "PONG"
+        wait_for(server, 1)
+        assert client.call("PUBLISH", "c", "text") == 1
+        assert waiting.read() == [b"message", b"c", b"text"]
+        client.call("RPUSH", "l", "x")
+        assert waiting.read() == [b"l", b"x"]
+
+
+def test_the_server_stops():
+    with Server() as server:
+        waiting = [server.client() for _ in range(3)]
+        for each in waiting:
+            each.send(encoded("BLPOP", "l", "m", 0))
+        wait_for(server, 3)
+        assert server.end() == 0
+        assert all(each.is_at_end() for each in waiting)
+
+
+def test_what_was_served_is_in_the_file():
+    directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    path = os.path.join(directory, "file")
+    try:
+        for fsync in ("always", "everysec"):
+            with Server("--append-only", path, "--fsync", fsync) as server:
+                client, waiting, mover = server.client(), server.client(), server.client()
+                client.call("FLUSHALL")
+                waiting.send(encoded("BLMPOP", 0, 1, "l", "RIGHT", "COUNT", 2))
+                wait_for(server, 1)
+                mover.send(encoded("BLMOVE", "l", "m", "LEFT", "LEFT", 0))
+                wait_for(server, 2)
+                client.call("RPUSH", "l", "a", "b", "c", "d")
+                assert waiting.read() == [b"l", [b"d", b"c"]] and mover.read() == b"a"
+                server.end(signal.SIGKILL)
+                server.process.returncode = 0
+            with Server("--append-only", path) as server:
+                expect(server.client(), ("LRANGE l 0 -1", [b"b"]), ("LRANGE m 0 -1", [b"a"]), ("DBSIZE", 2))
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_a_reply_that_is_too_large_takes_nothing():
+    with Server("--reply", 1024) as server:
+        client, waiting = server.client(), server.client()
+        waiting.send(encoded("BLMPOP", 0, 1, "l", "LEFT", "COUNT", 100000))
+        wait_for(server, 1)
+        assert client.call("RPUSH", "l", *["x" * 1000] * 2000) == 2000
+        assert waiting.read() == Error("ERR the reply would be larger than 1024 bytes")
+        expect(client, ("LLEN l", 2000))
+
+
+if __name__ == "__main__":
+    run([value for name, value in list(globals().items()) if name.startswith("test_")])

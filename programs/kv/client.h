@@ -117,6 +117,8 @@ void reply_number(struct client *client, int64_t number);
 void reply_array(struct client *client, size_t count);
 /* Pairs of a name and a value: with RESP2, an array of both. */
 void reply_map(struct client *client, size_t pairs);
+/* Different elements in no order: with RESP2, an array. */
+void reply_set(struct client *client, size_t count);
 /* A message that no request has asked for: with RESP2, an array. */
 void reply_push(struct client *client, size_t count);
 /* A text with newlines, for people. */

@@ -1,4 +1,4 @@
-/* Hashes and lists. collection.h has the model. */
+/* Hashes, sets and lists. collection.h has the model. */
 #include "collection.h"
 
 #include <errno.h>
@@ -10,19 +10,19 @@ struct collection *collection_create(enum value_type type, const uint64_t key[2]
     if (collection == NULL)
         return NULL;
     *collection = (struct collection){.type = type};
-    if (type == VALUE_HASH)
+    if (collection_has_table(collection))
         table_init(&collection->fields, key);
     return collection;
 }
 
 size_t collection_count(const struct collection *collection)
 {
-    return collection->type == VALUE_HASH ? collection->fields.count : collection->list.count;
+    return collection_has_table(collection) ? collection->fields.count : collection->list.count;
 }
 
 bool collection_free_some(struct collection *collection, size_t elements)
 {
-    if (collection->type == VALUE_HASH) {
+    if (collection_has_table(collection)) {
         if (!table_free_some(&collection->fields, elements))
             return false;
     } else {
@@ -54,13 +54,13 @@ struct collection *collection_copy(struct collection *from)
     struct copying copying = {collection_create(from->type, from->fields.key), 0};
     if (copying.to == NULL)
         return NULL;
-    if (from->type == VALUE_HASH) {
+    if (collection_has_table(from)) {
         size_t cursor = 0;
         do
             cursor = table_scan(&from->fields, cursor, copy_field, &copying);
         while (cursor != 0 && copying.status >= 0);
     }
-    for (size_t i = 0; from->type == VALUE_LIST && i < from->list.count; i++) {
+    for (size_t i = 0; !collection_has_table(from) && i < from->list.count; i++) {
         if (!list_insert(copying.to, i, list_get(from, i))) {
             copying.status = -ENOMEM;
             break;

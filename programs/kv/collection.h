@@ -1,9 +1,9 @@
 /*
- * Values that have elements: hashes and lists. They know nothing of keys, records or clients. One
+ * Values that have elements: hashes, sets and lists. They know nothing of keys, records or clients. One
  * thread.
  *
  * A hash is a table (table.h), so it grows a few buckets at a time. A list is a ring of pointers:
- * both ends and any index are reached at once.
+ * both ends and any index are reached at once. A set is a hash whose fields have empty values.
  */
 #ifndef KV_COLLECTION_H
 #define KV_COLLECTION_H
@@ -26,7 +26,7 @@ struct collection {
     enum value_type type;
     struct collection *next; /* of those to be freed */
     union {
-        struct table fields; /* VALUE_HASH */
+        struct table fields; /* VALUE_HASH, VALUE_SET: the members */
         struct list list;    /* VALUE_LIST */
     };
 };
@@ -42,6 +42,12 @@ bool collection_free_some(struct collection *collection, size_t elements);
 
 size_t collection_count(const struct collection *collection);
 
+/* True for a hash or a set. */
+static inline bool collection_has_table(const struct collection *collection)
+{
+    return collection->type != VALUE_LIST;
+}
+
 /* ---- Hashes ---- */
 
 /* The field's entry, or NULL. Valid until the next call. */
@@ -52,6 +58,25 @@ int hash_set(struct collection *hash, struct bytes field, struct bytes value);
 
 /* Returns false if there is no such field. */
 bool hash_delete(struct collection *hash, struct bytes field);
+
+/* ---- Sets ---- */
+
+static inline bool set_has(struct collection *set, struct bytes member)
+{
+    return hash_find(set, member) != NULL;
+}
+
+/* Returns 1 if the member is new, 0 if not, or -ENOMEM. */
+static inline int set_add(struct collection *set, struct bytes member)
+{
+    return hash_set(set, member, (struct bytes){"", 0});
+}
+
+/* Returns false if there is no such member. */
+static inline bool set_remove(struct collection *set, struct bytes member)
+{
+    return hash_delete(set, member);
+}
 
 /* ---- Lists ---- */
 

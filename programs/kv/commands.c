@@ -38,6 +38,29 @@ const struct command commands[] = {
     {"HKEYS", command_hkeys, 2, 2, READS, 1, 1, 1},
     {"HVALS", command_hvals, 2, 2, READS, 1, 1, 1},
     {"HSCAN", command_hscan, 3, -1, READS, 1, 1, 1},
+    {"HRANDFIELD", command_hrandfield, 2, -1, READS, 1, 1, 1},
+    {"SADD", command_sadd, 3, -1, WRITES, 1, 1, 1},
+    {"SREM", command_srem, 3, -1, WRITES, 1, 1, 1},
+    {"SMOVE", command_smove, 4, 4, WRITES, 1, 2, 1},
+    {"SISMEMBER", command_sismember, 3, 3, READS, 1, 1, 1},
+    {"SMISMEMBER", command_smismember, 3, -1, READS, 1, 1, 1},
+    {"SCARD", command_scard, 2, 2, READS, 1, 1, 1},
+    {"SMEMBERS", command_smembers, 2, 2, READS, 1, 1, 1},
+    {"SPOP", command_spop, 2, -1, WRITES, 1, 1, 1},
+    {"SRANDMEMBER", command_srandmember, 2, -1, READS, 1, 1, 1},
+    {"SINTER", command_sinter, 2, -1, READS, 1, -1, 1},
+    {"SINTERSTORE", command_sinterstore, 3, -1, WRITES, 1, -1, 1},
+    {"SINTERCARD", command_sintercard, 3, -1, READS, 0, 0, 0},
+    {"SUNION", command_sunion, 2, -1, READS, 1, -1, 1},
+    {"SUNIONSTORE", command_sunionstore, 3, -1, WRITES, 1, -1, 1},
+    {"SDIFF", command_sdiff, 2, -1, READS, 1, -1, 1},
+    {"SDIFFSTORE", command_sdiffstore, 3, -1, WRITES, 1, -1, 1},
+    {"SSCAN", command_sscan, 3, -1, READS, 1, 1, 1},
+    {"SETBIT", command_setbit, 4, 4, WRITES, 1, 1, 1},
+    {"GETBIT", command_getbit, 3, 3, READS, 1, 1, 1},
+    {"BITCOUNT", command_bitcount, 2, -1, READS, 1, 1, 1},
+    {"BITPOS", command_bitpos, 3, -1, READS, 1, 1, 1},
+    {"BITOP", command_bitop, 4, -1, WRITES, 2, -1, 1},
     {"LPUSH", command_lpush, 3, -1, WRITES, 1, 1, 1},
     {"RPUSH", command_rpush, 3, -1, WRITES, 1, 1, 1},
     {"LPUSHX", command_lpushx, 3, -1, WRITES, 1, 1, 1},
@@ -400,6 +423,13 @@ void reply_finish_map(struct client *client, size_t begin, size_t pairs)
 {
     size_t before = buffer_used(&client->out);
     reply_map(client, pairs);
+    move_head(client, begin, before);
+}
+
+void reply_finish_set(struct client *client, size_t begin, size_t count)
+{
+    size_t before = buffer_used(&client->out);
+    reply_set(client, count);
     move_head(client, begin, before);
 }
 

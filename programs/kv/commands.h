@@ -40,17 +40,21 @@ command_function command_get, command_set, command_setnx, command_setex, command
     command_rename, command_renamenx, command_copy, command_randomkey, command_expiretime,
     command_pexpiretime, command_hset, command_hmset, command_hsetnx, command_hdel, command_hincrby,
     command_hincrbyfloat, command_hget, command_hstrlen, command_hexists, command_hlen,
-    command_hmget, command_hgetall, command_hkeys, command_hvals, command_hscan, command_lpush,
-    command_rpush, command_lpushx, command_rpushx, command_lpop, command_rpop, command_lmove,
-    command_rpoplpush, command_lmpop, command_blpop, command_brpop, command_blmpop, command_blmove,
-    command_brpoplpush, command_llen, command_lindex, command_lrange, command_lset, command_lpos,
-    command_linsert, command_lrem, command_ltrim, command_object, command_persist, command_type,
-    command_keys, command_scan, command_dbsize, command_flush, command_publish, command_subscribe,
-    command_unsubscribe, command_psubscribe, command_punsubscribe, command_pubsub, command_multi,
-    command_exec, command_discard, command_watch, command_unwatch, command_ping, command_echo,
-    command_select, command_config, command_command, command_hello, command_auth, command_reset,
-    command_client, command_info, command_save, command_bgsave, command_bgrewriteaof,
-    command_lastsave, command_time, command_quit, command_shutdown;
+    command_hmget, command_hgetall, command_hkeys, command_hvals, command_hscan, command_hrandfield,
+    command_sadd, command_srem, command_smove, command_sismember, command_smismember, command_scard,
+    command_smembers, command_spop, command_srandmember, command_sinter, command_sinterstore,
+    command_sintercard, command_sunion, command_sunionstore, command_sdiff, command_sdiffstore,
+    command_sscan, command_setbit, command_getbit, command_bitcount, command_bitpos, command_bitop,
+    command_lpush, command_rpush, command_lpushx, command_rpushx, command_lpop, command_rpop,
+    command_lmove, command_rpoplpush, command_lmpop, command_blpop, command_brpop, command_blmpop,
+    command_blmove, command_brpoplpush, command_llen, command_lindex, command_lrange, command_lset,
+    command_lpos, command_linsert, command_lrem, command_ltrim, command_object, command_persist,
+    command_type, command_keys, command_scan, command_dbsize, command_flush, command_publish,
+    command_subscribe, command_unsubscribe, command_psubscribe, command_punsubscribe,
+    command_pubsub, command_multi, command_exec, command_discard, command_watch, command_unwatch,
+    command_ping, command_echo, command_select, command_config, command_command, command_hello,
+    command_auth, command_reset, command_client, command_info, command_save, command_bgsave,
+    command_bgrewriteaof, command_lastsave, command_time, command_quit, command_shutdown;
 
 /* ---- Helpers of several commands ---- */
 
@@ -62,10 +66,28 @@ bool find_value(struct client *client, struct bytes key, enum value_type type,
                 struct entry **entry);
 
 /*
+ * Sets a key's value, a string, and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. Logs it. Returns
+ * false after an error reply.
+ */
+bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time);
+
+/*
  * Logs the request's arguments from the key on, as a record of that name; there is always space for
  * it or the server stops.
  */
 void log_request(struct client *client, const char *name);
+
+/*
+ * Draws `count` different entries, in random order; there are as many. The result is to be freed. Returns
+ * NULL if memory is exhausted. The entries stay where they are until the table changes.
+ */
+struct entry **draw_entries(struct kv *kv, struct table *table, size_t count);
+
+/*
+ * Parses the count of HRANDFIELD and SRANDMEMBER, which is negative if an element may be there twice.
+ * The absolute value is `max` at most. Returns false after an error reply.
+ */
+bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count);
 
 /* ---- Fractions, in strings.c ---- */
 
@@ -106,6 +128,7 @@ void reply_drop(struct client *client, size_t from, size_t to);
 size_t reply_start_array(struct client *client);
 void reply_finish_array(struct client *client, size_t begin, size_t count);
 void reply_finish_map(struct client *client, size_t begin, size_t pairs);
+void reply_finish_set(struct client *client, size_t begin, size_t count);
 
 /*
  * True if the replies of the client are too large to be continued: an array of several values is an

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static bool find_hash(struct client *client, struct entry **entry)
 {
@@ -275,4 +276,57 @@ void command_hkeys(struct client *client)
 void command_hvals(struct client *client)
 {
     list_fields(client, false, true);
+}
+
+/* ---- Drawing ---- */
+
+static void reply_drawn_field(struct client *client, const struct entry *field, bool has_value)
+{
+    if (has_value && client->protocol == 3)
+        reply_array(client, 2);
+    reply_bulk(client, entry_key(field));
+    if (has_value)
+        reply_bulk(client, entry_value(field));
+}
+
+/* HRANDFIELD key [count [WITHVALUES]] */
+void command_hrandfield(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct entry *hash, **drawn = NULL;
+    bool has_count = client->request.count > 2, has_values = client->request.count == 4;
+    int64_t count = 1;
+    if (client->request.count > 4 ||
+        (has_values && !bytes_are(client_argument(client, 3), "WITHVALUES"))) {
+        reply_syntax_error(client);
+        return;
+    }
+    if ((has_count && !argument_draws(client, 2, has_values ? INT64_MAX / 2 : INT64_MAX, &count)) ||
+        !find_hash(client, &hash))
+        return;
+    struct table *table = hash != NULL ? &entry_collection(hash)->fields : NULL;
+    if (!has_count) {
+        if (table == NULL)
+            reply_nothing(client);
+        else
+            reply_bulk(client, entry_key(table_draw(table, kv_draw, kv)));
+        return;
+    }
+    size_t begin = buffer_used(&client->out);
+    uint64_t draws = count < 0 ? -(uint64_t)count : (uint64_t)count;
+    if (table == NULL)
+        draws = 0;
+    else if (count >= 0 && draws > table->count)
+        draws = table->count;
+    if (count > 0 && draws > 0 && (drawn = draw_entries(kv, table, (size_t)draws)) == NULL) {
+        reply_no_memory(client);
+        return;
+    }
+    uint64_t elements = has_values && client->protocol == 2 ? 2 * draws : draws;
+    reply_array(client, elements < SIZE_MAX / 2 ? (size_t)elements : SIZE_MAX / 2);
+    for (uint64_t i = 0; i < draws && !client_refuses_reply(client); i++, kv->work++)
+        reply_drawn_field(client, drawn != NULL ? drawn[i] : table_draw(table, kv_draw, kv),
+                          has_values);
+    finish_counted(client, begin);
+    free(drawn);
 }

@@ -31,6 +31,7 @@ static const char *const type_names[] = {
     [VALUE_STRING] = "string",
     [VALUE_HASH] = "hash",
     [VALUE_LIST] = "list",
+    [VALUE_SET] = "set",
 };
 
 void command_type(struct client *client)
@@ -44,6 +45,8 @@ static const char *encoding_of(const struct entry *entry)
 {
     enum { SHORT = 44, FEW = 128 };
     int64_t number;
+    if (entry->type == VALUE_SET)
+        return "hashtable";
     if (entry->type != VALUE_STRING && collection_count(entry_collection(entry)) <= FEW)
         return "listpack";
     if (entry->type != VALUE_STRING)
@@ -295,6 +298,13 @@ void command_copy(struct client *client)
         reply_number(client, 1);
 }
 
+uint64_t kv_draw(void *argument)
+{
+    struct kv *kv = argument;
+    const uint64_t turn[] = {++kv->draws, (uint64_t)kv->keys.now};
+    return bytes_hash((struct bytes){(const char *)turn, sizeof turn}, kv->keys.keys.table.key);
+}
+
 /* One of some keys, drawn by counting; NULL if there are too few of them. */
 struct draw {
     const struct keyspace *keys;
@@ -316,9 +326,7 @@ void command_randomkey(struct client *client)
 {
     enum { MAX_POSITIONS = 4096 };
     struct keyspace *keys = &client->kv->keys;
-    const uint64_t turn[] = {++client->kv->draws, (uint64_t)keys->now};
-    uint64_t number =
-        bytes_hash((struct bytes){(const char *)turn, sizeof turn}, keys->keys.table.key);
+    uint64_t number = kv_draw(client->kv);
     struct draw draw = {keys, (size_t)(number >> 60), NULL};
     size_t cursor = (size_t)number;
     for (int i = 0; i < MAX_POSITIONS && draw.found == NULL; i++, client->kv->work++)
@@ -329,12 +337,13 @@ void command_randomkey(struct client *client)
         reply_nothing(client);
 }
 
-/* ---- KEYS, SCAN and HSCAN ---- */
+/* ---- KEYS, SCAN, HSCAN and SSCAN ---- */
 
 struct search {
     struct client *client;
     struct bytes pattern;        /* NULL matches all */
-    const struct keyspace *keys; /* NULL: the entries are a hash's fields */
+    const struct keyspace *keys; /* NULL: the entries are fields or members */
+    bool has_values;             /* the reply has them, as of a hash's fields */
     const char *type;            /* of values; NULL: any */
     int64_t count;               /* about as many at a time */
     size_t found;                /* elements of the reply */
@@ -360,7 +369,7 @@ static void reply_matching_entry(void *argument, struct entry *entry)
         return;
     reply_bulk(search->client, entry_key(entry));
     search->found++;
-    if (search->keys != NULL)
+    if (!search->has_values)
         return;
     reply_bulk(search->client, entry_value(entry));
     search->found++;
@@ -368,7 +377,8 @@ static void reply_matching_entry(void *argument, struct entry *entry)
 
 void command_keys(struct client *client)
 {
-    struct search search = {client, client_argument(client, 1), &client->kv->keys, NULL, 0, 0};
+    struct search search = {
+        .client = client, .pattern = client_argument(client, 1), .keys = &client->kv->keys};
     size_t begin = reply_start_array(client), cursor = 0;
     if (bytes_are(search.pattern, "*"))
         search.pattern.data = NULL;
@@ -382,7 +392,7 @@ void command_keys(struct client *client)
 static const char *find_type(struct bytes name)
 {
     static const char *const known[][2] = {
-        {"STRING", "string"}, {"HASH", "hash"}, {"LIST", "list"}};
+        {"STRING", "string"}, {"HASH", "hash"}, {"LIST", "list"}, {"SET", "set"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (bytes_are(name, known[i][0]))
             return known[i][1];
@@ -457,12 +467,23 @@ void command_scan(struct client *client)
         scan_table(client, &client->kv->keys.keys.table, &search, cursor);
 }
 
-void command_hscan(struct client *client)
+static void scan_collection(struct client *client, enum value_type type)
 {
-    struct search search = {.client = client};
-    struct entry *hash;
+    struct search search = {.client = client, .has_values = type == VALUE_HASH};
+    struct entry *entry;
     int64_t cursor;
     if (read_search(client, 2, &search, &cursor) &&
-        find_value(client, client_argument(client, 1), VALUE_HASH, &hash))
-        scan_table(client, hash != NULL ? &entry_collection(hash)->fields : NULL, &search, cursor);
+        find_value(client, client_argument(client, 1), type, &entry))
+        scan_table(client, entry != NULL ? &entry_collection(entry)->fields : NULL, &search,
+                   cursor);
+}
+
+void command_hscan(struct client *client)
+{
+    scan_collection(client, VALUE_HASH);
+}
+
+void command_sscan(struct client *client)
+{
+    scan_collection(client, VALUE_SET);
 }

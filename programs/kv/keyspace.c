@@ -149,16 +149,18 @@ struct entry **keyspace_find(struct keyspace *keyspace, struct bytes key)
 
 /* ---- Collections ---- */
 
-/* Leaves the entry's collection to keyspace_free_flushed. */
-static void release_collection(struct keyspace *keyspace, const struct entry *entry)
+void keyspace_discard(struct keyspace *keyspace, struct collection *collection)
 {
-    if (entry->type == VALUE_STRING)
-        return;
-    struct collection *collection = entry_collection(entry);
     collection->next = keyspace->removed;
     keyspace->removed = collection;
     if (keyspace->keys_flushed != NULL)
         keyspace->keys_flushed(keyspace);
+}
+
+static void release_collection(struct keyspace *keyspace, const struct entry *entry)
+{
+    if (entry->type != VALUE_STRING)
+        keyspace_discard(keyspace, entry_collection(entry));
 }
 
 static void set_collection(struct entry *entry, struct collection *collection)
@@ -187,6 +189,16 @@ struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
     else
         collection_free_some(collection, 1);
     return entry != NULL ? collection : NULL;
+}
+
+bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collection *collection)
+{
+    struct entry *entry = keyspace_upsert(keyspace, key, sizeof collection, false);
+    bide_assert(collection_count(collection) > 0);
+    if (entry == NULL)
+        return false;
+    set_collection(entry, collection);
+    return keyspace_set_expiry(keyspace, entry, 0);
 }
 
 void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key)

@@ -81,6 +81,15 @@ static inline struct collection *entry_collection(const struct entry *entry)
 struct collection *keyspace_change(struct keyspace *keyspace, struct bytes key,
                                    enum value_type type, bool *is_new);
 
+/*
+ * Makes a collection that is not empty the value of a key, in place of any other value and without an
+ * expiry. Returns false if memory is exhausted; then the collection is still the caller's.
+ */
+bool keyspace_assign(struct keyspace *keyspace, struct bytes key, struct collection *collection);
+
+/* Leaves a collection that belongs to no key to keyspace_free_flushed. */
+void keyspace_discard(struct keyspace *keyspace, struct collection *collection);
+
 /* Must be called after elements were removed: removes the key if none is left. */
 void keyspace_remove_if_empty(struct keyspace *keyspace, struct bytes key);
 

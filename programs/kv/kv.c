@@ -14,8 +14,9 @@
  *     free_flushed_keys      memory of flushed keys, a little at a time (expire.c)
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
- * The commands (strings.c, keys.c, pubsub.c, transaction.c, admin.c) never suspend. So each command is atomic, and
- * needs no lock. One that waits for elements leaves that to the client's coroutine (blocking.c).
+ * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, transaction.c, admin.c)
+ * never suspend. So each command is atomic, and needs no lock. One that waits for elements leaves that
+ * to the client's coroutine (blocking.c).
  */
 #include "../common/listening.h"
 #include "../common/monitoring.h"

@@ -45,6 +45,9 @@ struct kv {
 /* Updates keys.now from the clock. */
 void kv_update_clock(struct kv *kv);
 
+/* Returns a random number. `kv` is a struct kv. */
+uint64_t kv_draw(void *kv);
+
 /* Reports a message on stderr, with a newline. */
 void kv_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -97,6 +100,16 @@ static inline void kv_log_words(struct kv *kv, const struct bytes *words, size_t
     kv_note_change(kv, words[1]);
     if (kv->journal.is_on)
         journal_check_append(&kv->journal, record_words(&kv->journal.filling, words, count));
+}
+
+/* The key's collection, in place of any other value. */
+static inline void kv_log_collection(struct kv *kv, struct bytes key, struct collection *collection)
+{
+    kv_note_change(kv, key);
+    if (kv->journal.is_on)
+        journal_check_append(&kv->journal,
+                             record_delete(&kv->journal.filling, key) &&
+                                 record_collection(&kv->journal.filling, key, collection));
 }
 
 static inline void kv_log_delete(struct kv *kv, struct bytes key)

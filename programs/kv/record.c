@@ -76,6 +76,7 @@ struct elements {
     struct buffer *buffer;
     struct bytes words[MAX_WORDS];
     size_t count;
+    bool has_values; /* of fields */
     bool failed;
 };
 
@@ -90,24 +91,28 @@ static void add_field(void *argument, struct entry *entry)
 {
     struct elements *elements = argument;
     elements->words[elements->count++] = entry_key(entry);
-    elements->words[elements->count++] = entry_value(entry);
+    if (elements->has_values)
+        elements->words[elements->count++] = entry_value(entry);
     if (elements->count == MAX_WORDS)
         append_elements(elements);
 }
 
 bool record_collection(struct buffer *buffer, struct bytes key, struct collection *collection)
 {
-    struct elements elements = {.buffer = buffer, .count = 2};
-    bool is_hash = collection->type == VALUE_HASH;
-    elements.words[0] = bytes_of(is_hash ? "HSET" : "RPUSH");
+    static const char *const names[] = {
+        [VALUE_HASH] = "HSET", [VALUE_LIST] = "RPUSH", [VALUE_SET] = "SADD"};
+    struct elements elements = {
+        .buffer = buffer, .count = 2, .has_values = collection->type == VALUE_HASH};
+    bool has_table = collection_has_table(collection);
+    elements.words[0] = bytes_of(names[collection->type]);
     elements.words[1] = key;
-    if (is_hash) {
+    if (has_table) {
         size_t cursor = 0;
         do
             cursor = table_scan(&collection->fields, cursor, add_field, &elements);
         while (cursor != 0);
     }
-    for (size_t i = 0; !is_hash && i < collection->list.count; i++) {
+    for (size_t i = 0; !has_table && i < collection->list.count; i++) {
         elements.words[elements.count++] = list_get(collection, i);
         if (elements.count == MAX_WORDS)
             append_elements(&elements);

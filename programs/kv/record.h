@@ -7,6 +7,7 @@
  *     SETRANGE key offset bytes                        RENAME key key        COPY key key
  *
  *     HSET key field value ...    HDEL key field ...
+ *     SADD key member ...         SREM key member ...
  *     LPUSH key bytes ...         RPUSH key bytes ...          LPOP key count       RPOP key count
  *     LSET key index bytes        LINSERT key index bytes      LREM key count bytes
  *

@@ -100,6 +100,23 @@ static int replay_hash(struct collection *hash, struct bytes name, const struct 
     return status < 0 ? status : 0;
 }
 
+/* Records of sets. Returns 1 if it is another one. */
+static int replay_members(struct collection *set, struct bytes name, const struct request *request,
+                          const char *data)
+{
+    int status = 0;
+    bool adds = bytes_are(name, "SADD");
+    if (!adds && !bytes_are(name, "SREM"))
+        return 1;
+    for (size_t i = 2; i < request->count && status >= 0; i++) {
+        if (adds)
+            status = set_add(set, record_word(request, data, i));
+        else
+            set_remove(set, record_word(request, data, i));
+    }
+    return status < 0 ? status : 0;
+}
+
 /* Records of lists. Returns 1 if it is another one. */
 static int replay_list(struct collection *list, struct bytes name, const struct request *request,
                        const char *data)
@@ -140,15 +157,17 @@ static int replay_collection(struct keyspace *keys, struct bytes name, struct by
                              const struct request *request, const char *data)
 {
     struct entry **link = keyspace_find(keys, key);
-    bool is_hash = (name.data[0] | 32) == 'h', is_new;
-    enum value_type type = is_hash ? VALUE_HASH : VALUE_LIST;
+    char first = (char)(name.data[0] | 32);
+    enum value_type type = first == 'h' ? VALUE_HASH : first == 's' ? VALUE_SET : VALUE_LIST;
+    bool is_new;
     if (link != NULL && (*link)->type != type)
         return -EBADMSG;
     struct collection *collection = keyspace_change(keys, key, type, &is_new);
     if (collection == NULL)
         return -ENOMEM;
-    int status = is_hash ? replay_hash(collection, name, request, data)
-                         : replay_list(collection, name, request, data);
+    int status = type == VALUE_HASH  ? replay_hash(collection, name, request, data)
+                 : type == VALUE_SET ? replay_members(collection, name, request, data)
+                                     : replay_list(collection, name, request, data);
     keyspace_remove_if_empty(keys, key);
     return status == 1 ? -EBADMSG : status;
 }

@@ -65,6 +65,11 @@ void reply_map(struct client *client, size_t pairs)
         reply_line(client, '*', 2 * (int64_t)pairs);
 }
 
+void reply_set(struct client *client, size_t count)
+{
+    reply_line(client, client->protocol == 3 ? '~' : '*', (int64_t)count);
+}
+
 void reply_push(struct client *client, size_t count)
 {
     reply_line(client, client->protocol == 3 ? '>' : '*', (int64_t)count);

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sets a key's value and its expiry, `time`: 0 for none, or RECORD_KEEPS_TIME. */
-static bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time)
+bool assign_value(struct client *client, struct bytes key, struct bytes value, int64_t time)
 {
     struct kv *kv = client->kv;
     struct entry *entry = keyspace_upsert(&kv->keys, key, value.size, false);

@@ -173,6 +173,30 @@ struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool 
     return entry;
 }
 
+/* ---- Drawing ---- */
+
+/*
+ * Entry i of bucket b is found by one pair of numbers (b, i), and pairs without an entry are drawn again,
+ * so no entry is preferred. A bucket with more than MAX_CHAIN entries is not expected in the lifetime of
+ * the universe unless memory for a larger table was exhausted.
+ */
+struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argument),
+                         void *argument)
+{
+    enum { MAX_CHAIN = 16, TRIES = 1 << 16 };
+    size_t moved = table->buckets[1] != NULL ? table->moved : 0;
+    size_t first = table->sizes[0] - moved, buckets = first + table->sizes[1];
+    struct entry *entry = NULL;
+    for (int tries = 0; table->count > 0 && entry == NULL; tries++) {
+        uint64_t number = draw(argument);
+        size_t at = (size_t)(number / MAX_CHAIN % buckets);
+        entry = at < first ? table->buckets[0][moved + at] : table->buckets[1][at - first];
+        for (unsigned i = number % MAX_CHAIN; i > 0 && entry != NULL && tries < TRIES; i--)
+            entry = entry->next;
+    }
+    return entry;
+}
+
 /* ---- Visiting ---- */
 
 static size_t reverse_bits(size_t bits)

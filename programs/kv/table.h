@@ -17,7 +17,7 @@
 #include "bytes.h"
 
 /* What an entry's value is. In memory only: files have records. */
-enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST };
+enum value_type { VALUE_STRING, VALUE_HASH, VALUE_LIST, VALUE_SET };
 
 struct entry {
     struct entry *next; /* in the bucket */
@@ -94,6 +94,13 @@ struct entry *table_unlink(struct table *table, struct entry **link);
  * growth is cheap. Returns NULL if memory is exhausted.
  */
 struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool spare);
+
+/*
+ * Draws an entry, each with the same probability. `draw` returns random numbers. Returns NULL if the
+ * table is empty.
+ */
+struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argument),
+                         void *argument);
 
 /*
  * Visits one position of the table, for SCAN. Begin with cursor 0, and continue with the returned

@@ -15,7 +15,7 @@ const unsigned fuzz_executions = 15000;
 const char *const fuzz_words[] = {"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n", "PEXPIREAT", "$9",
                                   "*1\r\n$8\r\nFLUSHALL\r\n", "PERSIST", "APPEND", "KEEPTTL", "PXAT", "*4\r\n$4\r\nHSET\r\n$1\r\nh\r\n$1\r\nf\r\n$1\r\nv\r\n",
                                   "*3\r\n$4\r\nHDEL\r\n$1\r\nh\r\n$1\r\nf\r\n", "*4\r\n$5\r\nRPUSH\r\n$1\r\nl\r\n$1\r\na\r\n$1\r\nb\r\n",
-                                  "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
+                                  "*3\r\n$4\r\nSADD\r\n$1\r\ns\r\n$1\r\nm\r\n", "SREM", "LPUSH", "LPOP", "RPOP", "LSET", "LREM", "LINSERT", "kvFr", "\r\n", "-1",
                                   "9223372036854775807", NULL};
 
 static const uint64_t hash_key[2] = {1, 2};
@@ -37,13 +37,13 @@ static bool same_bytes(struct bytes a, struct bytes b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-/* One is a hash or a list of the same elements as the other. */
+/* One is a hash, a set or a list of the same elements as the other. */
 static void compare_collections(struct collection *one, struct collection *other)
 {
     FUZZ_REQUIRE(collection_count(one) == collection_count(other));
-    for (size_t i = 0; one->type == VALUE_LIST && i < collection_count(one); i++)
+    for (size_t i = 0; !collection_has_table(one) && i < collection_count(one); i++)
         FUZZ_REQUIRE(same_bytes(list_get(one, i), list_get(other, i)));
-    for (int array = 0; one->type == VALUE_HASH && array < 2; array++) {
+    for (int array = 0; collection_has_table(one) && array < 2; array++) {
         for (size_t i = 0; one->fields.buckets[array] != NULL && i < one->fields.sizes[array]; i++) {
             for (const struct entry *entry = one->fields.buckets[array][i]; entry != NULL; entry = entry->next) {
                 const struct entry *same = hash_find(other, entry_key(entry));

@@ -70,7 +70,7 @@ class Client:
             return {key: self.read() for key in (self.read() for _ in range(int(rest)))}
         if kind == b">":
             return Push(self.read() for _ in range(int(rest)))
-        assert kind == b"*", line
+        assert kind in b"*~", line
         return [self.read() for _ in range(int(rest))] if int(rest) >= 0 else None
 
     def call(self, *words):

@@ -13,6 +13,7 @@ import threading
 from client import Error, Server, encoded, held, rounds_of, run_rejected, run, until
 
 DIRECTORY = None
+VERSION = 3  # of the files
 
 
 def in_a_directory(test):
@@ -306,7 +307,7 @@ def test_a_file_of_another_is_left_as_it_is():
         ("--append-only", b"\0" * 100, foreign), ("--append-only", encoded("SET", "a", "1"), "commands without"),
         ("--append-only", journal[:12], "damaged at byte 0 of 12"), ("--append-only", journal[:5], foreign),
         ("--append-only", b"REDIS0010\xfa" + bytes(50), foreign), ("--append-only", snapshot, "a snapshot, not"),
-        ("--append-only", journal[:12] + b"\3" + journal[13:], "damaged at byte 0"),
+        ("--append-only", journal[:12] + bytes([VERSION + 1]) + journal[13:], "damaged at byte 0"),
         ("--snapshot", journal, "an append-only file, not"), ("--snapshot", b"notes", foreign), ("--snapshot", b"", "an empty file"),
         ("--snapshot", encoded("SET", "a", "1"), "commands without"),
     ):
@@ -320,7 +321,7 @@ def test_a_file_of_another_is_left_as_it_is():
     for special in (DIRECTORY, "/dev/full", "/dev/null"):
         assert run_rejected("--append-only", special)[0] == 1
         assert check(special)[0] == 1
-    assert check("journal") == (0, f"{path('journal')}: append-only file, version 2: {len(journal)} bytes are intact, "
+    assert check("journal") == (0, f"{path('journal')}: append-only file, version {VERSION}: {len(journal)} bytes are intact, "
                                 "with 1 records in 1 groups\n")
     assert check("snapshot")[0] == 0
     assert check("none")[0] == 1
@@ -370,21 +371,22 @@ def test_older_versions_are_read_and_newer_ones_refused():
         server.client().call("MSET", "a", "1", "b", "2")
     for option, name in (("--append-only", "journal"), ("--snapshot", "snapshot")):
         data = read_file(name)
-        assert with_version(data, 2) == data
-        for version in (0, 3, 65535):
+        assert with_version(data, VERSION) == data
+        for version in (0, VERSION + 1, 65535):
             write_file(name, with_version(data, version))
             status, text = run_rejected(option, path(name))
-            assert status == 1 and f"a file of version {version}, at byte 12; this server reads versions up to 2" in text, text
+            assert status == 1 and f"a file of version {version}, at byte 12; this server reads versions up to {VERSION}" in text, text
             assert read_file(name) == with_version(data, version)
-        write_file(name, with_version(data, 1))
-        assert check(name)[0] == 0 and "version 1" in check(name)[1]
-        with Server(option, path(name)) as server:
-            # (new records do not go into a file of an old version)
-            assert name == "snapshot" or "version 2" in check(name)[1]
-            assert server.client().call("SETRANGE", "a", 1, "x") == 2
-        assert check(name)[0] == 0 and "version 2" in check(name)[1]
-        with Server(option, path(name)) as server:
-            assert contents(server.client()) == {b"a": b"1x", b"b": b"2"}
+        for version in range(1, VERSION):
+            write_file(name, with_version(data, version))
+            assert check(name)[0] == 0 and f"version {version}" in check(name)[1]
+            with Server(option, path(name)) as server:
+                # (new records do not go into a file of an old version)
+                assert name == "snapshot" or f"version {VERSION}" in check(name)[1]
+                assert server.client().call("SETRANGE", "a", 1, "x") == 2
+            assert check(name)[0] == 0 and f"version {VERSION}" in check(name)[1]
+            with Server(option, path(name)) as server:
+                assert contents(server.client()) == {b"a": b"1x", b"b": b"2"}
     assert sorted(os.listdir(DIRECTORY)) == ["journal", "snapshot"]
 
 

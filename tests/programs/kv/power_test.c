@@ -227,6 +227,12 @@ void watching_touch(struct watching *watching, struct bytes key)
     (void)key;
 }
 
+void waiting_touch(struct waiting *waiting, struct bytes name)
+{
+    (void)waiting;
+    (void)name;
+}
+
 /* (lack of room is reported) */
 void kv_report(const char *format, ...)
 {
@@ -385,6 +391,26 @@ static void change_hash(struct key_state *key, struct bytes name, struct bytes v
     }
 }
 
+static void change_set(struct key_state *key, struct bytes name)
+{
+    char member_text[1];
+    uint64_t at = draw(ITEMS);
+    const struct bytes member = field_name(at, member_text), none = {NULL, 0};
+    bool is_new;
+    struct collection *set = keyspace_change(&kv.keys, name, VALUE_SET, &is_new);
+    REQUIRE(set != NULL, "no memory");
+    if (key->items[at].exists) {
+        REQUIRE(set_remove(set, member), "no member");
+        keyspace_remove_if_empty(&kv.keys, name);
+        log_words("SREM", name, member, none);
+        key->items[at].exists = false;
+    } else {
+        REQUIRE(set_add(set, member) == 1, "the member");
+        log_words("SADD", name, member, none);
+        assign_item(&key->items[at], (struct bytes){"", 0});
+    }
+}
+
 /* Removes items from the model of a list. */
 static void remove_items(struct key_state *key, size_t at, size_t count)
 {
@@ -444,10 +470,13 @@ static void change_list(struct key_state *key, struct bytes name, struct bytes v
 
 static void change_collection(struct key_state *key, struct bytes name, struct bytes value)
 {
+    static const enum value_type types[] = {VALUE_HASH, VALUE_LIST, VALUE_SET};
     if (!key->exists)
-        *key = (struct key_state){.type = draw(2) == 0 ? VALUE_HASH : VALUE_LIST};
+        *key = (struct key_state){.type = types[draw(3)]};
     if (key->type == VALUE_HASH)
         change_hash(key, name, value);
+    else if (key->type == VALUE_SET)
+        change_set(key, name);
     else
         change_list(key, name, value);
     key->exists = false;

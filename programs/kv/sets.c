@@ -1,0 +1,651 @@
+/* Commands on sets, and what draws elements of tables. Each runs to completion on the loop's thread. */
+#include "commands.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool find_set(struct client *client, size_t i, struct entry **entry)
+{
+    return find_value(client, client_argument(client, i), VALUE_SET, entry);
+}
+
+static size_t count_of(const struct entry *set)
+{
+    return set != NULL ? collection_count(entry_collection(set)) : 0;
+}
+
+static bool has_member(const struct entry *set, struct bytes member)
+{
+    return set != NULL && set_has(entry_collection(set), member);
+}
+
+/* ---- Members ---- */
+
+void command_sadd(struct client *client)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry *entry;
+    int64_t added = 0;
+    bool is_new;
+    if (!find_set(client, 1, &entry))
+        return;
+    struct collection *set = keyspace_change(keys, key, VALUE_SET, &is_new);
+    int status = set != NULL ? 0 : -ENOMEM;
+    size_t i = 2;
+    for (; status >= 0 && i < client->request.count; i++) {
+        status = set_add(set, client_argument(client, i));
+        added += status > 0;
+    }
+    if (status >= 0) {
+        if (added > 0)
+            log_request(client, "SADD");
+        reply_number(client, added);
+        return;
+    }
+    for (size_t done = 2; done + 1 < i; done++) { /* without memory, those that were added stay */
+        const struct bytes words[] = {bytes_of("SADD"), key, client_argument(client, done)};
+        kv_log_words(client->kv, words, 3);
+    }
+    if (set != NULL)
+        keyspace_remove_if_empty(keys, key);
+    reply_no_memory(client);
+}
+
+void command_srem(struct client *client)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry *entry;
+    int64_t removed = 0;
+    bool is_new;
+    if (!find_set(client, 1, &entry))
+        return;
+    if (entry != NULL) {
+        struct collection *set = keyspace_change(keys, key, VALUE_SET, &is_new);
+        for (size_t i = 2; i < client->request.count; i++)
+            removed += set_remove(set, client_argument(client, i));
+        keyspace_remove_if_empty(keys, key);
+    }
+    if (removed > 0)
+        log_request(client, "SREM");
+    reply_number(client, removed);
+}
+
+/* Removes a member, which is there, and logs it. */
+static void remove_member(struct client *client, struct bytes key, struct bytes member)
+{
+    const struct bytes words[] = {bytes_of("SREM"), key, member};
+    bool is_new;
+    kv_log_words(client->kv, words, 3); /* (`member` may be in the set's memory) */
+    set_remove(keyspace_change(&client->kv->keys, key, VALUE_SET, &is_new), member);
+    keyspace_remove_if_empty(&client->kv->keys, key);
+}
+
+/* SMOVE source target member */
+void command_smove(struct client *client)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes to = client_argument(client, 2), member = client_argument(client, 3);
+    const struct bytes words[] = {bytes_of("SADD"), to, member};
+    struct entry *source, *target;
+    bool is_new;
+    if (!find_set(client, 1, &source) || (source != NULL && !find_set(client, 2, &target)))
+        return;
+    if (!has_member(source, member)) {
+        reply_number(client, 0);
+        return;
+    }
+    if (source != target) {
+        struct collection *set = keyspace_change(keys, to, VALUE_SET, &is_new);
+        int status = set != NULL ? set_add(set, member) : -ENOMEM;
+        if (status < 0) {
+            if (set != NULL)
+                keyspace_remove_if_empty(keys, to);
+            reply_no_memory(client);
+            return;
+        }
+        if (status > 0)
+            kv_log_words(client->kv, words, 3);
+        remove_member(client, client_argument(client, 1), member);
+    }
+    reply_number(client, 1);
+}
+
+void command_sismember(struct client *client)
+{
+    struct entry *set;
+    if (find_set(client, 1, &set))
+        reply_number(client, has_member(set, client_argument(client, 2)));
+}
+
+void command_smismember(struct client *client)
+{
+    struct entry *set;
+    if (!find_set(client, 1, &set))
+        return;
+    reply_array(client, client->request.count - 2);
+    for (size_t i = 2; i < client->request.count; i++)
+        reply_number(client, has_member(set, client_argument(client, i)));
+}
+
+void command_scard(struct client *client)
+{
+    struct entry *set;
+    if (find_set(client, 1, &set))
+        reply_number(client, (int64_t)count_of(set));
+}
+
+/* ---- Combinations ---- */
+
+enum operation { INTERSECTION, UNION, DIFFERENCE };
+
+/* The members of a combination, which are counted, replied or collected. */
+struct combination {
+    struct client *client;
+    enum operation operation;
+    struct collection **sets; /* of the arguments; NULL: no such key */
+    size_t count;
+    struct collection *from; /* the one whose members are visited */
+    bool replies;
+    struct collection *to; /* NULL: they are not collected */
+    size_t found, limit;   /* members; at the limit, the visit ends */
+    int status;
+};
+
+/* True if the member of combination->from is one of the combination. */
+static bool is_combined(const struct combination *combination, struct bytes member)
+{
+    if (combination->operation == UNION)
+        return true;
+    for (size_t i = 0; i < combination->count; i++) {
+        struct collection *set = combination->sets[i];
+        if (i == 0 && combination->operation == DIFFERENCE)
+            continue;
+        if (set == combination->from) { /* (it may not be searched while it is visited) */
+            if (combination->operation == DIFFERENCE)
+                return false;
+            continue;
+        }
+        combination->client->kv->work++;
+        bool has = set != NULL && set_has(set, member);
+        if (has != (combination->operation == INTERSECTION))
+            return false;
+    }
+    return true;
+}
+
+static void combine_member(void *argument, struct entry *entry)
+{
+    struct combination *combination = argument;
+    struct client *client = combination->client;
+    client->kv->work++;
+    if (combination->status < 0 || combination->found >= combination->limit ||
+        (combination->replies && client_refuses_reply(client)) ||
+        !is_combined(combination, entry_key(entry)))
+        return;
+    if (combination->to != NULL)
+        combination->status = set_add(combination->to, entry_key(entry));
+    if (combination->status == 0 && combination->to != NULL)
+        return; /* it was there */
+    if (combination->status < 0)
+        return;
+    combination->found++;
+    if (combination->replies)
+        reply_bulk(client, entry_key(entry));
+}
+
+static void visit_set(struct combination *combination, struct collection *set)
+{
+    size_t cursor = 0;
+    combination->from = set;
+    if (set == NULL)
+        return;
+    do
+        cursor = table_scan(&set->fields, cursor, combine_member, combination);
+    while (cursor != 0 && combination->status >= 0 && combination->found < combination->limit &&
+           !(combination->replies && client_refuses_reply(combination->client)));
+}
+
+/* The smallest set, or NULL if a key has none: then the intersection is empty. */
+static struct collection *smallest_set(const struct combination *combination)
+{
+    struct collection *smallest = combination->sets[0];
+    for (size_t i = 0; i < combination->count && smallest != NULL; i++) {
+        struct collection *set = combination->sets[i];
+        if (set == NULL || collection_count(set) < collection_count(smallest))
+            smallest = set;
+    }
+    return smallest;
+}
+
+static void subtract_member(void *argument, struct entry *entry)
+{
+    struct combination *combination = argument;
+    combination->client->kv->work++;
+    combination->found -= set_remove(combination->to, entry_key(entry));
+}
+
+static void reply_member(void *argument, struct entry *entry)
+{
+    struct combination *combination = argument;
+    if (!client_refuses_reply(combination->client))
+        reply_bulk(combination->client, entry_key(entry));
+}
+
+static void scan_set(struct collection *set, void (*visit)(void *, struct entry *), void *argument)
+{
+    size_t cursor = 0;
+    do
+        cursor = table_scan(&set->fields, cursor, visit, argument);
+    while (cursor != 0);
+}
+
+/*
+ * Subtracting takes a step for each member of all sets. Looking up each member of the first set in the
+ * others takes as many steps as it has members, times the sets.
+ */
+static bool prefers_subtraction(const struct combination *combination)
+{
+    const struct collection *first = combination->sets[0];
+    uint64_t all = 0;
+    for (size_t i = 0; i < combination->count; i++)
+        all += combination->sets[i] != NULL ? collection_count(combination->sets[i]) : 0;
+    return combination->operation == DIFFERENCE && first != NULL &&
+           collection_count(first) * (uint64_t)combination->count > 2 * all;
+}
+
+/* Collects the first set, and removes the members of the others. */
+static void subtract_sets(struct combination *combination)
+{
+    bool replies = combination->replies;
+    combination->operation = UNION;
+    combination->replies = false;
+    visit_set(combination, combination->sets[0]);
+    for (size_t i = 1; i < combination->count && combination->status >= 0; i++) {
+        if (combination->sets[i] != NULL)
+            scan_set(combination->sets[i], subtract_member, combination);
+    }
+    if (replies && combination->status >= 0)
+        scan_set(combination->to, reply_member, combination);
+}
+
+static void combine(struct combination *combination)
+{
+    if (combination->operation == INTERSECTION)
+        visit_set(combination, smallest_set(combination));
+    else if (combination->operation == UNION)
+        for (size_t i = 0; i < combination->count && combination->status >= 0; i++)
+            visit_set(combination, combination->sets[i]);
+    else if (combination->to != NULL && prefers_subtraction(combination))
+        subtract_sets(combination);
+    else
+        visit_set(combination, combination->sets[0]);
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    struct collection *one, *other;
+    memcpy(&one, a, sizeof one);
+    memcpy(&other, b, sizeof other);
+    return ((uintptr_t)one > (uintptr_t)other) - ((uintptr_t)one < (uintptr_t)other);
+}
+
+/* Sorts the sets behind the first, and drops those that are there twice. */
+static void drop_equal_sets(struct combination *combination)
+{
+    struct collection **sets = combination->sets;
+    size_t kept = 2;
+    if (combination->count <= 2)
+        return;
+    qsort(sets + 1, combination->count - 1, sizeof *sets, compare_pointers);
+    for (size_t i = 2; i < combination->count; i++) {
+        if (sets[i] != sets[kept - 1])
+            sets[kept++] = sets[i];
+    }
+    combination->count = kept;
+}
+
+/* Finds the sets of `count` keys. Returns false after an error reply. */
+static bool find_sets(struct combination *combination, size_t first_key, size_t count)
+{
+    struct client *client = combination->client;
+    struct entry *entry;
+    for (size_t i = 0; i < count; i++) { /* (a key that has expired moves the others) */
+        if (!find_set(client, first_key + i, &entry))
+            return false;
+    }
+    combination->sets = malloc(count * sizeof(struct collection *));
+    if (combination->sets == NULL) {
+        reply_no_memory(client);
+        return false;
+    }
+    combination->count = count;
+    for (size_t i = 0; i < count; i++) {
+        struct entry **link =
+            keyspace_find(&client->kv->keys, client_argument(client, first_key + i));
+        combination->sets[i] = link != NULL ? entry_collection(*link) : NULL;
+    }
+    drop_equal_sets(combination);
+    return true;
+}
+
+/* A set to collect members in. Returns false after an error reply. */
+static bool create_result(struct combination *combination)
+{
+    struct client *client = combination->client;
+    combination->to = collection_create(VALUE_SET, client->kv->keys.keys.table.key);
+    if (combination->to == NULL)
+        reply_no_memory(client);
+    return combination->to != NULL;
+}
+
+static void reply_combination(struct client *client, enum operation operation)
+{
+    struct combination combination = {
+        .client = client, .operation = operation, .replies = true, .limit = SIZE_MAX};
+    if (!find_sets(&combination, 1, client->request.count - 1))
+        return;
+    bool collects = operation == UNION || prefers_subtraction(&combination);
+    if (!collects || create_result(&combination)) {
+        size_t begin = reply_start_array(client);
+        combine(&combination);
+        if (combination.status < 0) {
+            reply_drop(client, begin, buffer_used(&client->out));
+            reply_no_memory(client);
+        } else if (finish_counted(client, begin)) {
+            reply_finish_set(client, begin, combination.found);
+        }
+    }
+    if (combination.to != NULL)
+        keyspace_discard(&client->kv->keys, combination.to);
+    free(combination.sets);
+}
+
+/* The result replaces the value of argument 1; an empty one removes it. */
+static void store_result(struct client *client, struct combination *combination)
+{
+    struct keyspace *keys = &client->kv->keys;
+    struct bytes key = client_argument(client, 1);
+    struct entry **link = keyspace_find(keys, key);
+    if (combination->found > 0 && combination->status >= 0) {
+        client->kv->work += combination->found;
+        if (keyspace_assign(keys, key, combination->to)) {
+            kv_log_collection(client->kv, key, combination->to);
+            combination->to = NULL;
+            reply_number(client, (int64_t)combination->found);
+            return;
+        }
+        combination->status = -ENOMEM;
+    }
+    if (combination->status < 0) {
+        reply_no_memory(client);
+        return;
+    }
+    if (link != NULL) {
+        keyspace_remove(keys, link);
+        kv_log_delete(client->kv, key);
+    }
+    reply_number(client, 0);
+}
+
+static void store_combination(struct client *client, enum operation operation)
+{
+    struct combination combination = {.client = client, .operation = operation, .limit = SIZE_MAX};
+    if (!find_sets(&combination, 2, client->request.count - 2))
+        return;
+    if (create_result(&combination)) {
+        combine(&combination);
+        store_result(client, &combination);
+    }
+    if (combination.to != NULL)
+        keyspace_discard(&client->kv->keys, combination.to);
+    free(combination.sets);
+}
+
+void command_sinter(struct client *client)
+{
+    reply_combination(client, INTERSECTION);
+}
+
+void command_sunion(struct client *client)
+{
+    reply_combination(client, UNION);
+}
+
+void command_sdiff(struct client *client)
+{
+    reply_combination(client, DIFFERENCE);
+}
+
+void command_sinterstore(struct client *client)
+{
+    store_combination(client, INTERSECTION);
+}
+
+void command_sunionstore(struct client *client)
+{
+    store_combination(client, UNION);
+}
+
+void command_sdiffstore(struct client *client)
+{
+    store_combination(client, DIFFERENCE);
+}
+
+/* SMEMBERS key */
+void command_smembers(struct client *client)
+{
+    reply_combination(client, INTERSECTION);
+}
+
+/* SINTERCARD count key [key ...] [LIMIT limit] */
+void command_sintercard(struct client *client)
+{
+    struct combination combination = {
+        .client = client, .operation = INTERSECTION, .limit = SIZE_MAX};
+    size_t arguments = client->request.count;
+    int64_t keys, limit = 0;
+    if (!number_read(client_argument(client, 1), &keys) || keys < 1) {
+        REPLY(client, "-ERR numkeys should be greater than 0");
+        return;
+    }
+    if ((uint64_t)keys > arguments - 2) {
+        REPLY(client, "-ERR Number of keys can't be greater than number of args");
+        return;
+    }
+    for (size_t i = 2 + (size_t)keys; i < arguments; i += 2) {
+        if (i + 1 == arguments || !bytes_are(client_argument(client, i), "LIMIT")) {
+            reply_syntax_error(client);
+            return;
+        }
+        if (!number_read(client_argument(client, i + 1), &limit) || limit < 0) {
+            REPLY(client, "-ERR LIMIT can't be negative");
+            return;
+        }
+    }
+    if (limit > 0 && (uint64_t)limit < SIZE_MAX)
+        combination.limit = (size_t)limit;
+    if (!find_sets(&combination, 2, (size_t)keys))
+        return;
+    combine(&combination);
+    reply_number(client, (int64_t)combination.found);
+    free(combination.sets);
+}
+
+/* ---- Drawing ---- */
+
+struct all_entries {
+    struct entry **entries;
+    size_t count;
+};
+
+static void add_entry(void *argument, struct entry *entry)
+{
+    struct all_entries *all = argument;
+    all->entries[all->count++] = entry;
+}
+
+/* All entries of the table, the first `count` of which are drawn. */
+static struct entry **shuffle_entries(struct kv *kv, struct table *table, size_t count)
+{
+    struct all_entries all = {malloc((table->count + 1) * sizeof(struct entry *)), 0};
+    size_t cursor = 0;
+    if (all.entries == NULL)
+        return NULL;
+    do
+        cursor = table_scan(table, cursor, add_entry, &all);
+    while (cursor != 0);
+    bide_assert(all.count == table->count);
+    kv->work += all.count;
+    for (size_t i = 0; i < count; i++) {
+        size_t other = i + (size_t)(kv_draw(kv) % (all.count - i));
+        struct entry *entry = all.entries[i];
+        all.entries[i] = all.entries[other];
+        all.entries[other] = entry;
+    }
+    return all.entries;
+}
+
+/* Adds a pointer to a table of them, which has twice as many places. Returns false if it is there. */
+static bool add_pointer(struct entry **places, size_t size, struct entry *entry)
+{
+    size_t at = ((uintptr_t)entry >> 4) * 0x9e3779b1U % size;
+    for (; places[at] != NULL; at = (at + 1) % size) {
+        if (places[at] == entry)
+            return false;
+    }
+    places[at] = entry;
+    return true;
+}
+
+struct entry **draw_entries(struct kv *kv, struct table *table, size_t count)
+{
+    enum { FEW = 4 }; /* a quarter of them: an entry is seldom drawn twice */
+    bide_assert(count <= table->count);
+    if (count > table->count / FEW)
+        return shuffle_entries(kv, table, count);
+    struct entry **entries = malloc((count + 1) * sizeof(struct entry *));
+    struct entry **places = calloc(2 * count + 1, sizeof(struct entry *));
+    for (size_t i = 0; entries != NULL && places != NULL && i < count; kv->work++) {
+        struct entry *entry = table_draw(table, kv_draw, kv);
+        if (add_pointer(places, 2 * count + 1, entry))
+            entries[i++] = entry;
+    }
+    free(places);
+    if (places == NULL) {
+        free(entries);
+        return NULL;
+    }
+    return entries;
+}
+
+bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count)
+{
+    if (!argument_number(client, i, count))
+        return false;
+    if (*count >= -max && *count <= max)
+        return true;
+    reply_error(client, "-ERR value is out of range, value must between %lld and %lld",
+                (long long)-max, (long long)max);
+    return false;
+}
+
+/* Removes members, which are there, and logs them. */
+static void remove_members(struct client *client, struct bytes key, struct entry **members,
+                           size_t count)
+{
+    enum { MAX_WORDS = 2 + 64 };
+    struct bytes words[MAX_WORDS] = {bytes_of("SREM"), key};
+    size_t used = 2;
+    bool is_new;
+    struct collection *set = keyspace_change(&client->kv->keys, key, VALUE_SET, &is_new);
+    for (size_t i = 0; i < count; i++) {
+        words[used++] = entry_key(members[i]);
+        if (used == MAX_WORDS || i + 1 == count) {
+            kv_log_words(client->kv, words, used);
+            used = 2;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        set_remove(set, entry_key(members[i]));
+}
+
+/* SPOP key [count] */
+void command_spop(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct bytes key = client_argument(client, 1);
+    struct entry *set, **drawn;
+    bool has_count = client->request.count == 3;
+    int64_t wanted = 1;
+    if (client->request.count > 3) {
+        reply_syntax_error(client);
+        return;
+    }
+    if ((has_count && !argument_count(client, 2, &wanted)) || !find_set(client, 1, &set))
+        return;
+    size_t begin = buffer_used(&client->out), count = count_of(set);
+    count = (uint64_t)wanted < count ? (size_t)wanted : count;
+    if (set == NULL && !has_count)
+        reply_nothing(client);
+    if (has_count)
+        reply_set(client, count);
+    if (count == 0)
+        return;
+    drawn = draw_entries(kv, &entry_collection(set)->fields, count);
+    if (drawn == NULL) {
+        reply_drop(client, begin, buffer_used(&client->out));
+        reply_no_memory(client);
+        return;
+    }
+    for (size_t i = 0; i < count && !(has_count && client_refuses_reply(client)); i++)
+        reply_bulk(client, entry_key(drawn[i]));
+    if (!has_count || finish_counted(client, begin)) {
+        if (count == count_of(set)) {
+            keyspace_remove(&kv->keys, keyspace_find(&kv->keys, key));
+            kv_log_delete(kv, key);
+        } else {
+            remove_members(client, key, drawn, count);
+        }
+    }
+    free(drawn);
+}
+
+/* SRANDMEMBER key [count] */
+void command_srandmember(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct entry *set, **drawn = NULL;
+    int64_t count = 1;
+    if (client->request.count > 3) {
+        reply_syntax_error(client);
+        return;
+    }
+    if ((client->request.count == 3 && !argument_draws(client, 2, INT64_MAX, &count)) ||
+        !find_set(client, 1, &set))
+        return;
+    struct table *table = set != NULL ? &entry_collection(set)->fields : NULL;
+    if (client->request.count == 2) {
+        if (table == NULL)
+            reply_nothing(client);
+        else
+            reply_bulk(client, entry_key(table_draw(table, kv_draw, kv)));
+        return;
+    }
+    size_t begin = buffer_used(&client->out);
+    uint64_t draws = count < 0 ? -(uint64_t)count : (uint64_t)count;
+    if (table == NULL)
+        draws = 0;
+    else if (count >= 0 && draws > table->count)
+        draws = table->count;
+    if (count > 0 && draws > 0 && (drawn = draw_entries(kv, table, (size_t)draws)) == NULL) {
+        reply_no_memory(client);
+        return;
+    }
+    reply_array(client, draws < SIZE_MAX / 2 ? (size_t)draws : SIZE_MAX / 2);
+    for (uint64_t i = 0; i < draws && !client_refuses_reply(client); i++, kv->work++)
+        reply_bulk(client, entry_key(drawn != NULL ? drawn[i] : table_draw(table, kv_draw, kv)));
+    finish_counted(client, begin);
+    free(drawn);
+}

@@ -1,0 +1,280 @@
+"""Sets, drawn elements and bits, over sockets. kv_sets_test.py PROGRAM [NAME...]"""
+import collections
+import os
+import random
+import shutil
+import signal
+import tempfile
+
+from client import Error, Server, encoded, expect, held, rounds_of, run, until
+
+WRONG = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+SYNTAX = Error("ERR syntax error")
+NO_NUMBER = Error("ERR value is not an integer or out of range")
+
+
+def test_members():
+    with Server() as server:
+        client = server.client()
+        expect(client,
+               ("SADD s a b c a", 3), ("SADD s c d", 1), ("SADD s a", 0), ("SCARD s", 4), ("TYPE s", "set"), ("OBJECT ENCODING s", b"hashtable"),
+               ("SISMEMBER s a", 1), ("SISMEMBER s z", 0), ("SMISMEMBER s a z d", [1, 0, 1]), ("SMISMEMBER none a b", [0, 0]), ("SISMEMBER none a", 0),
+               ("SCARD none", 0), ("SMEMBERS none", []), ("SREM s a z", 1), ("SREM s z", 0), ("SREM none z", 0), ("SMOVE s t b", 1), ("SMOVE s t b", 0),
+               ("SMOVE none t b", 0), ("SMOVE s s c", 1), ("SMEMBERS t", [b"b"]), ("SMOVE t s b", 1), ("EXISTS t", 0), ("SREM s b c d", 3), ("EXISTS s", 0))
+        client.call("SET", "text", "x")
+        client.call("SADD", "s", "a")
+        for words in ("SADD text a", "SREM text a", "SMOVE text s a", "SMOVE s text a", "SISMEMBER text a", "SMISMEMBER text a", "SCARD text", "SMEMBERS text",
+                      "SPOP text", "SPOP text 2", "SRANDMEMBER text", "SRANDMEMBER text 2", "SINTER s text", "SINTER none text", "SINTERSTORE t s text",
+                      "SINTERCARD 2 s text", "SUNION s text", "SUNIONSTORE t s text", "SDIFF s text", "SDIFFSTORE t s text", "SSCAN text 0",
+                      "HGET s a", "LPUSH s a", "APPEND s x"):
+            assert client.call(*words.split()) == WRONG, words
+        expect(client, ("SPOP s 1 2", SYNTAX), ("SRANDMEMBER s 1 2", SYNTAX), ("SPOP s -1", Error("ERR value is out of range, must be positive")),
+               ("SPOP s x", NO_NUMBER), ("SRANDMEMBER s x", NO_NUMBER), ("SINTERCARD 0 s", Error("ERR numkeys should be greater than 0")),
+               ("SINTERCARD 2 s", Error("ERR Number of keys can't be greater than number of args")), ("SINTERCARD 1 s LIMIT -1", Error("ERR LIMIT can't be negative")),
+               ("SINTERCARD 1 s LIMIT", SYNTAX), ("SINTERCARD 1 s other", SYNTAX), ("SMEMBERS s", [b"a"]))
+
+
+def test_combinations():
+    """As Python has them, whatever the sizes and however often a key is named."""
+    with Server() as server:
+        client = server.client()
+        for _ in range(rounds_of(60)):
+            sets = {}
+            for number in range(4):
+                name, size = b"s%d" % number, random.choice((0, 1, 5, 60, 300))
+                sets[name] = {b"%d" % random.randrange(400) for _ in range(size)}
+                client.call("DEL", name)
+                if sets[name]:
+                    assert client.call("SADD", name, *sets[name]) == len(sets[name])
+            names = [b"s%d" % random.randrange(4) for _ in range(random.randrange(1, 7))]
+            for word in ("SINTER", "SUNION", "SDIFF"):
+                values = [sets[name] for name in names]
+                wanted = {"SINTER": values[0].intersection, "SUNION": values[0].union, "SDIFF": values[0].difference}[word](*values[1:])
+                got = client.call(word, *names)
+                assert len(got) == len(wanted) and set(got) == wanted, (word, names)
+                to = random.choice(("to", b"s0"))
+                if to == "to":
+                    client.call("SADD", "to", "old")
+                client.call("EXPIRE", to, 1000)
+                assert client.call(word + "STORE", to, *names) == len(wanted)
+                assert set(client.call("SMEMBERS", to)) == wanted
+                assert client.call("TTL", to) == (-1 if wanted else -2)
+                if to == b"s0":
+                    sets[b"s0"] = wanted
+            values = [sets[name] for name in names]
+            assert client.call("SINTERCARD", len(names), *names) == len(values[0].intersection(*values))
+            assert client.call("SINTERCARD", len(names), *names, "LIMIT", 3) == min(3, len(values[0].intersection(*values)))
+        # (the first set is large, and there are many small ones)
+        client.call("SADD", "large", *range(3000))
+        for number in range(300):
+            client.send(encoded("SADD", f"small{number}", number))
+        assert [client.read() for _ in range(300)] == [1] * 300
+        assert set(client.call("SDIFF", "large", *[f"small{number}" for number in range(300)])) == {b"%d" % number for number in range(300, 3000)}
+        assert client.call("SDIFFSTORE", "to", "large", *[f"small{number}" for number in range(300)], "large") == 0
+        assert client.call("EXISTS", "to") == 0
+
+
+def test_resp3():
+    with Server() as server:
+        client = server.client()
+        client.call("HELLO", 3)
+        client.call("SADD", "s", "a")
+        client.call("HSET", "h", "f", "v")
+        for words, reply in (("SMEMBERS s", b"~1\r\n$1\r\na\r\n"), ("SINTER s s", b"~1\r\n$1\r\na\r\n"), ("SUNION s none", b"~1\r\n$1\r\na\r\n"),
+                             ("SDIFF s none", b"~1\r\n$1\r\na\r\n"), ("SRANDMEMBER s 2", b"*1\r\n$1\r\na\r\n"), ("SPOP s 2", b"~1\r\n$1\r\na\r\n"),
+                             ("SPOP s 2", b"~0\r\n"), ("SPOP s", b"_\r\n"), ("SRANDMEMBER s", b"_\r\n"), ("HRANDFIELD none", b"_\r\n"),
+                             ("HRANDFIELD h 2 WITHVALUES", b"*1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n"), ("HRANDFIELD h -2", b"*2\r\n$1\r\nf\r\n$1\r\nf\r\n")):
+            client.send(encoded(*words.split()))
+            assert client.file.read(len(reply)) == reply, words
+
+
+def test_drawn_elements():
+    """All are drawn, those of a positive count are different, and those that SPOP draws are removed."""
+    with Server() as server:
+        client = server.client()
+        for size in (1, 2, 17, 50, 150):
+            members = {b"%d" % number for number in range(size)}
+            client.call("DEL", "s", "h")
+            client.call("SADD", "s", *members)
+            client.call("HSET", "h", *[word for member in members for word in (member, b"v" + member)])
+            for counts in ((-100,), (1, size // 5, size // 2, size, size + 9)):
+                for key, command in (("s", "SRANDMEMBER"), ("h", "HRANDFIELD")):
+                    seen = collections.Counter()
+                    while set(seen) != members: # (it would never end if one were never drawn)
+                        count = random.choice(counts)
+                        got = client.call(command, key, count)
+                        assert len(got) == (-count if count < 0 else min(count, size)) and set(got) <= members
+                        assert count < 0 or len(set(got)) == len(got)
+                        seen.update(got)
+            pairs = client.call("HRANDFIELD", "h", size, "WITHVALUES")
+            assert {pairs[i]: pairs[i + 1] for i in range(0, len(pairs), 2)} == {member: b"v" + member for member in members}
+            assert client.call("HRANDFIELD", "h") in members and client.call("SRANDMEMBER", "s") in members
+            while members:
+                count = random.choice((1, 2, len(members) // 2, len(members), len(members) + 1))
+                popped = client.call("SPOP", "s", count)
+                assert len(popped) == min(count, len(members)) and set(popped) <= members
+                members -= set(popped)
+                assert client.call("SCARD", "s") == len(members)
+            assert client.call("EXISTS", "s") == 0
+        expect(client, ("SPOP none", None), ("SPOP none 2", []), ("SRANDMEMBER none", None), ("SRANDMEMBER none 2", []), ("SRANDMEMBER none -2", []),
+               ("HRANDFIELD none", None), ("HRANDFIELD none 2", []), ("HRANDFIELD h 0", []), ("HRANDFIELD h x", NO_NUMBER), ("HRANDFIELD h 1 values", SYNTAX),
+               ("HRANDFIELD h 1 WITHVALUES x", SYNTAX),
+               ("HRANDFIELD h -9223372036854775808", Error("ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807")),
+               ("HRANDFIELD h -9223372036854770000 WITHVALUES",
+                Error("ERR value is out of range, value must between -4611686018427387903 and 4611686018427387903")))
+
+
+def bits_of(value):
+    return [byte >> (7 - i) & 1 for byte in value for i in range(8)]
+
+
+def test_bits():
+    """Counts and positions as Python finds them in lists of bits."""
+    with Server() as server:
+        client = server.client()
+        offset, bit = Error("ERR bit offset is not an integer or out of range"), Error("ERR bit is not an integer or out of range")
+        expect(client, ("SETBIT k 7 1", 0), ("SETBIT k 7 1", 1), ("GET k", b"\x01"), ("SETBIT k 17 1", 0), ("GET k", b"\x01\x00\x40"), ("SETBIT k 7 0", 1),
+               ("GETBIT k 17", 1), ("GETBIT k 7", 0), ("GETBIT k 100000", 0), ("GETBIT none 0", 0), ("SETBIT zero 9 0", 0), ("GET zero", b"\x00\x00"),
+               ("SETBIT k -1 1", offset), ("SETBIT k x 1", offset), ("SETBIT k 4294967296 1", offset), ("GETBIT k -1", offset), ("SETBIT k 0 2", bit),
+               ("SETBIT k 0 x", bit), ("BITCOUNT none", 0), ("BITCOUNT k 0", SYNTAX), ("BITCOUNT k 0 1 NIBBLE", SYNTAX), ("BITCOUNT k 0 1 BIT x", SYNTAX),
+               ("BITCOUNT k x 1", NO_NUMBER), ("BITPOS none 0", 0), ("BITPOS none 1", -1), ("BITPOS k 2", Error("ERR The bit argument must be 1 or 0.")),
+               ("BITPOS k x", NO_NUMBER), ("BITPOS k 1 0 1 NIBBLE", SYNTAX), ("BITPOS k 1 0 1 BIT x", SYNTAX), ("BITCOUNT k -1 -2", 0))
+        client.call("RPUSH", "l", "x")
+        for words in ("SETBIT l 0 1", "GETBIT l 0", "BITCOUNT l", "BITPOS l 1", "BITOP NOT to l", "BITOP OR to k l"):
+            assert client.call(*words.split()) == WRONG, words
+        for _ in range(rounds_of(200)):
+            size = random.choice((1, 2, 7, 8, 9, 17, 40))
+            value = bytes(random.choice((0, 255, random.randrange(256))) for _ in range(size))
+            bits = bits_of(value)
+            client.call("SET", "v", value)
+            assert client.call("BITCOUNT", "v") == sum(bits)
+            for unit, all_of in (("BYTE", size), ("BIT", 8 * size)):
+                first, last = random.randrange(-all_of - 2, all_of + 3), random.randrange(-all_of - 2, all_of + 3)
+                begin, end = max(0, first + all_of if first < 0 else first), min(all_of - 1, max(0, last + all_of if last < 0 else last))
+                scale = 8 if unit == "BYTE" else 1
+                part = bits[begin * scale : (end + 1) * scale] if begin <= end else []
+                count = 0 if first < 0 and last < 0 and first > last else sum(part)
+                assert client.call("BITCOUNT", "v", first, last, unit) == count, (value, first, last, unit)
+                for wanted in (0, 1):
+                    place = part.index(wanted) + begin * scale if wanted in part else -1
+                    assert client.call("BITPOS", "v", wanted, first, last, unit) == place, (value, wanted, first, last, unit)
+            begin = random.randrange(size)
+            for wanted in (0, 1):
+                part = bits[8 * begin :]
+                place = 8 * begin + part.index(wanted) if wanted in part else (8 * size if wanted == 0 else -1)
+                assert client.call("BITPOS", "v", wanted, begin) == place
+
+
+def test_bit_operations():
+    with Server("--request", 3000000) as server:
+        client = server.client()
+        for _ in range(rounds_of(60)):
+            values = [random.randbytes(random.choice((0, 1, 3, 16))) for _ in range(random.randrange(1, 5))]
+            for number, value in enumerate(values):
+                client.call("SET", f"v{number}", value)
+            size = max(map(len, values))
+            padded = [int.from_bytes(value.ljust(size, b"\0"), "big") for value in values]
+            mixed = {"AND": padded[0], "OR": padded[0], "XOR": padded[0]}
+            for value in padded[1:]:
+                mixed = {"AND": mixed["AND"] & value, "OR": mixed["OR"] | value, "XOR": mixed["XOR"] ^ value}
+            for word, result in mixed.items():
+                to = random.choice(("to", "v0")) if word == "XOR" else "to"
+                assert client.call("BITOP", word, to, *[f"v{number}" for number in range(len(values))]) == size
+                assert (client.call("GET", to) or b"") == result.to_bytes(size, "big")
+            client.call("SET", "n", values[0])
+            assert client.call("BITOP", "NOT", "to", "n") == len(values[0])
+            assert (client.call("GET", "to") or b"") == bytes(255 - byte for byte in values[0])
+        client.call("SET", "large", "x" * 1000000)
+        expect(client, ("BITOP NOT to a b", Error("ERR BITOP NOT must be called with a single source key.")), ("BITOP NAND to a", SYNTAX),
+               ("BITOP OR to large large large", 1000000), ("BITOP OR to large large large large", Error("ERR the values have more than 3000000 bytes")),
+               ("BITOP OR to none", 0), ("EXISTS to", 0))
+
+
+def test_records():
+    """All changes are in the file, as they were made."""
+    directory = tempfile.mkdtemp(dir=os.environ.get("BIDE_FOLDER"))
+    path = os.path.join(directory, "file")
+
+    def state(client):
+        return {key: set(client.call("SMEMBERS", key)) if client.call("TYPE", key) == "set" else client.call("GET", key) for key in client.call("KEYS", "*")}
+
+    try:
+        for how in ("kill", "rewrite", "snapshot"):
+            with Server("--append-only", path, "--snapshot", path + ".snapshot") as server:
+                client = server.client()
+                client.call("FLUSHALL")
+                client.call("SADD", "many", *range(1000))
+                for words in ("SADD a 1 2 3 4", "SREM a 1 9", "SADD b 5 6", "SMOVE a b 2", "SADD c x", "SMOVE c d x", "SADD e 1 2 3", "SPOP e", "SPOP many 300",
+                              "SADD f 1 2", "SPOP f 9", "SINTERSTORE g many many", "SUNIONSTORE h a b", "SDIFFSTORE i b a", "SET j x", "SDIFFSTORE j a b",
+                              "SADD k 1", "SINTERSTORE k a none", "COPY a l", "RENAME b m", "SADD l 77", "SETBIT n 33 1", "SETBIT n 1 1", "SETBIT n 33 0",
+                              "BITOP NOT o n", "SET p x", "BITOP AND p none", "SADD q 1", "EXPIRE q 1000", "SUNIONSTORE q a"):
+                    assert not isinstance(client.call(*words.split()), Error), words
+                before = state(client)
+                assert len(before[b"many"]) == 700 and before[b"o"] == b"\xbf\xff\xff\xff\xff" and before[b"a"] == {b"3", b"4"}
+                if how == "rewrite":
+                    client.call("BGREWRITEAOF")
+                    until(lambda: server.info(client)["aof_rewrite_in_progress"] == "0")
+                if how == "snapshot":
+                    assert client.call("SAVE") == "OK"
+                server.end(signal.SIGKILL)
+                server.process.returncode = 0
+            options = ("--snapshot", path + ".snapshot") if how == "snapshot" else ("--append-only", path)
+            with Server(*options) as server:
+                client = server.client()
+                assert state(client) == before and client.call("TTL", "q") == -1
+                server.end(signal.SIGKILL)
+                server.process.returncode = 0
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_watched_sets():
+    with Server() as server:
+        client, other = server.client(), server.client()
+        for first, change in (("SADD k a", "SADD k b"), ("SADD k a b", "SREM k a"), ("SADD k a", "SPOP k"), ("SADD k a b c", "SPOP k 2"), ("SADD k a", "SMOVE k m a"),
+                              ("SADD m a", "SMOVE m k a"), ("SADD m a", "SUNIONSTORE k m"), ("SADD k a", "SINTERSTORE k k m"), ("SET k a", "SETBIT k 0 1"),
+                              ("SET m a", "BITOP NOT k m")):
+            for same in (change, "SADD n x", "SREM k none", "SETBIT n2 0 1"):
+                other.call("DEL", "k", "m", "n2")
+                other.call(*first.split())
+                client.call("WATCH", "k")
+                other.call(*same.split())
+                client.call("MULTI")
+                assert client.call("EXEC") == (None if same == change else []), same
+
+
+def test_sets_are_bounded():
+    """Replies have a limit, and others have their turn."""
+    with Server("--reply", 100000) as server:
+        client, other = server.client(), server.client()
+        too_large = Error("ERR the reply would be larger than 100000 bytes")
+        client.call("SADD", "s", *[f"{i:0100}" for i in range(13000)])
+        client.call("SADD", "t", *range(9000))
+        for words in (("SMEMBERS", "s"), ("SUNION", "s", "t"), ("SDIFF", "s", "t"), ("SINTER", "s", "s"), ("SPOP", "s", 12900), ("SRANDMEMBER", "s", 12900),
+                      ("SRANDMEMBER", "s", -(1 << 60)), ("SSCAN", "s", 0, "COUNT", 100000)):
+            client.send(encoded("PING") + encoded(*words) + encoded("PING"))
+            assert [client.read() for _ in range(3)] == ["PONG", too_large, "PONG"], words
+        assert client.call("SCARD", "s") == 13000
+        for words in (("SINTERCARD", 2, "s", "t"), ("SUNIONSTORE", "u", "t"), ("SDIFFSTORE", "u", "t", "s")):
+            other.call("CONFIG", "RESETSTAT")
+            with held(server.process):
+                client.send(encoded(*words) * 50)
+                other.send(encoded("INFO"))
+            info = other.read().decode()
+            before = int(info.split("total_commands_processed:")[1].split()[0])
+            assert before <= 30, (words[0], before)
+            for _ in range(50):
+                client.read()
+        cursor, seen = 0, set()
+        while True:
+            cursor, members = client.call("SSCAN", "t", cursor, "MATCH", "1*", "COUNT", 100)
+            seen |= set(members)
+            cursor = int(cursor)
+            if cursor == 0:
+                break
+        assert seen == {b"%d" % number for number in range(9000) if str(number).startswith("1")}
+        assert client.call("DEL", "s", "t") == 2
+
+
+if __name__ == "__main__":
+    run([value for name, value in list(globals().items()) if name.startswith("test_")])

@@ -4,12 +4,14 @@
  *     idle       --the keys have no elements-->                          waiting
  *     waiting    --served; timeout; CLIENT UNBLOCK; disconnected-->      idle
  *
- * A waiting client is in a queue of each of its keys. A change of such a key makes the key ready. When
- * the command that has changed it is complete, so at the end of a transaction, the ready keys are
+ * A waiting client is in a queue of each of its keys. A change of such a key makes the key ready. Ready
+ * keys are served when the command that has changed them is complete; of a transaction, EXEC. They are
  * served in the order in which they became ready, and the clients of a key in the order in which they
- * began to wait. Serving is done in the turn of the client that has made the change: the element goes
- * from the key to the reply in one step, so it is never lost on the way, and whatever else ends the
- * wait finds that the client waits no longer.
+ * began to wait.
+ *
+ * Serving is done in the turn of the client that has made the change. The element goes from the key to
+ * the reply in one step, so it is never lost on the way. A timeout or disconnection that comes at the same
+ * time finds that the client waits no longer.
  *
  * All of it runs on the loop's thread.
  */

@@ -312,11 +312,11 @@ bool client_run(struct client *client)
             break;
         }
         command_run(client);
+        client->work += kv->work - begun;
+        begun = kv->work;
         if (client->control == CONTROL_REPEAT || client->control == CONTROL_WAIT)
             return true;
         client_end_request(client);
-        client->work += kv->work - begun;
-        begun = kv->work;
         if (buffer_used(&client->out) >= CLIENT_MAX_REPLIES || client->work >= CLIENT_MAX_WORK ||
             client->control != CONTROL_NONE)
             return true;

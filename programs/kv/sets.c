@@ -43,7 +43,7 @@ void command_sadd(struct client *client)
         reply_number(client, added);
         return;
     }
-    for (size_t done = 2; done + 1 < i; done++) { /* without memory, those that were added stay */
+    for (size_t done = 2; done + 1 < i; done++) { /* without memory, members that were added stay */
         const struct bytes words[] = {bytes_of("SADD"), key, client_argument(client, done)};
         kv_log_words(client->kv, words, 3);
     }
@@ -291,7 +291,7 @@ static int compare_pointers(const void *a, const void *b)
     return ((uintptr_t)one > (uintptr_t)other) - ((uintptr_t)one < (uintptr_t)other);
 }
 
-/* Sorts the sets behind the first, and drops those that are there twice. */
+/* Sorts the sets behind the first, and drops duplicates. */
 static void drop_equal_sets(struct combination *combination)
 {
     struct collection **sets = combination->sets;

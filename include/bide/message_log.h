@@ -206,8 +206,9 @@ void bide_log_close(bide_log *log);
 
 /*
  * Frees the handle. Its operations have ended, its claims are released, and its consumers have
- * unsubscribed: otherwise it is misuse, which is detected for consumers and claims. NULL does
- * nothing.
+ * unsubscribed: otherwise it is misuse, which is detected for consumers and claims. Each call of
+ * bide_log_close(), bide_log_unsubscribe() and bide_log_claim_release() with it has returned: that
+ * a reader saw the end does not mean that the closing call has. NULL does nothing.
  * Threads: one at a time. Progress: blocks while another handle of the same name opens or closes.
  */
 void bide_log_destroy(bide_log *log);

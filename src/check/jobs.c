@@ -4,13 +4,18 @@
 #define _GNU_SOURCE
 #include "jobs.h"
 
+#include "progress.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { OPEN_AT_ONCE = 200 }; /* files of parts that have not been printed */
 
 typedef struct job {
     pid_t process; /* 0: it has ended, or has not begun */
@@ -22,6 +27,7 @@ typedef struct job {
 /* The child of a part. Its progress is not shown: several would be. */
 static _Noreturn void run_job(const job *j, job_function run, void *context, unsigned part)
 {
+    progress_hide();
     if (dup2(fileno(j->printed), STDOUT_FILENO) < 0)
         _exit(JOBS_LOST);
     int status = run(context, part);
@@ -55,21 +61,37 @@ static void end_job(job *j, int status)
                 strsignal(WTERMSIG(status)));
 }
 
-/* Waits until one of those that run has ended. */
-static void wait_for_job(job *jobs, unsigned begun)
+/* Waits until that one has ended. */
+static void wait_for_job(job *j)
 {
-    for (;;) {
+    int status;
+    pid_t process;
+    do
+        process = waitpid(j->process, &status, 0);
+    while (process < 0 && errno == EINTR);
+    if (process > 0) {
+        end_job(j, status);
+        return;
+    }
+    fprintf(stderr, "bide_check: a process is not there: %s\n", strerror(errno));
+    j->process = 0;
+    j->has_ended = true;
+}
+
+/* Waits until one of those from `told` to `begun` that run has ended. */
+static void wait_for_any(job *jobs, unsigned told, unsigned begun)
+{
+    siginfo_t info;
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    for (unsigned i = told; i < begun; i++) {
         int status;
-        pid_t process = wait(&status);
-        if (process < 0 && errno != EINTR)
+        if (jobs[i].process != 0 && waitpid(jobs[i].process, &status, WNOHANG) > 0) {
+            end_job(&jobs[i], status);
             return;
-        for (unsigned i = 0; i < begun; i++) {
-            if (process > 0 && jobs[i].process == process) {
-                end_job(&jobs[i], status);
-                return;
-            }
         }
     }
+    wait_for_job(&jobs[told]); /* a process of the caller has ended, or none is there */
 }
 
 static void print_job(job *j)
@@ -94,14 +116,17 @@ void jobs_run(unsigned count, unsigned at_once, job_function run, job_ended ende
             ended(context, i, run(context, i));
         return;
     }
+    /* (a process that ignores SIGCHLD hears nothing of its children) */
+    struct sigaction ordinary = {.sa_handler = SIG_DFL}, before;
+    sigaction(SIGCHLD, &ordinary, &before);
     unsigned begun = 0, told = 0, running = 0;
     while (told < count) {
-        while (begun < count && running < at_once) {
+        while (begun < count && running < at_once && begun - told < OPEN_AT_ONCE) {
             begin_job(&jobs[begun], run, context, begun);
             running += jobs[begun++].process != 0;
         }
-        if (running != 0 && !jobs[told].has_ended) {
-            wait_for_job(jobs, begun);
+        if (!jobs[told].has_ended) {
+            wait_for_any(jobs, told, begun);
             running--;
         }
         for (; told < begun && jobs[told].has_ended; told++) {
@@ -109,5 +134,6 @@ void jobs_run(unsigned count, unsigned at_once, job_function run, job_ended ende
             ended(context, told, jobs[told].status);
         }
     }
+    sigaction(SIGCHLD, &before, NULL);
     free(jobs);
 }

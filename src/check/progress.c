@@ -20,6 +20,7 @@ static double done;
 static double begun, next_shown;
 static unsigned unlooked;
 static const char *shown;
+static bool is_hidden;
 
 static double progress_clock(void)
 {
@@ -92,5 +93,10 @@ void progress_show(const char *name)
     bool is_terminal = isatty(2) != 0;
     if (is_terminal && shown != NULL)
         fputs("\r\033[K", stderr);
-    shown = is_terminal ? name : NULL;
+    shown = is_terminal && !is_hidden ? name : NULL;
+}
+
+void progress_hide(void)
+{
+    is_hidden = true;
 }

@@ -32,4 +32,7 @@ bool progress_end(unsigned depth);
  */
 void progress_show(const char *name);
 
+/* From now on, nothing is shown: this process is one of several. */
+void progress_hide(void);
+
 #endif

@@ -266,7 +266,9 @@ static int log_check_messages(const bide_log_operation *self)
             return -EMSGSIZE;
         left -= message->size + message->key_size;
         for (size_t h = 0; h < message->header_count; h++) {
-            if (message->headers[h].name_size - 1 >= UINT8_MAX)
+            const bide_log_header *header = &message->headers[h];
+            if (header->name_size - 1 >= UINT8_MAX || header->name == NULL ||
+                (header->value == NULL && header->value_size != 0))
                 return -EINVAL;
         }
         if (!bide_log_headers_are_whole_(message->encoded, message->encoded_size))

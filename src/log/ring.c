@@ -19,6 +19,7 @@
 #include "../coroutine/lock.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,22 @@ struct log_ring_handle {
 
 static bide_atomic(uint32_t) log_rings_lock;
 static struct log_ring *log_rings;
+
+/* Across a fork this thread has the lock, so the child finds it free. */
+static void log_rings_hold(void)
+{
+    lock_take(&log_rings_lock);
+}
+
+static void log_rings_let_go(void)
+{
+    lock_free(&log_rings_lock);
+}
+
+__attribute__((constructor)) static void log_rings_at_fork(void)
+{
+    (void)pthread_atfork(log_rings_hold, log_rings_let_go, log_rings_let_go);
+}
 
 static struct log_ring *log_ring_of(bide_log *log)
 {

@@ -4,6 +4,10 @@
 # A script in the place of pkg-config answers for the library of this build.
 
 set -u
+# What the caller has for itself: make's own state, flags of another build, a language.
+unset MAKEFLAGS MFLAGS GNUMAKEFLAGS MAKELEVEL CFLAGS
+export LC_ALL=C
+command -v make >/dev/null || exit 77
 script=$1 include=$2 library=$3
 shift 3
 directory=$(mktemp -d)
@@ -54,6 +58,13 @@ fi
 grep -q '^two_wait .*race (not nothing)' "$directory/said" || {
     cat "$directory/said"
     fail "something else than a race is found without the mutex"
+}
+
+# A name that is also a function's elsewhere.
+"$script" new "$directory/wait" >/dev/null || fail "new ended with $?"
+make -C "$directory/wait" >"$directory/said" 2>&1 || {
+    cat "$directory/said"
+    fail "a scenario of the name wait does not compile"
 }
 
 # Nothing that is there is changed.

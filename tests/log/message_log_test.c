@@ -281,7 +281,8 @@ static void messages_that_do_not_fit_are_refused(void **state)
         memset(name, 'n', sizeof name);
         open_it(&it, &engines[e], "?window=4&size=16");
         const bide_log_header five = {"n", 1, "", 0}, nameless = {"", 0, "", 0},
-                              long_name = {name, 256, "", 0}, large = {"n", 1, bytes, 11};
+                              long_name = {name, 256, "", 0}, large = {"n", 1, bytes, 11},
+                              no_name = {NULL, 1, "", 0}, no_value = {"n", 1, NULL, 4};
         const struct {
             bide_log_message message;
             int status;
@@ -297,6 +298,8 @@ static void messages_that_do_not_fit_are_refused(void **state)
             {{.data = bytes, .size = 0, .headers = &large, .header_count = 1}, -EMSGSIZE},
             {{.data = bytes, .size = 1, .headers = &nameless, .header_count = 1}, -EINVAL},
             {{.data = bytes, .size = 1, .headers = &long_name, .header_count = 1}, -EINVAL},
+            {{.data = bytes, .size = 1, .headers = &no_name, .header_count = 1}, -EINVAL},
+            {{.data = bytes, .size = 1, .headers = &no_value, .header_count = 1}, -EINVAL},
             {{.data = bytes, .size = 1, .encoded = "\1\0\0\0\0", .encoded_size = 5}, -EINVAL},
             {{.data = bytes, .size = 1, .encoded = "\1\0\0\0\0n", .encoded_size = 6}, 0},
             {{.data = NULL, .size = 1}, -EINVAL},

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <bide/async.h>
 #include <bide/bide.h>
 #include <fcntl.h>
@@ -10,7 +9,7 @@ async int copy(const char *source)
     bide_copy_file_operation copy;
     try await bide_open(&from, source, O_RDONLY, 0);
     defer bide_close(&from);
-    try await bide_open(&to, "/tmp", O_TMPFILE | O_RDWR, 0600); /* without a name */
+    try await bide_open_temporary(&to, NULL, "/tmp", 0, 0600);
     defer bide_close(&to);
     try await bide_copy_file(&copy, &from, 0, &to, 0, UINT64_MAX);
     puts(copy.count > 10000 ? "copied" : "too little"); /* count grows while it copies */

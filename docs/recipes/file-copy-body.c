@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include <bide/bide.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,8 +15,7 @@ bide_coroutine(copier_body)
     bide_descriptor_init_closed(&self->from);
     bide_descriptor_init_closed(&self->to);
     bide_try(bide_open(&self->open, &self->from, "/proc/self/exe", O_RDONLY, 0));
-    bide_try(
-        bide_open(&self->open, &self->to, "/tmp", O_TMPFILE | O_RDWR, 0600)); /* without a name */
+    bide_try(bide_open_temporary(&self->open, &self->to, NULL, "/tmp", 0, 0600));
     bide_try(bide_copy_file(&self->copy, &self->from, 0, &self->to, 0, UINT64_MAX));
     puts(self->copy.count > 10000 ? "copied" : "too little"); /* count grows while it copies */
     bide_finally();

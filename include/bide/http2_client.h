@@ -346,9 +346,10 @@ bide_slice bide_http2_request_trailer(const bide_http2_request *request, const c
 
 /*
  * A stream over a tunnel, whose request has the method CONNECT and whose response is 2xx; a write before that ends with
- * -EINVAL. Its bytes are those of bide_http2_request_read and bide_http2_request_write, which may be used as well. The
- * end of its output ends the request, and the other direction stays open. Closing it resets the HTTP/2 stream, which
- * ends what waits with -EPIPE, and leaves the request to bide_http2_request_close. The request stays until then.
+ * -EINVAL. A write that is cancelled before its bytes are taken resets the HTTP/2 stream. Its bytes are those of
+ * bide_http2_request_read and bide_http2_request_write, which may be used as well. The end of its output ends the
+ * request, and the other direction stays open. Closing it resets the HTTP/2 stream, which ends what waits with -EPIPE,
+ * and leaves the request to bide_http2_request_close. The request stays until then.
  * Threads: any. Progress: wait-free.
  */
 bide_stream bide_http2_request_stream(bide_http2_request *request);

@@ -164,7 +164,7 @@ static bool http2_request_is_valid(bide_slice method, bide_slice target, bide_sl
 {
     if (method.size == 0 || target.size == 0 || authority.size == 0)
         return false;
-    if (bide_http_is(method, "connect")
+    if (method.size == 7 && memcmp(method.data, "CONNECT", 7) == 0
             ? !http2_request_is_tunnel(target, authority)
             : target.data[0] != '/' && !(target.size == 1 && target.data[0] == '*'))
         return false;
@@ -450,7 +450,7 @@ static int http2_request_start_write(bide_http2_waiting_ *self)
 /* The write ends before its bytes are taken. */
 static void http2_request_withdraw(bide_http2_request *request)
 {
-    if (request->left == 0 || request->is_finished)
+    if (request->left == 0 || (request->is_finished && !request->is_tunnel))
         return;
     if (request->state == HTTP2_REQUEST_ACTIVE)
         bide_http2_request_abort_(request, NGHTTP2_CANCEL, -ECANCELED);

@@ -195,8 +195,9 @@ static int uring_probe(struct loop_uring *uring)
     const char *without =
         getenv("BIDE_IO_WITHOUT"); /* for tests: "futex" makes the kernel an older one */
     bool is_older = without != NULL && strcmp(without, "futex") == 0;
-    uring->has_futex =
-        BIDE_IS_ALONE_KNOWN_ && bide_uring_has_opcode_(uring, OPCODE_FUTEX_WAIT) && !is_older;
+    /* (a platform table without a barrier is not Linux's: its `wake` wakes no futex) */
+    uring->has_futex = BIDE_IS_ALONE_KNOWN_ && bide_platform.barrier != NULL &&
+                       bide_uring_has_opcode_(uring, OPCODE_FUTEX_WAIT) && !is_older;
     uring->has_buffers = !is_older;
     return 0;
 }

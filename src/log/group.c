@@ -112,8 +112,8 @@ bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consum
     return true;
 }
 
-void bide_log_group_give_back_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                               uint64_t number)
+void bide_log_group_release_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                             uint64_t number)
 {
     if (bide_log_group_reject_(group, owner, number, 0))
         log_group_entry(group, number)->deliveries--;

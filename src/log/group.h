@@ -72,8 +72,8 @@ bool bide_log_group_reject_(struct bide_log_group_ *group, const bide_log_consum
 /*
  * Withdraws a delivery that the consumer never saw: it does not count in `deliveries`.
  */
-void bide_log_group_give_back_(struct bide_log_group_ *group, const bide_log_consumer *owner,
-                               uint64_t number);
+void bide_log_group_release_(struct bide_log_group_ *group, const bide_log_consumer *owner,
+                             uint64_t number);
 
 /* Rejects everything that is with `owner`, until now. */
 void bide_log_group_leave_(struct bide_log_group_ *group, const bide_log_consumer *owner);

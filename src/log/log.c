@@ -559,7 +559,7 @@ static void log_read_release(bide_frame *frame)
     log_lock(state);
     struct bide_log_group_ *group = self->consumer->group;
     for (uint32_t i = 0; group != NULL && i < self->count; i++)
-        bide_log_group_give_back_(group, self->consumer, self->messages[i].position.low_);
+        bide_log_group_release_(group, self->consumer, self->messages[i].position.low_);
     log_unlock(state);
     self->count = 0;
     bide_notify_all(&state->news);

@@ -51,19 +51,19 @@ static bide_atomic(uint32_t) log_rings_lock;
 static struct log_ring *log_rings;
 
 /* Across a fork this thread has the lock, so the child finds it free. */
-static void log_rings_hold(void)
+static void log_rings_take(void)
 {
     lock_take(&log_rings_lock);
 }
 
-static void log_rings_let_go(void)
+static void log_rings_release(void)
 {
     lock_free(&log_rings_lock);
 }
 
 __attribute__((constructor)) static void log_rings_at_fork(void)
 {
-    (void)pthread_atfork(log_rings_hold, log_rings_let_go, log_rings_let_go);
+    (void)pthread_atfork(log_rings_take, log_rings_release, log_rings_release);
 }
 
 static struct log_ring *log_ring_of(bide_log *log)

@@ -21,6 +21,8 @@
  *    for no reason: the platform's wait may do so, and no number leaves the range of a time_t of 32 bits.
  * 5. A child of a fork has one thread, which does not sleep. Lists and locks are as the other threads left them, and
  *    are made anew.
+ * 6. The wait of a condition variable is a point of cancellation, and a wait by futex is none. A thread that was
+ *    cancelled there would leave the lock taken and its record in the list. So cancellation is off meanwhile.
  */
 #define _GNU_SOURCE
 #include "park.h"
@@ -30,6 +32,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct park_sleeper {
@@ -103,6 +106,11 @@ int bide_park_wait_(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t de
     park_sleeper sleeper = {.address = word};
     pthread_condattr_t monotonic;
     int status = 0;
+#if !BIDE_CHECK
+    int cancellation; /* a thread that is cancelled here would leave the lock taken: 6 */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+#endif
+    memset(&monotonic, 0, sizeof monotonic);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&sleeper.condition, &monotonic);
@@ -119,6 +127,9 @@ int bide_park_wait_(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t de
     }
     pthread_mutex_unlock(&list->lock);
     pthread_cond_destroy(&sleeper.condition);
+#if !BIDE_CHECK
+    pthread_setcancelstate(cancellation, NULL);
+#endif
     return status;
 }
 

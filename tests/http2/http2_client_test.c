@@ -335,6 +335,7 @@ static void a_request_is_checked(void **state)
     assert_int_equal(bide_http2_client_init(client, bide_memory_stream(&one.client_end), NULL), 0);
     assert_int_equal(bide_http2_request_init(&request, client, "CONNECT", "/", "a:1"), -EINVAL);
     assert_int_equal(bide_http2_request_init(&request, client, "CONNECT", "a:1", "b:1"), -EINVAL);
+    assert_int_equal(bide_http2_request_init(&request, client, "connect", "a:1", "a:1"), -EINVAL);
     assert_int_equal(bide_http2_request_init(&request, client, "CONNECT", "a", "a"), -EINVAL);
     assert_int_equal(bide_http2_request_init(&request, client, "CONNECT", "a:", "a:"), -EINVAL);
     assert_int_equal(bide_http2_request_init(&request, client, "CONNECT", ":1", ":1"), -EINVAL);

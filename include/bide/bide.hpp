@@ -516,6 +516,7 @@ class [[nodiscard]] operation : public detail::wait_base
     {
         Make make(std::move(make_));
         make_.~Make();
+        own_.frame.awaiter.link = &bide_running_; /* make_ is gone, also if make(&waiter_) throws */
         ::new (static_cast<void *>(&waiter_)) Waiter;
         own_.frame.awaiter.link = make(&waiter_);
         return detail::is_ready(awaiter());

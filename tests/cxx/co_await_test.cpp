@@ -839,6 +839,28 @@ bide::task<std::string> catches()
     co_return caught;
 }
 
+// Makes an operation, and throws; counts its copies that have not been destroyed.
+struct maker {
+    int *alive;
+    bide_event *event;
+    maker(int &count, bide_event &e) : alive(&count), event(&e)
+    {
+        ++*alive;
+    }
+    maker(const maker &other) : alive(other.alive), event(other.event)
+    {
+        ++*alive;
+    }
+    ~maker()
+    {
+        --*alive;
+    }
+    bide_awaiter *operator()(bide_event_waiter *) const
+    {
+        throw 1;
+    }
+};
+
 int exceptions_are_carried_across()
 {
     current_case = "exceptions";
@@ -853,6 +875,23 @@ int exceptions_are_carried_across()
         caught = error.what() == std::string("d");
     }
     CHECK(caught);
+
+    // One that is thrown while an operation is made: what makes it is destroyed once.
+    int alive = 0;
+    bide_event event;
+    bide_event_init(&event, false);
+    {
+        auto makes = [](maker make) -> bide::task<int> {
+            try {
+                (void)co_await bide::wait_with<bide_event_waiter>(make);
+            } catch (int thrown) {
+                co_return thrown;
+            }
+            co_return 0;
+        };
+        CHECK(bide::sync_wait(makes(maker(alive, event))) == 1);
+    }
+    CHECK(alive == 0);
 
     // One that would pass through C ends the program, with a message.
     int ends[2];

@@ -231,15 +231,18 @@ inline bide_next resume_step(bide_frame *frame, unsigned depth) noexcept
     return bide_next_frame(here.next);
 }
 
-/* `next` runs, after the coroutine at hand has suspended if that is possible. */
+/*
+ * `next` runs, after the coroutine at hand has suspended if that is possible. A frame that was handed over before it
+ * runs here: the newest frame continues the coroutine that suspends, and would take stack in each round of a loop.
+ */
 BIDE_HPP_APART_ void hand_over(bide_frame *next) noexcept
 {
     if (next == nullptr)
         return;
-    if (turn_here != nullptr && turn_here->next == nullptr)
-        turn_here->next = next;
-    else
+    if (turn_here == nullptr)
         bide_resume(next);
+    else if (bide_frame *before = std::exchange(turn_here->next, next))
+        bide_resume(before);
 }
 
 /* Runs the frame that was handed over: this thread is about to block. */

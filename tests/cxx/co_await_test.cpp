@@ -720,6 +720,51 @@ bide::task<int> deep(int depth)
     co_return 1 + co_await deep(depth - 1);
 }
 
+// Begins at once, and frees itself.
+struct detached {
+    struct promise_type {
+        detached get_return_object()
+        {
+            return {};
+        }
+        std::suspend_never initial_suspend() noexcept
+        {
+            return {};
+        }
+        std::suspend_never final_suspend() noexcept
+        {
+            return {};
+        }
+        void return_void()
+        {
+        }
+        void unhandled_exception()
+        {
+            std::abort();
+        }
+    };
+};
+
+detached adds_beside(int &total)
+{
+    total = co_await adds(total, 1);
+}
+
+bide::task<> starts_one_beside(int &total)
+{
+    adds_beside(total);
+    co_return;
+}
+
+// Each round, a task ends whose body has started another coroutine that awaits a task.
+bide::task<int> starts_beside_often(int rounds)
+{
+    int total = 0;
+    for (int i = 0; i < rounds; i++)
+        co_await starts_one_beside(total);
+    co_return total;
+}
+
 int c_and_cxx_await_each_other()
 {
     // (each would need more than the stack if it grew)
@@ -729,6 +774,7 @@ int c_and_cxx_await_each_other()
     CHECK(bide::sync_wait(awaits_c_often(ROUNDS)) == ROUNDS);
     CHECK(bide::sync_wait(awaits_cxx_often(ROUNDS)) == ROUNDS);
     CHECK(bide::sync_wait(deep(ROUNDS)) == ROUNDS);
+    CHECK(bide::sync_wait(starts_beside_often(ROUNDS)) == ROUNDS);
 
     // From a coroutine of another promise type, which a plain function resumes.
     int total = 0, status = 0;

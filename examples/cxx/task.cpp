@@ -1,7 +1,8 @@
 // A task that awaits synchronously completing tasks, a million times, on a small stack. If an await were a call, each round
 // would leave two calls on the stack: one into the task, and one back into the loop. With an argument, the stack has
-// that many KiB.
+// that many KiB. It has at least what a thread needs.
 #include <bide/bide.hpp>
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <iostream>
@@ -38,6 +39,7 @@ static void *run(void *)
 int main(int argc, char **argv)
 {
     size_t size = argc > 1 ? static_cast<size_t>(std::atoi(argv[1])) * 1024 : 64 * 1024;
+    size = std::max(size, static_cast<size_t>(PTHREAD_STACK_MIN));
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);

@@ -309,6 +309,7 @@ struct promise_base : resumer {
         frame.awaiter.link = nullptr;
         frame.awaiter.frame = nullptr;
         frame.context = &bide_default_context;
+        frame.error = -ECANCELED; /* until it ends */
     }
 
     void unhandled_exception() noexcept
@@ -892,6 +893,7 @@ template <class T>
 T run(bide_loop *loop, task<T> task)
 {
     task.promise().is_caught = true;
+    detail::flush_turn();
     (void)bide_loop_wait(loop, task.awaiter());
     return task.take();
 }
@@ -899,6 +901,7 @@ template <class T>
 T run(bide_run_loop *loop, task<T> task)
 {
     task.promise().is_caught = true;
+    detail::flush_turn();
     (void)bide_run_loop_wait(loop, task.awaiter());
     return task.take();
 }

@@ -756,6 +756,26 @@ bide::task<> starts_one_beside(int &total)
     co_return;
 }
 
+bide::task<> starts_none()
+{
+    co_return;
+}
+
+detached sets_beside(bide_event &event)
+{
+    co_await starts_none();
+    bide_event_set(&event);
+}
+
+// A body that blocks: what it has started beside it runs before that.
+bide::task<int> blocks_for_another(auto wait)
+{
+    bide_event event;
+    bide_event_init(&event, false);
+    sets_beside(event);
+    co_return wait(waits_for(event)).error();
+}
+
 // Each round, a task ends whose body has started another coroutine that awaits a task.
 bide::task<int> starts_beside_often(int rounds)
 {
@@ -775,6 +795,21 @@ int c_and_cxx_await_each_other()
     CHECK(bide::sync_wait(awaits_cxx_often(ROUNDS)) == ROUNDS);
     CHECK(bide::sync_wait(deep(ROUNDS)) == ROUNDS);
     CHECK(bide::sync_wait(starts_beside_often(ROUNDS)) == ROUNDS);
+
+    // Each way to block a thread.
+    bide_loop *loop;
+    bide_run_loop run_loop;
+    CHECK(bide_loop_create(&loop, nullptr) == 0);
+    bide_run_loop_init(&run_loop);
+    using waits = bide::task<bide::result<>>;
+    CHECK(bide::sync_wait(blocks_for_another(
+              [](waits wait) { return bide::sync_wait(std::move(wait)); })) == 0);
+    CHECK(bide::sync_wait(blocks_for_another(
+              [&](waits wait) { return bide::run(loop, std::move(wait)); })) == 0);
+    CHECK(bide::sync_wait(blocks_for_another(
+              [&](waits wait) { return bide::run(&run_loop, std::move(wait)); })) == 0);
+    bide_run_loop_destroy(&run_loop);
+    bide_loop_destroy(loop);
 
     // From a coroutine of another promise type, which a plain function resumes.
     int total = 0, status = 0;
@@ -840,6 +875,14 @@ int chains_are_destroyed()
     }
     { // one that never began
         auto task = awaits_child(event);
+        auto nothing = starts_none();
+        bool canceled = false;
+        try {
+            nothing.take();
+        } catch (const std::system_error &error) {
+            canceled = error.code().value() == ECANCELED;
+        }
+        CHECK(!task.done() && canceled);
     }
     { // within an operation of C
         auto waits = [](bide_event &e) -> eager {

@@ -357,6 +357,13 @@ template <class Waiter>
 inline constexpr bool moves_coroutine = std::is_same_v<Waiter, bide_schedule_operation> ||
                                         std::is_same_v<Waiter, bide_resume_on_operation>;
 
+/* Locks whose waiter is needed until they are unlocked. */
+template <class Waiter>
+inline constexpr bool is_needed_until_unlock =
+    std::is_same_v<Waiter, bide_mutex_waiter> ||
+    std::is_same_v<Waiter, bide_barging_mutex_waiter> ||
+    std::is_same_v<Waiter, bide_rw_lock_waiter> || std::is_same_v<Waiter, bide_once_waiter>;
+
 /* One wait of a coroutine: 48 bytes. */
 class wait_base
 {
@@ -478,6 +485,8 @@ template <class Waiter, class Make>
 requires std::is_invocable_r_v<bide_awaiter *, Make &, Waiter *>
 class [[nodiscard]] operation : public detail::wait_base
 {
+    static_assert(std::is_trivially_destructible_v<Waiter>, "the waiter is not destroyed");
+
     /* make(&waiter) makes the operation in the waiter when it is awaited, and returns its awaiter. */
     union {
         Make make_; /* as long as awaiter() is NULL */
@@ -555,12 +564,15 @@ class [[nodiscard]] operation : public detail::wait_base
  * operation is. Progress: that of the operation.
  */
 template <class Waiter, class... Parameters, class... Arguments>
-requires(sizeof...(Parameters) ==
-         sizeof...(Arguments)) inline auto wait(bide_awaiter *(*init)(Waiter *, Parameters...),
-                                                Arguments &&...arguments)
+requires(sizeof...(Parameters) == sizeof...(Arguments) &&
+         (std::is_convertible_v<Arguments, Parameters> &&
+          ...)) inline auto wait(bide_awaiter *(*init)(Waiter *, Parameters...),
+                                 Arguments &&...arguments)
 {
-    static_assert(!std::is_same_v<Waiter, bide_mutex_waiter>,
-                  "the waiter of a mutex stays until it is unlocked: use bide::mutex_guard");
+    static_assert(
+        !detail::is_needed_until_unlock<Waiter>,
+        "the waiter of a lock stays until it is unlocked: use bide::mutex_guard, or a local "
+        "variable of bide::wait_with");
     auto make = [init, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments))](
                     Waiter *waiter) { return init(waiter, values...); };
     return operation<Waiter, decltype(make)>(make);

@@ -1142,6 +1142,23 @@ int waits_end_on_other_threads()
     return 0;
 }
 
+/* ---- What does not compile ---- */
+
+template <class Argument>
+concept waits_for_event = requires(Argument argument)
+{
+    bide::wait(bide_event_wait, argument);
+};
+static_assert(waits_for_event<bide_event *>);
+static_assert(!waits_for_event<void *> && !waits_for_event<bide_auto_event *>);
+
+// (operations that wait refuses)
+static_assert(bide::detail::is_needed_until_unlock<bide_mutex_waiter> &&
+              bide::detail::is_needed_until_unlock<bide_barging_mutex_waiter> &&
+              bide::detail::is_needed_until_unlock<bide_rw_lock_waiter> &&
+              bide::detail::is_needed_until_unlock<bide_once_waiter> &&
+              !bide::detail::is_needed_until_unlock<bide_event_waiter>);
+
 /* ---- Sizes ---- */
 
 // As many arguments as the longest of these operations has.

@@ -302,19 +302,36 @@ void confine_allow_replaced(struct confine *confine, const char *path, unsigned 
     free(target);
 }
 
-void confine_allow_links(struct confine *confine, const char *path, unsigned access)
+/*
+ * The file that a symbolic link of a directory leads to. Returns NULL for an entry that is no link, and for a
+ * link that leads to no file: the parent of a directory is not allowed.
+ */
+static char *target_of_link(const char *path, const struct dirent *entry)
 {
     char name[PATH_MAX];
+    struct stat status;
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN)
+        return NULL;
+    int size = snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+    if (size < 0 || (size_t)size >= sizeof name || lstat(name, &status) != 0 ||
+        !S_ISLNK(status.st_mode))
+        return NULL;
+    char *target = realpath(name, NULL);
+    if (target != NULL && (stat(target, &status) != 0 || !S_ISREG(status.st_mode))) {
+        free(target);
+        return NULL;
+    }
+    return target;
+}
+
+void confine_allow_links(struct confine *confine, const char *path, unsigned access)
+{
     if (confine->mode == CONFINE_OFF)
         return;
     confine_allow(confine, path, access);
     DIR *directory = opendir(path);
     for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;) {
-        int size = snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        char *target = (entry->d_type == DT_LNK || entry->d_type == DT_UNKNOWN) && size > 0 &&
-                               (size_t)size < sizeof name
-                           ? realpath(name, NULL)
-                           : NULL;
+        char *target = target_of_link(path, entry);
         if (target != NULL)
             allow_directory_of(confine, target, access);
         free(target);

@@ -102,7 +102,7 @@ void confine_allow_replaced(struct confine *confine, const char *path, unsigned 
 
 /*
  * Allows what is below a directory, and the directories of the files that its symbolic links lead to, as of
- * certificate authorities. Links inside of its subdirectories are not followed.
+ * certificate authorities. Links inside of its subdirectories are not followed, nor links to directories.
  */
 void confine_allow_links(struct confine *confine, const char *path, unsigned access);
 

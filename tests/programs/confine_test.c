@@ -28,7 +28,8 @@ enum { NOBODY = 65534, KILLED = 1000, DIFFERENT = 1 };
 
 static struct confine confine;
 static int pipes[2][2];
-static char inside[] = "/tmp/confine-inside-XXXXXX", outside[] = "/tmp/confine-outside-XXXXXX";
+static char inside[] = "/tmp/confine-inside-XXXXXX", outside[] = "/tmp/confine-outside-XXXXXX",
+            parent[] = "/tmp/confine-parent-XXXXXX";
 
 /* ---- Children ---- */
 
@@ -212,7 +213,7 @@ static int files_that_are_replaced(void)
            expect(open("/dev/full", O_RDONLY | O_CLOEXEC), EACCES) | expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
 }
 
-/* `inside` has a link to a file of `outside`. */
+/* `inside` has a link to a file of `outside`, and one to a directory, whose parent does not count. */
 static int files_that_links_lead_to(void)
 {
     confine_init(&confine, "confine");
@@ -222,7 +223,7 @@ static int files_that_links_lead_to(void)
     confine_limit_files(&confine, 0);
     return expect(open_in(inside, "file", O_RDONLY), 0) | expect(open_in(inside, "link", O_RDONLY), 0) |
            expect(open_in(outside, "file", O_RDONLY), 0) | expect(open_in(outside, "file", O_WRONLY), EACCES) |
-           expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
+           expect(open_in(parent, "file", O_RDONLY), EACCES) | expect(open("/etc/passwd", O_RDONLY | O_CLOEXEC), EACCES);
 }
 
 static int files_that_links_do_not_lead_to(void)
@@ -723,7 +724,12 @@ static int make_files(void **state)
 {
     char path[64], target[64];
     (void)state;
-    if (mkdtemp(inside) == NULL || mkdtemp(outside) == NULL)
+    if (mkdtemp(inside) == NULL || mkdtemp(outside) == NULL || mkdtemp(parent) == NULL)
+        return -1;
+    close(open_in(parent, "file", O_WRONLY | O_CREAT));
+    in_directory(path, sizeof path, inside, "link-to-directory");
+    in_directory(target, sizeof target, parent, "directory");
+    if (mkdir(target, 0700) != 0 || symlink(target, path) != 0)
         return -1;
     close(open_in(inside, "file", O_WRONLY | O_CREAT));
     close(open_in(outside, "file", O_WRONLY | O_CREAT));
@@ -742,7 +748,12 @@ static int remove_files(void **state)
     unlink(path);
     in_directory(path, sizeof path, outside, "file");
     unlink(path);
-    return rmdir(inside) | rmdir(outside);
+    in_directory(path, sizeof path, inside, "link-to-directory");
+    unlink(path);
+    in_directory(path, sizeof path, parent, "file");
+    unlink(path);
+    in_directory(path, sizeof path, parent, "directory");
+    return rmdir(path) | rmdir(inside) | rmdir(outside) | rmdir(parent);
 }
 
 int main(void)

@@ -297,6 +297,7 @@ bool client_run(struct client *client)
 {
     struct kv *kv = client->kv;
     uint64_t begun = kv->work;
+    bool had_subscribed = client->has_subscribed;
     kv_update_clock(kv);
     while (!client->is_closing && !client->is_broken) {
         if (buffer_used(&client->in) == 0)
@@ -318,7 +319,7 @@ bool client_run(struct client *client)
             return true;
         client_end_request(client);
         if (buffer_used(&client->out) >= CLIENT_MAX_REPLIES || client->work >= CLIENT_MAX_WORK ||
-            client->control != CONTROL_NONE)
+            client->control != CONTROL_NONE || client->has_subscribed != had_subscribed)
             return true;
     }
     return false;

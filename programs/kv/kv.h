@@ -149,7 +149,7 @@ bool command_run_queued(struct client *client, bool only_changes);
 
 /*
  * Runs complete requests. Returns false when none is left, and true when it stopped early: the
- * replies are many, or a request set client->control.
+ * replies are many, a request set client->control, or it was the client's first subscription.
  */
 bool client_run(struct client *client);
 

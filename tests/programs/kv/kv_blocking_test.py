@@ -202,6 +202,22 @@ def test_subscribers_wait():
         assert waiting.read() == [b"l", b"x"]
 
 
+def test_a_subscription_is_confirmed_before_a_wait():
+    """Also one that was requested together with the wait."""
+    with Server() as server:
+        client = server.client()
+        for before, wanted in (((("HELLO", 3), ("SUBSCRIBE", "c")), [[b"subscribe", b"c", 1]]),
+                               ((("SUBSCRIBE", "c"), ("UNSUBSCRIBE", "c")), [[b"subscribe", b"c", 1], [b"unsubscribe", b"c", 0]])):
+            waiting = server.client()
+            waiting.send(b"".join(encoded(*words) for words in before) + encoded("BLPOP", "l", 0) + encoded("PING"))
+            if before[0][0] == "HELLO":
+                assert waiting.read()[b"proto"] == 3
+            assert [waiting.read() for _ in wanted] == wanted
+            wait_for(server, 1)
+            client.call("RPUSH", "l", "x")
+            assert [waiting.read(), waiting.read()] == [[b"l", b"x"], "PONG"]
+
+
 def test_the_server_stops():
     with Server() as server:
         waiting = [server.client() for _ in range(3)]

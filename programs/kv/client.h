@@ -79,7 +79,10 @@ bool request_append(struct buffer *buffer, const struct client *client, struct b
 
 /* ---- Replies ---- */
 
-/* Notes that the replies from `begin` on report a change. Without memory, the client is disconnected. */
+/*
+ * Notes that the replies from `begin` on report a change; nothing if there are none. Without memory, the client is
+ * disconnected.
+ */
 void reply_note_change(struct client *client, size_t begin);
 
 /*

@@ -91,6 +91,8 @@ void reply_text(struct client *client, struct bytes text)
 void reply_note_change(struct client *client, size_t begin)
 {
     const struct reply_range range = {begin, buffer_used(&client->out)};
+    if (range.begin == range.end) /* (the request waits, or runs again: its reply comes later) */
+        return;
     if (buffer_reserve(&client->changes, sizeof range))
         buffer_append(&client->changes, &range, sizeof range);
     else

@@ -368,11 +368,12 @@ bide_coroutine(program_body)
                 break; /* startup failed */
             self->status = 0;
         }
+        /* (behind a reload that was asked for at the same time) */
+        if (server_signals_consume(&self->signals, SERVER_STATISTICS))
+            statistics_print(self);
         if (self->is_stopping && self->listeners == NULL)
             break;
         bide_await_status(self->status, bide_auto_event_wait(&self->wait, &self->signals.wakeup));
-        if (server_signals_consume(&self->signals, SERVER_STATISTICS))
-            statistics_print(self);
         if (server_signals_consume(&self->signals, SERVER_STOP))
             stop_listeners(self, bide_now(bide_this_context()));
         if (server_signals_consume(&self->signals, SERVER_RELOAD) && !self->is_stopping)

@@ -12,6 +12,7 @@ import tempfile
 from harness import (PATIENCE, FirstOnly, Proxy, Server, baseline_of, check, echo, equal, free_port, greeter, read_all,
                      read_exactly, reset, run, tests_of, wait_until_closed)
 from harness import tcp_configuration as configuration
+from programs import held
 
 
 # ---- Configuration ----
@@ -112,6 +113,18 @@ def a_reload_lets_old_connections_go_on():
                     new.sendall(b"still")
                     equal(read_exactly(client, 5), b"still")
                     two.close()
+
+
+def statistics_show_a_reload_asked_for_before_them():
+    """Also one that the proxy learns of at the same time."""
+    with Server() as one, Server() as two, Proxy(configuration(one.name)) as proxy:
+        for name in (two.name, one.name) * 10:
+            proxy.configure(configuration(name))
+            with held(proxy.process):
+                proxy.signal(signal.SIGHUP)
+                proxy.signal(signal.SIGUSR1)
+            line = proxy.out.expect("^statistics .*").group(0)
+            check(name in line, name, line)
 
 
 def a_bad_reload_changes_nothing():

@@ -119,8 +119,10 @@ typedef struct bide_check_result {
     bool is_unfinished;  /* nothing was found, and a limit was reached: there may be more */
     bool is_bounded;     /* executions with more preemptions than `preemptions` were left out */
     char *message;       /* what was found, in a line; NULL if nothing */
-    char *trace;         /* the steps that led there; NULL if nothing */
+    char *trace;         /* the steps that led there; NULL if nothing. Those that are repeated stand
+                            there once, except in a replay */
     char *replay;        /* what makes bide_check_replay run just that execution; NULL if nothing */
+    char *graph;         /* the steps as a graph, for dot; NULL if nothing, except in a replay */
     char **outcomes;     /* what bide_check_note wrote, each different text once, sorted */
     uint64_t *counts;    /* in how many executions each */
     size_t outcomes_count;
@@ -187,7 +189,12 @@ typedef struct bide_check_suite {
  *     --verbose             the trace of expected findings too
  *     --tap                 a line of TAP for each, for a test harness: what is not finished is
  *                           skipped, and the status is 0 if no finding is wrong
+ *     --junit FILE          writes the results to FILE too, in the XML of JUnit: a case for each
+ *                           scenario, with its message and trace if the finding is wrong. What is not
+ *                           finished is skipped. 2 if FILE cannot be opened, 1 if it cannot be written
  *     --replay TEXT NAME    one execution of one, step by step
+ *     --dot FILE NAME       writes to FILE, for dot of Graphviz, the graph of the execution in which
+ *                           something was found, or that is replayed. 1 if it cannot be written
  *     --time SECONDS        no longer than that for each scenario (1.5 is one and a half), and
  *     --executions N        no more executions of each, and no more than its own limit: otherwise it
  *                           is not finished

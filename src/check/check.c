@@ -78,6 +78,7 @@ void bide_check_result_free(bide_check_result *result)
     free(result->message);
     free(result->trace);
     free(result->replay);
+    free(result->graph);
     for (size_t i = 0; i < result->outcomes_count; i++)
         free(result->outcomes[i]);
     free(result->outcomes);

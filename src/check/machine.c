@@ -589,4 +589,6 @@ void machine_run(graph *g)
     run_execution(g);
     if (the_checker.result->finding != BIDE_CHECK_NOTHING)
         trace_finding();
+    else if (the_checker.replay != NULL)
+        trace_replayed();
 }

@@ -5,10 +5,12 @@
 #include "bide/check.h"
 
 #include "jobs.h"
+#include "junit.h"
 #include "orders.h"
 #include "progress.h"
 #include "source_location.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 
 typedef struct main_options {
     bool list, verbose, weaken, tap;
-    const char *replay;
+    const char *replay, *dot, *junit;
     unsigned preemptions, jobs;
     double seconds;
     uint64_t executions;
@@ -85,23 +87,70 @@ static verdict verdict_of(const bide_check_scenario *s, const bide_check_result 
     return r->finding == BIDE_CHECK_NOTHING && r->is_bounded ? BOUNDED : COMPLETE;
 }
 
-static void print_found(const bide_check_scenario *s, const bide_check_result *r, verdict v)
+static void print_found(FILE *out, const bide_check_scenario *s, const bide_check_result *r,
+                        verdict v)
 {
     if (v == UNFINISHED) {
-        printf("not finished: %" PRIu64 " explored", r->executions + r->blocked);
+        fprintf(out, "not finished: %" PRIu64 " explored", r->executions + r->blocked);
         return;
     }
-    fputs(bide_check_finding_name(r->finding), stdout);
+    fputs(bide_check_finding_name(r->finding), out);
     if (v == BAD)
-        printf(" (not %s)", bide_check_finding_name(s->expected));
-    printf(": %" PRIu64 " executions", r->executions);
+        fprintf(out, " (not %s)", bide_check_finding_name(s->expected));
+    fprintf(out, ": %" PRIu64 " executions", r->executions);
     if (r->blocked != 0)
-        printf(" and %" PRIu64 " given up", r->blocked);
+        fprintf(out, " and %" PRIu64 " given up", r->blocked);
     if (v == BOUNDED)
-        printf(", bounded: at most %u preemption%s", s->preemptions,
-               s->preemptions == 1 ? "" : "s");
+        fprintf(out, ", bounded: at most %u preemption%s", s->preemptions,
+                s->preemptions == 1 ? "" : "s");
     else if (v == COMPLETE && r->finding == BIDE_CHECK_NOTHING)
-        fputs(", complete", stdout);
+        fputs(", complete", out);
+}
+
+static void print_trace(FILE *out, const bide_check_scenario *s, const bide_check_result *r)
+{
+    if (r->message != NULL)
+        fprintf(out, "    %s\n", r->message);
+    if (r->trace != NULL)
+        fprintf(out, "%s    to replay it: --replay '%s' %s\n", r->trace, r->replay, s->name);
+}
+
+static void add_to_junit(unsigned number, const bide_check_scenario *s, const bide_check_result *r,
+                         verdict v, double seconds)
+{
+    char *summary = NULL, *details = NULL;
+    size_t size;
+    FILE *out = open_memstream(&summary, &size);
+    print_found(out, s, r, v);
+    fclose(out);
+    out = open_memstream(&details, &size);
+    print_trace(out, s, r);
+    fclose(out);
+    junit_add(number, &(junit_case){.name = s->name,
+                                    .seconds = seconds,
+                                    .kind = v == BAD          ? JUNIT_FAILED
+                                            : v == UNFINISHED ? JUNIT_SKIPPED
+                                                              : JUNIT_PASSED,
+                                    .summary = summary,
+                                    .details = v == BAD ? details : NULL});
+    free(summary);
+    free(details);
+}
+
+/* Writes the graph of the execution that was shown. False: it could not be written. */
+static bool write_graph(const char *path, const bide_check_result *r)
+{
+    if (r->graph == NULL) {
+        fprintf(stderr, "%s is not written: nothing was found\n", path);
+        return true;
+    }
+    FILE *out = fopen(path, "we");
+    bool is_written = out != NULL && fputs(r->graph, out) >= 0;
+    if (out != NULL)
+        is_written = fclose(out) == 0 && is_written;
+    if (!is_written)
+        fprintf(stderr, "bide_check: %s: %s\n", path, strerror(errno));
+    return is_written;
 }
 
 /* As a line of TAP: what is not finished counts as skipped. */
@@ -110,7 +159,7 @@ static void print_tap(unsigned number, const bide_check_scenario *s, const bide_
 {
     printf("%s %u - %s%s: ", v == BAD ? "not ok" : "ok", number, v == UNFINISHED ? "# SKIP " : "",
            s->name);
-    print_found(s, r, v);
+    print_found(stdout, s, r, v);
     putchar('\n');
 }
 
@@ -132,18 +181,20 @@ static verdict check_scenario(const main_options *o, unsigned number,
         print_tap(number, &s, &r, v);
     } else {
         printf("%-40s ", s.name);
-        print_found(&s, &r, v);
+        print_found(stdout, &s, &r, v);
         printf(", %.2f s\n", seconds);
     }
-    if (r.message != NULL && (v == BAD || o->verbose || o->replay != NULL))
-        printf("    %s\n", r.message);
-    if (r.trace != NULL && (v == BAD || o->verbose || o->replay != NULL))
-        printf("%s    to replay it: --replay '%s' %s\n", r.trace, r.replay, s.name);
+    if (v == BAD || o->verbose || o->replay != NULL)
+        print_trace(stdout, &s, &r);
     if (o->verbose) {
         for (size_t i = 0; i < r.outcomes_count; i++)
             printf("    %s: %" PRIu64 "\n", r.outcomes[i], r.counts[i]);
     }
     fflush(stdout);
+    if (o->junit != NULL)
+        add_to_junit(number, &s, &r, v, seconds);
+    if (o->dot != NULL && !write_graph(o->dot, &r))
+        v = BAD;
     bide_check_result_free(&r);
     return v;
 }
@@ -370,6 +421,10 @@ static bool read_options(main_options *o, int argc, char **argv)
             o->tap = true;
         else if (strcmp(a, "--replay") == 0 && i + 1 < argc)
             o->replay = argv[++i];
+        else if (strcmp(a, "--dot") == 0 && i + 1 < argc)
+            o->dot = argv[++i];
+        else if (strcmp(a, "--junit") == 0 && i + 1 < argc)
+            o->junit = argv[++i];
         else if (strcmp(a, "--preemptions") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
             o->preemptions = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(a, "--jobs") == 0 && i + 1 < argc && is_number(argv[i + 1], 3))
@@ -383,7 +438,9 @@ static bool read_options(main_options *o, int argc, char **argv)
         else
             o->names[o->names_count++] = argv[i];
     }
-    return o->replay == NULL || o->names_count == 1;
+    if (o->junit != NULL && (o->weaken || o->list))
+        return false;
+    return (o->replay == NULL && o->dot == NULL) || (o->names_count == 1 && !o->weaken && !o->list);
 }
 
 /* The scenarios that are asked for, and the worst verdict so far. */
@@ -408,6 +465,10 @@ static void note_verdict(void *context, unsigned part, int status)
         printf("not ok %u - %s: its process was lost\n", part + 1, c->scenarios[part]->name);
     else if (status == JOBS_LOST)
         printf("%-40s its process was lost\n", c->scenarios[part]->name);
+    if (status == JOBS_LOST)
+        junit_add(part + 1, &(junit_case){.name = c->scenarios[part]->name,
+                                          .kind = JUNIT_FAILED,
+                                          .summary = "its process was lost"});
     c->worst = v > c->worst ? v : c->worst;
 }
 
@@ -441,17 +502,20 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite)
     if (o.names == NULL || !read_options(&o, argc, argv)) {
         fprintf(stderr,
                 "usage: %s [--list] [--verbose] [--tap] [--weaken] [--preemptions N]\n"
-                "          [--time SECONDS] [--executions N] [--jobs N] [NAME...]\n"
-                "       %s --replay TEXT NAME\n",
+                "          [--time SECONDS] [--executions N] [--jobs N] [--junit FILE] [NAME...]\n"
+                "       %s [--dot FILE] [--replay TEXT] NAME\n",
                 argv[0], argv[0]);
         free(o.names);
         return 2;
     }
-    if (!are_known(&o, suite)) {
+    if (!are_known(&o, suite) || (o.junit != NULL && !junit_open(o.junit))) {
         free(o.names);
         return 2;
     }
     verdict worst = !o.weaken ? check_chosen(&o, suite) : weaken_all(&o, suite) ? COMPLETE : BAD;
+    const char *slash = strrchr(argv[0], '/');
+    if (!junit_close(slash != NULL ? slash + 1 : argv[0]))
+        worst = BAD;
     free(o.names);
     static const int statuses[] = {[COMPLETE] = 0, [BOUNDED] = 4, [UNFINISHED] = 3, [BAD] = 1};
     return o.tap && worst != BAD ? 0 : statuses[worst];

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "trace.h"
 
+#include "dot.h"
 #include "execution.h"
 #include "locations.h"
 #include "machine.h"
@@ -22,16 +23,26 @@
 
 /* ---- Steps ---- */
 
-/* Returns the number of a step in the trace, or 0. */
-static unsigned number_of(reference r)
+/* The number of each step in the trace; 0: it has not been run. */
+static unsigned *numbers[THREADS];
+
+static void number_steps(void)
 {
+    static unsigned capacities[THREADS];
     unsigned count;
     const reference *order = execution_order(&count);
-    for (unsigned i = 0; i < count; i++) {
-        if (same_reference(order[i], r))
-            return i + 1;
+    for (unsigned t = 0; t < THREADS; t++) {
+        unsigned events = the_checker.g->threads[t].count;
+        numbers[t] = grown(numbers[t], &capacities[t], events + 1, sizeof *numbers[t]);
+        memset(numbers[t], 0, events * sizeof *numbers[t]);
     }
-    return 0;
+    for (unsigned i = 0; i < count; i++)
+        numbers[order[i].thread][order[i].index] = i + 1;
+}
+
+unsigned trace_number(reference r)
+{
+    return is_initial(r) ? 0 : numbers[r.thread][r.index];
 }
 
 static void print_value(FILE *out, uint64_t value)
@@ -49,7 +60,7 @@ static unsigned newer_step(const location *l, unsigned position, const unsigned 
 {
     while (++position < l->count) {
         if (is_run(run, l->stores[position]))
-            return number_of(l->stores[position]);
+            return trace_number(l->stores[position]);
     }
     return 0;
 }
@@ -60,14 +71,13 @@ static void print_source(FILE *out, const event *load, const unsigned run[THREAD
     if (is_initial(load->rf))
         fputs(", its initial value", out);
     else
-        fprintf(out, ", stored by step %u", number_of(load->rf));
+        fprintf(out, ", stored by step %u", trace_number(load->rf));
     unsigned newer = newer_step(&g->locations[load->location], position_of(g, load->rf), run);
     if (newer != 0)
         fprintf(out, " (a stale value: step %u had stored another)", newer);
 }
 
-/* Returns the object's name in the source, or else its place in memory. */
-static const char *object_of(const event *e)
+const char *trace_object(const event *e)
 {
     static char where[64];
     const char *object = e->op.site->object;
@@ -79,7 +89,7 @@ static const char *object_of(const event *e)
 
 static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
 {
-    const char *object = object_of(e);
+    const char *object = trace_object(e);
     if (e->kind == EVENT_CHOICE) {
         fprintf(out, "choose %" PRIu64, e->value);
     } else if (e->kind == EVENT_FENCE) {
@@ -104,6 +114,86 @@ static void print_step(FILE *out, const event *e, const unsigned run[THREADS])
     }
 }
 
+static void print_line(FILE *out, unsigned number, reference r, const unsigned run[THREADS])
+{
+    const event *e = event_at(the_checker.g, r);
+    char where[256], *what = NULL;
+    size_t what_size;
+    FILE *one = open_memstream(&what, &what_size);
+    print_step(one, e, run);
+    fclose(one);
+    source_location_describe(e->op.site, where, sizeof where);
+    const char *who = r.thread == SETUP ? "setup " : r.thread == LAST ? "finish" : "thread";
+    fprintf(out, "%4u  %s ", number, who);
+    if (r.thread != SETUP && r.thread != LAST)
+        fprintf(out, "%u", r.thread);
+    else
+        fputc(' ', out);
+    fprintf(out, "  %-60s  %s", what, where);
+    if (e->op.site->line != 0)
+        fprintf(out, ", in %s", e->op.site->function);
+    fputc('\n', out);
+    free(what);
+}
+
+/* ---- Rounds ---- */
+
+/*
+ * Steps that are repeated are printed once: `round` of them, `rounds` times in all. If only the values
+ * differ, the last round is printed too.
+ */
+typedef struct repetition {
+    unsigned round, rounds;
+    bool values_differ;
+} repetition;
+
+enum { LONGEST_ROUND = 32, SAME_ROUNDS = 3, LIKE_ROUNDS = 8 };
+
+/* True for the same operation of the same thread; with `and_value`, also of the same value. */
+static bool are_alike(reference a, reference b, bool and_value)
+{
+    const event *x = event_at(the_checker.g, a), *y = event_at(the_checker.g, b);
+    if (a.thread != b.thread || x->kind != y->kind || x->op.step != y->op.step ||
+        x->op.site != y->op.site || x->order != y->order || x->blocked != y->blocked ||
+        x->spurious != y->spurious || (x->kind <= EVENT_STORE && x->location != y->location))
+        return false;
+    return !and_value || x->kind == EVENT_FENCE || x->value == y->value;
+}
+
+static unsigned rounds_from(const reference *order, unsigned count, unsigned begin, unsigned round,
+                            bool and_value)
+{
+    unsigned i = begin;
+    while (i + round < count && are_alike(order[i], order[i + round], and_value))
+        i++;
+    return (i - begin) / round + 1;
+}
+
+static repetition repetition_at(const reference *order, unsigned count, unsigned begin)
+{
+    static const struct {
+        bool and_value;
+        unsigned least;
+    } ways[] = {{true, SAME_ROUNDS}, {false, LIKE_ROUNDS}};
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        for (unsigned round = 1; round <= LONGEST_ROUND && begin + 2 * round <= count; round++) {
+            unsigned rounds = rounds_from(order, count, begin, round, ways[way].and_value);
+            if (rounds >= ways[way].least)
+                return (repetition){round, rounds, !ways[way].and_value};
+        }
+    }
+    return (repetition){1, 1, false};
+}
+
+static void print_folded(FILE *out, const repetition *r, unsigned begin)
+{
+    unsigned hidden = r->rounds - (r->values_differ ? 2 : 1);
+    unsigned first = begin + r->round + 1;
+    fprintf(out, "      (steps %u to %u: %s %u times%s)\n", first, first + hidden * r->round - 1,
+            r->round == 1 ? "the same step again," : "these steps again,", hidden,
+            r->values_differ ? ", with other values" : "");
+}
+
 static char *trace_steps(void)
 {
     char *text = NULL;
@@ -112,28 +202,18 @@ static char *trace_steps(void)
     const reference *order = execution_order(&count);
     unsigned run[THREADS] = {0};
     FILE *out = open_memstream(&text, &size);
-    for (unsigned i = 0; i < count; i++) {
-        const event *e = event_at(the_checker.g, order[i]);
-        char where[256], *what = NULL;
-        size_t what_size;
-        FILE *one = open_memstream(&what, &what_size);
-        print_step(one, e, run);
-        fclose(one);
-        source_location_describe(e->op.site, where, sizeof where);
-        const char *who = order[i].thread == SETUP  ? "setup "
-                          : order[i].thread == LAST ? "finish"
-                                                    : "thread";
-        fprintf(out, "%4u  %s ", i + 1, who);
-        if (order[i].thread != SETUP && order[i].thread != LAST)
-            fprintf(out, "%u", order[i].thread);
-        else
-            fputc(' ', out);
-        fprintf(out, "  %-60s  %s", what, where);
-        if (e->op.site->line != 0)
-            fprintf(out, ", in %s", e->op.site->function);
-        fputc('\n', out);
-        run[order[i].thread]++;
-        free(what);
+    bool folds = the_checker.replay == NULL;
+    for (unsigned i = 0; i < count;) {
+        repetition r = folds ? repetition_at(order, count, i) : (repetition){1, 1, false};
+        unsigned begin = i, end = i + r.round * r.rounds;
+        unsigned last_round = end - (r.values_differ ? r.round : 0);
+        for (; i < end; i++) {
+            if (r.rounds > 1 && i == begin + r.round)
+                print_folded(out, &r, begin);
+            if (i < begin + r.round || i >= last_round)
+                print_line(out, i + 1, order[i], run);
+            run[order[i].thread]++;
+        }
     }
     fclose(out);
     return text;
@@ -141,8 +221,16 @@ static char *trace_steps(void)
 
 void trace_finding(void)
 {
+    number_steps();
     the_checker.result->trace = trace_steps();
     the_checker.result->replay = replay_write();
+    the_checker.result->graph = dot_execution();
+}
+
+void trace_replayed(void)
+{
+    number_steps();
+    the_checker.result->graph = dot_execution();
 }
 
 void trace_blocked(unsigned thread, bool spins)
@@ -157,10 +245,10 @@ void trace_blocked(unsigned thread, bool spins)
         execution_found(BIDE_CHECK_LIVELOCK,
                         "thread %u spins for ever: it reads %s, at %s, which no thread "
                         "will change",
-                        thread, object_of(e), where);
+                        thread, trace_object(e), where);
     else
         execution_found(BIDE_CHECK_DEADLOCK, "thread %u waits for ever, at %s (%s %s)", thread,
-                        where, step_name(e->op.step), object_of(e));
+                        where, step_name(e->op.step), trace_object(e));
 }
 
 /* ---- Outcomes ---- */

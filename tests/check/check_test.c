@@ -29,12 +29,38 @@ typedef struct state {
 
 /* ---- Replaying ---- */
 
+/* Each line of `folded`, but those that stand for others, is in `all`, in the same order. */
+static void assert_lines_are_in(const char *folded, const char *all)
+{
+    for (const char *line = folded, *end; *line != '\0'; line = end + 1) {
+        end = strchr(line, '\n');
+        assert_non_null(end);
+        if (strncmp(line, "      (steps ", 13) == 0)
+            continue;
+        size_t length = (size_t)(end - line) + 1;
+        while (*all != '\0' && strncmp(all, line, length) != 0)
+            all = strchr(all, '\n') + 1;
+        assert_true(*all != '\0');
+    }
+}
+
+static unsigned lines_in(const char *text)
+{
+    unsigned count = 0;
+    for (; (text = strchr(text, '\n')) != NULL; text++)
+        count++;
+    return count;
+}
+
+/* `b` is a replay of `a`. */
 static void assert_same(const bide_check_result *a, const bide_check_result *b)
 {
     assert_int_equal(a->finding, b->finding);
     assert_string_equal(a->message, b->message);
-    assert_string_equal(a->trace, b->trace);
+    assert_lines_are_in(a->trace, b->trace);
     assert_string_equal(a->replay, b->replay);
+    if (strstr(a->trace, "      (steps ") == NULL)
+        assert_string_equal(a->trace, b->trace);
 }
 
 static void every_finding_is_found_again_by_its_text(void **unused)
@@ -904,7 +930,7 @@ static char said[1 << 16];
 
 static int run(const bide_check_suite *suite, const char *const *arguments)
 {
-    char *argv[12] = {"program"};
+    char *argv[20] = {"program"};
     int argc = 1;
     while (arguments[argc - 1] != NULL) {
         argv[argc] = (char *)(uintptr_t)arguments[argc - 1];
@@ -1197,6 +1223,193 @@ static void verbose_prints_traces_and_outcomes(void **unused)
     assert_said("   1  thread 1  load ");
 }
 
+static void count_rounds(void *p)
+{
+    for (unsigned i = 0; i < 100000 && bide_atomic_load(&((state *)p)->x, relaxed) == 0; i++) {
+        bide_atomic_store(&((state *)p)->y, 1, relaxed);
+        bide_atomic_fence(seq_cst);
+    }
+}
+
+static void count_in_memory(void *p)
+{
+    while (bide_atomic_fetch_add(&((state *)p)->x, 1, relaxed) < 1000000)
+        ;
+}
+
+SCENARIO(counts_rounds, .threads = {count_rounds}, .max_steps = 3000);
+SCENARIO(counts_in_memory, .threads = {count_in_memory}, .max_steps = 3000);
+
+static void rounds_of_a_loop_are_folded_in_a_trace(void **unused)
+{
+    (void)unused;
+    bide_check_result r, again;
+    assert_int_equal(bide_check_explore(&counts_rounds, &r), BIDE_CHECK_LIVELOCK);
+    print_message("%s", r.trace);
+    assert_int_equal(lines_in(r.trace), 4);
+    assert_non_null(strstr(r.trace, "   3  thread 1  fence"));
+    assert_non_null(strstr(r.trace, "      (steps 4 to 3000: these steps again, 999 times)\n"));
+    assert_int_equal(bide_check_replay(&counts_rounds, r.replay, &again), BIDE_CHECK_LIVELOCK);
+    assert_int_equal(lines_in(again.trace), 3000);
+    assert_lines_are_in(r.trace, again.trace);
+    bide_check_result_free(&again);
+    bide_check_result_free(&r);
+
+    assert_int_equal(bide_check_explore(&counts_in_memory, &r), BIDE_CHECK_LIVELOCK);
+    print_message("%s", r.trace);
+    assert_int_equal(lines_in(r.trace), 5);
+    assert_non_null(strstr(
+        r.trace, "      (steps 3 to 2998: these steps again, 1498 times, with other values)\n"));
+    assert_non_null(strstr(r.trace, "\n3000  thread 1  fetch_add "));
+    bide_check_result_free(&r);
+}
+
+/* ---- Files ---- */
+
+static char *read_file(const char *path)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* An empty file, which the caller removes. */
+static char *made_file(void)
+{
+    static char path[32];
+    strcpy(path, "/tmp/check_test.XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    return path;
+}
+
+static void store_x_and_y(void *p)
+{
+    bide_atomic_store(&((state *)p)->x, 1, relaxed);
+    bide_atomic_store(&((state *)p)->y, 1, release);
+}
+
+static void load_y_and_need_x(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->y, acquire) == 2)
+        bide_check_assert(bide_atomic_load(&((state *)p)->x, relaxed) == 7);
+}
+
+static void store_x_after_y(void *p)
+{
+    if (bide_atomic_load(&((state *)p)->y, relaxed) == 1) {
+        bide_atomic_store(&((state *)p)->x, 2, relaxed);
+        bide_atomic_store(&((state *)p)->y, 2, release);
+    }
+}
+
+SCENARIO(drawn, .threads = {store_x_and_y, load_y_and_need_x, store_x_after_y});
+
+static void a_graph_has_the_steps_and_their_orders(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&drawn, &store_buffering, NULL}};
+    const char *path = made_file();
+    assert_int_equal(RUN(&suite, "--dot", path, "drawn"), 1);
+    const char *graph = read_file(path);
+    print_message("%s\n%s", said, graph);
+    assert_memory_equal(graph, "digraph execution {\n", 20);
+    assert_non_null(strstr(graph, "label=\"drawn\\nfailed assertion\\nassertion failed: "));
+    assert_non_null(strstr(graph, "  subgraph cluster_1 {\n    label=\"thread 1\";\n"));
+    assert_non_null(strstr(graph, "->y = 1\\nrelease\\n"));
+    assert_non_null(strstr(graph, "->y: read 2\\nacquire\\n"));
+    assert_null(strstr(graph, "cluster_4"));
+    /* The acquiring load synchronizes with its store, and the relaxed one does not. */
+    assert_non_null(strstr(graph, "[label=rf, color=darkgreen, fontcolor=darkgreen];\n"));
+    assert_non_null(
+        strstr(graph, "[label=rf, color=darkgreen, fontcolor=darkgreen, style=dashed];\n"));
+    assert_non_null(strstr(graph, "[label=mo, color=brown, fontcolor=brown, constraint=false];\n"));
+    unsigned opened = 0, closed = 0;
+    for (const char *c = graph; *c != '\0'; c++) {
+        opened += *c == '{';
+        closed += *c == '}';
+    }
+    assert_int_equal(opened, closed);
+
+    /* A replay has one although nothing is found, and an exploration has none. */
+    assert_int_equal(RUN(&suite, "--dot", path, "--replay", "1 2 1<- 2<-", "store_buffering"), 0);
+    graph = read_file(path);
+    assert_non_null(strstr(graph, "label=\"store_buffering\\nnothing\"];"));
+    assert_non_null(strstr(graph, ": read 0, initial\\n"));
+    assert_int_equal(RUN(&suite, "--dot", path, "store_buffering"), 0);
+    assert_said("is not written: nothing was found");
+    remove(path);
+
+    assert_int_equal(RUN(&suite, "--dot", "/nowhere/graph", "drawn"), 1);
+    assert_said("bide_check: /nowhere/graph: No such file or directory");
+    assert_int_equal(RUN(&suite, "--dot", path), 2);
+    assert_int_equal(RUN(&suite, "--dot", path, "--weaken", "drawn"), 2);
+}
+
+static void need_x_with_marks(void *p)
+{
+    bide_check_assert("<&\1\"" != NULL && bide_atomic_load(&((state *)p)->x, relaxed) == 1);
+}
+
+SCENARIO(marks, .threads = {need_x_with_marks});
+
+/* Replaces each time. */
+static void cut_times(char *text)
+{
+    for (char *at = text; (at = strstr(at, " time=\"")) != NULL; at += 2) {
+        char *end = strchr(at + 7, '"');
+        assert_non_null(end);
+        memmove(at + 1, end + 1, strlen(end + 1) + 1);
+    }
+}
+
+static void junit_has_a_case_for_each(void **unused)
+{
+    (void)unused;
+    const bide_check_suite suite = {
+        .scenarios = (const bide_check_scenario *const[]){&store_buffering, &endless, &marks,
+                                                          &takes_turns, &killed, NULL}};
+    const char *path = made_file();
+    static const char *const jobs[] = {"1", "2", "5"};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        assert_int_equal(RUN(&suite, "--executions", "50", "--preemptions", "1", "--jobs", jobs[i],
+                             "--junit", path, "store_buffering", "endless", "marks", "takes_turns"),
+                         1);
+        char *text = read_file(path);
+        cut_times(text);
+        print_message("%s\n", text);
+        static const char begins[] =
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+            "<testsuite name=\"program\" tests=\"4\" failures=\"1\" skipped=\"1\" >\n"
+            "<testcase name=\"store_buffering\" ><system-out>nothing: 4 executions, "
+            "complete</system-out></testcase>\n"
+            "<testcase name=\"endless\" ><skipped message=\"not finished: 50 explored\"></skipped>"
+            "</testcase>\n"
+            "<testcase name=\"marks\" ><failure message=\"failed assertion (not nothing): 0 "
+            "executions\">\n    assertion failed: &quot;&lt;&amp;";
+        assert_memory_equal(text, begins, sizeof begins - 1);
+        assert_non_null(strstr(text, "   1  thread 1  load "));
+        assert_non_null(strstr(text, "--replay '1' marks\n</failure></testcase>\n"));
+        assert_non_null(strstr(text, ", bounded: at most 1 preemption</system-out></testcase>\n"));
+        assert_string_equal(text + strlen(text) - 27, "</testsuite>\n</testsuites>\n");
+    }
+    assert_int_equal(RUN(&suite, "--jobs", "2", "--junit", path, "killed", "store_buffering"), 1);
+    assert_non_null(strstr(read_file(path), "<failure message=\"its process was lost\">"));
+    remove(path);
+
+    assert_int_equal(RUN(&suite, "--junit", "/nowhere/file", "store_buffering"), 2);
+    assert_said("bide_check: /nowhere/file: No such file or directory");
+    assert_int_equal(RUN(&suite, "--junit", "/dev/full", "store_buffering"), 1);
+    assert_said("bide_check: /dev/full: No space left on device");
+    assert_int_equal(RUN(&suite, "--junit"), 2);
+    assert_int_equal(RUN(&suite, "--junit", path, "--weaken"), 2);
+}
+
 static void replay_runs_one(void **unused)
 {
     (void)unused;
@@ -1377,6 +1590,9 @@ int main(void)
         cmocka_unit_test(what_is_not_finished_finds_nothing_of_a_weaker_order),
         cmocka_unit_test(list_prints_the_names_only),
         cmocka_unit_test(verbose_prints_traces_and_outcomes),
+        cmocka_unit_test(rounds_of_a_loop_are_folded_in_a_trace),
+        cmocka_unit_test(a_graph_has_the_steps_and_their_orders),
+        cmocka_unit_test(junit_has_a_case_for_each),
         cmocka_unit_test(replay_runs_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -540,7 +540,6 @@ static const bide_check_scenario collecting_late = {
     .setup = begin_collecting_later,
     .threads = {go, set_first},
     .finish = it_has_ended_once,
-    .preemptions = 1,
 };
 
 /* One branch; the next is asked to stop, and awaited again without being asked. */
@@ -581,7 +580,6 @@ static const bide_check_scenario next_asked = {
     .setup = begin_next_asked,
     .threads = {stop_all, set_first},
     .finish = it_has_left_the_source,
-    .preemptions = 2,
 };
 
 /* One at a time: `running` counts those that have begun and not ended, without being atomic. */
@@ -641,7 +639,6 @@ static const bide_check_scenario limited = {
     .setup = begin_limited,
     .threads = {set_first, set_second},
     .finish = it_has_ended_once,
-    .preemptions = 2,
 };
 
 static const bide_check_scenario limited_late = {
@@ -651,7 +648,6 @@ static const bide_check_scenario limited_late = {
     .setup = begin_limited_ending,
     .threads = {go, set_first},
     .finish = it_has_ended_once,
-    .preemptions = 1,
 };
 
 /* The scope's memory is the owner's again after the join. */
@@ -681,7 +677,6 @@ static const bide_check_scenario roomy = {
     .setup = begin_roomy,
     .threads = {set_first, set_second},
     .finish = it_has_ended_once,
-    .preemptions = 2,
 };
 
 int main(int argc, char **argv)

@@ -115,7 +115,7 @@ static void notify_in_vain(void *p)
 }
 
 SCENARIO(unwatched_by_another, "another_makes_it_unwatched", .setup = setup_watched,
-         .threads = {take_one, notify_in_vain, bring_one}, .finish = finish, .preemptions = 3);
+         .threads = {take_one, notify_in_vain, bring_one}, .finish = finish);
 
 /* ---- The fences alone ---- */
 
@@ -273,7 +273,7 @@ SCENARIO(two, "two_bring_to_two_waiters", .setup = setup_early, .threads = {brin
 SCENARIO(two_at_once, "two_are_brought_at_once", .setup = setup_early, .threads = {bring_two},
          .finish = finish_both);
 SCENARIO(joined, "a_waiter_comes_behind_another_while_two_are_brought", .setup = setup_one_early,
-         .threads = {take_one, bring_two}, .finish = finish_with_one_early, .preemptions = 3);
+         .threads = {take_one, bring_two}, .finish = finish_with_one_early);
 
 /*
  * Another thread takes the item before the released waiter attempts, which then continues to wait.
@@ -522,7 +522,7 @@ static void come_as_well(void *p)
 
 SCENARIO(one_behind_another, "a_waiter_stands_where_another_comes_from_elsewhere",
          .setup = setup_where_one_brings, .threads = {take_one, bring_one, come_as_well},
-         .finish = finish, .preemptions = 4);
+         .finish = finish);
 SCENARIO(elsewhere_unwatched, "it_is_unwatched_where_only_one_thread_has_waited",
          .setup = setup_where_one_takes, .threads = {take_one, bring_nothing_and_one},
          .finish = finish);

@@ -280,7 +280,6 @@ static const bide_check_scenario scanned = {
     .setup = setup_shared,
     .threads = {read_it, retire_it, scan_what_there_is},
     .finish = finish,
-    .preemptions = 1,
 };
 
 /* ---- A reclaim retires another object ---- */
@@ -416,7 +415,6 @@ static const bide_check_scenario borrowed_hazard = {
     .setup = setup_two_seats,
     .threads = {borrow_and_read_twice, borrow_and_read, borrow_and_remove},
     .finish = finish_borrowed,
-    .preemptions = 3,
 };
 
 int main(int argc, char **argv)

@@ -153,12 +153,12 @@ static void finish_refused(void *p)
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
 SCENARIO(meet, "a_writer_and_a_reader", .setup = setup, .threads = {begin_writer, begin_reader},
-         .finish = finish, .preemptions = 2);
+         .finish = finish);
 SCENARIO(stopped, "the_reader_is_asked_to_stop", .setup = setup_reader,
-         .threads = {begin_writer, stop_reader}, .finish = finish_stopped, .preemptions = 2);
+         .threads = {begin_writer, stop_reader}, .finish = finish_stopped);
 SCENARIO(refused, "the_pipe_is_refused", .setup = setup,
 
-         .threads = {begin_writer, refuse}, .finish = finish_refused, .preemptions = 2);
+         .threads = {begin_writer, refuse}, .finish = finish_refused);
 
 int main(int argc, char **argv)
 {

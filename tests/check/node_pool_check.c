@@ -389,7 +389,6 @@ static const bide_check_scenario given_back = {
     .name = "a_thread_gives_the_first_chunk_back_and_uses_the_second_up",
     .size = sizeof(state),
     .cxx20_release_sequences = true,
-    .preemptions = 1,
     .setup = setup_first_is_given_back,
     .threads = {get, trim_and_get},
     .finish = finish_got_first};

@@ -545,7 +545,7 @@ static void finish_told(void *p)
 SCENARIO(one, "a_sender_comes_while_a_receiver_comes", .setup = setup,
          .threads = {receive, send_first}, .finish = finish_one);
 SCENARIO(one_tries, "a_sender_comes_while_a_receive_is_tried", .setup = setup,
-         .threads = {try_receive, send_first, close_it}, .finish = finish_one, .preemptions = 3);
+         .threads = {try_receive, send_first, close_it}, .finish = finish_one);
 SCENARIO(two_receive, "two_receive_from_two_waiting_senders", .setup = setup_one_offered_one_waits,
          .threads = {receive, receive}, .finish = finish_two);
 SCENARIO(two_try, "two_try_to_receive_the_same_offer", .setup = setup_one_offered,
@@ -559,7 +559,7 @@ SCENARIO(two_send, "a_sender_comes_behind_an_offer_while_a_receiver_takes_it",
 SCENARIO(stopped, "an_offer_is_asked_to_stop_while_a_receiver_comes", .setup = setup_one_offered,
          .threads = {try_receive, stop_first}, .finish = finish_one);
 SCENARIO(stopped_early, "a_sender_is_asked_to_stop_as_it_sends", .setup = setup,
-         .threads = {try_receive, send_first, stop_first}, .finish = finish_one, .preemptions = 3);
+         .threads = {try_receive, send_first, stop_first}, .finish = finish_one);
 SCENARIO(next, "the_next_offers_when_an_offer_is_asked_to_stop",
          .setup = setup_one_offered_one_waits, .threads = {receive, stop_first},
          .finish = finish_next);
@@ -576,7 +576,7 @@ SCENARIO(sender_closed, "it_is_closed_while_a_sender_comes", .setup = setup,
          .threads = {send_first, close_it}, .finish = finish_one);
 SCENARIO(waiting_closed, "it_is_closed_while_a_sender_offers_and_another_waits_behind_it",
          .setup = setup_one_offered_one_waits, .threads = {try_receive, close_it},
-         .finish = finish_two, .preemptions = 3);
+         .finish = finish_two);
 
 /* ---- A choice ---- */
 

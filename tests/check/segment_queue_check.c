@@ -280,7 +280,7 @@ static void push_1_and_pop(void *p)
 SCENARIO(never_empty, "a_thread_that_has_pushed_does_not_find_it_empty", .setup = setup,
          .threads = {push_1_and_pop, push_2_and_pop}, .finish = finish_two);
 SCENARIO(never_empty_linked, "nor_where_a_segment_ends", .setup = setup_full,
-         .threads = {push_2_and_pop, push_3_and_pop}, .finish = finish_three, .preemptions = 3);
+         .threads = {push_2_and_pop, push_3_and_pop}, .finish = finish_three);
 
 /* ---- Segments that are reclaimed ---- */
 
@@ -293,7 +293,7 @@ static void pop_two_and_scan(void *p)
 }
 
 SCENARIO(reclaimed_push, "a_segment_is_reclaimed_while_a_producer_pushes", .setup = setup_full,
-         .threads = {push_2_3, pop_two_and_scan}, .finish = finish_three, .preemptions = 3);
+         .threads = {push_2_3, pop_two_and_scan}, .finish = finish_three);
 
 /*
  * The thread that has linked a segment no longer protects the previous one, so another must not
@@ -324,7 +324,7 @@ SCENARIO(reclaimed_pop, "a_segment_is_reclaimed_while_a_consumer_pops", .setup =
          .threads = {pop_one, pop_two_and_scan}, .finish = finish_two);
 
 SCENARIO(pop_linked, "two_pop_what_a_producer_has_linked", .setup = setup_full_three,
-         .threads = {push_2, pop_two, pop_one}, .finish = finish_two, .preemptions = 2);
+         .threads = {push_2, pop_two, pop_one}, .finish = finish_two);
 
 /* ---- Closing ---- */
 
@@ -388,7 +388,7 @@ SCENARIO(closed_link, "it_is_closed_while_a_producer_links_a_segment", .setup = 
          .threads = {close_it, push_2_or_not}, .finish = finish_closed_full);
 SCENARIO(closed_pop, "it_is_closed_while_a_producer_pushes_and_a_consumer_pops",
          .setup = setup_three, .threads = {close_it, push_or_not, pop_and_learn},
-         .finish = finish_closed, .preemptions = 2);
+         .finish = finish_closed);
 
 /* Elements that were pushed before the close are visible to a thread that knows of the close. */
 static void push_and_close(void *p)

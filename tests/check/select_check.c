@@ -636,34 +636,32 @@ SCENARIO(one_by_one, "the_event_is_set_and_an_item_is_brought", .setup = setup,
 SCENARIO(two, "two_are_brought_as_the_event_is_set", .setup = setup,
          .threads = {bring, set_and_bring}, .preemptions = 2, .finish = finish_two);
 WRAPPED(permit, "a_permit_is_released_as_the_event_is_set", .setup = setup_permit,
-        .threads = {release_permit, set_event}, .preemptions = 2, .finish = finish_permit);
+        .threads = {release_permit, set_event}, .finish = finish_permit);
 WRAPPED(permit_by_one, "the_event_is_set_and_a_permit_is_released", .setup = setup_permit,
         .threads = {set_and_release}, .finish = finish_permit);
 WRAPPED(with_token, "an_item_is_brought_as_its_token_is_asked", .setup = setup_token,
-        .threads = {request_token, set_and_bring_item}, .preemptions = 2, .finish = finish_token);
+        .threads = {request_token, set_and_bring_item}, .finish = finish_token);
 WRAPPED(token_alone, "an_item_or_its_token_ends_a_select", .setup = setup_token,
-        .threads = {request_token, bring_item}, .preemptions = 2, .finish = finish_token);
+        .threads = {request_token, bring_item}, .finish = finish_token);
 WRAPPED(token_unused, "an_event_ends_a_select_under_a_token", .setup = setup_token,
         .threads = {set_event}, .finish = finish_token);
 WRAPPED(with_deadline, "an_item_is_brought_as_its_deadline_comes", .setup = setup_deadline,
-        .threads = {run_the_loop, set_and_bring_item}, .preemptions = 2, .finish = finish_deadline);
+        .threads = {run_the_loop, set_and_bring_item}, .finish = finish_deadline);
 WRAPPED(deadline_alone, "a_deadline_ends_a_select", .setup = setup_deadline,
         .threads = {run_the_loop}, .finish = finish_deadline);
 WRAPPED(destroyed, "a_select_is_destroyed_that_was_let_go_twice", .setup = setup_destroyed,
-        .threads = {release_permit, set_event}, .preemptions = 2, .finish = finish_destroyed);
+        .threads = {release_permit, set_event}, .finish = finish_destroyed);
 WRAPPED(destroyed_late, "a_select_is_destroyed_when_a_branch_has_ended", .setup = setup_destroyed,
-        .threads = {run_the_loop, release_permit, set_event}, .preemptions = 2,
-        .finish = finish_destroyed);
+        .threads = {run_the_loop, release_permit, set_event}, .finish = finish_destroyed);
 SCENARIO_OF(served, given_up, "an_operation_is_given_up_as_a_sender_comes",
-            .setup = setup_without_byte, .threads = {serve, send_number}, .preemptions = 3,
-            .finish = finish_served);
+            .setup = setup_without_byte, .threads = {serve, send_number}, .finish = finish_served);
 SCENARIO_OF(served, carried_out, "an_operation_is_carried_out_as_a_sender_comes",
-            .setup = setup_with_byte, .threads = {serve, send_number}, .preemptions = 3,
+            .setup = setup_with_byte, .threads = {serve, send_number},
             .finish = finish_served_once);
 SCENARIO_OF(struct nesting, nested, "an_event_ends_a_select_within_a_select", .setup = setup_nested,
             .threads = {set_nested}, .finish = finish_held);
 SCENARIO_OF(struct nesting, nested_unlocked, "a_mutex_is_unlocked_as_the_event_is_set",
-            .setup = setup_nested, .threads = {unlock_nested, set_nested}, .preemptions = 2,
+            .setup = setup_nested, .threads = {unlock_nested, set_nested},
             .finish = finish_unlocked);
 
 int main(int argc, char **argv)

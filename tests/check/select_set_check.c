@@ -181,17 +181,16 @@ static void finish_stopped(void *p)
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
 SCENARIO(one, "one_of_two_is_had_while_both_come", .setup = setup, .threads = {bring, set},
-         .preemptions = 3, .finish = finish_one);
-SCENARIO(two, "both_are_had", .setup = setup_two, .threads = {bring, set}, .preemptions = 3,
-         .finish = finish_two);
+         .finish = finish_one);
+SCENARIO(two, "both_are_had", .setup = setup_two, .threads = {bring, set}, .finish = finish_two);
 SCENARIO(begun, "a_wait_ends_as_the_owner_begins_to_wait", .setup = setup_to_begin,
-         .threads = {begin, set}, .preemptions = 3, .finish = finish_stopped);
+         .threads = {begin, set}, .finish = finish_stopped);
 SCENARIO(begun_item, "an_item_comes_as_the_owner_begins_to_wait", .setup = setup_to_begin,
-         .threads = {begin, bring}, .preemptions = 3, .finish = finish_stopped);
+         .threads = {begin, bring}, .finish = finish_stopped);
 SCENARIO(stopped, "the_owner_is_asked_to_stop_as_a_member_comes", .setup = setup,
-         .threads = {stop, set}, .preemptions = 3, .finish = finish_stopped);
+         .threads = {stop, set}, .finish = finish_stopped);
 SCENARIO(stopped_item, "the_owner_is_asked_to_stop_as_an_item_comes", .setup = setup,
-         .threads = {stop, bring}, .preemptions = 3, .finish = finish_stopped);
+         .threads = {stop, bring}, .finish = finish_stopped);
 
 int main(int argc, char **argv)
 {

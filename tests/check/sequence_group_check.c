@@ -327,7 +327,6 @@ static const bide_check_scenario early_turns = {
     .threads = {publish_cursor, follow_other, publish_fixed_only, join_and_read},
     .finish = finish_two_fixed,
     .never_spurious = true,
-    .preemptions = 1, /* too large with four threads */
 };
 
 /* ---- A member leaves while it is waited for ---- */

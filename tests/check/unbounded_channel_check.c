@@ -114,15 +114,15 @@ static void finish_closed(void *p)
         .name = text, .size = sizeof(state), .cxx20_release_sequences = true, __VA_ARGS__}
 
 SCENARIO(one, "a_receiver_waits_for_what_a_sender_sends", .setup = setup,
-         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 4);
+         .threads = {receive, send_one}, .finish = finish_one);
 SCENARIO(watched, "a_thread_waits_where_another_has_waited", .setup = setup_watched,
-         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 4);
+         .threads = {receive, send_one}, .finish = finish_one);
 SCENARIO(at_an_end, "a_receiver_waits_where_a_segment_ends", .setup = setup_at_an_end,
-         .threads = {receive, send_one}, .finish = finish_one, .preemptions = 3);
+         .threads = {receive, send_one}, .finish = finish_one);
 SCENARIO(closed, "a_receiver_waits_while_it_is_closed", .setup = setup,
-         .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
+         .threads = {receive, close_it}, .finish = finish_closed);
 SCENARIO(closed_at_an_end, "it_is_closed_where_a_segment_ends", .setup = setup_at_an_end,
-         .threads = {receive, close_it}, .finish = finish_closed, .preemptions = 4);
+         .threads = {receive, close_it}, .finish = finish_closed);
 
 /* ---- The last sender that goes closes it ---- */
 
@@ -232,10 +232,9 @@ static void finish_seatless_closed(void *p)
 }
 
 SCENARIO(seatless, "a_receiver_waits_for_what_a_sender_sends_without_seats",
-         .setup = setup_seatless, .threads = {receive, send_one}, .finish = finish_seatless,
-         .preemptions = 3);
+         .setup = setup_seatless, .threads = {receive, send_one}, .finish = finish_seatless);
 SCENARIO(seatless_closed, "it_is_closed_without_a_seat", .setup = setup_seatless,
-         .threads = {receive, close_it}, .finish = finish_seatless_closed, .preemptions = 3);
+         .threads = {receive, close_it}, .finish = finish_seatless_closed);
 
 int main(int argc, char **argv)
 {

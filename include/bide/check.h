@@ -61,6 +61,7 @@ typedef enum bide_check_finding {
     BIDE_CHECK_USE_AFTER_FREE, /* an access to memory that is or may be freed already */
     BIDE_CHECK_DOUBLE_FREE,    /* or a free of what was not allocated */
     BIDE_CHECK_OUT_OF_BOUNDS,  /* an access to allocated memory beside any block */
+    BIDE_CHECK_UNINITIALISED,  /* a read of allocated memory to which nothing was written */
     BIDE_CHECK_LEAK,           /* something is still allocated at the end */
     BIDE_CHECK_DEADLOCK,       /* a thread waits for what no thread will do */
     BIDE_CHECK_LIVELOCK,       /* a thread spins for ever, or took more steps than the limit */
@@ -104,6 +105,9 @@ typedef struct bide_check_scenario {
      * sleep that ends for none. 0: once. */
     unsigned max_spurious;
     bool never_spurious;
+
+    /* Reads of allocated memory to which nothing was written are no finding. */
+    bool may_read_uninitialised;
 
     /* A release sequence ends, as in C++20, with the first store that is no read-modify-write, by
      * the same thread too. Without it, as in C11, the thread's own later stores belong to it.
@@ -221,7 +225,7 @@ int bide_check_main(int argc, char **argv, const bide_check_suite *suite);
 /*
  * Memory that is watched: a use after free, a second free and a leak are found. It is not used
  * again within an execution, so that the old and the new block are never confused. It is not
- * initialised.
+ * initialised, and a read of a number or pointer to which nothing was written is found.
  * Threads: the scenario's.
  */
 void *bide_check_alloc(size_t size);

@@ -38,6 +38,7 @@ typedef struct shadow {
     uint32_t run;        /* the run that the records belong to */
     uint32_t block_run;  /* the run in which a block was allocated here */
     uint8_t block_bytes; /* its bytes, a bit for each */
+    uint8_t written;     /* of those, the bytes that a seen write has reached */
     record *records;
     unsigned count;
     unsigned capacity;
@@ -231,7 +232,9 @@ void accesses_allocated(const void *memory, size_t size)
     for (size_t length; size != 0; address += length, size -= length) {
         shadow *s = shadow_at(a, address);
         uint8_t bytes = first_bytes(a, address, size, &length);
-        s->block_bytes = s->block_run == access_run ? s->block_bytes | bytes : bytes;
+        bool is_new = s->block_run != access_run;
+        s->block_bytes = is_new ? bytes : s->block_bytes | bytes;
+        s->written = is_new ? 0 : s->written & (uint8_t)~bytes;
         s->block_run = access_run;
     }
 }
@@ -246,6 +249,55 @@ static void look_at_bounds(const shadow *s, uintptr_t address, uint8_t bytes, ac
     memory_describe_outside(address, what, sizeof what);
     execution_found(BIDE_CHECK_OUT_OF_BOUNDS, "thread %u %s %s, at %s", execution_thread(),
                     access_verb(kind), what, here);
+}
+
+/* ---- Memory that was never written ---- */
+
+/*
+ * True if no byte of a grain's part was written: no write was seen, and the bytes of the grain without a
+ * seen write are as they were in the new block. Writes that are not seen, as memset's, change them.
+ */
+static bool is_unwritten(const shadow *s, uintptr_t grain, uint8_t bytes)
+{
+    if (s->block_run != access_run || (s->written & bytes) != 0)
+        return false;
+    for (unsigned i = 0; i < GRAIN; i++) {
+        if (((s->block_bytes & ~s->written) >> i & 1) != 0 && !memory_is_fill(grain + i))
+            return false;
+    }
+    return true;
+}
+
+static void report_unwritten(uintptr_t address, access_kind kind, uintptr_t where)
+{
+    char here[256], what[128];
+    describe_where(where, here, sizeof here);
+    memory_describe(address, what, sizeof what);
+    execution_found(BIDE_CHECK_UNINITIALISED,
+                    "thread %u %s %s, to which nothing was written, at %s", execution_thread(),
+                    access_verb(kind), what, here);
+}
+
+/* An access of the running thread to a number in the heap. */
+static void look_at_value(memory_area *a, uintptr_t address, size_t size, uintptr_t where)
+{
+    uintptr_t begin = address;
+    if (size > sizeof(uint64_t) || the_checker.scenario->may_read_uninitialised)
+        return;
+    for (size_t n; size != 0; address += n, size -= n) {
+        uint8_t bytes = first_bytes(a, address, size, &n);
+        if (!is_unwritten(shadow_at(a, address), address & ~(uintptr_t)(GRAIN - 1), bytes))
+            return;
+    }
+    report_unwritten(begin, ACCESS_READ, where);
+}
+
+void accesses_read_initial(uintptr_t address, size_t size, uint64_t value,
+                           const bide_check_site_ *site)
+{
+    if (memory_is_in_heap((const void *)address) && memory_is_fill_value(address, size, value) &&
+        !the_checker.scenario->may_read_uninitialised)
+        report_unwritten(address, ACCESS_ATOMIC_READ, (uintptr_t)site);
 }
 
 static bool is_atomic(access_kind kind)
@@ -271,13 +323,20 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
         machine_settle();
     if (kind != ACCESS_RETURN)
         locals_accessed(address);
-    bool is_in_heap = memory_is_in_heap((const void *)address);
+    bool is_in_heap = memory_is_in_heap((const void *)address), is_value = kind == ACCESS_VALUE;
+    uintptr_t begin = address;
+    size_t whole = size;
+    if (is_value)
+        kind = ACCESS_READ;
     uintptr_t where = site != NULL ? (uintptr_t)site : (uintptr_t)code | 1;
     for (size_t n; size != 0; address += n, size -= n) {
         uint8_t bytes = first_bytes(a, address, size, &n);
         shadow *s = shadow_at(a, address);
-        if (is_in_heap)
+        if (is_in_heap) {
             look_at_bounds(s, address, bytes, kind, where);
+            if (kind == ACCESS_WRITE || kind == ACCESS_ATOMIC_WRITE)
+                s->written |= bytes;
+        }
         access_grain(s, execution_thread(), execution_clock(), address & ~(uintptr_t)(GRAIN - 1),
                      bytes, kind, where);
         if (is_atomic(kind))
@@ -286,6 +345,22 @@ void accesses_add(uintptr_t address, size_t size, access_kind kind, const bide_c
             locations_write_back(address, n);
         if (kind == ACCESS_WRITE && s->atomic_run == access_run)
             locations_discard(address, n);
+    }
+    if (is_value && is_in_heap)
+        look_at_value(a, begin, whole, where);
+}
+
+void accesses_copy(void *to, const void *from, size_t size)
+{
+    uintptr_t begin = (uintptr_t)from;
+    memory_area *a = memory_area_of(begin);
+    for (size_t i = 0, n; i < size; i++) {
+        uint8_t bit = first_bytes(a, begin + i, 1, &n);
+        const shadow *s = shadow_at(a, begin + i);
+        if ((s->written & bit) == 0 && memory_is_fill(begin + i))
+            continue;
+        ((char *)to)[i] = ((const char *)from)[i];
+        shadow_at(a, (uintptr_t)to + i)->written |= first_bytes(a, (uintptr_t)to + i, 1, &n);
     }
 }
 

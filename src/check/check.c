@@ -20,8 +20,19 @@ enum { MAX_STEPS = UINT16_MAX - 64 };
 const char *bide_check_finding_name(bide_check_finding finding)
 {
     static const char *const names[] = {
-        "nothing", "failed assertion", "race",     "use after free", "double free", "out of bounds",
-        "leak",    "deadlock",         "livelock", "misuse",         "crash",       "bad scenario",
+        "nothing",
+        "failed assertion",
+        "race",
+        "use after free",
+        "double free",
+        "out of bounds",
+        "uninitialised read",
+        "leak",
+        "deadlock",
+        "livelock",
+        "misuse",
+        "crash",
+        "bad scenario",
     };
     return names[finding];
 }

@@ -5,6 +5,7 @@
  * Only with glibc, which has other names for its own; and not with AddressSanitizer, which replaces
  * them itself. The definitions are weak, as in posix.c.
  */
+#define _GNU_SOURCE
 #include "heap.h"
 
 #include "accesses.h"
@@ -15,6 +16,7 @@
 
 #include "bide/check.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -91,7 +93,7 @@ static void *resized(void *memory, size_t size, const void *code)
     size_t kept = before < size ? before : size;
     if (kept != 0)
         accesses_add((uintptr_t)memory, kept, ACCESS_READ, NULL, code);
-    memcpy(larger, memory, kept);
+    accesses_copy(larger, memory, kept);
     heap_free(memory, code);
     return larger;
 }
@@ -102,6 +104,16 @@ WEAK void *realloc(void *memory, size_t size)
         return __libc_realloc(memory, size);
     return memory == NULL ? heap_allocate(0, size)
                           : resized(memory, size, __builtin_return_address(0));
+}
+
+/* No more than was asked for: an access to the rest is beside the block. */
+WEAK size_t malloc_usable_size(void *memory)
+{
+    size_t (*hidden)(void *);
+    if (memory_is_in_heap(memory))
+        return memory_block_size(memory);
+    *(void **)&hidden = dlsym(RTLD_NEXT, "malloc_usable_size");
+    return hidden != NULL && memory != NULL ? hidden(memory) : 0;
 }
 
 WEAK void *memalign(size_t alignment, size_t size)

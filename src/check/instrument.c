@@ -28,16 +28,16 @@ static void plain_access(const volatile void *address, size_t size, access_kind 
         plain_access(p, size, kind, CODE, STACK); \
     }
 
-#define ACCESSES(size)                                 \
-    ACCESS(read, size, ACCESS_READ)                    \
-    ACCESS(write, size, ACCESS_WRITE)                  \
-    ACCESS(read_write, size, ACCESS_WRITE)             \
-    ACCESS(volatile_read, size, ACCESS_READ)           \
-    ACCESS(volatile_write, size, ACCESS_WRITE)         \
-    ACCESS(unaligned_read, size, ACCESS_READ)          \
-    ACCESS(unaligned_write, size, ACCESS_WRITE)        \
-    ACCESS(unaligned_read_write, size, ACCESS_WRITE)   \
-    ACCESS(unaligned_volatile_read, size, ACCESS_READ) \
+#define ACCESSES(size)                                  \
+    ACCESS(read, size, ACCESS_VALUE)                    \
+    ACCESS(write, size, ACCESS_WRITE)                   \
+    ACCESS(read_write, size, ACCESS_WRITE)              \
+    ACCESS(volatile_read, size, ACCESS_VALUE)           \
+    ACCESS(volatile_write, size, ACCESS_WRITE)          \
+    ACCESS(unaligned_read, size, ACCESS_VALUE)          \
+    ACCESS(unaligned_write, size, ACCESS_WRITE)         \
+    ACCESS(unaligned_read_write, size, ACCESS_WRITE)    \
+    ACCESS(unaligned_volatile_read, size, ACCESS_VALUE) \
     ACCESS(unaligned_volatile_write, size, ACCESS_WRITE)
 
 ACCESSES(1)

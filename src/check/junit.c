@@ -15,7 +15,7 @@
 static FILE *output, *kept;
 static const char *output_path;
 
-/* What comes before the text of a case in the kept file. */
+/* Precedes the text of a case in the kept file. */
 typedef struct case_head {
     unsigned number;
     junit_kind kind;

@@ -129,6 +129,8 @@ uint64_t machine_load(const operation *op, uintptr_t address, size_t size, hidde
         execution_found(BIDE_CHECK_BAD_SCENARIO,
                         "thread %u used another object when it was run again",
                         the_execution.running);
+    if (is_initial(e->rf) && which == HIDDEN_NONE)
+        accesses_read_initial(address, size, e->value, op->site);
     if (e->blocked)
         execution_block();
     execution_running()->in_rmw = e->is_rmw;

@@ -270,6 +270,35 @@ void memory_describe_outside(uintptr_t address, char *text, size_t size)
                  address - (uintptr_t)before->memory, before->size);
 }
 
+/*
+ * A new block is filled by these bytes. None is a small number or a character, and no two are the same:
+ * memory that was written, even if that was not seen (memset), hardly ever looks like this.
+ */
+static const unsigned char fill[8] = {0xa5, 0xd3, 0x9b, 0xe7, 0x8d, 0xf1, 0xc9, 0xb6};
+
+/* `memory` is aligned to 16 bytes, and has room for 16 bytes more than `size`. */
+static void fill_block(char *memory, size_t size)
+{
+    for (size_t i = 0; i < size; i += sizeof fill)
+        memcpy(memory + i, fill, sizeof fill);
+}
+
+bool memory_is_fill(uintptr_t address)
+{
+    return *(const volatile unsigned char *)address == fill[address % sizeof fill];
+}
+
+bool memory_is_fill_value(uintptr_t address, size_t size, uint64_t value)
+{
+    _Alignas(uint64_t) unsigned char bytes[sizeof value];
+    memory_write((uintptr_t)bytes, size, value);
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] != fill[(address + i) % sizeof fill])
+            return false;
+    }
+    return true;
+}
+
 void *memory_allocate(size_t alignment, size_t size)
 {
     execution_end_trial();
@@ -285,7 +314,8 @@ void *memory_allocate(size_t alignment, size_t size)
     heap_used[thread] = begin + size + 16;
     char *memory = heap_of(thread) + begin;
     blocks[blocks_count++] = (heap_block){memory, size, false};
-    return memset(memory, 0xa5, size);
+    fill_block(memory, size);
+    return memory;
 }
 
 bool memory_free(const void *memory, size_t *size)

@@ -30,6 +30,11 @@ void *memory_allocate(size_t alignment, size_t size);
 /* Frees a block, and sets its size. False: there is no such block. */
 bool memory_free(const void *memory, size_t *size);
 
+/* True if a byte of the heap holds what a new block is filled with. */
+bool memory_is_fill(uintptr_t address);
+/* The same for a value of `size` bytes at an address. */
+bool memory_is_fill_value(uintptr_t address, size_t size, uint64_t value);
+
 bool memory_is_in_heap(const void *memory);
 
 /* 0: it is not a block. */

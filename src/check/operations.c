@@ -214,7 +214,7 @@ void bide_check_plain_(bide_check_site_ *site, const volatile void *address, siz
 {
     if (!execution_is_running())
         return;
-    accesses_add((uintptr_t)address, size, is_write ? ACCESS_WRITE : ACCESS_READ, site, NULL);
+    accesses_add((uintptr_t)address, size, is_write ? ACCESS_WRITE : ACCESS_VALUE, site, NULL);
 }
 
 void *bide_check_alloc(size_t size)

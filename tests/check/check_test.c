@@ -843,6 +843,7 @@ static void read_free_and_read(void *p)
     state *s = p;
     allocate(p);
     volatile char *block = s->block;
+    block[0] = block[5] = 1;
     (void)block[0];
     (void)block[5];
     bide_check_free(s->block);

@@ -8,6 +8,11 @@
 #include "bide/check.h"
 
 #include <errno.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#else
+#define malloc_usable_size(block) ((void)(block), (size_t)5) /* (its row is left out) */
+#endif
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -628,6 +633,125 @@ static void use_all_of_it(void *p)
     free(NULL);
 }
 
+/* ---- Memory that was never written ---- */
+
+static void read_unwritten(void *p)
+{
+    STATE;
+    int *block = malloc(3 * sizeof *block), *copy = copy_of(block);
+    block[0] = block[2] = 1;
+    s->value = copy[1];
+    free(block);
+}
+
+static void read_unwritten_byte(void *p)
+{
+    STATE;
+    char *block = malloc(4), *copy = copy_of(block);
+    block[0] = block[1] = block[2] = 0;
+    s->value = copy[3];
+    free(block);
+}
+
+static void load_unwritten(void *p)
+{
+    STATE;
+    atomic_int *block = malloc(sizeof *block);
+    s->value = atomic_load(block);
+    free(block);
+}
+
+static void add_to_unwritten(void *p)
+{
+    _Atomic(uint8_t) *block = malloc(2);
+    (void)p;
+    atomic_fetch_add(&block[1], 1);
+    free(block);
+}
+
+/* The store of the other thread is not seen, or it is. */
+static _Atomic(atomic_int *) shared_block;
+
+static void share_unwritten(void *p)
+{
+    (void)p;
+    atomic_init(&shared_block, malloc(sizeof(atomic_int)));
+}
+
+static void store_in_shared(void *p)
+{
+    (void)p;
+    atomic_store_explicit(atomic_load(&shared_block), 1, memory_order_relaxed);
+}
+
+static void load_from_shared(void *p)
+{
+    STATE;
+    s->value = atomic_load_explicit(atomic_load(&shared_block), memory_order_relaxed);
+}
+
+static void free_shared(void *p)
+{
+    (void)p;
+    free(atomic_load(&shared_block));
+}
+
+static void read_after_growing(void *p)
+{
+    STATE;
+    int *block = malloc(8);
+    block[0] = 1;
+    block = realloc(block, 64);
+    int *copy = copy_of(block);
+    bide_check_assert(copy[0] == 1);
+    s->value = copy[1];
+    free(block);
+}
+
+typedef struct padded {
+    char letter;
+    int number;
+} padded;
+
+/* Written by functions that the checker does not see, in part, or copied as a whole. */
+static void read_written(void *p)
+{
+    STATE;
+    unsigned char *text = malloc(32), *bytes = copy_of(text);
+    memset(text, 0xa5, 16);
+    memcpy(text + 16, "0123456789abcde", 16);
+    unsigned sum = 0;
+    for (unsigned i = 0; i < 32; i++)
+        sum += bytes[i];
+    *own_part(s) = (int)sum;
+    padded *all = malloc(2 * sizeof *all), *others = copy_of(all);
+    all[0].letter = 'a';
+    all[0].number = 1;
+    all[1] = others[0];
+    bide_check_assert(others[1].letter == 'a' && others[1].number == 1);
+    atomic_int *number = malloc(sizeof *number);
+    atomic_store(number, 3);
+    bide_check_assert(atomic_load(number) == 3 && *(int *)copy_of(number) == 3);
+    uint16_t *halves = malloc(sizeof *halves * 2);
+    halves[0] = halves[1] = 7;
+    bide_check_assert(*(uint32_t *)copy_of(halves) == 0x70007);
+    free(halves);
+    free(number);
+    free(all);
+    free(text);
+}
+
+/* A block has no slack. */
+static void write_in_slack(void *p)
+{
+    char *block = malloc(5), *copy = copy_of(block);
+    (void)p;
+    size_t size = malloc_usable_size(block);
+    bide_check_assert(size == 5);
+    copy[size] = 1;
+    free(block);
+}
+
 typedef struct node {
     struct node *next;
 } node;
@@ -825,6 +949,52 @@ static const row rows[] = {
      .needs_heap = true},
     {.name = "all of it used well",
      .scenario = {.threads = {use_all_of_it, use_all_of_it}},
+     .needs_heap = true},
+    {.name = "a read of what was never written",
+     .scenario = {.threads = {read_unwritten}},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "thread 1 reads byte 4 of a block of 12, to which nothing was written, at ",
+     .needs_heap = true},
+    {.name = "unless that is allowed",
+     .scenario = {.threads = {read_unwritten}, .may_read_uninitialised = true},
+     .needs_heap = true},
+    {.name = "a read of one byte",
+     .scenario = {.threads = {read_unwritten_byte}},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "thread 1 reads byte 3 of a block of 4, to which nothing was written, at ",
+     .needs_heap = true},
+    {.name = "an atomic load",
+     .scenario = {.threads = {load_unwritten}},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "thread 1 atomically reads byte 0 of a block of 4, to which nothing was written, at ",
+     .needs_heap = true},
+    {.name = "a read-modify-write",
+     .scenario = {.threads = {add_to_unwritten}},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "thread 1 atomically reads byte 1 of a block of 2, to which nothing was written, at ",
+     .needs_heap = true},
+    {.name = "a load that need not see the store",
+     .scenario = {.setup = share_unwritten,
+                  .threads = {store_in_shared, load_from_shared},
+                  .finish = free_shared},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "thread 2 atomically reads byte 0 of a block of 4, to which nothing was written, at ",
+     .needs_heap = true},
+    {.name = "one that sees it",
+     .scenario = {.setup = share_unwritten, .threads = {store_in_shared}, .finish = free_shared},
+     .needs_heap = true},
+    {.name = "a block that has grown",
+     .scenario = {.threads = {read_after_growing}},
+     .finding = BIDE_CHECK_UNINITIALISED,
+     .words = "reads byte 4 of a block of 64, to which nothing was written",
+     .needs_heap = true},
+    {.name = "reads of what was written",
+     .scenario = {.threads = {read_written, read_written}},
+     .needs_heap = true},
+    {.name = "a block has no slack",
+     .scenario = {.threads = {write_in_slack}},
+     .finding = BIDE_CHECK_OUT_OF_BOUNDS,
+     .words = "writes byte 5 of a block of 5 bytes",
      .needs_heap = true},
     {.name = "a stack of nodes",
      .scenario = {.setup = empty_stack, .threads = {push_node, push_node}, .finish = free_stack},

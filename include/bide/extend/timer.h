@@ -88,7 +88,7 @@ BIDE_INLINE void bide_timers_init(bide_timers *timers)
     timers->base = 0;
     timers->levels = 0;
     for (unsigned level = 0; level < BIDE_TIMERS_LEVELS_; level++)
-        timers->slots_used[level] = 0;
+        timers->slots_used[level] = timers->slots_mixed[level] = 0;
 }
 
 /*

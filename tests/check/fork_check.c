@@ -628,13 +628,13 @@ SCENARIO(s_unjoined, "a_parent_waits_at_its_end", .finish = finish_one,
          .threads = {unjoined, thief});
 SCENARIO(s_nested, "a_childs_child_is_seen", .finish = finish_nested, .threads = {nested, thief});
 SCENARIO(s_again, "a_parent_forks_after_a_join", .finish = finish_two, .threads = {again, thief});
-SCENARIO(s_calling, "a_parent_calls_when_it_has_forked", .finish = finish_calling, .preemptions = 2,
+SCENARIO(s_calling, "a_parent_calls_when_it_has_forked", .finish = finish_calling,
          .threads = {calling, thief});
 SCENARIO(s_two, "two_children_end_on_two_workers", .finish = finish_two,
          .threads = {two, thief, thief_of_thief});
 SCENARIO(s_two_thieves, "a_parent_is_taken_by_one_of_two", .finish = finish_one,
          .threads = {one, thief, other_thief});
-SCENARIO(s_waking, "a_child_waits_while_its_parent_goes_on", .finish = finish_two, .preemptions = 1,
+SCENARIO(s_waking, "a_child_waits_while_its_parent_goes_on", .finish = finish_two,
          .threads = {waking, thief_that_runs});
 
 SCENARIO(s_holding, "a_child_ends_while_its_parent_stands_there_for_another",
@@ -662,7 +662,7 @@ STOPPING(s_stopped_late, "a_family_is_asked_to_stop_when_its_children_have_ended
          .threads = {stopped_late, thief});
 STOPPING(s_stopped_below, "a_childs_child_is_asked_to_stop", .preemptions = 1,
          .threads = {stopped_below, stop_family});
-STOPPING(s_stopped_join, "the_source_of_a_join_is_asked_to_stop", .preemptions = 1,
+STOPPING(s_stopped_join, "the_source_of_a_join_is_asked_to_stop",
          .threads = {stopped_join, stop_join});
 
 int main(int argc, char **argv)

@@ -303,7 +303,7 @@ static void finish_snatched(void *p)
 SCENARIO(meet, "a_sender_and_a_receiver", .setup = setup_two, .threads = {send_1, receive_one},
          .finish = finish_empty);
 SCENARIO(full, "both_senders_wait_where_there_is_room_for_one_element", .setup = setup_one,
-         .threads = {send_1_and_2, receive_two}, .finish = finish_empty, .preemptions = 2);
+         .threads = {send_1_and_2, receive_two}, .finish = finish_empty);
 SCENARIO(two_send, "two_send_to_two_waiting_receivers", .setup = setup_receivers,
          .threads = {send_5_now, send_6_now}, .finish = finish_served, .preemptions = 2);
 SCENARIO(two_receive, "two_receive_from_two_waiting_senders", .setup = setup_senders,
@@ -311,16 +311,14 @@ SCENARIO(two_receive, "two_receive_from_two_waiting_senders", .setup = setup_sen
 SCENARIO(snatch, "a_receiver_takes_while_another_waits", .setup = setup_receiver,
          .threads = {send_5_now, receive_one_now}, .finish = finish_snatched);
 SCENARIO(joins, "a_receiver_comes_behind_another_while_two_are_sent", .setup = setup_receiver,
-         .threads = {send_5_and_6_now, receive_one}, .finish = finish_served, .preemptions = 3);
+         .threads = {send_5_and_6_now, receive_one}, .finish = finish_served);
 
 /* Two elements are sent, and one or none is received at once: the waiter has the other. */
 SCENARIO(hidden, "a_push_under_way_hides_another", .setup = setup_receiver,
-         .threads = {send_5_now, send_6_now, receive_one_now}, .finish = finish_served,
-         .preemptions = 2);
+         .threads = {send_5_now, send_6_now, receive_one_now}, .finish = finish_served);
 
 SCENARIO(hidden_room, "a_pop_under_way_hides_another", .setup = setup_full_and_sender,
-         .threads = {receive_one_now, receive_one_now, send_5_now}, .finish = finish_served,
-         .preemptions = 2);
+         .threads = {receive_one_now, receive_one_now, send_5_now}, .finish = finish_served);
 
 /* ---- Capacity 1 ---- */
 
@@ -371,8 +369,7 @@ static void finish_drained(void *p)
 SCENARIO(closed_early, "it_is_closed_as_a_receiver_comes", .setup = setup_two,
          .threads = {close_it, receive_one}, .finish = finish_drained);
 SCENARIO(closed_behind, "it_is_closed_behind_an_element", .setup = setup_two,
-         .threads = {send_5_and_close, receive_until_closed}, .finish = finish_drained,
-         .preemptions = 2);
+         .threads = {send_5_and_close, receive_until_closed}, .finish = finish_drained);
 
 /* The waiter gets the room, or ends because the channel is closed. */
 static void finish_closed_to_sender(void *p)
@@ -492,14 +489,13 @@ static void finish_room(void *p)
 }
 
 SCENARIO(released, "a_permit_is_released_as_another_waits_for_one", .setup = setup_held,
-         .threads = {release_it, reserve_and_use, receive_one_now}, .finish = finish_room,
-         .preemptions = 2);
+         .threads = {release_it, reserve_and_use, receive_one_now}, .finish = finish_room);
 SCENARIO(released_to_sender, "a_permit_is_released_beside_a_sender_that_waits",
          .setup = setup_held_and_sender, .threads = {release_it, receive_one_now},
          .finish = finish_room);
 SCENARIO(released_to_two, "a_permit_is_released_to_one_that_reserves_and_a_sender",
          .setup = setup_held_and_two, .threads = {release_it, receive_one_now},
-         .finish = finish_room, .preemptions = 2);
+         .finish = finish_room);
 SCENARIO(used, "a_permit_is_used_while_a_receiver_comes", .setup = setup_held_and_sender,
          .threads = {use_it, receive_one}, .finish = finish_room);
 
@@ -516,7 +512,7 @@ static void finish_released_and_stopped(void *p)
 
 SCENARIO(released_stopped, "the_first_is_asked_to_stop_as_a_permit_is_released",
          .setup = setup_held_and_two, .threads = {release_it, stop_first},
-         .finish = finish_released_and_stopped, .preemptions = 2);
+         .finish = finish_released_and_stopped);
 
 /* Receivers end once the channel is closed and the permit is not held; one may have the element. */
 static void finish_held_and_closed(void *p)
@@ -562,7 +558,7 @@ SCENARIO(beside, "a_sender_is_let_in_beside_a_permit", .setup = setup_held_full_
 /* ---- Receiving many ---- */
 
 SCENARIO(many, "two_senders_wait_for_what_one_receives", .setup = setup_senders,
-         .threads = {receive_two_at_once, send_5_now}, .finish = finish_room, .preemptions = 2);
+         .threads = {receive_two_at_once, send_5_now}, .finish = finish_room);
 
 /* Only the closing ends the sender. */
 static void finish_closed_full(void *p)
@@ -690,7 +686,7 @@ SCENARIO(senders_gone, "two_senders_go_while_a_receiver_waits", .setup = setup_c
          .threads = {send_5_and_go, sender_goes}, .finish = finish_senders_gone);
 SCENARIO(senders_gone_early, "two_senders_go_as_a_receiver_comes", .setup = setup_counted,
          .threads = {send_5_and_go, sender_goes, receive_until_all_have_gone},
-         .finish = finish_senders_gone, .preemptions = 2);
+         .finish = finish_senders_gone);
 SCENARIO(receivers_gone, "two_receivers_go_while_one_sends", .setup = setup_counted,
          .threads = {receiver_goes, receiver_goes, send_6_until_all_have_gone},
          .finish = finish_receivers_gone);

@@ -159,7 +159,7 @@ SCENARIO(two_stolen, "two_halves_are_stolen_by_one", .setup = setup,
          .threads = {join_two, twice_thief});
 SCENARIO(again, "a_half_is_joined_where_another_was", .setup = setup, .preemptions = 2,
          .threads = {join_one_again, twice_thief});
-SCENARIO(full, "a_slot_is_used_again_when_its_half_was_stolen", .setup = setup, .preemptions = 2,
+SCENARIO(full, "a_slot_is_used_again_when_its_half_was_stolen", .setup = setup,
          .threads = {join_more_than_there_is_room_for, thief});
 
 /* ---- Helping ---- */

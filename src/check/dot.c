@@ -1,7 +1,7 @@
 /*
  * A node is a step, with its number in the trace; a cluster is a thread. The edges are program order,
- * reads-from, and each location's modification order. A solid reads-from edge synchronizes: the load
- * comes after all that comes before the store. A dashed one does not.
+ * reads-from, and each location's modification order. A reads-from edge is solid if its store happens
+ * before its load, and dashed if nothing orders them.
  */
 #define _GNU_SOURCE
 #include "dot.h"

@@ -47,6 +47,7 @@
 
 #include "../system/descriptors.h"
 #include "../system/fork.h"
+#include "../system/monotonic_condition.h"
 #include "../system/threads.h"
 
 #include "bide/stop.h"
@@ -444,14 +445,10 @@ static int start_min_threads(bide_blocking *blocking)
 
 static void init_blocking(bide_blocking *blocking, const bide_blocking_options *options)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&blocking->lock, NULL);
-    pthread_cond_init(&blocking->condition, &monotonic);
-    pthread_cond_init(&blocking->to_supervise, &monotonic);
+    init_monotonic_condition(&blocking->condition);
+    init_monotonic_condition(&blocking->to_supervise);
     pthread_cond_init(&blocking->ended, NULL);
-    pthread_condattr_destroy(&monotonic);
     blocking->calls.first = NULL;
     blocking->queued = 0;
     blocking->alive = 0;

@@ -27,12 +27,13 @@
 #define _GNU_SOURCE
 #include "park.h"
 
+#include "monotonic_condition.h"
+
 #include "bide/errors.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 #include <time.h>
 
 typedef struct park_sleeper {
@@ -104,17 +105,12 @@ int bide_park_wait_(bide_atomic(uint32_t) * word, uint32_t expected, uint64_t de
 {
     park_list *list = park_list_of(word);
     park_sleeper sleeper = {.address = word};
-    pthread_condattr_t monotonic;
     int status = 0;
 #if !BIDE_CHECK
     int cancellation; /* a thread that is cancelled here would leave the lock taken: 6 */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
 #endif
-    memset(&monotonic, 0, sizeof monotonic);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&sleeper.condition, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    init_monotonic_condition(&sleeper.condition);
     pthread_mutex_lock(&list->lock);
     /* relaxed: 1. */
     if (bide_atomic_load(word, relaxed) == expected) {

@@ -5,16 +5,22 @@
 
 #include <stdlib.h>
 
-/* A client in the queue of a key. Those of one client in one queue are neighbours. */
+/* A client in a queue of a key. */
 struct waiter {
     struct client *client;
+    struct waiter_queue *queue;
     struct waited *key;
     struct waiter *next, **link;
 };
 
+/* Clients that wait for elements of one type. */
+struct waiter_queue {
+    struct waiter *first, **end;
+};
+
 /* A key for which clients wait, or which is still to be served. */
 struct waited {
-    struct waiter *first, **end;
+    struct waiter_queue queues[BLOCKING_TYPES];
     bool is_ready;
     struct waited *next_ready;
     size_t name_size;
@@ -26,6 +32,7 @@ void waiting_init(struct waiting *waiting, const uint64_t key[2])
     *waiting = (struct waiting){.ready = NULL};
     waiting->ready_end = &waiting->ready;
     table_init(&waiting->keys, key);
+    bide_single_consumer_auto_event_init(&waiting->unserved, false);
 }
 
 static struct bytes name_of(const struct waited *key)
@@ -61,7 +68,8 @@ static struct waited *add_waited(struct waiting *waiting, struct bytes name)
         return NULL;
     }
     *key = (struct waited){.name_size = name.size};
-    key->end = &key->first;
+    for (size_t i = 0; i < BLOCKING_TYPES; i++)
+        key->queues[i].end = &key->queues[i].first;
     memcpy(key->name, name.data, name.size);
     entry->value_size = sizeof key;
     memcpy(entry->bytes + entry->key_size, &key, sizeof key);
@@ -70,7 +78,10 @@ static struct waited *add_waited(struct waiting *waiting, struct bytes name)
 
 static void remove_if_unused(struct waiting *waiting, struct waited *key)
 {
-    if (key->first != NULL || key->is_ready)
+    bool is_used = key->is_ready;
+    for (size_t i = 0; i < BLOCKING_TYPES; i++)
+        is_used |= key->queues[i].first != NULL;
+    if (is_used)
         return;
     struct entry **link = find_waited(waiting, name_of(key));
     bide_assert(link != NULL);
@@ -124,53 +135,79 @@ static void serve_client(struct client *client, struct bytes key)
     struct kv *kv = client->kv;
     size_t records = buffer_used(&kv->journal.filling), replies = buffer_used(&client->out);
     kv->work += 1 + client->blocking.count;
-    client->blocking.serve(client, key);
+    if (reply_reserve_change(client))
+        client->blocking.serve(client, key);
     if (kv->journal.is_on && buffer_used(&kv->journal.filling) > records)
         reply_note_change(client, replies);
     blocking_end(client);
 }
 
-/*
- * Serves the clients of a key while it has elements. The key stays ready meanwhile: its changes in
- * this function do not count, since the loop sees them.
- */
-static void serve_key(struct kv *kv, struct waited *key)
+/* The queue of the clients that wait for the type of the key's value; NULL if there is none. */
+static struct waiter_queue *queue_to_serve(struct kv *kv, struct waited *key)
 {
-    struct waiter *next;
-    for (struct waiter *waiter = key->first; waiter != NULL; waiter = next) {
-        struct client *client = waiter->client;
-        struct entry **link = keyspace_find(&kv->keys, name_of(key));
-        if (link == NULL)
-            break;
-        for (next = waiter->next; next != NULL && next->client == client;)
-            next = next->next;
-        if ((*link)->type == client->blocking.type)
-            serve_client(client, name_of(key));
-    }
+    struct entry **link = keyspace_find(&kv->keys, name_of(key));
+    kv->work++;
+    if (link == NULL || blocking_queue_of((*link)->type) == BLOCKING_TYPES)
+        return NULL;
+    return &key->queues[blocking_queue_of((*link)->type)];
 }
 
-void waiting_serve(struct kv *kv)
+/*
+ * Serves the clients of a key while it has elements, and while the work is less than `limit`: then it
+ * returns false. Serving a client ends its wait. The key stays ready meanwhile: its changes in this
+ * function do not count, since the loop sees them.
+ */
+static bool serve_key(struct kv *kv, struct waited *key, uint64_t limit)
 {
-    struct waited *key;
-    while ((key = take_ready(&kv->waiting)) != NULL) {
-        serve_key(kv, key);
-        key->is_ready = false;
-        remove_if_unused(&kv->waiting, key);
+    struct waiter_queue *queue;
+    while ((queue = queue_to_serve(kv, key)) != NULL && queue->first != NULL) {
+        if (kv->work >= limit)
+            return false;
+        serve_client(queue->first->client, name_of(key));
     }
+    return true;
+}
+
+bool waiting_serve(struct kv *kv)
+{
+    struct waiting *waiting = &kv->waiting;
+    uint64_t limit = kv->work + CLIENT_MAX_WORK;
+    while (waiting->ready != NULL && kv->work < limit) {
+        struct waited *key = waiting->ready;
+        if (!serve_key(kv, key, limit))
+            break;
+        take_ready(waiting);
+        key->is_ready = false;
+        remove_if_unused(waiting, key);
+    }
+    if (waiting->ready != NULL)
+        bide_single_consumer_auto_event_set(&waiting->unserved);
+    return waiting->ready != NULL;
 }
 
 /* ---- One client ---- */
 
-/* Appends a waiter of the client to the queue of a key. Returns false if memory is exhausted. */
+static struct waiter *waiter_at_end(const struct waiter_queue *queue)
+{
+    return bide_container_of(queue->end, struct waiter, next);
+}
+
+/*
+ * Appends a waiter of the client to the queue of a key, unless it is there already. Returns false if memory
+ * is exhausted.
+ */
 static bool join_queue(struct client *client, struct bytes name)
 {
     struct waited *key = add_waited(&client->kv->waiting, name);
     if (key == NULL)
         return false;
+    struct waiter_queue *queue = &key->queues[blocking_queue_of(client->blocking.type)];
+    if (queue->first != NULL && waiter_at_end(queue)->client == client)
+        return true; /* (the client joins all queues at once) */
     struct waiter *waiter = &client->blocking.waiters[client->blocking.count++];
-    *waiter = (struct waiter){client, key, NULL, key->end};
-    *key->end = waiter;
-    key->end = &waiter->next;
+    *waiter = (struct waiter){client, queue, key, NULL, queue->end};
+    *queue->end = waiter;
+    queue->end = &waiter->next;
     return true;
 }
 
@@ -181,7 +218,7 @@ static void leave_queue(struct waiting *waiting, struct waiter *waiter)
     if (waiter->next != NULL)
         waiter->next->link = waiter->link;
     else
-        key->end = waiter->link;
+        waiter->queue->end = waiter->link;
     remove_if_unused(waiting, key);
 }
 
@@ -201,6 +238,7 @@ void blocking_begin(struct client *client, enum value_type type, size_t first_ke
     }
     blocking->waiters = malloc(keys * sizeof *blocking->waiters);
     blocking->is_waiting = true;
+    blocking->type = type;
     client->kv->waiting.clients++;
     for (size_t i = 0; i < keys; i++) {
         if (blocking->waiters == NULL ||
@@ -210,7 +248,6 @@ void blocking_begin(struct client *client, enum value_type type, size_t first_ke
             return;
         }
     }
-    blocking->type = type;
     blocking->timeout = timeout;
     blocking->serve = serve;
     client->control = CONTROL_WAIT;

@@ -4,12 +4,13 @@
  *     idle       --the keys have no elements-->                          waiting
  *     waiting    --served; timeout; CLIENT UNBLOCK; disconnected-->      idle
  *
- * A waiting client is in a queue of each of its keys. A change of such a key makes the key ready. Ready
- * keys are served when the command that has changed them is complete; of a transaction, EXEC. They are
- * served in the order in which they became ready, and the clients of a key in the order in which they
- * began to wait.
+ * A waiting client is in a queue of each of its keys. A key has a queue for each type. A change of such a
+ * key makes the key ready. Ready keys are served when the command that has changed them is complete; of a
+ * transaction, EXEC. They are served in the order in which they became ready, and the clients of a key in
+ * the order in which they began to wait.
  *
- * Serving is done in the turn of the client that has made the change. The element goes from the key to
+ * Serving is done in the turn of the client that has made the change, up to CLIENT_MAX_WORK, and counts as
+ * its work. A coroutine, and the commands of other clients, serve the rest. The element goes from the key to
  * the reply in one step, so it is never lost on the way. A timeout or disconnection that comes at the same
  * time finds that the client waits no longer.
  *
@@ -28,8 +29,15 @@ struct waiter;
 struct waited;
 
 enum {
-    BLOCKING_MAX_KEYS = 16384 /* of a client that waits */
+    BLOCKING_MAX_KEYS = 16384, /* of a client that waits */
+    BLOCKING_TYPES = 1         /* for whose elements clients wait */
 };
+
+/* The index of a type among them, or BLOCKING_TYPES. */
+static inline size_t blocking_queue_of(enum value_type type)
+{
+    return type == VALUE_LIST ? 0 : BLOCKING_TYPES;
+}
 
 /*
  * Replies to a waiting client with elements of the key, which has some of the type that it waits for,
@@ -53,6 +61,7 @@ struct waiting {
     struct table keys; /* by name: a struct waited * */
     struct waited *ready, **ready_end;
     size_t clients;
+    bide_single_consumer_auto_event unserved; /* `ready` keys are left; may be set too early */
 };
 
 void waiting_init(struct waiting *waiting, const uint64_t key[2]);
@@ -61,8 +70,11 @@ void waiting_free(struct waiting *waiting);
 /* Notes that a key has changed. */
 void waiting_touch(struct waiting *waiting, struct bytes key);
 
-/* Serves the clients that wait for keys that have changed. */
-void waiting_serve(struct kv *kv);
+/*
+ * Serves clients that wait for keys that have changed, until all are served or the work is CLIENT_MAX_WORK.
+ * Returns true if some are left.
+ */
+bool waiting_serve(struct kv *kv);
 
 /*
  * Lets the client wait for elements of that type of the keys, which are arguments of its request. Must

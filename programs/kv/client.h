@@ -80,10 +80,22 @@ bool request_append(struct buffer *buffer, const struct client *client, struct b
 /* ---- Replies ---- */
 
 /*
- * Notes that the replies from `begin` on report a change; nothing if there are none. Without memory, the client is
- * disconnected.
+ * Reserves the memory for one call of reply_note_change, before the change. Returns false after an error reply,
+ * and then there must be no change.
+ */
+bool reply_reserve_change(struct client *client);
+
+/*
+ * Notes that the replies from `begin` on report a change; nothing if there are none. Its memory has been
+ * reserved.
  */
 void reply_note_change(struct client *client, size_t begin);
+
+/*
+ * Reserves the memory for a reply of so many bytes, before elements that are in it are removed. Returns false
+ * after an error reply, and then the elements must stay.
+ */
+bool reply_reserve(struct client *client, size_t size);
 
 /*
  * Replaces the replies that report changes by an error. Returns false if memory is exhausted, and then
@@ -93,6 +105,9 @@ bool replies_refuse_changes(struct buffer *out, const struct buffer *changes, in
 
 /* Replies that a change is refused, since the append-only file cannot be written. */
 void reply_refused(struct client *client, int error);
+
+/* Replies that memory is exhausted. */
+void reply_no_memory(struct client *client);
 
 /* Appends bytes unchanged. */
 void reply_raw(struct client *client, const char *data, size_t size);

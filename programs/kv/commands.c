@@ -205,6 +205,8 @@ static void run_change(struct client *client, const struct command *command)
 {
     struct journal *journal = &client->kv->journal;
     size_t records = buffer_used(&journal->filling), replies = buffer_used(&client->out);
+    if (!reply_reserve_change(client))
+        return;
     command->run(client);
     if (buffer_used(&journal->filling) > records)
         reply_note_change(client, replies);

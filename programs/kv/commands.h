@@ -78,10 +78,13 @@ bool assign_value(struct client *client, struct bytes key, struct bytes value, i
 void log_request(struct client *client, const char *name);
 
 /*
- * Draws `count` different entries, in random order; there are as many. The result is to be freed. Returns
- * NULL if memory is exhausted. The entries stay where they are until the table changes.
+ * Replies with entries of a table that are drawn, for HRANDFIELD and the like. `table` is NULL if there is no such
+ * key. Without `has_count`, the reply is the name of one. A negative count may draw an entry several times.
+ * `reply` appends an entry, with its value if there are such.
  */
-struct entry **draw_entries(struct kv *kv, struct table *table, size_t count);
+typedef void reply_drawn_function(struct client *client, const struct entry *entry, bool has_value);
+void reply_drawn(struct client *client, struct table *table, bool has_count, int64_t count,
+                 bool has_values, reply_drawn_function *reply);
 
 /*
  * Parses the count of HRANDFIELD and SRANDMEMBER, which is negative if an element may be there twice.
@@ -108,11 +111,6 @@ bool argument_count(struct client *client, size_t i, int64_t *count);
 static inline void reply_syntax_error(struct client *client)
 {
     REPLY(client, "-ERR syntax error");
-}
-
-static inline void reply_no_memory(struct client *client)
-{
-    REPLY(client, "-OOM out of memory");
 }
 
 /* Parses an argument as a number; if it is none, replies with an error and returns false. */

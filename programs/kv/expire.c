@@ -1,4 +1,7 @@
-/* Background work: removing expired keys and freeing flushed ones, a limited number at a time. */
+/*
+ * Background work, a limited number at a time: removing expired keys, freeing flushed ones, and serving the
+ * clients that one turn could not serve.
+ */
 #include "tasks.h"
 
 #include <errno.h>
@@ -51,5 +54,18 @@ async int free_flushed_keys(struct kv *kv)
             try await bide_sleep_for(TASKS_PAUSE);
         else
             try await bide_single_consumer_auto_event_wait(&kv->flushed);
+    }
+}
+
+async int serve_waiting_clients(struct kv *kv)
+{
+    for (;;) {
+        kv_update_clock(kv);
+        bool more = waiting_serve(kv);
+        journal_wake_writer(&kv->journal);
+        if (more)
+            try await bide_sleep_for(TASKS_PAUSE);
+        else
+            try await bide_single_consumer_auto_event_wait(&kv->waiting.unserved);
     }
 }

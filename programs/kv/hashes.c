@@ -2,7 +2,6 @@
 #include "commands.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static bool find_hash(struct client *client, struct entry **entry)
 {
@@ -292,41 +291,15 @@ static void reply_drawn_field(struct client *client, const struct entry *field, 
 /* HRANDFIELD key [count [WITHVALUES]] */
 void command_hrandfield(struct client *client)
 {
-    struct kv *kv = client->kv;
-    struct entry *hash, **drawn = NULL;
+    struct entry *hash;
     bool has_count = client->request.count > 2, has_values = client->request.count == 4;
     int64_t count = 1;
     if (client->request.count > 4 ||
-        (has_values && !bytes_are(client_argument(client, 3), "WITHVALUES"))) {
+        (has_values && !bytes_are(client_argument(client, 3), "WITHVALUES")))
         reply_syntax_error(client);
-        return;
-    }
-    if ((has_count && !argument_draws(client, 2, has_values ? INT64_MAX / 2 : INT64_MAX, &count)) ||
-        !find_hash(client, &hash))
-        return;
-    struct table *table = hash != NULL ? &entry_collection(hash)->fields : NULL;
-    if (!has_count) {
-        if (table == NULL)
-            reply_nothing(client);
-        else
-            reply_bulk(client, entry_key(table_draw(table, kv_draw, kv)));
-        return;
-    }
-    size_t begin = buffer_used(&client->out);
-    uint64_t draws = count < 0 ? -(uint64_t)count : (uint64_t)count;
-    if (table == NULL)
-        draws = 0;
-    else if (count >= 0 && draws > table->count)
-        draws = table->count;
-    if (count > 0 && draws > 0 && (drawn = draw_entries(kv, table, (size_t)draws)) == NULL) {
-        reply_no_memory(client);
-        return;
-    }
-    uint64_t elements = has_values && client->protocol == 2 ? 2 * draws : draws;
-    reply_array(client, elements < SIZE_MAX / 2 ? (size_t)elements : SIZE_MAX / 2);
-    for (uint64_t i = 0; i < draws && !client_refuses_reply(client); i++, kv->work++)
-        reply_drawn_field(client, drawn != NULL ? drawn[i] : table_draw(table, kv_draw, kv),
-                          has_values);
-    finish_counted(client, begin);
-    free(drawn);
+    else if ((!has_count ||
+              argument_draws(client, 2, has_values ? INT64_MAX / 2 : INT64_MAX, &count)) &&
+             find_hash(client, &hash))
+        reply_drawn(client, hash != NULL ? &entry_collection(hash)->fields : NULL, has_count, count,
+                    has_values, reply_drawn_field);
 }

@@ -12,6 +12,7 @@
  *     run_saves              snapshots, and rewrites of the append-only file (snapshot.c)
  *     expire_keys            expired keys, and
  *     free_flushed_keys      memory of flushed keys, a little at a time (expire.c)
+ *     serve_waiting_clients  those that one turn could not serve (expire.c)
  *     stop_on_request        SIGTERM, SIGINT and SHUTDOWN
  *
  * The commands (strings.c, bits.c, hashes.c, lists.c, sets.c, keys.c, pubsub.c, transaction.c, admin.c)
@@ -125,7 +126,8 @@ async int run_server(struct kv *kv, bide_signal *terminate, bide_signal *interru
     defer bide_scope_destroy(&background);
     if (spawn(&background, stop_on_request(kv, terminate, interrupt)) < 0 ||
         spawn(&background, run_saves(kv)) < 0 || spawn(&background, expire_keys(kv)) < 0 ||
-        spawn(&background, free_flushed_keys(kv)) < 0)
+        spawn(&background, free_flushed_keys(kv)) < 0 ||
+        spawn(&background, serve_waiting_clients(kv)) < 0)
         return -ENOMEM;
     if (kv->journal.is_on && kv->journal.fsync == FSYNC_EACH_SECOND &&
         spawn(&background,

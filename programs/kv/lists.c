@@ -134,12 +134,19 @@ static void pop(struct client *client, enum end end)
     }
     if ((uint64_t)count < left)
         left = (size_t)count;
-    if (has_count)
-        reply_array(client, left);
-    for (size_t i = 0; i < left && !(has_count && client_refuses_reply(client)); i++)
+    if (!has_count) {
+        struct bytes item = item_from(entry_collection(list), 0, end);
+        if (!reply_reserve(client, item.size + BULK_EXTRA))
+            return;
+        reply_bulk(client, item);
+        pop_values(client, client_argument(client, 1), 1, end);
+        return;
+    }
+    reply_array(client, left);
+    for (size_t i = 0; i < left && !client_refuses_reply(client); i++)
         reply_bulk(client, item_from(entry_collection(list), i, end));
     client->kv->work += left;
-    if (!has_count || finish_counted(client, begin))
+    if (finish_counted(client, begin))
         pop_values(client, client_argument(client, 1), left, end);
 }
 
@@ -168,6 +175,8 @@ static void move_item(struct client *client, enum end from, enum end to)
     /* (the value is copied to the reply and to the target before it is removed from the source) */
     struct bytes value = item_from(entry_collection(source), 0, from);
     bool is_same = source == target;
+    if (!reply_reserve(client, value.size + BULK_EXTRA))
+        return;
     if (is_same && from == to) {
         reply_bulk(client, value);
         return;
@@ -316,9 +325,12 @@ static void pop_one(struct client *client, struct bytes key, enum end end)
     struct entry *list;
     if (!find_value(client, key, VALUE_LIST, &list))
         return;
+    struct bytes item = item_from(entry_collection(list), 0, end);
+    if (!reply_reserve(client, LINE_SIZE + key.size + item.size + 2 * BULK_EXTRA))
+        return;
     reply_array(client, 2);
     reply_bulk(client, key);
-    reply_bulk(client, item_from(entry_collection(list), 0, end));
+    reply_bulk(client, item);
     pop_values(client, key, 1, end);
 }
 

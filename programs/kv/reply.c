@@ -88,15 +88,32 @@ void reply_text(struct client *client, struct bytes text)
     REPLY(client, "");
 }
 
+void reply_no_memory(struct client *client)
+{
+    REPLY(client, "-OOM out of memory");
+}
+
+bool reply_reserve(struct client *client, size_t size)
+{
+    if (buffer_reserve(&client->out, size))
+        return true;
+    reply_no_memory(client); /* (there may still be room for this) */
+    return false;
+}
+
+bool reply_reserve_change(struct client *client)
+{
+    if (buffer_reserve(&client->changes, sizeof(struct reply_range)))
+        return true;
+    reply_no_memory(client);
+    return false;
+}
+
 void reply_note_change(struct client *client, size_t begin)
 {
     const struct reply_range range = {begin, buffer_used(&client->out)};
-    if (range.begin == range.end) /* (the request waits, or runs again: its reply comes later) */
-        return;
-    if (buffer_reserve(&client->changes, sizeof range))
+    if (range.begin != range.end) /* (or the request waits, or runs again: its reply comes later) */
         buffer_append(&client->changes, &range, sizeof range);
-    else
-        client->is_broken = true;
 }
 
 enum { REFUSED_SIZE = 160 };

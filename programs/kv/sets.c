@@ -1,6 +1,8 @@
 /* Commands on sets, and what draws elements of tables. Each runs to completion on the loop's thread. */
 #include "commands.h"
 
+#include "drawing.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -475,71 +477,6 @@ void command_sintercard(struct client *client)
 
 /* ---- Drawing ---- */
 
-struct all_entries {
-    struct entry **entries;
-    size_t count;
-};
-
-static void add_entry(void *argument, struct entry *entry)
-{
-    struct all_entries *all = argument;
-    all->entries[all->count++] = entry;
-}
-
-/* All entries of the table, the first `count` of which are drawn. */
-static struct entry **shuffle_entries(struct kv *kv, struct table *table, size_t count)
-{
-    struct all_entries all = {malloc((table->count + 1) * sizeof(struct entry *)), 0};
-    size_t cursor = 0;
-    if (all.entries == NULL)
-        return NULL;
-    do
-        cursor = table_scan(table, cursor, add_entry, &all);
-    while (cursor != 0);
-    bide_assert(all.count == table->count);
-    kv->work += all.count;
-    for (size_t i = 0; i < count; i++) {
-        size_t other = i + (size_t)(kv_draw(kv) % (all.count - i));
-        struct entry *entry = all.entries[i];
-        all.entries[i] = all.entries[other];
-        all.entries[other] = entry;
-    }
-    return all.entries;
-}
-
-/* Adds a pointer to a table of them, which has twice as many places. Returns false if it is there. */
-static bool add_pointer(struct entry **places, size_t size, struct entry *entry)
-{
-    size_t at = ((uintptr_t)entry >> 4) * 0x9e3779b1U % size;
-    for (; places[at] != NULL; at = (at + 1) % size) {
-        if (places[at] == entry)
-            return false;
-    }
-    places[at] = entry;
-    return true;
-}
-
-struct entry **draw_entries(struct kv *kv, struct table *table, size_t count)
-{
-    enum { FEW = 4 }; /* a quarter of them: an entry is seldom drawn twice */
-    bide_assert(count <= table->count);
-    if (count > table->count / FEW)
-        return shuffle_entries(kv, table, count);
-    struct entry **entries = malloc((count + 1) * sizeof(struct entry *));
-    struct entry **places = calloc(2 * count + 1, sizeof(struct entry *));
-    for (size_t i = 0; entries != NULL && places != NULL && i < count; kv->work++) {
-        struct entry *entry = table_draw(table, kv_draw, kv);
-        if (add_pointer(places, 2 * count + 1, entry))
-            entries[i++] = entry;
-    }
-    free(places);
-    if (places == NULL) {
-        free(entries);
-        return NULL;
-    }
-    return entries;
-}
-
 bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count)
 {
     if (!argument_number(client, i, count))
@@ -549,6 +486,49 @@ bool argument_draws(struct client *client, size_t i, int64_t max, int64_t *count
     reply_error(client, "-ERR value is out of range, value must between %lld and %lld",
                 (long long)-max, (long long)max);
     return false;
+}
+
+/* Replies with so many entries, unless such a reply is too large however small they are. */
+static void reply_draws(struct client *client, struct table *table, uint64_t draws, bool differ,
+                        bool has_values, reply_drawn_function *reply)
+{
+    enum { MIN_BULK = sizeof "$0\r\n\r\n" - 1 };
+    struct kv *kv = client->kv;
+    struct drawing drawing;
+    size_t begin = buffer_used(&client->out);
+    uint64_t elements = has_values && client->protocol == 2 ? 2 * draws : draws;
+    if (draws > (kv->options.reply + CLIENT_MAX_REPLIES) / MIN_BULK) {
+        reply_too_large(client);
+        return;
+    }
+    if (!drawing_begin(&drawing, table, draws, differ, kv_draw, kv)) {
+        drawing_end(&drawing);
+        reply_no_memory(client);
+        return;
+    }
+    reply_array(client, (size_t)elements);
+    for (uint64_t i = 0; i < draws && !client_refuses_reply(client); i++)
+        reply(client, drawing_next(&drawing), has_values);
+    finish_counted(client, begin);
+    kv->work += drawing.steps;
+    drawing_end(&drawing);
+}
+
+void reply_drawn(struct client *client, struct table *table, bool has_count, int64_t count,
+                 bool has_values, reply_drawn_function *reply)
+{
+    struct kv *kv = client->kv;
+    uint64_t draws = count < 0 ? -(uint64_t)count : (uint64_t)count;
+    if (count >= 0 && table != NULL && draws > table->count)
+        draws = table->count;
+    if (has_count && (table == NULL || draws == 0))
+        reply_array(client, 0);
+    else if (has_count)
+        reply_draws(client, table, draws, count > 0, has_values, reply);
+    else if (table == NULL)
+        reply_nothing(client);
+    else
+        reply_bulk(client, entry_key(table_draw(table, kv_draw, kv, &kv->work)));
 }
 
 /* Removes members, which are there, and logs them. */
@@ -571,12 +551,51 @@ static void remove_members(struct client *client, struct bytes key, struct entry
         set_remove(set, entry_key(members[i]));
 }
 
-/* SPOP key [count] */
-void command_spop(struct client *client)
+/* SPOP key: the reply's memory is reserved before the member is removed. */
+static void pop_member(struct client *client, struct entry *set)
+{
+    struct kv *kv = client->kv;
+    if (set == NULL) {
+        reply_nothing(client);
+        return;
+    }
+    struct entry *drawn = table_draw(&entry_collection(set)->fields, kv_draw, kv, &kv->work);
+    if (!reply_reserve(client, drawn->key_size + BULK_EXTRA))
+        return;
+    reply_bulk(client, entry_key(drawn));
+    remove_member(client, client_argument(client, 1), entry_key(drawn));
+}
+
+/* SPOP key count, of which the set has as many. */
+static void pop_members(struct client *client, struct entry *set, size_t count)
 {
     struct kv *kv = client->kv;
     struct bytes key = client_argument(client, 1);
-    struct entry *set, **drawn;
+    size_t begin = buffer_used(&client->out);
+    struct drawing drawing;
+    if (drawing_begin(&drawing, &entry_collection(set)->fields, count, true, kv_draw, kv)) {
+        reply_set(client, count);
+        for (size_t i = 0; i < count && !client_refuses_reply(client); i++)
+            reply_bulk(client, entry_key(drawing_next(&drawing)));
+        kv->work += drawing.steps;
+        if (!finish_counted(client, begin)) {
+            ; /* the members stay */
+        } else if (count == count_of(set)) {
+            keyspace_remove(&kv->keys, keyspace_find(&kv->keys, key));
+            kv_log_delete(kv, key);
+        } else {
+            remove_members(client, key, drawing.entries, count);
+        }
+    } else {
+        reply_no_memory(client);
+    }
+    drawing_end(&drawing);
+}
+
+/* SPOP key [count] */
+void command_spop(struct client *client)
+{
+    struct entry *set;
     bool has_count = client->request.count == 3;
     int64_t wanted = 1;
     if (client->request.count > 3) {
@@ -585,67 +604,32 @@ void command_spop(struct client *client)
     }
     if ((has_count && !argument_count(client, 2, &wanted)) || !find_set(client, 1, &set))
         return;
-    size_t begin = buffer_used(&client->out), count = count_of(set);
+    size_t count = count_of(set);
     count = (uint64_t)wanted < count ? (size_t)wanted : count;
-    if (set == NULL && !has_count)
-        reply_nothing(client);
-    if (has_count)
-        reply_set(client, count);
-    if (count == 0)
-        return;
-    drawn = draw_entries(kv, &entry_collection(set)->fields, count);
-    if (drawn == NULL) {
-        reply_drop(client, begin, buffer_used(&client->out));
-        reply_no_memory(client);
-        return;
-    }
-    for (size_t i = 0; i < count && !(has_count && client_refuses_reply(client)); i++)
-        reply_bulk(client, entry_key(drawn[i]));
-    if (!has_count || finish_counted(client, begin)) {
-        if (count == count_of(set)) {
-            keyspace_remove(&kv->keys, keyspace_find(&kv->keys, key));
-            kv_log_delete(kv, key);
-        } else {
-            remove_members(client, key, drawn, count);
-        }
-    }
-    free(drawn);
+    if (!has_count)
+        pop_member(client, set);
+    else if (count == 0)
+        reply_set(client, 0);
+    else
+        pop_members(client, set, count);
+}
+
+static void reply_drawn_member(struct client *client, const struct entry *member, bool has_value)
+{
+    (void)has_value; /* (members have none) */
+    reply_bulk(client, entry_key(member));
 }
 
 /* SRANDMEMBER key [count] */
 void command_srandmember(struct client *client)
 {
-    struct kv *kv = client->kv;
-    struct entry *set, **drawn = NULL;
+    struct entry *set;
+    bool has_count = client->request.count == 3;
     int64_t count = 1;
-    if (client->request.count > 3) {
+    if (client->request.count > 3)
         reply_syntax_error(client);
-        return;
-    }
-    if ((client->request.count == 3 && !argument_draws(client, 2, INT64_MAX, &count)) ||
-        !find_set(client, 1, &set))
-        return;
-    struct table *table = set != NULL ? &entry_collection(set)->fields : NULL;
-    if (client->request.count == 2) {
-        if (table == NULL)
-            reply_nothing(client);
-        else
-            reply_bulk(client, entry_key(table_draw(table, kv_draw, kv)));
-        return;
-    }
-    size_t begin = buffer_used(&client->out);
-    uint64_t draws = count < 0 ? -(uint64_t)count : (uint64_t)count;
-    if (table == NULL)
-        draws = 0;
-    else if (count >= 0 && draws > table->count)
-        draws = table->count;
-    if (count > 0 && draws > 0 && (drawn = draw_entries(kv, table, (size_t)draws)) == NULL) {
-        reply_no_memory(client);
-        return;
-    }
-    reply_array(client, draws < SIZE_MAX / 2 ? (size_t)draws : SIZE_MAX / 2);
-    for (uint64_t i = 0; i < draws && !client_refuses_reply(client); i++, kv->work++)
-        reply_bulk(client, entry_key(drawn != NULL ? drawn[i] : table_draw(table, kv_draw, kv)));
-    finish_counted(client, begin);
-    free(drawn);
+    else if ((!has_count || argument_draws(client, 2, INT64_MAX, &count)) &&
+             find_set(client, 1, &set))
+        reply_drawn(client, set != NULL ? &entry_collection(set)->fields : NULL, has_count, count,
+                    false, reply_drawn_member);
 }

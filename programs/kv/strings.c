@@ -117,6 +117,12 @@ static bool read_set_options(struct client *client, struct set_options *options)
     return true;
 }
 
+/* Reserves the memory for the reply with a value that may be replaced or removed, as reply_reserve. */
+static bool reserve_value(struct client *client, const struct entry *entry)
+{
+    return entry == NULL || reply_reserve(client, entry->value_size + BULK_EXTRA);
+}
+
 static void set_with_options(struct client *client, struct bytes key, struct bytes value)
 {
     struct set_options options = {0};
@@ -125,7 +131,8 @@ static void set_with_options(struct client *client, struct bytes key, struct byt
     struct entry **link = keyspace_find(&client->kv->keys, key), *old;
     bool is_there = link != NULL, done = false;
     size_t reply = buffer_used(&client->out);
-    if (options.gets && !find_value(client, key, VALUE_STRING, &old))
+    if (options.gets &&
+        (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old)))
         return;
     if (options.gets && is_there)
         reply_bulk(client, entry_value(old)); /* before the value changes */
@@ -192,7 +199,7 @@ void command_getset(struct client *client)
     struct bytes key = client_argument(client, 1);
     size_t before = buffer_used(&client->out);
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old))
+    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     reply_value(client, old);
     size_t behind = buffer_used(&client->out);
@@ -204,7 +211,7 @@ void command_getdel(struct client *client)
 {
     struct bytes key = client_argument(client, 1);
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old))
+    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     reply_value(client, old);
     struct entry **link = keyspace_find(&client->kv->keys, key);
@@ -237,7 +244,7 @@ void command_getex(struct client *client)
         return;
     }
     struct entry *old;
-    if (!find_value(client, key, VALUE_STRING, &old))
+    if (!find_value(client, key, VALUE_STRING, &old) || !reserve_value(client, old))
         return;
     size_t before = buffer_used(&client->out);
     reply_value(client, old);

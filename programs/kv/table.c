@@ -67,6 +67,7 @@ static void finish_resize(struct table *table)
     table->sizes[0] = table->sizes[1];
     table->buckets[1] = NULL;
     table->sizes[1] = 0;
+    table->moved = 0;
     table->generation++;
 }
 
@@ -175,26 +176,37 @@ struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool 
 
 /* ---- Drawing ---- */
 
+/* A bucket of both arrays; those that have been moved are left out. */
+static struct entry *bucket_at(const struct table *table, size_t at)
+{
+    size_t first = table->sizes[0] - table->moved;
+    return at < first ? table->buckets[0][table->moved + at] : table->buckets[1][at - first];
+}
+
 /*
  * Entry i of bucket b is found by one pair of numbers (b, i), and pairs without an entry are drawn again,
- * so no entry is preferred. A bucket with more than MAX_CHAIN entries is not expected in the lifetime of
- * the universe unless memory for a larger table was exhausted.
+ * so no entry is preferred. A bucket with more than TABLE_DRAW_PLACES entries is not expected in the
+ * lifetime of the universe unless memory for a larger table was exhausted. A table in which so many tries
+ * find nothing is only left when memory for a smaller one was exhausted. Then the next entry is taken.
  */
 struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argument),
-                         void *argument)
+                         void *argument, uint64_t *steps)
 {
-    enum { MAX_CHAIN = 16, TRIES = 1 << 16 };
-    size_t moved = table->buckets[1] != NULL ? table->moved : 0;
-    size_t first = table->sizes[0] - moved, buckets = first + table->sizes[1];
-    struct entry *entry = NULL;
-    for (int tries = 0; table->count > 0 && entry == NULL; tries++) {
+    size_t buckets = table->sizes[0] - table->moved + table->sizes[1], at = 0;
+    if (table->count == 0)
+        return NULL;
+    for (int tries = 0; tries < TABLE_DRAW_TRIES; tries++, ++*steps) {
         uint64_t number = draw(argument);
-        size_t at = (size_t)(number / MAX_CHAIN % buckets);
-        entry = at < first ? table->buckets[0][moved + at] : table->buckets[1][at - first];
-        for (unsigned i = number % MAX_CHAIN; i > 0 && entry != NULL && tries < TRIES; i--)
+        at = (size_t)(number / TABLE_DRAW_PLACES % buckets);
+        struct entry *entry = bucket_at(table, at);
+        for (unsigned i = number % TABLE_DRAW_PLACES; i > 0 && entry != NULL; i--)
             entry = entry->next;
+        if (entry != NULL)
+            return entry;
     }
-    return entry;
+    for (; bucket_at(table, at) == NULL; ++*steps)
+        at = (at + 1) % buckets;
+    return bucket_at(table, at);
 }
 
 /* ---- Visiting ---- */

@@ -47,7 +47,7 @@ static inline struct bytes entry_value(const struct entry *entry)
 struct table {
     struct entry **buckets[2]; /* the second is NULL unless a resize is in progress */
     size_t sizes[2];           /* powers of two */
-    size_t moved;              /* buckets of the first that are already empty, from 0 */
+    size_t moved;              /* buckets of the first that are already empty, from 0; or 0 */
     size_t count;
     uint32_t generation; /* of the first array; the second's is one more */
     uint64_t key[2];     /* the key of the hash */
@@ -96,11 +96,13 @@ struct entry *table_unlink(struct table *table, struct entry **link);
 struct entry *table_grow_value(struct entry **link, size_t value_capacity, bool spare);
 
 /*
- * Draws an entry, each with the same probability. `draw` returns random numbers. Returns NULL if the
- * table is empty.
+ * Draws an entry, each with the same probability. `draw` returns random numbers. Adds the number of steps
+ * to *steps: on average TABLE_DRAW_PLACES times the buckets for each entry, and at most TABLE_DRAW_TRIES and
+ * the buckets. Returns NULL if the table is empty.
  */
+enum { TABLE_DRAW_PLACES = 16, TABLE_DRAW_TRIES = 1 << 14 };
 struct entry *table_draw(const struct table *table, uint64_t (*draw)(void *argument),
-                         void *argument);
+                         void *argument, uint64_t *steps);
 
 /*
  * Visits one position of the table, for SCAN. Begin with cursor 0, and continue with the returned

@@ -56,6 +56,9 @@ async_sized(512) int expire_keys(struct kv *kv);
 /* Frees flushed keys. */
 async_sized(256) int free_flushed_keys(struct kv *kv);
 
+/* Serves waiting clients that no turn has served. */
+async_sized(256) int serve_waiting_clients(struct kv *kv);
+
 /* Initializes kv->server, which serves clients once its listener listens. */
 int client_server_init(struct kv *kv);
 

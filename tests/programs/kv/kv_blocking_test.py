@@ -4,7 +4,7 @@ import shutil
 import signal
 import tempfile
 
-from client import Error, Server, encoded, expect, run, until
+from client import Error, Server, encoded, expect, held, run, until
 
 
 def wait_for(server, count):
@@ -124,6 +124,45 @@ def test_waits_that_end():
         assert waiting.call("HELLO", 3)[b"proto"] == 3
         waiting.send(encoded("BLPOP", "l", "0.001"))
         assert waiting.read() is None
+
+
+def test_serving_many_clients_gives_others_their_turn():
+    """Counted in clients that still wait when another client's request is run."""
+    with Server() as server:
+        client, other, waiting = server.client(), server.client(), [server.client() for _ in range(32)]
+        keys = [f"k{i}" for i in range(2048)]
+        for number, each in enumerate(waiting):
+            each.send(encoded("BLPOP", *keys, "l", "l", 0))
+            wait_for(server, number + 1)
+        with held(server.process): # so that both have arrived
+            client.send(encoded("RPUSH", "l", *range(32)))
+            other.send(encoded("INFO"))
+        info = other.read().decode()
+        left = int(info.split("blocked_clients:")[1].split()[0])
+        # (one request after the other, in either order)
+        assert left > 0, left
+        assert client.read() == 32
+        for number in range(32):
+            assert waiting[number].read() == [b"l", b"%d" % number], number
+        wait_for(server, 0)
+        expect(client, ("EXISTS l", 0))
+
+
+def test_a_value_of_another_type_visits_no_waiting_client():
+    """A client that names a key many times is in its queue once, and a string is none of its elements."""
+    with Server() as server:
+        client, waiting = server.client(), [server.client() for _ in range(8)]
+        for number, each in enumerate(waiting):
+            each.send(encoded("BLPOP", *["l"] * 16384, 0))
+            wait_for(server, number + 1)
+        with held(server.process):
+            client.send(encoded("SET", "l", "x") + encoded("DEL", "l") + encoded("RPUSH", "l", *range(7)))
+        assert [client.read() for _ in range(3)] == ["OK", 1, 7]
+        for number in range(7):
+            assert waiting[number].read() == [b"l", b"%d" % number]
+        wait_for(server, 1)
+        expect(client, ("RPUSH l last", 1))
+        assert waiting[7].read() == [b"l", b"last"]
 
 
 def test_a_client_that_leaves_takes_nothing():

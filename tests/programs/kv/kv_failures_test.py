@@ -4,12 +4,13 @@ Changes acknowledged with `always` are in the file; a server that exits reports 
 """
 import os
 import re
+import select
 import shutil
 import subprocess
 import tempfile
 import threading
 
-from client import Error, Server, encoded, run
+from client import Error, Server, encoded, run, until
 
 DIRECTORY = None
 # (leaks are not looked for in a process that is traced)
@@ -199,6 +200,74 @@ def test_each_call_fails():
             n += 1 if n < 20 else n // 10 # (later ones are similar)
             assert n < 10000, name
 
+
+
+POPS = ( # adding an element, popping it, and a look at what is left
+    (("RPUSH", "k"), ("LPOP", "k"), ("LRANGE", "k", 0, -1)),
+    (("RPUSH", "k"), ("RPOP", "k", 1), ("LRANGE", "k", 0, -1)),
+    (("RPUSH", "k"), ("LMOVE", "k", "m", "LEFT", "LEFT"), ("LRANGE", "k", 0, -1)),
+    (("RPUSH", "k"), ("LMPOP", 1, "k", "LEFT"), ("LRANGE", "k", 0, -1)),
+    (("RPUSH", "k"), ("BLPOP", "k", 0), ("LRANGE", "k", 0, -1)),
+    (("RPUSH", "k"), ("BLMPOP", 0, 1, "k", "LEFT"), ("LRANGE", "k", 0, -1)),
+    (("SADD", "k"), ("SPOP", "k"), ("SMEMBERS", "k")),
+    (("SADD", "k"), ("SPOP", "k", 1), ("SMEMBERS", "k")),
+    (("SET", "k"), ("GETDEL", "k"), ("MGET", "k")),
+    (("SET", "k"), ("SET", "k", "new", "GET"), ("MGET", "k")),
+    (("SET", "k"), ("GETSET", "k", "new"), ("MGET", "k")),
+)
+
+
+def elements_of(reply):
+    """Those of a reply, whatever its form: the values that were added."""
+    if isinstance(reply, list):
+        return [element for part in reply for element in elements_of(part)]
+    return [reply] if isinstance(reply, bytes) and reply[:1] == b"x" else []
+
+
+def read_unless_ended(client):
+    """None if the server has ended the connection."""
+    try:
+        return client.read()
+    except EOFError:
+        return None
+
+
+def pop_without_memory(add, pop, look, n, waits):
+    """Pops while the n-th growth of a buffer fails. Returns the number of failures."""
+    value = b"x" * 6000 # (which no buffer of a new client has room for)
+    environment = {"FAULTS": f"realloc:{n}:12", "FAULTS_REPORT": path("report")}
+    server = Server("--append-only", path(f"file{n}"), environment=environment, says=True)
+    try:
+        if server.port is not None:
+            client, other = server.client(), server.client()
+            if waits:
+                client.send(encoded(*pop))
+                until(lambda: int(server.info(other)["blocked_clients"]) == 1 or select.select([client.socket], [], [], 0)[0])
+            added = other.call(*add, value)
+            if not waits:
+                client.send(encoded(*pop))
+            if added in (1, "OK"): # (otherwise there is nothing to be popped)
+                got = elements_of(read_unless_ended(client))
+                assert got + elements_of(server.client().call(*look)) == [value], (pop, waits, n, got)
+    except (EOFError, OSError): # another call has failed, for which the server ends, or ends a connection
+        pass
+    shut_down(server)
+    assert server.wait() in (0, 1), (pop, n, server.said())
+    with open(path("report"), encoding="ascii") as file:
+        return int(file.read())
+
+
+def test_a_popped_element_is_in_the_reply_or_in_the_key():
+    """Also if the reply has no memory; for the program linked with faults."""
+    if not Server.program.endswith("_faults"):
+        print("# for the program that is linked with faults")
+        return
+    for add, pop, look in POPS:
+        for waits in (False, True) if pop[0].startswith("B") else (False,):
+            n, hits = 1, 1
+            while hits != 0:
+                hits = with_directory(lambda: pop_without_memory(add, pop, look, n, waits))
+                n += 1
 
 
 def test_allocations_fail():

@@ -33,11 +33,11 @@ enum { RESPONSES = 5, LATENCIES = 15 };
 
 /* What the status page counts of a server (status.c). */
 struct counts {
-    uint64_t
-        responses[RESPONSES]; /* to requests forwarded to it, by the first digit of the status */
-    uint64_t errors[ERRORS];  /* of the server */
-    uint64_t latencies[LATENCIES]; /* responses, by the time that they took */
-    uint64_t latency_sum;          /* microseconds */
+    uint64_t responses[RESPONSES];     /* by the first digit of the status */
+    uint64_t own_responses[RESPONSES]; /* of the proxy, in place of the server's */
+    uint64_t errors[ERRORS];           /* of the server */
+    uint64_t latencies[LATENCIES];     /* responses, by the time that they took */
+    uint64_t latency_sum;              /* microseconds */
 };
 
 /* One server of a backend. */

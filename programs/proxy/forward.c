@@ -108,7 +108,7 @@ static void forward_init(struct forward *self)
     self->retries = self->stale = 0;
     self->started_at = forward_now(self);
     self->in = self->out = 0;
-    self->status = 0;
+    self->status = self->response_status = 0;
     self->has_read = false;
     self->target_size = copy_for_log(self->target, sizeof self->target, request->target);
     self->method[copy_for_log(self->method, sizeof self->method - 1, request->method_name)] = '\0';
@@ -426,6 +426,8 @@ static int start_response(struct forward *self)
     int status = fields_add_to_response(self);
     if (status == 0 && response->status != 101)
         status = bide_http_start_response(&self->exchange, response->length);
+    if (status == 0)
+        self->response_status = response->status;
     return status;
 }
 
@@ -620,8 +622,11 @@ void forward_ended(bide_http_exchange *exchange, int error)
                          : error < 0 && self->backend != NULL ? session_reason(error)
                                                               : "";
     forward_add_counts(self);
-    if (self->last != NULL && error != -ECONNRESET)
+    /* (an error while nothing of the server's response was sent has another status) */
+    if (self->last != NULL && error != -ECONNRESET && exchange->status == self->response_status)
         status_count_response(self->last, exchange->status, forward_now(self) - self->started_at);
+    else if (self->last != NULL && error != -ECONNRESET)
+        status_count_own_response(self->last, exchange->status);
     if (!log_is_on(log))
         return;
     log_line(log, "http %s %s %s/%s \"%s %.*s\" %d in=%llu out=%llu total=%.1fms retries=%u%s%s",

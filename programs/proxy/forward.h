@@ -46,6 +46,7 @@ struct forward {
     bool has_sent;          /* some of the request may have been sent */
     bool has_read;          /* some of the body was read from the client */
     bool has_response_data; /* the server has responded */
+    int response_status;    /* of the server's response, which has been started; 0: none */
     bool is_fresh;          /* the connection is new and unused */
     char target[512];       /* for the log, which is written when the request's text may be gone */
     size_t target_size;

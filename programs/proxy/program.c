@@ -5,6 +5,8 @@
  *  2. A reload opens the new listeners first. If one fails, they are closed again and nothing
  *     changes. Only after that do the common listeners get the new configuration, and the others are
  *     shut down.
+ *     A common listener whose limit of connections has changed is replaced by a new one, which gets its
+ *     socket; the connections of the old one count no longer.
  *  3. A connection holds a reference to its configuration. A listener's memory stays until its
  *     server has finished, which is after its connections.
  *
@@ -25,6 +27,7 @@
 #include <bide/sleep.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -76,6 +79,7 @@ static struct listener *create_listener(struct program *program, struct listen *
                                                 .max_connections = listen->max_connections,
                                                 .allocator = &bide_heap}) != 0)
         abort(); /* the options above are valid */
+    listener->max_connections = listen->max_connections;
     listener->server.argument = listener;
     return listener;
 }
@@ -136,14 +140,33 @@ static void shut_down_listener(struct listener *listener, uint64_t deadline)
 
 /* ---- Applying a configuration: 2 ---- */
 
+/* True if the listener stays with a new configuration. A server cannot change its limit (2). */
+static bool listener_stays(const struct listener *listener, const struct listen *listen)
+{
+    return listen != NULL && listener->max_connections == listen->max_connections;
+}
+
 /* The next listener to open; NULL: no more. */
 static struct listen *next_to_open(struct program *program)
 {
     struct listen *listen =
         program->opening == NULL ? program->next->listens : program->opening->next;
-    while (listen != NULL && find_listener(program, listen->name) != NULL)
-        listen = listen->next;
+    for (; listen != NULL; listen = listen->next) {
+        program->replaced = find_listener(program, listen->name);
+        if (program->replaced == NULL || !listener_stays(program->replaced, listen))
+            break;
+    }
     return program->opening = listen;
+}
+
+/* Lets the opened listener have the socket of the replaced one. Returns 0 or a negative errno. */
+static int share_socket(struct program *program)
+{
+    int fd = fcntl(bide_descriptor_fd(&program->replaced->server.listener), F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return -errno;
+    bide_descriptor_init(&program->opened->server.listener, fd);
+    return 0;
 }
 
 static bide_awaiter *open_listener(struct program *program)
@@ -192,7 +215,7 @@ static void apply_configuration(struct program *program)
         if (is_new_listener(program, listener) || listener->is_shutting_down)
             continue;
         struct listen *listen = configuration_listen(program->next, listener->listen->name);
-        if (listen != NULL)
+        if (listener_stays(listener, listen))
             set_configuration(listener, program->next, listen);
         else
             shut_down_listener(listener, BIDE_FOREVER);
@@ -350,6 +373,10 @@ bide_coroutine(program_body)
             self->opening = NULL;
             while (self->status == 0 && next_to_open(self) != NULL) {
                 self->opened = create_listener(self, self->opening);
+                if (self->replaced != NULL) {
+                    self->status = share_socket(self);
+                    continue;
+                }
                 bide_await_status(self->status, open_listener(self));
                 /* (while the address is still that of a killed server) */
                 for (self->tries = 1; self->status == -EADDRINUSE && self->tries < LISTEN_TRIES;

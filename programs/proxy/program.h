@@ -32,6 +32,7 @@ struct listener {
     struct configuration *configuration; /* a reference */
     struct listen *listen;
     bide_server server;
+    size_t max_connections; /* of the server */
     bide_token_bucket bucket;
     struct clients *clients; /* their rates; NULL: no limit so far; kept over reloads */
     bide_branch branch;
@@ -74,7 +75,7 @@ struct program {
     int status;
     struct configuration *next; /* the replacement of `configuration` */
     struct listen *opening;
-    struct listener *opened;
+    struct listener *opened, *replaced; /* `replaced` gives its socket to `opened`; NULL: none */
     bide_io_operation listen;
     bide_sleep pause; /* before it tries to listen again */
     int tries;

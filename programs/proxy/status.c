@@ -68,6 +68,12 @@ void status_count_response(struct upstream *server, int status, uint64_t time)
     counts->latency_sum += microseconds;
 }
 
+void status_count_own_response(struct upstream *server, int status)
+{
+    if (status >= 100 && status < 600)
+        server->counts.own_responses[status / 100 - 1]++;
+}
+
 static uint64_t sum_of(const uint64_t *counts, unsigned count)
 {
     uint64_t sum = 0;
@@ -163,14 +169,27 @@ static void print_bytes_out(FILE *file, const char *name, const struct upstream 
     print_one(file, name, server, server->bytes_out);
 }
 
+static void print_classes(FILE *file, const char *name, const struct upstream *server,
+                          const uint64_t counts[RESPONSES])
+{
+    for (unsigned i = 0; i < RESPONSES; i++) {
+        print_server_labels(file, name, server);
+        fprintf(file, ",code=\"%s\"} %" PRIu64 "\n", class_names[i], counts[i]);
+    }
+}
+
 static void print_responses(FILE *file, const char *name, const struct upstream *server,
                             uint64_t now)
 {
     (void)now;
-    for (unsigned i = 0; i < RESPONSES; i++) {
-        print_server_labels(file, name, server);
-        fprintf(file, ",code=\"%s\"} %" PRIu64 "\n", class_names[i], server->counts.responses[i]);
-    }
+    print_classes(file, name, server, server->counts.responses);
+}
+
+static void print_own_responses(FILE *file, const char *name, const struct upstream *server,
+                                uint64_t now)
+{
+    (void)now;
+    print_classes(file, name, server, server->counts.own_responses);
 }
 
 static void print_errors(FILE *file, const char *name, const struct upstream *server, uint64_t now)
@@ -228,8 +247,10 @@ static void print_metrics(FILE *file, const struct program *program)
          "Uses of the server: connections, or requests in mode http.", print_connections},
         {"bytes_in_total", "counter", "Bytes from clients to the server.", print_bytes_in},
         {"bytes_out_total", "counter", "Bytes from the server to clients.", print_bytes_out},
-        {"responses_total", "counter", "Responses to requests that were forwarded to the server.",
-         print_responses},
+        {"responses_total", "counter", "Responses of the server.", print_responses},
+        {"own_responses_total", "counter",
+         "Responses of the proxy's own, in place of the server's: 502, 504 and the like.",
+         print_own_responses},
         {"errors_total", "counter", "Failures of the server.", print_errors},
         {"response_seconds", "histogram", "Time from a request to the end of its response.",
          print_latencies},
@@ -304,7 +325,8 @@ static void print_row(FILE *file, const char *name, const struct upstream *serve
     fprintf(file, "<td class=%s>%s<td>%u<td>%" PRIu64, state, state, server->live, server->total);
     for (unsigned i = 1; i < RESPONSES; i++)
         fprintf(file, "<td>%" PRIu64, counts->responses[i]);
-    fprintf(file, "<td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64, sum_of(counts->errors, ERRORS),
+    fprintf(file, "<td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64,
+            sum_of(counts->own_responses, RESPONSES), sum_of(counts->errors, ERRORS),
             server->bytes_in, server->bytes_out);
     print_quantile(file, counts, 0.5);
     print_quantile(file, counts, 0.99);
@@ -338,7 +360,7 @@ static void print_page(FILE *file, const struct program *program)
     }
     fputs("</"
           "table>\n<table><tr><th>backend<th>server<th>state<th>open<th>total<th>2xx<th>3xx<th>4xx<"
-          "th>5xx<th>errors"
+          "th>5xx<th>by the proxy<th>errors"
           "<th>bytes in<th>bytes out<th>median<th>99%</tr>\n",
           file);
     print_each_server(file, program, "", print_row);

@@ -23,8 +23,11 @@ struct status_page {
 
 bide_declare_body(status_body);
 
-/* Counts a response to a client, with its status and nanoseconds since the request. */
+/* Counts a response of a server, with its status and nanoseconds since the request. */
 void status_count_response(struct upstream *server, int status, uint64_t time);
+
+/* Counts a response that a client got from the proxy because a server gave none. */
+void status_count_own_response(struct upstream *server, int status);
 
 /* Counts a failure of a server: a negative errno. */
 void status_count_error(struct upstream *server, int error);

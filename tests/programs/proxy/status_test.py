@@ -3,6 +3,7 @@
 
 import os
 import re
+import select
 import signal
 import socket
 import sys
@@ -184,6 +185,65 @@ def a_bad_reload_keeps_the_page():
         proxy.signal(signal.SIGHUP)
         proxy.err.expect("Address already in use")
         equal(request(page)[0], 200)
+
+
+def a_page_that_becomes_a_listener_has_its_limit():
+    """And a listener whose limit changes has the new one; what it serves continues."""
+
+    def held(connection):
+        connection.sendall(b"x")
+        connection.recv(1)
+
+    with Server(held) as server:
+        port = free_port()
+        text = configuration(server.name, mode="tcp", status=f"status 127.0.0.1:{port}")
+        more = text.split("listen", 1)[1]
+        with Proxy(text) as proxy:
+            equal(request(port)[0], 200)
+            clients = []
+
+            def served(count):
+                """So many are served at the same time, besides those before."""
+                for _ in range(count):
+                    clients.append(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
+                    equal(clients[-1].recv(1), b"x")
+
+            for limit, count in (("", 70), ("max-connections 200", 80), ("max-connections 3", 3)):
+                proxy.configure(f'listen 127.0.0.1:{port}\nmode tcp\nto web\n{limit}\nlisten {more}')
+                proxy.signal(signal.SIGHUP)
+                proxy.out.expect("the configuration was reloaded")
+                served(count)
+            waiting = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+            clients.append(waiting)
+            check(not select.select([waiting], [], [], 0)[0], "it is served beyond the limit")
+            clients[-2].close()
+            equal(waiting.recv(1), b"x")
+            for client in clients:
+                client.close()
+            # (and back)
+            proxy.configure(text)
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect("the configuration was reloaded")
+            equal(request(port)[0], 200)
+
+
+def responses_of_the_proxy_count_apart():
+    def silent(connection):
+        connection.recv(65536)
+
+    with Server(silent) as server, Server(page_server("502 Bad Gateway", "its own")) as failing:
+        with Proxy(configuration(server.name, backend="retries 0\nfail 0")) as proxy:
+            page = status_of(proxy)
+            equal(request(proxy.port)[0], 502)
+            found = until(page, lambda all: all[of(server.name, "own_responses_total", ',code="5xx"')] == 1)
+            equal(found[of(server.name, "responses_total", ',code="5xx"')], 0, "it is not the server's")
+            equal(found[of(server.name, "response_seconds_count")], 0)
+            proxy.configure(configuration(failing.name))
+            proxy.signal(signal.SIGHUP)
+            proxy.out.expect("the configuration was reloaded")
+            equal(request(proxy.port)[0], 502)
+            found = until(page, lambda all: all[of(failing.name, "responses_total", ',code="5xx"')] == 1)
+            equal(found[of(failing.name, "own_responses_total", ',code="5xx"')], 0)
 
 
 def servers_that_are_down_are_shown():

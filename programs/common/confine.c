@@ -340,21 +340,40 @@ void confine_allow_links(struct confine *confine, const char *path, unsigned acc
         closedir(directory);
 }
 
-/* The usual place of a monitor's socket (bide/monitor.h), for the user that the program will be. */
+/* True if the path is a directory, no link to one, of this user or of root. */
+static bool is_directory_of(const char *path, uid_t user)
+{
+    struct stat about;
+    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) &&
+           (about.st_uid == user || about.st_uid == 0);
+}
+
+/*
+ * The usual place of a monitor's socket (bide/monitor.h), for the user that the program will be. Below another
+ * user's directory nothing is created or allowed, since that user decides what is there: a link to any other
+ * directory.
+ */
 static void allow_monitor_directory(struct confine *confine)
 {
     char path[PATH_MAX];
     uid_t user = confine->user != NULL ? confine->uid : geteuid();
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-    if (runtime != NULL && runtime[0] == '/')
+    bool has_runtime = runtime != NULL && runtime[0] == '/';
+    if (has_runtime && !is_directory_of(runtime, user)) {
+        fprintf(stderr, "%s: --monitor: XDG_RUNTIME_DIR, %s, is another user's\n", confine->program,
+                runtime);
+        exit(1);
+    }
+    if (has_runtime)
         (void)snprintf(path, sizeof path, "%s/bide", runtime);
     else
         (void)snprintf(path, sizeof path, "/tmp/bide-%u", (unsigned)user);
-    /* (the monitor reports what is wrong with the directory) */
+    /* (the monitor reports what is wrong with a directory that is there) */
     if (mkdir(path, 0700) == 0 && confine->user != NULL &&
         lchown(path, confine->uid, confine->gid) != 0)
         confine_fail(confine, path, errno);
-    confine_allow(confine, path, CONFINE_SOCKET);
+    if (is_directory_of(path, user))
+        confine_allow(confine, path, CONFINE_SOCKET);
 }
 
 void confine_allow_monitor(struct confine *confine, const char *socket)

@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_REDIRECTS = 10, MAX_DRAINED = 65536 };
 
@@ -279,11 +280,15 @@ async int follow_redirects(struct fetch *fetch, struct worker *worker, struct tr
 
 /* ---- Bodies ---- */
 
-/* A link that another user has put there leads to a file that is not the part. */
+/*
+ * A link that another user has put there leads to a file that is not the part. And another user's file could be
+ * changed by that user while it is downloaded.
+ */
 static bool is_own_file(int fd)
 {
     struct stat about;
-    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1;
+    return fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_nlink == 1 &&
+           about.st_uid == geteuid();
 }
 
 /* Opens the part, once in a transfer, and locks it against other processes. */

@@ -236,6 +236,23 @@ def test_resumed_by_another_run(directory):
     assert content(directory, "a") == CONTENT
 
 
+def test_a_part_of_another_user_is_not_used(directory):
+    """That user could change it while it is downloaded."""
+    if os.geteuid() != 0:
+        return
+    part = os.path.join(directory, "a.part")
+    with open(part, "wb") as file:
+        file.write(b"foreign")
+    os.chown(part, 65534, 65534)
+    with Server(lambda self, path, turn: self.give(CONTENT, '"1"')) as server:
+        done = fetch(directory, server.url("/a"), "--tries", "1", status=1)
+    assert "a.part: not a file of its own" in done.stderr, done.stderr
+    with open(part, "rb") as file:
+        assert file.read() == b"foreign"
+    holds(directory, "a.part")
+    os.unlink(part)
+
+
 def test_nothing_is_written_through_a_link(directory):
     """Another user of the directory puts links where files are created."""
     with tempfile.TemporaryDirectory() as elsewhere:

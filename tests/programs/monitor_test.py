@@ -7,6 +7,7 @@ The program is confined meanwhile, where it confines itself; and the socket is g
 import errno
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -146,6 +147,31 @@ def another_user_owns_the_socket(directory):
 
 
 @in_directory
+def nothing_is_created_in_another_users_directory(directory):
+    """Which may have a link there, to any directory."""
+    if reason := no_user():
+        return reason
+    elsewhere = os.path.join(directory, "elsewhere")
+    runtime = os.path.join(directory, "runtime")
+    os.mkdir(elsewhere)
+    for has_link in (False, True):
+        os.mkdir(runtime)
+        if has_link:
+            os.symlink(elsewhere, os.path.join(runtime, "bide"))
+        os.chown(runtime, NOBODY, NOBODY)
+        for name in servers:
+            done = subprocess.run([programs[name], "--monitor", "auto", *options_of(name, directory)], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False,
+                                  env={**os.environ, "XDG_RUNTIME_DIR": runtime})
+            equal((done.returncode, without_notes(done.stderr)),
+                  (1, f"{name}: --monitor: XDG_RUNTIME_DIR, {runtime}, is another user's\n"))
+            equal(os.listdir(runtime), ["bide"] if has_link else [], name)
+            equal(os.listdir(elsewhere), [], name)
+        shutil.rmtree(runtime)
+    return None
+
+
+@in_directory
 def the_reason_of_a_failure_is_reported(directory):
     there = os.path.join(directory, "a-file")
     with open(there, "w", encoding="ascii") as file:
@@ -199,4 +225,4 @@ def pipeline_is_shown(directory):
 
 
 sys.exit(run([servers_are_shown_until_they_end, servers_are_found_by_their_process, another_user_owns_the_socket,
-              the_reason_of_a_failure_is_reported, fetch_is_shown, pipeline_is_shown], []))
+              nothing_is_created_in_another_users_directory, the_reason_of_a_failure_is_reported, fetch_is_shown, pipeline_is_shown], []))

@@ -44,51 +44,6 @@ void command_time(struct client *client)
     reply_bulk(client, (struct bytes){text, number_print(text, now % 1000 * 1000)});
 }
 
-/* ---- CONFIG ---- */
-
-void command_config(struct client *client)
-{
-    const struct options *options = &client->kv->options;
-    static const char *const fsyncs[] = {"always", "everysec", "no"};
-    char clients[NUMBER_SIZE + 1], port[NUMBER_SIZE + 1], bulk[NUMBER_SIZE + 1];
-    const char *const parameters[][2] = {
-        {"appendfsync", fsyncs[options->fsync]},
-        {"appendonly", options->append_only != NULL ? "yes" : "no"},
-        {"databases", "1"},
-        {"maxclients", clients},
-        {"maxmemory", "0"},
-        {"port", port},
-        {"proto-max-bulk-len", bulk},
-        {"save", ""},
-    };
-    if (bytes_are(client_argument(client, 1), "RESETSTAT") && client->request.count == 2) {
-        client->kv->commands = client->kv->keys.hits = client->kv->keys.misses = 0;
-        reply_ok(client);
-        return;
-    }
-    if (!bytes_are(client_argument(client, 1), "GET") || client->request.count < 3) {
-        REPLY(
-            client,
-            "-ERR only CONFIG GET and CONFIG RESETSTAT are supported: options are set at startup");
-        return;
-    }
-    snprintf(clients, sizeof clients, "%zu", options->clients);
-    snprintf(port, sizeof port, "%u", options->port);
-    snprintf(bulk, sizeof bulk, "%zu", options->bulk);
-    size_t begin = reply_start_array(client), count = 0;
-    for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++) {
-        bool found = false;
-        for (size_t j = 2; j < client->request.count; j++)
-            found |= bytes_match(bytes_of(parameters[i][0]), client_argument(client, j));
-        if (!found)
-            continue;
-        reply_bulk(client, bytes_of(parameters[i][0]));
-        reply_bulk(client, bytes_of(parameters[i][1]));
-        count++;
-    }
-    reply_finish_map(client, begin, count);
-}
-
 /* ---- COMMAND ---- */
 
 static void reply_command(struct client *client, const struct command *command)
@@ -131,22 +86,6 @@ void command_command(struct client *client)
     } else {
         REPLY(client, "-ERR unknown subcommand of 'command'");
     }
-}
-
-static void set_name(struct client *client, struct bytes name)
-{
-    buffer_clear(&client->name, 0);
-    if (buffer_reserve(&client->name, name.size + 1))
-        buffer_append(&client->name, name.data, name.size);
-}
-
-static bool is_name(struct bytes name)
-{
-    for (size_t i = 0; i < name.size; i++) {
-        if (name.data[i] < '!' || name.data[i] > '~')
-            return false;
-    }
-    return true;
 }
 
 /* ---- Passwords ---- */
@@ -224,7 +163,7 @@ void command_hello(struct client *client)
             password = client_argument(client, i + 2);
             i += 3;
         } else if (bytes_are(word, "SETNAME") && i + 1 < count &&
-                   is_name(client_argument(client, i + 1))) {
+                   client_is_name(client_argument(client, i + 1))) {
             name = client_argument(client, i + 1);
             i += 2;
         } else {
@@ -243,7 +182,7 @@ void command_hello(struct client *client)
         return;
     }
     if (name.data != NULL)
-        set_name(client, name);
+        client_set_name(client, name);
     client->protocol = (unsigned)version;
     reply_hello(client);
 }
@@ -257,95 +196,6 @@ void command_reset(struct client *client)
     client->protocol = 2;
     client->is_authenticated = client->kv->options.password == NULL;
     REPLY(client, "+RESET");
-}
-
-/* ---- CLIENT ---- */
-
-/* Lists every client, one on each line. */
-static void list_clients(struct client *client)
-{
-    size_t begin = buffer_used(&client->out);
-    for (struct client *at = client->kv->clients; at != NULL; at = at->next) {
-        enum { MAX_NAME = 100 };
-        char line[256];
-        size_t name = buffer_used(&at->name) < MAX_NAME ? buffer_used(&at->name) : MAX_NAME;
-        int size =
-            snprintf(line, sizeof line, "id=%llu name=%.*s sub=%zu qbuf=%zu obl=%zu\n",
-                     (unsigned long long)at->id, (int)name,
-                     name > 0 ? at->name.data + at->name.begin : "", at->subscription_count,
-                     buffer_used(&at->in), at == client ? 0 : buffer_used(&at->out) + at->sending);
-        bide_assert(size > 0 && (size_t)size < sizeof line);
-        reply_raw(client, line, (size_t)size);
-    }
-    /* (the text becomes a bulk string: copied out, and appended again behind its head) */
-    struct buffer text = {0};
-    size_t size = buffer_used(&client->out) - begin;
-    if (client->is_broken || !buffer_reserve(&text, size + 1)) {
-        client->is_broken = true;
-        return;
-    }
-    buffer_append(&text, client->out.data + client->out.begin + begin, size);
-    client->out.end -= size;
-    reply_text(client, (struct bytes){text.data, size});
-    buffer_free(&text);
-}
-
-/* CLIENT UNBLOCK id [TIMEOUT|ERROR] */
-static void unblock_client(struct client *client)
-{
-    bool is_error = client->request.count == 4 && bytes_are(client_argument(client, 3), "ERROR");
-    int64_t id;
-    if (client->request.count == 4 && !is_error &&
-        !bytes_are(client_argument(client, 3), "TIMEOUT")) {
-        REPLY(client, "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR");
-        return;
-    }
-    if (!argument_number(client, 2, &id))
-        return;
-    struct client *target = client->kv->clients;
-    for (; target != NULL && target->id != (uint64_t)id; client->kv->work++)
-        target = target->next;
-    if (target == NULL || !target->blocking.is_waiting) {
-        reply_number(client, 0);
-        return;
-    }
-    if (is_error)
-        REPLY(target, "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    else
-        reply_null_array(target);
-    blocking_end(target);
-    reply_number(client, 1);
-}
-
-void command_client(struct client *client)
-{
-    struct bytes word = client_argument(client, 1);
-    bool has_one = client->request.count == 3;
-    if (bytes_are(word, "ID")) {
-        reply_number(client, (int64_t)client->id);
-    } else if (bytes_are(word, "SETNAME") && has_one) {
-        if (!is_name(client_argument(client, 2))) {
-            REPLY(client,
-                  "-ERR Client names cannot contain spaces, newlines or special characters.");
-            return;
-        }
-        set_name(client, client_argument(client, 2));
-        reply_ok(client);
-    } else if (bytes_are(word, "GETNAME")) {
-        if (buffer_used(&client->name) > 0)
-            reply_bulk(client, (struct bytes){client->name.data, buffer_used(&client->name)});
-        else
-            reply_nothing(client);
-    } else if (bytes_are(word, "LIST")) {
-        list_clients(client);
-    } else if (bytes_are(word, "UNBLOCK") &&
-               (client->request.count == 3 || client->request.count == 4)) {
-        unblock_client(client);
-    } else if (bytes_are(word, "SETINFO") || bytes_are(word, "NO-EVICT")) {
-        reply_ok(client);
-    } else {
-        REPLY(client, "-ERR unknown subcommand or wrong number of arguments for 'client'");
-    }
 }
 
 /* ---- INFO ---- */
@@ -372,15 +222,16 @@ static int print_info(const struct kv *kv, char *text, size_t size)
         "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n"
         "# Keyspace\r\ndb0:keys=%zu,expires=%zu\r\n",
         BIDE_VERSION_TEXT, back_end.name, (long)getpid(), kv->options.port,
-        (long long)(keys->now - kv->started) / 1000, kv->client_count, kv->options.clients,
-        kv->waiting.clients, kv->watching.keys.count, (unsigned long long)kv->changes,
-        kv->is_saving, (long long)kv->last_save / 1000, kv->save_status == 0 ? "ok" : "err",
-        kv->journal.is_on, kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting,
-        (long long)kv->journal.size, (unsigned long long)kv->journal.groups,
-        (unsigned long long)kv->journal.syncs, (unsigned long long)kv->connections,
-        (unsigned long long)kv->commands, (unsigned long long)keys->expirations,
-        (unsigned long long)keys->hits, (unsigned long long)keys->misses, kv->pubsub.channels.count,
-        kv->pubsub.pattern_count, (unsigned long long)kv->pubsub.cut_off,
+        (long long)(keys->now - kv->started) / 1000, kv->client_count - kv->killed_clients,
+        kv->options.clients, kv->waiting.clients, kv->watching.keys.count,
+        (unsigned long long)kv->changes, kv->is_saving, (long long)kv->last_save / 1000,
+        kv->save_status == 0 ? "ok" : "err", kv->journal.is_on,
+        kv->journal.full == 0 ? "ok" : "err", kv->journal.is_rewriting, (long long)kv->journal.size,
+        (unsigned long long)kv->journal.groups, (unsigned long long)kv->journal.syncs,
+        (unsigned long long)kv->connections, (unsigned long long)kv->commands,
+        (unsigned long long)keys->expirations, (unsigned long long)keys->hits,
+        (unsigned long long)keys->misses, kv->pubsub.channels.count, kv->pubsub.pattern_count,
+        (unsigned long long)kv->pubsub.cut_off,
         (unsigned long long)bide_server_own_stats(&kv->server)->pauses,
         (unsigned long long)bide_server_own_stats(&kv->server)->refused, keys->keys.table.count,
         keys->keys.expiry_count);

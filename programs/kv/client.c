@@ -241,6 +241,8 @@ static void client_init(struct client *client, bide_connection *connection)
     if (client->next != NULL)
         client->next->link = &client->next;
     kv->clients = client;
+    kv_update_clock(kv);
+    client->connected_at = client->last_active = kv->keys.now;
     kv->client_count++;
     kv->connections++;
     bide_set_no_delay(client->socket, true);
@@ -272,6 +274,7 @@ static void client_destroy(struct client *client)
     if (client->next != NULL)
         client->next->link = client->link;
     client->kv->client_count--;
+    client->kv->killed_clients -= client->is_killed;
     buffer_free(&client->in);
     buffer_free(&client->out);
     buffer_free(&client->changes);

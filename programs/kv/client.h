@@ -15,6 +15,7 @@
 
 struct kv;
 struct subscription;
+struct command;
 
 enum {
     /* Bytes of replies that are made before some are sent. */
@@ -39,6 +40,8 @@ struct client {
     uint64_t id;
     struct client *next, **link; /* in the list of all clients */
     struct buffer name;
+    int64_t connected_at, last_active; /* milliseconds since 1970 */
+    const struct command *command;     /* the last one; or NULL */
 
     struct buffer in;
     struct request request;
@@ -50,6 +53,7 @@ struct client {
     unsigned protocol;     /* version of RESP: 2, or 3 after HELLO 3 */
     bool is_authenticated; /* or there is no password */
     size_t work;           /* since others had their turn */
+    bool is_killed;        /* by CLIENT KILL: it no longer counts */
     bool is_closing;       /* disconnect when `out` has been sent */
     bool is_broken;        /* disconnect at once: no memory for a reply, or too slow */
     bool has_subscribed;   /* at any time */
@@ -58,8 +62,8 @@ struct client {
     struct transaction transaction;
     struct blocking blocking;
 
-    struct subscription *subscriptions; /* newest first */
-    size_t subscription_count;
+    struct subscription *subscriptions;       /* newest first */
+    size_t subscription_count, pattern_count; /* all, and those to patterns */
     bide_single_consumer_auto_event messages; /* `out` has data, for a client that has subscribed */
     bide_single_consumer_auto_event taken;    /* that data is being sent */
 };

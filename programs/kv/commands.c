@@ -261,6 +261,8 @@ void command_run(struct client *client)
     const struct command *command = find_command(name);
     client->kv->commands++;
     client->kv->work += client->request.count;
+    client->command = command;
+    client->last_active = client->kv->keys.now;
     if (command == NULL && (bytes_are(name, "POST") || bytes_are(name, "HOST:")))
         client->is_broken = true;
     else if (!check_command(client, command))
@@ -308,7 +310,11 @@ bool client_run(struct client *client)
         case REQUEST_INCOMPLETE:
             return false;
         case REQUEST_WRONG:
-            reply_error(client, "-ERR Protocol error: %s", client->request.error);
+            if (client->request.got != 0)
+                reply_error(client, "-ERR Protocol error: %s, got '%c'", client->request.error,
+                            client->request.got);
+            else
+                reply_error(client, "-ERR Protocol error: %s", client->request.error);
             client->is_closing = true;
             return false;
         case REQUEST_COMPLETE:

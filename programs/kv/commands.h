@@ -105,6 +105,10 @@ struct bytes fraction_add(char text[FRACTION_SIZE], long double a, long double b
 
 /* ---- More helpers ---- */
 
+/* In client_command.c: a client's name may have no spaces and no control characters. */
+bool client_is_name(struct bytes name);
+void client_set_name(struct client *client, struct bytes name);
+
 /* Parses an argument as a number that is not negative; if it is none, replies and returns false. */
 bool argument_count(struct client *client, size_t i, int64_t *count);
 

@@ -23,7 +23,7 @@ struct kv {
     bide_loop *loop;
     bide_server server;
     struct client *clients;
-    size_t client_count;
+    size_t client_count, killed_clients; /* all, and those of them that have been killed */
     uint64_t last_id, commands, connections, draws;
     uint64_t work;   /* of all commands, in the unit of CLIENT_MAX_WORK */
     int64_t started; /* milliseconds since 1970 */

@@ -167,6 +167,7 @@ static bool add_subscription(struct client *client, bool is_pattern, struct byte
     channel->subscriptions = client->subscriptions = subscription;
     channel->count++;
     client->subscription_count++;
+    client->pattern_count += is_pattern;
     client->has_subscribed = true;
     return true;
 }
@@ -184,6 +185,7 @@ static void remove_subscription(struct subscription *subscription, struct bytes 
     bide_assert(subscription->channel->count > 0 && client->subscription_count > 0);
     subscription->channel->count--;
     client->subscription_count--;
+    client->pattern_count -= subscription->channel->is_pattern;
     release_channel(&client->kv->pubsub, subscription->channel);
     free(subscription);
 }

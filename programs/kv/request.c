@@ -23,6 +23,13 @@ static enum request_state reject_request(struct request *request, const char *er
     return REQUEST_WRONG;
 }
 
+/* The byte is shown unless it would break the line of the reply. */
+static enum request_state reject_byte(struct request *request, char byte)
+{
+    request->got = byte > ' ' && byte <= '~' ? byte : ' ';
+    return reject_request(request, "expected '$'");
+}
+
 static bool add_argument(struct request *request, size_t offset, size_t size)
 {
     if (request->more == NULL && request->count < REQUEST_ARGUMENTS) {
@@ -160,7 +167,7 @@ static enum request_state read_bulks(struct request *request, const char *data, 
             if (request->size == size)
                 return REQUEST_INCOMPLETE;
             if (data[request->size] != '$')
-                return reject_request(request, "expected '$'");
+                return reject_byte(request, data[request->size]);
             int found = read_number(request, data, size, &number);
             if (found == 0)
                 return REQUEST_INCOMPLETE;

@@ -34,6 +34,7 @@ struct request {
     size_t bulk;       /* bytes of the next argument */
     bool has_bulk;     /* `bulk` is known */
     const char *error; /* the error; or NULL */
+    char got;          /* the byte that is the error; or 0 */
     size_t capacity;   /* of `more` */
     struct argument inline_arguments[REQUEST_ARGUMENTS];
     struct argument *more; /* replaces inline_arguments; or NULL */

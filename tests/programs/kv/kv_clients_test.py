@@ -4,7 +4,7 @@ import random
 import signal
 import socket
 
-from client import PATIENCE, Error, Server, encoded, held, run_rejected, run, until
+from client import PATIENCE, Error, Server, encoded, expect, held, run_rejected, run, until
 
 
 def test_clients_that_vanish():
@@ -112,6 +112,115 @@ def test_a_pipeline_gives_others_their_turn():
             assert before <= 30, (words[0], before)
             for _ in range(count):
                 assert greedy.read() in ([], 0)
+
+
+def fields_of(line):
+    return dict(field.split(b"=", 1) for field in line.split())
+
+
+def test_clients_are_listed_by_what_they_do():
+    with Server() as server:
+        client, other, patterns, waiting, queued = (server.client() for _ in range(5))
+        for each, name in ((client, "me"), (other, "other"), (patterns, "patterns"), (waiting, "waiting"), (queued, "queued")):
+            assert each.call("CLIENT", "SETNAME", name) == "OK"
+        patterns.call("SUBSCRIBE", "c")
+        patterns.call("PSUBSCRIBE", "a*")
+        patterns.call("PSUBSCRIBE", "b*")
+        patterns.call("PUNSUBSCRIBE", "b*")
+        waiting.send(encoded("BLPOP", "l", 0))
+        assert [queued.call("MULTI"), queued.call("GET", "x")] == ["OK", "QUEUED"]
+        until(lambda: server.info(other)["blocked_clients"] == "1")
+        lines = {fields_of(line)[b"name"]: fields_of(line) for line in client.call("CLIENT", "LIST").splitlines() if b"name= " not in line}
+        assert set(lines) == {b"me", b"other", b"patterns", b"waiting", b"queued"}, lines
+        for name, wanted in ((b"me", (b"N", b"client|list", b"0", b"0", b"-1")), (b"other", (b"N", b"info", b"0", b"0", b"-1")),
+                             (b"patterns", (b"P", b"punsubscribe", b"1", b"1", b"-1")), (b"waiting", (b"b", b"blpop", b"0", b"0", b"-1")),
+                             (b"queued", (b"x", b"get", b"0", b"0", b"1"))):
+            assert tuple(lines[name][field] for field in (b"flags", b"cmd", b"sub", b"psub", b"multi")) == wanted, (name, lines[name])
+        assert lines[b"me"][b"addr"] == b"127.0.0.1:%d" % client.socket.getsockname()[1], lines[b"me"]
+        assert lines[b"me"][b"laddr"] == b"127.0.0.1:%d" % server.port, lines[b"me"]
+        me, he = client.call("CLIENT", "ID"), other.call("CLIENT", "ID")
+        assert fields_of(client.call("CLIENT", "INFO"))[b"id"] == b"%d" % me
+        listed = client.call("CLIENT", "LIST", "ID", me, he, 999).splitlines()
+        assert sorted(int(fields_of(line)[b"id"]) for line in listed) == sorted((me, he)), listed
+        assert [fields_of(line)[b"name"] for line in client.call("CLIENT", "LIST", "TYPE", "pubsub").splitlines()] == [b"patterns"]
+        assert client.call("CLIENT", "LIST", "TYPE", "replica") == b""
+        expect(client, ("CLIENT LIST TYPE x", Error("ERR Unknown client type 'x'")), ("CLIENT LIST ID x", Error("ERR Invalid client ID")),
+               ("CLIENT LIST ID", Error("ERR syntax error")), ("CLIENT NO-EVICT on", Error("ERR the server evicts no clients")))
+        waiting.vanish()
+
+
+def test_clients_are_killed():
+    with Server() as server:
+        client = server.client()
+        me = client.call("CLIENT", "ID")
+
+        def ended(*words, count=1, prepare=()):
+            """A client that was killed by this, and is counted no longer."""
+            victim = server.client()
+            number = victim.call("CLIENT", "ID")
+            address = "127.0.0.1:%d" % victim.socket.getsockname()[1]
+            for request in prepare:
+                victim.send(encoded(*request))
+            if prepare and prepare[0][0] == "BLPOP":
+                until(lambda: server.info(client)["blocked_clients"] == "1")
+            elif prepare:
+                assert victim.read() is not None
+            assert client.call("CLIENT", "KILL", *(str(word).format(id=number, address=address) for word in words)) == count, words
+            assert server.info(client)["connected_clients"] == "1", words
+            assert victim.is_at_end(), words
+
+        for prepare in ((), (("BLPOP", "l", 0),), (("SUBSCRIBE", "c"),), (("MULTI",),)):
+            ended("ID", "{id}", prepare=prepare)
+            ended("ADDR", "{address}", prepare=prepare)
+            ended("{address}", count="OK", prepare=prepare)
+        ended("TYPE", "pubsub", prepare=(("SUBSCRIBE", "c"),))
+        ended("LADDR", f"127.0.0.1:{server.port}", "USER", "default", "TYPE", "normal")
+        ended("SKIPME", "yes")
+        # (its element stays)
+        expect(client, ("RPUSH l x", 1), ("LRANGE l 0 -1", [b"x"]))
+        syntax = Error("ERR syntax error")
+        expect(client,
+               ("CLIENT KILL", Error("ERR wrong number of arguments for 'client|kill' command")), ("CLIENT KILL 1.2.3.4:5", Error("ERR No such client")),
+               ("CLIENT KILL ID 999", 0), ("CLIENT KILL TYPE master", 0), (f"CLIENT KILL ID {me}", 0), (f"CLIENT KILL ID {me} SKIPME", syntax),
+               ("CLIENT KILL SKIPME maybe", syntax), ("CLIENT KILL ID 0", Error("ERR client-id should be greater than 0")),
+               ("CLIENT KILL TYPE x", Error("ERR Unknown client type 'x'")), ("CLIENT KILL USER x", Error("ERR No such user 'x'")),
+               ("CLIENT KILL WHAT x", syntax), (f"CLIENT KILL ID {me} SKIPME no", 1))
+        assert client.is_at_end()
+        # a reply before, and nothing behind
+        client = server.client()
+        number = client.call("CLIENT", "ID")
+        client.send(encoded("CLIENT", "KILL", "ID", number, "SKIPME", "no") + encoded("SET", "never", 1))
+        assert client.read() == 1 and client.is_at_end()
+        assert server.client().call("EXISTS", "never") == 0
+
+
+def test_options_are_set_all_or_none():
+    with Server("--reply", 100000, "--bulk", 10000) as server:
+        client = server.client()
+        failed = "ERR CONFIG SET failed (possibly related to argument '%s') - %s"
+        expect(client,
+               ("CONFIG GET reply proto*", [b"proto-max-bulk-len", b"10000", b"reply", b"100000"]),
+               ("CONFIG SET reply 2kb PROTO-MAX-BULK-LEN 2000", "OK"),
+               ("CONFIG GET reply proto*", [b"proto-max-bulk-len", b"2000", b"reply", b"2048"]),
+               ("CONFIG SET reply 5k port 1", Error(failed % ("port", "can't set immutable config"))),
+               ("CONFIG SET reply 5k reply 6k", Error(failed % ("reply", "duplicate parameter"))),
+               ("CONFIG SET reply 5k backlog x", Error(failed % ("backlog", "argument must be a memory value"))),
+               ("CONFIG SET reply 5k backlog 1", Error(failed % ("backlog", "argument is out of range"))),
+               ("CONFIG SET maxmemory 1", Error(failed % ("maxmemory", "argument is out of range"))),
+               ("CONFIG SET maxmemory 99999999999999999999gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
+               ("CONFIG SET maxmemory 9223372036854775807gb", Error(failed % ("maxmemory", "argument must be a memory value"))),
+               ("CONFIG SET protected-mode maybe", Error(failed % ("protected-mode", "argument must be 'yes' or 'no'"))),
+               ("CONFIG SET reply 5k none 1", Error("ERR Unknown option or number of arguments for CONFIG SET - 'none'")),
+               ("CONFIG GET reply", [b"reply", b"2048"]), ("CONFIG SET maxmemory 0 protected-mode NO", "OK"),
+               ("CONFIG GET protected-mode maxmemory", [b"maxmemory", b"0", b"protected-mode", b"no"]),
+               ("CONFIG SET reply", Error("ERR wrong number of arguments for 'config|SET' command")),
+               ("CONFIG GET", Error("ERR wrong number of arguments for 'config|GET' command")),
+               ("CONFIG WHAT", Error("ERR unknown subcommand 'WHAT'. GET, SET and RESETSTAT are supported.")))
+        assert client.call("SET", "large", "x" * 2000) == "OK"
+        assert client.call("APPEND", "large", "x") == Error("ERR string exceeds maximum allowed size")
+        expect(client, ("CONFIG SET proto-max-bulk-len 3000", "OK"), ("APPEND large x", 2001), ("STRLEN large", 2001))
+        client.send(encoded("SET", "large", "x" * 3001))
+        assert client.read() == Error("ERR Protocol error: invalid bulk length") and client.is_at_end()
 
 
 def test_a_reply_of_several_values_has_a_limit():

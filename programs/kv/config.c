@@ -1,0 +1,209 @@
+/* CONFIG: the server's options, as parameters. Some can be set while the server runs. */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum parameter_kind {
+    FIXED_TEXT,   /* these cannot be set */
+    FIXED_NUMBER, /* ... */
+    SIZE_VALUE,   /* bytes, also as 16kb, 16mb, 1gb */
+    SWITCH_VALUE  /* yes or no */
+};
+
+struct parameter {
+    const char *name;
+    enum parameter_kind kind;
+    const char *text; /* FIXED_TEXT */
+    uint64_t number;  /* FIXED_NUMBER, SIZE_VALUE: as it is now */
+    size_t *size;     /* SIZE_VALUE: its place; or NULL, if there is one value only */
+    bool *is_on;      /* SWITCH_VALUE: its place */
+    uint64_t min, max;
+};
+
+enum { PARAMETERS = 15 };
+
+/* All parameters of the server, with their places in its options. */
+static void list_parameters(struct kv *kv, struct parameter parameters[PARAMETERS])
+{
+    static const char *const fsyncs[] = {"always", "everysec", "no"};
+    struct options *options = &kv->options;
+    const uint64_t largest = UINT64_C(1) << 30;
+    const char *appends = options->append_only != NULL ? "yes" : "no";
+    const struct parameter all[PARAMETERS] = {
+        {"appendfsync", FIXED_TEXT, .text = fsyncs[options->fsync]},
+        {"appendonly", FIXED_TEXT, .text = appends},
+        {"backlog", SIZE_VALUE, .size = &options->backlog, .min = 1024, .max = largest},
+        {"bind", FIXED_TEXT, .text = options->address},
+        {"client-query-buffer-limit", SIZE_VALUE, .size = &options->request, .min = 1024,
+         .max = largest},
+        {"daemonize", FIXED_TEXT, .text = "no"},
+        {"databases", FIXED_NUMBER, .number = 1},
+        {"maxclients", FIXED_NUMBER, .number = options->clients},
+        {"maxmemory", SIZE_VALUE, .size = NULL}, /* 0: no limit */
+        {"port", FIXED_NUMBER, .number = options->port},
+        {"proto-max-bulk-len", SIZE_VALUE, .size = &options->bulk, .min = 64, .max = 512 << 20},
+        {"protected-mode", SWITCH_VALUE, .is_on = &options->is_protected},
+        {"reply", SIZE_VALUE, .size = &options->reply, .min = 1024, .max = largest},
+        {"save", FIXED_TEXT, .text = ""},
+        {"save-every", FIXED_NUMBER, .number = options->save_every},
+    };
+    memcpy(parameters, all, sizeof all);
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        if (parameters[i].size != NULL)
+            parameters[i].number = *parameters[i].size;
+    }
+}
+
+/* ---- GET ---- */
+
+static void reply_parameter(struct client *client, const struct parameter *parameter)
+{
+    char text[NUMBER_SIZE + 1];
+    const char *value = text;
+    reply_bulk(client, bytes_of(parameter->name));
+    if (parameter->kind == FIXED_TEXT)
+        value = parameter->text;
+    else if (parameter->kind == SWITCH_VALUE)
+        value = *parameter->is_on ? "yes" : "no";
+    else
+        (void)snprintf(text, sizeof text, "%" PRIu64, parameter->number);
+    reply_bulk(client, bytes_of(value));
+}
+
+/* CONFIG GET pattern [pattern ...] */
+static void get_parameters(struct client *client)
+{
+    struct parameter parameters[PARAMETERS];
+    size_t begin = reply_start_array(client), count = 0;
+    list_parameters(client->kv, parameters);
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        bool found = false;
+        for (size_t j = 2; j < client->request.count; j++, client->kv->work++)
+            found |= bytes_match(bytes_of(parameters[i].name), client_argument(client, j));
+        if (!found)
+            continue;
+        reply_parameter(client, &parameters[i]);
+        count++;
+    }
+    reply_finish_map(client, begin, count);
+}
+
+/* ---- SET ---- */
+
+/* Compares without regard to capital letters. */
+static bool is_name_of(const struct parameter *parameter, struct bytes name)
+{
+    size_t size = strlen(parameter->name);
+    for (size_t i = 0; i < name.size && i < size; i++) {
+        char c = name.data[i];
+        if ((c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c) != parameter->name[i])
+            return false;
+    }
+    return name.size == size;
+}
+
+/* Parses a number with a unit, as redis has it: k is 1000, kb 1024. */
+static bool read_size(struct bytes text, uint64_t *size)
+{
+    static const struct {
+        const char *name;
+        uint64_t factor;
+    } units[] = {{"", 1},        {"B", 1},        {"K", 1000},       {"KB", 1 << 10},
+                 {"M", 1000000}, {"MB", 1 << 20}, {"G", 1000000000}, {"GB", 1 << 30}};
+    size_t digits = 0;
+    int64_t number;
+    while (digits < text.size && text.data[digits] >= '0' && text.data[digits] <= '9')
+        digits++;
+    if (!number_read((struct bytes){text.data, digits}, &number))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (bytes_are((struct bytes){text.data + digits, text.size - digits}, units[i].name))
+            return !__builtin_mul_overflow((uint64_t)number, units[i].factor, size);
+    }
+    return false;
+}
+
+/* Reads a value for the parameter. Returns NULL, or why it is wrong. */
+static const char *read_value(const struct parameter *parameter, struct bytes text, uint64_t *value)
+{
+    if (parameter->kind == FIXED_TEXT || parameter->kind == FIXED_NUMBER)
+        return "can't set immutable config";
+    if (parameter->kind == SWITCH_VALUE) {
+        *value = bytes_are(text, "YES");
+        return *value || bytes_are(text, "NO") ? NULL : "argument must be 'yes' or 'no'";
+    }
+    if (!read_size(text, value))
+        return "argument must be a memory value";
+    return *value >= parameter->min && *value <= parameter->max ? NULL : "argument is out of range";
+}
+
+static void set_parameter(const struct parameter *parameter, uint64_t value)
+{
+    if (parameter->kind == SWITCH_VALUE)
+        *parameter->is_on = value != 0;
+    else if (parameter->size != NULL)
+        *parameter->size = (size_t)value;
+}
+
+/* CONFIG SET name value [name value ...]: all of them, or none if one is wrong. */
+static void set_parameters(struct client *client)
+{
+    struct kv *kv = client->kv;
+    struct parameter parameters[PARAMETERS];
+    uint64_t values[PARAMETERS];
+    bool is_set[PARAMETERS] = {false};
+    list_parameters(kv, parameters);
+    for (size_t i = 2; i + 1 < client->request.count; i += 2) {
+        struct bytes name = client_argument(client, i);
+        const char *wrong = NULL;
+        size_t at = 0;
+        while (at < PARAMETERS && !is_name_of(&parameters[at], name))
+            at++;
+        client->kv->work += at;
+        if (at == PARAMETERS) {
+            reply_error(client,
+                        "-ERR Unknown option or number of arguments for CONFIG SET - '%.*s'",
+                        name.size < 64 ? (int)name.size : 64, name.data);
+            return;
+        }
+        wrong = is_set[at]
+                    ? "duplicate parameter"
+                    : read_value(&parameters[at], client_argument(client, i + 1), &values[at]);
+        if (wrong != NULL) {
+            reply_error(client, "-ERR CONFIG SET failed (possibly related to argument '%s') - %s",
+                        parameters[at].name, wrong);
+            return;
+        }
+        is_set[at] = true;
+    }
+    for (size_t i = 0; i < PARAMETERS; i++) {
+        if (is_set[i])
+            set_parameter(&parameters[i], values[i]);
+    }
+    kv->limits.bulk = kv->options.bulk;
+    kv->limits.total = kv->options.request;
+    reply_ok(client);
+}
+
+/* ---- CONFIG ---- */
+
+void command_config(struct client *client)
+{
+    struct bytes word = client_argument(client, 1);
+    size_t count = client->request.count;
+    if (bytes_are(word, "GET") && count > 2) {
+        get_parameters(client);
+    } else if (bytes_are(word, "SET") && count > 2 && count % 2 == 0) {
+        set_parameters(client);
+    } else if (bytes_are(word, "RESETSTAT") && count == 2) {
+        client->kv->commands = client->kv->keys.hits = client->kv->keys.misses = 0;
+        reply_ok(client);
+    } else if (bytes_are(word, "GET") || bytes_are(word, "SET") || bytes_are(word, "RESETSTAT")) {
+        reply_error(client, "-ERR wrong number of arguments for 'config|%.*s' command",
+                    (int)word.size, word.data);
+    } else {
+        reply_error(client, "-ERR unknown subcommand '%.*s'. GET, SET and RESETSTAT are supported.",
+                    word.size < 64 ? (int)word.size : 64, word.data);
+    }
+}

@@ -194,6 +194,8 @@ void command_reset(struct client *client)
     pubsub_remove_client(client);
     buffer_free(&client->name);
     client->protocol = 2;
+    client->reply_mode = REPLY_ON;
+    client->is_silent = false;
     client->is_authenticated = client->kv->options.password == NULL;
     REPLY(client, "+RESET");
 }

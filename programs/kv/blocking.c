@@ -137,6 +137,7 @@ static void serve_client(struct client *client, struct bytes key)
     kv->work += 1 + client->blocking.count;
     if (reply_reserve_change(client))
         client->blocking.serve(client, key);
+    reply_hide(client, replies);
     if (kv->journal.is_on && buffer_used(&kv->journal.filling) > records)
         reply_note_change(client, replies);
     blocking_end(client);
@@ -233,6 +234,8 @@ void blocking_begin(struct client *client, enum value_type type, size_t first_ke
     }
     if (buffer_used(&client->out) > 0 && !client->has_subscribed) {
         client->kv->commands--;
+        if (client->is_silent && client->reply_mode == REPLY_ON)
+            client->reply_mode = REPLY_SKIP_NEXT;
         client->control = CONTROL_REPEAT; /* (`out` may not grow while it is being sent) */
         return;
     }

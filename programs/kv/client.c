@@ -26,10 +26,12 @@ async int run_control_request(struct client *client)
     client->control = CONTROL_NONE;
     if (control == CONTROL_SAVE) {
         int status = await save_snapshot(kv);
+        size_t replies = buffer_used(&client->out);
         if (status == 0)
             reply_ok(client);
         else
             reply_error(client, "-ERR %s: %s", kv->options.snapshot, strerror(-status));
+        reply_hide(client, replies);
     } else if (control == CONTROL_STOP) {
         bide_single_consumer_auto_event_set(&kv->stop);
     }
@@ -86,7 +88,9 @@ async int wait_for_elements(struct client *client)
         blocking_end(client);
         if (status != -ETIMEDOUT)
             return status;
+        size_t replies = buffer_used(&client->out);
         reply_null_array(client);
+        reply_hide(client, replies);
     }
     client_end_request(client);
     return 0;

@@ -30,6 +30,9 @@ enum {
  */
 enum control { CONTROL_NONE, CONTROL_SAVE, CONTROL_STOP, CONTROL_WAIT, CONTROL_REPEAT };
 
+/* Which requests have replies: CLIENT REPLY. */
+enum reply_mode { REPLY_ON, REPLY_SKIP_NEXT, REPLY_OFF };
+
 struct reply_range {
     size_t begin, end; /* from out.begin on */
 };
@@ -49,6 +52,9 @@ struct client {
     struct buffer out;
     struct buffer
         changes; /* struct reply_range of the replies in `out` that report changes of keys */
+    enum reply_mode reply_mode;
+    bool is_silent; /* the present request, which may wait, has no reply */
+    size_t pushed;  /* the end of the pushes in `out` that the present request has made */
     enum control control;
     unsigned protocol;     /* version of RESP: 2, or 3 after HELLO 3 */
     bool is_authenticated; /* or there is no password */
@@ -82,6 +88,9 @@ static inline struct bytes client_argument(const struct client *client, size_t i
 bool request_append(struct buffer *buffer, const struct client *client, struct bytes name);
 
 /* ---- Replies ---- */
+
+/* Removes the replies from `begin` on, except pushes, if the client's request has none. */
+void reply_hide(struct client *client, size_t begin);
 
 /*
  * Reserves the memory for one call of reply_note_change, before the change. Returns false after an error reply,

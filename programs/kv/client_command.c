@@ -274,7 +274,7 @@ static bool read_kill_option(struct client *client, size_t i, struct filter *fil
     return true;
 }
 
-/* CLIENT KILL ADDRESS, or CLIENT KILL [ID id] [TYPE type] [ADDR address] [LADDR address] [USER user] [SKIPME yes|no] */
+/* CLIENT KILL address, or CLIENT KILL [ID id] [TYPE type] [ADDR address] [LADDR address] [USER user] [SKIPME yes|no] */
 static void kill_clients(struct client *client)
 {
     struct filter filter = {.type = TYPE_ANY};
@@ -323,12 +323,40 @@ static void unblock_client(struct client *client)
         reply_number(client, 0);
         return;
     }
+    size_t replies = buffer_used(&target->out);
     if (is_error)
         REPLY(target, "-UNBLOCKED client unblocked via CLIENT UNBLOCK");
     else
         reply_null_array(target);
+    reply_hide(target, replies);
     blocking_end(target);
     reply_number(client, 1);
+}
+
+/* ---- REPLY ---- */
+
+/* CLIENT REPLY ON|OFF|SKIP, of which only ON has a reply itself. */
+static void set_reply_mode(struct client *client)
+{
+    struct bytes word = client_argument(client, 2);
+    if (client->transaction.is_running) {
+        REPLY(client, "-ERR CLIENT REPLY is not allowed inside a transaction");
+        return;
+    }
+    if (bytes_are(word, "ON")) {
+        client->reply_mode = REPLY_ON;
+        client->is_silent = false;
+        reply_ok(client);
+    } else if (bytes_are(word, "OFF")) {
+        client->reply_mode = REPLY_OFF;
+        client->is_silent = true;
+    } else if (bytes_are(word, "SKIP")) {
+        if (client->reply_mode == REPLY_ON)
+            client->reply_mode = REPLY_SKIP_NEXT;
+        client->is_silent = true;
+    } else {
+        reply_syntax_error(client);
+    }
 }
 
 /* ---- CLIENT ---- */
@@ -351,6 +379,8 @@ void command_client(struct client *client)
         kill_clients(client);
     } else if (bytes_are(word, "UNBLOCK") && (count == 3 || count == 4)) {
         unblock_client(client);
+    } else if (bytes_are(word, "REPLY") && count == 3) {
+        set_reply_mode(client);
     } else if (bytes_are(word, "SETINFO") && count == 4) {
         reply_ok(client);
     } else if (bytes_are(word, "NO-EVICT")) {

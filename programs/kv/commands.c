@@ -208,6 +208,7 @@ static void run_change(struct client *client, const struct command *command)
     if (!reply_reserve_change(client))
         return;
     command->run(client);
+    reply_hide(client, replies);
     if (buffer_used(&journal->filling) > records)
         reply_note_change(client, replies);
 }
@@ -251,6 +252,15 @@ static bool check_command(struct client *client, const struct command *command)
     return false;
 }
 
+/* Decides whether the request has a reply. */
+static void start_reply(struct client *client)
+{
+    client->is_silent = client->reply_mode != REPLY_ON;
+    if (client->reply_mode == REPLY_SKIP_NEXT)
+        client->reply_mode = REPLY_ON;
+    client->pushed = 0;
+}
+
 /*
  * A request that begins like HTTP ends the connection, since any web page can make a browser send one
  * to a server on the same machine, with commands in its body.
@@ -259,6 +269,8 @@ void command_run(struct client *client)
 {
     struct bytes name = client_argument(client, 0);
     const struct command *command = find_command(name);
+    size_t replies = buffer_used(&client->out);
+    start_reply(client);
     client->kv->commands++;
     client->kv->work += client->request.count;
     client->command = command;
@@ -275,6 +287,7 @@ void command_run(struct client *client)
         run_change(client, command);
     else
         command->run(client);
+    reply_hide(client, replies);
     if (client->kv->waiting.ready != NULL)
         waiting_serve(client->kv);
 }

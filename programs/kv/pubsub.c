@@ -234,6 +234,7 @@ static void subscribe_to_arguments(struct client *client, bool is_pattern)
         else
             reply_no_memory(client);
     }
+    client->pushed = buffer_used(&client->out);
 }
 
 void command_subscribe(struct client *client)
@@ -289,11 +290,13 @@ static void unsubscribe_from_arguments(struct client *client, bool is_pattern)
 void command_unsubscribe(struct client *client)
 {
     unsubscribe_from_arguments(client, false);
+    client->pushed = buffer_used(&client->out);
 }
 
 void command_punsubscribe(struct client *client)
 {
     unsubscribe_from_arguments(client, true);
+    client->pushed = buffer_used(&client->out);
 }
 
 static void reply_message(struct client *to, const struct channel *pattern, struct bytes channel,
@@ -350,6 +353,8 @@ void command_publish(struct client *client)
             deliver_message(at->client, channel, name, message);
     }
     client->kv->work += (uint64_t)count;
+    if (!client->transaction.is_running) /* (messages to itself are before the reply) */
+        client->pushed = buffer_used(&client->out);
     reply_number(client, count);
 }
 

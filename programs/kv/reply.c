@@ -88,6 +88,13 @@ void reply_text(struct client *client, struct bytes text)
     REPLY(client, "");
 }
 
+void reply_hide(struct client *client, size_t begin)
+{
+    size_t from = client->pushed > begin ? client->pushed : begin;
+    if (client->is_silent && from < buffer_used(&client->out))
+        client->out.end = client->out.begin + from;
+}
+
 void reply_no_memory(struct client *client)
 {
     REPLY(client, "-OOM out of memory");

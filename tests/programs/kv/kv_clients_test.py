@@ -194,6 +194,51 @@ def test_clients_are_killed():
         assert server.client().call("EXISTS", "never") == 0
 
 
+def test_replies_are_left_out_on_request():
+    with Server() as server:
+        client, other = server.client(), server.client()
+
+        def next_is(*wanted):
+            client.send(encoded("ECHO", "end"))
+            got = []
+            while (reply := client.read()) != b"end":
+                got.append(reply)
+            assert got == list(wanted), (got, wanted)
+
+        for words in (("SET", "a", 1), ("GET", "a"), ("NONE",), ("GET",), ("LPUSH", "a", 1), ("MGET", *"aaaaaaaa"), ("SMEMBERS", "s"), ("CLIENT", "LIST")):
+            client.send(encoded("CLIENT", "REPLY", "SKIP") + encoded(*words))
+            next_is()
+        client.send(encoded("CLIENT", "REPLY", "OFF") + encoded("PING") + encoded("CLIENT", "REPLY", "SKIP") + encoded("INCR", "a") +
+                    encoded("MULTI") + encoded("INCR", "a") + encoded("EXEC") + encoded("CLIENT", "REPLY", "ON") + encoded("GET", "a"))
+        next_is("OK", b"3")
+        client.send(encoded("CLIENT", "REPLY", "SKIP") + encoded("CLIENT", "REPLY", "ON"))
+        next_is("OK")
+        # a request that waits has no reply either, however the wait ends
+        number = client.call("CLIENT", "ID")
+        for end in (("RPUSH", "l", "x"), ("CLIENT", "UNBLOCK", number), ("CLIENT", "UNBLOCK", number, "ERROR")):
+            client.send(encoded("PING") + encoded("CLIENT", "REPLY", "SKIP") + encoded("BLPOP", "l", 0))
+            assert client.read() == "PONG"
+            until(lambda: server.info(other)["blocked_clients"] == "1")
+            assert other.call(*end) == 1
+            next_is()
+        client.send(encoded("CLIENT", "REPLY", "SKIP") + encoded("BLPOP", "l", "0.001"))
+        next_is()
+        # in a transaction it is refused
+        assert [client.call(*words) for words in (("MULTI",), ("CLIENT", "REPLY", "OFF"), ("EXEC",))] == [
+            "OK", "QUEUED", [Error("ERR CLIENT REPLY is not allowed inside a transaction")]]
+        assert client.call("CLIENT", "REPLY", "MAYBE") == Error("ERR syntax error")
+        # messages are no replies
+        assert client.call("HELLO", 3)[b"proto"] == 3
+        client.send(encoded("CLIENT", "REPLY", "OFF") + encoded("SUBSCRIBE", "c") + encoded("PUBLISH", "c", "own") + encoded("MULTI") +
+                    encoded("PUBLISH", "c", "in") + encoded("INCR", "a") + encoded("EXEC") + encoded("UNSUBSCRIBE", "d"))
+        for wanted in ([b"subscribe", b"c", 1], [b"message", b"c", b"own"], [b"message", b"c", b"in"], [b"unsubscribe", b"d", 1]):
+            assert client.read() == wanted, wanted
+        assert other.call("PUBLISH", "c", "other") == 1
+        assert client.read() == [b"message", b"c", b"other"]
+        assert client.call("RESET") == "RESET"
+        next_is()
+
+
 def test_options_are_set_all_or_none():
     with Server("--reply", 100000, "--bulk", 10000) as server:
         client = server.client()

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 
-from client import Error, Server, encoded, run, until
+from client import Error, Server, encoded, rounds_of, run, until
 
 DIRECTORY = None
 # (leaks are not looked for in a process that is traced)
@@ -204,15 +204,11 @@ def test_each_call_fails():
 
 POPS = ( # adding an element, popping it, and a look at what is left
     (("RPUSH", "k"), ("LPOP", "k"), ("LRANGE", "k", 0, -1)),
-    (("RPUSH", "k"), ("RPOP", "k", 1), ("LRANGE", "k", 0, -1)),
     (("RPUSH", "k"), ("LMOVE", "k", "m", "LEFT", "LEFT"), ("LRANGE", "k", 0, -1)),
-    (("RPUSH", "k"), ("LMPOP", 1, "k", "LEFT"), ("LRANGE", "k", 0, -1)),
     (("RPUSH", "k"), ("BLPOP", "k", 0), ("LRANGE", "k", 0, -1)),
-    (("RPUSH", "k"), ("BLMPOP", 0, 1, "k", "LEFT"), ("LRANGE", "k", 0, -1)),
     (("SADD", "k"), ("SPOP", "k"), ("SMEMBERS", "k")),
     (("SADD", "k"), ("SPOP", "k", 1), ("SMEMBERS", "k")),
     (("SET", "k"), ("GETDEL", "k"), ("MGET", "k")),
-    (("SET", "k"), ("SET", "k", "new", "GET"), ("MGET", "k")),
     (("SET", "k"), ("GETSET", "k", "new"), ("MGET", "k")),
 )
 
@@ -262,8 +258,10 @@ def test_a_popped_element_is_in_the_reply_or_in_the_key():
     if not Server.program.endswith("_faults"):
         print("# for the program that is linked with faults")
         return
-    for add, pop, look in POPS:
-        for waits in (False, True) if pop[0].startswith("B") else (False,):
+    if Server.io != "epoll": # (replies are made the same on both)
+        return
+    for add, pop, look in POPS if rounds_of(16) > 1 else POPS[:1]:
+        for waits in (False, True) if pop[0] == "BLPOP" else (False,):
             n, hits = 1, 1
             while hits != 0:
                 hits = with_directory(lambda: pop_without_memory(add, pop, look, n, waits))

@@ -115,6 +115,14 @@ typedef struct bide_http_fetch {
     bool is_http2;      /* the response came by HTTP/2 */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
 
+    /*
+     * May be set between bide_http_fetch_init and bide_http_fetch_send; NULL: responses with a status of 1xx are
+     * skipped. It is called for each of them, such as 103 (Early Hints), also before a redirect, by either version of
+     * HTTP: fetch->response is that response, and fetch->url where it comes from, until the call returns. It may
+     * read fields, and calls no other function of the agent or of a fetch.
+     */
+    void (*on_informational)(struct bide_http_fetch *fetch);
+
     /* of the library */
     bide_http_agent *agent;
     bide_http_getting_ getting;
@@ -299,6 +307,8 @@ typedef struct bide_http_agent_http2 {
     const bide_http_response *(*response)(const void *request);
     size_t (*count)(const void *request);
     void (*close)(void *request);
+    /* Has each response of 1xx reported before it is gone: `response` is that one. After `start`. NULL: never. */
+    void (*set_informational)(void *request, void (*called)(void *argument), void *argument);
 } bide_http_agent_http2;
 
 /*

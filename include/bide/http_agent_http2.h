@@ -20,6 +20,13 @@
 
 BIDE_EXTERN_C_BEGIN
 
+/* One request, and what is called for its responses of 1xx. Of the agent. */
+typedef struct bide_http_agent_http2_request_ {
+    bide_http2_request request; /* must be first */
+    void (*called)(void *argument);
+    void *argument;
+} bide_http_agent_http2_request_;
+
 BIDE_INLINE size_t bide_http_agent_http2_within_(size_t value, size_t min, size_t max)
 {
     return value < min ? min : value > max ? max : value;
@@ -99,6 +106,22 @@ BIDE_INLINE void bide_http_agent_http2_close_(void *request)
     bide_http2_request_close((bide_http2_request *)request);
 }
 
+BIDE_INLINE void bide_http_agent_http2_on_informational_(bide_http2_request *request)
+{
+    bide_http_agent_http2_request_ *self = (bide_http_agent_http2_request_ *)(void *)request;
+    self->called(self->argument);
+}
+
+BIDE_INLINE void bide_http_agent_http2_set_informational_(void *request,
+                                                          void (*called)(void *argument),
+                                                          void *argument)
+{
+    bide_http_agent_http2_request_ *self = (bide_http_agent_http2_request_ *)request;
+    self->called = called;
+    self->argument = argument;
+    self->request.on_informational = &bide_http_agent_http2_on_informational_;
+}
+
 /*
  * The agent speaks HTTP/2 with servers that choose it. Before the agent's first request.
  * Threads: the loop's. Progress: wait-free.
@@ -106,13 +129,21 @@ BIDE_INLINE void bide_http_agent_http2_close_(void *request)
 BIDE_INLINE void bide_http_agent_use_http2(bide_http_agent *agent)
 {
     static const bide_http_agent_http2 table = {
-        sizeof(bide_http2_client),         sizeof(bide_http2_request),
-        &bide_http_agent_http2_open_,      &bide_http_agent_http2_run_,
-        &bide_http_agent_http2_is_usable_, &bide_http_agent_http2_destroy_,
-        &bide_http_agent_http2_start_,     &bide_http_agent_http2_add_,
-        &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
-        &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
-        &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
+        sizeof(bide_http2_client),
+        sizeof(bide_http_agent_http2_request_),
+        &bide_http_agent_http2_open_,
+        &bide_http_agent_http2_run_,
+        &bide_http_agent_http2_is_usable_,
+        &bide_http_agent_http2_destroy_,
+        &bide_http_agent_http2_start_,
+        &bide_http_agent_http2_add_,
+        &bide_http_agent_http2_set_body_,
+        &bide_http_agent_http2_recv_,
+        &bide_http_agent_http2_read_,
+        &bide_http_agent_http2_response_,
+        &bide_http_agent_http2_count_,
+        &bide_http_agent_http2_close_,
+        &bide_http_agent_http2_set_informational_,
     };
     bide_http_agent_set_http2(agent, &table);
 }

@@ -17,7 +17,8 @@
  *
  * Call everything on the thread of the stream. A request body has the length that was passed to
  * bide_http_client_finish_head, or goes in chunks. Bodies move in pieces in both directions, at the
- * speed of the slower side. Responses with a status of 1xx are skipped, except 101.
+ * speed of the slower side. Responses with a status of 1xx are skipped (client->on_informational), except
+ * 101. More than 32 of them before a response are an error.
  *
  * Operations have no deadlines of their own: use bide_with_deadline. After an operation fails, close
  * the connection, unless the operation's comment says otherwise. Redirects are the caller's
@@ -69,6 +70,14 @@ struct bide_http_client {
     size_t count;   /* bytes that the last bide_http_client_read has read; 0: the body has ended */
     bool continues; /* bide_http_client_continue: the body is wanted */
 
+    /*
+     * May be set after bide_http_client_init, while nothing of the client is awaited. NULL: responses with a
+     * status of 1xx are skipped. It is called for each of them but 101, such as 103 (Early Hints):
+     * client->response is that response until the call returns. It may read fields, and calls no other function
+     * of the client.
+     */
+    void (*on_informational)(bide_http_client *client);
+
     /* of the library */
     bide_http_client_options options;
     bide_http_field *fields;
@@ -84,7 +93,7 @@ struct bide_http_client {
     bool is_head;
     bool is_connect;
     bool has_no_content; /* of a method whose requests have none, mostly */
-    int informational;
+    int informational;   /* responses of 1xx to this request */
     int status;
 };
 
@@ -190,7 +199,8 @@ bide_awaiter *bide_http_client_continue(bide_http_client *client);
 /*
  * Ends the request, sends what is left of it, and waits for the response's head, which is
  * client->response then.
- * Threads: the stream's. Errors: -EBADMSG (what came is no response, or could be read in two ways),
+ * Threads: the stream's. Errors: -EBADMSG (what came is no response, or could be read in two ways, or there were
+ * more than 32 of 1xx),
  * -EMSGSIZE (its head is too long, or has too many fields), -EFBIG (its body would be longer than it may
  * be), -EPIPE (the server has closed the connection before it: if that was used before, the request may
  * be tried on another), -ENODATA (in the middle of it), -ECANCELED, -ETIMEDOUT, those of the stream.

@@ -103,6 +103,7 @@ struct bide_http_session_ {
 struct bide_http_link_ {
     bide_http_client client;
     bide_connect_by_name_operation connect;
+    bide_http_fetch *fetch; /* that used it last */
     bool is_secure; /* `tls` is to be closed */
     bool is_http2;
     char tunnel[HTTP_AGENT_AUTHORITY];
@@ -590,6 +591,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->has_turn = false;
     fetch->is_http2 = false;
     fetch->inflate = NULL;
+    fetch->on_informational = NULL;
     memset(&fetch->response, 0, sizeof fetch->response);
     fetch->count = 0;
     fetch->redirects = 0;
@@ -748,6 +750,43 @@ static int http_fetch_start_line(bide_http_fetch *fetch)
                                           fetch->next, authority);
 }
 
+/* ---- Responses of 1xx ---- */
+
+static const bide_http_response *http_fetch_response(const bide_http_fetch *fetch)
+{
+    return fetch->session != NULL ? fetch->agent->http2->response(fetch->request)
+                                  : &http_fetch_link(fetch)->client.response;
+}
+
+static void http_fetch_on_informational(void *argument)
+{
+    bide_http_fetch *fetch = argument;
+    fetch->response = *http_fetch_response(fetch);
+    fetch->on_informational(fetch);
+    memset(&fetch->response, 0, sizeof fetch->response); /* its texts go */
+}
+
+static void http_link_on_informational(bide_http_client *client)
+{
+    http_fetch_on_informational(bide_container_of(client, http_link, client)->fetch);
+}
+
+/* The request has started. */
+static void http_fetch_watch_informational(bide_http_fetch *fetch)
+{
+    const bide_http_agent_http2 *http2 = fetch->agent->http2;
+    bool is_watched = fetch->on_informational != NULL;
+    if (fetch->session == NULL) {
+        http_link *link = http_fetch_link(fetch);
+        link->fetch = fetch;
+        link->client.on_informational = is_watched ? &http_link_on_informational : NULL;
+    } else if (is_watched && http2->set_informational != NULL) {
+        http2->set_informational(fetch->request, &http_fetch_on_informational, fetch);
+    }
+}
+
+/* ---- Sending the head ---- */
+
 static int http_fetch_put_field(bide_http_fetch *fetch, const char *name, const char *value)
 {
     return fetch->session != NULL
@@ -792,6 +831,8 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
 {
     const http_proxy *proxy = fetch->origin->proxy;
     int status = http_fetch_start_line(fetch);
+    if (status == 0)
+        http_fetch_watch_informational(fetch);
     for (size_t at = 0; status == 0 && at < fetch->fields_size;) {
         bide_slice name = http_text_of(fetch->fields + at);
         bide_slice value = http_text_of(name.data + name.size + 1);
@@ -806,12 +847,6 @@ static int http_fetch_write_head(bide_http_fetch *fetch)
     if (status == 0 && proxy != NULL && !fetch->parsed.is_secure && proxy->authorization[0] != '\0')
         status = http_fetch_put_field(fetch, "Proxy-Authorization", proxy->authorization);
     return status == 0 ? http_fetch_finish_head(fetch) : status;
-}
-
-static const bide_http_response *http_fetch_response(const bide_http_fetch *fetch)
-{
-    return fetch->session != NULL ? fetch->agent->http2->response(fetch->request)
-                                  : &http_fetch_link(fetch)->client.response;
 }
 
 /* Its connection, which others have used, has ended before any of a response came. */

@@ -12,6 +12,8 @@
  *    "Content-Length" or "Transfer-Encoding". A response with both is an error.
  * 3. A server may respond without reading the whole request. If sending the body fails, receive
  *    therefore still reads the response.
+ * 4. Responses of 1xx are counted for a request, not for a wait: a wait that is cancelled and begun again adds none,
+ *    so a server cannot keep a request open with them.
  */
 #define _GNU_SOURCE
 #include "bide/http_client.h"
@@ -73,6 +75,7 @@ int bide_http_client_init(bide_http_client *client, bide_stream stream, void *me
     client->output.is_framed = false;
     client->output.is_request = true;
     client->receiver.client = client;
+    client->on_informational = NULL;
     client->state = HTTP_CLIENT_IDLE;
     client->closes = false;
     client->scanned = 0;
@@ -290,6 +293,19 @@ static int http_client_parse_head(bide_http_client *client)
     return http_client_start_body(client, &head);
 }
 
+/* A head has come. Returns 0, or -EBADMSG if it is one response of 1xx too many. */
+static int http_client_note_informational(bide_http_client *client)
+{
+    if (client->response.status >= 200 || client->response.status == 101)
+        return 0;
+    if (client->informational == HTTP_CLIENT_MAX_INFORMATIONAL) /* 4 */
+        return -EBADMSG;
+    client->informational++;
+    if (client->on_informational != NULL)
+        client->on_informational(client);
+    return 0;
+}
+
 /*
  * Ends the request. Returns 0, -EAGAIN (the buffer is full: flush it and call again), or an error.
  */
@@ -327,9 +343,7 @@ bide_coroutine(http_client_receive_body)
         if (self->client->status < 0 && self->client->output.error == 0)
             bide_return(self->client->status); /* cancelled: the next receive resumes the flush */
     }
-    for (self->client->informational = 0;
-         self->client->informational < HTTP_CLIENT_MAX_INFORMATIONAL;
-         self->client->informational++) {
+    for (;;) {
         while ((self->client->status = http_client_parse_head(self->client)) == -EAGAIN) {
             self->client->input.base = 0;
             bide_await_status(self->client->status, bide_http_input_fill_(&self->client->input));
@@ -339,6 +353,8 @@ bide_coroutine(http_client_receive_body)
             if (self->client->reader.has_ended)
                 bide_return(bide_reader_buffered(&self->client->reader) != 0 ? -ENODATA : -EPIPE);
         }
+        if (self->client->status == 0)
+            self->client->status = http_client_note_informational(self->client);
         if (self->client->status < 0) {
             self->client->state = HTTP_CLIENT_FAILED;
             bide_return(self->client->status);
@@ -352,7 +368,6 @@ bide_coroutine(http_client_receive_body)
             bide_return(0);
         }
     }
-    bide_return(-EBADMSG);
     bide_end();
 }
 

@@ -529,6 +529,48 @@ static void bad_and_endless_redirects_are_errors(void **state)
     end_agent();
 }
 
+/* ---- Interim responses ---- */
+
+static struct {
+    char seen[200];
+    unsigned count;
+} early;
+
+static void keep_early(bide_http_fetch *fetch)
+{
+    bide_slice link = bide_http_fetch_field(fetch, "link");
+    assert_ptr_equal(fetch, &f.fetch);
+    early.count++;
+    snprintf(early.seen + strlen(early.seen), sizeof early.seen - strlen(early.seen), "%d%.*s%s ",
+             fetch->response.status, (int)link.size, link.data != NULL ? link.data : "",
+             strrchr(fetch->url, '/'));
+}
+
+static void interim_responses_are_seen_of_each_request(void **state)
+{
+    static const char *const moved = "HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
+                                     "HTTP/1.1 302 M\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+    static const char *const final = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: b\r\n\r\n"
+                                     "HTTP/1.1 200 OK\r\nLink: c\r\nContent-Length: 2\r\n\r\nok";
+    begin_agent(state);
+    for (int i = 0; i < 2; i++) { /* a kept connection calls it only for the requests that ask */
+        answer(moved);
+        answer(final);
+        memset(&early, 0, sizeof early);
+        assert_int_equal(open_request("GET", url_of(0, "/a")), 0);
+        f.fetch.on_informational = i == 0 ? keep_early : NULL;
+        assert_int_equal(send_request(), 0);
+        assert_string_equal(early.seen, i == 0 ? "103a/a 102/b 103b/b " : "");
+        assert_int_equal(f.fetch.response.status, 200);
+        assert_int_equal(bide_http_fetch_field(&f.fetch, "link").size, 1);
+        assert_memory_equal(bide_http_fetch_field(&f.fetch, "link").data, "c", 1);
+        assert_int_equal(read_body(100), 0);
+        assert_string_equal(f.body, "ok");
+    }
+    assert_int_equal(f.connections, 1);
+    end_agent();
+}
+
 /* ---- Retries ---- */
 
 static void a_kept_connection_that_was_closed_is_replaced(void **state)
@@ -1066,6 +1108,7 @@ int main(void)
         world_test(credentials_do_not_leave_their_origin),
         world_test(cookies_are_kept_and_sent),
         world_test(bad_and_endless_redirects_are_errors),
+        world_test(interim_responses_are_seen_of_each_request),
         world_test(a_kept_connection_that_was_closed_is_replaced),
         world_test(compressed_bodies_are_decoded),
         world_test(a_part_of_a_body_is_not_decoded),

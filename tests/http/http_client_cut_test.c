@@ -216,10 +216,44 @@ static void it_can_end_early_at_each_await(void **state)
             cut(&rows[i], how);
 }
 
+/* They are counted for the request: waits that are cut and begun again do not add up to more. */
+static void interim_responses_have_a_limit(void **state)
+{
+    static const char early[] = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    static const struct row row = {RECEIVES, "", "", NULL, false, 0};
+    enum { MAX = 32 };
+    bide_with_deadline_operation limited;
+    f.world = world_of(state);
+    for (int count = MAX; count <= MAX + 1; count++) {
+        for (int cuts = 0; cuts < 3; cuts++) {
+            come_to(&row);
+            for (int i = 0, cut = 1; i < count; i++) {
+                say(early);
+                if (cut <= cuts && i == 10 * cut) {
+                    assert_int_equal(world_wait(f.world, bide_with_deadline(&limited, world_now(f.world) + 1000000,
+                                                                            bide_http_client_recv(&f.client))),
+                                     -ETIMEDOUT);
+                    cut++;
+                }
+            }
+            say(TEN "helloworld");
+            int status = world_wait(f.world, bide_http_client_recv(&f.client));
+            assert_int_equal(status, count <= MAX ? 0 : -EBADMSG);
+            if (count <= MAX)
+                assert_int_equal(f.client.response.status, 200);
+            else /* that was its end */
+                assert_int_equal(world_wait(f.world, bide_http_client_recv(&f.client)), -EINVAL);
+            assert_false(bide_http_client_is_reusable(&f.client));
+            call_inside(f.world, close_both, NULL);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         world_test(it_can_end_early_at_each_await),
+        world_test(interim_responses_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ static struct conversation {
     const char *method, *target;
     const char *body; /* of the request; NULL: none */
     bool in_chunks, asks_first;
+    void (*on_informational)(bide_http_client *client);
     int times;
 
     char got[8192];
@@ -104,6 +105,7 @@ static int converse(const char *method, const char *target, const char *body, in
     c.client_end = (bide_memory_end){&c.to_client, &c.to_server};
     assert_int_equal(bide_http_client_init(&c.client, bide_memory_stream(&c.client_end), c.client_memory,
                                            sizeof c.client_memory, NULL), 0);
+    c.client.on_informational = c.on_informational;
     c.method = method;
     c.target = target;
     c.body = body;
@@ -111,6 +113,7 @@ static int converse(const char *method, const char *target, const char *body, in
     int status = bide_sim_loop_wait(&c.loop, bide_task_init(&c.main.task, &converse_body));
     c.in_chunks = false;
     c.asks_first = false;
+    c.on_informational = NULL;
     return status;
 }
 
@@ -152,6 +155,33 @@ static void waits_until_the_body_is_wanted(void **state)
     assert_false(c.continued);
     assert_int_equal(c.client.response.status, 404);
     assert_false(c.reusable);
+}
+
+static unsigned hints;
+
+static void keep_hints(bide_http_client *client)
+{
+    bide_slice link = bide_http_client_field(client, "link");
+    assert_int_equal(client->response.status, 103);
+    assert_int_equal(client->response.field_count, 1);
+    assert_int_equal(link.size, 21);
+    assert_memory_equal(link.data, "</a.css>; rel=preload", 21);
+    hints++;
+}
+
+static void interim_responses_are_skipped_or_seen(void **state)
+{
+    (void)state;
+    hints = 0;
+    assert_int_equal(converse("GET", "/hints", NULL, 2), 0);
+    assert_int_equal(c.client.response.status, 200);
+    assert_int_equal(hints, 0);
+    c.on_informational = keep_hints;
+    assert_int_equal(converse("GET", "/hints", NULL, 2), 0);
+    assert_int_equal(c.client.response.status, 200);
+    assert_int_equal(c.size, 5);
+    assert_true(c.reusable);
+    assert_int_equal(hints, 2);
 }
 
 static void a_head_has_no_body(void **state)
@@ -265,6 +295,7 @@ int main(void)
         cmocka_unit_test(asks_and_is_answered_again_and_again),
         cmocka_unit_test(sends_a_body_and_gets_one_with_trailers),
         cmocka_unit_test(waits_until_the_body_is_wanted),
+        cmocka_unit_test(interim_responses_are_skipped_or_seen),
         cmocka_unit_test(a_head_has_no_body),
         cmocka_unit_test(a_head_at_the_end_of_the_buffer_leaves_room_for_its_body),
         cmocka_unit_test(a_response_with_too_many_fields_does_not_fit),

@@ -18,10 +18,12 @@ static const char *const only_http1[] = {"http/1.1", NULL};
 
 static bool cut_connections(void);
 static void note_field(bide_slice name);
+static unsigned f_hints(void);
 
 struct hello {
     bide_http_exchange exchange;
     char buffer[64];
+    unsigned sent;
 };
 
 bide_coroutine(hello_body)
@@ -37,6 +39,11 @@ bide_coroutine(hello_body)
     } else if (bide_http_is(self->exchange.request.path, "/echo")) {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
         bide_try(bide_http_respond(&self->exchange, self->buffer, self->exchange.count));
+    } else if (bide_http_is(self->exchange.request.path, "/hints")) {
+        static const bide_http_field link = {{"Link", 4}, {"</a.css>", 8}};
+        for (self->sent = 0; self->sent < f_hints(); self->sent++)
+            bide_try(bide_http_send_interim(&self->exchange, 103, &link, 1));
+        bide_try(bide_http_respond(&self->exchange, "hello", 5));
     } else if (bide_http_is(self->exchange.request.path, "/cut") && cut_connections()) {
         bide_return(-EPIPE);
     } else {
@@ -75,6 +82,7 @@ static struct {
     bool meets; /* connections behind the first wait for another one before their handshake */
     unsigned met, alone;
     unsigned fields_seen;
+    unsigned hints, hints_seen; /* that are sent, and that came */
     bide_event meeting;
     bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
     unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
@@ -87,6 +95,11 @@ static struct {
         char page[100];
     } gets[GETS];
 } f;
+
+static unsigned f_hints(void)
+{
+    return f.hints;
+}
 
 static void note_field(bide_slice name)
 {
@@ -193,6 +206,7 @@ static void use_http2_and_note(void)
         &bide_http_agent_http2_set_body_,  &bide_http_agent_http2_recv_,
         &bide_http_agent_http2_read_,      &bide_http_agent_http2_response_,
         &bide_http_agent_http2_count_,     &bide_http_agent_http2_close_,
+        &bide_http_agent_http2_set_informational_,
     };
     bide_event_init(&f.destroyed, false);
     bide_http_agent_set_http2(f.agent, &table);
@@ -391,6 +405,41 @@ static void a_request_has_more_fields_than_a_response(void **state)
     }
 }
 
+static void keep_hint(bide_http_fetch *fetch)
+{
+    bide_slice link = bide_http_fetch_field(fetch, "link");
+    assert_int_equal(fetch->response.status, 103);
+    assert_int_equal(link.size, 8);
+    assert_memory_equal(link.data, "</a.css>", 8);
+    f.hints_seen++;
+}
+
+/* By either version: skipped or seen, and the same number of them is too many. */
+static void interim_responses_are_as_with_http1(void **state)
+{
+    static const unsigned counts[] = {0, 1, 32, 33};
+    for (int version = 1; version <= 2; version++) {
+        (void)world_of_a_loop(world_of(state));
+        bide_tls_config *client = offering(version == 2 ? bide_http2_protocols : only_http1, false);
+        open_server_for(state, client, version == 2 ? bide_http2_protocols : only_http1, true,
+                        (bide_http_agent_options){0});
+        for (unsigned i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
+            bool is_seen = i % 2 != 0;
+            f.hints = counts[i / 2];
+            f.hints_seen = 0;
+            assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/hints"), 0);
+            f.fetch.on_informational = is_seen ? keep_hint : NULL;
+            int status = world_wait(f.world, bide_http_fetch_send(&f.fetch));
+            assert_int_equal(status, f.hints <= 32 ? 0 : -EBADMSG);
+            assert_int_equal(f.hints_seen, !is_seen ? 0 : f.hints <= 32 ? f.hints : 32);
+            assert_int_equal(f.fetch.response.status, status == 0 ? 200 : 0);
+            assert_int_equal(f.fetch.is_http2, version == 2);
+            bide_http_fetch_close(&f.fetch);
+        }
+        close_server(client);
+    }
+}
+
 /* The server takes four requests on a connection: the others were not processed, and are sent again. */
 static void what_was_not_processed_is_sent_again(void **state)
 {
@@ -502,6 +551,7 @@ int main(void)
         world_test(a_connection_that_has_ended_is_released),
         world_test(a_connection_that_has_ended_stays_for_its_fetch),
         world_test(a_request_has_more_fields_than_a_response),
+        world_test(interim_responses_are_as_with_http1),
         world_test(what_was_not_processed_is_sent_again),
         world_test(a_connection_that_is_cut_is_replaced),
         world_test(requests_are_as_large_as_with_http1),

@@ -31,8 +31,9 @@
  * request that was cancelled.
  *
  * An agent and its fetches belong to one loop, and run on that loop's thread. An agent is on the heap,
- * as are its connections, some 33 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
- * caller's memory, 6 KB. Operations have no deadlines of their own: use bide_with_deadline.
+ * as are its connections, some 35 KB each, and a decoder of 40 KB for each compressed body. A fetch is the
+ * caller's memory, 11 KB. Opening a connection and waiting for a response may have limits of time
+ * (connect_timeout, response_timeout). Other operations have none: use bide_with_deadline.
  *
  * "https" needs TLS: bide/http_agent_tls.h, and can have HTTP/2: bide/http_agent_http2.h. A request whose
  * body is not in memory, or an upgrade, needs http_client.h.
@@ -59,6 +60,10 @@ typedef struct bide_http_agent_options {
     size_t max_connections;   /* to each origin; further requests wait in line. 0: 8 */
     size_t max_origins;       /* whose pools are kept while no request uses them. 0: 32 */
     uint64_t idle_timeout;    /* nanoseconds that an unused connection is kept. 0: 30 s */
+    uint64_t
+        connect_timeout; /* nanoseconds to open a connection, with its tunnel and TLS. 0: no limit */
+    uint64_t
+        response_timeout; /* nanoseconds from when a request has a connection to its response. 0: no limit */
     unsigned max_redirects;   /* 0: 10 */
     bool follows_none;        /* A redirect is a response like another. */
     bool allows_downgrade;    /* Redirects from "https" to "http" are followed. */
@@ -73,7 +78,7 @@ typedef struct bide_http_agent_options {
 } bide_http_agent_options;
 
 enum {
-    BIDE_HTTP_FETCH_URL = 2048,    /* bytes of a URL, with its zero */
+    BIDE_HTTP_FETCH_URL = 4096,    /* bytes of a URL, with its zero */
     BIDE_HTTP_FETCH_FIELDS = 1024, /* bytes of the names and values of a request's fields */
     BIDE_HTTP_FETCH_METHOD = 24
 };
@@ -84,6 +89,10 @@ typedef struct bide_http_connecting_ {
     struct bide_http_origin_ *origin;
     bide_pooled_connection *pooled;
     struct bide_http_link_ *link;
+    bide_with_deadline_operation limited;
+    bool is_limited; /* `limited` was used */
+    int status;
+    const char *reason;
 } bide_http_connecting_;
 
 /* Chooses a connection. Of a fetch. */
@@ -113,6 +122,7 @@ typedef struct bide_http_fetch {
     unsigned redirects; /* that were followed */
     bool is_decoded;    /* the body was compressed, and is read as it was before */
     bool is_http2;      /* the response came by HTTP/2 */
+    const char *reason; /* if TLS has failed: why, in words that stay; otherwise "" */
     char url[BIDE_HTTP_FETCH_URL]; /* of the last request: where the response comes from */
 
     /*
@@ -139,6 +149,8 @@ typedef struct bide_http_fetch {
     bide_connection_acquire_operation taking;
     bide_http_connecting_ connecting;
     bide_http_choosing_ choosing;
+    bide_with_deadline_operation limited;
+    uint64_t until;                     /* of its response */
     struct bide_http_session_ *session; /* of HTTP/2; or NULL */
     void *request;                      /* on it */
     bide_mutex_waiter turn;             /* to open the origin's first connection */
@@ -204,7 +216,7 @@ int bide_http_fetch_set_body(bide_http_fetch *fetch, const void *data, size_t si
  * Sends the request, follows redirects, and receives the response's head, which is fetch->response then.
  * Threads: the loop's. Errors: those of bide_connect_by_name, of bide_tls_connect, of
  * bide_http_client_recv; -EINVAL (it was sent before), -ELOOP (too many redirects), -EPERM (a redirect
- * from "https" to "http"), -EPROTONOSUPPORT (a redirect to "https", without TLS), -EBADMSG (also: a
+ * from "https" to "http"), -ETIMEDOUT (also: a timeout of the agent's options), -EPROTONOSUPPORT (a redirect to "https", without TLS), -EBADMSG (also: a
  * redirect to what is no URL, or has a user), -ECONNREFUSED (also: the proxy refuses the tunnel),
  * -EMSGSIZE (also: a URL or the request's head is too long), -ENOMEM. Suspends: if the server has not
  * answered. Cancel-safe: no, the request may have been sent; the connection is closed.
@@ -272,6 +284,9 @@ typedef struct bide_http_agent_tls {
 
     /* The protocol that was negotiated, once `connect` has ended with 0; NULL: none. May be NULL: never. */
     const char *(*protocol)(void *memory);
+
+    /* Why `connect` has failed, in words that stay. NULL: it is not known. */
+    const char *(*reason)(void *memory);
 } bide_http_agent_tls;
 
 /*
@@ -333,7 +348,12 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * A jar's cookies (http_cookies.h) are sent by their own rules, unless the request has a "Cookie" of the caller's: at most
  * 3 KB of them.
  *
- * A body of a redirect of at most 64 KB is read, so that its connection can be used again.
+ * A body of a redirect of at most 64 KB is read, so that its connection can be used again. If it does not come before
+ * response_timeout has passed, its connection is closed.
+ *
+ * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
+ * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
+ * wait for the same first connection share its timeout. Reading a body has no limit of the agent's.
  *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,

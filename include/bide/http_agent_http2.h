@@ -40,7 +40,7 @@ BIDE_INLINE int bide_http_agent_http2_open_(void *client, bide_stream stream,
     memset(&options, 0, sizeof options);
     options.is_secure = true;
     options.max_fields = bide_http_agent_http2_within_(from->max_fields, 8, (size_t)1 << 19);
-    options.max_head = bide_http_agent_http2_within_(from->max_head, 6656, (size_t)1 << 24);
+    options.max_head = bide_http_agent_http2_within_(from->max_head, 8704, (size_t)1 << 24);
     options.max_body = from->max_body;
     options.idle_timeout = from->idle_timeout;
     return bide_http2_client_init((bide_http2_client *)client, stream, &options);

@@ -49,6 +49,11 @@ BIDE_INLINE const char *bide_http_agent_tls_protocol_(void *memory)
     return bide_tls_protocol(&((bide_http_agent_tls_ *)memory)->tls);
 }
 
+BIDE_INLINE const char *bide_http_agent_tls_reason_(void *memory)
+{
+    return bide_tls_reason(&((bide_http_agent_tls_ *)memory)->tls);
+}
+
 /*
  * The agent's connections become secure by that config, a client's, which stays until the agent is destroyed.
  * Before the agent's first request. A config with protocols has "http/1.1" among them, and "h2" only
@@ -58,12 +63,10 @@ BIDE_INLINE const char *bide_http_agent_tls_protocol_(void *memory)
 BIDE_INLINE void bide_http_agent_use_tls(bide_http_agent *agent, bide_tls_config *config)
 {
     static const bide_http_agent_tls table = {
-        sizeof(bide_http_agent_tls_),
-        &bide_http_agent_tls_connect_,
-        &bide_http_agent_tls_stream_,
-        &bide_http_agent_tls_close_,
-        &bide_http_agent_tls_has_input_,
-        &bide_http_agent_tls_protocol_,
+        sizeof(bide_http_agent_tls_),    &bide_http_agent_tls_connect_,
+        &bide_http_agent_tls_stream_,    &bide_http_agent_tls_close_,
+        &bide_http_agent_tls_has_input_, &bide_http_agent_tls_protocol_,
+        &bide_http_agent_tls_reason_,
     };
     bide_http_agent_set_tls(agent, &table, config);
 }

@@ -28,7 +28,8 @@
  *    may destroy its sessions.
  * 7. While it is not known that an origin speaks HTTP/1.1 alone, and there is no session, connections are opened
  *    by one fetch at a time, which has the turn. A fetch that waited for the turn while an attempt failed shares
- *    its error. An attempt that was cancelled is no failure: the next fetch tries.
+ *    its error, also that of connect_timeout. An attempt that was cancelled, or ended by a deadline of its fetch's,
+ *    is no failure: the next fetch tries.
  */
 #define _GNU_SOURCE
 #include "bide/http_agent.h"
@@ -50,7 +51,7 @@
 #include <string.h>
 
 enum {
-    HTTP_AGENT_OUTPUT = 9216,   /* bytes of a connection's buffer of what goes out */
+    HTTP_AGENT_OUTPUT = 11264,  /* bytes of a connection's buffer of what goes out */
     HTTP_AGENT_RAW = 4096,      /* bytes that are read before they are decoded, or dropped */
     HTTP_AGENT_DRAINED = 65536, /* bytes of a redirect's body that are read */
     HTTP_AGENT_COOKIES = 3072,  /* bytes of a request's cookies */
@@ -85,6 +86,7 @@ struct bide_http_origin_ {
     bide_mutex turn;        /* 7 */
     bool is_http1;          /* the server has not chosen HTTP/2 */
     int failure;            /* of the last attempt that failed */
+    const char *failure_reason;
     unsigned failures;
 };
 
@@ -225,6 +227,13 @@ static bide_awaiter *http_link_connect_tls(bide_http_connecting_ *self)
                                        bide_socket_stream(&self->pooled->socket), origin->host);
 }
 
+/* Why TLS has failed. */
+static const char *http_link_reason(const http_origin *origin, const http_link *link)
+{
+    const bide_http_agent_tls *tls = origin->agent->tls;
+    return tls->reason != NULL ? tls->reason(link->tls) : "";
+}
+
 /* The proxy has opened the tunnel, and nothing came behind its response. */
 static bool http_link_has_tunnel(bide_http_client *client)
 {
@@ -245,6 +254,7 @@ bide_coroutine(http_link_connect_body)
 {
     bide_begin(http_link_connect_body, bide_http_connecting_ * self);
     int status;
+    self->reason = "";
     self->link = http_link_create(self->origin);
     if (self->link == NULL)
         bide_return(-ENOMEM);
@@ -259,7 +269,11 @@ bide_coroutine(http_link_connect_body)
             bide_return(-ECONNREFUSED);
     }
     if (self->origin->is_secure) {
-        bide_try(http_link_connect_tls(self));
+        bide_await_status(self->status, http_link_connect_tls(self));
+        if (self->status < 0) {
+            self->reason = http_link_reason(self->origin, self->link);
+            bide_return(self->status);
+        }
         status = http_link_choose_protocol(self->origin, self->link);
         if (status < 0 || self->link->is_http2)
             bide_return(status);
@@ -276,9 +290,12 @@ static bide_awaiter *http_link_open(bide_connection_acquire_operation *taking,
 {
     bide_http_fetch *fetch = bide_container_of(taking, bide_http_fetch, taking);
     bide_http_connecting_ *self = &fetch->connecting;
+    uint64_t timeout = fetch->agent->options.connect_timeout;
+    bide_awaiter *connect = bide_task_init(&self->task, &http_link_connect_body);
     self->origin = fetch->origin;
     self->pooled = connection;
-    return bide_task_init(&self->task, &http_link_connect_body);
+    self->is_limited = timeout != 0;
+    return timeout != 0 ? bide_with_timeout(&self->limited, timeout, connect) : connect;
 }
 
 /* ---- Sessions of HTTP/2: 6 ---- */
@@ -400,6 +417,7 @@ static http_origin *http_origin_create(bide_http_agent *agent, const bide_http_u
     bide_mutex_init(&origin->turn);
     origin->is_http1 = agent->http2 == NULL || !url->is_secure;
     origin->failure = 0;
+    origin->failure_reason = "";
     origin->failures = 0;
     origin->proxy = proxy;
     origin->is_secure = url->is_secure;
@@ -592,6 +610,7 @@ int bide_http_fetch_init(bide_http_fetch *fetch, bide_http_agent *agent, const c
     fetch->is_http2 = false;
     fetch->inflate = NULL;
     fetch->on_informational = NULL;
+    fetch->reason = "";
     memset(&fetch->response, 0, sizeof fetch->response);
     fetch->count = 0;
     fetch->redirects = 0;
@@ -992,11 +1011,21 @@ static int http_fetch_use_connection(bide_http_fetch *fetch, const bide_context 
     return status == -ENOENT ? -EPIPE : status; /* (the connection has ended already) */
 }
 
+/* connect_timeout has passed, and no other deadline. */
+static bool http_fetch_has_timed_out(const bide_http_fetch *fetch)
+{
+    return fetch->status == -ETIMEDOUT && fetch->connecting.is_limited &&
+           bide_with_deadline_passed(&fetch->connecting.limited);
+}
+
 static void http_fetch_note_failure(bide_http_fetch *fetch)
 {
-    if (!fetch->has_turn || fetch->status == -ECANCELED || fetch->status == -ETIMEDOUT)
+    fetch->reason = fetch->connecting.reason;
+    if (!fetch->has_turn || fetch->status == -ECANCELED ||
+        (fetch->status == -ETIMEDOUT && !http_fetch_has_timed_out(fetch)))
         return;
     fetch->origin->failure = fetch->status;
+    fetch->origin->failure_reason = fetch->reason;
     fetch->origin->failures++;
 }
 
@@ -1008,14 +1037,18 @@ bide_coroutine(http_fetch_connect_body)
         self->fetch->failures = self->fetch->origin->failures;
         bide_try(bide_mutex_lock(&self->fetch->turn, &self->fetch->origin->turn));
         self->fetch->has_turn = true;
-        if (self->fetch->failures != self->fetch->origin->failures)
+        if (self->fetch->failures != self->fetch->origin->failures) {
+            self->fetch->reason = self->fetch->origin->failure_reason;
             bide_return(self->fetch->origin->failure);
+        }
         if (self->fetch->origin->is_http1) /* (as an earlier one has found) */
             http_fetch_release_turn(self->fetch);
     }
     self->fetch->status = http_fetch_join_session(self->fetch);
     if (self->fetch->status != -ENOENT)
         bide_return(self->fetch->status);
+    self->fetch->connecting.is_limited = false;
+    self->fetch->connecting.reason = "";
     bide_await_status(self->fetch->status, bide_connection_pool_acquire(
                                                &self->fetch->taking, &self->fetch->origin->pool));
     if (self->fetch->status == 0)
@@ -1061,6 +1094,29 @@ static char *http_fetch_raw(const bide_http_fetch *fetch)
                : http_fetch_link(fetch)->raw;
 }
 
+/* ---- The time to a response ---- */
+
+static void http_fetch_start_clock(bide_http_fetch *fetch, const bide_context *context)
+{
+    uint64_t timeout = fetch->agent->options.response_timeout;
+    uint64_t now = timeout != 0 ? bide_now(context) : 0;
+    fetch->until = timeout != 0 && timeout < BIDE_FOREVER - now ? now + timeout : BIDE_FOREVER;
+}
+
+static bide_awaiter *http_fetch_limit(bide_http_fetch *fetch, bide_awaiter *inner)
+{
+    return fetch->until != BIDE_FOREVER ? bide_with_deadline(&fetch->limited, fetch->until, inner)
+                                        : inner;
+}
+
+/* A wait was ended by something other than response_timeout. */
+static bool http_fetch_was_cancelled(const bide_http_fetch *fetch)
+{
+    return fetch->status == -ECANCELED ||
+           (fetch->status == -ETIMEDOUT &&
+            !(fetch->until != BIDE_FOREVER && bide_with_deadline_passed(&fetch->limited)));
+}
+
 /* ---- Sending ---- */
 
 static int http_fetch_open_decoder(bide_http_fetch *fetch)
@@ -1095,15 +1151,17 @@ bide_coroutine(http_fetch_send_body)
             self->status = http_fetch_write_head(self);
             if (self->status < 0)
                 bide_return(self->status);
+            http_fetch_start_clock(self, bide_this_context());
             if (self->body_size != 0 &&
                 self->session == NULL) { /* (a server may respond before it has read all of it) */
-                bide_await_status(self->status,
-                                  bide_http_client_write(&http_fetch_link(self)->client, self->body,
-                                                         self->body_size));
+                bide_await_status(
+                    self->status,
+                    http_fetch_limit(self, bide_http_client_write(&http_fetch_link(self)->client,
+                                                                  self->body, self->body_size)));
                 if (self->status < 0 && http_fetch_link(self)->client.output.error == 0)
                     bide_return(self->status);
             }
-            bide_await_status(self->status, http_fetch_recv(self));
+            bide_await_status(self->status, http_fetch_limit(self, http_fetch_recv(self)));
             if (self->status == 0)
                 break;
             if (!http_fetch_may_retry(self))
@@ -1120,10 +1178,12 @@ bide_coroutine(http_fetch_send_body)
         if (self->status < 0)
             bide_return(self->status);
         while (http_fetch_may_drain(self)) {
-            bide_await_status(self->status,
-                              bide_http_client_read(&http_fetch_link(self)->client,
-                                                    http_fetch_link(self)->raw, HTTP_AGENT_RAW));
-            if (self->status == -ECANCELED || self->status == -ETIMEDOUT)
+            bide_await_status(
+                self->status,
+                http_fetch_limit(self, bide_http_client_read(&http_fetch_link(self)->client,
+                                                             http_fetch_link(self)->raw,
+                                                             HTTP_AGENT_RAW)));
+            if (http_fetch_was_cancelled(self))
                 bide_return(self->status);
             if (self->status < 0 || http_fetch_link(self)->client.count == 0)
                 break;

@@ -332,7 +332,7 @@ static void sizes_that_no_memory_has_are_refused(void **state)
         {.max_fields = SIZE_MAX / sizeof(bide_http_field) + 1}, /* no bytes, if it wraps */
         {.max_fields = SIZE_MAX / 2},
         {.max_head = SIZE_MAX},
-        {.max_head = SIZE_MAX - 9216},
+        {.max_head = SIZE_MAX - 11264},
         {.max_head = SIZE_MAX / 2 + 1, .max_fields = SIZE_MAX / 2 / sizeof(bide_http_field) + 1},
     };
     (void)state;

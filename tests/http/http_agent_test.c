@@ -362,7 +362,7 @@ static void what_cannot_be_requested_is_refused(void **state)
 {
     static const char *const bad[] = {
         "", "ftp://a/", "/a", "http://", "http://u@a/", "http://u:p@a/", "http://a b/"};
-    char longer[3000];
+    char longer[5000];
     begin_agent(state);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(open_request("GET", bad[i]), -EINVAL);
@@ -375,13 +375,13 @@ static void what_cannot_be_requested_is_refused(void **state)
     assert_int_equal(open_request("ABCDEFGHIJKLMNOPQRSTUVWX", "http://a/"), -EMSGSIZE);
     memset(longer, 'a', sizeof longer);
     memcpy(longer, "http://a/", 9);
-    longer[2048] = '\0';
+    longer[BIDE_HTTP_FETCH_URL] = '\0';
     assert_int_equal(open_request("GET", longer), -EMSGSIZE);
-    longer[2047] = '\0';
+    longer[BIDE_HTTP_FETCH_URL - 1] = '\0';
     assert_int_equal(open_request("GET", longer), 0);
     assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, f.body, 1)), -EINVAL);
     bide_http_fetch_close(&f.fetch);
-    memcpy(longer + 7, "aaaa", 4); /* a host of 2040 bytes */
+    memcpy(longer + 7, "aaaa", 4); /* a long host */
     assert_int_equal(open_request("GET", longer), -EMSGSIZE);
     end_agent();
 }
@@ -713,9 +713,11 @@ static void a_part_of_a_body_is_not_decoded(void **state)
 struct no_tls {
     bide_stream below;
     bide_stream_operation operation;
+    char byte;
 };
 
 static int no_tls_status;
+static bool no_tls_waits; /* for a byte that does not come */
 static int no_tls_open;
 static char no_tls_name[100];
 
@@ -727,7 +729,8 @@ static bide_awaiter *no_tls_connect(void *memory, void *argument, bide_stream be
     self->below = below;
     no_tls_open++;
     snprintf(no_tls_name, sizeof no_tls_name, "%s", name);
-    return bide_stream_ended(&self->operation, no_tls_status);
+    return no_tls_waits ? bide_stream_read(&self->operation, below, &self->byte, 1)
+                        : bide_stream_ended(&self->operation, no_tls_status);
 }
 
 static bide_stream no_tls_stream(void *memory)
@@ -742,7 +745,7 @@ static void no_tls_close(void *memory)
 }
 
 static const bide_http_agent_tls no_tls = {sizeof(struct no_tls), no_tls_connect, no_tls_stream,
-                                           no_tls_close, NULL, NULL};
+                                           no_tls_close, NULL, NULL, NULL};
 
 static void https_is_over_tls(void **state)
 {
@@ -834,6 +837,56 @@ static void secure_requests_go_through_a_tunnel(void **state)
 }
 
 /* ---- Limits ---- */
+
+static void a_connection_has_a_limit_of_time(void **state)
+{
+    char url[100];
+    no_tls_status = 0;
+    no_tls_waits = true;
+    begin_with(state, (bide_http_agent_options){.connect_timeout = 1000000});
+    bide_http_agent_set_tls(f.agent, &no_tls, &f);
+    snprintf(url, sizeof url, "https%s", url_of(0, "/x") + 4);
+    assert_int_equal(get(url), -ETIMEDOUT);
+    assert_int_equal(no_tls_open, 0);
+    assert_int_equal(f.turn, 0);
+    no_tls_waits = false;
+    end_agent();
+    begin_with(state, (bide_http_agent_options){.connect_timeout = BIDE_FOREVER, .response_timeout = BIDE_FOREVER});
+    bide_http_agent_set_tls(f.agent, &no_tls, &f);
+    snprintf(url, sizeof url, "https%s", url_of(0, "/x") + 4);
+    answer(OK("2\r\n\r\nhi"));
+    assert_int_equal(get(url), 0);
+    end_agent();
+}
+
+static void a_response_has_a_limit_of_time(void **state)
+{
+    static const char *const silent[] = {"", "HTTP/1.1 200", "HTTP/1.1 103 Early Hints\r\n\r\n"};
+    bide_with_deadline_operation limited;
+    begin_with(state, (bide_http_agent_options){.response_timeout = 20000000});
+    for (unsigned i = 0; i < sizeof silent / sizeof *silent; i++) {
+        answer(silent[i]);
+        assert_int_equal(get(url_of(0, "/")), -ETIMEDOUT);
+        assert_int_equal(f.connections, i + 1);
+    }
+    /* each request has its own; a redirect whose body does not come costs its connection */
+    answer("HTTP/1.1 302 M\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nhalf");
+    answer(OK("2\r\n\r\nhi"));
+    assert_int_equal(get(url_of(0, "/a")), 0);
+    assert_string_equal(f.body, "hi");
+    assert_int_equal(f.fetch.redirects, 1);
+    assert_int_equal(f.on[f.turn - 1], f.on[f.turn - 2] + 1);
+    end_agent();
+    /* a deadline of the caller's ends the request */
+    begin_with(state, (bide_http_agent_options){.response_timeout = UINT64_C(3600000000000)});
+    answer("HTTP/1.1 302 M\r\nLocation: /b\r\nContent-Length: 9\r\n\r\nhalf");
+    assert_int_equal(open_request("GET", url_of(0, "/a")), 0);
+    assert_int_equal(world_wait(f.world, bide_with_deadline(&limited, world_now(f.world) + 20000000,
+                                                            bide_http_fetch_send(&f.fetch))),
+                     -ETIMEDOUT);
+    assert_true(f.fetch.redirects <= 1);
+    end_agent();
+}
 
 static void requests_wait_for_connections_in_line(void **state)
 {
@@ -1115,6 +1168,8 @@ int main(void)
         world_test(https_is_over_tls),
         world_test(plain_requests_go_to_the_proxy),
         world_test(secure_requests_go_through_a_tunnel),
+        world_test(a_connection_has_a_limit_of_time),
+        world_test(a_response_has_a_limit_of_time),
         world_test(requests_wait_for_connections_in_line),
         world_test(a_request_that_failed_holds_no_connection),
         world_test(only_so_many_origins_are_kept),

@@ -79,6 +79,7 @@ static struct {
     bide_http_agent *agent;
     bide_http_fetch fetch;
     char page[100];
+    bool is_silent;
     bool meets; /* connections behind the first wait for another one before their handshake */
     unsigned met, alone;
     unsigned fields_seen;
@@ -131,6 +132,10 @@ bide_coroutine(peer_body)
         if (self->operation.count == 0)
             bide_return(0);
         self->size += self->operation.count;
+    }
+    if (f.is_silent) {
+        bide_try(bide_recv(&self->operation, &self->connection.socket, self->text, 1)); /* (until it leaves) */
+        bide_return(0);
     }
     bide_try(bide_send(&self->operation, &self->connection.socket, opened, sizeof opened - 1));
     if (f.meets && f.server.stats.accepted > 1) {
@@ -324,10 +329,33 @@ static void an_error_of_the_first_connection_is_shared(void **state)
     bide_tls_config *client = offering(bide_http2_protocols, false);
     open_server(state, client, bide_http2_protocols, true);
     get_all("https://elsewhere.test/x");
-    for (int i = 0; i < GETS; i++)
+    for (int i = 0; i < GETS; i++) {
         assert_int_equal(f.gets[i].status, -EKEYREJECTED);
+        assert_string_not_equal(f.gets[i].fetch.reason, "");
+    }
     assert_in_range(f.server.stats.accepted, 1, GETS - 1); /* (one, if all began before it failed) */
+    for (int i = 1; i < GETS; i++)
+        assert_string_equal(f.gets[i].fetch.reason, f.gets[0].fetch.reason);
     assert_int_equal(get("https://server.test/x"), 0);
+    assert_string_equal(f.fetch.reason, "");
+    close_server(client);
+}
+
+/* The proxy says nothing. Requests that wait for the same connection do not each wait for a time of their own. */
+static void a_timeout_of_the_first_connection_is_shared(void **state)
+{
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, true,
+                    (bide_http_agent_options){.connect_timeout = 100000000});
+    f.is_silent = true;
+    get_all("https://server.test/x");
+    for (int i = 0; i < GETS; i++) {
+        assert_int_equal(f.gets[i].status, -ETIMEDOUT);
+        assert_string_equal(f.gets[i].fetch.reason, "");
+    }
+    assert_in_range(f.server.stats.accepted, 1, GETS - 1);
+    f.is_silent = false;
     close_server(client);
 }
 
@@ -547,6 +575,7 @@ int main(void)
         world_test(connections_of_http1_do_not_wait_for_each_other),
         world_test(http2_has_to_be_switched_on),
         world_test(an_error_of_the_first_connection_is_shared),
+        world_test(a_timeout_of_the_first_connection_is_shared),
         world_test(a_connection_that_takes_no_more_is_replaced),
         world_test(a_connection_that_has_ended_is_released),
         world_test(a_connection_that_has_ended_stays_for_its_fetch),

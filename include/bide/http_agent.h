@@ -73,6 +73,8 @@ typedef struct bide_http_agent_options {
     bide_http_cookies *cookies; /* kept and sent, and stays. NULL: none */
     size_t max_fields; /* of a response, with its trailers. 0: 64 */
     size_t max_head;   /* bytes of a response's head. 0: 8192; at least 1024 */
+    uint32_t
+        http2_window; /* bytes of a response by HTTP/2 that may come before they are read. 0: 65535 */
     uint64_t
         max_body; /* bytes of a response's body, decoded. 0: 1 GB; BIDE_HTTP_UNKNOWN: no limit */
 } bide_http_agent_options;
@@ -304,6 +306,7 @@ typedef struct bide_http_agent_http2_options {
     size_t max_head;
     uint64_t max_body;
     uint64_t idle_timeout;
+    uint32_t window; /* 0: the default */
 } bide_http_agent_http2_options;
 
 /* How an agent speaks HTTP/2. http_agent_http2.h has one for bide-http2. Memory is aligned as malloc's. */
@@ -352,7 +355,8 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * response_timeout has passed, its connection is closed.
  *
  * Timeouts. Each connection has connect_timeout; a wait for another request's connection does not count. Each request,
- * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body. Requests that
+ * also one that follows a redirect or is sent again, has response_timeout, with the time to send its body and, by
+ * HTTP/2, to wait until the server allows one more. Requests that
  * wait for the same first connection share its timeout. Reading a body has no limit of the agent's.
  *
  * Retries. A server may close a connection that it has kept, while a request is on its way. If the

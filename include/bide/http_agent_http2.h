@@ -43,6 +43,12 @@ BIDE_INLINE int bide_http_agent_http2_open_(void *client, bide_stream stream,
     options.max_head = bide_http_agent_http2_within_(from->max_head, 8704, (size_t)1 << 24);
     options.max_body = from->max_body;
     options.idle_timeout = from->idle_timeout;
+    options.window = from->window;
+    if (from->window >
+        (UINT32_C(1)
+         << 18)) /* (the connection's: several of them, and not less than its default) */
+        options.connection_window =
+            from->window < (UINT32_C(1) << 29) ? 4 * from->window : from->window;
     return bide_http2_client_init((bide_http2_client *)client, stream, &options);
 }
 

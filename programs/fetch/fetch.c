@@ -2,6 +2,12 @@
 #include "../common/monitoring.h"
 #include "tasks.h"
 
+#if FETCH_HAS_TLS
+#include <bide/http_agent_tls.h>
+#endif
+#if FETCH_HAS_HTTP2
+#include <bide/http_agent_http2.h>
+#endif
 #include <bide/signal.h>
 #include <bide/sleep.h>
 
@@ -21,8 +27,6 @@ static const uint64_t frame_interval = UINT64_C(100000000);
 /* Runs one transfer after another. */
 async int run_transfers(struct fetch *fetch, struct worker *worker)
 {
-    connection_init(&worker->connection);
-    defer connection_close(&worker->connection);
     while (fetch->next < fetch->count) {
         struct transfer *transfer = &fetch->transfers[fetch->next++];
         try await transfer_run(fetch, worker, transfer);
@@ -96,6 +100,9 @@ static void create_tls(struct fetch *fetch)
 #if FETCH_HAS_TLS
     const char *why = NULL;
     bide_tls_options options = {.authorities_file = fetch->options.authorities};
+#if FETCH_HAS_HTTP2
+    options.protocols = bide_http2_protocols;
+#endif
     int status = bide_tls_client_create(&fetch->tls, &options, &why);
     if (status < 0)
         exit_with_error(options.authorities_file != NULL ? options.authorities_file : "TLS",
@@ -105,6 +112,33 @@ static void create_tls(struct fetch *fetch)
 #else
     (void)fetch;
 #endif
+}
+
+/* Workers that use one origin have a connection each, or share one of HTTP/2. Few idle ones are kept. */
+static int create_agent(struct fetch *fetch)
+{
+    enum { MAX_IDLE = 256, HTTP2_WINDOW = 1 << 20 };
+    const struct options *options = &fetch->options;
+    bide_http_agent_options agent = {
+        .max_connections = options->workers,
+        .max_origins = MAX_IDLE / options->workers,
+        .connect_timeout = options->timeout,
+        .response_timeout = options->timeout,
+        .decodes_none = true,
+        .max_head = 16384,
+        .http2_window = HTTP2_WINDOW,
+        .max_body = BIDE_HTTP_UNKNOWN,
+    };
+    int status = bide_http_agent_create(&fetch->agent, &agent);
+    if (status < 0)
+        return status;
+#if FETCH_HAS_TLS
+    bide_http_agent_use_tls(fetch->agent, fetch->tls);
+#endif
+#if FETCH_HAS_HTTP2
+    bide_http_agent_use_http2(fetch->agent);
+#endif
+    return 0;
 }
 
 static size_t count_missing(const struct fetch *fetch)
@@ -133,8 +167,7 @@ int main(int argc, char **argv)
     struct worker *worker = calloc(workers + 1, sizeof *worker);
     if (worker == NULL)
         exit_with_error("memory", strerror(ENOMEM));
-    if ((status = bide_loop_create(&fetch.loop, NULL)) < 0 ||
-        (status = bide_names_create(&fetch.names, NULL)) < 0 ||
+    if ((status = bide_loop_create(&fetch.loop, NULL)) < 0 || (status = create_agent(&fetch)) < 0 ||
         (status = bide_signal_listen(&terminate, SIGTERM)) < 0 ||
         (status = bide_signal_listen(&interrupt, SIGINT)) < 0)
         exit_with_error("startup", strerror(-status));
@@ -146,7 +179,7 @@ int main(int argc, char **argv)
     monitoring_stop(fetch.options.monitor);
     bide_signal_destroy(&terminate);
     bide_signal_destroy(&interrupt);
-    bide_names_destroy(fetch.names);
+    bide_http_agent_destroy(fetch.agent);
     bide_loop_destroy(fetch.loop);
 #if FETCH_HAS_TLS
     bide_tls_config_release(fetch.tls);

@@ -2,12 +2,11 @@
  * fetch: downloads many URLs at once, into files.
  *
  * One thread has a loop. On it run several workers, each of which downloads one transfer after
- * another, and a coroutine that draws the progress. A worker has one connection, and keeps it for
- * the next transfer from the same origin.
+ * another, and a coroutine that draws the progress. The library's HTTP agent has the connections,
+ * and does redirects, proxies, TLS and HTTP/2.
  *
  *     options.c      the command line
- *     connection.c   a connection to an origin: name, TCP, TLS
- *     transfer.c     one transfer: redirects, retries, resuming
+ *     transfer.c     one transfer: requests, retries, resuming
  *     partial.c      partial files of earlier tries or runs
  *     digest.c       the SHA-256 of a file
  *     progress.c     the lines on the terminal
@@ -17,16 +16,14 @@
 #define FETCH_H
 
 #include <bide/file.h>
-#include <bide/http_client.h>
-#include <bide/http_url.h>
+#include <bide/http_agent.h>
 #include <bide/loop.h>
-#include <bide/names.h>
 #include <bide/scope.h>
 #if FETCH_HAS_TLS
 #include <bide/tls.h>
 #endif
 
-enum { MAX_URL = 4096, MAX_NAME = 512, MAX_SUM = 64, MAX_PATH = 4096 };
+enum { MAX_URL = BIDE_HTTP_FETCH_URL, MAX_NAME = 512, MAX_SUM = 64, MAX_PATH = 4096 };
 
 struct options {
     const char *directory;   /* of the files; NULL: the current one */
@@ -68,7 +65,7 @@ struct fetch {
     size_t count;
     size_t next; /* the first without a worker */
     bide_loop *loop;
-    bide_names *names;
+    bide_http_agent *agent;
 #if FETCH_HAS_TLS
     bide_tls_config *tls;
 #endif
@@ -79,27 +76,6 @@ struct fetch {
 /* ---- options.c ---- */
 
 void options_read(struct fetch *fetch, int argc, char **argv);
-
-/* ---- connection.c ---- */
-
-/* A connection to an origin, or a closed one. */
-struct connection {
-    bide_descriptor socket;
-    bool is_open;
-    bool is_secure;
-    uint16_t port;
-    char host[256];
-    bide_http_client client;
-#if FETCH_HAS_TLS
-    bide_tls tls;
-#endif
-    const char *problem; /* text of the last error; or NULL */
-    _Alignas(16) char memory[32768];
-};
-
-void connection_init(struct connection *connection);
-bool connection_is_to(struct connection *connection, const bide_http_url *url);
-void connection_close(struct connection *connection);
 
 /* ---- partial.c ---- */
 
@@ -132,16 +108,12 @@ void digest_free(struct digest *digest);
 
 /* The state of a worker. */
 struct worker {
-    struct connection connection;
+    bide_http_fetch http; /* the request of this try */
     struct paths paths;
     bide_descriptor file; /* the part, while it is open */
     struct digest digest;
     uint64_t summed;   /* bytes of the part in the digest */
     bool is_saved;     /* the file `origin` exists */
-    char url[MAX_URL]; /* after redirects */
-    char next[MAX_URL];
-    char target[MAX_URL];
-    char authority[300];
     bool is_final;        /* retrying is useless */
     uint64_t retry_after; /* nanoseconds, from Retry-After */
     char buffer[1 << 17];

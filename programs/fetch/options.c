@@ -114,6 +114,8 @@ static void add_transfer(struct fetch *fetch, const char *text, const char *name
     bide_http_url url;
     if (strlen(text) >= MAX_URL || bide_http_url_parse(&url, text, strlen(text)) < 0)
         command_line_reject("not an http or https URL:", text);
+    if (url.user.data != NULL)
+        command_line_reject("a URL with a user name is not supported:", text);
 #if !FETCH_HAS_TLS
     if (url.is_secure)
         command_line_reject("fetch was built without TLS:", text);

@@ -6,10 +6,6 @@
 
 #include <bide/async.h>
 
-/* Closes the present connection, and opens one to the origin of the URL. */
-async_sized(12288) int connection_open(struct fetch *fetch, struct connection *connection,
-                                       const bide_http_url *url);
-
 /*
  * Loads the state of an earlier part of that URL into the transfer, if there is one. Errors:
  * -ECANCELED.
@@ -30,7 +26,7 @@ async_sized(2560) int partial_commit(struct fetch *fetch, struct worker *worker)
 /*
  * Runs a transfer, whose state shows the result. An error stops the worker: it is the cancellation.
  */
-async_sized(20480) int transfer_run(struct fetch *fetch, struct worker *worker,
+async_sized(8192) int transfer_run(struct fetch *fetch, struct worker *worker,
                                     struct transfer *transfer);
 
 #endif

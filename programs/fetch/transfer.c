@@ -12,12 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_REDIRECTS = 10, MAX_DRAINED = 65536 };
+enum { MAX_DRAINED = 65536 };
 
 static const uint64_t second = UINT64_C(1000000000);
 static const uint64_t max_delay = 30 * UINT64_C(1000000000);
@@ -53,27 +54,48 @@ static int file_failed(struct worker *worker, struct transfer *transfer, int sta
     return fail_permanently(worker, transfer, "%s: %s", worker->paths.part, strerror(-status));
 }
 
-static void set_problem_of_status(struct transfer *transfer, int status, const char *reason)
+static void set_problem_of_status(struct transfer *transfer, int status)
 {
-    if (reason != NULL && reason[0] != 0)
-        set_problem(transfer, "%s", reason);
-    else if (status == -ETIMEDOUT)
-        set_problem(transfer, "timed out");
-    else if (status == -ENOENT)
-        set_problem(transfer, "unknown host");
-    else if (status == -ENODATA || status == -EPIPE || status == -ECONNABORTED)
-        set_problem(transfer, "the connection was closed early");
-    else if (status == -EBADMSG)
-        set_problem(transfer, "the response is not HTTP");
-    else
-        set_problem(transfer, "%s", strerror(-status));
+    static const struct {
+        int status;
+        const char *text;
+    } texts[] = {
+        {-ETIMEDOUT, "timed out"},
+        {-ENOENT, "unknown host"},
+        {-ENODATA, "the connection was closed early"},
+        {-EPIPE, "the connection was closed early"},
+        {-ECONNABORTED, "the connection was closed early"},
+        {-EBADMSG, "the response is not HTTP, or redirects to something other than http or https"},
+        {-ELOOP, "too many redirects"},
+    };
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (texts[i].status == status)
+            text = texts[i].text;
+    }
+    set_problem(transfer, "%s", text != NULL ? text : strerror(-status));
 }
 
 static bool is_permanent(int status)
 {
     return status == -ENOENT || status == -EKEYEXPIRED || status == -EKEYREVOKED ||
            status == -EKEYREJECTED || status == -EPROTONOSUPPORT || status == -EINVAL ||
-           status == -ENAMETOOLONG || status == -EMSGSIZE;
+           status == -ELOOP || status == -EPERM || status == -EMSGSIZE;
+}
+
+/* Records why there is no response. */
+static void request_failed(struct worker *worker, struct transfer *transfer, int status)
+{
+    const bide_http_fetch *http = &worker->http;
+    if (status == -ECANCELED)
+        return;
+    worker->is_final = is_permanent(status);
+    if (http->reason[0] != 0)
+        set_problem(transfer, "%s", http->reason);
+    else if (status == -EPERM && strncasecmp(http->url, "https:", 6) == 0) /* (else the system's) */
+        set_problem(transfer, "redirected from https to http");
+    else
+        set_problem_of_status(transfer, status);
 }
 
 /* ---- Heads ---- */
@@ -127,20 +149,20 @@ static bool read_range(bide_slice text, bool is_satisfied, uint64_t *first, uint
 }
 
 /* The validator of a response's version: a strong ETag, otherwise Last-Modified. */
-static void read_validator(const bide_http_client *client, char *validator, size_t size)
+static void read_validator(const bide_http_fetch *http, char *validator, size_t size)
 {
-    bide_slice text = bide_http_client_field(client, "ETag");
+    bide_slice text = bide_http_fetch_field(http, "ETag");
     bool is_strong = text.data != NULL && text.size >= 2 && text.data[0] == '"';
     if (!is_strong)
-        text = bide_http_client_field(client, "Last-Modified");
+        text = bide_http_fetch_field(http, "Last-Modified");
     validator[0] = 0;
     if (text.data != NULL && text.size < size)
         snprintf(validator, size, "%.*s", (int)text.size, text.data);
 }
 
-static uint64_t read_retry_after(const bide_http_client *client)
+static uint64_t read_retry_after(const bide_http_fetch *http)
 {
-    bide_slice text = bide_http_client_field(client, "Retry-After");
+    bide_slice text = bide_http_fetch_field(http, "Retry-After");
     uint64_t seconds = 0;
     int64_t date, now = (int64_t)time(NULL);
     if (text.data == NULL)
@@ -152,130 +174,52 @@ static uint64_t read_retry_after(const bide_http_client *client)
     return seconds < max_retry_after / second ? seconds * second : max_retry_after;
 }
 
-/* Starts a request for the missing part of the file. */
-static int start_request(struct worker *worker, const struct transfer *transfer,
-                         const bide_http_url *url)
+/* ---- Requests ---- */
+
+/* The request for the missing part of the file. */
+static int prepare_request(struct fetch *fetch, struct worker *worker,
+                           const struct transfer *transfer)
 {
-    bide_http_client *client = &worker->connection.client;
+    bide_http_fetch *http = &worker->http;
     char range[40];
-    int status = bide_http_url_target(url, worker->target, sizeof worker->target);
+    int status = bide_http_fetch_init(http, fetch->agent, "GET", transfer->url);
     if (status == 0)
-        status = bide_http_url_authority(url, worker->authority, sizeof worker->authority);
+        status = bide_http_fetch_add(http, "User-Agent", "bide-fetch");
     if (status == 0)
-        status = bide_http_client_start_request(client, "GET", worker->target, worker->authority);
-    if (status == 0)
-        status = bide_http_client_add(client, "User-Agent", "bide-fetch");
-    if (status == 0)
-        status = bide_http_client_add(client, "Accept-Encoding", "identity");
+        status = bide_http_fetch_add(http, "Accept-Encoding", "identity");
     if (status == 0 && transfer->present > 0) {
         snprintf(range, sizeof range, "bytes=%llu-", (unsigned long long)transfer->present);
-        status = bide_http_client_add(client, "Range", range);
+        status = bide_http_fetch_add(http, "Range", range);
         if (status == 0)
-            status = bide_http_client_add(client, "If-Range", transfer->validator);
+            status = bide_http_fetch_add(http, "If-Range", transfer->validator);
     }
     return status;
 }
 
-/* ---- Requests ---- */
-
-/* Connects unless the connection is kept, sends a request, and receives the head of its response. */
-async int ask_once(struct fetch *fetch, struct worker *worker, const struct transfer *transfer,
-                   const bide_http_url *url, bool is_kept)
+/* Sends a request, follows redirects, and receives the head of the response. */
+async int send_request(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    struct connection *connection = &worker->connection;
-    if (!is_kept)
-        try await connection_open(fetch, connection, url);
-    int status = start_request(worker, transfer, url);
+    int status = prepare_request(fetch, worker, transfer);
+    if (status == 0)
+        status = await bide_http_fetch_send(&worker->http);
     if (status < 0)
-        return status;
-    return await bide_with_deadline(read_deadline(fetch),
-                                    bide_http_client_recv(&connection->client));
+        request_failed(worker, transfer, status);
+    return status;
 }
 
-/* Sends a request and receives the head of its response. */
-async int send_request(struct fetch *fetch, struct worker *worker, struct transfer *transfer,
-                       const bide_http_url *url)
-{
-    struct connection *connection = &worker->connection;
-    for (;;) {
-        bool is_kept =
-            connection_is_to(connection, url) && bide_http_client_is_reusable(&connection->client);
-        int status = await ask_once(fetch, worker, transfer, url, is_kept);
-        if (status == 0)
-            return 0;
-        if (status != -ECANCELED) {
-            set_problem_of_status(transfer, status, connection->problem);
-            worker->is_final = is_permanent(status);
-        }
-        connection_close(connection);
-        /* a server may close an idle connection at any time, so a new connection is tried */
-        if (!is_kept || (status != -EPIPE && status != -ECONNRESET && status != -ECONNABORTED))
-            return status;
-        worker->is_final = false;
-    }
-}
-
-/*
- * Reads and discards a body, so that the connection can be kept; with a long body it is closed
- * instead.
- */
+/* Reads and discards a body, so that the connection can be kept; a long one ends it instead. */
 async int drain_body(struct fetch *fetch, struct worker *worker)
 {
-    bide_http_client *client = &worker->connection.client;
+    bide_http_fetch *http = &worker->http;
     int status = 0;
-    if (client->response.length <= MAX_DRAINED) {
-        do
-            status = await bide_with_deadline(
-                read_deadline(fetch),
-                bide_http_client_read(client, worker->buffer, sizeof worker->buffer));
-        while (status == 0 && client->count > 0);
-        if (status == 0)
-            return 0;
-    }
-    connection_close(&worker->connection);
+    if (http->response.length > MAX_DRAINED)
+        return 0;
+    do
+        status = await bide_with_deadline(
+            read_deadline(fetch),
+            bide_http_fetch_read(http, worker->buffer, sizeof worker->buffer));
+    while (status == 0 && http->count > 0);
     return status == -ECANCELED ? status : 0;
-}
-
-static bool is_redirect(int code)
-{
-    return code == 301 || code == 302 || code == 303 || code == 307 || code == 308;
-}
-
-/* Stores the target of a redirect in worker->next. */
-static int resolve_redirect(struct worker *worker, struct transfer *transfer,
-                            const bide_http_url *url)
-{
-    bide_slice location = bide_http_client_field(&worker->connection.client, "Location");
-    bide_http_url next;
-    if (location.data == NULL ||
-        bide_http_url_resolve(url, location, worker->next, sizeof worker->next) < 0 ||
-        bide_http_url_parse(&next, worker->next, strlen(worker->next)) < 0)
-        return fail_permanently(worker, transfer,
-                                "redirected to something other than http or https");
-    if (url->is_secure && !next.is_secure)
-        return fail_permanently(worker, transfer, "redirected from https to http");
-    return 0;
-}
-
-/* Sends requests until a response is not a redirect. */
-async int follow_redirects(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
-{
-    bide_http_url url;
-    strcpy(worker->url, transfer->url);
-    for (int redirects = 0;; redirects++) {
-        if (bide_http_url_parse(&url, worker->url, strlen(worker->url)) < 0)
-            return fail_permanently(worker, transfer, "not an http or https URL");
-        try await send_request(fetch, worker, transfer, &url);
-        if (!is_redirect(worker->connection.client.response.status))
-            return 0;
-        if (redirects == MAX_REDIRECTS)
-            return fail_permanently(worker, transfer, "too many redirects");
-        int status = resolve_redirect(worker, transfer, &url);
-        if (status < 0)
-            return status;
-        try await drain_body(fetch, worker);
-        strcpy(worker->url, worker->next);
-    }
 }
 
 /* ---- Bodies ---- */
@@ -357,17 +301,17 @@ async int sum_part(struct fetch *fetch, struct worker *worker, struct transfer *
 /* Receives the rest of the body. */
 async int receive_body(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    bide_http_client *client = &worker->connection.client;
+    bide_http_fetch *http = &worker->http;
     transfer->state = RECEIVING;
     for (;;) {
         int status = await bide_with_deadline(
             read_deadline(fetch),
-            bide_http_client_read(client, worker->buffer, sizeof worker->buffer));
+            bide_http_fetch_read(http, worker->buffer, sizeof worker->buffer));
         if (status < 0) {
-            set_problem_of_status(transfer, status, NULL);
+            set_problem_of_status(transfer, status);
             return status;
         }
-        size_t size = client->count;
+        size_t size = http->count;
         if (size == 0)
             return 0;
         long written =
@@ -393,17 +337,16 @@ static int start_over(struct transfer *transfer, const char *why)
 }
 
 /* Checks that a partial response continues the part. */
-static int check_part(struct transfer *transfer, const bide_http_client *client)
+static int check_part(struct transfer *transfer, const bide_http_fetch *http)
 {
     char validator[sizeof transfer->validator];
     uint64_t first, last, size;
-    bide_slice tag = bide_http_client_field(client, "ETag");
-    if (!read_range(bide_http_client_field(client, "Content-Range"), true, &first, &last, &size) ||
+    bide_slice tag = bide_http_fetch_field(http, "ETag");
+    if (!read_range(bide_http_fetch_field(http, "Content-Range"), true, &first, &last, &size) ||
         first != transfer->present ||
-        (client->response.length != BIDE_HTTP_UNKNOWN &&
-         client->response.length != last - first + 1))
+        (http->response.length != BIDE_HTTP_UNKNOWN && http->response.length != last - first + 1))
         return start_over(transfer, "the server sent a range that was not requested");
-    read_validator(client, validator, sizeof validator);
+    read_validator(http, validator, sizeof validator);
     if (transfer->validator[0] == '"' && tag.data != NULL &&
         strcmp(validator, transfer->validator) != 0)
         return start_over(transfer, "the server sent a range of another version");
@@ -414,9 +357,9 @@ static int check_part(struct transfer *transfer, const bide_http_client *client)
 /* Receives the whole file. */
 async int receive_whole(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    const bide_http_client *client = &worker->connection.client;
-    read_validator(client, transfer->validator, sizeof transfer->validator);
-    transfer->size = client->response.length;
+    const bide_http_fetch *http = &worker->http;
+    read_validator(http, transfer->validator, sizeof transfer->validator);
+    transfer->size = http->response.length;
     try await empty_part(fetch, worker, transfer);
     return await receive_body(fetch, worker, transfer);
 }
@@ -424,7 +367,7 @@ async int receive_whole(struct fetch *fetch, struct worker *worker, struct trans
 /* Receives the missing rest. */
 async int receive_rest(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    int status = check_part(transfer, &worker->connection.client);
+    int status = check_part(transfer, &worker->http);
     if (status < 0)
         return status;
     try await sum_part(fetch, worker, transfer);
@@ -442,14 +385,12 @@ async int receive_rest(struct fetch *fetch, struct worker *worker, struct transf
 async int check_complete(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
     uint64_t first, last, size;
-    const bide_http_client *client = &worker->connection.client;
+    const bide_http_fetch *http = &worker->http;
     if (transfer->present == 0)
         return fail_permanently(worker, transfer, "416 %s", bide_http_reason(416));
-    if (!read_range(bide_http_client_field(client, "Content-Range"), false, &first, &last, &size) ||
-        size != transfer->present) {
-        connection_close(&worker->connection);
+    if (!read_range(bide_http_fetch_field(http, "Content-Range"), false, &first, &last, &size) ||
+        size != transfer->present)
         return start_over(transfer, "the partial file is of another version");
-    }
     transfer->size = size;
     try await sum_part(fetch, worker, transfer);
     return await drain_body(fetch, worker);
@@ -465,10 +406,11 @@ static bool is_transient(int code)
 /* Makes one try. */
 async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *transfer)
 {
-    const bide_http_client *client = &worker->connection.client;
+    const bide_http_fetch *http = &worker->http;
     transfer->state = CONNECTING;
-    try await follow_redirects(fetch, worker, transfer);
-    int code = client->response.status;
+    defer bide_http_fetch_close(&worker->http);
+    try await send_request(fetch, worker, transfer);
+    int code = http->response.status;
     if (code == 200 || code == 206 || code == 416)
         try await open_part(worker, transfer);
     if (code == 200)
@@ -479,7 +421,7 @@ async int try_once(struct fetch *fetch, struct worker *worker, struct transfer *
         return await check_complete(fetch, worker, transfer);
     set_problem(transfer, "%d %s", code, bide_http_reason(code));
     worker->is_final = !is_transient(code);
-    worker->retry_after = read_retry_after(client);
+    worker->retry_after = read_retry_after(http);
     try await drain_body(fetch, worker);
     return -EIO;
 }
@@ -525,8 +467,6 @@ async int retry_until_done(struct fetch *fetch, struct worker *worker, struct tr
         int status = await try_once(fetch, worker, transfer);
         if (status == 0)
             return await finish_file(fetch, worker, transfer);
-        if (!bide_http_client_is_reusable(&worker->connection.client))
-            connection_close(&worker->connection);
         if (status == -ECANCELED || worker->is_final || transfer->tries >= fetch->options.tries)
             return status;
         if (transfer->validator[0] == 0) /* the version is unknown */
@@ -555,7 +495,7 @@ async int transfer_run(struct fetch *fetch, struct worker *worker, struct transf
     transfer->started_at = bide_platform.now();
     int status = paths_init(&worker->paths, fetch, transfer);
     if (status < 0) {
-        set_problem_of_status(transfer, status, NULL);
+        set_problem_of_status(transfer, status);
     } else {
         if (fetch->options.resumes)
             status = await partial_load(worker, transfer);

@@ -354,9 +354,9 @@ static int http_session_start(http_origin *origin, bide_pooled_connection *conne
                               const bide_context *context)
 {
     const bide_http_agent *agent = origin->agent;
-    const bide_http_agent_http2_options options = {agent->options.max_fields,
-                                                   agent->options.max_head, agent->options.max_body,
-                                                   agent->options.idle_timeout};
+    const bide_http_agent_http2_options options = {
+        agent->options.max_fields, agent->options.max_head, agent->options.max_body,
+        agent->options.idle_timeout, agent->options.http2_window};
     http_link *link = *http_link_of(connection);
     size_t head = http_agent_round_up(sizeof(http_session));
     http_session *session = malloc(head + agent->http2->client_size);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the program fetch with a server of its own: fetch_test.py PROGRAM tls|plain|calls."""
+"""Tests the program fetch with a server of its own, and with httpd: fetch_test.py PROGRAM tls|plain|calls [HTTPD]."""
 
 import fcntl
 import hashlib
@@ -18,6 +18,7 @@ import threading
 PROGRAM = sys.argv[1]
 HAS_TLS = sys.argv[2] == "tls"  # and sums
 ONLY_CALLS = sys.argv[2] == "calls"  # of the program that is linked with faults
+HTTPD = sys.argv[3] if len(sys.argv) > 3 else None  # built with HTTP/2
 SUMS = ["--sha256"] if HAS_TLS else []
 PATIENCE = 60
 CONTENT = random.Random(17).randbytes(700_000)
@@ -110,6 +111,10 @@ def fetch(directory, *arguments, status=0, **options):
 def content(directory, name):
     with open(os.path.join(directory, name), "rb") as file:
         return file.read()
+
+
+for variable in [name for name in os.environ if name.lower().endswith("_proxy")]:
+    del os.environ[variable]
 
 
 def holds(directory, *names):
@@ -434,18 +439,101 @@ def test_names(directory):
     holds(directory, "a b", "index.html", "mine")
 
 
+def test_proxy(directory):
+    """The environment's proxy gets the requests, and what they ask for stays the same."""
+    def behave(self, path, turn):
+        if path.endswith("/old"):
+            self.answer(302, b"there", Location="/new")
+        elif path.endswith("/cut") and turn == 1:
+            self.cut(CONTENT, 300_000, ETag='"1"')
+        else:
+            self.give(CONTENT, '"1"')
+    with Server(behave) as proxy, Server(behave) as direct:
+        environment = dict(os.environ, http_proxy=proxy.url(""), no_proxy="127.0.0.1")
+        fetch(directory, "http://elsewhere.test/old", "http://elsewhere.test/cut", direct.url("/direct"), env=environment)
+        assert sorted(seen[0] for seen in proxy.seen) == [
+            "http://elsewhere.test" + path for path in ["/cut", "/cut", "/new", "/old"]]
+        assert proxy.ranges("http://elsewhere.test/cut")[1] == ("bytes=300000-", '"1"')
+        assert [seen[0] for seen in direct.seen] == ["/direct"]
+    holds(directory, "old", "cut", "direct")
+    for name in "old", "cut", "direct":
+        assert content(directory, name) == CONTENT
+
+
+def test_urls_that_are_refused(directory):
+    with Server(lambda self, path, turn: self.answer(302, b"", Location="ftp://127.0.0.1/")) as server:
+        assert "user name" in fetch(directory, server.url("/").replace("//", "//user:password@"), status=2).stderr
+        assert server.seen == []
+        assert "something other than http" in fetch(directory, server.url("/x"), "--tries", "1", status=1).stderr
+        fetch(directory, "-o", "x", server.url("/".ljust(4096, "x")), status=2)
+        longest = server.url("/")
+        assert "something other than http" in fetch(directory, "-o", "x", longest.ljust(4095, "x"), "--tries", "1",
+                                                     status=1).stderr
+    holds(directory)
+
+
+def test_a_server_that_is_silent_times_out(directory):
+    ended = threading.Event()
+
+    def behave(self, path, turn):
+        if path == "/body":
+            self.cut(CONTENT, 300_000, ETag='"1"')
+            self.wfile.flush()
+        ended.wait(PATIENCE)
+    with Server(behave) as server:
+        done = fetch(directory, server.url("/head"), server.url("/body"), "--tries", "1", "--timeout", "1", status=1)
+        ended.set()
+        assert done.stderr.count("timed out") == 2, done.stderr
+    holds(directory, "body.part", "body.part.from")
+
+
+def make_certificate(keys):
+    """A certificate of 127.0.0.1, and the same with its key."""
+    pem = os.path.join(keys, "pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", pem + ".key", "-out", pem, "-days", "2", "-subj", "/CN=test",
+                    "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+    with open(pem + ".both", "w") as both:
+        for part in pem, pem + ".key":
+            with open(part) as file:
+                both.write(file.read())
+    return pem
+
+
+def test_http2(directory):
+    """Over TLS, with a server that chooses HTTP/2: files of all sizes at once."""
+    if not HTTPD or not shutil.which("openssl"):
+        raise Skip("built without HTTP/2, or openssl is missing")
+    with tempfile.TemporaryDirectory() as place:
+        pem = make_certificate(place)
+        files = os.path.join(place, "files")
+        os.mkdir(files)
+        sizes = [0, 1, 16384, 65535, 65536, 700_000, 3_000_000]
+        for size in sizes:
+            with open(os.path.join(files, str(size)), "wb") as file:
+                file.write(random.Random(size).randbytes(size))
+        httpd = subprocess.Popen([HTTPD, "--log", "-", "--tls-cert", pem + ".both", files], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, text=True)
+        try:
+            first = httpd.stdout.readline()
+            assert first.startswith("listening "), first
+            port = int(first.split()[-1])
+            url = f"https://127.0.0.1:{port}/"
+            fetch(directory, "--cacert", pem, "-j", "16", *(url + str(size) for size in sizes))
+            for size in sizes:
+                assert content(directory, str(size)) == random.Random(size).randbytes(size), size
+        finally:
+            httpd.terminate()
+            lines = httpd.stdout.read()
+            httpd.wait()
+    assert lines.count("HTTP/2") == len(sizes), lines
+
+
 def test_tls(directory):
     if not HAS_TLS or not shutil.which("openssl"):
         raise Skip("built without TLS, or openssl is missing")
     with tempfile.TemporaryDirectory() as keys:
-        pem = os.path.join(keys, "pem")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-keyout", pem + ".key", "-out", pem, "-days", "2", "-subj", "/CN=test",
-                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-        with open(pem + ".both", "w") as both:
-            for part in pem, pem + ".key":
-                with open(part) as file:
-                    both.write(file.read())
+        pem = make_certificate(keys)
 
         def behave(self, path, turn):
             if path == "/down":
@@ -455,7 +543,8 @@ def test_tls(directory):
             else:
                 self.give(CONTENT, '"1"')
         with Server(behave) as plain, Server(behave, pem + ".both") as server:
-            fetch(directory, server.url("/untrusted"), status=1)
+            untrusted = fetch(directory, server.url("/untrusted"), status=1)
+            assert "certificate" in untrusted.stderr, untrusted.stderr  # why, in words
             assert server.seen == []
             assert "https to http" in fetch(directory, "--cacert", pem, server.url("/down"), status=1).stderr
             assert plain.seen == []

@@ -12,13 +12,16 @@
 
 #include <string.h>
 
-enum { GETS = 10, SLOTS = 10 };
+enum { GETS = 10, SLOTS = 10, BIG = 300000 };
 
 static const char *const only_http1[] = {"http/1.1", NULL};
 
 static bool cut_connections(void);
 static void note_field(bide_slice name);
 static unsigned f_hints(void);
+static void note_big(void);
+
+static const char big[BIG];
 
 struct hello {
     bide_http_exchange exchange;
@@ -39,6 +42,9 @@ bide_coroutine(hello_body)
     } else if (bide_http_is(self->exchange.request.path, "/echo")) {
         bide_try(bide_http_read(&self->exchange, self->buffer, sizeof self->buffer));
         bide_try(bide_http_respond(&self->exchange, self->buffer, self->exchange.count));
+    } else if (bide_http_is(self->exchange.request.path, "/big")) {
+        bide_try(bide_http_respond(&self->exchange, big, sizeof big));
+        note_big();
     } else if (bide_http_is(self->exchange.request.path, "/hints")) {
         static const bide_http_field link = {{"Link", 4}, {"</a.css>", 8}};
         for (self->sent = 0; self->sent < f_hints(); self->sent++)
@@ -85,6 +91,7 @@ static struct {
     unsigned fields_seen;
     unsigned hints, hints_seen; /* that are sent, and that came */
     bide_event meeting;
+    bide_event big_was_sent;
     bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
     unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
     struct get {
@@ -100,6 +107,11 @@ static struct {
 static unsigned f_hints(void)
 {
     return f.hints;
+}
+
+static void note_big(void)
+{
+    bide_event_set(&f.big_was_sent);
 }
 
 static void note_field(bide_slice name)
@@ -433,6 +445,30 @@ static void a_request_has_more_fields_than_a_response(void **state)
     }
 }
 
+/* Bytes within the window come while nothing is read. */
+static void a_window_is_as_large_as_asked_for(void **state)
+{
+    bide_event_waiter wait;
+    bide_with_deadline_operation limited;
+    static char body[4096];
+    size_t size = 0;
+    (void)world_of_a_loop(world_of(state));
+    bide_tls_config *client = offering(bide_http2_protocols, false);
+    open_server_for(state, client, bide_http2_protocols, true, (bide_http_agent_options){.http2_window = BIG});
+    bide_event_init(&f.big_was_sent, false);
+    assert_int_equal(bide_http_fetch_init(&f.fetch, f.agent, "GET", "https://server.test/big"), 0);
+    assert_int_equal(world_wait(f.world, bide_http_fetch_send(&f.fetch)), 0);
+    assert_int_equal(world_wait(f.world, bide_with_timeout(&limited, UINT64_C(30000000000),
+                                                           bide_event_wait(&wait, &f.big_was_sent))), 0);
+    do {
+        assert_int_equal(world_wait(f.world, bide_http_fetch_read(&f.fetch, body, sizeof body)), 0);
+        size += f.fetch.count;
+    } while (f.fetch.count != 0);
+    assert_int_equal(size, BIG);
+    bide_http_fetch_close(&f.fetch);
+    close_server(client);
+}
+
 static void keep_hint(bide_http_fetch *fetch)
 {
     bide_slice link = bide_http_fetch_field(fetch, "link");
@@ -580,6 +616,7 @@ int main(void)
         world_test(a_connection_that_has_ended_is_released),
         world_test(a_connection_that_has_ended_stays_for_its_fetch),
         world_test(a_request_has_more_fields_than_a_response),
+        world_test(a_window_is_as_large_as_asked_for),
         world_test(interim_responses_are_as_with_http1),
         world_test(what_was_not_processed_is_sent_again),
         world_test(a_connection_that_is_cut_is_replaced),

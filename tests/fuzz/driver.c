@@ -273,7 +273,10 @@ int main(int argc, char **argv)
             length = mutate(text, length);
         execute(text, length);
     }
-    printf("%zu inputs, %llu mutations\n", corpus_count, (unsigned long long)done);
+    printf("%zu inputs, %llu mutations", corpus_count, (unsigned long long)done);
+    if (fuzz_parses != 0)
+        printf(", %llu parses in whole and in pieces", fuzz_parses);
+    printf("\n");
     for (size_t i = 0; i < corpus_count; i++)
         free(corpus[i].data);
     return 0;

@@ -33,6 +33,10 @@ extern const unsigned fuzz_executions;
         }                                                                                     \
     } while (0)
 
+/* How often a parser was given an input, in whole or in pieces. A target that does so several times counts. */
+extern unsigned long long fuzz_parses;
+unsigned long long fuzz_parses __attribute__((weak));
+
 /* A copy of exactly `size` bytes, so that a sanitizer sees accesses beyond them. */
 static inline void *fuzz_copy(const void *data, size_t size)
 {

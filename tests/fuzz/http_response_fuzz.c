@@ -10,30 +10,6 @@ const char *const fuzz_words[] = {
     "\r\n ", "HTTP/1.0", "HTTP/1.1 ", "204", "Host: a b\r\n", "Expect: x\r\n", "Upgrade: x\r\n", ",", "chunked", "a: b\r\n",
     NULL};
 
-static void second_response(struct second_head *head, const char *data, size_t size)
-{
-    struct piece rest = {data, size}, line;
-    memset(head, 0, sizeof *head);
-    if (!head_line(&rest, &line) || line.size < 12 || memcmp(line.at, "HTTP/1.", 7) != 0 ||
-        (line.at[7] != '0' && line.at[7] != '1') || line.at[8] != ' ' || (line.size > 12 && line.at[12] != ' ') ||
-        !head_is_value((struct piece){line.at + 12, line.size - 12})) {
-        head->is_wrong = true;
-        return;
-    }
-    head->minor = line.at[7] - '0';
-    for (size_t i = 9; i < 12; i++) {
-        if (!uri_is_digit(line.at[i]))
-            head->is_wrong = true;
-        head->status = head->status * 10 + (line.at[i] - '0');
-    }
-    if (head->is_wrong || head->status < 100) {
-        head->is_wrong = true;
-        return;
-    }
-    head_fields(head, rest, false);
-    head_check_framing(head);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     const char *data = (const char *)input;

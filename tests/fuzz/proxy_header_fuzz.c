@@ -130,6 +130,7 @@ static struct found first_read(struct proxy_header *header, const uint8_t *data,
 {
     struct found found = {0};
     size_t offered = 0;
+    fuzz_parses++;
     memset(header, 0, sizeof *header);
     while (offered < size) {
         size_t count = offered == 0 && cut != 0 ? cut : step;

@@ -240,6 +240,7 @@ static void receive(const uint8_t *data, size_t size, bool is_server, bool in_pi
                                       .max_fragments = MAX_FRAGMENTS};
     struct receiver receiver = {.in_pieces = in_pieces};
     bide_event_waiter wait;
+    fuzz_parses++;
     bide_memory_pipe_init(&f.there, f.there_memory, PIPE);
     bide_memory_pipe_init(&f.back, f.back_memory, PIPE);
     f.ours = (bide_memory_end){&f.there, &f.back};

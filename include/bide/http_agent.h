@@ -363,6 +363,11 @@ void bide_http_agent_set_http2(bide_http_agent *agent, const bide_http_agent_htt
  * connection was used before, nothing of a response has come, and the method is idempotent (GET, HEAD,
  * OPTIONS, TRACE, PUT, DELETE), the request is sent again, on another connection. No other error is retried.
  *
+ * Versions. A response looks the same over HTTP/1.1 and HTTP/2, with three exceptions. By HTTP/2 the names of fields
+ * are in lower case, and `minor` and `reason` are empty. Fields of a connection, such as "Transfer-Encoding", are of
+ * HTTP/1.1 alone. A body that breaks off ends with -ECONNRESET by HTTP/2, and otherwise with -ENODATA or, over TLS,
+ * -ECONNABORTED.
+ *
  * HTTP/2. Requests to an origin share one connection. While it is not known whether the server speaks HTTP/2, one
  * request opens a connection and the others wait for it: they share it, or its error, or open connections of
  * their own for HTTP/1.1. A request that the server has not processed is sent again, whatever its method, three

@@ -51,7 +51,9 @@ typedef struct bide_http_response {
     bide_slice reason;
     const bide_http_field *fields;
     size_t field_count;
-    uint64_t length; /* of the body; BIDE_HTTP_UNKNOWN: that is found out when it ends */
+    uint64_t
+        length; /* of the body; BIDE_HTTP_UNKNOWN: that is found out when it ends. A response to HEAD and a
+                        304 have no body: the length that was announced, or BIDE_HTTP_UNKNOWN */
 } bide_http_response;
 
 typedef struct bide_http_client bide_http_client;

@@ -1119,6 +1119,23 @@ static bool http_fetch_was_cancelled(const bide_http_fetch *fetch)
 
 /* ---- Sending ---- */
 
+/*
+ * A connection of HTTP/2 has room for more than these limits, because a request has to fit too. A field counts as in
+ * HTTP/1.1, with a colon, a blank and the end of its line.
+ */
+static int http_fetch_check_limits(const bide_http_fetch *fetch)
+{
+    static const char line[] = "HTTP/1.1 200\r\n\r\n";
+    const bide_http_agent_options *options = &fetch->agent->options;
+    size_t size = sizeof line - 1;
+    for (size_t i = 0; i < fetch->response.field_count; i++)
+        size += fetch->response.fields[i].name.size + fetch->response.fields[i].value.size + 4;
+    return fetch->session == NULL ||
+                   (size <= options->max_head && fetch->response.field_count <= options->max_fields)
+               ? 0
+               : -EMSGSIZE;
+}
+
 static int http_fetch_open_decoder(bide_http_fetch *fetch)
 {
     bide_slice name = bide_http_fetch_field(fetch, "content-encoding");
@@ -1171,6 +1188,9 @@ bide_coroutine(http_fetch_send_body)
         self->response = *http_fetch_response(self);
         if (self->response.status < 200)
             bide_return(-EBADMSG);
+        self->status = http_fetch_check_limits(self);
+        if (self->status < 0)
+            bide_return(self->status);
         http_fetch_keep_cookies(self);
         if (!http_fetch_is_redirect(self))
             break;

@@ -246,7 +246,7 @@ static int http_client_start_body(bide_http_client *client, const http_head *hea
     input->max = client->options.max_body;
     bide_http_input_start_(input, framing, length);
     client->response.length = framing == HTTP_FRAMING_LENGTH ? length : BIDE_HTTP_UNKNOWN;
-    if (client->is_head && head->length != BIDE_HTTP_UNKNOWN)
+    if (client->is_head || head->status == 304) /* (of a body that is not sent) */
         client->response.length = head->length;
     client->closes = client->output.closes || head->closes || (head->minor == 0 && !head->keeps) ||
                      framing == HTTP_FRAMING_CLOSE || head->status == 101 ||

@@ -590,9 +590,11 @@ static int http2_request_check_length(bide_http2_request *request, bool has_ende
     bide_http_response *response = &request->response;
     if (request->is_tunnel && response->status < 300) /* (the tunnel's bytes are no content) */
         response->length = BIDE_HTTP_UNKNOWN;
-    if (has_ended && !request->is_head && response->status != 304)
+    bool is_bare =
+        request->is_head || response->status == 304; /* (the length of a body that is not sent) */
+    if (has_ended && !is_bare)
         response->length = 0;
-    if (has_ended || response->length == BIDE_HTTP_UNKNOWN)
+    if (has_ended || is_bare || response->length == BIDE_HTTP_UNKNOWN)
         return 0;
     return response->length > request->client->options.max_body ? -EFBIG : 0;
 }

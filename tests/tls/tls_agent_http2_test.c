@@ -20,19 +20,90 @@ static bool cut_connections(void);
 static void note_field(bide_slice name);
 static unsigned f_hints(void);
 static void note_big(void);
+static bool respond_of_table(bide_http_exchange *exchange, int *status);
 
 static const char big[BIG];
+
+struct peer {
+    bide_connection connection;
+    bide_io_operation operation;
+    bide_tls tls;
+    bide_tls_handshake handshake;
+    bide_http_connection serving;
+    char text[1000];
+    size_t size;
+    int status;
+    bide_event_waiter wait;
+    bide_with_deadline_operation limited;
+};
+
+/* An exchange that is the same over both versions. */
+struct row {
+    const char *what;
+    const char *method; /* NULL: GET */
+    const char *body;   /* of the request; NULL: none */
+    int status;         /* of the response */
+    const char *const (*fields)[2]; /* of it, up to a NULL */
+    unsigned pieces;    /* of 5 bytes, which are its body */
+    int64_t length;     /* that is announced; -1: none */
+    int ends_with;      /* the handler */
+    bool is_silent;     /* it does not end */
+    bide_http_agent_options options;
+    const char *expected;
+};
+
+static struct {
+    world *world;
+    bide_server server;
+    bide_http_server http;
+    bide_http2 http2;
+    bide_spawned running;
+    struct peer slots[SLOTS];
+    char memory[SLOTS][65536];
+    bide_tls_config *config;
+    bide_http_agent *agent;
+    bide_http_fetch fetch;
+    char page[100];
+    bool is_silent;
+    const struct row *row; /* of the exchange that is compared */
+    bool meets; /* connections behind the first wait for another one before their handshake */
+    unsigned met, alone;
+    unsigned fields_seen;
+    unsigned hints, hints_seen; /* that are sent, and that came */
+    bide_event meeting;
+    bide_event big_was_sent;
+    bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
+    unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
+    struct get {
+        bide_task task;
+        bide_http_fetch fetch;
+        bide_spawned spawned;
+        const char *url;
+        int status;
+        char page[100];
+    } gets[GETS];
+} f;
 
 struct hello {
     bide_http_exchange exchange;
     char buffer[64];
     unsigned sent;
+    int status;
+    bide_sleep sleep;
 };
 
 bide_coroutine(hello_body)
 {
     bide_begin(hello_body, struct hello * self);
-    if (bide_http_is(self->exchange.request.path, "/moved")) {
+    if (respond_of_table(&self->exchange, &self->status)) {
+        for (self->sent = 0; self->sent < f.row->pieces; self->sent++)
+            bide_try(bide_http_write(&self->exchange, "hello", 5));
+        if (f.row->pieces != 0 && f.row->ends_with < 0)
+            bide_try(bide_http_flush(&self->exchange));
+        if (f.row->is_silent)
+            bide_try(bide_sleep_until(&self->sleep, BIDE_FOREVER));
+        bide_return(self->status);
+    } else if (bide_http_is(self->exchange.request.path, "/moved")) {
         self->exchange.status = 302;
         bide_http_add(&self->exchange, "Location", "/x");
     } else if (bide_http_is(self->exchange.request.path, "/fields")) {
@@ -59,50 +130,6 @@ bide_coroutine(hello_body)
     }
     bide_end();
 }
-
-struct peer {
-    bide_connection connection;
-    bide_io_operation operation;
-    bide_tls tls;
-    bide_tls_handshake handshake;
-    bide_http_connection serving;
-    char text[1000];
-    size_t size;
-    int status;
-    bide_event_waiter wait;
-    bide_with_deadline_operation limited;
-};
-
-static struct {
-    world *world;
-    bide_server server;
-    bide_http_server http;
-    bide_http2 http2;
-    bide_spawned running;
-    struct peer slots[SLOTS];
-    char memory[SLOTS][65536];
-    bide_tls_config *config;
-    bide_http_agent *agent;
-    bide_http_fetch fetch;
-    char page[100];
-    bool is_silent;
-    bool meets; /* connections behind the first wait for another one before their handshake */
-    unsigned met, alone;
-    unsigned fields_seen;
-    unsigned hints, hints_seen; /* that are sent, and that came */
-    bide_event meeting;
-    bide_event big_was_sent;
-    bide_event destroyed; /* a connection of HTTP/2 was, by table_that_counts */
-    unsigned cuts; /* so often the server ends a connection, instead of a response to "/cut" */
-    struct get {
-        bide_task task;
-        bide_http_fetch fetch;
-        bide_spawned spawned;
-        const char *url;
-        int status;
-        char page[100];
-    } gets[GETS];
-} f;
 
 static unsigned f_hints(void)
 {
@@ -504,6 +531,136 @@ static void interim_responses_are_as_with_http1(void **state)
     }
 }
 
+static const char *const two_fields[][2] = {{"X-A", "1"}, {"X-B", "2"}, {"x-a", "3"}, {"X-Empty", ""}, {NULL, NULL}};
+static const char *const cookies[][2] = {{"Set-Cookie", "a=b"}, {"Set-Cookie", "c=d"}, {NULL, NULL}};
+static const char *const moved[][2] = {{"Location", "/x"}, {NULL, NULL}};
+static char long_value[3000];
+static const char *const long_fields[][2] = {{"X-Long", long_value}, {NULL, NULL}};
+static const char *const many_fields[][2] = {{"a", ""}, {"b", ""}, {"c", ""}, {"d", ""}, {"e", ""}, {"f", ""},
+                                             {"g", ""}, {"h", ""}, {"i", ""}, {"j", ""}, {NULL, NULL}};
+
+static const struct row rows[] = {
+    {.what = "a length", .status = 200, .pieces = 2, .length = 10, .expected = "200 10 | 10 0"},
+    {.what = "no length", .status = 200, .pieces = 2, .length = -1, .expected = "200 ? | 10 0"},
+    {.what = "an empty body", .status = 200, .length = 0, .expected = "200 0 | 0 0"},
+    {.what = "HEAD", .method = "HEAD", .status = 200, .pieces = 2, .length = 10, .expected = "200 10 | 0 0"},
+    {.what = "HEAD, no length", .method = "HEAD", .status = 200, .pieces = 2, .length = -1, .expected = "200 ? | 0 0"},
+    {.what = "204", .status = 204, .length = 0, .expected = "204 0 | 0 0"},
+    {.what = "304", .status = 304, .length = 0, .expected = "304 ? | 0 0"},
+    {.what = "205", .status = 205, .length = 0, .expected = "205 0 | 0 0"},
+    {.what = "404", .status = 404, .pieces = 1, .length = 5, .expected = "404 5 | 5 0"},
+    {.what = "599", .status = 599, .pieces = 1, .length = 5, .expected = "599 5 | 5 0"},
+    {.what = "POST", .method = "POST", .body = "abc", .status = 201, .pieces = 1, .length = 5, .expected = "201 5 | 5 0"},
+    {.what = "an empty POST", .method = "POST", .body = "", .status = 201, .pieces = 1, .length = 5, .expected = "201 5 | 5 0"},
+    {.what = "another method", .method = "PURGE", .status = 200, .pieces = 1, .length = 5, .expected = "200 5 | 5 0"},
+    {.what = "fields", .status = 200, .fields = two_fields, .pieces = 1, .length = 5,
+     .expected = "200 5 x-a=1 x-b=2 x-a=3 x-empty= | 5 0"},
+    {.what = "fields twice", .status = 200, .fields = cookies, .length = 0,
+     .expected = "200 0 set-cookie=a=b set-cookie=c=d | 0 0"},
+    {.what = "a redirect", .status = 302, .fields = moved, .length = 0, .options = {.max_redirects = 2}, .expected = "-40"},
+    {.what = "a redirect that is not followed", .status = 302, .fields = moved, .length = 0, .options = {.follows_none = true},
+     .expected = "302 0 location=/x | 0 0"},
+    {.what = "a body that is as long as it may be", .status = 200, .pieces = 2, .length = 10, .options = {.max_body = 10},
+     .expected = "200 10 | 10 0"},
+    {.what = "a length that is too large", .status = 200, .pieces = 2, .length = 10, .options = {.max_body = 9}, .expected = "-27"},
+    {.what = "a body that is too long", .status = 200, .pieces = 2, .length = -1, .options = {.max_body = 9},
+     .expected = "200 ? | ? -27"},
+    {.what = "a head that is too long", .status = 200, .fields = long_fields, .length = 0, .options = {.max_head = 1024},
+     .expected = "-90"},
+    {.what = "too many fields", .status = 200, .fields = many_fields, .length = 0, .options = {.max_fields = 8}, .expected = "-90"},
+    {.what = "no response", .status = 0, .is_silent = true, .options = {.response_timeout = 50000000}, .expected = "-110"},
+    {.what = "an error of the handler", .status = 0, .ends_with = -ENOENT, .expected = "404 14 | 14 0"},
+    {.what = "half a body", .status = 200, .pieces = 1, .length = 10, .ends_with = -EIO, .expected = "200 10 | ? torn"},
+};
+
+/* Starts the response of the row. Returns false if the request is for another test. */
+static bool respond_of_table(bide_http_exchange *exchange, int *status)
+{
+    const struct row *row = f.row;
+    if (row == NULL)
+        return false;
+    *status = row->ends_with;
+    if (row->status == 0)
+        return true;
+    exchange->status = row->status;
+    for (size_t i = 0; row->fields != NULL && row->fields[i][0] != NULL; i++)
+        assert_int_equal(bide_http_add(exchange, row->fields[i][0], row->fields[i][1]), 0);
+    if (row->length >= 0)
+        assert_int_equal(bide_http_start_response(exchange, (uint64_t)row->length), 0);
+    return true;
+}
+
+/* The fields of a connection, and of the server, are left out. */
+static bool is_of_response(bide_slice name)
+{
+    static const char *const others[] = {"date", "server", "connection", "transfer-encoding", "content-length", "content-type",
+                                         "keep-alive"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (bide_http_is(name, others[i]))
+            return false;
+    return true;
+}
+
+/* What the user sees of an exchange. */
+static void exchange(const struct row *row, char *log, size_t room)
+{
+    static char body[100];
+    size_t size = 0, at = 0;
+    int status = bide_http_fetch_init(&f.fetch, f.agent, row->method != NULL ? row->method : "GET", "https://server.test/row");
+    assert_int_equal(status, 0);
+    if (row->body != NULL)
+        assert_int_equal(bide_http_fetch_set_body(&f.fetch, row->body, strlen(row->body)), 0);
+    status = world_wait(f.world, bide_http_fetch_send(&f.fetch));
+    if (status < 0) {
+        snprintf(log, room, "%d", status);
+        assert_int_equal(f.fetch.response.status, 0);
+    } else {
+        const bide_http_response *response = &f.fetch.response;
+        at += (size_t)snprintf(log, room, response->length == BIDE_HTTP_UNKNOWN ? "%d ?" : "%d %d", response->status,
+                               (int)response->length);
+        for (size_t i = 0; i < response->field_count; i++) {
+            const bide_http_field *field = &response->fields[i];
+            if (is_of_response(field->name))
+                at += (size_t)snprintf(log + at, room - at, " %.*s=%.*s", (int)field->name.size, field->name.data,
+                                       (int)field->value.size, field->value.data);
+        }
+        for (size_t i = 0; i < at; i++) /* (names are in lower case in HTTP/2) */
+            if (log[i] >= 'A' && log[i] <= 'Z')
+                log[i] = (char)(log[i] - 'A' + 'a');
+        do {
+            status = world_wait(f.world, bide_http_fetch_read(&f.fetch, body, sizeof body));
+            size += f.fetch.count;
+        } while (status == 0 && f.fetch.count != 0);
+        if (status == 0)
+            snprintf(log + at, room - at, " | %zu 0", size);
+        else if (status == -ECONNABORTED || status == -ECONNRESET) /* (TLS ends, or the stream is reset) */
+            snprintf(log + at, room - at, " | ? torn");
+        else
+            snprintf(log + at, room - at, " | ? %d", status);
+    }
+    bide_http_fetch_close(&f.fetch);
+}
+
+/* The same exchange, over each version: what the user sees is the same. */
+static void an_exchange_looks_the_same_by_either_version(void **state)
+{
+    memset(long_value, 'x', sizeof long_value - 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int version = 1; version <= 2; version++) {
+            char log[8000];
+            (void)world_of_a_loop(world_of(state));
+            bide_tls_config *client = offering(version == 2 ? bide_http2_protocols : only_http1, false);
+            open_server_for(state, client, version == 2 ? bide_http2_protocols : only_http1, true, rows[i].options);
+            f.row = &rows[i];
+            exchange(&rows[i], log, sizeof log);
+            if (strcmp(log, rows[i].expected) != 0)
+                fail_msg("%s, HTTP/%d: \"%s\", expected \"%s\"", rows[i].what, version, log, rows[i].expected);
+            assert_int_equal(f.fetch.is_http2, version == 2);
+            close_server(client);
+        }
+    }
+}
+
 /* The server takes four requests on a connection: the others were not processed, and are sent again. */
 static void what_was_not_processed_is_sent_again(void **state)
 {
@@ -551,7 +708,7 @@ static void requests_are_as_large_as_with_http1(void **state)
 {
     enum { URL = BIDE_HTTP_FETCH_URL - 1, VALUE = BIDE_HTTP_FETCH_FIELDS - 3, COOKIE = 3071 };
     static const bide_http_agent_options limits[] = {
-        {.max_head = 1, .max_fields = 1}, {.max_head = (1 << 24) + 1, .max_fields = (1 << 19) + 1}};
+        {.max_head = 1, .max_fields = 8}, {.max_head = (1 << 24) + 1, .max_fields = (1 << 19) + 1}};
     static char url[URL + 1], value[VALUE + 1], cookie[COOKIE + 1];
     memset(stpcpy(url, "https://server.test/"), 'x', URL - 20);
     memset(value, 'x', VALUE);
@@ -618,6 +775,7 @@ int main(void)
         world_test(a_request_has_more_fields_than_a_response),
         world_test(a_window_is_as_large_as_asked_for),
         world_test(interim_responses_are_as_with_http1),
+        world_test(an_exchange_looks_the_same_by_either_version),
         world_test(what_was_not_processed_is_sent_again),
         world_test(a_connection_that_is_cut_is_replaced),
         world_test(requests_are_as_large_as_with_http1),
